@@ -1,0 +1,79 @@
+"""The caller's own ids, integers or text, in row order, and the way back from an id to its position."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from goodfence.errors import DataError, UnknownId
+
+
+class Ids:
+    """Different ids in a fixed order.
+
+    Text is kept as it was given: two spellings that differ only by Unicode normalisation are two ids.
+
+    Examples
+    --------
+    >>> ids = Ids.of(["ann", "bob", "Zoë"], "users")
+    >>> ids.positions(["Zoë", "ann"])
+    array([2, 0])
+    """
+
+    def __init__(self, values: npt.NDArray[Any], kind: str) -> None:
+        self.values = values
+        self.kind = kind
+
+    @classmethod
+    def of(cls, values: Sequence[str | int] | npt.NDArray[Any] | Ids, kind: str) -> Ids:
+        """Return `values` as ids of this kind ("users", "items"): all integers or all text, no two equal."""
+        if isinstance(values, Ids):
+            return values
+        array = _as_ids(values, kind)
+        if len(set(array.tolist())) != len(array):
+            raise DataError(f"the ids of the {kind} must all be different")
+        array.flags.writeable = False
+        return cls(array, kind)
+
+    def __len__(self) -> int:
+        return len(self.values)
+
+    def __repr__(self) -> str:
+        return f"Ids({len(self):,} {self.kind})"
+
+    @property
+    def are_text(self) -> bool:
+        """Whether the ids are text rather than integers."""
+        return self.values.dtype == object
+
+    def positions(self, wanted: Sequence[str | int] | npt.NDArray[Any]) -> npt.NDArray[np.int64]:
+        """Return the position of each of `wanted`; one that is not there is an error that does not name it."""
+        position = self._position
+        keys = wanted.tolist() if isinstance(wanted, np.ndarray) else list(wanted)
+        try:
+            return np.fromiter((position[key] for key in keys), dtype=np.int64, count=len(keys))
+        except (KeyError, TypeError):
+            expected = "text" if self.are_text else "integers"
+            raise UnknownId(
+                f"at least one of the {self.kind} asked for is not in the ratings (ids here are {expected})"
+            ) from None
+
+    @cached_property
+    def _position(self) -> dict[Any, int]:
+        return {value: position for position, value in enumerate(self.values.tolist())}
+
+
+def _as_ids(values: Sequence[str | int] | npt.NDArray[Any], kind: str) -> npt.NDArray[Any]:
+    array = np.asarray(values)
+    if array.ndim == 1 and array.dtype.kind in "iu":
+        return array.astype(np.int64)
+    listed = list(values)
+    if listed and not all(isinstance(value, str) for value in listed):
+        raise DataError(f"the ids of the {kind} must be all integers or all text")
+    text = np.empty(len(listed), dtype=object)
+    text[:] = [str(value) for value in listed]
+    return text

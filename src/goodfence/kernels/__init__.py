@@ -1,0 +1,1 @@
+"""Where speed is: pure compiled functions, arrays in and arrays out, noise as an argument."""

@@ -1,0 +1,82 @@
+"""Where chance comes from: streams that depend on (seed, target) only, OS entropy by default.
+
+A stream is named by a path of integers below one seed, never by how many draws came before it. So the draw for
+a target is the same in any order, on any thread and on any machine of a cluster.
+
+Seeds are for experiments. `rng=None` takes fresh entropy from the operating system.
+"""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Sequence
+from typing import TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+
+from goodfence.errors import SettingError
+
+RNG: TypeAlias = "int | Sequence[int] | np.random.SeedSequence | np.random.Generator | None"
+
+
+class Streams:
+    """Independent random streams below one seed.
+
+    Parameters
+    ----------
+    rng
+        `None` for fresh entropy from the operating system, or a seed for a repeatable experiment: an integer,
+        a sequence of integers, a `SeedSequence`, or a `Generator` (from which one seed is drawn).
+
+    Examples
+    --------
+    >>> streams = Streams(7)
+    >>> bool(streams.at(3).random() == Streams(7).at(3).random())
+    True
+    """
+
+    def __init__(self, rng: RNG = None) -> None:
+        self.seeded = rng is not None
+        """Whether a seed was given: such randomness protects nobody."""
+        self._entropy = _entropy(rng)
+
+    def __repr__(self) -> str:
+        return f"Streams({'seeded' if self.seeded else 'operating system entropy'})"
+
+    def key(self, *path: int) -> int:
+        """Return the 64-bit key of the stream at `path`, for counter-based draws in kernels."""
+        return int(self._sequence(path).generate_state(1, np.uint64)[0])
+
+    def at(self, *path: int) -> np.random.Generator:
+        """Return the generator of the stream at `path`."""
+        return np.random.Generator(np.random.Philox(self._sequence(path)))
+
+    def words(self, n: int, *path: int) -> npt.NDArray[np.uint64]:
+        """Return `n` raw 64-bit words of the stream at `path`: the same on every machine and NumPy version."""
+        words: npt.NDArray[np.uint64] = np.random.Philox(self._sequence(path)).random_raw(n)
+        return words
+
+    def order(self, n: int, *path: int) -> npt.NDArray[np.int64]:
+        """Return a random order of 0..n-1, the same on every machine."""
+        return np.argsort(self.words(n, *path), kind="stable")
+
+    def _sequence(self, path: tuple[int, ...]) -> np.random.SeedSequence:
+        return np.random.SeedSequence(self._entropy, spawn_key=path)
+
+
+def _entropy(rng: RNG) -> int | Sequence[int]:
+    if rng is None:
+        return secrets.randbits(128)
+    if isinstance(rng, np.random.Generator):
+        return [int(word) for word in rng.bit_generator.random_raw(4)]  # type: ignore[union-attr]
+    if isinstance(rng, np.random.SeedSequence):
+        return [int(word) for word in rng.generate_state(4, np.uint64)]
+    if isinstance(rng, bool | str | bytes) or not isinstance(rng, int | np.integer | Sequence):
+        raise SettingError(
+            f"rng must be None, an integer, a SeedSequence or a Generator, got {type(rng).__name__}"
+        )
+    seeds = [int(rng)] if isinstance(rng, int | np.integer) else [int(seed) for seed in rng]
+    if not seeds or min(seeds) < 0:
+        raise SettingError("rng must be a seed of non-negative integers")
+    return seeds[0] if len(seeds) == 1 else seeds
