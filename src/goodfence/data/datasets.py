@@ -1,0 +1,181 @@
+"""The data sets that have a name: what they are, who publishes them, on which terms."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from goodfence.data.download import RemoteFile
+from goodfence.data.scale import Scale
+from goodfence.data.titles import TitleFile
+from goodfence.data.triplets import Duplicates
+
+GROUPLENS = "https://files.grouplens.org/datasets/movielens"
+_GROUPLENS_TERMS = "GroupLens: research use, no redistribution without permission"
+_ML_100K_PARTS = tuple(f"u{part}.{kind}" for part in "12345ab" for kind in ("base", "test"))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Archive:
+    """The original archive of a data set."""
+
+    remote: RemoteFile
+    """Where it is published."""
+    wanted: tuple[str, ...]
+    """The files to take out of it, the ratings last."""
+    others: tuple[str, ...]
+    """What else it holds."""
+    folder: str
+    """The folder in the archive that holds them all."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dataset:
+    """A data set that has a name."""
+
+    name: str
+    """What to ask for."""
+    about: str
+    """What it is, in a sentence."""
+    folder: str
+    """The folder it lies in, below `GOODFENCE_DATA` or the cache."""
+    files: tuple[str, ...]
+    """Names its ratings may have, the first that is there is read."""
+    scale: Scale
+    """The ratings that could be given."""
+    shape: tuple[int, int]
+    """How many users and items it has."""
+    n_ratings: int
+    """How many ratings it has, each pair once."""
+    licence: str
+    """On which terms it may be used."""
+    source: str
+    """Who publishes it."""
+    titles: TitleFile | None = None
+    """What its items are called."""
+    duplicates: Duplicates = "error"
+    """What is done about a pair that was rated twice; the reader warns of it."""
+    sha256: str | None = None
+    """The checksum of the first of `files`, where the original is known."""
+    archive: Archive | None = None
+    """Where it can be fetched; None where it has to be put in place by hand."""
+    bundled: bool = False
+    """Whether it comes with goodfence."""
+
+
+_STARS = Scale(1, 5)
+_TEN = Scale(0, 10)
+
+_ALL = (
+    Dataset(
+        name="movietweetings",
+        about="Film ratings tweeted in 2013: 20 a user and 10 a film at least",
+        folder="movietweetings",
+        files=("movietweetings.parquet",),
+        scale=_TEN,
+        shape=(1_238, 1_191),
+        n_ratings=45_027,
+        licence="MIT (Simon Dooms), shipped with goodfence",
+        source="https://github.com/sidooms/MovieTweetings",
+        titles=TitleFile(name="movietweetings-titles.csv", separator=","),
+        bundled=True,
+    ),
+    Dataset(
+        name="movietweetings-full",
+        about="Film ratings tweeted in 2013, as of 6 November",
+        folder="movietweetings",
+        files=("ratings.dat",),
+        scale=_TEN,
+        shape=(21_081, 12_611),
+        n_ratings=141_695,
+        licence="MIT (Simon Dooms)",
+        source="https://github.com/sidooms/MovieTweetings",
+        titles=TitleFile(name="movies.dat", separator="::"),
+        sha256="38677e4a858d3356326dfe0db73cc381c29043a9da4ade8c00a45486e2488c37",
+    ),
+    Dataset(
+        name="ml-100k",
+        about="MovieLens 100K: film ratings of 1997 and 1998",
+        folder="ml-100k",
+        files=("u.data",),
+        scale=_STARS,
+        shape=(943, 1_682),
+        n_ratings=100_000,
+        licence=_GROUPLENS_TERMS,
+        source="https://grouplens.org/datasets/movielens/100k/",
+        titles=TitleFile(name="u.item", separator="|", encoding="latin-1"),
+        sha256="06416e597f82b7342361e41163890c81036900f418ad91315590814211dca490",
+        archive=Archive(
+            remote=RemoteFile(
+                url=f"{GROUPLENS}/ml-100k.zip",
+                md5="0e33842e24a9c977be4e0107933c0723",
+                n_bytes=4_924_029,
+            ),
+            folder="ml-100k",
+            wanted=("README", "u.item", "u.data"),
+            others=(
+                *("allbut.pl", "mku.sh", "u.genre", "u.info", "u.occupation", "u.user"),
+                *_ML_100K_PARTS,
+            ),
+        ),
+    ),
+    Dataset(
+        name="ml-1m",
+        about="MovieLens 1M: film ratings of 2000 to 2003",
+        folder="ml-1m",
+        files=("ratings.dat", "ratings.parquet"),
+        scale=_STARS,
+        shape=(6_040, 3_706),
+        n_ratings=1_000_209,
+        licence=_GROUPLENS_TERMS,
+        source="https://grouplens.org/datasets/movielens/1m/",
+        titles=TitleFile(name="movies.dat", separator="::", encoding="latin-1"),
+        archive=Archive(
+            remote=RemoteFile(
+                url=f"{GROUPLENS}/ml-1m.zip",
+                md5="c4d9eecfca2ab87c1945afe126590906",
+                n_bytes=5_917_549,
+            ),
+            folder="ml-1m",
+            wanted=("README", "movies.dat", "ratings.dat"),
+            others=("users.dat",),
+        ),
+    ),
+    Dataset(
+        name="douban-movie",
+        about="Film ratings of Douban; the Douban set of the paper is no longer to be had",
+        folder="douban-movie",
+        files=("ratings.parquet",),
+        scale=_STARS,
+        shape=(13_367, 12_677),
+        n_ratings=1_068_278,
+        licence="not stated; not to be shipped",
+        source="the published studies that use it",
+    ),
+    Dataset(
+        name="netflix-tenth",
+        about="Netflix Prize, the users whose id ends in 0",
+        folder="netflix-tenth",
+        files=("ratings.parquet",),
+        scale=_STARS,
+        shape=(47_730, 17_760),
+        n_ratings=10_097_437,
+        licence="Netflix Prize rules: research use, not to be shipped",
+        source="the Netflix Prize files, which Netflix itself no longer offers",
+    ),
+    Dataset(
+        name="goodbooks",
+        about="Book ratings, first edition of goodbooks-10k: each book cut at 100 ratings",
+        folder="goodbooks",
+        files=("ratings.parquet", "ratings.csv"),
+        scale=_STARS,
+        shape=(53_424, 10_000),
+        n_ratings=979_478,
+        licence="CC BY-SA 4.0 (Zygmunt Zając)",
+        source="https://github.com/zygmuntz/goodbooks-10k",
+        titles=TitleFile(name="titles.csv", separator=","),
+        duplicates="last",
+    ),
+)
+
+DATASETS = {dataset.name: dataset for dataset in _ALL}
+"""Every data set that has a name."""
