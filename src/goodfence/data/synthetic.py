@@ -1,0 +1,226 @@
+"""Ratings that were never given: long-tailed as real ones, with planted groups of taste.
+
+For scale and for tests with a known answer; no statement about people follows from them.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+from scipy.special import ndtri
+
+from goodfence.data.ratings import Ratings
+from goodfence.data.scale import Scale
+from goodfence.errors import require
+from goodfence.kernels.synthetic import choose_items, rate_items
+from goodfence.rng import RNG, Streams
+
+# What Douban and Netflix look like: the most rated item has three users in ten, popularity falls a
+# little faster than Zipf's law, and the spread of the logarithm of activity is about 1.25.
+_TOP_SHARE = 0.28
+_TAIL = 1.3
+_ACTIVITY_SPREAD = 1.25
+_OWN_SHARE = 0.35  # tries that go to the user's own group of items
+
+# How a rating comes about, on a scale from 0 to 1: mean and spreads
+_MEAN, _USER, _ITEM, _TASTE, _NOISE = 0.66, 0.10, 0.11, 0.12, 0.16
+_N_PARTS = 64  # pieces of work for the threads; the result does not depend on it
+
+# the paths of the streams
+_ACTIVITY, _USER_GROUP, _ITEM_GROUP, _COLUMN, _LEVELS, _CHOICE, _RATING = range(7)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Plan:
+    """What is planted: how active users are, how popular items, and who shares a taste."""
+
+    counts: npt.NDArray[np.int64]
+    """Ratings of each user."""
+    weights: npt.NDArray[np.float64]
+    """Popularity of each item; they sum to 1."""
+    user_groups: npt.NDArray[np.int64]
+    """The group of taste of each user."""
+    item_groups: npt.NDArray[np.int64]
+    """The group of taste to which each item appeals."""
+
+    @property
+    def n_groups(self) -> int:
+        """The number of groups of taste."""
+        return int(self.item_groups.max()) + 1
+
+
+def synthetic(
+    *,
+    users: int,
+    items: int,
+    ratings: int,
+    rng: RNG = None,
+    scale: Scale | tuple[float, ...] = (1, 5),
+) -> Ratings:
+    """Make up ratings with a long tail of items and of users, and groups of taste.
+
+    Parameters
+    ----------
+    users, items, ratings
+        How many of each, exactly. No cell is rated twice; an item of the far tail may have no
+        rating, a user has at least one where there are enough.
+    rng
+        Where chance comes from.
+    scale
+        What ratings can be given.
+
+    Notes
+    -----
+    Activity is lognormal. Popularity follows Zipf and Mandelbrot, ``(rank + shift) ** -1.3``, with
+    the shift for which the most popular item is rated by about three users in ten. About a third of
+    a user's choices falls on the items of the user's own group, by popularity within it, and the
+    groups differ in what they like. See `plan` for what is planted.
+
+    Examples
+    --------
+    >>> synthetic(users=200, items=300, ratings=4000, rng=7)
+    Ratings(200 users x 300 items, 4,000 ratings, whole numbers 1-5)
+    """
+    stated = Scale.of(scale)
+    streams = Streams(rng)
+    planted = _planted(users, items, ratings, streams)
+    indptr = np.concatenate(([0], np.cumsum(planted.counts)))
+    columns = _choices(planted, indptr, streams.key(_CHOICE))
+    levels = _levels(planted, indptr, columns, streams)
+    values = stated.round(stated.lowest + levels * (stated.highest - stated.lowest))
+    matrix = sparse.csr_array((values, columns, indptr), shape=(users, items))
+    return Ratings(matrix, np.arange(1, users + 1), np.arange(1, items + 1), stated)
+
+
+def plan(*, users: int, items: int, ratings: int, rng: RNG = None) -> Plan:
+    """Return what `synthetic` plants with the same arguments.
+
+    Examples
+    --------
+    >>> planted = plan(users=200, items=300, ratings=4000, rng=7)
+    >>> int(planted.counts.sum()), planted.n_groups
+    (4000, 2)
+    """
+    return _planted(users, items, ratings, Streams(rng))
+
+
+def _planted(users: int, items: int, ratings: int, streams: Streams) -> Plan:
+    for name, count in (("users", users), ("items", items)):
+        require(1 <= count < 2**31, name, "from 1 to 2,147,483,647", count)
+    require(1 <= ratings <= users * items, "ratings", "from 1 to users x items", ratings)
+    n_groups = min(items, max(2, round(min(users, items) ** 0.5 / 8)))
+    counts = _counts(_normals(streams, users, _ACTIVITY), ratings, items)
+    by_rank = _popularity(counts, items, n_groups)
+    ranks = streams.order(items, _COLUMN)
+    # Each run of n_groups ranks holds every group once, in random order: the groups are alike in
+    # popularity.
+    rounds = np.arange(items) // n_groups
+    order = np.lexsort((streams.words(items, _ITEM_GROUP), rounds))
+    group_by_rank = np.empty(items, dtype=np.int64)
+    group_by_rank[order] = np.arange(items) % n_groups
+    return Plan(
+        counts=counts,
+        weights=by_rank[ranks],
+        user_groups=(streams.words(users, _USER_GROUP) % np.uint64(n_groups)).astype(np.int64),
+        item_groups=group_by_rank[ranks],
+    )
+
+
+def _counts(normals: npt.NDArray[np.float64], ratings: int, items: int) -> npt.NDArray[np.int64]:
+    """Return lognormal numbers of ratings that sum to `ratings`, none above `items`."""
+    activity = np.exp(_ACTIVITY_SPREAD * normals)
+    least = 1.0 if ratings >= len(activity) else 0.0
+    low, high = 0.0, items / activity.min()
+    for _ in range(200):  # halving: the sum grows with the factor
+        factor = (low + high) / 2
+        below = np.clip(factor * activity, least, items).sum() < ratings
+        low, high = (factor, high) if below else (low, factor)
+    wanted = np.clip(low * activity, least, items)
+    counts = np.floor(wanted).astype(np.int64)
+    remainders = np.where(counts < items, wanted - counts, -1.0)
+    counts[np.argsort(-remainders, kind="stable")[: ratings - int(counts.sum())]] += 1
+    return counts
+
+
+def _popularity(
+    counts: npt.NDArray[np.int64], items: int, n_groups: int
+) -> npt.NDArray[np.float64]:
+    """Return the weights by rank; the first item is rated by `_TOP_SHARE` of the users."""
+    ranks = np.arange(1, items + 1, dtype=np.float64)
+
+    def weights(shift: float) -> npt.NDArray[np.float64]:
+        raw: npt.NDArray[np.float64] = np.power(ranks + shift, -_TAIL)
+        return np.divide(raw, raw.sum())
+
+    def share(shift: float) -> float:
+        first = float(weights(shift)[0])
+        elsewhere = -np.expm1(-counts * (1 - _OWN_SHARE) * first).mean()
+        at_home = -np.expm1(-counts * (1 - _OWN_SHARE + _OWN_SHARE * n_groups) * first).mean()
+        return float(at_home / n_groups + elsewhere * (1 - 1 / n_groups))
+
+    low, high = -10.0, float(np.log(100.0 * items))
+    for _ in range(40):  # halving, on the logarithm of the shift: the share falls with it
+        middle = (low + high) / 2
+        low, high = (middle, high) if share(float(np.exp(middle))) > _TOP_SHARE else (low, middle)
+    return weights(float(np.exp(low)))
+
+
+def _choices(planted: Plan, indptr: npt.NDArray[np.int64], key: int) -> npt.NDArray[np.int32]:
+    """Return which items the users rate, row after row, ascending within each."""
+    by_group = np.argsort(planted.item_groups, kind="stable").astype(np.int32)
+    starts = np.searchsorted(planted.item_groups[by_group], np.arange(planted.n_groups + 1))
+    cumulative = np.concatenate(([0.0], np.cumsum(planted.weights[by_group])))
+    columns = np.empty(int(indptr[-1]), dtype=np.int32)
+    settings = (
+        indptr,
+        planted.user_groups,
+        starts,
+        cumulative,
+        by_group,
+        _OWN_SHARE,
+        np.uint64(key),
+    )
+    _in_parts(indptr, lambda first, last: choose_items(first, last, *settings, columns))
+    return columns
+
+
+def _levels(
+    planted: Plan,
+    indptr: npt.NDArray[np.int64],
+    columns: npt.NDArray[np.int32],
+    streams: Streams,
+) -> npt.NDArray[np.float64]:
+    """Return how much the users like what they rate, from 0 to 1."""
+    n_users, n_items, n_groups = len(planted.counts), len(planted.weights), planted.n_groups
+    normals = _normals(streams, n_users + n_items + n_groups**2, _LEVELS)
+    user_levels = _MEAN + _USER * normals[:n_users]
+    item_levels = _ITEM * normals[n_users : n_users + n_items]
+    tastes = _TASTE * normals[n_users + n_items :].reshape(n_groups, n_groups)
+    levels = np.empty(len(columns), dtype=np.float64)
+    tables = (user_levels, planted.user_groups, item_levels, planted.item_groups, tastes)
+    settings = (indptr, columns, *tables, _NOISE, np.uint64(streams.key(_RATING)))
+    _in_parts(indptr, lambda first, last: rate_items(first, last, *settings, levels))
+    return levels
+
+
+def _in_parts(indptr: npt.NDArray[np.int64], work: Callable[[int, int], None]) -> None:
+    """Call `work(first, last)` for ranges of rows with about equally many ratings, on threads."""
+    edges = np.searchsorted(indptr, np.linspace(0, indptr[-1], _N_PARTS + 1))
+    edges[0], edges[-1] = 0, len(indptr) - 1
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        for done in [pool.submit(work, int(first), int(last)) for first, last in pairwise(edges)]:
+            done.result()
+
+
+def _normals(streams: Streams, n: int, path: int) -> npt.NDArray[np.float64]:
+    """Return standard normals made of raw words, which no version of NumPy changes."""
+    words = streams.words(n, path) >> np.uint64(11)
+    normals: npt.NDArray[np.float64] = ndtri((words.astype(np.float64) + 0.5) * 2.0**-53)
+    return normals
