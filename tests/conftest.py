@@ -1,0 +1,115 @@
+"""What every test can lean on: real ratings where they are, a closing word on what was skipped.
+
+`real` tests name the data sets they need, ``@pytest.mark.real("ml-100k")``; with no name they need
+them all.
+"""
+
+from __future__ import annotations
+
+import os
+from collections import Counter
+from pathlib import Path
+
+import pytest
+
+from goodfence.data.datasets import DATASETS
+
+REAL_FOLDERS = tuple(dict.fromkeys(data.folder for data in DATASETS.values() if not data.bundled))
+REAL = "real ratings"
+OTHER = "other"
+_GROUP = "skip group"
+
+
+def pytest_addoption(parser: pytest.Parser) -> None:
+    parser.addoption("--no-skips", action="store_true", help="a skipped test is an error")
+
+
+def real_folder() -> Path | None:
+    """Return the folder with real ratings, if one is named."""
+    name = os.environ.get("GOODFENCE_DATA")
+    return Path(name) if name else None
+
+
+def missing_sets(names: tuple[str, ...]) -> list[str]:
+    """Return which of these data sets (all, if none is named) are not there."""
+    folder = real_folder()
+    wanted = names or REAL_FOLDERS
+    return [name for name in wanted if folder is None or not (folder / name).is_dir()]
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    for item in items:
+        names = [name for mark in item.iter_markers("real") for name in mark.args]
+        if item.get_closest_marker("real") is None or not missing_sets(tuple(names)):
+            continue
+        missing = ", ".join(missing_sets(tuple(names)))
+        item.user_properties.append((_GROUP, REAL))
+        reason = f"set GOODFENCE_DATA to a folder with {missing}"
+        item.add_marker(pytest.mark.skip(reason=reason))
+
+
+@pytest.fixture
+def real_data() -> Path:
+    """The folder with real ratings; only for tests marked `real`."""
+    folder = real_folder()
+    assert folder is not None, "only for tests marked real"
+    return folder
+
+
+@pytest.fixture(autouse=True)
+def _own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No test reads or writes the cache of whoever runs it."""
+    cache = tmp_path_factory.getbasetemp() / "cache"
+    for variable in ("XDG_CACHE_HOME", "LOCALAPPDATA"):
+        monkeypatch.setenv(variable, str(cache))
+
+
+def skipped_groups(reports: list[pytest.TestReport]) -> dict[tuple[str, str], int]:
+    """Return how many tests were skipped, by group and by what was missing."""
+    groups: Counter[tuple[str, str]] = Counter()
+    for report in reports:
+        group = str(dict(report.user_properties).get(_GROUP, OTHER))
+        reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else ""
+        groups[group, reason.removeprefix("Skipped: ")] += 1
+    return dict(groups)
+
+
+def skip_lines(groups: dict[tuple[str, str], int]) -> list[str]:
+    """Return one line for each group, with everything that it missed."""
+    lines = []
+    for group in dict.fromkeys(group for group, _ in groups):
+        reasons = [reason for name, reason in groups if name == group]
+        n_tests = sum(count for (name, _), count in groups.items() if name == group)
+        if group == REAL:
+            missing = missing_sets(())
+            reasons = [f"set GOODFENCE_DATA to a folder with {', '.join(missing)}"]
+        tests = "test" if n_tests == 1 else "tests"
+        lines.append(f"skipped: {group} ({n_tests} {tests}): {'; '.join(reasons)}")
+    return lines
+
+
+def _skipped(config: pytest.Config) -> dict[tuple[str, str], int]:
+    reporter = config.pluginmanager.get_plugin("terminalreporter")
+    reports = reporter.stats.get("skipped", []) if reporter is not None else []
+    return skipped_groups([report for report in reports if isinstance(report, pytest.TestReport)])
+
+
+@pytest.hookimpl(trylast=True)
+def pytest_sessionfinish(session: pytest.Session) -> None:
+    strict = session.config.getoption("--no-skips")
+    if strict and session.exitstatus == pytest.ExitCode.OK and _skipped(session.config):
+        session.exitstatus = pytest.ExitCode.TESTS_FAILED
+
+
+def pytest_terminal_summary(
+    terminalreporter: pytest.TerminalReporter, config: pytest.Config
+) -> None:
+    lines = skip_lines(_skipped(config))
+    if not lines:
+        return
+    strict = config.getoption("--no-skips")
+    terminalreporter.section(
+        "skipped, and not allowed to be" if strict else "not everything was run"
+    )
+    for line in lines:
+        terminalreporter.line(line, red=strict, yellow=not strict)
