@@ -1,4 +1,4 @@
-"""The caller's own ids, integers or text, in row order, and the way back from an id to its position."""
+"""The caller's own ids in row order, and the way back from an id to its position."""
 
 from __future__ import annotations
 
@@ -15,7 +15,8 @@ from goodfence.errors import DataError, UnknownId
 class Ids:
     """Different ids in a fixed order.
 
-    Text is kept as it was given: two spellings that differ only by Unicode normalisation are two ids.
+    Text is kept as it was given: two spellings that differ only by Unicode normalisation are two
+    ids.
 
     Examples
     --------
@@ -30,14 +31,24 @@ class Ids:
 
     @classmethod
     def of(cls, values: Sequence[str | int] | npt.NDArray[Any] | Ids, kind: str) -> Ids:
-        """Return `values` as ids of this kind ("users", "items"): all integers or all text, no two equal."""
+        """Return `values` as ids of this kind ("users", "items").
+
+        They must be all integers or all text, and no two equal.
+        """
         if isinstance(values, Ids):
             return values
         array = _as_ids(values, kind)
-        if len(set(array.tolist())) != len(array):
+        n_different = len(set(array.tolist())) if array.dtype == object else len(np.unique(array))
+        if n_different != len(array):
             raise DataError(f"the ids of the {kind} must all be different")
         array.flags.writeable = False
         return cls(array, kind)
+
+    @classmethod
+    def of_sorted(cls, values: npt.NDArray[Any], kind: str) -> Ids:
+        """Return int64 or text ids that are known to be different, without looking again."""
+        values.flags.writeable = False
+        return cls(values, kind)
 
     def __len__(self) -> int:
         return len(self.values)
@@ -48,10 +59,13 @@ class Ids:
     @property
     def are_text(self) -> bool:
         """Whether the ids are text rather than integers."""
-        return self.values.dtype == object
+        return bool(self.values.dtype == object)
 
     def positions(self, wanted: Sequence[str | int] | npt.NDArray[Any]) -> npt.NDArray[np.int64]:
-        """Return the position of each of `wanted`; one that is not there is an error that does not name it."""
+        """Return the position of each of `wanted`.
+
+        One that is not there is an error that does not name it.
+        """
         position = self._position
         keys = wanted.tolist() if isinstance(wanted, np.ndarray) else list(wanted)
         try:
@@ -59,7 +73,8 @@ class Ids:
         except (KeyError, TypeError):
             expected = "text" if self.are_text else "integers"
             raise UnknownId(
-                f"at least one of the {self.kind} asked for is not in the ratings (ids here are {expected})"
+                f"at least one of the {self.kind} asked for is not in the ratings (ids here are "
+                f"{expected})"
             ) from None
 
     @cached_property
@@ -70,6 +85,8 @@ class Ids:
 def _as_ids(values: Sequence[str | int] | npt.NDArray[Any], kind: str) -> npt.NDArray[Any]:
     array = np.asarray(values)
     if array.ndim == 1 and array.dtype.kind in "iu":
+        if array.dtype == np.uint64 and array.size and array.max() > np.iinfo(np.int64).max:
+            raise DataError(f"the ids of the {kind} must fit in signed 64-bit integers")
         return array.astype(np.int64)
     listed = list(values)
     if listed and not all(isinstance(value, str) for value in listed):

@@ -30,8 +30,8 @@ class Ratings:
     users, items
         The ids of the rows and of the columns, integers or text, all different.
     scale
-        What ratings can be given: a `Scale`, or (lowest, highest) or (lowest, highest, step), which declares it.
-        None observes it from the data, and says so.
+        What ratings can be given: a `Scale`, or (lowest, highest) or (lowest, highest, step),
+        which declares it. None observes it from the data, and says so.
     titles
         What the items are called, where that is known: id to name.
 
@@ -77,12 +77,16 @@ class Ratings:
         Examples
         --------
         >>> import pyarrow as pa
-        >>> table = pa.table({"userId": [1, 2, 2], "movieId": ["a", "a", "b"], "rating": [4.0, 5.0, 1.5]})
+        >>> columns = {"userId": [1, 2, 2], "movieId": ["a", "a", "b"], "rating": [4.0, 5.0, 1.5]}
+        >>> table = pa.table(columns)
         >>> Ratings.from_frame(table, scale=(0.5, 5, 0.5))
         Ratings(2 users x 2 items, 3 ratings, 0.5-5 in steps of 0.5)
         """
-        triplets = read_triplets(frame, user=user, item=item, rating=rating, duplicates=duplicates)
-        return cls.from_triplets(triplets, scale=scale)
+        stated = None if scale is None else Scale.of(scale)
+        triplets = read_triplets(
+            frame, user=user, item=item, rating=rating, duplicates=duplicates, scale=stated
+        )
+        return cls.from_triplets(triplets, scale=stated)
 
     @classmethod
     def from_triplets(
@@ -127,7 +131,10 @@ class Ratings:
 
     @cached_property
     def transposed(self) -> Ratings:
-        """The same ratings, items x users: built once, kept, and its own transposed is this very object."""
+        """The same ratings, items x users.
+
+        Built once, kept, and its own transposed is this very object.
+        """
         other = Ratings.__new__(Ratings)
         other._user_ids, other._item_ids = self._item_ids, self._user_ids
         other._csr = _frozen(sparse.csr_array(self._csr.T.tocsr()))
@@ -159,7 +166,8 @@ class Ratings:
 
     def __repr__(self) -> str:
         n_users, n_items = self.shape
-        return f"Ratings({n_users:,} users x {n_items:,} items, {self.n_ratings:,} ratings, {self.scale})"
+        shape = f"{n_users:,} users x {n_items:,} items"
+        return f"Ratings({shape}, {self.n_ratings:,} ratings, {self.scale})"
 
 
 def _frozen(csr: sparse.csr_array) -> sparse.csr_array:
