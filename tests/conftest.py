@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import os
 from collections import Counter
+from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
@@ -64,11 +65,14 @@ def _own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Mon
         monkeypatch.setenv(variable, str(cache))
 
 
-def skipped_groups(reports: list[pytest.TestReport]) -> dict[tuple[str, str], int]:
+def skipped_groups(
+    reports: Sequence[pytest.TestReport | pytest.CollectReport],
+) -> dict[tuple[str, str], int]:
     """Return how many tests were skipped, by group and by what was missing."""
     groups: Counter[tuple[str, str]] = Counter()
     for report in reports:
-        group = str(dict(report.user_properties).get(_GROUP, OTHER))
+        properties = dict(getattr(report, "user_properties", ()))  # a whole file has none
+        group = str(properties.get(_GROUP, OTHER))
         reason = report.longrepr[2] if isinstance(report.longrepr, tuple) else ""
         groups[group, reason.removeprefix("Skipped: ")] += 1
     return dict(groups)
@@ -91,7 +95,7 @@ def skip_lines(groups: dict[tuple[str, str], int]) -> list[str]:
 def _skipped(config: pytest.Config) -> dict[tuple[str, str], int]:
     reporter = config.pluginmanager.get_plugin("terminalreporter")
     reports = reporter.stats.get("skipped", []) if reporter is not None else []
-    return skipped_groups([report for report in reports if isinstance(report, pytest.TestReport)])
+    return skipped_groups(reports)
 
 
 @pytest.hookimpl(trylast=True)

@@ -35,6 +35,7 @@ class RemoteFile:
     def __post_init__(self) -> None:
         web = self.url.startswith(("https://", "http://"))
         require(web, "url", "an address of the web", self.url)
+        require(self.n_bytes >= 1, "n_bytes", "a positive integer", self.n_bytes)
 
     @property
     def name(self) -> str:
