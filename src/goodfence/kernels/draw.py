@@ -1,0 +1,243 @@
+"""Gumbel top-k inside pools: successive sampling without replacement, in one pass.
+
+Candidate i fires at time E_i / w_i, with E_i a standard exponential; the first `take` to fire are
+those that successive draws with probability proportional to w would have chosen. The logarithm of
+the firing time is minus the Gumbel key, and is what is compared here.
+
+Two things make it exact and fast. A time is kept as an unevaluated sum of two floats, so that equal
+weights stay equal chances even where log-weights are 1e14. And logarithms are taken only of
+candidates that can still be among the first: for a block of candidates the largest log-weight gives
+the largest uniform that could be.
+"""
+
+from __future__ import annotations
+
+import math
+
+import numpy as np
+import numpy.typing as npt
+
+from goodfence.kernels.compiled import kernel
+from goodfence.kernels.philox import (
+    DRAW,
+    N_VALUES,
+    NOISE,
+    hash_candidates,
+    to_uniform,
+    uniform_and_coin,
+)
+
+Floats = npt.NDArray[np.float64]
+Integers = npt.NDArray[np.int64]
+Rows = npt.NDArray[np.int32]
+
+_BLOCK = 128
+_EVERY = np.uint64(1 << 52)
+_NONE = np.uint64(0)
+_SLACK = 1e-9
+_ROUNDING = 1e-15
+_SURELY = 4.0  # exp(exp(4)) is beyond 2**53: everybody has fired
+
+
+@kernel
+def firing_time(value: np.uint64, log_weight: float) -> tuple[float, float]:
+    """Return the logarithm of the firing time as (rounded, remainder), their sum exact."""
+    fired = math.log(-math.log1p(-to_uniform(value)))
+    rounded = fired - log_weight
+    shift = rounded - fired
+    remainder = (fired - (rounded - shift)) - (log_weight + shift)
+    return rounded, remainder
+
+
+@kernel
+def _later(times: Floats, rests: Floats, places: Integers, one: int, other: int) -> bool:
+    if times[one] != times[other]:
+        return bool(times[one] > times[other])
+    if rests[one] != rests[other]:
+        return bool(rests[one] > rests[other])
+    return bool(places[one] > places[other])
+
+
+@kernel
+def _swap(times: Floats, rests: Floats, places: Integers, one: int, other: int) -> None:
+    times[one], times[other] = times[other], times[one]
+    rests[one], rests[other] = rests[other], rests[one]
+    places[one], places[other] = places[other], places[one]
+
+
+@kernel
+def _rise(times: Floats, rests: Floats, places: Integers, node: int) -> None:
+    while node > 0 and _later(times, rests, places, node, (node - 1) // 2):
+        _swap(times, rests, places, node, (node - 1) // 2)
+        node = (node - 1) // 2
+
+
+@kernel
+def _sink(times: Floats, rests: Floats, places: Integers, size: int) -> None:
+    node = 0
+    while True:
+        last = node
+        for child in (2 * node + 1, 2 * node + 2):
+            if child < size and _later(times, rests, places, child, last):
+                last = child
+        if last == node:
+            return
+        _swap(times, rests, places, node, last)
+        node = last
+
+
+@kernel
+def _limit(latest: float, highest: float) -> np.uint64:
+    """Return the bits below which a log-weight of at most `highest` may fire before `latest`."""
+    margin = _SLACK + _ROUNDING * (abs(latest) + abs(highest))
+    bound = latest + highest + margin
+    if bound >= _SURELY:
+        return _EVERY
+    reached = -math.expm1(-math.exp(bound)) * N_VALUES
+    if reached < 0.5:
+        return _NONE
+    return np.uint64(min(reached + 1.0, N_VALUES))
+
+
+@kernel
+def _block_tops(log_weights: Floats) -> tuple[Floats, int]:
+    """Return the largest log-weight of each block, and how many are above -inf."""
+    tops = np.full((log_weights.size + _BLOCK - 1) // _BLOCK, -np.inf)
+    n_weighted = 0
+    for block in range(tops.size):
+        top = -np.inf
+        for place in range(block * _BLOCK, min((block + 1) * _BLOCK, log_weights.size)):
+            n_weighted += log_weights[place] > -np.inf
+            top = max(top, log_weights[place])
+        tops[block] = top
+    return tops, n_weighted
+
+
+@kernel
+def _race(
+    log_weights: Floats,
+    tops: Floats,
+    rows: Rows,
+    key: np.uint64,
+    asker: np.uint64,
+    out: Integers,
+) -> None:
+    """Fill `out` with the positions of the first to fire; those of log-weight -inf do not run."""
+    take, top = out.size, tops.max()
+    times, rests = np.empty(take), np.empty(take)
+    hashes = np.empty(_BLOCK, np.uint64)
+    size = 0
+    for block in range(tops.size):
+        first, end = block * _BLOCK, min((block + 1) * _BLOCK, rows.size)
+        limit = _limit(times[0], tops[block] - top) if size == take else _EVERY
+        if limit == _NONE:
+            continue
+        hash_candidates(key, DRAW, asker, rows[first:end], hashes)
+        for place in range(first, end):
+            if hashes[place - first] >= limit or log_weights[place] == -np.inf:
+                continue
+            time, rest = firing_time(hashes[place - first], log_weights[place] - top)
+            if size < take:
+                times[size], rests[size], out[size] = time, rest, place
+                _rise(times, rests, out, size)
+                size += 1
+            elif time < times[0] or (time == times[0] and rest < rests[0]):
+                times[0], rests[0], out[0] = time, rest, place
+                _sink(times, rests, out, take)
+
+
+@kernel
+def _draw_pool(
+    log_weights: Floats, rows: Rows, key: np.uint64, asker: np.uint64, out: Integers
+) -> None:
+    """Fill `out` from one pool; candidates of weight 0 come last, uniformly."""
+    if out.size == rows.size:
+        for place in range(rows.size):
+            out[place] = place
+        return
+    tops, n_weighted = _block_tops(log_weights)
+    if n_weighted >= out.size:
+        _race(log_weights, tops, rows, key, asker, out)
+        return
+    equal = np.full(rows.size, -np.inf)
+    size = 0
+    for place in range(rows.size):
+        if log_weights[place] > -np.inf:
+            out[size] = place
+            size += 1
+        else:
+            equal[place] = 0.0
+    _race(equal, np.zeros(tops.size), rows, key, asker, out[size:])
+
+
+@kernel
+def draw(
+    log_weights: Floats,
+    rows: Rows,
+    starts: Integers,
+    stops: Integers,
+    takes: Integers,
+    key: np.uint64,
+    asker: np.uint64,
+    out: Integers,
+) -> None:
+    """Fill `out` with the chosen positions of one list, ascending.
+
+    Parameters
+    ----------
+    log_weights, rows
+        Log-weight and row number of each candidate, in list order, shape (n,).
+    starts, stops, takes
+        The pools, shape (p,): how many of which positions.
+    key, asker
+        Where chance comes from; see `goodfence.kernels.philox`.
+    out
+        Shape (sum of `takes`,).
+    """
+    filled = 0
+    for pool in range(takes.size):
+        if takes[pool] > 0:
+            start, stop = starts[pool], stops[pool]
+            part = out[filled : filled + takes[pool]]
+            _draw_pool(log_weights[start:stop], rows[start:stop], key, asker, part)
+            part += start
+            filled += takes[pool]
+    out.sort()
+
+
+@kernel
+def draw_rows(
+    log_weights: Floats,
+    rows: Rows,
+    starts: Integers,
+    stops: Integers,
+    takes: Integers,
+    key: np.uint64,
+    askers: Rows,
+    out: Integers,
+) -> None:
+    """Fill each row of `out` by `draw`; every array has one more axis, the targets."""
+    for row in range(out.shape[0]):
+        asker = np.uint64(askers[row])
+        draw(
+            log_weights[row],
+            rows[row],
+            starts[row],
+            stops[row],
+            takes[row],
+            key,
+            asker,
+            out[row],
+        )
+
+
+@kernel
+def laplace(key: np.uint64, askers: Rows, rows: Rows, scales: Floats, out: Floats) -> None:
+    """Fill `out` with Laplace noise, one number for each (asker, neighbour): shapes (rows, k)."""
+    for row in range(out.shape[0]):
+        asker = np.uint64(askers[row])
+        for place in range(out.shape[1]):
+            candidate = np.uint64(rows[row, place])
+            chance, up = uniform_and_coin(key, NOISE, asker, candidate)
+            size = -math.log(chance) * scales[row, place]
+            out[row, place] = size if up else -size

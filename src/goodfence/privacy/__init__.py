@@ -1,0 +1,1 @@
+"""What a mechanism promises about privacy, and what that promise is worth."""

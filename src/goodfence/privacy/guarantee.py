@@ -1,0 +1,65 @@
+"""A privacy claim as a value: whom it is about, what it says, and whether it is true."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from typing import Literal, TypeAlias, get_args
+
+from goodfence.errors import require
+
+Status: TypeAlias = Literal["proved", "claimed", "refuted", "none"]
+Unit: TypeAlias = Literal["rating", "user"]
+Adjacency: TypeAlias = Literal["add/remove", "replace"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Guarantee:
+    """What is promised to whom, and the status of that promise.
+
+    Examples
+    --------
+    >>> print(Guarantee(status="none", reason="The nearest are always chosen."))
+    none: The nearest are always chosen.
+    """
+
+    status: Status
+    """`proved` here, `claimed` by a paper, `refuted` by a counter-example, or `none` made."""
+    unit: Unit | None = None
+    """What two neighbouring data sets differ in: one rating, or all ratings of one user."""
+    adjacency: Adjacency | None = None
+    """How they differ in it: it is there or not, or it has another value."""
+    epsilon: float | None = None
+    """The promised (where refuted: the claimed) bound on the log-ratio; `None` without one."""
+    delta: float | None = None
+    """The probability with which the bound may fail; `None` without a promise."""
+    reason: str
+    """One sentence: why this is so."""
+
+    def __post_init__(self) -> None:
+        require(
+            self.status in get_args(Status), "status", f"one of {get_args(Status)}", self.status
+        )
+        require(self.unit in (None, *get_args(Unit)), "unit", "rating, user or None", self.unit)
+        known = (None, *get_args(Adjacency))
+        require(self.adjacency in known, "adjacency", f"one of {known}", self.adjacency)
+        require(bool(self.reason.strip()), "reason", "a sentence", self.reason)
+        stated = [self.unit, self.adjacency, self.epsilon, self.delta]
+        if self.status == "none":
+            require(stated == [None] * 4, "a guarantee of status 'none'", "without numbers", stated)
+            return
+        complete = None not in stated
+        require(complete, "a guarantee", "stated with unit, adjacency, epsilon and delta", stated)
+        _require_budget(self.epsilon, self.delta)
+
+    def __str__(self) -> str:
+        if self.status == "none":
+            return f"none: {self.reason}"
+        budget = f"epsilon={self.epsilon:g}, delta={self.delta:g}"
+        return f"{self.status}: {budget} per {self.unit} ({self.adjacency}). {self.reason}"
+
+
+def _require_budget(epsilon: float | None, delta: float | None) -> None:
+    positive = epsilon is not None and epsilon >= 0 and not math.isnan(epsilon)
+    require(positive, "epsilon", "at least 0", epsilon)
+    require(delta is not None and 0 <= delta <= 1, "delta", "between 0 and 1", delta)

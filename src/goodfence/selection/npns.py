@@ -1,0 +1,124 @@
+"""nPNS: naive probabilistic neighbour selection (Adamopoulos & Tuzhilin)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias, get_args
+
+import numpy as np
+
+from goodfence.errors import require
+from goodfence.privacy.guarantee import Guarantee
+from goodfence.selection.mechanism import RS, Floats, require_list
+from goodfence.selection.pool import Pool
+from goodfence.selection.rules import finite, positive, whole
+
+Law: TypeAlias = Literal["similarity", "uniform", "exponential", "weibull", "folded_normal"]
+
+_SHAPES: dict[str, dict[str, float]] = {
+    "exponential": {"rate": 1.0},
+    "weibull": {"shape": 2.0, "scale": 1.0},
+    "folded_normal": {"mean": 0.0, "deviation": 1.0},
+}
+_SMALLEST = -1e300  # a finite log-weight, however far the rank
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NPNS:
+    """k draws from the list, with a weight for each candidate: by default her similarity.
+
+    The rank laws are densities at `rank / k`, the rank of the nearest being 1: how many
+    neighbourhoods away she is. So they do not change when the list grows.
+
+    Examples
+    --------
+    >>> NPNS(k=2, weights="exponential", rate=2.0).log_weights(np.array([0.9, 0.5, 0.1]))
+    array([-1., -2., -3.])
+    """
+
+    k: int
+    """How many neighbours are chosen."""
+    weights: Law = "similarity"
+    """What a candidate's weight is: her similarity, 1, or a law of her rank."""
+    rate: float | None = None
+    """Exponential law only: its rate; 1 unless given."""
+    shape: float | None = None
+    """Weibull law only: its shape; 2 unless given."""
+    scale: float | None = None
+    """Weibull law only: its scale; 1 unless given."""
+    mean: float | None = None
+    """Folded normal law only: the mean before folding; 0 unless given."""
+    deviation: float | None = None
+    """Folded normal law only: the standard deviation before folding; 1 unless given."""
+    within: int | None = None
+    """Draw from the `within * k` nearest only (beta); `None` draws from the whole list."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "k", whole(self.k, "k", least=1))
+        require(self.weights in get_args(Law), "weights", f"one of {get_args(Law)}", self.weights)
+        if self.within is not None:
+            object.__setattr__(self, "within", whole(self.within, "within", least=1))
+        own = _SHAPES.get(self.weights, {})
+        for name in ("rate", "shape", "scale", "mean", "deviation"):
+            given = getattr(self, name)
+            require(given is None or name in own, name, f"None with {self.weights!r}", given)
+            if name in own:
+                check = finite if name == "mean" else positive
+                stated = own[name] if given is None else given
+                object.__setattr__(self, name, check(stated, name))
+
+    @property
+    def sensitivity(self) -> None:
+        """None: the weights do not divide by it."""
+        return
+
+    def reach(self, n_candidates: int) -> int:
+        """Return `within * k`, or the whole list."""
+        beta = self.within or 1
+        require_list(beta * self.k, n_candidates, k=self.k, beta=beta)
+        return n_candidates if self.within is None else beta * self.k
+
+    def pools(self, similarities: Floats, sensitivity: RS = None) -> tuple[Pool, ...]:  # noqa: ARG002 - protocol
+        """Return one pool: the whole list, or its `within * k` nearest."""
+        return (Pool(0, self.reach(similarities.shape[-1]), take=self.k),)
+
+    def log_weights(self, similarities: Floats, sensitivity: RS = None) -> Floats:  # noqa: ARG002 - protocol
+        """Return the logarithms of the weights; -inf for a similarity of 0 or less: drawn last."""
+        if self.weights == "similarity":
+            drawn = similarities > 0
+            return np.where(drawn, np.log(np.where(drawn, similarities, 1.0)), -np.inf)
+        distances = np.arange(1, similarities.shape[-1] + 1) / self.k
+        return np.broadcast_to(self._rank_law(distances), similarities.shape)
+
+    def _rank_law(self, distances: Floats) -> Floats:
+        if self.weights == "exponential" and self.rate is not None:
+            return -self.rate * distances
+        if self.weights == "weibull" and self.shape is not None and self.scale is not None:
+            return _weibull(distances / self.scale, self.shape)
+        if self.weights == "folded_normal" and self.mean is not None and self.deviation is not None:
+            return _folded_normal(distances, self.mean, self.deviation)
+        return np.zeros(distances.shape)
+
+    def noise_scale(self, sensitivity: RS = None) -> RS:  # noqa: ARG002 - protocol
+        """Return None: the similarities are used as they are."""
+        return None
+
+    def guarantee(self) -> Guarantee:
+        """Return that there is none."""
+        return Guarantee(
+            status="none",
+            reason="The draw is random, but nothing bounds how much one rating changes its law.",
+        )
+
+
+def _weibull(distances: Floats, shape: float) -> Floats:
+    with np.errstate(over="ignore"):
+        law: Floats = (shape - 1.0) * np.log(distances) - distances**shape
+    return np.maximum(law, _SMALLEST)
+
+
+def _folded_normal(distances: Floats, mean: float, deviation: float) -> Floats:
+    near = -0.5 * ((distances - mean) / deviation) ** 2
+    far = -0.5 * ((distances + mean) / deviation) ** 2
+    law: Floats = np.logaddexp(near, far)
+    return np.maximum(law, _SMALLEST)

@@ -1,0 +1,128 @@
+"""PNCF: private neighbour collaborative filtering (Zhu et al.), in two readings."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Literal, TypeAlias, get_args
+
+import numpy as np
+import numpy.typing as npt
+
+from goodfence.errors import require
+from goodfence.privacy.guarantee import Guarantee
+from goodfence.selection.mechanism import RS, Floats, require_list
+from goodfence.selection.omega import log_omega, spread_over
+from goodfence.selection.pool import Pool
+from goodfence.selection.rules import fraction, positive, whole
+from goodfence.selection.sensitivity import Sensitivity
+
+Reading: TypeAlias = Literal["band", "truncated"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class PNCF:
+    """Whoever is clearly near is in; the rest is drawn from the band around the k-th similarity.
+
+    Then the similarities used in prediction carry Laplace noise, one draw for each neighbour.
+
+    Examples
+    --------
+    >>> PNCF(k=2).pools(np.array([0.9, 0.4, 0.3, 0.0]), sensitivity=0.5)
+    (Pool(start=0, stop=1, take=1), Pool(start=1, stop=4, take=1))
+    """
+
+    k: int
+    """How many neighbours are chosen."""
+    epsilon: float = 1.0
+    """The budget: half of it for the draw [OMEGA], half for the noise."""
+    rho: float = 0.5
+    """The constant in lambda, strictly between 0 and 1."""
+    reading: Reading = "band"
+    """`band`: draw within lambda of `sim_k`. `truncated` (Zhu): draw from all, far ones lifted."""
+    within: int | None = None
+    """Take `lambda = sim_k - sim_{within * k}` (beta, in the attack experiments)."""
+    sensitivity: Sensitivity = field(default_factory=Sensitivity)
+    """Which RS the weights, lambda and the noise use."""
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "k", whole(self.k, "k", least=1))
+        object.__setattr__(self, "epsilon", positive(self.epsilon, "epsilon"))
+        object.__setattr__(self, "rho", fraction(self.rho, "rho"))
+        object.__setattr__(self, "sensitivity", Sensitivity.of(self.sensitivity))
+        known = get_args(Reading)
+        require(self.reading in known, "reading", f"one of {known}", self.reading)
+        if self.within is not None:
+            object.__setattr__(self, "within", whole(self.within, "within", least=1))
+        # One lifted score is one weight only if one sensitivity serves all: RS of a far pair is 0.
+        lifted = self.reading == "truncated" and self.sensitivity.scope == "pair"
+        require(not lifted, "sensitivity.scope", "'target' with reading='truncated'", "pair")
+
+    def reach(self, n_candidates: int) -> int:
+        """Return the whole list: anybody may be inside the band."""
+        beta = self.within or 1
+        require_list(beta * self.k, n_candidates, k=self.k, beta=beta)
+        return n_candidates
+
+    def edges(self, similarities: Floats, sensitivity: RS = None) -> tuple[Floats, Floats]:
+        """Return the band's lower and upper edge, `sim_k - lambda` and `sim_k + lambda`.
+
+        lambda is `min(sim_k, (4 k RS / epsilon) ln(k (n-k) / rho))`, `sim_k` where k = n, and never
+        below 0 (which matters with negative similarities only).
+        """
+        self.reach(similarities.shape[-1])
+        kth = similarities[..., self.k - 1]
+        if self.within is not None:
+            lower = similarities[..., self.within * self.k - 1]
+            return lower, kth + (kth - lower)
+        rs = spread_over(similarities, sensitivity, self.sensitivity).max(axis=-1)
+        n = similarities.shape[-1]
+        width = kth
+        if n > self.k:
+            logarithm = np.log(self.k * (n - self.k) / self.rho)
+            width = np.minimum(kth, 4.0 * self.k * rs / self.epsilon * logarithm)
+        width = np.maximum(width, 0.0)
+        return kth - width, kth + width
+
+    def pools(self, similarities: Floats, sensitivity: RS = None) -> tuple[Pool, ...]:
+        """Return who is in for sure and the band; or, truncated, the whole list."""
+        if self.reading == "truncated":
+            return (Pool(0, self.reach(similarities.shape[-1]), take=self.k),)
+        lower, upper = self.edges(similarities, sensitivity)
+        # At most k-1 are above the upper edge, at least k not below the lower: the takes fit.
+        sure = _count(similarities > upper[..., np.newaxis])
+        stop = _count(similarities >= lower[..., np.newaxis])
+        return (Pool(0, sure, take=sure), Pool(sure, stop, take=self.k - sure))
+
+    def log_weights(self, similarities: Floats, sensitivity: RS = None) -> Floats:
+        """Return `epsilon * sim / (4 k RS)` [OMEGA]; truncated: no score below the lower edge."""
+        scores = similarities
+        if self.reading == "truncated":
+            lower, _ = self.edges(similarities, sensitivity)
+            scores = np.maximum(similarities, lower[..., np.newaxis])
+        rs = spread_over(similarities, sensitivity, self.sensitivity)
+        return log_omega(scores, rs, epsilon=self.epsilon, k=self.k)
+
+    def noise_scale(self, sensitivity: RS = None) -> RS:
+        """Return `2 RS / epsilon`, of the shape of `sensitivity`."""
+        require(sensitivity is not None, "sensitivity", "given", sensitivity)
+        return 2.0 * np.asarray(sensitivity, dtype=np.float64) / self.epsilon
+
+    def guarantee(self) -> Guarantee:
+        """Return the paper's claim, and that it does not hold."""
+        return Guarantee(
+            status="refuted",
+            unit="rating",
+            adjacency="add/remove",
+            epsilon=self.epsilon,
+            delta=0.0,
+            reason=(
+                "The paper claims this epsilon, but the prediction re-reads the neighbours' "
+                "ratings, so an answer can be possible with one rating and impossible without it."
+            ),
+        )
+
+
+def _count(holds: npt.NDArray[np.bool_]) -> int | npt.NDArray[np.int64]:
+    """Return how many hold along the last axis: an integer for one target, an array for a batch."""
+    counts = holds.sum(axis=-1, dtype=np.int64)
+    return int(counts) if holds.ndim == 1 else counts

@@ -1,0 +1,292 @@
+"""Recommendation-aware sensitivity RS [RS]: how much one rating can move a cosine.
+
+For a pair (i, j) and a co-rated item s, N = |r_i||r_j| and N' is the same without item s. Ratings
+are the rows of a sparse matrix, norms go over all items of a row, and ratings must not be negative.
+
+Term 1, `r[i,s] r[j,s] / N'`, is the product of the two *strengths* `r[i,s] / |r_i'|`, so for one
+target only the strongest other rating of each item counts, and no loop over pairs is needed.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from goodfence.errors import DataError, SettingError, require
+from goodfence.kernels.sensitivity import (
+    N_PEAKS,
+    compare_with_rows,
+    find_peaks,
+    strongest,
+    strongest_pair,
+)
+
+Floats: TypeAlias = npt.NDArray[np.float64]
+Integers: TypeAlias = npt.NDArray[np.integer[Any]]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Sensitivity:
+    """Which of the readings of RS is meant.
+
+    Examples
+    --------
+    >>> Sensitivity(reading="derived")
+    Sensitivity(reading='derived', scope='target', clamp=True)
+    """
+
+    reading: Literal["printed", "derived"] = "printed"
+    """The second term: as printed (it never binds), or as derived, `sim (N/N' - 1)`."""
+    scope: Literal["target", "pair"] = "target"
+    """One value for a target, the largest over all candidates; or one value for each candidate."""
+    clamp: bool = True
+    """Take min(RS, 1), also where N' = 0; `False` leaves out pairs with N' = 0."""
+
+    def __post_init__(self) -> None:
+        readings, scopes = ("printed", "derived"), ("target", "pair")
+        require(self.reading in readings, "reading", f"one of {readings}", self.reading)
+        require(self.scope in scopes, "scope", f"one of {scopes}", self.scope)
+        require(isinstance(self.clamp, bool), "clamp", "True or False", self.clamp)
+
+    @classmethod
+    def of(cls, options: Sensitivity | Mapping[str, Any]) -> Sensitivity:
+        """Return `options` itself, or the value of options read from a file."""
+        if isinstance(options, Sensitivity):
+            return options
+        known = {"reading", "scope", "clamp"}
+        if not isinstance(options, Mapping) or not known.issuperset(options):
+            raise SettingError(f"sensitivity must be a Sensitivity, with {sorted(known)}")
+        return cls(**options)
+
+
+DEFAULT = Sensitivity()
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ItemPeaks:
+    """The strongest ratings of each item, computed once and asked for many targets."""
+
+    csr: sparse.csr_array
+    options: Sensitivity
+    norms: Floats
+    """The norm of each row."""
+    rests: Floats
+    """For each rating the norm of its row without it."""
+    values: Floats = field(default_factory=lambda: np.empty((0, N_PEAKS)))
+    """(items, 3): the largest strengths, 0 where there are fewer."""
+    rows: npt.NDArray[np.int64] = field(default_factory=lambda: np.empty((0, N_PEAKS), np.int64))
+    """(items, 3): whose they are, -1 where there are fewer."""
+
+    def best(self, columns: Integers, excluded: tuple[int | None, ...]) -> Floats:
+        """Return the largest strength of each of `columns`, without at most two `excluded` rows."""
+        owners, values = self.rows[columns], self.values[columns]
+        counted = ~np.isin(owners, [row for row in excluded if row is not None])
+        kept: Floats = np.where(counted, values, 0.0).max(axis=1, initial=0.0)
+        return kept
+
+
+def item_peaks(csr: sparse.csr_array, options: Sensitivity = DEFAULT) -> ItemPeaks:
+    """Return the strongest ratings of each item of `csr` (rows x items).
+
+    Examples
+    --------
+    >>> item_peaks(sparse.csr_array(np.array([[3.0, 4.0], [0.0, 5.0]]))).values[0]
+    array([0.75, 0.  , 0.  ])
+    """
+    if csr.nnz and csr.data.min() < 0:
+        raise DataError("ratings must not be negative: RS bounds a cosine of non-negative vectors")
+    norms, rests = _norms_and_rests(csr)
+    values = np.zeros((csr.shape[1], N_PEAKS))
+    rows = np.full((csr.shape[1], N_PEAKS), -1, dtype=np.int64)
+    find_peaks(csr.indptr, csr.indices, _strengths(csr.data, rests, options), values, rows)
+    return ItemPeaks(csr, options, norms, rests, values, rows)
+
+
+def sensitivities(csr: sparse.csr_array, options: Sensitivity = DEFAULT) -> Floats:
+    """Return RS of each row as a target: the largest over all others; 0 if nothing is co-rated.
+
+    Examples
+    --------
+    >>> sensitivities(sparse.csr_array(np.array([[3.0, 4.0], [4.0, 3.0], [0.0, 0.0]])))
+    array([1., 1., 0.])
+    """
+    peaks = item_peaks(csr, options)
+    out = np.zeros(csr.shape[0])
+    if options.reading == "printed":
+        strengths = _strengths(csr.data, peaks.rests, options)
+        strongest(csr.indptr, csr.indices, strengths, peaks.values, peaks.rows, out)
+        return np.minimum(out, 1.0) if options.clamp else out
+    by_item = csr.tocsc()
+    order = sparse.csr_array((np.arange(csr.nnz), csr.indices, csr.indptr), csr.shape).tocsc().data
+    strongest_pair(
+        csr.indptr,
+        csr.indices,
+        csr.data,
+        peaks.rests,
+        peaks.norms,
+        by_item.indptr,
+        by_item.indices,
+        by_item.data,
+        peaks.rests[order],
+        options.clamp,
+        out,
+    )
+    return out
+
+
+def pair_sensitivities(
+    csr: sparse.csr_array, targets: Integers, candidates: Integers, options: Sensitivity = DEFAULT
+) -> Floats:
+    """Return RS of each target row and each of its candidate rows.
+
+    Parameters
+    ----------
+    targets, candidates
+        Row numbers, shapes (rows,) and (rows, n).
+
+    Examples
+    --------
+    >>> csr = sparse.csr_array(np.array([[3.0, 4.0, 0.0], [1.0, 2.0, 2.0]]))
+    >>> pair_sensitivities(csr, np.array([0]), np.array([[1]])).round(3)
+    array([[1.]])
+    """
+    peaks = item_peaks(csr, options)
+    out = np.zeros(candidates.shape)
+    for place, target in enumerate(targets):
+        part = slice(csr.indptr[target], csr.indptr[target + 1])
+        others = np.ascontiguousarray(candidates[place], dtype=np.int64)
+        out[place] = _compared(peaks, csr.indices[part], csr.data[part], others)
+    return out
+
+
+def row_sensitivity(peaks: ItemPeaks, row: int, *, without: int | None = None) -> float:
+    """Return RS of one row as a target, in the data without row `without`."""
+    part = slice(peaks.csr.indptr[row], peaks.csr.indptr[row + 1])
+    columns, values = peaks.csr.indices[part], peaks.csr.data[part]
+    return _largest(peaks, columns, values, (row, without), alike=False)
+
+
+def profile_sensitivity(
+    peaks: ItemPeaks,
+    columns: Integers,
+    values: Floats,
+    *,
+    n_copies: int = 1,
+    without: int | None = None,
+) -> float:
+    """Return RS of a profile of which `n_copies` are appended to the data; the first asks.
+
+    It equals RS of that row in the whole matrix, appended; and, with `without`, in the matrix
+    without that row.
+
+    Parameters
+    ----------
+    columns, values
+        The profile: different column numbers, and the ratings there.
+
+    Examples
+    --------
+    >>> peaks = item_peaks(sparse.csr_array(np.array([[3.0, 4.0, 12.0]])))
+    >>> round(profile_sensitivity(peaks, np.array([0, 2]), np.array([3.0, 4.0])), 3)
+    1.0
+    """
+    return _largest(peaks, columns, values, (without,), alike=n_copies > 1)
+
+
+def profile_pair_sensitivities(
+    peaks: ItemPeaks, columns: Integers, values: Floats
+) -> tuple[Floats, float]:
+    """Return RS of a profile that is not in the data with each row, and with an equal profile.
+
+    Examples
+    --------
+    >>> peaks = item_peaks(sparse.csr_array(np.array([[3.0, 4.0, 12.0]])))
+    >>> rows, copy = profile_pair_sensitivities(peaks, np.array([0]), np.array([3.0]))
+    >>> rows, copy
+    (array([1.]), 1.0)
+    """
+    rows = np.arange(peaks.csr.shape[0], dtype=np.int64)
+    return _compared(peaks, columns, values, rows), _with_copy(peaks, columns, values)
+
+
+def _largest(
+    peaks: ItemPeaks,
+    columns: Integers,
+    values: Floats,
+    excluded: tuple[int | None, ...],
+    *,
+    alike: bool,
+) -> float:
+    copy = _with_copy(peaks, columns, values) if alike else 0.0
+    if peaks.options.reading == "derived":
+        gone = [row for row in excluded if row is not None]
+        others = np.setdiff1d(np.arange(peaks.csr.shape[0], dtype=np.int64), gone)
+        return float(_compared(peaks, columns, values, others).max(initial=copy))
+    strengths = _strengths(values, _profile_rests(values), peaks.options)
+    best = peaks.best(columns, excluded)
+    counted = (strengths > 0) & (best > 0)
+    largest = (strengths[counted] * best[counted]).max(initial=copy)
+    return float(min(largest, 1.0)) if peaks.options.clamp else float(largest)
+
+
+def _compared(
+    peaks: ItemPeaks, columns: Integers, values: Floats, rows: npt.NDArray[np.int64]
+) -> Floats:
+    n_items = peaks.csr.shape[1]
+    own, own_rests = np.zeros(n_items), np.full(n_items, -1.0)
+    own[columns], own_rests[columns] = values, _profile_rests(values)
+    out = np.zeros(rows.size)
+    compare_with_rows(
+        own,
+        own_rests,
+        float(np.sqrt(_squared_norm(values))),
+        rows,
+        peaks.csr.indptr,
+        peaks.csr.indices,
+        peaks.csr.data,
+        peaks.rests,
+        peaks.norms,
+        peaks.options.reading == "derived",
+        peaks.options.clamp,
+        out,
+    )
+    return out
+
+
+def _with_copy(peaks: ItemPeaks, columns: Integers, values: Floats) -> float:
+    """Return RS of a profile and an equal one."""
+    indptr = np.array([0, len(columns)], dtype=np.int64)
+    shape = (1, peaks.csr.shape[1])
+    alone = sparse.csr_array((np.asarray(values, np.float64), np.asarray(columns), indptr), shape)
+    norms, rests = _norms_and_rests(alone)
+    copy = ItemPeaks(alone, peaks.options, norms, rests)
+    return float(_compared(copy, columns, values, np.zeros(1, dtype=np.int64))[0])
+
+
+def _norms_and_rests(csr: sparse.csr_array) -> tuple[Floats, Floats]:
+    owners = np.repeat(np.arange(csr.shape[0]), np.diff(csr.indptr))
+    squares = csr.data * csr.data
+    totals = np.bincount(owners, weights=squares, minlength=csr.shape[0])
+    return np.sqrt(totals), np.sqrt(totals[owners] - squares)
+
+
+def _squared_norm(values: Floats) -> float:
+    squares = np.asarray(values, dtype=np.float64) ** 2
+    return float(np.bincount(np.zeros(squares.size, np.int64), weights=squares, minlength=1)[0])
+
+
+def _profile_rests(values: Floats) -> Floats:
+    rests: Floats = np.sqrt(_squared_norm(values) - np.asarray(values, dtype=np.float64) ** 2)
+    return rests
+
+
+def _strengths(values: Floats, rests: Floats, options: Sensitivity) -> Floats:
+    """Return `r / |r'|`; infinite where a row has nothing else, or 0 where such are left out."""
+    alone = np.inf if options.clamp else 0.0
+    only = np.where(values > 0, alone, 0.0)
+    return np.where(rests > 0, values / np.where(rests > 0, rests, 1.0), only)
