@@ -19,21 +19,53 @@ if TYPE_CHECKING:
     from goodfence.data.splits import holdout as holdout
     from goodfence.data.splits import sample_targets as sample_targets
     from goodfence.data.synthetic import synthetic as synthetic
+    from goodfence.engines.local.candidates import candidate_list as candidate_list
+    from goodfence.engines.local.candidates import candidate_lists as candidate_lists
     from goodfence.errors import DataError as DataError
     from goodfence.errors import GoodfenceError as GoodfenceError
     from goodfence.errors import SettingError as SettingError
+    from goodfence.evaluation.holdout_scores import evaluate as evaluate
+    from goodfence.evaluation.paper import paper_protocol as paper_protocol
+    from goodfence.evaluation.scores import Scores as Scores
+    from goodfence.models.loading import load_model as load_model
+    from goodfence.models.neighbour_cf import NeighbourCF as NeighbourCF
+    from goodfence.privacy.guarantee import Guarantee as Guarantee
+    from goodfence.selection.inclusion import alpha as alpha
+    from goodfence.selection.inclusion import inclusion_probabilities as inclusion_probabilities
+    from goodfence.selection.knn import KNN as KNN
+    from goodfence.selection.npns import NPNS as NPNS
+    from goodfence.selection.pncf import PNCF as PNCF
+    from goodfence.selection.ppns import PPNS as PPNS
+    from goodfence.selection.sensitivity import Sensitivity as Sensitivity
+    from goodfence.similarity.measure import Similarity as Similarity
 
 __version__ = "0.1.0"
 
 _HOME = {
     "DataError": "goodfence.errors",
     "GoodfenceError": "goodfence.errors",
+    "Guarantee": "goodfence.privacy.guarantee",
+    "KNN": "goodfence.selection.knn",
+    "NPNS": "goodfence.selection.npns",
+    "NeighbourCF": "goodfence.models.neighbour_cf",
+    "PNCF": "goodfence.selection.pncf",
+    "PPNS": "goodfence.selection.ppns",
     "Ratings": "goodfence.data.ratings",
     "Scale": "goodfence.data.scale",
+    "Scores": "goodfence.evaluation.scores",
+    "Sensitivity": "goodfence.selection.sensitivity",
     "SettingError": "goodfence.errors",
+    "Similarity": "goodfence.similarity.measure",
+    "alpha": "goodfence.selection.inclusion",
+    "candidate_list": "goodfence.engines.local.candidates",
+    "candidate_lists": "goodfence.engines.local.candidates",
+    "evaluate": "goodfence.evaluation.holdout_scores",
     "folds": "goodfence.data.splits",
     "holdout": "goodfence.data.splits",
+    "inclusion_probabilities": "goodfence.selection.inclusion",
     "load": "goodfence.data.catalogue",
+    "load_model": "goodfence.models.loading",
+    "paper_protocol": "goodfence.evaluation.paper",
     "sample_targets": "goodfence.data.splits",
     "synthetic": "goodfence.data.synthetic",
 }

@@ -1,0 +1,93 @@
+"""Predictions in bulk and one recommendation, beside LensKit and Surprise; and what a fit costs beyond its lists."""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+import tempfile
+import time
+from pathlib import Path
+
+import numpy as np
+
+import goodfence as gf
+from benchmarks.peers import run_worker
+from benchmarks.results import write_table
+
+PEERS = ("goodfence", "lenskit", "surprise")
+
+
+def write_csv(ratings: gf.Ratings, path: Path) -> None:
+    import pyarrow as pa
+    from pyarrow import csv
+
+    matrix = ratings.csr
+    rows = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
+    columns = {"user": ratings.users[rows], "item": ratings.items[matrix.indices], "rating": matrix.data}
+    csv.write_csv(pa.table(columns), path)
+
+
+def compare(data: str, axis: str, k: int, rounds: int, threads: int) -> list[list[str]]:
+    train, test = gf.holdout(gf.load(data), fraction=0.2, rng=7)
+    best: dict[str, dict[str, float]] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        files = [Path(folder) / name for name in ("train.csv", "test.csv")]
+        write_csv(train, files[0])
+        write_csv(test, files[1])
+        for _ in range(rounds):
+            for peer in PEERS:
+                words = (str(files[0]), str(files[1]), axis, str(k), str(threads))
+                line = run_worker(peer, "predict_worker.py", *words, threads=threads, timeout=1500)
+                if line:
+                    found = json.loads(line)
+                    known = best.setdefault(peer, found)
+                    best[peer] = {key: min(known[key], value) for key, value in found.items()}
+                    print(f"{data} {axis} {peer}: {found}", file=sys.stderr)
+    ours = best["goodfence"]["n"] / best["goodfence"]["predict"]
+    return [row(data, axis, k, peer, best[peer], ours) for peer in PEERS if peer in best]
+
+
+def row(data: str, axis: str, k: int, peer: str, found: dict[str, float], ours: float) -> list[str]:
+    speed = found["n"] / found["predict"]
+    single = f"{found['recommend_ms']:.2f}" if "recommend_ms" in found else ""
+    return [data, axis, str(k), peer, f"{found['fit']:.2f}", f"{speed:,.0f}", f"{ours / speed:.1f}x", single]
+
+
+def fit_against_lists(rounds: int, threads: int) -> list[list[str]]:
+    """Time PPNS on netflix-tenth, and the candidate lists it needs, alternating."""
+    ratings = gf.load("netflix-tenth")
+    best = {"lists": np.inf, "fit": np.inf}
+    for _ in range(rounds):
+        start = time.perf_counter()
+        gf.candidate_lists(ratings, n=350, threads=threads)
+        best["lists"] = min(best["lists"], time.perf_counter() - start)
+        start = time.perf_counter()
+        gf.NeighbourCF(gf.PPNS(k=50, beta=7), threads=threads).fit(ratings)
+        best["fit"] = min(best["fit"], time.perf_counter() - start)
+    ratio = f"{best['fit'] / best['lists']:.2f}x"
+    return [["netflix-tenth", f"{best['lists']:.1f}", f"{best['fit']:.1f}", ratio]]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data", nargs="+", default=["ml-100k", "ml-1m"])
+    parser.add_argument("--k", type=int, default=50)
+    parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--threads", type=int, default=1)
+    parser.add_argument("--no-fit", action="store_true", help="leave out the fit on netflix-tenth")
+    options = parser.parse_args()
+    head = ["data", "axis", "k", "library", "fit s", "predictions/s", "ours is", "recommend ms"]
+    table: list[list[str]] = []
+    settings = {"rounds": options.rounds, "threads": options.threads}
+    for data in options.data:
+        for axis in ("user", "item"):
+            table += compare(data, axis, options.k, options.rounds, options.threads)
+            write_table("predict", __doc__, head, table, **settings)
+    if not options.no_fit:
+        head = ["data", "candidate lists s", "PPNS(k=50, beta=7) fit s", "ratio"]
+        write_table("fit", "What a fit costs beyond its candidate lists", head, fit_against_lists(3, 2), threads=2)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,1 @@
+"""Everything on this machine, over its threads."""

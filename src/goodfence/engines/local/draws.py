@@ -1,0 +1,143 @@
+"""The chosen neighbours of many rows: candidate lists, sensitivities and draws together.
+
+A mechanism that looks at the nearest few of each list gets candidate lists of that length. One that looks at
+whole lists gets them a block of rows at a time, and only the chosen k are kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from goodfence.engines.local.candidates import nearest_rows
+from goodfence.engines.local.rows import RowsAgainstAll
+from goodfence.engines.local.threads import ranges
+from goodfence.engines.progress import bar
+from goodfence.errors import SettingError
+from goodfence.selection.draw import draw_neighbours, laplace_noise
+from goodfence.selection.mechanism import Mechanism
+from goodfence.selection.sensitivity import pair_sensitivities, sensitivities
+from goodfence.similarity.measure import Similarity
+from goodfence.similarity.profiles import Profiles
+
+Floats = npt.NDArray[np.float64]
+Rows = npt.NDArray[np.int32]
+
+_BLOCK_CELLS = 8_000_000
+"""How many list entries are held at a time: about 100 MB."""
+
+
+@dataclass(frozen=True, eq=False)
+class Chosen:
+    """The chosen neighbours of some rows, nearest first."""
+
+    neighbours: Rows
+    """(rows, k): row numbers."""
+    similarities: Floats
+    """(rows, k): how similar each one is."""
+    weights: Floats
+    """(rows, k): what each one counts in a prediction: the similarity, with noise if the mechanism adds it."""
+
+
+@dataclass(frozen=True, eq=False)
+class Draws:
+    """Chooses neighbours among the rows of `profiles`."""
+
+    profiles: Profiles
+    mechanism: Mechanism
+    similarity: Similarity
+    key: int
+    """The key of the random stream: the draw of a row depends on the key and its row number only."""
+
+    def __post_init__(self) -> None:
+        if self.mechanism.sensitivity is not None and self.similarity.name == "pearson":
+            raise SettingError(
+                "similarity must be a cosine for a mechanism with a sensitivity: RS is not defined for pearson"
+            )
+
+    def choose(
+        self,
+        rows: npt.NDArray[np.integer] | None = None,
+        *,
+        threads: int | None = None,
+        progress: bool | None = None,
+    ) -> Chosen:
+        """Return the chosen neighbours of `rows`, or of every row."""
+        askers = np.arange(self.profiles.n_rows) if rows is None else np.asarray(rows)
+        reach = self.mechanism.reach(self.profiles.n_rows - 1)
+        bounds = self._target_bounds(askers)
+        lists = self._lists(askers, reach, rows is None, threads, progress)
+        parts = []
+        for start, stop, indices, similarities in lists:
+            block = askers[start:stop]
+            if bounds is not None:
+                bound = bounds[start:stop]
+            else:
+                bound = self._pair_bounds(block, indices)
+            parts.append(self.from_lists(block, indices, similarities, bound))
+        return Chosen(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+
+    def from_lists(
+        self,
+        askers: npt.NDArray[np.integer],
+        indices: Rows,
+        similarities: Floats,
+        bounds: Floats | None,
+    ) -> tuple[Rows, Floats, Floats]:
+        """Return the chosen neighbours, their similarities and their weights, given candidate lists.
+
+        `bounds` is RS where the mechanism needs it: one for each asker, or one for each list entry.
+        """
+        mechanism = self.mechanism
+        positions = draw_neighbours(mechanism, similarities, indices, askers, self.key, bounds)
+        neighbours = np.take_along_axis(indices, positions, axis=1)
+        chosen = np.take_along_axis(similarities, positions, axis=1)
+        scale = mechanism.noise_scale(bounds)
+        if scale is None:
+            return neighbours, chosen, chosen
+        scales = np.asarray(scale)
+        if scales.ndim == 2:
+            scales = np.take_along_axis(scales, positions, axis=1)
+        return neighbours, chosen, chosen + laplace_noise(neighbours, askers, self.key, scales)
+
+    def _lists(
+        self,
+        askers: npt.NDArray[np.integer],
+        reach: int,
+        everybody: bool,
+        threads: int | None,
+        progress: bool | None,
+    ) -> Iterator[tuple[int, int, Rows, Floats]]:
+        """Hand out the candidate lists of `askers`, a block of them at a time."""
+        blocks = ranges(len(askers), max(1, _BLOCK_CELLS // max(reach, 1)))
+        if everybody and reach < self.profiles.n_rows - 1:
+            indices, similarities = nearest_rows(
+                self.profiles, reach, self.similarity, threads=threads, progress=progress
+            )
+            for start, stop in blocks:
+                yield start, stop, indices[start:stop], similarities[start:stop]
+            return
+        engine = RowsAgainstAll(self.profiles, self.similarity)
+        with bar("whole candidate lists", len(blocks), show=progress) as advance:
+            for start, stop in blocks:
+                block = askers[start:stop]
+                found = engine.nearest(
+                    self.profiles, block, reach, themselves=True, threads=threads
+                )
+                yield start, stop, *found
+                advance(1)
+
+    def _target_bounds(self, askers: npt.NDArray[np.integer]) -> Floats | None:
+        options = self.mechanism.sensitivity
+        if options is None or options.scope == "pair":
+            return None
+        return sensitivities(self.profiles.rows, options)[askers]
+
+    def _pair_bounds(self, askers: npt.NDArray[np.integer], indices: Rows) -> Floats | None:
+        options = self.mechanism.sensitivity
+        if options is None:
+            return None
+        return pair_sensitivities(self.profiles.rows, askers, indices, options)

@@ -1,0 +1,63 @@
+"""Work cut in pieces and done by several threads; kernels release the interpreter lock."""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterable
+from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
+from itertools import islice
+from typing import TypeVar
+
+from goodfence.engines.progress import Advance
+from goodfence.errors import require
+
+Piece = TypeVar("Piece")
+
+_LOOK_UP = 0.2
+
+
+def thread_count(threads: int | None) -> int:
+    """Return how many threads to use: as asked, or as many as this process may run on."""
+    if threads is None:
+        available = getattr(os, "sched_getaffinity", None)
+        return len(available(0)) if available else os.cpu_count() or 1
+    require(threads >= 1, "threads", "at least 1", threads)
+    return threads
+
+
+def run(
+    work: Callable[[Piece], None],
+    pieces: Iterable[Piece],
+    *,
+    threads: int | None = None,
+    advance: Advance | None = None,
+) -> None:
+    """Do `work` on every piece. An interrupt or an error stops it after the pieces under way.
+
+    Keep a piece well under a second: that is how long an interrupt waits.
+    """
+    waiting = iter(pieces)
+    n_threads = thread_count(threads)
+    with ThreadPoolExecutor(n_threads) as pool:
+        under_way = {pool.submit(work, piece) for piece in islice(waiting, n_threads)}
+        while under_way:
+            # A bounded wait lets the main thread see Ctrl-C on every platform.
+            done, under_way = wait(under_way, timeout=_LOOK_UP, return_when=FIRST_COMPLETED)
+            for future in done:
+                future.result()
+                if advance is not None:
+                    advance(1)
+                for piece in waiting:
+                    under_way.add(pool.submit(work, piece))
+                    break
+
+
+def ranges(n: int, size: int) -> list[tuple[int, int]]:
+    """Cut 0..n in ranges of at most `size`.
+
+    Examples
+    --------
+    >>> ranges(5, 2)
+    [(0, 2), (2, 4), (4, 5)]
+    """
+    return [(start, min(start + size, n)) for start in range(0, n, size)]

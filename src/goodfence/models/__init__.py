@@ -1,0 +1,1 @@
+"""Recommenders: fit, predict, recommend, answer, and say what they promise."""

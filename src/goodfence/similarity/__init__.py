@@ -1,0 +1,1 @@
+"""What similar means, and in which order a candidate list stands."""
