@@ -34,7 +34,9 @@ class Measured:
     agrees: str
 
 
-def measure(peer: str, case: tuple[str, str, int], threads: int, out: Path) -> dict[str, float] | None:
+def measure(
+    peer: str, case: tuple[str, str, int], threads: int, out: Path
+) -> dict[str, float] | None:
     data, axis, n = case
     arguments = (str(matrix_file(data)), axis, str(n), str(threads), str(out))
     line = run_worker(peer, "candidates_worker.py", *arguments, threads=threads, timeout=1500)
@@ -55,7 +57,9 @@ def agreement(ours: Path, theirs: Path) -> str:
     return f"yes (within {max(worst, missing):.0e})" if max(worst, missing) < 1e-5 else "NO"
 
 
-def compare(case: tuple[str, str, int], peers: list[str], rounds: int, threads: int) -> dict[str, Measured]:
+def compare(
+    case: tuple[str, str, int], peers: list[str], rounds: int, threads: int
+) -> dict[str, Measured]:
     best: dict[str, Measured] = {}
     with tempfile.TemporaryDirectory() as folder:
         lists = {peer: Path(folder) / f"{peer}.npz" for peer in peers}
@@ -73,11 +77,15 @@ def compare(case: tuple[str, str, int], peers: list[str], rounds: int, threads: 
                     agrees = known.agrees if known else ""
                     best[peer] = Measured(result["seconds"], result["extra_mib"], agrees)
         for peer, measured in best.items():
-            measured.agrees = agreement(lists["goodfence"], lists[peer]) if peer != "goodfence" else ""
+            measured.agrees = (
+                agreement(lists["goodfence"], lists[peer]) if peer != "goodfence" else ""
+            )
     return best
 
 
-def rows_of(case: tuple[str, str, int], best: dict[str, Measured], peers: list[str]) -> list[list[str]]:
+def rows_of(
+    case: tuple[str, str, int], best: dict[str, Measured], peers: list[str]
+) -> list[list[str]]:
     data, axis, n = case
     ours = best["goodfence"].seconds
     rows = []
@@ -110,8 +118,24 @@ def main() -> None:
                 peers = [p for p in options.peers if data not in TOO_LARGE.get(p, ())]
                 best = compare(case, ["goodfence", *peers], options.rounds, options.threads)
                 table += rows_of(case, best, ["goodfence", *options.peers])
-                head = ["data", "axis", "n", "library", "seconds", "ratio", "extra MiB", "same lists"]
-                write_table(options.name, __doc__, head, table, rounds=options.rounds, threads=options.threads)
+                head = [
+                    "data",
+                    "axis",
+                    "n",
+                    "library",
+                    "seconds",
+                    "ratio",
+                    "extra MiB",
+                    "same lists",
+                ]
+                write_table(
+                    options.name,
+                    __doc__,
+                    head,
+                    table,
+                    rounds=options.rounds,
+                    threads=options.threads,
+                )
 
 
 if __name__ == "__main__":

@@ -75,16 +75,20 @@ def scikit_learn(csr, n, threads):
     from sklearn.neighbors import NearestNeighbors
 
     def job():
-        model = NearestNeighbors(n_neighbors=n + 1, metric="cosine", algorithm="brute", n_jobs=threads)
+        model = NearestNeighbors(
+            n_neighbors=n + 1, metric="cosine", algorithm="brute", n_jobs=threads
+        )
         distances, near = model.fit(csr).kneighbors(csr)
         n_rows = csr.shape[0]
         starts = np.arange(0, n_rows * (n + 1) + 1, n + 1)
-        return sparse.csr_matrix((1 - distances.ravel(), near.ravel(), starts), shape=(n_rows, n_rows))
+        return sparse.csr_matrix(
+            (1 - distances.ravel(), near.ravel(), starts), shape=(n_rows, n_rows)
+        )
 
     return job
 
 
-def surprise(csr, n, threads):
+def surprise(csr, n, _threads):
     import pandas
     from surprise import Dataset, KNNBasic, Reader
 
@@ -127,7 +131,11 @@ def main() -> None:
     if out != "-" and found is not None:
         indices, values = found if isinstance(found, tuple) else dense_lists(found, int(n))
         np.savez(out, indices=indices, values=values)
-    print(json.dumps({"seconds": seconds, "extra_mib": (peak - before) / 1024, "peak_mib": peak / 1024}))
+    print(
+        json.dumps(
+            {"seconds": seconds, "extra_mib": (peak - before) / 1024, "peak_mib": peak / 1024}
+        )
+    )
 
 
 if __name__ == "__main__":

@@ -28,7 +28,12 @@ def matrix_file(name: str) -> Path:
         scale = np.array([ratings.scale.lowest, ratings.scale.highest])
         partial = CACHE / f"{name}.partial.npz"
         np.savez(
-            partial, data=csr.data, indices=csr.indices, indptr=csr.indptr, shape=csr.shape, scale=scale
+            partial,
+            data=csr.data,
+            indices=csr.indices,
+            indptr=csr.indptr,
+            shape=csr.shape,
+            scale=scale,
         )
         partial.rename(path)
     return path

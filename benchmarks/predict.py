@@ -24,7 +24,11 @@ def write_csv(ratings: gf.Ratings, path: Path) -> None:
 
     matrix = ratings.csr
     rows = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
-    columns = {"user": ratings.users[rows], "item": ratings.items[matrix.indices], "rating": matrix.data}
+    columns = {
+        "user": ratings.users[rows],
+        "item": ratings.items[matrix.indices],
+        "rating": matrix.data,
+    }
     csv.write_csv(pa.table(columns), path)
 
 
@@ -51,7 +55,16 @@ def compare(data: str, axis: str, k: int, rounds: int, threads: int) -> list[lis
 def row(data: str, axis: str, k: int, peer: str, found: dict[str, float], ours: float) -> list[str]:
     speed = found["n"] / found["predict"]
     single = f"{found['recommend_ms']:.2f}" if "recommend_ms" in found else ""
-    return [data, axis, str(k), peer, f"{found['fit']:.2f}", f"{speed:,.0f}", f"{ours / speed:.1f}x", single]
+    return [
+        data,
+        axis,
+        str(k),
+        peer,
+        f"{found['fit']:.2f}",
+        f"{speed:,.0f}",
+        f"{ours / speed:.1f}x",
+        single,
+    ]
 
 
 def fit_against_lists(rounds: int, threads: int) -> list[list[str]]:
@@ -86,7 +99,13 @@ def main() -> None:
             write_table("predict", __doc__, head, table, **settings)
     if not options.no_fit:
         head = ["data", "candidate lists s", "PPNS(k=50, beta=7) fit s", "ratio"]
-        write_table("fit", "What a fit costs beyond its candidate lists", head, fit_against_lists(3, 2), threads=2)
+        write_table(
+            "fit",
+            "What a fit costs beyond its candidate lists",
+            head,
+            fit_against_lists(3, 2),
+            threads=2,
+        )
 
 
 if __name__ == "__main__":

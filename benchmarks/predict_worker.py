@@ -34,11 +34,15 @@ def lenskit(train, users, items, axis, k, threads):
 
     torch.set_num_threads(threads)
     data = from_interactions_df(
-        train.rename(columns={"user": "user_id", "item": "item_id"}), user_col="user_id", item_col="item_id"
+        train.rename(columns={"user": "user_id", "item": "item_id"}),
+        user_col="user_id",
+        item_col="item_id",
     )
     kind = UserKNNScorer if axis == "user" else ItemKNNScorer
     scorer = kind(max_nbrs=k, min_nbrs=1)
-    by_user = pd.Series(items).groupby(users).apply(lambda wanted: ItemList(item_ids=wanted.to_numpy()))
+    by_user = (
+        pd.Series(items).groupby(users).apply(lambda wanted: ItemList(item_ids=wanted.to_numpy()))
+    )
 
     def predict():
         for user, wanted in by_user.items():
@@ -52,12 +56,14 @@ def lenskit(train, users, items, axis, k, threads):
     return lambda: scorer.train(data, TrainingOptions()), predict, recommend
 
 
-def surprise(train, users, items, axis, k, threads):
+def surprise(train, users, items, axis, k, _threads):
     from surprise import Dataset, KNNBasic, Reader
 
     reader = Reader(rating_scale=(train["rating"].min(), train["rating"].max()))
     trainset = Dataset.load_from_df(train[["user", "item", "rating"]], reader).build_full_trainset()
-    model = KNNBasic(k=k, sim_options={"name": "cosine", "user_based": axis == "user"}, verbose=False)
+    model = KNNBasic(
+        k=k, sim_options={"name": "cosine", "user_based": axis == "user"}, verbose=False
+    )
 
     def predict():
         for user, item in zip(users, items, strict=True):

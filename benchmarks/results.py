@@ -19,12 +19,16 @@ def write_table(
     lines = [_line(head, widths), "|" + "|".join("-" * (width + 2) for width in widths) + "|"]
     lines += [_line(row, widths) for row in rows]
     words = ", ".join(f"{key} {value}" for key, value in settings.items())
-    libraries = ", ".join(f"{package} {version(package)}" for package in ("goodfence", "numpy", "numba"))
+    libraries = ", ".join(
+        f"{package} {version(package)}" for package in ("goodfence", "numpy", "numba")
+    )
     about = (
         f"Measured {datetime.now(UTC):%Y-%m-%d} by `./scripts/bench {name}`"
         f" on {platform.machine()}, Python {platform.python_version()}, {libraries}"
     )
-    text = "\n".join([f"# {title}", "", f"{about}; {words}." if words else f"{about}.", "", *lines, ""])
+    text = "\n".join(
+        [f"# {title}", "", f"{about}; {words}." if words else f"{about}.", "", *lines, ""]
+    )
     FOLDER.mkdir(exist_ok=True)
     path = FOLDER / f"{name}.md"
     path.write_text(text, encoding="utf-8")

@@ -70,7 +70,7 @@ _HOME = {
     "synthetic": "goodfence.data.synthetic",
 }
 
-__all__ = sorted([*_HOME, "__version__"])  # noqa: PLE0604
+__all__ = sorted([*_HOME, "__version__"])
 
 
 def __getattr__(name: str) -> Any:

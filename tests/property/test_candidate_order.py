@@ -8,6 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import goodfence as gf
+from goodfence.similarity.measure import Centre
 from tests import reference
 from tests.strategies import SCALES, from_rows, rated_rows
 
@@ -48,9 +49,11 @@ def test_the_cosine_order_is_that_of_exact_fractions(
 
 @settings(max_examples=100, deadline=None)
 @given(rated_rows(), st.sampled_from(["all", "corated"]))
-def test_pearson_equals_the_reference(data: tuple[list[dict[int, float]], int], centre: str) -> None:
+def test_pearson_equals_the_reference(
+    data: tuple[list[dict[int, float]], int], centre: Centre
+) -> None:
     rows, n_columns = data
-    similarity = gf.Similarity(name="pearson", centre=centre)  # type: ignore[arg-type]  # sampled
+    similarity = gf.Similarity(name="pearson", centre=centre)
     n = len(rows) - 1
     lists = gf.candidate_lists(from_rows(rows, n_columns), n=n, similarity=similarity)
     for target in range(len(rows)):
@@ -93,5 +96,7 @@ def test_a_profile_has_the_list_of_a_row_with_the_same_ratings(
     similarities = [reference.similarity(rows[target], other, "cosine") for other in others]
     expected = reference.candidate_list(similarities, -1, len(others))
     # A profile off the grid of the data is compared in its own units: equal up to rounding.
-    assert found.similarities == pytest.approx([similarities[row] for row in found.indices], rel=1e-12)
+    assert found.similarities == pytest.approx(
+        [similarities[row] for row in found.indices], rel=1e-12
+    )
     assert found.similarities == pytest.approx([similarities[row] for row in expected], rel=1e-12)

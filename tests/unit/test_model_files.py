@@ -16,7 +16,13 @@ MODELS = [
     gf.NeighbourCF(gf.NPNS(k=4, within=3), similarity="pearson", rng=[1, 2]),
     gf.NeighbourCF(gf.PNCF(k=4, epsilon=0.1, reading="truncated"), rng=3),
     gf.NeighbourCF(
-        gf.PPNS(k=4, beta=3, epsilon=1e-3, allocation=(2, 1, 1), sensitivity=gf.Sensitivity(scope="pair")),
+        gf.PPNS(
+            k=4,
+            beta=3,
+            epsilon=1e-3,
+            allocation=(2, 1, 1),
+            sensitivity=gf.Sensitivity(scope="pair"),
+        ),
         rng=11,
     ),
 ]
@@ -33,7 +39,16 @@ def test_settings_and_answers_survive_exactly(model: NeighbourCF, tmp_path: Path
     model.fit(RATINGS).save(tmp_path / "model.gf")
     loaded = gf.load_model(tmp_path / "model.gf")
     assert isinstance(loaded, NeighbourCF)
-    for name in ("mechanism", "axis", "similarity", "over", "fallback", "rng", "threads", "progress"):
+    for name in (
+        "mechanism",
+        "axis",
+        "similarity",
+        "over",
+        "fallback",
+        "rng",
+        "threads",
+        "progress",
+    ):
         assert getattr(loaded, name) == getattr(model, name)
     assert loaded.ratings_.scale == RATINGS.scale
     users, items = np.repeat(RATINGS.users, 40), np.tile(RATINGS.items, 60)
@@ -109,7 +124,9 @@ def change(saved: Path, **changes: object) -> None:
         ({"settings__ratings": {"shape": [3, 3]}}, "not sound"),
     ],
 )
-def test_a_changed_manifest_is_refused(saved: Path, changes: dict[str, object], message: str) -> None:
+def test_a_changed_manifest_is_refused(
+    saved: Path, changes: dict[str, object], message: str
+) -> None:
     change(saved, **changes)
     with pytest.raises(ModelFileError, match=message):
         gf.load_model(saved)

@@ -6,12 +6,16 @@ import numpy as np
 import pytest
 
 import goodfence as gf
+from goodfence.engines.local.candidates import Axis
+from goodfence.models.fallback import Fallback
+from goodfence.models.neighbour_cf import Over
+from goodfence.selection.mechanism import Mechanism
 from tests import reference
 from tests.strategies import from_rows
 
 pytestmark = pytest.mark.kernel
 
-MECHANISMS = [gf.KNN(k=6), gf.NPNS(k=6), gf.PNCF(k=6), gf.PPNS(k=6, beta=3)]
+MECHANISMS: list[Mechanism] = [gf.KNN(k=6), gf.NPNS(k=6), gf.PNCF(k=6), gf.PPNS(k=6, beta=3)]
 SMALL = gf.synthetic(users=120, items=60, ratings=2_400, rng=5)
 
 
@@ -30,8 +34,8 @@ def every_cell(ratings: gf.Ratings) -> tuple[np.ndarray, np.ndarray]:
 
 
 @pytest.mark.parametrize("over", ["raters", "neighbours"])
-def test_predictions_equal_the_formula(over: str) -> None:
-    model = gf.NeighbourCF(gf.KNN(k=6), over=over).fit(SMALL)  # type: ignore[arg-type]
+def test_predictions_equal_the_formula(over: Over) -> None:
+    model = gf.NeighbourCF(gf.KNN(k=6), over=over).fit(SMALL)
     rows = rows_of(SMALL)
     users, items = every_cell(SMALL)
     found = model.predict(users, items).reshape(SMALL.shape)
@@ -47,7 +51,9 @@ def test_few_and_many_cells_of_a_row_are_predicted_alike() -> None:
     users, items = every_cell(SMALL)
     together = model.predict(users, items)
     shuffled = np.random.default_rng(1).permutation(len(users))
-    assert np.array_equal(model.predict(users[shuffled], items[shuffled]), together[shuffled], equal_nan=True)
+    assert np.array_equal(
+        model.predict(users[shuffled], items[shuffled]), together[shuffled], equal_nan=True
+    )
     for cell in range(0, len(users), 331):
         alone = model.predict(users[[cell]], items[[cell]])
         assert np.array_equal(alone, together[[cell]], equal_nan=True)
@@ -55,9 +61,9 @@ def test_few_and_many_cells_of_a_row_are_predicted_alike() -> None:
 
 @pytest.mark.parametrize("axis", ["user", "item"])
 @pytest.mark.parametrize("mechanism", MECHANISMS, ids=lambda m: type(m).__name__)
-def test_the_draw_depends_on_seed_and_row_only(mechanism: gf.KNN, axis: str) -> None:
-    one = gf.NeighbourCF(mechanism, axis=axis, rng=7, threads=1).fit(SMALL)  # type: ignore[arg-type]
-    two = gf.NeighbourCF(mechanism, axis=axis, rng=7, threads=2).fit(SMALL)  # type: ignore[arg-type]
+def test_the_draw_depends_on_seed_and_row_only(mechanism: Mechanism, axis: Axis) -> None:
+    one = gf.NeighbourCF(mechanism, axis=axis, rng=7, threads=1).fit(SMALL)
+    two = gf.NeighbourCF(mechanism, axis=axis, rng=7, threads=2).fit(SMALL)
     assert (one.neighbours_ == two.neighbours_).all()
     assert (one.weights_ == two.weights_).all()
     assert (np.diff(one.similarities_) <= 0).all()
@@ -65,8 +71,8 @@ def test_the_draw_depends_on_seed_and_row_only(mechanism: gf.KNN, axis: str) -> 
     own = np.arange(len(one.neighbours_))[:, None]
     assert not (one.neighbours_ == own).any()
     if not isinstance(mechanism, gf.KNN):
-        other = gf.NeighbourCF(mechanism, axis=axis, rng=8).fit(SMALL)  # type: ignore[arg-type]
-        fresh = [gf.NeighbourCF(mechanism, axis=axis).fit(SMALL) for _ in range(2)]  # type: ignore[arg-type]
+        other = gf.NeighbourCF(mechanism, axis=axis, rng=8).fit(SMALL)
+        fresh = [gf.NeighbourCF(mechanism, axis=axis).fit(SMALL) for _ in range(2)]
         assert (one.neighbours_ != other.neighbours_).any()
         assert (fresh[0].neighbours_ != fresh[1].neighbours_).any()
 
@@ -80,14 +86,16 @@ def test_pncf_adds_noise_to_the_weights_only() -> None:
 
 
 @pytest.mark.parametrize("axis", ["user", "item"])
-def test_recommendations_are_the_best_predictions_of_unseen_items(axis: str) -> None:
-    model = gf.NeighbourCF(gf.KNN(k=6), axis=axis).fit(SMALL)  # type: ignore[arg-type]
+def test_recommendations_are_the_best_predictions_of_unseen_items(axis: Axis) -> None:
+    model = gf.NeighbourCF(gf.KNN(k=6), axis=axis).fit(SMALL)
     rows = rows_of(SMALL)
     for row in (0, 17, 119):
         user = SMALL.users[row]
         found = model.recommend(user, n=5)
         scores = model.predict([user] * SMALL.shape[1], SMALL.items)
-        unseen = [c for c in range(SMALL.shape[1]) if c not in rows[row] and not math.isnan(scores[c])]
+        unseen = [
+            c for c in range(SMALL.shape[1]) if c not in rows[row] and not math.isnan(scores[c])
+        ]
         expected = sorted(unseen, key=lambda c: (-scores[c], c))[:5]
         assert found.items.tolist() == SMALL.items[expected].tolist()
         assert found.scores.tolist() == scores[expected].tolist()
@@ -101,7 +109,7 @@ def test_recommend_gives_what_there_is_and_no_more() -> None:
 
 
 @pytest.mark.parametrize("mechanism", MECHANISMS, ids=lambda m: type(m).__name__)
-def test_a_profile_gets_the_same_answer_in_any_order(mechanism: gf.KNN) -> None:
+def test_a_profile_gets_the_same_answer_in_any_order(mechanism: Mechanism) -> None:
     model = gf.NeighbourCF(mechanism).fit(SMALL)
     profile = {int(item): 3.0 for item in SMALL.items[:6]}
     first = model.answer(profile, SMALL.items)
@@ -129,9 +137,9 @@ def test_an_item_based_answer_uses_the_profile_only() -> None:
 
 
 @pytest.mark.parametrize("fallback", ["item_mean", "user_mean", "global_mean"])
-def test_a_fallback_fills_the_gaps_and_only_them(fallback: str) -> None:
+def test_a_fallback_fills_the_gaps_and_only_them(fallback: Fallback) -> None:
     plain = gf.NeighbourCF(gf.KNN(k=2)).fit(SMALL)
-    filled = gf.NeighbourCF(gf.KNN(k=2), fallback=fallback).fit(SMALL)  # type: ignore[arg-type]
+    filled = gf.NeighbourCF(gf.KNN(k=2), fallback=fallback).fit(SMALL)
     users, items = every_cell(SMALL)
     before, after = plain.predict(users, items), filled.predict(users, items)
     made = ~np.isnan(before)

@@ -49,7 +49,7 @@ class Ratings:
         users: Sequence[Id] | npt.NDArray[Any] | Ids,
         items: Sequence[Id] | npt.NDArray[Any] | Ids,
         scale: Scale | tuple[float, ...] | None = None,
-        titles: Mapping[Id, str] | None = None,
+        titles: Mapping[Any, str] | None = None,
     ) -> None:
         self._user_ids = Ids.of(users, "users")
         self._item_ids = Ids.of(items, "items")
@@ -94,7 +94,7 @@ class Ratings:
         triplets: Triplets,
         *,
         scale: Scale | tuple[float, ...] | None = None,
-        titles: Mapping[Id, str] | None = None,
+        titles: Mapping[Any, str] | None = None,
     ) -> Ratings:
         """Return the ratings of checked triplets."""
         return cls(triplets.csr(), triplets.users, triplets.items, scale, titles)
@@ -152,7 +152,7 @@ class Ratings:
 
     def title(self, item: Id) -> str:
         """Return what the item is called, or its id where no title is known."""
-        return self._titles.get(item, str(item))
+        return str(self._titles.get(item, item))
 
     @property
     def titles(self) -> dict[Id, str]:

@@ -27,7 +27,7 @@ from goodfence.rng import RNG, Streams
 _TOP_SHARE = 0.28
 _TAIL = 1.3
 _ACTIVITY_SPREAD = 1.25
-_OWN_SHARE = 0.35  # tries that go to the user's own group of items
+_OWN_SHARE = 0.5  # tries that go to the user's own group of items
 
 # How a rating comes about, on a scale from 0 to 1: mean and spreads
 _MEAN, _USER, _ITEM, _TASTE, _NOISE = 0.66, 0.10, 0.11, 0.12, 0.16
@@ -79,7 +79,7 @@ def synthetic(
     Notes
     -----
     Activity is lognormal. Popularity follows Zipf and Mandelbrot, ``(rank + shift) ** -1.3``, with
-    the shift for which the most popular item is rated by about three users in ten. About a third of
+    the shift for which the most popular item is rated by about three users in ten. About half of
     a user's choices falls on the items of the user's own group, by popularity within it, and the
     groups differ in what they like. See `plan` for what is planted.
 

@@ -58,7 +58,7 @@ def cosine(dot: float, squared_norm: float, other_squared_norm: float) -> float:
     product = squared_norm * other_squared_norm
     if product <= 0.0:
         return 0.0
-    size = np.sqrt(dot * dot / product)
+    size = float(np.sqrt(dot * dot / product))
     return size if dot >= 0.0 else -size
 
 
@@ -78,7 +78,12 @@ def corated_cosines(moments: Floats, similarities: Floats) -> None:
 
 @kernel
 def correlations(
-    moments: Floats, total: float, count: float, totals: Floats, counts: Floats, similarities: Floats
+    moments: Floats,
+    total: float,
+    count: float,
+    totals: Floats,
+    counts: Floats,
+    similarities: Floats,
 ) -> None:
     """Write Pearson's correlation over the co-rated columns.
 

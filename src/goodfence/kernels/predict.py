@@ -127,7 +127,12 @@ def predict_cells(
 
 @kernel
 def predict_for_profile(
-    profile: Floats, rows: Ints, neighbours: Ints, weights: Floats, over_raters: bool, predictions: Floats
+    profile: Floats,
+    rows: Ints,
+    neighbours: Ints,
+    weights: Floats,
+    over_raters: bool,
+    predictions: Floats,
 ) -> None:
     """Predict each of `rows` from one column of ratings: `profile[j]` is row j's, NaN where it has none.
 

@@ -40,17 +40,18 @@ class Means:
         self, fallback: Fallback, rows: npt.NDArray[np.integer], columns: npt.NDArray[np.integer]
     ) -> Floats:
         """Return the mean that stands in for each cell."""
-        if fallback == "item_mean":
-            return self.items[columns]
-        return self.users[rows] if fallback == "user_mean" else np.full(len(rows), self.overall)
+        known: dict[str, Floats] = {"item_mean": self.items[columns], "user_mean": self.users[rows]}
+        return known.get(fallback, np.full(len(rows), self.overall))
 
     def of_newcomer(
         self, fallback: Fallback, own_mean: float, columns: npt.NDArray[np.integer]
     ) -> Floats:
         """Return the mean that stands in for each column, for somebody whose own mean is given."""
-        if fallback == "item_mean":
-            return self.items[columns]
-        return np.full(len(columns), own_mean if fallback == "user_mean" else self.overall)
+        known: dict[str, Floats] = {
+            "item_mean": self.items[columns],
+            "user_mean": np.full(len(columns), own_mean),
+        }
+        return known.get(fallback, np.full(len(columns), self.overall))
 
 
 def _row_means(ratings: Ratings, overall: float) -> Floats:

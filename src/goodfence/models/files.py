@@ -11,6 +11,7 @@ import secrets
 import shutil
 import zipfile
 from collections.abc import Mapping
+from itertools import pairwise
 from os import PathLike
 from pathlib import Path
 from typing import Any, TypeAlias
@@ -35,7 +36,9 @@ def write_model(
     """Write a model's settings and arrays to the folder `path`; one that is there is replaced."""
     folder = Path(path)
     if folder.exists() and not (folder / _MANIFEST).is_file():
-        raise ModelFileError("the path exists and is not a saved model; choose another, or remove it")
+        raise ModelFileError(
+            "the path exists and is not a saved model; choose another, or remove it"
+        )
     folder.parent.mkdir(parents=True, exist_ok=True)
     partial = folder.with_name(f".{folder.name}.{secrets.token_hex(4)}.partial")
     partial.mkdir()
@@ -59,7 +62,9 @@ def write_model(
         shutil.rmtree(partial, ignore_errors=True)
 
 
-def read_model(path: str | PathLike[str]) -> tuple[str, dict[str, Any], dict[str, npt.NDArray[Any]]]:
+def read_model(
+    path: str | PathLike[str],
+) -> tuple[str, dict[str, Any], dict[str, npt.NDArray[Any]]]:
     """Return the kind, the settings and the arrays of the model in the folder `path`."""
     folder = Path(path)
     manifest = _manifest(folder)
@@ -68,12 +73,19 @@ def read_model(path: str | PathLike[str]) -> tuple[str, dict[str, Any], dict[str
         settings, stated = dict(manifest["settings"]), manifest["arrays"]
         name, checksum, shapes = stated["file"], stated["sha256"], dict(stated["shapes"])
     except (KeyError, TypeError, ValueError):
-        raise ModelFileError("the manifest of the model lacks a part; save the model again") from None
+        raise ModelFileError(
+            "the manifest of the model lacks a part; save the model again"
+        ) from None
     if not isinstance(version, int) or version > FORMAT:
         raise ModelFileError(
             f"the model was saved in a newer format than this goodfence reads ({FORMAT}); upgrade goodfence"
         )
-    if not isinstance(name, str) or Path(name).name != name or "\\" in name or (folder / name).is_symlink():
+    if (
+        not isinstance(name, str)
+        or Path(name).name != name
+        or "\\" in name
+        or (folder / name).is_symlink()
+    ):
         raise ModelFileError("the manifest names a file outside the model's folder; refused")
     return str(kind), settings, _arrays(folder / name, checksum, shapes)
 
@@ -84,7 +96,10 @@ def encode_ids(name: str, values: npt.NDArray[Any]) -> dict[str, npt.NDArray[Any
         return {name: values}
     encoded = [value.encode("utf-8", "surrogatepass") for value in values]
     starts = np.cumsum([0, *map(len, encoded)], dtype=np.int64)
-    return {f"{name}_bytes": np.frombuffer(b"".join(encoded), dtype=np.uint8), f"{name}_starts": starts}
+    return {
+        f"{name}_bytes": np.frombuffer(b"".join(encoded), dtype=np.uint8),
+        f"{name}_starts": starts,
+    }
 
 
 def decode_ids(name: str, arrays: Arrays) -> npt.NDArray[Any]:
@@ -93,8 +108,7 @@ def decode_ids(name: str, arrays: Arrays) -> npt.NDArray[Any]:
         return arrays[name]
     data, starts = arrays[f"{name}_bytes"].tobytes(), arrays[f"{name}_starts"].tolist()
     values = np.empty(len(starts) - 1, dtype=object)
-    pairs = zip(starts[:-1], starts[1:], strict=True)
-    values[:] = [data[start:stop].decode("utf-8", "surrogatepass") for start, stop in pairs]
+    values[:] = [data[a:b].decode("utf-8", "surrogatepass") for a, b in pairwise(starts)]
     return values
 
 
@@ -106,7 +120,9 @@ def _manifest(folder: Path) -> dict[str, Any]:
     except FileNotFoundError:
         raise ModelFileError("the folder is not a saved model: it has no manifest.json") from None
     except (OSError, ValueError):
-        raise ModelFileError("the manifest of the model cannot be read; save the model again") from None
+        raise ModelFileError(
+            "the manifest of the model cannot be read; save the model again"
+        ) from None
     if not isinstance(manifest, dict):
         raise ModelFileError("the manifest of the model is not an object; save the model again")
     return manifest
@@ -116,12 +132,16 @@ def _arrays(path: Path, checksum: object, shapes: dict[str, Any]) -> dict[str, n
     if not path.is_file():
         raise ModelFileError("the arrays of the model are missing; save the model again")
     if _checksum(path) != checksum:
-        raise ModelFileError("the arrays of the model are damaged or truncated; save the model again")
+        raise ModelFileError(
+            "the arrays of the model are damaged or truncated; save the model again"
+        )
     try:
         with np.load(path, allow_pickle=False) as stored:
             arrays = {name: stored[name] for name in stored.files}
     except (OSError, ValueError, EOFError, zipfile.BadZipFile):
-        raise ModelFileError("the arrays of the model cannot be read; save the model again") from None
+        raise ModelFileError(
+            "the arrays of the model cannot be read; save the model again"
+        ) from None
     if {name: list(array.shape) for name, array in arrays.items()} != shapes:
         raise ModelFileError("the arrays of the model do not have the shapes its manifest states")
     return arrays

@@ -254,4 +254,3 @@ def _profile_key(key: int, columns: npt.NDArray[np.integer], values: Floats) -> 
     digest.update(np.ascontiguousarray(columns[order], dtype="<i8").tobytes())
     digest.update(np.ascontiguousarray(values[order], dtype="<f8").tobytes())
     return int.from_bytes(digest.digest(), "little")
-

@@ -15,7 +15,7 @@ from goodfence.privacy.guarantee import Guarantee
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 Ids: TypeAlias = Sequence[Id] | npt.NDArray[Any]
-Profile: TypeAlias = Mapping[Id, float]
+Profile: TypeAlias = Mapping[Any, float]
 
 
 class Recommendations(NamedTuple):

@@ -42,7 +42,9 @@ def unpack_ratings(settings: dict[str, Any], arrays: Arrays) -> Ratings:
             titles = {item: title for item, title in pairs if title}
         return Ratings(csr, users, items, Scale(**settings["scale"]), titles)
     except (KeyError, TypeError, ValueError, DataError):
-        raise ModelFileError("the ratings inside the model are not sound; save the model again") from None
+        raise ModelFileError(
+            "the ratings inside the model are not sound; save the model again"
+        ) from None
 
 
 def unpack_mechanism(settings: dict[str, Any]) -> Mechanism:
@@ -50,4 +52,6 @@ def unpack_mechanism(settings: dict[str, Any]) -> Mechanism:
     try:
         return mechanism_of(settings)
     except (TypeError, ValueError, GoodfenceError):
-        raise ModelFileError("the model's mechanism or a setting of it is not one of this goodfence") from None
+        raise ModelFileError(
+            "the model's mechanism or a setting of it is not one of this goodfence"
+        ) from None

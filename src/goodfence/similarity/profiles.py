@@ -58,7 +58,7 @@ class Profiles:
 
     @cached_property
     def columns(self) -> sparse.csr_array:
-        """columns x rows: for each column who rated it."""
+        """The same, columns x rows: for each column who rated it."""
         turned = self.rows.T.tocsr()
         return _read_only((turned.data, turned.indices, turned.indptr), turned.shape)
 
@@ -75,12 +75,14 @@ class Profiles:
     @cached_property
     def counts(self) -> Floats:
         """The number of ratings of each row."""
-        return np.diff(self.rows.indptr).astype(np.float64)
+        counts: Floats = np.diff(self.rows.indptr).astype(np.float64)
+        return counts
 
     def sums(self, values: Floats) -> Floats:
         """Return the sum over each row of `values`, one per stored rating, left to right."""
         weights = sparse.csr_array((values, self.rows.indices, self.rows.indptr), self.rows.shape)
-        return np.asarray(weights @ np.ones(self.n_columns))
+        sums: Floats = weights @ np.ones(self.n_columns)
+        return sums
 
     def lay_out(
         self, columns: Sequence[npt.NDArray[np.integer]], values: Sequence[Floats]
@@ -95,8 +97,8 @@ class Profiles:
         scaled = csr.data * max(self.factor, 1)
         whole = np.rint(scaled)
         exact = self.are_whole & (np.abs(scaled - whole) < _ON_GRID)
-        values = np.where(exact, whole, scaled)
-        return Profiles(_read_only((values, csr.indices, csr.indptr), csr.shape), self.factor)
+        units = np.where(exact, whole, scaled)
+        return Profiles(_read_only((units, csr.indices, csr.indptr), csr.shape), self.factor)
 
 
 def _grid(values: Floats) -> int:

@@ -8,6 +8,8 @@ import zlib
 from collections.abc import Iterator
 from typing import BinaryIO, cast
 
+import numpy as np
+
 from goodfence.data.limits import LONGEST_LINE, readable, too_large
 from goodfence.data.readers.files import RatingsFile
 from goodfence.errors import FileProblem
@@ -146,10 +148,7 @@ class Lines:
     def _count(self, lines: bytes) -> None:
         n_ends = lines.count(b"\n")
         self._line += n_ends
-        blank = 0
-        if b"\n\n" in lines or b"\n\r\n" in lines or lines[:2] == b"\r\n" or lines[:1] == b"\n":
-            blank = sum(1 for line in lines.split(b"\n")[:-1] if line in (b"", b"\r"))
-        self.n_lines += n_ends - blank
+        self.n_lines += n_ends - _count_blank(lines)
 
     def _problem(self, rule: str, before: bytes) -> FileProblem:
         line = self._line + before.count(b"\n") + 1
@@ -159,3 +158,15 @@ class Lines:
 def _put_back(chunk: bytes, rest: Iterator[bytes]) -> Iterator[bytes]:
     yield chunk
     yield from rest
+
+
+def _count_blank(lines: bytes) -> int:
+    """Return how many lines have nothing but their end."""
+    if b"\n\n" not in lines and b"\n\r\n" not in lines and lines[:1] not in (b"\n", b"\r"):
+        return 0
+    letters = np.frombuffer(lines, dtype=np.uint8)
+    ends = np.flatnonzero(letters == ord("\n"))
+    starts = np.append(0, ends[:-1] + 1)
+    lengths = ends - starts
+    blank = (lengths == 0) | ((lengths == 1) & (letters[starts] == ord("\r")))
+    return int(blank.sum())

@@ -4,12 +4,12 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from goodfence.data.ratings import Id, Ratings
+from goodfence.data.ratings import Ratings
 from goodfence.engines.local.rows import RowsAgainstAll
 from goodfence.engines.progress import bar
 from goodfence.errors import DataError, require
@@ -18,7 +18,7 @@ from goodfence.similarity.profiles import Profiles
 
 Axis: TypeAlias = Literal["user", "item"]
 ShortLists: TypeAlias = Literal["error", "shorten"]
-Profile: TypeAlias = Mapping[Id, float]
+Profile: TypeAlias = Mapping[Any, float]
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -108,9 +108,7 @@ def nearest_rows(
     engine = RowsAgainstAll(profiles, similarity)
     every = np.arange(profiles.n_rows)
     with bar("candidate lists", -(-len(every) // 64), show=progress) as advance:
-        return engine.nearest(
-            profiles, every, n, themselves=True, threads=threads, advance=advance
-        )
+        return engine.nearest(profiles, every, n, themselves=True, threads=threads, advance=advance)
 
 
 def candidate_list(

@@ -73,11 +73,8 @@ class Draws:
         parts = []
         for start, stop, indices, similarities in lists:
             block = askers[start:stop]
-            if bounds is not None:
-                bound = bounds[start:stop]
-            else:
-                bound = self._pair_bounds(block, indices)
-            parts.append(self.from_lists(block, indices, similarities, bound))
+            pairs = self._pair_bounds(block, indices) if bounds is None else bounds[start:stop]
+            parts.append(self.from_lists(block, indices, similarities, pairs))
         return Chosen(*(np.concatenate(column) for column in zip(*parts, strict=True)))
 
     def from_lists(
@@ -134,7 +131,8 @@ class Draws:
         options = self.mechanism.sensitivity
         if options is None or options.scope == "pair":
             return None
-        return sensitivities(self.profiles.rows, options)[askers]
+        bounds: Floats = sensitivities(self.profiles.rows, options)[askers]
+        return bounds
 
     def _pair_bounds(self, askers: npt.NDArray[np.integer], indices: Rows) -> Floats | None:
         options = self.mechanism.sensitivity

@@ -38,7 +38,9 @@ class Neighbourhoods:
         order = None if ordered else np.argsort(rows, kind="stable")
         sorted_rows = np.asarray(rows if order is None else rows[order], dtype=np.int64)
         cells = np.asarray(columns if order is None else columns[order], dtype=np.int64)
-        starts = np.flatnonzero(np.r_[True, sorted_rows[1:] != sorted_rows[:-1]][: len(sorted_rows)])
+        starts = np.flatnonzero(
+            np.r_[True, sorted_rows[1:] != sorted_rows[:-1]][: len(sorted_rows)]
+        )
         groups = np.append(starts, len(sorted_rows)).astype(np.int64)
         results = np.empty(len(cells))
         group_rows = sorted_rows[starts]
