@@ -1,0 +1,7 @@
+"""`python -m goodfence` is the command line."""
+
+from __future__ import annotations
+
+from goodfence.cli import main
+
+main()
