@@ -89,8 +89,9 @@ def corpus() -> tuple[BadInput, ...]:
     """Return every bad input."""
     from tests.bad_files import bad_files
     from tests.bad_parquet import bad_parquet
+    from tests.bad_tables import bad_tables
 
-    return (*bad_rows(), *bad_files(), *bad_parquet())
+    return (*bad_rows(), *bad_files(), *bad_tables(), *bad_parquet())
 
 
 def bad_rows() -> list[BadInput]:
