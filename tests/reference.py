@@ -1,0 +1,296 @@
+"""Slow, obvious twins of what the package computes fast. Nothing here is clever."""
+
+from __future__ import annotations
+
+import math
+from fractions import Fraction
+from typing import Any
+
+
+# --- similarities, the order of a candidate list, predictions ---------------------------------------------------
+
+
+def fraction_cosine(first: dict[int, int], second: dict[int, int]) -> tuple[int, int, int]:
+    """Return dot product and the two squared norms of two rows given as {column: whole rating}."""
+    dot = sum(rating * second[column] for column, rating in first.items() if column in second)
+    return dot, sum(r * r for r in first.values()), sum(r * r for r in second.values())
+
+
+def similarity(
+    first: dict[int, float], second: dict[int, float], name: str, centre: str = "all"
+) -> float:
+    """Return the similarity of two rows given as {column: rating}, by the textbook."""
+    shared = sorted(first.keys() & second.keys())
+    a, b = [first[column] for column in shared], [second[column] for column in shared]
+    all_a, all_b = list(first.values()), list(second.values())
+    if name == "cosine":
+        return _ratio(_dot(a, b), _dot(all_a, all_a), _dot(all_b, all_b))
+    if name == "cosine_corated":
+        return _ratio(_dot(a, b), _dot(a, a), _dot(b, b))
+    if not shared:
+        return 0.0
+    mean_a = _mean(all_a if centre == "all" else a)
+    mean_b = _mean(all_b if centre == "all" else b)
+    centred_a, centred_b = [x - mean_a for x in a], [x - mean_b for x in b]
+    return _ratio(
+        _dot(centred_a, centred_b), _dot(centred_a, centred_a), _dot(centred_b, centred_b)
+    )
+
+
+def candidate_list(similarities: list[float], skip: int, n: int) -> list[int]:
+    """Return the first n rows by descending similarity, ties by ascending row, without `skip`."""
+    rows = [row for row in range(len(similarities)) if row != skip]
+    return sorted(rows, key=lambda row: (-similarities[row], row))[:n]
+
+
+def exact_candidate_list(rows: list[dict[int, int]], target: int, n: int) -> list[int]:
+    """Return the cosine candidate list of whole-numbered, non-negative rows, compared as fractions."""
+
+    def key(row: int) -> tuple[Fraction, int]:
+        dot, own, other = fraction_cosine(rows[target], rows[row])
+        return (-Fraction(dot * dot, own * other) if own * other else Fraction(0), row)
+
+    return sorted((row for row in range(len(rows)) if row != target), key=key)[:n]
+
+
+def prediction(
+    neighbours: list[int],
+    weights: list[float],
+    rows: list[dict[int, float]],
+    column: int,
+    over_raters: bool = True,
+) -> float:
+    """Return [PRED] for one column; NaN where no neighbour with a weight rated it."""
+    raters = [
+        (w, rows[j][column]) for j, w in zip(neighbours, weights, strict=True) if column in rows[j]
+    ]
+    size = sum(abs(weight) for weight, _ in raters)
+    if size == 0:
+        return math.nan
+    denominator = size if over_raters else sum(abs(weight) for weight in weights)
+    return sum(weight * rating for weight, rating in raters) / denominator
+
+
+def _dot(a: list[float], b: list[float]) -> float:
+    return sum(x * y for x, y in zip(a, b, strict=True))
+
+
+def _mean(values: list[float]) -> float:
+    return sum(values) / len(values)
+
+
+def _ratio(dot: float, squared: float, other_squared: float) -> float:
+    if squared * other_squared <= 0:
+        return 0.0
+    return math.copysign(math.sqrt(dot * dot / (squared * other_squared)), dot) if dot else 0.0
+
+
+# --- made-up ratings --------------------------------------------------------------------------------
+
+
+def counter_words(key: int, row: int, count: int) -> list[int]:
+    """Return Philox4x32-10 of the counter (count, row, 0, 0), by the paper of Salmon and others."""
+    c, k = [count, row, 0, 0], [key & 0xFFFFFFFF, key >> 32]
+    for _ in range(10):
+        first, second = 0xD2511F53 * c[0], 0xCD9E8D57 * c[2]
+        c = [
+            (second >> 32) ^ c[1] ^ k[0],
+            second & 0xFFFFFFFF,
+            (first >> 32) ^ c[3] ^ k[1],
+            first & 0xFFFFFFFF,
+        ]
+        k = [(k[0] + 0x9E3779B9) & 0xFFFFFFFF, (k[1] + 0xBB67AE85) & 0xFFFFFFFF]
+    return c
+
+
+def two_uniforms(key: int, row: int, count: int) -> tuple[float, float]:
+    """Return two uniforms of 52 bits each."""
+    c = counter_words(key, row, count)
+    pair = [((c[0] << 32) | c[1]) >> 12, ((c[2] << 32) | c[3]) >> 12]
+    return (pair[0] + 0.5) / 2**52, (pair[1] + 0.5) / 2**52
+
+
+def choose_items(
+    indptr: Any,
+    groups: Any,
+    starts: Any,
+    cumulative: Any,
+    columns: Any,
+    own_share: float,
+    key: int,
+) -> list[int]:
+    """Return which columns each row rates: tries by weight, or a key for every item if many."""
+    n_items = len(cumulative) - 1
+    result: list[int] = []
+    for row in range(len(groups)):
+        n_wanted = int(indptr[row + 1] - indptr[row])
+        own = range(int(starts[groups[row]]), int(starts[groups[row] + 1]))
+        if n_wanted * 8 > n_items:
+            chosen = _first_to_arrive(cumulative, own, own_share, key, row)[:n_wanted]
+        else:
+            chosen = []
+            count = 0
+            while len(chosen) < n_wanted:
+                coin, place = two_uniforms(key, row, count)
+                pool = own if coin < own_share else range(n_items)
+                low, high = cumulative[pool.start], cumulative[pool.stop]
+                wanted = low + place * (high - low)
+                item = next(item for item in pool if cumulative[item + 1] > wanted)
+                if item not in chosen:
+                    chosen.append(item)
+                count += 1
+        result += sorted(int(columns[item]) for item in chosen)
+    return result
+
+
+def _first_to_arrive(
+    cumulative: Any, own: range, own_share: float, key: int, row: int
+) -> list[int]:
+    n_items = len(cumulative) - 1
+    arrival = []
+    for item in range(n_items):
+        weight = cumulative[item + 1] - cumulative[item]
+        rate = (1 - own_share) * weight / cumulative[-1]
+        if item in own:
+            rate += own_share * weight / (cumulative[own.stop] - cumulative[own.start])
+        arrival.append(-math.log(two_uniforms(key, row, item)[0]) / rate)
+    return sorted(range(n_items), key=arrival.__getitem__)
+
+
+def rate_items(
+    indptr: Any,
+    items: Any,
+    user_levels: Any,
+    user_groups: Any,
+    item_levels: Any,
+    item_groups: Any,
+    tastes: Any,
+    noise: float,
+    key: int,
+) -> list[float]:
+    """Return how much each row likes each of its items, from 0 to 1."""
+    levels = []
+    for row in range(len(user_groups)):
+        for item in items[indptr[row] : indptr[row + 1]]:
+            first, second, _, _ = counter_words(key, row, int(item))
+            parts = [first & 0xFFFF, first >> 16, second & 0xFFFF, second >> 16]
+            error = (sum(parts) - 2 * 65535) * math.sqrt(3) / 65536
+            taste = tastes[user_groups[row], item_groups[item]]
+            level = user_levels[row] + item_levels[item] + taste + noise * error
+            levels.append(min(max(float(level), 0.0), 1.0))
+    return levels
+
+
+# --- chance, draws, inclusion probabilities, sensitivity ------------------------------------------
+
+
+def philox(counter: list[int], key: list[int]) -> list[int]:
+    """Return the four words of Philox4x32-10, as its paper defines them."""
+    c0, c1, c2, c3 = counter
+    k0, k1 = key
+    for _ in range(10):
+        first, second = 0xD2511F53 * c0, 0xCD9E8D57 * c2
+        c0, c1, c2, c3 = (
+            (second >> 32) ^ c1 ^ k0,
+            second % 2**32,
+            (first >> 32) ^ c3 ^ k1,
+            first % 2**32,
+        )
+        k0, k1 = (k0 + 0x9E3779B9) % 2**32, (k1 + 0xBB67AE85) % 2**32
+    return [c0, c1, c2, c3]
+
+
+def uniform(key: int, purpose: int, asker: int, candidate: int) -> float:
+    """Return the uniform number of (key, purpose, asker, candidate)."""
+    low, high, _, _ = philox([candidate, asker, purpose, 0], [key % 2**32, key >> 32])
+    return ((high * 2**32 + low) // 2**12 + 0.5) / 2**52
+
+
+def draw(
+    log_weights: list[float],
+    rows: list[int],
+    pools: list[tuple[int, int, int]],
+    key: int,
+    asker: int,
+) -> list[int]:
+    """Return the chosen positions: in each pool the first to fire, weight 0 last; all exact."""
+    chosen = []
+    for start, stop, take in pools:
+        top = max(log_weights[start:stop], default=0.0)
+
+        def fires(place: int, top: float = top) -> tuple[int, Fraction]:
+            time = Fraction(math.log(-math.log1p(-uniform(key, 0, asker, rows[place]))))
+            if log_weights[place] == -math.inf:
+                return 1, time
+            return 0, time - Fraction(log_weights[place] - top)
+
+        chosen += sorted(range(start, stop), key=fires)[:take]
+    return sorted(chosen)
+
+
+def successive_sampling(weights: list[Fraction], take: int) -> dict[frozenset[int], Fraction]:
+    """Return the probability of each set that `take` draws without replacement can give.
+
+    Weight 0 is drawn last, uniformly.
+    """
+    law: dict[frozenset[int], Fraction] = {frozenset(): Fraction(1)}
+    for _ in range(take):
+        following: dict[frozenset[int], Fraction] = {}
+        for drawn, probability in law.items():
+            left = {place: weights[place] for place in range(len(weights)) if place not in drawn}
+            if sum(left.values()) == 0:
+                left = dict.fromkeys(left, Fraction(1))
+            total = sum(left.values())
+            for place, weight in left.items():
+                if weight:
+                    grown = drawn | {place}
+                    share = probability * weight / total
+                    following[grown] = following.get(grown, Fraction(0)) + share
+        law = following
+    return law
+
+
+def inclusion(weights: list[Fraction], take: int) -> list[float]:
+    """Return the inclusion probabilities of successive sampling, by going through every set."""
+    law = successive_sampling(weights, take)
+    return [
+        float(sum(probability for chosen, probability in law.items() if place in chosen))
+        for place in range(len(weights))
+    ]
+
+
+def pair_sensitivity(
+    first: dict[int, float], second: dict[int, float], reading: str, clamp: bool
+) -> float:
+    """Return RS of two rows given as {column: rating}, both terms written out."""
+    shared = [s for s in first if s in second and first[s] * second[s] > 0]
+    norms = _norm(first) * _norm(second)
+    dot = sum(first[s] * second[s] for s in shared)
+    terms = [0.0]
+    for s in shared:
+        rest = _norm(first, without=s) * _norm(second, without=s)
+        if rest == 0:
+            terms += [math.inf] if clamp else []
+            continue
+        product = first[s] * second[s]
+        moved = product if reading == "printed" else dot
+        terms += [product / rest, moved * (norms - rest) / (norms * rest)]
+    return min(max(terms), 1.0) if clamp else max(terms)
+
+
+def target_sensitivity(
+    rows: list[dict[int, float]], target: int, reading: str, clamp: bool
+) -> float:
+    """Return the largest RS of a row and any other."""
+    return max(
+        (
+            pair_sensitivity(rows[target], row, reading, clamp)
+            for other, row in enumerate(rows)
+            if other != target
+        ),
+        default=0.0,
+    )
+
+
+def _norm(row: dict[int, float], without: int | None = None) -> float:
+    return math.sqrt(sum(rating**2 for column, rating in row.items() if column != without))
