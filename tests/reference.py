@@ -6,7 +6,6 @@ import math
 from fractions import Fraction
 from typing import Any
 
-
 # --- similarities, the order of a candidate list, predictions ---------------------------------------------------
 
 

@@ -14,8 +14,8 @@ import numpy.typing as npt
 
 from goodfence.errors import SettingError
 from goodfence.kernels.draw import draw_rows, laplace
-from goodfence.selection.mechanism import RS, Floats, Mechanism
-from goodfence.selection.pool import pool_arrays, takes_all
+from goodfence.selection.mechanism import RS, Floats, Mechanism, weights_if_drawn
+from goodfence.selection.pool import pool_arrays
 
 Rows: TypeAlias = npt.NDArray[np.integer[Any]]
 
@@ -56,10 +56,7 @@ def draw_neighbours(
     if askers.shape != similarities.shape[:1]:
         raise SettingError("askers must have one row number for each target")
     pools = mechanism.pools(similarities, sensitivity)
-    if takes_all(pools):
-        log_weights = np.zeros(similarities.shape)
-    else:
-        log_weights = mechanism.log_weights(similarities, sensitivity)
+    log_weights = weights_if_drawn(mechanism, pools, similarities, sensitivity)
     chosen = np.empty((len(similarities), mechanism.k), dtype=np.int64)
     draw_rows(
         np.ascontiguousarray(log_weights),

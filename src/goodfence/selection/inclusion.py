@@ -9,8 +9,7 @@ from scipy.optimize import brentq
 
 from goodfence.errors import SettingError, require
 from goodfence.kernels.inclusion import inclusion
-from goodfence.selection.mechanism import RS, Floats, Mechanism
-from goodfence.selection.pool import takes_all
+from goodfence.selection.mechanism import RS, Floats, Mechanism, weights_if_drawn
 
 Method: TypeAlias = Literal["exact", "manly"]
 
@@ -41,8 +40,7 @@ def inclusion_probabilities(
     require(method in ("exact", "manly"), "method", "'exact' or 'manly'", method)
     listed = _checked(similarities)
     pools = mechanism.pools(listed, sensitivity)
-    certain = takes_all(pools)
-    log_weights = np.zeros(listed.shape) if certain else mechanism.log_weights(listed, sensitivity)
+    log_weights = weights_if_drawn(mechanism, pools, listed, sensitivity)
     included = np.zeros(listed.shape)
     for pool in pools:
         start, stop, take = int(pool.start), int(pool.stop), int(pool.take)

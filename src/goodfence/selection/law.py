@@ -10,8 +10,7 @@ import numpy as np
 from scipy.special import logsumexp
 
 from goodfence.errors import require
-from goodfence.selection.mechanism import RS, Floats, Mechanism
-from goodfence.selection.pool import takes_all
+from goodfence.selection.mechanism import RS, Floats, Mechanism, weights_if_drawn
 
 _MOST = 12  # the sum goes over all subsets of the chosen
 
@@ -31,10 +30,7 @@ def choice_probability(
     """
     require(len(chosen) <= _MOST, "chosen", f"at most {_MOST} positions", len(chosen))
     pools = mechanism.pools(similarities, sensitivity)
-    if takes_all(pools):
-        log_weights = np.zeros(similarities.shape)
-    else:
-        log_weights = mechanism.log_weights(similarities, sensitivity)
+    log_weights = weights_if_drawn(mechanism, pools, similarities, sensitivity)
     left, probability = set(chosen), 1.0
     for pool in pools:
         start, stop = int(pool.start), int(pool.stop)

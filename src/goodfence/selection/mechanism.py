@@ -9,7 +9,7 @@ import numpy.typing as npt
 
 from goodfence.errors import SettingError
 from goodfence.privacy.guarantee import Guarantee
-from goodfence.selection.pool import Pool
+from goodfence.selection.pool import Pool, takes_all
 from goodfence.selection.sensitivity import Sensitivity
 
 Floats: TypeAlias = npt.NDArray[np.float64]
@@ -53,6 +53,15 @@ class Mechanism(Protocol):
     def guarantee(self) -> Guarantee:
         """Return what the mechanism promises, and what that is worth."""
         ...
+
+
+def weights_if_drawn(
+    mechanism: Mechanism, pools: tuple[Pool, ...], similarities: Floats, sensitivity: RS
+) -> Floats:
+    """Return the log-weights; equal ones, and no sensitivity needed, where every pool is taken whole."""
+    if takes_all(pools):
+        return np.zeros(similarities.shape)
+    return mechanism.log_weights(similarities, sensitivity)
 
 
 def require_list(needed: int, n_candidates: int, *, k: int, beta: int = 1) -> int:
