@@ -18,8 +18,6 @@ from goodfence.kernels.synthetic import choose_items, noise_of, rate_items, two_
 from tests import reference
 from tests.contracts import FALSE_ALARM
 
-pytestmark = pytest.mark.kernel
-
 
 class Size(TypedDict):
     users: int
@@ -36,6 +34,7 @@ def gini(counts: npt.NDArray[np.int64]) -> float:
     return float((2 * np.arange(1, n + 1) - n - 1) @ ordered / (n * ordered.sum()))
 
 
+@pytest.mark.kernel
 @pytest.mark.parametrize(
     ("users", "items", "ratings"),
     [(300, 250, 6_000), (40, 30, 1_200), (40, 30, 1_199), (40, 30, 1), (7, 90, 7), (1, 1, 1)],
@@ -117,6 +116,7 @@ def test_groups_differ_in_how_they_rate() -> None:
     assert means.max() - means.min() > 0.5
 
 
+@pytest.mark.kernel
 def test_kernels_equal_their_slow_twins() -> None:
     generator = np.random.default_rng(5)
     indptr = np.array([0, 3, 3, 4, 16, 20], dtype=np.int64)  # row 3 rates more than one item in 8
@@ -141,6 +141,7 @@ def test_kernels_equal_their_slow_twins() -> None:
     np.testing.assert_allclose(levels, slow, rtol=0, atol=1e-12)
 
 
+@pytest.mark.kernel
 @pytest.mark.parametrize("n_items", [3, 24])
 def test_items_are_chosen_by_successive_sampling(n_items: int) -> None:
     """With 3 items a key for each decides; with 24, 21 of them next to weightless, tries."""
@@ -164,6 +165,7 @@ def test_items_are_chosen_by_successive_sampling(n_items: int) -> None:
     assert chisquare(observed, [rows * chance for chance in law.values()]).pvalue > FALSE_ALARM
 
 
+@pytest.mark.kernel
 def test_noise_has_mean_0_and_variance_1() -> None:
     drawn = np.array([noise_of(Word(12), 3, item) for item in range(4_000)])
     assert abs(drawn.mean()) < 5 / 4_000**0.5

@@ -157,7 +157,7 @@ def _popularity(
 
     def weights(shift: float) -> npt.NDArray[np.float64]:
         raw: npt.NDArray[np.float64] = np.power(ranks + shift, -_TAIL)
-        return np.divide(raw, raw.sum())
+        return raw / float(raw.sum())
 
     def share(shift: float) -> float:
         first = float(weights(shift)[0])
