@@ -1,0 +1,1 @@
+"""The attack laboratory: what a recommender gives away to fake accounts."""
