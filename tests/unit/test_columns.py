@@ -1,0 +1,107 @@
+"""Columns are found by name or position, and never guessed."""
+
+from __future__ import annotations
+
+import pytest
+
+from goodfence.data.columns import NAMES, are_positions, find_columns, find_positions, plain
+from goodfence.errors import ColumnProblem
+
+
+@pytest.mark.parametrize(
+    ("names", "chosen"),
+    [
+        (["user", "item", "rating"], ("user", "item", "rating")),
+        (["userId", "movieId", "rating", "timestamp"], ("userId", "movieId", "rating")),
+        (["User-ID", "ISBN", "Book-Rating"], ("User-ID", "ISBN", "Book-Rating")),
+        (["reviewerID", "asin", "overall", "unixReviewTime"], ("reviewerID", "asin", "overall")),
+        (["stars", "time", "BUSINESS_ID", "user_id"], ("user_id", "BUSINESS_ID", "stars")),
+        (["uid", "iid", "score"], ("uid", "iid", "score")),
+    ],
+)
+def test_known_names(names: list[str], chosen: tuple[str, ...]) -> None:
+    columns = find_columns(names)
+    assert columns.chosen == chosen
+    assert set(columns.unused) == set(names) - set(chosen)
+    assert not columns.positional
+
+
+def test_no_name_means_two_things() -> None:
+    user, item, rating = NAMES.values()
+    assert not user & item
+    assert not user & rating
+    assert not item & rating
+    assert all(plain(name) == name for names in NAMES.values() for name in names)
+
+
+def test_a_named_column_settles_what_is_ambiguous() -> None:
+    names = ["user", "user_id", "item", "rating"]
+    with pytest.raises(ColumnProblem, match="'user' and 'user_id' could each be it"):
+        find_columns(names)
+    columns = find_columns(names, user="user_id")
+    assert columns.user == "user_id"
+    assert columns.unused == ("user",)
+
+
+def test_a_column_that_is_named_for_one_role_is_not_taken_for_another() -> None:
+    columns = find_columns(["film", "book", "rating"], user="film")
+    assert columns.chosen == ("film", "book", "rating")
+
+
+def test_a_wrong_name_gets_a_suggestion() -> None:
+    with pytest.raises(ColumnProblem, match="none called 'usr'; did you mean 'user'"):
+        find_columns(["user", "item", "rating"], user="usr")
+    with pytest.raises(ColumnProblem) as caught:
+        find_columns(["user", "item", "rating"], user="something else")
+    assert "did you mean" not in str(caught.value)
+
+
+def test_a_header_that_may_be_somebody_s_rating_is_not_repeated() -> None:
+    with pytest.raises(ColumnProblem) as caught:
+        find_columns(["Undine Quark", "Casablanca", "3.14159"])
+    assert "none of the 3 is" in str(caught.value)
+    assert not any(text in str(caught.value) for text in ("Undine", "Casablanca", "3.14159"))
+
+
+def test_names_that_are_not_text_are_refused() -> None:
+    with pytest.raises(ColumnProblem, match="must be text"):
+        find_columns([0, 1, 2])  # type: ignore[list-item]  # as pandas names them without a header
+
+
+def test_a_long_name_is_cut() -> None:
+    with pytest.raises(ColumnProblem) as caught:
+        find_columns(["user", "item", "rating"], user="x" * 1000)
+    assert len(str(caught.value)) < 200
+
+
+def test_positions() -> None:
+    assert find_positions(3).chosen == ("1", "2", "3")
+    assert find_positions(4).unused == ("4",)
+    assert find_positions(4, user="2", item="1").chosen == ("2", "1", "3")
+    assert find_positions(9, user="9", item="8", rating="7").chosen == ("9", "8", "7")
+    assert find_positions(4).label("rating") == "rating (column 3)"
+
+
+@pytest.mark.parametrize("n_columns", [1, 2, 5, 100])
+def test_other_numbers_of_columns_need_positions(n_columns: int) -> None:
+    with pytest.raises(ColumnProblem, match="must have 3 or 4 columns"):
+        find_positions(n_columns)
+
+
+@pytest.mark.parametrize("position", ["0", "5", "-1", "user", "1.0", "01"])
+def test_a_position_must_be_there(position: str) -> None:
+    with pytest.raises(ColumnProblem, match="user must be a position from 1 to 4"):
+        find_positions(4, user=position)
+
+
+def test_roles_are_three_columns() -> None:
+    with pytest.raises(ColumnProblem, match="three different columns"):
+        find_positions(4, user="3")
+    with pytest.raises(ColumnProblem, match="three different columns"):
+        find_columns(["user", "item", "rating"], user="item", item="item")
+
+
+def test_are_positions_only_if_all_three_are() -> None:
+    assert are_positions("1", "2", "3")
+    assert not are_positions("1", "2", None)
+    assert not are_positions("1", "2", "rating")

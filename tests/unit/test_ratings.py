@@ -1,0 +1,94 @@
+"""Ratings cannot be changed, keep their zeros, and show nobody."""
+
+from __future__ import annotations
+
+import numpy as np
+import pyarrow as pa
+import pytest
+from scipy import sparse
+
+from goodfence.data.ratings import Ratings
+from goodfence.data.summary import summarise
+from goodfence.errors import DataError, SettingError, UnknownId
+
+
+@pytest.fixture
+def ratings() -> Ratings:
+    table = pa.table({"user": ["b", "a", "a"], "item": [2, 1, 2], "rating": [0.0, 3.0, 5.0]})
+    return Ratings.from_frame(table, scale=(0, 5))
+
+
+def test_nothing_can_be_written(ratings: Ratings) -> None:
+    for array in (ratings.csr.data, ratings.csr.indices, ratings.csr.indptr, ratings.users):
+        with pytest.raises(ValueError, match="read-only"):
+            array[0] = 0
+
+
+def test_the_caller_s_matrix_is_left_alone() -> None:
+    matrix = sparse.csr_array(np.array([[1.0, 2.0]]))
+    ratings = Ratings(matrix, users=[1], items=[1, 2])
+    matrix.data[0] = 99
+    assert ratings.csr.data[0] == 1
+
+
+def test_a_zero_is_a_rating(ratings: Ratings) -> None:
+    assert ratings.n_ratings == 3
+    assert ratings.csr.nnz == 3
+    assert ratings.transposed.csr.nnz == 3
+
+
+def test_transposed_twice_is_the_same(ratings: Ratings) -> None:
+    other = ratings.transposed
+    assert other.transposed is ratings
+    assert ratings.transposed is other
+    assert np.array_equal(other.csr.toarray(), ratings.csr.toarray().T)
+    assert other.users.tolist() == [1, 2]
+
+
+def test_repr_shows_sizes_and_scale_only(ratings: Ratings) -> None:
+    assert repr(ratings) == "Ratings(2 users x 2 items, 3 ratings, whole numbers 0-5)"
+
+
+def test_ids_lead_to_rows_and_columns(ratings: Ratings) -> None:
+    assert ratings.rows(["b"]).tolist() == [1]
+    assert ratings.columns([2, 1]).tolist() == [1, 0]
+    with pytest.raises(UnknownId):
+        ratings.rows([1])
+
+
+@pytest.mark.parametrize(
+    ("matrix", "says"),
+    [
+        (np.zeros((1, 1)), "must be a scipy sparse array"),
+        (sparse.csr_array(([1.0, 2.0], [0, 0], [0, 2]), shape=(1, 1)), "each cell at most once"),
+        (sparse.csr_array(([np.nan], [0], [0, 1]), shape=(1, 1)), "finite ratings only"),
+        (sparse.csr_array((1, 1)), "must not be empty"),
+    ],
+)
+def test_matrices_that_are_refused(matrix: object, says: str) -> None:
+    with pytest.raises(DataError, match=says):
+        Ratings(matrix, users=[1], items=[1])
+
+
+def test_a_matrix_of_another_shape_is_refused() -> None:
+    with pytest.raises(SettingError, match="csr must be of shape"):
+        Ratings(sparse.csr_array(np.ones((2, 2))), users=[1], items=[1, 2])
+
+
+def test_a_matrix_off_its_scale_is_refused() -> None:
+    with pytest.raises(DataError, match="every rating must be on the scale") as caught:
+        Ratings(sparse.csr_array(np.array([[66.6667]])), users=[1], items=[1], scale=(1, 5))
+    assert "66.6667" not in str(caught.value)
+
+
+def test_titles(ratings: Ratings) -> None:
+    named = Ratings(ratings.csr, ratings.users, ratings.items, titles={1: "Heat"})
+    assert (named.title(1), named.title(2)) == ("Heat", "2")
+    assert named.replaced(named.csr).titles == {1: "Heat"}
+
+
+def test_summary(ratings: Ratings) -> None:
+    summary = summarise(ratings, n_titles=1)
+    assert summary.density == 0.75
+    assert summary.per_user == (1.25, 1.5, 1.75)
+    assert summary.most_rated == (("2", 2),)
