@@ -12,6 +12,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
 
 from goodfence.data.datasets import DATASETS
 
@@ -19,6 +20,10 @@ REAL_FOLDERS = tuple(dict.fromkeys(data.folder for data in DATASETS.values() if 
 REAL = "real ratings"
 OTHER = "other"
 _GROUP = "skip group"
+
+# Slow machines are no bug, and a test that fails today must fail tomorrow.
+settings.register_profile("goodfence", deadline=None, derandomize=True)
+settings.load_profile("goodfence")
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

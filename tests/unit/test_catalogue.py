@@ -199,6 +199,12 @@ def test_a_name_like_no_other_is_told_them_all() -> None:
         gf.load("qqq")
 
 
+@pytest.mark.parametrize("name", ["", "a\0b", "x" * 5_000])
+def test_what_cannot_be_a_name_at_all_is_refused(name: str) -> None:
+    with pytest.raises(DataError):
+        gf.load(name)
+
+
 def test_a_path_is_read_as_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "mine.csv").write_text("user,item,rating\nann,x,2\nbob,x,4\n")
     ratings = gf.load(tmp_path / "mine.csv", scale=(1, 5))

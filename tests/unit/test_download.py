@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import socket
 import sys
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
@@ -50,6 +51,13 @@ def test_a_wrong_file_put_there_by_hand_is_refused_and_left(tmp_path: Path) -> N
         pytest.raises(DownloadProblem, match=r"wrong checksum; remove it"),
     ):
         fetch(remote(base), tmp_path)
+    assert names_in(tmp_path) == [NAME]
+
+
+def test_two_downloads_at_once_do_not_disturb_each_other(tmp_path: Path) -> None:
+    with served(Manners(CONTENT, delay=0.05)) as base, ThreadPoolExecutor(4) as pool:
+        asked = [pool.submit(fetch, remote(base), tmp_path) for _ in range(4)]
+        assert all(answer.result().read_bytes() == CONTENT for answer in asked)
     assert names_in(tmp_path) == [NAME]
 
 

@@ -138,12 +138,19 @@ def read_dataset(
 def _path(name: str | os.PathLike[str]) -> Path:
     """Return the path that is meant: one that exists, or that looks like one."""
     path = Path(name)
-    if not isinstance(name, str) or path.exists() or path.suffix or len(path.parts) > 1:
+    if not isinstance(name, str) or path.suffix or len(path.parts) > 1 or _exists(path):
         return path
     known = ", ".join(DATASETS)
     raise UnknownDataset(
         f"name must be a file or one of {known}, got {name!r}{did_you_mean(name, DATASETS)}"
     )
+
+
+def _exists(path: Path) -> bool:
+    try:
+        return path.exists()
+    except (OSError, ValueError):  # too long for a name, or with a NUL in it
+        return False
 
 
 def _ratings_file(dataset: Dataset, folder: Path) -> Path | None:
