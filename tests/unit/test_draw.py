@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pytest
 
 from goodfence.errors import SettingError
-from goodfence.kernels.draw import draw, laplace
+from goodfence.kernels.draw import draw, draw_rows, laplace
 from goodfence.selection.draw import draw_neighbours, laplace_noise
 from goodfence.selection.npns import NPNS
 from goodfence.selection.ppns import PPNS
@@ -54,6 +54,32 @@ def test_it_draws_what_the_plain_twin_draws(kind: str, pools: list[tuple[int, in
     for asker in range(5):
         wanted = reference.draw(log_weights.tolist(), rows.tolist(), pools, KEY, asker)
         assert drawn(log_weights, rows, pools, asker) == wanted
+
+
+@pytest.mark.kernel
+@pytest.mark.parametrize("kind", ["equal", "steep"])
+def test_a_batch_of_lists_of_several_blocks(kind: str) -> None:
+    n = 300
+    log_weights = -np.sort(-some_weights(kind, n))
+    rows = np.random.default_rng(2).permutation(n).astype(np.int32)
+    out = np.empty((2, 8), dtype=np.int64)
+    starts, stops, takes = (np.array([part, part]) for part in ([0, 250], [200, 300], [3, 5]))
+    askers = np.array([4, 9], dtype=np.int32)
+    weights, candidates = np.stack([log_weights, log_weights]), np.stack([rows, rows])
+    draw_rows(weights, candidates, starts, stops, takes, np.uint64(KEY), askers, out)
+    for asker, chosen in zip(askers.tolist(), out.tolist(), strict=True):
+        pools = [(0, 200, 3), (250, 300, 5)]
+        wanted = reference.draw(log_weights.tolist(), rows.tolist(), pools, KEY, asker)
+        assert chosen == wanted
+
+
+@pytest.mark.kernel
+def test_a_row_listed_twice_is_a_tie_and_the_first_is_taken() -> None:
+    rows = np.array([5, 6, 7, 5, 6, 7], dtype=np.int32)
+    for asker in range(6):
+        chosen = drawn(np.zeros(6), rows, [(0, 6, 3)], asker)
+        wanted = reference.draw([0.0] * 6, rows.tolist(), [(0, 6, 3)], KEY, asker)
+        assert chosen == wanted
 
 
 @pytest.mark.parametrize("kind", KINDS)

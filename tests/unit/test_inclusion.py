@@ -12,6 +12,7 @@ from scipy.stats import nchypergeom_wallenius
 from goodfence.errors import SettingError
 from goodfence.selection.inclusion import alpha, inclusion_probabilities, pool_inclusion
 from goodfence.selection.knn import KNN
+from goodfence.selection.law import drawn_probability
 from goodfence.selection.npns import NPNS
 from goodfence.selection.pncf import PNCF
 from goodfence.selection.ppns import PPNS
@@ -143,3 +144,10 @@ def test_a_list_out_of_order_is_refused_without_its_values(wrong: Any) -> None:
 def test_an_unknown_method_is_refused() -> None:
     with pytest.raises(SettingError, match="method must be 'exact' or 'manly', got 'quick'"):
         alpha(KNN(k=1), np.array([0.1]), method="quick")  # type: ignore[arg-type]
+
+
+def test_a_choice_without_a_weighted_candidate_is_impossible() -> None:
+    log_weights = np.array([0.0, -np.inf, -np.inf, -np.inf])
+    assert drawn_probability(log_weights, [1, 2]) == 0.0
+    assert drawn_probability(log_weights, [0, 2]) == pytest.approx(1 / 3)
+    assert drawn_probability(np.array([0.0, 1.0, -np.inf]), [0, 2]) == 0.0

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -54,6 +55,11 @@ def test_a_choice_is_impossible_with_the_rating_and_possible_without(
     with_it, without_it = make(epsilon).probabilities()
     assert with_it == 0.0
     assert without_it > 0.1
+
+
+def test_the_same_data_tell_apart_the_worlds_of_one_partition() -> None:
+    witness = replace(ppns_witness(), mechanism=PPNS(k=2, beta=1))
+    assert witness.probabilities() == (1.0, 0.0)
 
 
 @pytest.mark.parametrize("mechanism", ANSWERS)
