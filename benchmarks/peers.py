@@ -15,7 +15,7 @@ PACKAGES = {
     "implicit": [["implicit==0.7.*", "scipy"]],
     "sparse-dot-topn": [["sparse-dot-topn==1.*"]],
     "scikit-learn": [["scikit-learn>=1.5"]],
-    "surprise": [["scikit-surprise>=1.1.4"]],
+    "surprise": [["scikit-surprise>=1.1.4", "pandas"]],
     "lenskit": [["torch==2.13.0"], ["lenskit>=2025.1"]],
 }
 

@@ -66,16 +66,37 @@ class Ids:
 
         One that is not there is an error that does not name it.
         """
+        if not self.are_text and isinstance(wanted, np.ndarray) and wanted.dtype.kind in "iu":
+            return self._positions_of_integers(wanted)
         position = self._position
         keys = wanted.tolist() if isinstance(wanted, np.ndarray) else list(wanted)
         try:
             return np.fromiter((position[key] for key in keys), dtype=np.int64, count=len(keys))
         except (KeyError, TypeError):
-            expected = "text" if self.are_text else "integers"
-            raise UnknownId(
-                f"at least one of the {self.kind} asked for is not in the ratings (ids here are "
-                f"{expected})"
-            ) from None
+            raise self._unknown() from None
+
+    def _positions_of_integers(self, wanted: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
+        """Look up a whole array at once, by bisection."""
+        ordered, places = self._sorted
+        found = np.searchsorted(ordered, wanted)
+        inside = found < len(ordered)
+        if not inside.all() or (ordered[found] != wanted).any():
+            raise self._unknown()
+        return found if places is None else places[found]
+
+    def _unknown(self) -> UnknownId:
+        expected = "text" if self.are_text else "integers"
+        return UnknownId(
+            f"at least one of the {self.kind} asked for is not in the ratings (ids here are {expected})"
+        )
+
+    @cached_property
+    def _sorted(self) -> tuple[npt.NDArray[Any], npt.NDArray[np.int64] | None]:
+        """The ids in ascending order and where each stands; None where they stand in order already."""
+        if (self.values[1:] > self.values[:-1]).all():
+            return self.values, None
+        places = np.argsort(self.values)
+        return self.values[places], places
 
     @cached_property
     def _position(self) -> dict[Any, int]:

@@ -12,6 +12,9 @@ import numpy as np
 from goodfence.kernels.compiled import kernel
 from goodfence.kernels.types import Floats, Ints
 
+LOOK_UP_COST = 30
+"""What looking one column up in one row costs, in steps of walking through a row."""
+
 
 @kernel
 def add_neighbours(
@@ -20,30 +23,23 @@ def add_neighbours(
     starts: Ints,
     columns: Ints,
     ratings: Floats,
+    places: Ints,
     sums: Floats,
     sizes: Floats,
 ) -> None:
-    """Add each neighbour's weighted ratings to `sums` and the sizes of the weights to `sizes`, by column."""
+    """Add each neighbour's weighted ratings, and the sizes of the weights, at the places of their columns.
+
+    `places[column]` says where a column's sums are kept; a negative place is not asked for.
+    """
     for position in range(neighbours.size):
         weight = weights[position]
         size = abs(weight)
         neighbour = neighbours[position]
         for entry in range(starts[neighbour], starts[neighbour + 1]):
-            column = columns[entry]
-            sums[column] += weight * ratings[entry]
-            sizes[column] += size
-
-
-@kernel
-def clear_neighbours(
-    neighbours: Ints, starts: Ints, columns: Ints, sums: Floats, sizes: Floats
-) -> None:
-    """Set back to zero what `add_neighbours` touched."""
-    for position in range(neighbours.size):
-        neighbour = neighbours[position]
-        for entry in range(starts[neighbour], starts[neighbour + 1]):
-            sums[columns[entry]] = 0.0
-            sizes[columns[entry]] = 0.0
+            place = places[columns[entry]]
+            if place >= 0:
+                sums[place] += weight * ratings[entry]
+                sizes[place] += size
 
 
 @kernel
@@ -99,30 +95,37 @@ def predict_cells(
 ) -> None:
     """Predict the cells `cells[groups[g]:groups[g + 1]]` of row `rows[g]`, for each group g.
 
-    A row with few cells looks them up; a row with many adds up all that its neighbours rated. Both give the
-    same sums in the same order.
+    A row with few cells looks them up in each neighbour's row; one with many walks through all that the
+    neighbours rated. Both give the same sums in the same order.
     """
+    places = np.full(n_columns, -1, dtype=np.int32)
     sums = np.zeros(n_columns)
     sizes = np.zeros(n_columns)
     for group in range(groups.size - 1):
-        row = rows[group]
-        near, weight = neighbours[row], weights[row]
+        first, last = groups[group], groups[group + 1]
+        near, weight = neighbours[rows[group]], weights[rows[group]]
         fixed = -1.0 if over_raters else np.abs(weight).sum()
         n_rated = 0
         for neighbour in near:
             n_rated += starts[neighbour + 1] - starts[neighbour]
-        n_cells = groups[group + 1] - groups[group]
-        look_up = n_cells * near.size * 8 < n_rated
-        if not look_up:
-            add_neighbours(near, weight, starts, columns, ratings, sums, sizes)
-        for cell in range(groups[group], groups[group + 1]):
-            column = cells[cell]
-            total, size = sums[column], sizes[column]
-            if look_up:
-                total, size = predict_one(column, near, weight, starts, columns, ratings)
-            predictions[cell] = divided(total, size, fixed)
-        if not look_up:
-            clear_neighbours(near, starts, columns, sums, sizes)
+        if (last - first) * near.size * LOOK_UP_COST < n_rated:
+            for cell in range(first, last):
+                total, size = predict_one(cells[cell], near, weight, starts, columns, ratings)
+                predictions[cell] = divided(total, size, fixed)
+            continue
+        n_places = 0
+        for cell in range(first, last):
+            if places[cells[cell]] < 0:
+                places[cells[cell]] = n_places
+                sums[n_places] = 0.0
+                sizes[n_places] = 0.0
+                n_places += 1
+        add_neighbours(near, weight, starts, columns, ratings, places, sums, sizes)
+        for cell in range(first, last):
+            place = places[cells[cell]]
+            predictions[cell] = divided(sums[place], sizes[place], fixed)
+        for cell in range(first, last):
+            places[cells[cell]] = -1
 
 
 @kernel
