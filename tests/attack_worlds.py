@@ -72,9 +72,9 @@ class WithSupport(gf.NeighbourCF):
     def predict(self, users: Any, items: Any) -> Floats:
         predictions = super().predict(users, items)
         rows, columns = self.ratings_.rows(users), self.ratings_.columns(items)
-        rated = self.ratings_.csr.astype(bool)
-        for place, (row, column) in enumerate(zip(rows, columns, strict=True)):
-            support = sum(bool(rated[int(near), int(column)]) for near in self.neighbours_[row])
-            if support < self.least:
+        csr = self.ratings_.csr
+        for place, (row, column) in enumerate(zip(rows.tolist(), columns.tolist(), strict=True)):
+            parts = [csr.indices[csr.indptr[j] : csr.indptr[j + 1]] for j in self.neighbours_[row]]
+            if sum(column in part for part in parts) < self.least:
                 predictions[place] = np.nan
         return predictions

@@ -6,6 +6,9 @@ import math
 from fractions import Fraction
 from typing import Any
 
+import numpy as np
+import numpy.typing as npt
+
 # --- similarities, the order of a candidate list, predictions ---------------------------------------------------
 
 
@@ -293,3 +296,92 @@ def target_sensitivity(
 
 def _norm(row: dict[int, float], without: int | None = None) -> float:
     return math.sqrt(sum(rating**2 for column, rating in row.items() if column != without))
+
+
+# --- attacks by fakes -----------------------------------------------------------------------------
+
+
+def fake_candidates(
+    similarities: list[float], fake_similarity: float, n_fakes: int, removed: int, asker: int
+) -> list[tuple[int, float]]:
+    """Return the whole list of fake `asker` as (row number in the attacked data, similarity).
+
+    `similarities` are those of the asker to each real row; all fakes follow the real rows that are left.
+    """
+    left = [similarity for row, similarity in enumerate(similarities) if row != removed]
+    numbered = list(enumerate([*left, *[fake_similarity] * n_fakes]))
+    del numbered[len(left) + asker]
+    return sorted(numbered, key=lambda one: (-one[1], one[0]))
+
+
+def exposed(weights: list[Fraction], take: int, target: int, rivals: set[int]) -> Fraction:
+    """Return the probability that `take` successive draws choose the target and none of the rivals."""
+    law = successive_sampling(weights, take)
+    alone = (p for chosen, p in law.items() if target in chosen and not chosen & rivals)
+    return sum(alone, Fraction(0))
+
+
+def attack_scores(
+    answers: list[float], ratings: list[float], lowest: int, highest: int
+) -> tuple[int, float, int, int]:
+    """Return how many were predicted, the sum of errors, how many were recovered, how many are exact."""
+    predicted, error, recovered, exact = 0, 0.0, 0, 0
+    for answer, rating in zip(answers, ratings, strict=True):
+        if math.isnan(answer):
+            continue
+        predicted += 1
+        error += abs(answer - rating)
+        recovered += min(max(math.floor(answer + 0.5), lowest), highest) == rating
+        exact += abs(answer - rating) < 1e-6
+    return predicted, error, recovered, exact
+
+
+# ---------------------------------------------------------------------------------------------------------------
+# Private models: noise, item sums, pairs, half steps, local ridge
+# ---------------------------------------------------------------------------------------------------------------
+
+
+def integer_gaussian_law(sigma: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
+    """Return the integers within 12 sigma and their probabilities under the integer Gaussian."""
+    values = np.arange(-12 * sigma - 12, 12 * sigma + 13)
+    weights = np.exp(-(values**2) / (2 * sigma**2))
+    return values, weights / weights.sum()
+
+
+def integer_gaussians(words: list[int], bits: int, n: int) -> tuple[list[int], int]:
+    """Canonne, Kamath and Steinke's sampler, written as they print it, reading one word a coin."""
+    position = 0
+
+    def bernoulli_exp(numerator: int, denominator: int) -> bool:
+        nonlocal position
+        trial = 1
+        while True:
+            word = words[position]
+            position += 1
+            side, fraction = word % 2**15, word >> 15
+            if side >= 2**15 // trial * trial:
+                continue
+            if not (side % trial == 0 and fraction * denominator < numerator * 2**49):
+                return trial % 2 == 1
+            trial += 1
+
+    def one() -> int:
+        nonlocal position
+        sigma = 2**bits
+        while True:
+            word = words[position]
+            position += 1
+            low, negative = word % sigma, word >> 63 == 1
+            if not bernoulli_exp(low, sigma):
+                continue
+            high = 0
+            while bernoulli_exp(1, 1):
+                high += 1
+            if negative and high == low == 0:
+                continue
+            magnitude = high * sigma + low
+            whole, rest = divmod((magnitude - sigma) ** 2, 2 * sigma**2)
+            if all(bernoulli_exp(1, 1) for _ in range(whole)) and bernoulli_exp(rest, 2 * sigma**2):
+                return -magnitude if negative else magnitude
+
+    return [one() for _ in range(n)], position

@@ -16,6 +16,7 @@ import goodfence.data.readers
 from goodfence import __version__
 from goodfence.cli import app
 from goodfence.cli.scale import join_scale
+from goodfence.errors import MissingExtra
 
 CSV = "userId,movieId,rating,timestamp\n7,10,4.5,99\n8,9,0,98\n7,9,1,97\n"
 
@@ -136,6 +137,7 @@ def test_the_numbers_after_scale_are_joined() -> None:
         (KeyError("Undine Quark"), 70, "please report this line"),
         (KeyboardInterrupt(), 130, "interrupted"),
         (MemoryError(), 3, "must fit in memory"),
+        (MissingExtra("the spark extra is not installed"), 4, "error GF401: the spark extra"),
     ],
 )
 def test_faults(

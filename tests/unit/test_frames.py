@@ -156,6 +156,28 @@ def test_dictionaries_with_nulls_and_repeats() -> None:
     assert Ratings.from_frame(table).shape == (1, 2)
 
 
+def test_arrow_s_views_of_text() -> None:
+    users = pa.array(["b", "a"], pa.string_view())
+    table = pa.table({"user": users, "item": [1, 1], "rating": [1, 2]})
+    assert Ratings.from_frame(table).users.tolist() == ["a", "b"]
+
+
+def test_dictionaries_that_are_too_narrow_together() -> None:
+    chunks = [
+        pa.DictionaryArray.from_arrays(
+            pa.array(np.arange(100), pa.int8()), [f"{chunk}-{n}" for n in range(100)]
+        )
+        for chunk in range(3)
+    ]
+    table = pa.table({"user": pa.chunked_array(chunks), "item": [1] * 300, "rating": [1] * 300})
+    assert Ratings.from_frame(table).shape == (300, 1)
+
+
+def test_triplets_show_sizes_only() -> None:
+    table = pa.table({"user": ["Undine Quark"], "item": [1], "rating": [3.14159]})
+    assert repr(read_triplets(table)) == "Triplets(1 users x 1 items, 1 ratings)"
+
+
 def test_mixed_objects_name_the_row_and_not_the_value() -> None:
     table = pd.DataFrame({"user": [1, "Undine Quark"], "item": [1, 2], "rating": [1, 2]})
     table["user"] = table["user"].astype(object)

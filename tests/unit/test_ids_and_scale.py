@@ -18,6 +18,19 @@ def test_ids_keep_their_order_and_kind() -> None:
     assert Ids.of(ids, "users") is ids
 
 
+@pytest.mark.parametrize("order", [[10, 20, 30], [30, 10, 20]])
+@pytest.mark.parametrize("kind", ["int64", "uint16"])
+def test_arrays_of_ids(order: list[int], kind: str) -> None:
+    ids = Ids.of(order, "users")
+    assert ids.positions(np.array([20, 10, 20], dtype=kind)).tolist() == [
+        order.index(wanted) for wanted in (20, 10, 20)
+    ]
+    for unknown in (5, 15, 40):
+        with pytest.raises(UnknownId):
+            ids.positions(np.array([10, unknown], dtype=kind))
+    assert ids.positions(np.array([], dtype=kind)).tolist() == []
+
+
 def test_ids_cannot_be_changed() -> None:
     ids = Ids.of([1, 2], "users")
     with pytest.raises(ValueError, match="read-only"):
@@ -109,3 +122,11 @@ def test_scales_that_are_refused(scale: object) -> None:
 def test_a_scale_of_two_numbers_has_whole_steps() -> None:
     assert Scale.of((1, 5)) == Scale(1, 5, 1.0, declared=True)
     assert Scale.of([1, 5, 0.5]).step == 0.5
+
+
+def test_rounding() -> None:
+    values = np.array([-3, 0.2, 2.5, 3.49, 9, np.nan])
+    rounded = Scale(1, 5).round(values)
+    assert np.array_equal(rounded, [1, 1, 3, 3, 5, np.nan], equal_nan=True)
+    assert Scale(0.5, 5, 0.5).round(np.array([1.2, 4.9])).tolist() == [1.0, 5.0]
+    assert Scale(1, 5, None).round(np.array([1.2, 7])).tolist() == [1.2, 5.0]

@@ -17,6 +17,7 @@ from goodfence.data.ratings import Ratings
 from goodfence.data.readers import read_ratings, read_reported, read_table
 from goodfence.data.readers.lines import CHUNK
 from goodfence.errors import (
+    ColumnProblem,
     FileProblem,
     GoodfenceWarning,
     SettingError,
@@ -195,6 +196,17 @@ def test_many_chunks(tmp_path: Path) -> None:
         read_ratings(put(tmp_path, "b.csv", "user,item,rating,time\n" + lines + "1,1,x,1\n"))
     with pytest.raises(FileProblem, match=f"row {n + 1} has 2"):
         read_ratings(put(tmp_path, "c.csv", "user,item,rating,time\n" + lines + "1,1\n"))
+
+
+def test_a_first_chunk_of_blank_lines(tmp_path: Path) -> None:
+    path = put(tmp_path, "a.csv", "\n" * (CHUNK + 1) + CSV)
+    assert cells(read_ratings(path)) == EXPECTED
+
+
+def test_a_field_beyond_measure_in_the_first_line(tmp_path: Path) -> None:
+    path = put(tmp_path, "a.csv", "user,item,rating," + "x" * 200_000 + "\n1,2,3,4\n")
+    with pytest.raises(ColumnProblem, match="must have columns for user, item and rating"):
+        read_ratings(path)
 
 
 def test_a_declared_scale_lets_wide_grades_pass(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from goodfence.attack.neighbour_worlds import NeighbourWorlds
-from goodfence.attack.refit_worlds import RefitWorlds
+from goodfence.attack.refit_worlds import Attackable, RefitWorlds
 from goodfence.attack.report import AttackReport
 from goodfence.attack.saving import seed_of
 from goodfence.attack.scoring import Tally, item_mean_guesses
@@ -22,7 +22,6 @@ from goodfence.engines.local.threads import ranges
 from goodfence.engines.progress import bar
 from goodfence.errors import SettingError, did_you_mean, require
 from goodfence.models.neighbour_cf import NeighbourCF, Over
-from goodfence.models.recommender import Recommender
 from goodfence.rng import RNG, Streams
 from goodfence.selection.mechanism import Mechanism
 from goodfence.selection.rules import whole
@@ -59,7 +58,7 @@ class Attack:
     def run(
         self,
         ratings: Ratings,
-        attacked: Mechanism | Recommender,
+        attacked: Mechanism | Attackable,
         *,
         targets: Wanted = 200,
         rng: RNG = None,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Protocol, TypeAlias
 
 import numpy as np
 
@@ -14,6 +14,34 @@ from goodfence.attack.worlds import Asked
 from goodfence.data.ratings import Ratings
 from goodfence.errors import SettingError
 from goodfence.models.neighbour_cf import NeighbourCF
+from goodfence.models.recommender import Ids, Profile
+
+
+class Predicts(Protocol):
+    """Learns from ratings, and predicts for those who gave them."""
+
+    def fit(self, ratings: Ratings) -> Any:
+        """Learn, and return what can be asked."""
+        ...
+
+    def predict(self, users: Ids, items: Ids) -> Floats:
+        """Return the predicted rating of users[j] for items[j], NaN where there is none."""
+        ...
+
+
+class AnswersProfiles(Protocol):
+    """Learns from ratings, and predicts for a profile."""
+
+    def fit(self, ratings: Ratings) -> Any:
+        """Learn, and return what can be asked."""
+        ...
+
+    def answer(self, profile: Profile, items: Ids) -> Floats:
+        """Return predictions for somebody who is not in the data, from her ratings."""
+        ...
+
+
+Attackable: TypeAlias = "Predicts | AnswersProfiles"
 
 
 class RefitWorlds:

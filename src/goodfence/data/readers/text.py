@@ -53,6 +53,8 @@ def read_text(
     A first line of three or four numbers is a rating, not a header. Ids are integers where every
     one of the column is written as an integer is ("7", not "007" or "7.0"), else text.
     """
+    if file.suffixes[1]:
+        _inflate_once(file, max_bytes)
     lines = Lines(file, max_bytes)
     first = lines.first().decode()
     used = _separator(first, file, separator)
@@ -64,6 +66,12 @@ def read_text(
     ids = {role: parse_ids(table[role], columns.label(role)) for role in ("user", "item")}
     ratings = parse_ratings(table["rating"], columns.label("rating"))
     return pa.table({**ids, "rating": ratings}), columns
+
+
+def _inflate_once(file: RatingsFile, max_bytes: int) -> None:
+    """Go through what gzip holds and keep none of it: what is too much is refused in no memory."""
+    for _ in Lines(file, max_bytes).chunks(without_first=False):
+        pass
 
 
 def _separator(first: str, file: RatingsFile, given: str | None) -> str:
