@@ -62,9 +62,10 @@ def _check_sentence(stderr: str, bad: BadInput) -> None:
 
 def _check_raised(path: Path, bad: BadInput) -> None:
     """Check that Python users get the same sentence, and no value by way of its cause."""
-    with warnings.catch_warnings(), pytest.raises(DataError) as caught:
+    with warnings.catch_warnings():
         warnings.simplefilter("ignore", GoodfenceWarning)
-        read_ratings(path)
+        with pytest.raises(DataError) as caught:
+            read_ratings(path)
     problem = caught.value
     assert bad.says in str(problem)
     assert not [secret for secret in SECRETS if secret in repr(problem)]

@@ -175,6 +175,9 @@ def _known_frame(frame: Any) -> nw.DataFrame[Any]:
 def _arrow(frame: nw.DataFrame[Any], name: str, label: str) -> pa.ChunkedArray:
     """Return one column as arrow; whatever goes wrong is told without its value."""
     series = frame.get_column(name)
+    native = series.to_native()
+    if isinstance(native, pa.ChunkedArray):
+        return native
     try:
         column = series.to_arrow()
     except Exception:  # arrow's message quotes the value, which may be somebody's id
@@ -182,7 +185,7 @@ def _arrow(frame: nw.DataFrame[Any], name: str, label: str) -> pa.ChunkedArray:
         raise ColumnProblem(
             f"{label} must hold one kind of value, row {row} is of another"
         ) from None
-    return column if isinstance(column, pa.ChunkedArray) else pa.chunked_array([column])
+    return pa.chunked_array([column])
 
 
 def _first_of_another_kind(values: list[Any]) -> int:
