@@ -35,13 +35,16 @@ def read_parquet(
     _check_kinds(schema, columns)
     if metadata.num_rows == 0:
         raise FileProblem(f"{file.name!r} must hold ratings, and has no rows")
-    if _bytes_in_memory(metadata, schema, columns) > max_bytes:
+    with _told_plainly(file):
+        n_bytes = _bytes_in_memory(metadata, schema, columns)
+    if n_bytes > max_bytes:
         raise too_large(file.name, max_bytes)
     texts = [name for name in columns.chosen if _is_text(schema.field(name).type)]
     with _told_plainly(file):
         # Text stays a dictionary: one long id on every row is then stored once.
         opened = parquet.ParquetFile(file.path, read_dictionary=texts)
         table = opened.read(columns=list(columns.chosen))
+        table.validate(full=True)  # a damaged page can hold indices beyond its dictionary
     return table.select(list(columns.chosen)).rename_columns(list(ROLES)), columns
 
 
