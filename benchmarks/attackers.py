@@ -28,7 +28,7 @@ ATTACKERS: dict[str, Attack] = {
     "k guessed too low (25 fakes)": KNNAttack(known=KNOWN, fakes=K // 2),
     "k guessed too high (100 fakes)": KNNAttack(known=KNOWN, fakes=2 * K),
     "beta k fakes (350), all ask": KNNAttack(known=KNOWN, fakes=BETA * K, ask="all"),
-    "adaptive, 10 items": AdaptiveAttack(known=KNOWN, items=10),
+    "adaptive": AdaptiveAttack(known=KNOWN, items=None),
     "knows the 8 rarest": KNNAttack(known=KNOWN, choose="rarest"),
     "knows the 8 most popular": KNNAttack(known=KNOWN, choose="most_popular"),
     "knows 64, one asks": KNNAttack(known=64),

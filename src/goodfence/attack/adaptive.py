@@ -9,9 +9,10 @@ import numpy as np
 from goodfence.attack.attack import Answers, Attack, seeds
 from goodfence.attack.fakes import fake_profiles, fake_similarities
 from goodfence.attack.targets import Floats, Targets
-from goodfence.attack.worlds import Worlds
+from goodfence.attack.worlds import Asked, Worlds
 from goodfence.data.ratings import Ratings
 from goodfence.data.scale import Scale
+from goodfence.engines.local.threads import ranges
 from goodfence.errors import SettingError, require
 from goodfence.rng import Streams
 from goodfence.selection.rules import whole
@@ -61,7 +62,7 @@ class AdaptiveAttack(Attack):
         for turn, rating in enumerate(helper_ratings(ratings.scale)):
             # What the fakes rate changes with every question, so each needs a fit, and a fit draws again.
             fresh = seeds(questions, streams, 2 * questions.columns + turn)
-            told.append(worlds.ask(questions, fresh, 1, rating))
+            told.append(_ask(worlds, questions, fresh, rating))
             profiles = fake_profiles(Profiles.of(ratings.csr), questions, rating)
             shares.append((worlds.n_fakes - 1) * fake_similarities(*profiles, similarity))
         first, second = told
@@ -69,6 +70,19 @@ class AdaptiveAttack(Attack):
         without = solve(ratings.scale, shares, first.without_target[0], second.without_target[0])
         near = np.bincount(targets.owners, weights=(first.chosen + second.chosen) / 2)
         return with_target, without, near / np.diff(targets.starts)
+
+
+def _ask(worlds: Worlds, questions: Targets, fresh: list[int], rating: float) -> Asked:
+    """Ask every question, as many at once as is best."""
+    parts = [
+        worlds.ask(questions.part(first, last), fresh[first:last], 1, rating)
+        for first, last in ranges(len(questions), worlds.at_once(1))
+    ]
+    return Asked(
+        np.concatenate([part.with_target for part in parts], axis=1),
+        np.concatenate([part.without_target for part in parts], axis=1),
+        np.concatenate([part.chosen for part in parts]),
+    )
 
 
 def helper_ratings(scale: Scale) -> tuple[float, float]:
