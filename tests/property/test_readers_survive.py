@@ -11,7 +11,6 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from goodfence.data.ratings import Ratings
 from goodfence.data.readers import read_ratings
 from goodfence.errors import DataError, GoodfenceWarning
 from tests.bad_inputs import FORMATS, SECRETS, good_rows
@@ -45,6 +44,14 @@ CHANGE = st.tuples(
 )
 
 
+def outcome(path: Path) -> str:
+    """Return what is said about the file: the ratings' own words, or why they were refused."""
+    try:
+        return repr(read_ratings(path).shape)
+    except DataError as problem:
+        return str(problem)
+
+
 @settings(max_examples=300, deadline=None)
 @given(st.sampled_from(sorted(FILES)), st.lists(CHANGE, min_size=1, max_size=6))
 def test_changed_bytes(name: str, changes: list[tuple[float, int, bytes]]) -> None:
@@ -56,7 +63,5 @@ def test_changed_bytes(name: str, changes: list[tuple[float, int, bytes]]) -> No
         warnings.simplefilter("ignore", GoodfenceWarning)
         path = Path(folder, name)
         path.write_bytes(content)
-        try:
-            assert isinstance(read_ratings(path), Ratings)
-        except DataError as problem:
-            assert not [secret for secret in SECRETS if secret in str(problem)]
+        told = outcome(path)
+    assert not [secret for secret in SECRETS if secret in told]
