@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import math
+from importlib import import_module
+from typing import Any
 
-import dp_accounting
 import numpy as np
 import opendp.prelude as dp
 import pytest
-from dp_accounting.pld import PLDAccountant
 from hypothesis import given
 from hypothesis import strategies as st
 from scipy.stats import norm
@@ -26,6 +26,9 @@ from goodfence.privacy.accounting import (
 )
 
 dp.enable_features("contrib")
+# Both packages come without types.
+dp_accounting: Any = import_module("dp_accounting")
+PLDAccountant: Any = import_module("dp_accounting.pld").PLDAccountant
 
 
 def release(sensitivity: int, sigma: int = 2**24, dimension: int = 10) -> Release:
@@ -35,10 +38,11 @@ def release(sensitivity: int, sigma: int = 2**24, dimension: int = 10) -> Releas
 @pytest.mark.parametrize("sensitivity", [1_000, 400_000, 4_000_000, 20_000_000])
 def test_rho_and_epsilon_are_those_of_opendp(sensitivity: int) -> None:
     space = dp.vector_domain(dp.atom_domain(T=dp.i64)), dp.l2_distance(T=dp.f64)
-    measurement = dp.m.make_gaussian(*space, scale=float(2**24))
+    measurement: Any = dp.m.make_gaussian(*space, scale=float(2**24))
     account = Account((release(sensitivity),))
     assert account.rho == pytest.approx(measurement.map(float(sensitivity)), rel=1e-12)
-    curve = dp.c.make_zCDP_to_approxDP(measurement).map(float(sensitivity))
+    converted: Any = dp.c.make_zCDP_to_approxDP(measurement)
+    curve = converted.map(float(sensitivity))
     for delta in (1e-4, 1e-5, 1e-8):
         # OpenDP searches its order too, so the two agree closely, not exactly.
         assert zcdp_epsilon(account.rho, delta) == pytest.approx(
@@ -123,9 +127,10 @@ def test_nothing_released_costs_nothing() -> None:
 
 
 @pytest.mark.parametrize("bad", [{"sensitivity": -1}, {"sigma": 3}, {"dimension": -1}])
-def test_a_release_is_checked(bad: dict[str, int]) -> None:
+def test_a_release_is_checked(bad: dict[str, Any]) -> None:
+    settings: dict[str, Any] = {"name": "test", "sensitivity": 1, "sigma": 32, "dimension": 1}
     with pytest.raises(SettingError):
-        Release(**{"name": "test", "sensitivity": 1, "sigma": 32, "dimension": 1, **bad})
+        Release(**{**settings, **bad})
 
 
 @pytest.mark.parametrize("delta", [0.0, 1.0, -1.0, float("nan")])

@@ -1,0 +1,108 @@
+"""One person's part of a half step of alternating least squares: her residuals times her scores, as integers."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from goodfence.kernels.compiled import kernel
+from goodfence.kernels.types import Floats, Ints
+
+
+@kernel
+def _clipped(score: Floats, longest: float) -> Floats:
+    """Return the score, shortened to `longest` where it is longer."""
+    length = np.sqrt((score * score).sum())
+    return score * (longest / length) if length > longest else score
+
+
+@kernel
+def add_half_steps(
+    indptr: Ints,
+    indices: Ints,
+    ratings: Floats,
+    effects: Floats,
+    features: Floats,
+    weights: Floats,
+    penalties: Floats,
+    wide: float,
+    longest: float,
+    item_limit: int,
+    score_limit: int,
+    items_out: Ints,
+    scores_out: Ints,
+) -> None:
+    """Add every person's integers to items_out[i] = sum of x_i (1, p) and scores_out = sum of (1, p)(1, p)ᵀ.
+
+    A person's score p is her ridge coefficients on the features but the constant one; for item i it is computed
+    without her rating of i, and x_i is what the prediction made so misses. Her residuals x are scaled to a norm of
+    at most 1, (1, p) to one of at most sqrt(1 + longest²), and all is cut to integers toward zero. That her
+    integers have norms of at most `item_limit` and `score_limit` is tested in integers, whatever the
+    floating-point numbers did; who fails the test, or is not a finite number, is left out. Somebody without ratings
+    adds nothing.
+    """
+    n_features = features.shape[1]
+    whole = np.sqrt(1 + longest * longest)
+    for row in range(len(indptr) - 1):
+        items = indices[indptr[row] : indptr[row + 1]]
+        count = len(items)
+        if count == 0:
+            continue
+        targets = ratings[indptr[row] : indptr[row + 1]] - effects[items]
+        matrix = np.diag(penalties)
+        vector = np.zeros(n_features)
+        for at in range(count):
+            item = items[at]
+            for one in range(n_features):
+                weighted = weights[item] * features[item, one]
+                vector[one] += weighted * targets[at]
+                for two in range(n_features):
+                    matrix[one, two] += weighted * features[item, two]
+        inverse = np.linalg.inv(matrix)
+        answer = inverse @ vector
+        parts = np.zeros((count, n_features))
+        residuals = np.zeros(count)
+        for at in range(count):
+            feature = features[items[at]]
+            pulled = inverse @ feature
+            weight = weights[items[at]]
+            leverage = weight * (feature * pulled).sum()
+            error = targets[at] - (feature * answer).sum()
+            without = answer - pulled * (weight * error / (1 - leverage))
+            residuals[at] = min(max(targets[at] - (feature * without).sum(), -wide), wide)
+            parts[at, 0] = 1.0
+            parts[at, 1:] = _clipped(without[1:], longest)
+        size = item_limit / (whole * max(np.sqrt((residuals * residuals).sum()), 1.0))
+        contribution = np.empty((count, n_features), dtype=np.int64)
+        spent = 0.0
+        for at in range(count):
+            for one in range(n_features):
+                scaled = np.trunc(size * residuals[at] * parts[at, one])
+                spent += scaled * scaled
+        score = np.ones(n_features)
+        score[1:] = _clipped(answer[1:], longest)
+        spent_score = 0.0
+        unit = score_limit / (whole * whole)
+        for one in range(n_features):
+            for two in range(n_features):
+                scaled = np.trunc(unit * score[one] * score[two])
+                spent_score += scaled * scaled
+        # Not `>`: a NaN fails this test too. A bound on floats first, so that the integers cannot overflow.
+        if not (
+            spent < 2.0 * item_limit * item_limit and spent_score < 2.0 * score_limit * score_limit
+        ):
+            continue
+        exact, exact_score = np.int64(0), np.int64(0)
+        outer = np.empty((n_features, n_features), dtype=np.int64)
+        for at in range(count):
+            for one in range(n_features):
+                contribution[at, one] = np.int64(size * residuals[at] * parts[at, one])
+                exact += contribution[at, one] * contribution[at, one]
+        for one in range(n_features):
+            for two in range(n_features):
+                outer[one, two] = np.int64(unit * score[one] * score[two])
+                exact_score += outer[one, two] * outer[one, two]
+        if exact > item_limit * item_limit or exact_score > score_limit * score_limit:
+            continue
+        scores_out += outer
+        for at in range(count):
+            items_out[items[at]] += contribution[at]

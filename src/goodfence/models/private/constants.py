@@ -1,0 +1,28 @@
+"""The public constants of the private models. None is learnt from the ratings it is used on.
+
+They were chosen on validation parts cut from the training parts of ml-100k and ml-1m; no test part was looked at.
+"""
+
+from __future__ import annotations
+
+from goodfence.models.private.item_sums import SumSettings
+from goodfence.models.private.people import Clamps, Unit
+
+SUMS = {
+    "rating": SumSettings(clamps=Clamps(near=1.25, prior=15, wide=1.0), stretch=2.0, floor=1.0),
+    "user": SumSettings(clamps=Clamps(near=2.0, prior=8, wide=2.0), stretch=1.5, floor=1.5),
+}
+"""The item sums, by unit."""
+RESIDUALS = Clamps(near=1.0, prior=20, wide=0.5)
+"""The residuals from effects that are known, unit rating."""
+COVARIANCE = Clamps(near=1.0, prior=40, wide=0.5)
+"""The residuals whose covariance is released."""
+
+
+def weight_of(unit: Unit) -> float:
+    """Return the typical weight of one rating in the item sums: 1, or that of somebody with some 80 ratings."""
+    return 1.0 if unit == "rating" else 0.06
+
+
+LONGEST_SCORE = 0.6
+"""Where a person's score is cut in the half step."""
