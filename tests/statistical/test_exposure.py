@@ -17,6 +17,7 @@ from goodfence.attack.knn_attack import KNNAttack
 from goodfence.attack.neighbour_worlds import NeighbourWorlds
 from goodfence.attack.targets import Targets, find_targets
 from goodfence.rng import Streams
+from goodfence.selection.inclusion import pool_inclusion
 from tests import reference
 from tests.attack_worlds import tied_ratings
 from tests.contracts import FALSE_ALARM
@@ -54,6 +55,17 @@ def test_alone_in_pool_is_the_law_of_successive_sampling(
     chosen = reference.successive_sampling(law, take)
     out = sum(p for each, p in chosen.items() if not each & rivals)
     assert nobody == pytest.approx(float(out), abs=1e-9)
+
+
+@pytest.mark.parametrize("spread", [0.0, 1.0, 30.0, 2000.0])
+@pytest.mark.parametrize(("n", "take"), [(2, 2), (9, 3), (60, 20), (60, 60), (300, 50)])
+def test_without_rivals_it_is_the_inclusion_probability(n: int, take: int, spread: float) -> None:
+    """However far apart the weights are."""
+    log_weights = np.random.default_rng(n).normal(size=n + 1) * spread
+    expected = pool_inclusion(log_weights, take)
+    for target in range(0, n + 1, max(1, n // 5)):
+        found = alone_in_pool(log_weights, take, target, np.zeros(n + 1, dtype=np.bool_))
+        assert found == pytest.approx(float(expected[target]), abs=1e-11)
 
 
 def repeated(targets: Targets, n: int) -> Targets:

@@ -32,11 +32,14 @@ from goodfence.data.ratings import Ratings
 from goodfence.engines.local.threads import ranges
 from goodfence.engines.progress import bar
 from goodfence.errors import SettingError
+from goodfence.kernels.exposure import included_beside
 from goodfence.rng import RNG, Streams
-from goodfence.selection.inclusion import pool_inclusion
 from goodfence.selection.mechanism import Mechanism
 from goodfence.selection.pool import pool_arrays
 from goodfence.similarity.measure import Similarity
+
+_NODES, _NODE_WEIGHTS = np.polynomial.legendre.leggauss(16)
+_EXTREME = 700.0  # beyond e^700 to 1 an order is certain
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -176,29 +179,40 @@ def _alone(
     log_weights: Floats, take: int, target: int | None, rivals: npt.NDArray[np.bool_]
 ) -> float:
     """Return the same for candidates who all have a weight."""
+    rival = _sum(log_weights[rivals])
     if target is None:
-        return 1.0 - _included(log_weights[~rivals], _sum(log_weights[rivals]), take)
+        return 1.0 - _included(log_weights[~rivals], [rival], take)[0][0]
     others = ~rivals
     others[target] = False
-    rest, own, rival = log_weights[others], log_weights[target], _sum(log_weights[rivals])
+    rest, own = log_weights[others], float(log_weights[target])
     if rival == -np.inf:
-        return _included(rest, own, take)
-    both = np.logaddexp(own, rival)
-    probability = (
-        np.exp(own - both) * _included(rest, both, take)
-        - _included(rest, rival, take - 1)
-        + np.exp(rival - both) * _included(rest, both, take - 1)
-    )
+        return _included(rest, [own], take)[0][0]
+    both = float(np.logaddexp(own, rival))
+    (_, both_now), (rival_before, both_before) = _included(rest, [rival, both], take)
+    probability = np.exp(own - both) * both_now - rival_before + np.exp(rival - both) * both_before
     return float(np.clip(probability, 0.0, 1.0))
 
 
-def _included(others: Floats, log_weight: float, take: int) -> float:
-    """Return mu(w; c): the inclusion probability of one more candidate beside `others`."""
-    if log_weight == -np.inf or take <= 0:
-        return 0.0
-    if take > len(others):
-        return 1.0
-    return float(pool_inclusion(np.append(others, log_weight), take)[-1])
+def _included(
+    others: Floats, candidates: list[float], take: int
+) -> tuple[list[float], list[float]]:
+    """Return mu(w; c) and mu(w; c-1) of each candidate, one at a time beside `others`, by log-weights."""
+    if candidates == [-np.inf]:
+        return [0.0], [0.0]
+    n, ones, zeros = len(others), [1.0] * len(candidates), [0.0] * len(candidates)
+    if take <= 0 or take > n + 1:
+        certain = zeros if take <= 0 else ones
+        return certain, certain
+    if take == 1:
+        total = _sum(others)
+        return [float(np.exp(own - np.logaddexp(own, total))) for own in candidates], zeros
+    if take == n + 1:
+        return ones, _included(others, candidates, n)[0]
+    pivot = np.partition(others, n - take)[n - take]
+    near = np.clip(others - pivot, -_EXTREME, _EXTREME)
+    added = np.clip(np.array(candidates) - pivot, -_EXTREME, _EXTREME)
+    now, before = included_beside(near, added, take, _NODES, _NODE_WEIGHTS).tolist()
+    return now, before
 
 
 def _sum(log_weights: Floats) -> float:
