@@ -27,6 +27,8 @@ if TYPE_CHECKING:
     from goodfence.evaluation.holdout_scores import evaluate as evaluate
     from goodfence.evaluation.paper import paper_protocol as paper_protocol
     from goodfence.evaluation.scores import Scores as Scores
+    from goodfence.experiments.reproduce import reproduce as reproduce
+    from goodfence.experiments.reproduce import reproduce_all as reproduce_all
     from goodfence.models.loading import load_model as load_model
     from goodfence.models.neighbour_cf import NeighbourCF as NeighbourCF
     from goodfence.privacy.guarantee import Guarantee as Guarantee
@@ -66,6 +68,8 @@ _HOME = {
     "load": "goodfence.data.catalogue",
     "load_model": "goodfence.models.loading",
     "paper_protocol": "goodfence.evaluation.paper",
+    "reproduce": "goodfence.experiments.reproduce",
+    "reproduce_all": "goodfence.experiments.reproduce",
     "sample_targets": "goodfence.data.splits",
     "synthetic": "goodfence.data.synthetic",
 }

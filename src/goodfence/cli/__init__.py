@@ -16,6 +16,7 @@ import typer
 from goodfence import __version__
 from goodfence.cli.check import check
 from goodfence.cli.demo import demo
+from goodfence.cli.reproduce import reproduce
 from goodfence.cli.scale import CommandWithScale
 
 app = typer.Typer(
@@ -27,6 +28,7 @@ app = typer.Typer(
 )
 app.command(cls=CommandWithScale)(check)
 app.command()(demo)
+app.command()(reproduce)
 
 
 def _print_version(wanted: bool) -> None:

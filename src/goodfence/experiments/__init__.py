@@ -1,0 +1,1 @@
+"""The paper's evaluation, reproduced: seven figures as data, fourteen claims with a verdict each."""
