@@ -78,6 +78,9 @@ class Ids:
     def _positions_of_integers(self, wanted: npt.NDArray[Any]) -> npt.NDArray[np.int64]:
         """Look up a whole array at once, by bisection."""
         ordered, places = self._sorted
+        if wanted.dtype == np.uint64 and wanted.size and wanted.max() > np.iinfo(np.int64).max:
+            raise self._unknown()
+        wanted = wanted.astype(np.int64, copy=False)
         found = np.searchsorted(ordered, wanted)
         inside = found < len(ordered)
         if not inside.all() or (ordered[found] != wanted).any():

@@ -10,6 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from goodfence.data.ratings import Ratings
+from goodfence.engines.local import tiles
 from goodfence.engines.local.rows import RowsAgainstAll
 from goodfence.engines.progress import bar
 from goodfence.errors import DataError, require
@@ -105,9 +106,13 @@ def nearest_rows(
     progress: bool | None = None,
 ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.float64]]:
     """Return for every row its n nearest other rows, and their similarities."""
+    if tiles.fits(profiles, similarity):
+        steps = tiles.n_tiles(profiles.n_rows, threads)
+        with bar("candidate lists", steps, show=progress) as advance:
+            return tiles.nearest_by_tiles(profiles, n, threads=threads, advance=advance)
     engine = RowsAgainstAll(profiles, similarity)
     every = np.arange(profiles.n_rows)
-    with bar("candidate lists", -(-len(every) // 64), show=progress) as advance:
+    with bar("candidate lists", engine.n_pieces(len(every)), show=progress) as advance:
         return engine.nearest(profiles, every, n, themselves=True, threads=threads, advance=advance)
 
 

@@ -82,6 +82,10 @@ class RowsAgainstAll:
         run(work, ranges(len(rows), _PIECE), threads=threads, advance=advance)
         return indices, values
 
+    def n_pieces(self, n_rows: int) -> int:
+        """Return how many steps `nearest` reports for so many rows."""
+        return len(ranges(n_rows, _PIECE))
+
     def _lay_out_shared(self) -> None:
         """Compute what the threads share before they start."""
         _ = self.profiles.columns, self.profiles.squared_norms

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 from collections.abc import Callable, Iterable
-from concurrent.futures import FIRST_COMPLETED, ThreadPoolExecutor, wait
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from itertools import islice
 from typing import TypeVar
 
@@ -50,6 +50,35 @@ def run(
                 for piece in waiting:
                     under_way.add(pool.submit(work, piece))
                     break
+
+
+def run_pairs(
+    work: Callable[[int, int], None],
+    n_blocks: int,
+    *,
+    threads: int | None = None,
+    advance: Advance | None = None,
+) -> None:
+    """Do `work(a, b)` for all blocks a <= b, so that no two under way at a time share a block."""
+    waiting = [(a, a + gap) for gap in range(n_blocks) for a in range(n_blocks - gap)]
+    n_threads = thread_count(threads)
+    under_way: dict[Future[None], tuple[int, int]] = {}
+    with ThreadPoolExecutor(n_threads) as pool:
+        while waiting or under_way:
+            while len(under_way) < n_threads:
+                busy = {block for pair in under_way.values() for block in pair}
+                free = (i for i, pair in enumerate(waiting) if busy.isdisjoint(pair))
+                place = next(free, None)
+                if place is None:
+                    break
+                pair = waiting.pop(place)
+                under_way[pool.submit(work, *pair)] = pair
+            done, _ = wait(under_way, timeout=_LOOK_UP, return_when=FIRST_COMPLETED)
+            for future in done:
+                del under_way[future]
+                future.result()
+                if advance is not None:
+                    advance(1)
 
 
 def ranges(n: int, size: int) -> list[tuple[int, int]]:

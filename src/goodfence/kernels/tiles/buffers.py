@@ -1,0 +1,190 @@
+"""The best candidates so far of each row, and the threshold below which nothing is offered to them.
+
+An entry packs (position, dot product). A row's first n entries lie in `kept`, later ones in `extra`; when both
+are full, `shrink` drops what cannot be among the n best and raises the row's threshold. Thresholds are float32
+similarities with a margin for their rounding, so nothing that belongs to a list is ever turned away; the exact
+order decides in the end, and here only where ties fill a buffer.
+"""
+
+from __future__ import annotations
+
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+from numba import float32, uint32, uint64
+
+from goodfence.kernels.compiled import kernel
+from goodfence.kernels.moments import cosine
+from goodfence.kernels.tiles.sorting import sort_candidates
+from goodfence.kernels.types import Floats, Ints
+
+MARGIN = 1 - 2e-6
+"""A float32 similarity (three roundings, of norms that were rounded too) is within 4e-7 of the truth."""
+STEPS = 10
+"""Halvings of the range of similarities: a cut is within a thousandth of it."""
+
+
+class Buffers(NamedTuple):
+    """The candidates of all rows."""
+
+    kept: npt.NDArray[np.uint64]
+    """(rows, n)."""
+    extra: npt.NDArray[np.uint64]
+    """(rows, some more)."""
+    counts: npt.NDArray[np.int32]
+    """(rows,): how many entries each row has. This and the two above go by row number."""
+    thresholds: npt.NDArray[np.float32]
+    """(positions,): the least similarity that may still enter a list."""
+    inverses: npt.NDArray[np.float32]
+    """(positions,): one over the norm, 0 where that is 0."""
+    squared_norms: npt.NDArray[np.float64]
+    """(positions,)."""
+    rows: npt.NDArray[np.int32]
+    """(positions,): which row stands there."""
+
+
+class Scratch(NamedTuple):
+    """Space for one row's candidates."""
+
+    entries: npt.NDArray[np.uint64]
+    values: npt.NDArray[np.float32]
+
+
+@kernel
+def pack(position: Any, dot: Any) -> Any:
+    """Return (position, dot product) as one number."""
+    return (uint64(position) << uint64(32)) | uint64(dot)
+
+
+@kernel
+def position_of(entry: Any) -> Any:
+    """Return the position of an entry."""
+    return uint32(entry >> uint64(32))
+
+
+@kernel
+def dot_of(entry: Any) -> Any:
+    """Return the dot product of an entry."""
+    return uint32(entry & uint64(0xFFFFFFFF))
+
+
+@kernel
+def rough(entry: Any, inverse: Any, inverses: Floats) -> Any:
+    """Return the float32 similarity of an entry to the row whose inverse norm is given."""
+    return float32(dot_of(entry)) * (inverses[position_of(entry)] * inverse)
+
+
+@kernel
+def cut_near(values: Floats, n: int) -> Any:
+    """Return a bound that at least n of the values reach, just under the n-th largest."""
+    low, high = values[0], values[0]
+    for slot in range(values.size):
+        low = min(low, values[slot])
+        high = max(high, values[slot])
+    for _ in range(STEPS):
+        middle = float32(0.5) * (low + high)
+        reaching = 0
+        for slot in range(values.size):
+            reaching += 1 if values[slot] >= middle else 0
+        if reaching >= n:
+            low = middle
+        else:
+            high = middle
+    return low
+
+
+@kernel
+def gather(home: int, buffers: Buffers, entries: Ints) -> int:
+    """Copy a row's entries together; return how many there are."""
+    count = int(buffers.counts[home])
+    n = buffers.kept.shape[1]
+    first = min(count, n)
+    entries[:first] = buffers.kept[home, :first]
+    if count > n:
+        entries[n:count] = buffers.extra[home, : count - n]
+    return count
+
+
+@kernel
+def promising(
+    entries: Ints, count: int, n: int, inverse: Any, inverses: Floats, values: Floats
+) -> Any:
+    """Keep in front the entries that can be among the n best; return how many, and the threshold."""
+    for slot in range(count):
+        values[slot] = rough(entries[slot], inverse, inverses)
+    threshold = float32(cut_near(values[:count], n) * MARGIN)
+    left = 0
+    for slot in range(count):
+        entries[left] = entries[slot]
+        left += 1 if values[slot] >= threshold else 0
+    return left, threshold
+
+
+@kernel
+def shrink(position: int, buffers: Buffers, scratch: Scratch) -> None:
+    """Drop what cannot be among the n best of a full row, and raise its threshold."""
+    n = buffers.kept.shape[1]
+    home = buffers.rows[position]
+    entries = scratch.entries
+    count = gather(home, buffers, entries)
+    inverse = buffers.inverses[position]
+    left, threshold = promising(entries, count, n, inverse, buffers.inverses, scratch.values)
+    if left > n + buffers.extra.shape[1] // 2:
+        left = keep_exactly(position, entries, left, n, buffers)
+    buffers.thresholds[position] = max(threshold, buffers.thresholds[position])
+    buffers.counts[home] = left
+    first = min(left, n)
+    buffers.kept[home, :first] = entries[:first]
+    if left > n:
+        buffers.extra[home, : left - n] = entries[n:left]
+
+
+@kernel
+def keep_exactly(position: int, entries: Ints, count: int, n: int, buffers: Buffers) -> int:
+    """Put the n best by the exact order in front: the rare way, for masses of ties."""
+    similarities = np.empty(count)
+    rows = np.empty(count, dtype=np.int32)
+    exact(position, entries, count, buffers, similarities, rows)
+    best = entries[sort_candidates(similarities, rows)[:n]]
+    entries[:n] = best
+    return n
+
+
+@kernel
+def exact(
+    position: int, entries: Ints, count: int, buffers: Buffers, similarities: Floats, rows: Ints
+) -> None:
+    """Write the float64 similarities and the row numbers of entries."""
+    squared_norm = buffers.squared_norms[position]
+    for slot in range(count):
+        other = position_of(entries[slot])
+        dot = np.float64(dot_of(entries[slot]))
+        similarities[slot] = cosine(dot, squared_norm, buffers.squared_norms[other])
+        rows[slot] = buffers.rows[other]
+
+
+@kernel
+def append(position: int, offered: Ints, buffers: Buffers, scratch: Scratch) -> None:
+    """Add entries to a row's buffer, shrinking it whenever it is full."""
+    n = buffers.kept.shape[1]
+    capacity = n + buffers.extra.shape[1]
+    home = buffers.rows[position]
+    inverse = buffers.inverses[position]
+    count = buffers.counts[home]
+    raised = False
+    for place in range(offered.size):
+        entry = offered[place]
+        if raised and rough(entry, inverse, buffers.inverses) < buffers.thresholds[position]:
+            continue
+        if count < n:
+            buffers.kept[home, count] = entry
+        else:
+            buffers.extra[home, count - n] = entry
+        count += 1
+        if count == capacity:
+            buffers.counts[home] = count
+            shrink(position, buffers, scratch)
+            count = buffers.counts[home]
+            raised = True
+    buffers.counts[home] = count

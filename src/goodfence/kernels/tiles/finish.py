@@ -1,0 +1,59 @@
+"""From candidate buffers to sorted lists: exact order, then zero similarities in row order."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from goodfence.kernels.compiled import kernel
+from goodfence.kernels.tiles.buffers import Buffers, exact, gather, promising
+from goodfence.kernels.tiles.sorting import sort_candidates
+from goodfence.kernels.types import Flags, Floats, Ints
+
+
+@kernel
+def fill_zeros(indices: Ints, similarities: Floats, found: int, own: int, seen: Flags) -> None:
+    """Go on with rows of similarity zero, in row order; `seen` is all False before and after."""
+    for place in range(found):
+        seen[indices[place]] = True
+    seen[own] = True
+    row = 0
+    for place in range(found, indices.size):
+        while seen[row]:
+            row += 1
+        indices[place] = row
+        similarities[place] = 0.0
+        row += 1
+    for place in range(found):
+        seen[indices[place]] = False
+    seen[own] = False
+
+
+@kernel
+def finish_rows(
+    first: int, last: int, buffers: Buffers, indices: Ints, similarities: Floats
+) -> None:
+    """Write the sorted lists of the positions first..last, each at its row number.
+
+    `similarities` may lie in the memory of `buffers.kept`: a row is read whole before it is written.
+    """
+    n = indices.shape[1]
+    capacity = n + buffers.extra.shape[1]
+    entries = np.empty(capacity, dtype=np.uint64)
+    values = np.empty(capacity, dtype=np.float32)
+    found_similarities = np.empty(capacity)
+    found_rows = np.empty(capacity, dtype=np.int32)
+    seen = np.zeros(buffers.counts.size, dtype=np.bool_)
+    for position in range(first, last):
+        home = buffers.rows[position]
+        count = gather(home, buffers, entries)
+        if count > n:
+            inverse = buffers.inverses[position]
+            count = promising(entries, count, n, inverse, buffers.inverses, values)[0]
+        exact(position, entries, count, buffers, found_similarities, found_rows)
+        order = sort_candidates(found_similarities[:count], found_rows[:count])
+        listed = min(count, n)
+        for place in range(listed):
+            indices[home, place] = found_rows[order[place]]
+            similarities[home, place] = found_similarities[order[place]]
+        if listed < n:
+            fill_zeros(indices[home], similarities[home], listed, home, seen)

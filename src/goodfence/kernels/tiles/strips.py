@@ -1,0 +1,123 @@
+"""Sums of dense columns, 8 bits a rating, in vector registers.
+
+Numba has no words for vector registers, so the inner loop is written for LLVM directly, in vectors that every
+processor has an equivalent of. `add_strips` says in plain NumPy what it does; that is also what runs when the
+compiler is switched off.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from llvmlite import ir
+from numba import types, uintp
+from numba.extending import intrinsic, overload
+
+from goodfence.kernels.types import Ints
+
+WIDTH = 128
+"""Columns of a strip: so many bytes of one item are summed at a time."""
+UNROLL = 4
+"""Items summed in one turn of the loop; segments are padded to a multiple of it."""
+
+_LANES = 32
+_I8, _I16, _I32, _I64 = (ir.IntType(bits) for bits in (8, 16, 32, 64))
+_BYTES = ir.VectorType(_I8, _LANES)
+
+
+def add_strips(
+    sums: Ints, strips: Ints, strip: int, items: Ints, start: int, count: int, value: Any
+) -> None:
+    """Add `value` times the strips of the items `items[start:start + count]` to one row of sums.
+
+    `strips` is (strips, items, WIDTH), 8 bits; `value` has the type of `sums`; `count` is a positive multiple
+    of UNROLL; the sum of the strips must fit 8 bits.
+    """
+    first = strip * WIDTH
+    total = strips[strip, items[start : start + count]].sum(axis=0, dtype=sums.dtype)
+    sums[first : first + WIDTH] += value * total
+
+
+@overload(add_strips)
+def _compiled_add_strips(
+    sums: Any, strips: Any, strip: Any, items: Any, start: Any, count: Any, value: Any
+) -> Any:
+    def add(
+        sums: Any, strips: Any, strip: Any, items: Any, start: Any, count: Any, value: Any
+    ) -> None:
+        _add_strips(  # type: ignore[call-arg]  # numba passes the first argument itself
+            uintp(sums.ctypes.data + strip * WIDTH * sums.itemsize),
+            uintp(strips.ctypes.data + strip * strips.strides[0]),
+            uintp(items.ctypes.data + start * items.itemsize),
+            uintp(count),
+            value,
+        )
+
+    return add
+
+
+@intrinsic
+def _add_strips(_context: Any, out: Any, strip: Any, items: Any, count: Any, value: Any) -> Any:
+    """Do what `add_strips` says; all but count and value are addresses."""
+    signature = types.void(types.uintp, types.uintp, types.uintp, types.uintp, value)
+
+    def emit(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        out, strip, items, count, value = arguments
+        totals = _emit_sums(builder, strip, items, count)
+        _emit_scaled_add(builder, out, totals, value)
+        return context.get_dummy_value()
+
+    return signature, emit
+
+
+def _emit_sums(builder: Any, strip: Any, items: Any, count: Any) -> list[Any]:
+    """Emit a loop over `count` item numbers; return the registers with the 8-bit sums of their strips."""
+    before = builder.block
+    loop = builder.function.append_basic_block("sum_items")
+    after = builder.function.append_basic_block("scale_sums")
+    builder.branch(loop)
+    builder.position_at_end(loop)
+    turn = builder.phi(_I64)
+    turn.add_incoming(ir.Constant(_I64, 0), before)
+    sums = [builder.phi(_BYTES) for _ in range(WIDTH // _LANES)]
+    for register in sums:
+        register.add_incoming(ir.Constant(_BYTES, [0] * _LANES), before)
+    address = builder.add(items, builder.mul(turn, ir.Constant(_I64, 2)))
+    numbers = builder.inttoptr(address, _I16.as_pointer())
+    totals = list(sums)
+    for step in range(UNROLL):
+        _emit_one_item(builder, strip, numbers, step, totals)
+    following = builder.add(turn, ir.Constant(_I64, UNROLL))
+    turn.add_incoming(following, loop)
+    for register, total in zip(sums, totals, strict=True):
+        register.add_incoming(total, loop)
+    builder.cbranch(builder.icmp_unsigned("<", following, count), loop, after)
+    builder.position_at_end(after)
+    return totals
+
+
+def _emit_one_item(builder: Any, strip: Any, numbers: Any, step: int, totals: list[Any]) -> None:
+    """Emit the addition of one item's strip to the registers in `totals`."""
+    number = builder.zext(builder.load(builder.gep(numbers, [ir.Constant(_I32, step)])), _I64)
+    start = builder.add(strip, builder.mul(number, ir.Constant(_I64, WIDTH)))
+    columns = builder.inttoptr(start, _BYTES.as_pointer())
+    for register in range(len(totals)):
+        part = builder.load(builder.gep(columns, [ir.Constant(_I32, register)]))
+        part.align = 1
+        totals[register] = builder.add(totals[register], part)
+
+
+def _emit_scaled_add(builder: Any, out: Any, totals: list[Any], value: Any) -> None:
+    """Emit out[:WIDTH] += value * totals, in the element type of `value`."""
+    wide = ir.VectorType(value.type, _LANES)
+    one = builder.insert_element(ir.Constant(wide, ir.Undefined), value, ir.Constant(_I32, 0))
+    lanes = ir.Constant(ir.VectorType(_I32, _LANES), [0] * _LANES)
+    factor = builder.shuffle_vector(one, ir.Constant(wide, ir.Undefined), lanes)
+    target = builder.inttoptr(out, wide.as_pointer())
+    for register, total in enumerate(totals):
+        place = builder.gep(target, [ir.Constant(_I32, register)])
+        old = builder.load(place)
+        old.align = 2
+        scaled = builder.mul(builder.zext(total, wide), factor)
+        store = builder.store(builder.add(old, scaled), place)
+        store.align = 2
