@@ -52,18 +52,27 @@ def measure(size: tuple[int, int, int], n: int, rounds: int, threads: int) -> di
         gf.candidate_lists(ratings, n=n, threads=threads)
         best = min(best, time.perf_counter() - start)
     operations, moved = unavoidable(ratings, n)
-    return {"work": float((counts**2).sum()), "seconds": best, "operations": operations, "bytes": moved}
+    return {
+        "work": float((counts**2).sum()),
+        "seconds": best,
+        "operations": operations,
+        "bytes": moved,
+    }
 
 
 def chart(rows: list[dict[str, float]], exponent: float) -> None:
     import altair as alt
     import pyarrow as pa
 
-    table = pa.Table.from_pylist([{"pairs": row["work"], "seconds": row["seconds"]} for row in rows])
+    table = pa.Table.from_pylist(
+        [{"pairs": row["work"], "seconds": row["seconds"]} for row in rows]
+    )
     x = alt.X("pairs:Q", title="pair work: sum of squared item counts").scale(type="log")
     y = alt.Y("seconds:Q", title="seconds, two threads").scale(type="log")
     title = f"Candidate lists, n = 350: time grows as (pair work)^{exponent:.2f}"
-    picture = alt.Chart(table, title=title, width=520, height=320).mark_line(point=True).encode(x=x, y=y)
+    picture = (
+        alt.Chart(table, title=title, width=520, height=320).mark_line(point=True).encode(x=x, y=y)
+    )
     picture.save(FOLDER / "growth.png", scale_factor=2)
 
 
@@ -77,7 +86,16 @@ def main() -> None:
     rows = [measure(size, options.n, options.rounds, options.threads) for size in SIZES]
     logs = np.log([[row["work"], row["seconds"]] for row in rows])
     exponent = float(np.polyfit(logs[:, 0], logs[:, 1], 1)[0])
-    head = ["users", "items", "ratings", "pair work", "seconds", "ns a pair", "limit: operations s", "limit: bytes s"]
+    head = [
+        "users",
+        "items",
+        "ratings",
+        "pair work",
+        "seconds",
+        "ns a pair",
+        "limit: operations s",
+        "limit: bytes s",
+    ]
     table = [
         [
             f"{users:,}",

@@ -45,7 +45,9 @@ def lenskit(train, users, items, axis, k, threads):
     )
 
     # What a pipeline's history look-up would add is prepared here, outside the measured time.
-    queries = {user: RecQuery(user_id=user, user_items=data.user_row(user)) for user in by_user.index}
+    queries = {
+        user: RecQuery(user_id=user, user_items=data.user_row(user)) for user in by_user.index
+    }
 
     def predict():
         for user, wanted in by_user.items():

@@ -12,6 +12,11 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from goodfence.attack.adaptive import AdaptiveAttack as AdaptiveAttack
+    from goodfence.attack.exposure import exposure as exposure
+    from goodfence.attack.knn_attack import CoverAttack as CoverAttack
+    from goodfence.attack.knn_attack import KNNAttack as KNNAttack
+    from goodfence.attack.report import AttackReport as AttackReport
     from goodfence.data.catalogue import load as load
     from goodfence.data.ratings import Ratings as Ratings
     from goodfence.data.scale import Scale as Scale
@@ -30,7 +35,10 @@ if TYPE_CHECKING:
     from goodfence.experiments.reproduce import reproduce as reproduce
     from goodfence.experiments.reproduce import reproduce_all as reproduce_all
     from goodfence.models.loading import load_model as load_model
+    from goodfence.models.mcsherry_mironov import McSherryMironov as McSherryMironov
     from goodfence.models.neighbour_cf import NeighbourCF as NeighbourCF
+    from goodfence.models.private_cf import PrivateCF as PrivateCF
+    from goodfence.models.private_means import PrivateMeans as PrivateMeans
     from goodfence.privacy.guarantee import Guarantee as Guarantee
     from goodfence.selection.inclusion import alpha as alpha
     from goodfence.selection.inclusion import inclusion_probabilities as inclusion_probabilities
@@ -44,14 +52,21 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOME = {
+    "AdaptiveAttack": "goodfence.attack.adaptive",
+    "AttackReport": "goodfence.attack.report",
+    "CoverAttack": "goodfence.attack.knn_attack",
     "DataError": "goodfence.errors",
     "GoodfenceError": "goodfence.errors",
     "Guarantee": "goodfence.privacy.guarantee",
     "KNN": "goodfence.selection.knn",
+    "KNNAttack": "goodfence.attack.knn_attack",
+    "McSherryMironov": "goodfence.models.mcsherry_mironov",
     "NPNS": "goodfence.selection.npns",
     "NeighbourCF": "goodfence.models.neighbour_cf",
     "PNCF": "goodfence.selection.pncf",
     "PPNS": "goodfence.selection.ppns",
+    "PrivateCF": "goodfence.models.private_cf",
+    "PrivateMeans": "goodfence.models.private_means",
     "Ratings": "goodfence.data.ratings",
     "Scale": "goodfence.data.scale",
     "Scores": "goodfence.evaluation.scores",
@@ -62,6 +77,7 @@ _HOME = {
     "candidate_list": "goodfence.engines.local.candidates",
     "candidate_lists": "goodfence.engines.local.candidates",
     "evaluate": "goodfence.evaluation.holdout_scores",
+    "exposure": "goodfence.attack.exposure",
     "folds": "goodfence.data.splits",
     "holdout": "goodfence.data.splits",
     "inclusion_probabilities": "goodfence.selection.inclusion",

@@ -69,7 +69,7 @@ def _entropy(rng: RNG) -> int | Sequence[int]:
     if rng is None:
         return secrets.randbits(128)
     if isinstance(rng, np.random.Generator):
-        return [int(word) for word in rng.bit_generator.random_raw(4)]  # type: ignore[union-attr]
+        return [int(word) for word in rng.bit_generator.random_raw(4)]
     if isinstance(rng, np.random.SeedSequence):
         return [int(word) for word in rng.generate_state(4, np.uint64)]
     if isinstance(rng, bool | str | bytes) or not isinstance(rng, int | np.integer | Sequence):
