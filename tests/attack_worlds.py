@@ -50,6 +50,20 @@ class ItemMeans:
         return means
 
 
+class OwnMean:
+    """Ignores other people: the mean of what the asker rated."""
+
+    def fit(self, ratings: gf.Ratings) -> Self:
+        self.ratings_ = ratings
+        self.means_ = np.asarray(ratings.csr.sum(axis=1)) / np.diff(ratings.csr.indptr)
+        return self
+
+    def predict(self, users: Any, items: Any) -> Floats:
+        assert len(users) == len(items)
+        means: Floats = self.means_[self.ratings_.rows(users)]
+        return means
+
+
 class AnswersOnly:
     """A neighbourhood recommender that can only be asked with a profile."""
 

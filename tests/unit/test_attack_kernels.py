@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from fractions import Fraction
+
 import numpy as np
 import pytest
 
@@ -13,6 +15,7 @@ from goodfence.kernels.attack import (
     number_rows,
     predict_beside_helpers,
 )
+from goodfence.kernels.exposure import included_beside
 from goodfence.selection.draw import draw_neighbours, laplace_noise
 from goodfence.selection.npns import NPNS
 from tests import reference
@@ -102,3 +105,19 @@ def test_predictions_beside_helpers(over_raters: bool) -> None:
             near, weights[question].tolist(), [*rows, helper], cell, over_raters
         )
         assert predictions[question] == pytest.approx(expected, nan_ok=True)
+
+
+@pytest.mark.parametrize("take", [2, 3, 4])
+def test_inclusion_beside_the_same_others(take: int) -> None:
+    others, candidates = [5, 2, 2, 1], [1, 3, 40]
+    shift = np.log(sorted(others, reverse=True)[take - 1])
+    found = included_beside(
+        np.log(others) - shift,
+        np.log(candidates) - shift,
+        take,
+        *np.polynomial.legendre.leggauss(16),
+    )
+    for place, weight in enumerate(candidates):
+        law = [Fraction(each) for each in (*others, weight)]
+        expected = [reference.inclusion(law, draws)[-1] for draws in (take, take - 1)]
+        np.testing.assert_allclose(found[:, place], expected, atol=1e-12)

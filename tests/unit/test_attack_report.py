@@ -17,7 +17,7 @@ from goodfence.attack.knn_attack import KNNAttack
 from goodfence.attack.report import AttackReport
 from goodfence.errors import FileProblem, MissingExtra
 from tests import reference
-from tests.attack_worlds import AnswersOnly, ItemMeans, WithSupport, tied_ratings
+from tests.attack_worlds import AnswersOnly, ItemMeans, OwnMean, WithSupport, tied_ratings
 
 STUDENT = 12.706204736  # the 97.5% point of Student's t with one degree of freedom
 
@@ -216,6 +216,12 @@ def test_item_means_have_no_advantage() -> None:
     low, high = report.estimates["advantage"][1:]
     assert low <= 0 <= high
     assert report.coverage == 1.0
+
+
+def test_who_ignores_other_people_gives_no_advantage_at_all() -> None:
+    report = KNNAttack(known=4, fakes=5).run(tied_ratings(2), OwnMean(), targets=10, rng=3)
+    assert report.coverage == 1.0
+    assert report.estimates["advantage"] == (0.0, 0.0, 0.0)
 
 
 def test_targets_and_knowledge_depend_on_the_seed_alone() -> None:

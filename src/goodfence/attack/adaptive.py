@@ -93,11 +93,11 @@ def helper_ratings(scale: Scale) -> tuple[float, float]:
     Examples
     --------
     >>> helper_ratings(Scale(1, 5))
-    (1, 2)
+    (1.0, 2.0)
     """
     require(scale.lowest < scale.highest, "scale", "of at least two values", str(scale))
     step = (scale.highest - scale.lowest) / 4 if scale.step is None else scale.step
-    return scale.lowest, scale.lowest + step
+    return float(scale.lowest), float(scale.lowest + step)
 
 
 def solve(scale: Scale, shares: list[Floats], first: Floats, second: Floats) -> Floats:

@@ -92,7 +92,7 @@ def ratio(
     Examples
     --------
     >>> print(ratio(np.array([1.0, 2.0, 3.0]), np.array([2.0, 4.0, 4.0])))
-    0.6000 (0.2415 to 0.9585)
+    0.6000 (0.2057 to 0.9943)
     """
     total = float(denominators.sum())
     if total == 0 or np.isnan(numerators).any():
