@@ -38,7 +38,7 @@ def write_report(found: Reproduction, path: Path, *, progress: bool | None = Non
         progress=progress,
     )
     for figure in found.figures:
-        save_chart(figure.chart(), path.parent / CHARTS / figure.definition.id, only_png=True)
+        save_chart(figure.chart_spec(), path.parent / CHARTS / figure.definition.id, only_png=True)
     with written_whole(path) as file:
         file.write(report_text(found, extras).encode())
 

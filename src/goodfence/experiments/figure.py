@@ -46,6 +46,12 @@ class Figure:
 
         return figure_chart(self.definition, self.summary, self.manifest)
 
+    def chart_spec(self) -> dict[str, Any]:
+        """Return the chart as a Vega-Lite specification."""
+        from goodfence.experiments.charts import chart_spec
+
+        return chart_spec(self.definition, self.summary, self.manifest)
+
     def save(self, folder: str | PathLike[str]) -> None:
         """Write tables (parquet, csv), charts (PNG, SVG, HTML), claims and manifest to `folder`."""
         from goodfence.experiments.charts import save_chart
@@ -56,7 +62,7 @@ class Figure:
                 pq.write_table(table, file, compression="zstd")
             with written_whole(place / f"{name}.csv") as file:
                 pa_csv.write_csv(table, file)
-        save_chart(self.chart(), place)
+        save_chart(self.chart_spec(), place)
         write_json(place / "claims.json", {"claims": [claim.as_json() for claim in self.claims]})
         write_json(place / "manifest.json", self.manifest)
 

@@ -2,14 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from functools import partial
 from os import PathLike
+from typing import Any
 
 from goodfence.errors import ModelFileError
 from goodfence.models import saved_neighbours
-from goodfence.models.files import read_model
+from goodfence.models.files import Arrays, read_model
+from goodfence.models.mcsherry_mironov import McSherryMironov
+from goodfence.models.private import saved
+from goodfence.models.private_cf import PrivateCF
+from goodfence.models.private_means import PrivateMeans
 from goodfence.models.recommender import Recommender
 
-_RESTORE = {saved_neighbours.KIND: saved_neighbours.restore}
+_PRIVATE = (PrivateMeans, PrivateCF, McSherryMironov)
+_RESTORE: dict[str, Callable[[dict[str, Any], Arrays], Recommender]] = {
+    saved_neighbours.KIND: saved_neighbours.restore,
+    **{kind.__name__: partial(saved.restore, kind) for kind in _PRIVATE},
+}
 
 
 def load_model(path: str | PathLike[str]) -> Recommender:
