@@ -8,7 +8,8 @@ import time
 import numpy as np
 
 import goodfence as gf
-from benchmarks.results import FOLDER, write_table
+from benchmarks.peers import ROOT
+from benchmarks.results import write_table
 from goodfence.engines.local.layout import Items
 from goodfence.similarity.profiles import Profiles
 
@@ -73,7 +74,7 @@ def chart(rows: list[dict[str, float]], exponent: float) -> None:
     picture = (
         alt.Chart(table, title=title, width=520, height=320).mark_line(point=True).encode(x=x, y=y)
     )
-    picture.save(FOLDER / "growth.png", scale_factor=2)
+    picture.save(ROOT / "docs" / "growth.png", scale_factor=2)
 
 
 def main() -> None:

@@ -385,3 +385,89 @@ def integer_gaussians(words: list[int], bits: int, n: int) -> tuple[list[int], i
                 return -magnitude if negative else magnitude
 
     return [one() for _ in range(n)], position
+
+
+def residuals(
+    persons: list[dict[int, int]], centres: list[int], near: int, prior: int, wide: int
+) -> list[dict[int, int]]:
+    """Each rating less its item's centre and its person's offset, cut at ±wide; persons are {item: rating}."""
+    out = []
+    for person in persons:
+        cut = [max(-near, min(near, rating - centres[item])) for item, rating in person.items()]
+        offset = math.floor(Fraction(sum(cut), len(cut) + prior))
+        left = {item: rating - centres[item] - offset for item, rating in person.items()}
+        out.append({item: max(-wide, min(wide, value)) for item, value in left.items()})
+    return out
+
+
+def normalised_sums(
+    persons: list[dict[int, int]], grid: int, stretch: float, floor: float, limit: int, n_items: int
+) -> tuple[list[int], list[int]]:
+    """Sums and counts of persons whose vectors are scaled to `limit` and cut toward zero."""
+    sums, counts = [0] * n_items, [0] * n_items
+    for person in persons:
+        scaled = {item: stretch * value / grid for item, value in person.items()}
+        size = limit / max(math.sqrt(sum(value**2 + 1 for value in scaled.values())), floor)
+        for item, value in scaled.items():
+            sums[item] += int(size * value)
+            counts[item] += int(size)
+    return sums, counts
+
+
+def pair_sums(
+    persons: list[dict[int, int]], power: int, size: float, n_items: int, toward_zero: bool
+) -> list[list[int]]:
+    """For each pair i < j the sum over persons of size x_i x_j/|x|^power, each rounded by itself."""
+    out = [[0] * n_items for _ in range(n_items)]
+    for person in persons:
+        norm = math.sqrt(sum(value**2 for value in person.values()))
+        for one in person:
+            for two in person:
+                if one < two and norm > 0:
+                    exact = size * person[one] * person[two] / norm**power
+                    out[one][two] += int(exact) if toward_zero else round(exact)
+    return out
+
+
+def ridge(
+    person: dict[int, float],
+    effects: npt.NDArray[np.float64],
+    features: npt.NDArray[np.float64],
+    weights: npt.NDArray[np.float64],
+    penalties: npt.NDArray[np.float64],
+) -> npt.NDArray[np.float64]:
+    """One person's weighted ridge coefficients, as least squares with the penalties as further rows."""
+    items = list(person)
+    root = np.sqrt(weights[items])[:, None]
+    table = np.concatenate([root * features[items], np.diag(np.sqrt(penalties))])
+    targets = np.array([person[item] - effects[item] for item in items])
+    padded = np.concatenate([root[:, 0] * targets, np.zeros(len(penalties))])
+    return np.asarray(np.linalg.lstsq(table, padded, rcond=None)[0])
+
+
+def half_step(
+    person: dict[int, float],
+    effects: npt.NDArray[np.float64],
+    features: npt.NDArray[np.float64],
+    weights: npt.NDArray[np.float64],
+    penalties: npt.NDArray[np.float64],
+    wide: float,
+    longest: float,
+) -> tuple[dict[int, npt.NDArray[np.float64]], npt.NDArray[np.float64]]:
+    """One person's part before rounding: {item: x_i (1, p)/norm}, and (1, p)(1, p)ᵀ; each p without item i."""
+
+    def scored(coefficients: npt.NDArray[np.float64]) -> npt.NDArray[np.float64]:
+        score = coefficients[1:]
+        length = float(np.linalg.norm(score))
+        return np.concatenate([[1.0], score * min(1.0, longest / length) if length else score])
+
+    known = (effects, features, weights, penalties)
+    residual, parts = {}, {}
+    for item, rating in person.items():
+        without = ridge({i: r for i, r in person.items() if i != item}, *known)
+        missed = rating - effects[item] - features[item] @ without
+        residual[item] = max(-wide, min(wide, missed))
+        parts[item] = scored(without)
+    norm = max(1.0, math.sqrt(sum(value**2 for value in residual.values())))
+    score = scored(ridge(person, *known))
+    return {i: residual[i] * parts[i] / norm for i in person}, np.outer(score, score)

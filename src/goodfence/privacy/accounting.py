@@ -145,7 +145,7 @@ def gaussian_epsilon(mu: float, delta: float) -> float:
     Examples
     --------
     >>> round(gaussian_epsilon(0.5, 1e-5), 4)
-    1.9932
+    1.9931
     """
     _require_delta(delta)
     highest = mu**2 / 2 + mu * math.sqrt(2 * math.log(1 / delta)) + 1
@@ -158,7 +158,7 @@ def zcdp_epsilon(rho: float, delta: float) -> float:
     Examples
     --------
     >>> round(zcdp_epsilon(0.03, 1e-5), 4)
-    0.9898
+    0.99
     """
     _require_delta(delta)
 
