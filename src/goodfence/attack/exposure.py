@@ -103,7 +103,7 @@ def exposure(
     >>> import goodfence as gf
     >>> films = gf.load("movietweetings")
     >>> attack = gf.KNNAttack(known=8)
-    >>> found = exposure(films, gf.PPNS(k=20, beta=3), attack=attack, targets=20, rng=7)
+    >>> found = gf.exposure(films, gf.PPNS(k=20, beta=3), attack=attack, targets=20, rng=7)
     >>> 0 < found.share.value < 1
     True
     """

@@ -25,6 +25,8 @@ class Estimate(NamedTuple):
     high: float
 
     def __str__(self) -> str:
+        if np.isnan(self.value):
+            return "not known"
         return f"{self.value:.4f} ({self.low:.4f} to {self.high:.4f})"
 
 
