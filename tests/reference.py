@@ -367,7 +367,7 @@ def integer_gaussians(words: list[int], bits: int, n: int) -> tuple[list[int], i
 
     def one() -> int:
         nonlocal position
-        sigma = 2**bits
+        sigma = 1 << bits
         while True:
             word = words[position]
             position += 1

@@ -14,7 +14,7 @@ import numpy.typing as npt
 import pytest
 
 from goodfence.models.private.co_rating import LARGEST, overlap_totals
-from goodfence.models.private.constants import COVARIANCE, LONGEST_SCORE, RESIDUALS, SUMS
+from goodfence.models.private.constants import COVARIANCE, RESIDUALS, SUMS
 from goodfence.models.private.covariance import covariance_size, pair_totals
 from goodfence.models.private.half_step import half_step_totals
 from goodfence.models.private.item_residuals import residual_totals
@@ -163,7 +163,7 @@ def test_overlap(unit: Unit) -> None:
     check(f"overlap, {unit}", float(np.abs(moved).max()), target, 0.9)
 
 
-@pytest.mark.parametrize("longest", [0.0, LONGEST_SCORE, 1.5])
+@pytest.mark.parametrize("longest", [0.0, 0.6, 2.0])
 def test_half_step(longest: float) -> None:
     rng = np.random.default_rng(5)
     features = np.concatenate([np.ones((N_ITEMS, 1)), rng.normal(0, 0.5, (N_ITEMS, 2))], axis=1)

@@ -10,7 +10,7 @@ import numpy as np
 from goodfence.errors import require
 from goodfence.models.private.base import PrivateRecommender
 from goodfence.models.private.co_rating import release_overlap
-from goodfence.models.private.constants import COVARIANCE, LONGEST_SCORE, SUMS, weight_of
+from goodfence.models.private.constants import COVARIANCE, SUMS, longest_score, weight_of
 from goodfence.models.private.covariance import release_covariance
 from goodfence.models.private.directions import free_directions
 from goodfence.models.private.effects import better_effects
@@ -106,7 +106,8 @@ class PrivateCF(PrivateRecommender):
             directions = np.concatenate([directions, found], axis=1)
         for share in stages.half_steps:
             model = ItemModel.of(items, directions)
-            step = release_half_step(people, model, LONGEST_SCORE, mu * math.sqrt(share), publisher)
+            longest = longest_score(directions.shape[1])
+            step = release_half_step(people, model, longest, mu * math.sqrt(share), publisher)
             items, directions = refine(step, items, directions)
         self.stages_ = stages
         return ItemModel.of(items, directions)

@@ -62,7 +62,7 @@ class Account:
     --------
     >>> sums = Release(name="item sums", sensitivity=4_000_000, sigma=2**24, dimension=3000)
     >>> round(Account((sums,)).epsilon(1e-5), 3)
-    0.874
+    0.879
     """
 
     releases: tuple[Release, ...] = ()

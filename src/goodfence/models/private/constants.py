@@ -24,5 +24,10 @@ def weight_of(unit: Unit) -> float:
     return 1.0 if unit == "rating" else 0.06
 
 
-LONGEST_SCORE = 0.6
-"""Where a person's score is cut in the half step."""
+_LONGEST_OF_FEW = 0.6
+_LONGEST_OF_MANY = 2.0
+
+
+def longest_score(n_directions: int) -> float:
+    """Return where a person's score is cut in the half step: with more directions scores are longer."""
+    return _LONGEST_OF_FEW if n_directions <= 2 else _LONGEST_OF_MANY

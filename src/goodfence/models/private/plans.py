@@ -126,7 +126,7 @@ def choose_stages(
         return MEANS[unit]
     if plan == "half_step" or n_chosen == 0:
         return Stages(effects=(0.2,), half_steps=(0.25, 0.25))
-    return Stages(covariance=0.25, half_steps=(0.2, 0.25), n_chosen=n_chosen)
+    return Stages(covariance=0.3, half_steps=(0.2, 0.2), n_chosen=n_chosen)
 
 
 def effects_loss(items: ItemEffects, mu: float) -> float:
@@ -139,7 +139,7 @@ def effects_loss(items: ItemEffects, mu: float) -> float:
 def _share(plan: Plan, unit: Unit) -> float:
     if unit == "rating":
         return 0.6
-    return 0.5 if plan == "covariance" else 0.25
+    return 0.5 if plan == "covariance" else 0.3
 
 
 def covariance_items(
