@@ -138,7 +138,7 @@ def _view(definition: Definition, panel: Panel) -> Spec:
     shared: Spec = {"x": x, "color": _coded(COLOURS), "opacity": _SHOWN}
     value = _y(definition, panel, "value")
     band = {"y": _y(definition, panel, "low"), "y2": {"field": "high"}, **shared}
-    points = {
+    points: Spec = {
         "y": value,
         "shape": _coded(_SHAPES),
         "tooltip": _tooltip(definition, panel),

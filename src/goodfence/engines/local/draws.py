@@ -6,7 +6,7 @@ whole lists gets them a block of rows at a time, and only the chosen k are kept.
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,7 +14,7 @@ import numpy.typing as npt
 
 from goodfence.engines.local.candidates import nearest_rows
 from goodfence.engines.local.rows import RowsAgainstAll
-from goodfence.engines.local.threads import ranges
+from goodfence.engines.local.threads import ranges, run
 from goodfence.engines.progress import bar
 from goodfence.errors import SettingError
 from goodfence.selection.draw import draw_neighbours, laplace_noise
@@ -26,8 +26,10 @@ from goodfence.similarity.profiles import Profiles
 Floats = npt.NDArray[np.float64]
 Rows = npt.NDArray[np.int32]
 
-_BLOCK_CELLS = 8_000_000
-"""How many list entries are held at a time: about 100 MB."""
+_PIECE = 4096
+"""The most rows whose neighbours one thread chooses at a time."""
+_PIECE_CELLS = 2_000_000
+"""The most list entries that one thread holds at a time: about 100 MB with all that is computed from them."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -68,14 +70,23 @@ class Draws:
         """Return the chosen neighbours of `rows`, or of every row."""
         askers = np.arange(self.profiles.n_rows) if rows is None else np.asarray(rows)
         reach = self.mechanism.reach(self.profiles.n_rows - 1)
-        bounds = self._target_bounds(askers)
         lists = self._lists(askers, reach, rows is None, threads, progress)
-        parts = []
-        for start, stop, indices, similarities in lists:
-            block = askers[start:stop]
-            pairs = self._pair_bounds(block, indices) if bounds is None else bounds[start:stop]
-            parts.append(self.from_lists(block, indices, similarities, pairs))
-        return Chosen(*(np.concatenate(column) for column in zip(*parts, strict=True)))
+        bounds = self._target_bounds(askers)
+        shape = (len(askers), self.mechanism.k)
+        chosen = Chosen(np.empty(shape, dtype=np.int32), np.empty(shape), np.empty(shape))
+
+        def work(piece: tuple[int, int]) -> None:
+            part = slice(*piece)
+            indices, similarities = lists(part)
+            block = askers[part]
+            bound = self._pair_bounds(block, indices) if bounds is None else bounds[part]
+            found = self.from_lists(block, indices, similarities, bound)
+            chosen.neighbours[part], chosen.similarities[part], chosen.weights[part] = found
+
+        pieces = ranges(len(askers), max(1, min(_PIECE, _PIECE_CELLS // max(reach, 1))))
+        with bar("choosing neighbours", len(pieces), show=progress) as advance:
+            run(work, pieces, threads=threads, advance=advance)
+        return chosen
 
     def from_lists(
         self,
@@ -107,25 +118,18 @@ class Draws:
         everybody: bool,
         threads: int | None,
         progress: bool | None,
-    ) -> Iterator[tuple[int, int, Rows, Floats]]:
-        """Hand out the candidate lists of `askers`, a block of them at a time."""
-        blocks = ranges(len(askers), max(1, _BLOCK_CELLS // max(reach, 1)))
+    ) -> Callable[[slice], tuple[Rows, Floats]]:
+        """Return what hands out the candidate lists of a part of `askers`."""
         if everybody and reach < self.profiles.n_rows - 1:
             indices, similarities = nearest_rows(
                 self.profiles, reach, self.similarity, threads=threads, progress=progress
             )
-            for start, stop in blocks:
-                yield start, stop, indices[start:stop], similarities[start:stop]
-            return
+            return lambda part: (indices[part], similarities[part])
         engine = RowsAgainstAll(self.profiles, self.similarity)
-        with bar("whole candidate lists", len(blocks), show=progress) as advance:
-            for start, stop in blocks:
-                block = askers[start:stop]
-                found = engine.nearest(
-                    self.profiles, block, reach, themselves=True, threads=threads
-                )
-                yield start, stop, *found
-                advance(1)
+        engine.lay_out_shared()
+        return lambda part: engine.nearest(
+            self.profiles, askers[part], reach, themselves=True, threads=1
+        )
 
     def _target_bounds(self, askers: npt.NDArray[np.integer]) -> Floats | None:
         options = self.mechanism.sensitivity

@@ -69,7 +69,7 @@ class RowsAgainstAll:
         """
         indices = np.empty((len(rows), n), dtype=np.int32)
         values = np.empty((len(rows), n))
-        self._lay_out_shared()
+        self.lay_out_shared()
 
         def work(piece: tuple[int, int]) -> None:
             scratch = np.empty(self.profiles.n_rows)
@@ -86,7 +86,7 @@ class RowsAgainstAll:
         """Return how many steps `nearest` reports for so many rows."""
         return len(ranges(n_rows, _PIECE))
 
-    def _lay_out_shared(self) -> None:
+    def lay_out_shared(self) -> None:
         """Compute what the threads share before they start."""
         _ = self.profiles.columns, self.profiles.squared_norms
         _ = self.profiles.totals, self.profiles.counts

@@ -38,6 +38,12 @@ def run(
     """
     waiting = iter(pieces)
     n_threads = thread_count(threads)
+    if n_threads == 1:  # in this very thread, which may itself be one of several
+        for piece in waiting:
+            work(piece)
+            if advance is not None:
+                advance(1)
+        return
     with ThreadPoolExecutor(n_threads) as pool:
         under_way = {pool.submit(work, piece) for piece in islice(waiting, n_threads)}
         while under_way:

@@ -38,12 +38,12 @@ SLOPE = 0.4
 RESIDUAL = 0.42
 """The size of a cut residual."""
 _SIZES = (100, 200, 400, 800, 1600, 3200)
-_CLEAR = {"rating": 1.8, "user": 4.0}
+_CLEAR = {"rating": 1.8, "user": 1.2}
 """How far the covariance's leading eigenvalue must be expected to stand out, to choose how many items enter."""
 _TYPICAL = 150
 _RATINGS_A_WEIGHT = 18.0
 _LOADING = 0.15
-_WORTH = 0.2
+_WORTH = 0.15
 """What part of a loading must be expected to survive the noise of a half step."""
 
 
@@ -67,7 +67,9 @@ MEANS = {"rating": Stages(effects=(0.25, 0.25, 0.3)), "user": Stages(effects=(0.
 """The whole budget on the item effects."""
 _COVARIANCE_STAGES = Stages(effects=(0.2,), covariance=0.6)
 _BEARABLE = 0.004
-"""How much more the item effects may vary, for a covariance's sake."""
+"""Unit rating: how much more the item effects may vary, for a covariance's sake."""
+_SURE = 0.025
+"""Unit user: how much they may vary after the first look, for a covariance to come next."""
 
 
 def reach_of(counts: Floats, overlap: float, unit: Unit) -> Floats:
@@ -124,7 +126,7 @@ def choose_stages(
         )
     if plan == "auto" and half_step_worth(items, mu * math.sqrt(0.3)) < _WORTH:
         return MEANS[unit]
-    if plan == "half_step" or n_chosen == 0:
+    if plan == "half_step" or n_chosen == 0 or mean_variance(items) > _SURE:
         return Stages(effects=(0.2,), half_steps=(0.25, 0.25))
     return Stages(covariance=0.3, half_steps=(0.2, 0.2), n_chosen=n_chosen)
 
@@ -134,6 +136,11 @@ def effects_loss(items: ItemEffects, mu: float) -> float:
     little = expected_variance(items, RESIDUALS, mu * math.sqrt(_COVARIANCE_STAGES.effects[0]))
     whole = expected_variance(items, RESIDUALS, mu * math.sqrt(MEANS["rating"].total))
     return little - whole
+
+
+def mean_variance(items: ItemEffects) -> float:
+    """Return how much the effects vary, over ratings."""
+    return float(items.counts @ items.variances / max(float(items.counts.sum()), 1e-12))
 
 
 def _share(plan: Plan, unit: Unit) -> float:
