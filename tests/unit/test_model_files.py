@@ -71,6 +71,12 @@ def test_text_ids_and_titles_survive(tmp_path: Path) -> None:
     assert loaded.ratings_.users.tolist() == ratings.users.tolist()
 
 
+def test_a_class_loads_its_own_kind_only(saved: Path) -> None:
+    assert gf.NeighbourCF.load(saved).mechanism == gf.PPNS(k=4, beta=3)
+    with pytest.raises(ModelFileError, match="is a NeighbourCF, not a PrivateMeans"):
+        gf.PrivateMeans.load(saved)
+
+
 def test_nothing_is_pickled(saved: Path) -> None:
     assert sorted(path.name for path in saved.iterdir()) == ["arrays.npz", "manifest.json"]
     with np.load(saved / "arrays.npz", allow_pickle=False) as arrays:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from functools import partial
 from os import PathLike
-from typing import Any
+from typing import Any, TypeVar
 
 from goodfence.errors import ModelFileError
 from goodfence.models import saved_neighbours
@@ -15,6 +15,8 @@ from goodfence.models.private import saved
 from goodfence.models.private_cf import PrivateCF
 from goodfence.models.private_means import PrivateMeans
 from goodfence.models.recommender import Recommender
+
+M = TypeVar("M")
 
 _PRIVATE = (PrivateMeans, PrivateCF, McSherryMironov)
 _RESTORE: dict[str, Callable[[dict[str, Any], Arrays], Recommender]] = {
@@ -29,3 +31,11 @@ def load_model(path: str | PathLike[str]) -> Recommender:
     if kind not in _RESTORE:
         raise ModelFileError("the model is of a kind that this goodfence does not know; upgrade it")
     return _RESTORE[kind](settings, arrays)
+
+
+def load_as(kind: type[M], path: str | PathLike[str]) -> M:
+    """Return the recommender that was saved in `path`, which must be of this kind."""
+    model = load_model(path)
+    if not isinstance(model, kind):
+        raise ModelFileError(f"the saved model is a {type(model).__name__}, not a {kind.__name__}")
+    return model

@@ -194,6 +194,13 @@ class NeighbourCF:
         self._require_fitted()
         save(self, path)
 
+    @classmethod
+    def load(cls, path: str | PathLike[str]) -> Self:
+        """Return the fitted model that was saved in the folder `path`."""
+        from goodfence.models.loading import load_as
+
+        return load_as(cls, path)
+
     def _from_items(self, columns: npt.NDArray[np.integer], values: Floats) -> Floats:
         """Return item-based predictions of every item for one person's ratings."""
         profile = np.full(self.ratings_.shape[1], np.nan)

@@ -148,6 +148,13 @@ class PrivateRecommender(ABC):
         self._require_fitted()
         save(self, path)
 
+    @classmethod
+    def load(cls, path: str | PathLike[str]) -> Self:
+        """Return the fitted model that was saved in the folder `path`."""
+        from goodfence.models.loading import load_as
+
+        return load_as(cls, path)
+
     def _noise(self) -> Noise:
         return SystemNoise() if self.rng is None else SeededNoise(Streams(self.rng))
 
