@@ -55,8 +55,8 @@ def reproduce(
     with failing_plainly(as_json=json):
         from goodfence.errors import SettingError
 
-        if report is not None and figure is not None:
-            raise SettingError("report must be left out for a single figure: it speaks of all")
+        if report is not None and (figure is not None or data is not None):
+            raise SettingError("report must be left out for a single figure, or for other data")
         settings: dict[str, Any] = {
             "rng": seed,
             "quick": quick,
@@ -84,11 +84,13 @@ def _run(
         drawn = one(figure, **settings)
         drawn.save(out / figure)
         return drawn.claims, drawn.manifest
+    if report is not None:
+        from goodfence.experiments.document import require_data, write_report
+
+        require_data()  # before the long run, not after it
     whole = reproduce_all(**settings)
     whole.save(out)
     if report is not None:
-        from goodfence.experiments.document import write_report
-
         write_report(whole, report)
     return whole.claims, whole.manifest
 

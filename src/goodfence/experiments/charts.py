@@ -104,13 +104,14 @@ def figure_chart(
 
 
 def save_chart(spec: Spec, folder: Path, *, only_png: bool = False) -> None:
-    """Write `chart.png`, `chart.svg` and `chart.html`, which needs no network, to `folder`."""
+    """Write `chart.png`, `chart.svg` and `chart.html`, which needs no network, or a small PNG only."""
     try:
         import vl_convert
     except ImportError:
         raise MissingExtra("a chart needs vl-convert-python; install it") from None
     svg = vl_convert.vegalite_to_svg(spec)
-    pictures = {"chart.png": vl_convert.svg_to_png(svg, scale=_PNG_SCALE)}
+    scale = 1.0 if only_png else _PNG_SCALE
+    pictures = {"chart.png": vl_convert.svg_to_png(svg, scale=scale)}
     if not only_png:
         page = vl_convert.vegalite_to_html(spec, bundle=True)
         pictures |= {"chart.svg": svg.encode(), "chart.html": page.encode()}
@@ -133,7 +134,12 @@ def _view(definition: Definition, panel: Panel) -> Spec:
         "type": "quantitative",
         "title": definition.label,
         "scale": {"type": definition.scale, "zero": False, "nice": False, "padding": 12},
-        "axis": {"values": _ticks(definition), "labelExpr": "'' + datum.value", "grid": False},
+        "axis": {
+            "values": _ticks(definition),
+            "labelExpr": "'' + datum.value",
+            "labelOverlap": "greedy",
+            "grid": False,
+        },
     }
     shared: Spec = {"x": x, "color": _coded(COLOURS), "opacity": _SHOWN}
     value = _y(definition, panel, "value")
@@ -144,11 +150,12 @@ def _view(definition: Definition, panel: Panel) -> Spec:
         "tooltip": _tooltip(definition, panel),
         **shared,
     }
+    encoding: Spec = {"y": value, **shared}
     lines = [
         {
             "transform": [{"filter": f"datum.series === '{one}'"}],
             "mark": {"type": "line", "strokeWidth": _WIDTHS[one], "strokeDash": _DASHES[one]},
-            "encoding": {"y": value, **shared},
+            "encoding": encoding,
         }
         for one in panel.series
     ]

@@ -157,4 +157,4 @@ def _note(read: Mapping[str, Any], elsewhere: str | None) -> str:
     if elsewhere is None:
         return str(read.get("note", ""))
     where = "the bundled MovieTweetings" if elsewhere == BUNDLED else "other ratings"
-    return f"Drawn from {where}, NOT from the data of the paper ({read['data']} stands for it)."
+    return f"Drawn from {where}, NOT from {DATA_LABELS[read['data']]} as in the paper."

@@ -29,6 +29,9 @@ METRICS: dict[str, tuple[str, str]] = {
     "guess": ("guessed", "cells"),
 }
 """Each metric as the ratio of two counts."""
+BOUNDS = {"advantage": (-1.0, 1.0), **dict.fromkeys(("mae", "mae_clipped"), (0.0, np.inf))}
+BOUNDS |= dict.fromkeys(("mae_common", "mae_common_clipped"), (0.0, np.inf))
+"""What a metric can be; the others are shares."""
 PAPER_METRICS = ("mae", "mae_clipped", "mae_common", "mae_common_clipped", "coverage")
 ATTACK_METRICS = tuple(METRICS)
 
@@ -69,6 +72,12 @@ class Sums:
     def estimate(self, metric: str, series: str, x: Number) -> Estimate:
         """Return one metric of one series at one point."""
         return self.contrast([(1.0, metric, series, x)])
+
+    def band(self, metric: str, series: str, x: Number) -> tuple[float, float]:
+        """Return the 95% interval of a metric, inside what is possible."""
+        lowest, highest = BOUNDS.get(metric, (0.0, 1.0))
+        low, high = self.estimate(metric, series, x).interval()
+        return max(low, lowest), min(high, highest)
 
     def difference(self, metric: str, first: str, second: str, xs: Sequence[Number]) -> Estimate:
         """Return the first series' metric minus the second's, the mean over `xs`, paired over targets."""

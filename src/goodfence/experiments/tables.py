@@ -41,7 +41,7 @@ def summary(definition: Definition, sums: Sums) -> pa.Table:
         for series in definition.series:
             for metric in metrics_of(definition, series):
                 found = sums.estimate(metric, series, x)
-                band = found.interval()
+                band = sums.band(metric, series, x)
                 key = (definition.id, series, float(x), metric)
                 lines.append((*key, found.value, *band, found.n))
     names = ("figure", "series", "x", "metric", "value", "low", "high", "targets")

@@ -12,7 +12,7 @@ from goodfence.experiments.claims.verdict import (
     MARGIN,
     Claim,
     Comparison,
-    Test,
+    Question,
     judged,
     verdict_of,
 )
@@ -47,20 +47,20 @@ class Counted:
         values: tuple[Number, ...],
         claimed: Literal["below", "above"],
         what: str,
-    ) -> Test:
+    ) -> Question:
         """Return the test of how much the error rises over `values`, by their logarithms on a log axis."""
         log = self.definition.scale == "log"
         found = self.sums.trend("mae", series, values, log=log)
-        return Test(what, found, claimed, self.margin)
+        return Question(what, found, claimed, self.margin)
 
 
 Figures: TypeAlias = Mapping[str, Counted]
 
 
-def against_others(figures: Figures) -> list[Test]:
+def against_others(figures: Figures) -> list[Question]:
     """Return PPNS minus each other private method, on common cells, mean over more than one partition."""
     return [
-        Test(
+        Question(
             f"{name}: PPNS - {other}",
             figure.sums.difference("mae_common", "PPNS", other, figure.several),
             "below",
@@ -94,13 +94,14 @@ def errors_along(figures: Figures, series: str) -> dict[str, float]:
 
 def changes(comparisons: Sequence[Comparison]) -> str:
     """Return what changed by how much, in words."""
-    return ", ".join(f"{one.value:+.3f} ({one.what})" for one in comparisons)
+    # Adding 0 makes a rounded -0 positive.
+    return "; ".join(f"{one.what} {round(one.value, 3) + 0.0:+.3f}" for one in comparisons)
 
 
 def claim_of(
     number: int,
     figures: Iterable[str],
-    tests: Sequence[Test],
+    tests: Sequence[Question],
     sentences: Mapping[str, str],
     numbers: Mapping[str, float],
     *,

@@ -14,7 +14,7 @@ from goodfence.engines.local.candidates import Axis, rows_of
 from goodfence.engines.local.rows import RowsAgainstAll
 from goodfence.experiments.attacked import Attacked
 from goodfence.experiments.claims.counted import claim_of, settled
-from goodfence.experiments.claims.verdict import Claim, Test
+from goodfence.experiments.claims.verdict import Claim, Question
 from goodfence.experiments.estimates import Estimate
 from goodfence.experiments.reading import DEFAULT
 from goodfence.experiments.tallies import Floats
@@ -65,7 +65,7 @@ def second_half_is_zero(settings: Mapping[str, tuple[Ratings, Axis]], seed: Seed
     for name, values in shares.items():
         error = float(values.std(ddof=1) / np.sqrt(len(values)))
         over_half = Estimate(float(values.mean()) - 0.5, error, len(values))
-        tests.append(Test(f"{name}: share of zeros, minus a half", over_half, "above"))
+        tests.append(Question(f"{name}: share of zeros, minus a half", over_half, "above"))
     told = ", ".join(f"{values.mean():.0%} ({name})" for name, values in shares.items())
     sentences = {
         "holds": f"Most similarities in the second half of a list are zero: {told}.",

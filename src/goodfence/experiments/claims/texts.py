@@ -26,7 +26,7 @@ RULES: dict[int, str] = {
     "also over beta > 1 alone.",
     3: "Every target's predictions at beta = 1 under every seed; one difference refutes it.",
     4: f"PPNS minus each other private method, mean over beta > 1, {_COMMON}; below zero.",
-    5: "kNN is not random: one wrong prediction at m >= 8 refutes it.",
+    5: "kNN is not random: one prediction that errs by more than 1e-6 at m >= 8 refutes it.",
     6: "The rise of the straight line through PPNS' MAE over k; below zero.",
     7: "The rise of the straight line through each MAE over log epsilon; below zero for both.",
     8: "The rise of the straight line through each MAE over log m; below zero for all four.",

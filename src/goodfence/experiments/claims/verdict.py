@@ -105,7 +105,7 @@ class Claim:
 
 
 @dataclass(frozen=True, slots=True)
-class Test:
+class Question:
     """A comparison before it is judged: below or above zero is what the paper states."""
 
     what: str
@@ -114,19 +114,19 @@ class Test:
     margin: float = MARGIN
 
 
-def judged(tests: Sequence[Test], false_alarm: float = FALSE_ALARM) -> tuple[Comparison, ...]:
+def judged(tests: Sequence[Question], false_alarm: float = FALSE_ALARM) -> tuple[Comparison, ...]:
     """Return the comparisons with their outcomes; the false alarm is shared among them.
 
     Examples
     --------
-    >>> [one] = judged([Test("a - b", Estimate(-0.2, 0.01, 200), "below")])
+    >>> [one] = judged([Question("a - b", Estimate(-0.2, 0.01, 200), "below")])
     >>> one.outcome
     'as claimed'
     """
     return tuple(_judged(test, false_alarm / len(tests)) for test in tests)
 
 
-def _judged(test: Test, false_alarm: float) -> Comparison:
+def _judged(test: Question, false_alarm: float) -> Comparison:
     found = test.estimate
     half = critical(found.n, false_alarm) * found.error
     low, high = found.value - half, found.value + half
@@ -160,7 +160,7 @@ def verdict_of(comparisons: Sequence[Comparison]) -> Verdict:
 
     Examples
     --------
-    >>> verdict_of(judged([Test("a - b", Estimate(0.2, 0.01, 200), "below")]))
+    >>> verdict_of(judged([Question("a - b", Estimate(0.2, 0.01, 200), "below")]))
     'reversed'
     """
     outcomes = {one.outcome for one in comparisons}

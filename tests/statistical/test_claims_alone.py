@@ -1,0 +1,83 @@
+"""Statistics behind the verdicts: how likely the target is alone, and how often the rule is wrong."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from scipy import stats
+
+import goodfence as gf
+from goodfence.attack.fakes import attacked
+from goodfence.engines.local.draws import Draws
+from goodfence.engines.local.rows import RowsAgainstAll
+from goodfence.experiments.attacked import Attacked
+from goodfence.experiments.claims import of_lists
+from goodfence.experiments.claims.verdict import FALSE_ALARM as CLAIM_FALSE_ALARM
+from goodfence.experiments.claims.verdict import Question, judged
+from goodfence.experiments.definition import Number
+from goodfence.experiments.estimates import Sums
+from goodfence.experiments.reading import DEFAULT
+from goodfence.experiments.tallies import Floats
+from goodfence.rng import Streams
+from goodfence.selection.sensitivity import sensitivities
+from goodfence.similarity.measure import Similarity
+from goodfence.similarity.profiles import Profiles
+from tests.contracts import FALSE_ALARM
+
+N_DRAWS = 3_000
+
+
+@pytest.mark.parametrize("n_fakes", [3, 5, 9])
+def test_the_probability_of_being_alone_is_that_of_refitted_models(
+    n_fakes: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """k = 4, beta = 2: 3 fakes leave strangers in partition 1, 5 fill it, 9 cover both partitions."""
+    mechanism = gf.PPNS(k=4, beta=2, epsilon=8.0)
+    monkeypatch.setattr(of_lists, "MECHANISM", mechanism)
+    monkeypatch.setattr(of_lists, "KNOWN", 3)
+    films = gf.synthetic(users=40, items=30, ratings=400, rng=7)
+    seed, n_targets = [7, 0], 3
+    lists = of_lists._fake_lists(films, seed, n_targets)
+    world = Attacked(films, DEFAULT)
+    targets = world.targets(world.sample(n_targets, seed, 3), 3, seed)
+    for place, row in enumerate(targets.rows.tolist()):
+        columns, values = targets.known_columns[place], targets.known_ratings[place]
+        data, _ = attacked(films, None, [columns] * n_fakes, [values] * n_fakes)
+        profiles, asker = Profiles.of(data.csr), np.array([films.shape[0]])
+        engine = RowsAgainstAll(profiles, Similarity())
+        listed = engine.nearest(profiles, asker, mechanism.reach(1_000), themselves=True)
+        bounds = sensitivities(profiles.rows, mechanism.sensitivity)[asker]
+        n_alone = 0
+        for draw in range(N_DRAWS):
+            draws = Draws(profiles, mechanism, Similarity(), Streams([7, draw]).key())
+            near = draws.from_lists(asker, *listed, bounds)[0][0]
+            n_alone += near[near < films.shape[0]].tolist() == [row]
+        expected = lists[place].alone(n_fakes)
+        if expected == 0.0:
+            assert n_alone == 0
+        else:
+            assert stats.binomtest(n_alone, N_DRAWS, expected).pvalue > FALSE_ALARM
+
+
+def test_the_rule_is_wrong_no_more_often_than_it_says() -> None:
+    """Two methods without a difference, compared in six settings: a directional outcome is a false alarm."""
+    generator = np.random.default_rng(7)
+    n_runs, n_targets, wrong = 800, 200, 0
+    for _ in range(n_runs):
+        questions = []
+        for _ in range(6):
+            cells = generator.integers(1, 60, n_targets).astype(float)
+            shared = generator.gamma(2.0, 0.4, n_targets)
+            counts: dict[tuple[Number, str], dict[str, Floats]] = {
+                (1, series): {
+                    "error": cells * shared + generator.normal(0, np.sqrt(cells)),
+                    "predicted": cells,
+                }
+                for series in ("a", "b")
+            }
+            found = Sums(counts).difference("mae", "a", "b", [1])
+            questions.append(Question("a - b", found, "below"))
+        wrong += any(one.outcome in ("as claimed", "opposite") for one in judged(questions))
+    test = stats.binomtest(wrong, n_runs, CLAIM_FALSE_ALARM, alternative="greater")
+    assert test.pvalue > FALSE_ALARM
+    assert wrong > 0, "a rule that never fires would tell nothing"
