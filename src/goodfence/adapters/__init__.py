@@ -1,0 +1,1 @@
+"""What people already run: their recommenders as ours, ours in their libraries, and their data."""

@@ -1,0 +1,173 @@
+"""`BlackBox`: any recommender, seen from outside only, for the same attack and audit as ours."""
+
+from __future__ import annotations
+
+import copy
+import inspect
+from collections.abc import Callable
+from typing import Any, Literal, Self, TypeAlias, get_args
+
+import numpy as np
+import numpy.typing as npt
+
+from goodfence.adapters.endpoint import Endpoint
+from goodfence.adapters.problem import BlackBoxProblem
+from goodfence.data.ratings import Ratings
+from goodfence.errors import NotFittedError, SettingError, require
+from goodfence.models.recommender import Ids, Profile
+from goodfence.privacy.guarantee import Guarantee
+
+Floats: TypeAlias = npt.NDArray[np.float64]
+Asks: TypeAlias = Literal["users", "profile"]
+
+_METHOD = {"users": "predict", "profile": "answer"}
+
+
+class BlackBox:
+    """Somebody's recommender: it learns from ratings, it answers, and nothing else is known of it.
+
+    An attack compares two worlds, the data with the target and without her, so the box must be able to learn: a
+    recommender that was fitted once and for all can be asked, but not audited.
+
+    Parameters
+    ----------
+    box
+        How it learns. A function `train(ratings)` that returns what can be asked; or an object with
+        `fit(ratings)`, of which a deep copy is fitted in each world; or the address of a service, "https://..."
+        (see `Endpoint`). What can be asked is an object with the method below, or the function itself. A `train`
+        with a parameter `rng` gets a seed, the same in both worlds; so does an attribute `rng` of an object.
+    asks
+        `users`: asked by `predict(users, items)` for pairs of people in the data and items; the asking fake is
+        in the data. `profile`: asked by `answer({item: rating}, items)` for one who is not. Both return one
+        number for each item, NaN or None where there is none.
+    rng
+        The seed that is handed on; an attack sets it for each target.
+
+    Examples
+    --------
+    >>> import goodfence as gf
+    >>> def train(ratings):
+    ...     means = ratings.csr.sum(axis=0) / np.maximum(np.diff(ratings.transposed.csr.indptr), 1)
+    ...     return lambda users, items: means[ratings.columns(items)]
+    >>> films = gf.load("movietweetings")
+    >>> report = gf.KNNAttack(known=8, fakes=20).run(films, BlackBox(train), targets=5, rng=7)
+    >>> report.coverage
+    1.0
+    """
+
+    def __init__(
+        self,
+        box: Callable[..., Any] | object,
+        *,
+        asks: Asks = "users",
+        rng: int | None = None,
+    ) -> None:
+        require(asks in get_args(Asks), "asks", "'users' or 'profile'", asks)
+        self.box = Endpoint(url=box) if isinstance(box, str) else box
+        self.asks: Asks = asks
+        self.rng = rng
+        _check_box(self.box, _METHOD[asks])
+
+    def __repr__(self) -> str:
+        return f"BlackBox({_name(self.box)}, asks={self.asks!r})"
+
+    def fit(self, ratings: Ratings) -> Self:
+        """Let the box learn from these ratings."""
+        trained = _trained(self.box, ratings, self.rng)
+        method = getattr(trained, _METHOD[self.asks], trained)
+        if not callable(method):
+            raise BlackBoxProblem(
+                f"what the black box learnt must be a function or have {_METHOD[self.asks]}, "
+                f"got {type(trained).__name__}"
+            )
+        self.trained_: Callable[..., Any] = method
+        return self
+
+    # An attack asks from inside whom it can ask from inside, and looks for `predict` to see.
+    @property
+    def predict(self) -> Callable[[Ids, Ids], Floats]:
+        """`predict(users, items)`: the predicted rating of users[j] for items[j]; not there if `asks="profile"`."""
+        if self.asks != "users":
+            raise AttributeError("this black box is asked for profiles: use answer")
+        return self._ask
+
+    @property
+    def answer(self) -> Callable[[Profile, Ids], Floats]:
+        """`answer(profile, items)`: predictions for a stranger's ratings; not there if `asks="users"`."""
+        if self.asks != "profile":
+            raise AttributeError("this black box is asked for its users: use predict")
+        return self._ask
+
+    def guarantee(self) -> Guarantee:
+        """Return that nothing is promised: a promise is a property of what is inside."""
+        return Guarantee(status="none", reason="Nothing is known of what is inside a black box.")
+
+    def _ask(self, whom: Any, items: Ids) -> Floats:
+        if not hasattr(self, "trained_"):
+            raise NotFittedError("the model must be fitted before it is asked; call fit(ratings)")
+        if self.asks == "users":
+            require(len(whom) == len(items), "items", "as many as users", len(items))
+        return _numbers(self.trained_(whom, items), len(items))
+
+
+def _check_box(box: object, method: str) -> None:
+    learns = callable(getattr(box, "fit", None))
+    asked = callable(getattr(box, method, None))
+    if isinstance(box, type) and learns:
+        raise SettingError(f"box must be an instance, got the class {box.__name__}")
+    if learns and not asked:
+        raise SettingError(
+            f"box must have {method} as well as fit (see asks=), got {type(box).__name__}"
+        )
+    if not learns and asked:
+        raise SettingError(
+            "box must be able to learn, for an attack compares two worlds: give an object with fit, or a "
+            f"function train(ratings) that returns what can be asked, got {type(box).__name__}"
+        )
+    if not (learns or callable(box) or isinstance(box, Endpoint)):
+        raise SettingError(
+            "box must be a function train(ratings), an object with fit, or the address of a service, "
+            f"got {type(box).__name__}"
+        )
+
+
+def _trained(box: Any, ratings: Ratings, rng: int | None) -> Any:
+    if isinstance(box, Endpoint):
+        return box.train(ratings, rng=rng)
+    if callable(getattr(box, "fit", None)):
+        model = copy.deepcopy(box)
+        if rng is not None and hasattr(model, "rng"):
+            model.rng = rng
+        returned = model.fit(ratings)
+        return model if returned is None else returned
+    return box(ratings, rng=rng) if _takes_rng(box) else box(ratings)
+
+
+def _takes_rng(function: Callable[..., Any]) -> bool:
+    try:
+        return "rng" in inspect.signature(function).parameters
+    except ValueError:  # a function written in C need not have one
+        return False
+
+
+def _numbers(answers: Any, n: int) -> Floats:
+    """Return the answers as one number for each question; what they are is told to nobody."""
+    try:
+        numbers = np.array(answers, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise BlackBoxProblem("the black box must answer with numbers, and did not") from None
+    if numbers.shape != (n,):
+        raise BlackBoxProblem(
+            f"the black box must answer each question once: {n} were asked, and the answers have "
+            f"the shape {numbers.shape}"
+        )
+    if np.isinf(numbers).any():
+        raise BlackBoxProblem("the black box must answer with finite numbers, NaN or None")
+    return numbers
+
+
+def _name(box: object) -> str:
+    """Return what kind of box this is, and nothing of what is in it."""
+    if isinstance(box, Endpoint):
+        return repr(box)
+    return str(getattr(box, "__name__", type(box).__name__))
