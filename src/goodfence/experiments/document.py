@@ -86,7 +86,6 @@ def _run(found: Reproduction) -> dict[str, object]:
         "seed": manifest["seed"],
         "n_seeds": len(main.manifest["seeds"]),
         "n_targets": main.manifest["targets"],
-        "cpu": round(manifest["cpu_seconds"]),
         "data_note": (note if differ else "") + f"Ratings (sha256 begins): {told}.",
         "main": f"`{main.definition.data}`",
     }

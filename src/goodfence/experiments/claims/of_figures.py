@@ -202,7 +202,7 @@ def _nothing_given_away(figures: Figures) -> Claim:
     sentences = {
         "holds": f"The target's presence tells fakes nothing about her hidden ratings: {shares}.",
         "fails": f"The target's ratings are given away: by her presence alone fakes that know {first} or more of them "
-        f"gain {shares} of the others.",
+        f"gain so much of the others: {shares}.",
     }
     metrics = ("recovery", "recovery_without", "advantage", "exact", "guess")
     numbers = {
