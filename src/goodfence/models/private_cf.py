@@ -23,6 +23,7 @@ from goodfence.models.private.local_ridge import ItemModel
 from goodfence.models.private.low_rank import factorise
 from goodfence.models.private.people import People, Unit
 from goodfence.models.private.plans import (
+    CHANCE,
     FIRST_SHARE,
     OVERLAP_SHARE,
     PLANS,
@@ -124,7 +125,7 @@ class PrivateCF(PrivateRecommender):
             people, items.effects, chosen, COVARIANCE, self.unit, of_pairs, publisher
         )
         reach = reach_of(items.counts, overlap, self.unit)[chosen]
-        found = factorise(covariance, reach)
+        found = factorise(covariance, reach, CHANCE[self.unit])
         factors = np.zeros((people.n_items, found.shape[1]))
         factors[chosen] = found
         return factors

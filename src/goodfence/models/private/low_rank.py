@@ -23,9 +23,28 @@ _DAMPING = 0.5
 Float32s = npt.NDArray[np.float32]
 
 
-def factorise(covariance: Covariance, reach: Floats) -> Floats:
-    """Return the items' factors q, one row an item; `reach` is a."""
+def factorise(covariance: Covariance, reach: Floats, chance: float) -> Floats:
+    """Return the items' factors q, one row an item.
+
+    Parameters
+    ----------
+    covariance
+        What was released.
+    reach
+        a, one number an item.
+    chance
+        Besides the noise, who happened to rate both items makes their covariance vary, by this times a_i a_j.
+    """
     reach = np.maximum(reach, max(float(reach.max()), 1e-12) * 1e-3)
+    # noise² + chance a_i a_j is nearly n_i n_j with these n; dividing by their roots makes all entries equally noisy.
+    spread = np.sqrt(covariance.noise**2 + chance * reach**2)
+    scale = (1 / np.sqrt(spread)).astype(np.float32)
+    even = Covariance(covariance.matrix * scale[:, None] * scale[None, :], 1.0)
+    return _factors(even, reach * scale)
+
+
+def _factors(covariance: Covariance, reach: Floats) -> Floats:
+    """Return the factors of a covariance whose entries are all equally noisy."""
     factors = _start(covariance, reach)
     n_items, rank = factors.shape
     if rank == 0:

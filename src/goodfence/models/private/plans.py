@@ -37,6 +37,8 @@ SLOPE = 0.4
 """How far a cut residual follows what it is cut from."""
 RESIDUAL = 0.42
 """The size of a cut residual."""
+CHANCE = {"rating": 0.04, "user": 0.007}
+"""How much a covariance varies by who happened to rate what, for residuals and numbers of ratings of ordinary size."""
 _SIZES = (100, 200, 400, 800, 1600, 3200)
 _CLEAR = {"rating": 1.8, "user": 1.2}
 """How far the covariance's leading eigenvalue must be expected to stand out, to choose how many items enter."""
