@@ -1,0 +1,1 @@
+"""Audits that try to break a promise, and the frontier of leak against error."""

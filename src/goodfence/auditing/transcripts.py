@@ -1,0 +1,135 @@
+"""The whole of what a private model releases in one fit, and its exact likelihood ratio between two data sets.
+
+What `fit` makes public is a row of noisy integers, each stage free to depend on those before. Given the noisy integers
+that were released, the same stages on a neighbouring data set would have had other integers before noise. So a second
+run, in which what was released is handed back in place of fresh noise, gives the exact log-likelihood ratio of all that
+was released: no test on the model, its predictions or recommendations can tell the two data sets apart better.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+from dataclasses import dataclass, field
+from functools import lru_cache
+
+import numpy as np
+
+from goodfence.auditing.bounds import Floats
+from goodfence.data.ratings import Ratings
+from goodfence.errors import DataError
+from goodfence.models.private.base import PrivateRecommender
+from goodfence.models.private.people import People
+from goodfence.privacy.accounting import Account, total_mu
+from goodfence.privacy.fixed_point import Publisher
+from goodfence.privacy.noise import SIGMA, Integers, Noise, SystemNoise
+
+
+@dataclass
+class Recorder(Publisher):
+    """A publisher that keeps what went in and what came out."""
+
+    totals: list[Integers] = field(default_factory=list)
+    noisy: list[Integers] = field(default_factory=list)
+
+    def __repr__(self) -> str:
+        return f"Recorder({len(self.noisy)} releases)"
+
+    def publish(self, name: str, totals: Integers, sensitivity: int) -> Integers:
+        """Publish, and keep both."""
+        released = super().publish(name, totals, sensitivity)
+        self.totals.append(totals.copy())
+        self.noisy.append(released.copy())
+        return released
+
+
+@dataclass
+class Replayer(Publisher):
+    """A publisher that hands out what another run released, whatever goes in, and keeps what went in."""
+
+    released: list[Integers] = field(default_factory=list)
+    totals: list[Integers] = field(default_factory=list)
+
+    def __repr__(self) -> str:
+        return f"Replayer({len(self.released)} releases)"
+
+    def publish(self, name: str, totals: Integers, sensitivity: int) -> Integers:  # noqa: ARG002 - nothing is charged
+        """Return the next release of the other run."""
+        place = len(self.totals)
+        if place >= len(self.released) or self.released[place].shape != totals.shape:
+            raise DataError(
+                "the stages of a private model must depend on what was released only; these differ in shape"
+            )
+        self.totals.append(totals.copy())
+        return self.released[place].copy()
+
+
+class Transcripts:
+    """Fits of one private model on two neighbouring data sets, scored by their exact likelihood ratio.
+
+    Parameters
+    ----------
+    model
+        The private model; it is copied, and its seed, if it has one, is not used.
+    without, with_it
+        The two data sets, of one catalogue.
+    noise
+        Where the noise comes from; None for the operating system.
+    """
+
+    def __init__(
+        self,
+        model: PrivateRecommender,
+        without: Ratings,
+        with_it: Ratings,
+        noise: Noise | None = None,
+    ) -> None:
+        self.model = copy.copy(model)
+        self.noise = SystemNoise() if noise is None else noise
+        self.people = People.of(without), People.of(with_it)
+        n_items = self.people[0].n_items
+        self.mu = _price(model.epsilon, model.delta, model._distance(n_items))
+        """What one fit may spend; the same for every fit."""
+        self.account = Account()
+        """What the last fit has spent."""
+        self.largest_ratio = 0.0
+        """How far any release was from its neighbour's, over its stated sensitivity: above 1 is a violation."""
+
+    def __repr__(self) -> str:
+        return f"Transcripts({self.model!r})"
+
+    def scores(self, which: int, trials: int) -> Floats:
+        """Return log P(released | with it) - log P(released | without) of fits on data set 0 or 1."""
+        return np.array([self._one(which)[0] for _ in range(trials)])
+
+    def moved(self, which: int = 0) -> float:
+        """Return the shift mu between the two data sets in one fit: the root of all squared distances over sigma."""
+        return self._one(which)[1]
+
+    def _one(self, which: int) -> tuple[float, float]:
+        recorder = Recorder(self.noise)
+        self.model._learn(self.people[which], self.mu, recorder)
+        replayer = Replayer(self.noise, released=recorder.noisy)
+        self.model._learn(self.people[1 - which], self.mu, replayer)
+        self.account = recorder.account
+        if len(replayer.totals) != len(recorder.totals):
+            raise DataError(
+                "the stages of a private model must depend on what was released only; their number differs"
+            )
+        loss = square = 0.0
+        releases = recorder.account.releases
+        rows = zip(releases, recorder.noisy, recorder.totals, replayer.totals, strict=True)
+        for release, noisy, own, other in rows:
+            apart = (other - own).astype(np.float64).ravel()
+            rest = (2 * noisy - own - other).astype(np.float64).ravel()
+            loss += float(rest @ apart) / (2 * SIGMA**2)
+            square += float(apart @ apart) / SIGMA**2
+            ratio = math.sqrt(float(apart @ apart)) / max(release.sensitivity, 1)
+            self.largest_ratio = max(self.largest_ratio, ratio)
+        return (loss if which == 0 else -loss), math.sqrt(square)
+
+
+@lru_cache(maxsize=64)
+def _price(epsilon: float, delta: float, distance: float) -> float:
+    """Return `total_mu`, which many audits of one model need and which depends on public numbers only."""
+    return total_mu(epsilon, delta, distance)
