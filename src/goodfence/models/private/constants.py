@@ -1,6 +1,6 @@
 """The public constants of the private models. None is learnt from the ratings it is used on.
 
-They were chosen on validation parts cut from the training parts of ml-100k and ml-1m; no test part was looked at.
+How they were chosen: `docs/mechanisms/private-cf.md`.
 """
 
 from __future__ import annotations

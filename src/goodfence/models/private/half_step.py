@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from threading import Lock
 
 import numpy as np
 
+from goodfence.engines.local.threads import ranges, run
 from goodfence.errors import require
 from goodfence.kernels.half_step import add_half_steps
 from goodfence.models.private.local_ridge import ItemModel
@@ -22,6 +24,7 @@ ITEMS_NAME = "half step, items"
 SCORES_NAME = "half step, scores"
 WIDE = 1.5
 """Where residuals are cut."""
+_PEOPLE = 2048
 SCORES_SHARE = 0.03
 """The part of this stage's budget that the scores' moments take."""
 
@@ -55,23 +58,33 @@ def release_half_step(
 def half_step_totals(
     people: People, model: ItemModel, longest: float, item_limit: int, score_limit: int
 ) -> tuple[Integers, Integers]:
-    """Return both sums over people as integers."""
+    """Return both sums over people as integers; they are exact, so the order of the pieces does not matter."""
     n_features = model.features.shape[1]
     items = np.zeros((people.n_items, n_features), dtype=np.int64)
     scores = np.zeros((n_features, n_features), dtype=np.int64)
-    add_half_steps(
-        people.indptr,
-        people.indices,
-        people.values,
-        model.effects,
-        model.features,
-        model.weights,
-        model.penalties,
-        WIDE,
-        longest,
-        item_limit,
-        score_limit,
-        items,
-        scores,
-    )
+    n_people, adding = len(people.indptr) - 1, Lock()
+
+    def work(piece: tuple[int, int]) -> None:
+        first, last = piece
+        own_items, own_scores = np.zeros_like(items), np.zeros_like(scores)
+        add_half_steps(
+            people.indptr[first : last + 1],
+            people.indices,
+            people.values,
+            model.effects,
+            model.features,
+            model.weights,
+            model.penalties,
+            WIDE,
+            longest,
+            item_limit,
+            score_limit,
+            own_items,
+            own_scores,
+        )
+        with adding:
+            np.add(items, own_items, out=items)
+            np.add(scores, own_scores, out=scores)
+
+    run(work, ranges(n_people, _PEOPLE))
     return items, scores
