@@ -80,3 +80,10 @@ def _entropy(rng: RNG) -> int | Sequence[int]:
     if not seeds or min(seeds) < 0:
         raise SettingError("rng must be a seed of non-negative integers")
     return seeds[0] if len(seeds) == 1 else seeds
+
+
+def seed_of(rng: RNG) -> int | list[int] | None:
+    """Return a seed as it can be written; a generator, or fresh entropy, leaves nothing to write."""
+    if isinstance(rng, int | np.integer):
+        return int(rng)
+    return [int(seed) for seed in rng] if isinstance(rng, Sequence) else None

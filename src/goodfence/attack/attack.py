@@ -13,7 +13,6 @@ import numpy.typing as npt
 from goodfence.attack.neighbour_worlds import NeighbourWorlds
 from goodfence.attack.refit_worlds import Attackable, RefitWorlds
 from goodfence.attack.report import AttackReport
-from goodfence.attack.saving import seed_of
 from goodfence.attack.scoring import Tally, item_mean_guesses
 from goodfence.attack.targets import RULES, Floats, Targets, Wanted, find_targets
 from goodfence.attack.worlds import Worlds, world_seed
@@ -22,7 +21,7 @@ from goodfence.engines.local.threads import ranges
 from goodfence.engines.progress import bar
 from goodfence.errors import SettingError, did_you_mean, require
 from goodfence.models.neighbour_cf import NeighbourCF, Over
-from goodfence.rng import RNG, Streams
+from goodfence.rng import RNG, Streams, seed_of
 from goodfence.selection.mechanism import Mechanism
 from goodfence.selection.rules import whole
 from goodfence.similarity.measure import Similarity

@@ -5,9 +5,6 @@ from __future__ import annotations
 import hashlib
 import json
 import math
-import secrets
-import shutil
-from collections.abc import Sequence
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -16,8 +13,8 @@ import numpy as np
 
 import goodfence
 from goodfence.data.ratings import Ratings
+from goodfence.data.whole import folder_written_whole
 from goodfence.errors import FileProblem
-from goodfence.rng import RNG
 
 if TYPE_CHECKING:
     from goodfence.attack.report import AttackReport
@@ -33,16 +30,10 @@ def save_report(report: AttackReport, folder: str | PathLike[str]) -> None:
     target = Path(folder)
     if target.exists() and not ((target / _MANIFEST).is_file() and (target / _TABLE).is_file()):
         raise FileProblem("folder exists and is not a saved report; choose another, or remove it")
-    target.parent.mkdir(parents=True, exist_ok=True)
-    partial = target.with_name(f".{target.name}.{secrets.token_hex(4)}.partial")
-    partial.mkdir()
-    try:
+    with folder_written_whole(target) as partial:
         pq.write_table(report.table(), partial / _TABLE, compression="zstd")
         text = json.dumps(_manifest(report), indent=2, ensure_ascii=False, allow_nan=False)
         (partial / _MANIFEST).write_text(text + "\n", encoding="utf-8")
-        _put(partial, target)
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
 
 
 def ratings_checksum(ratings: Ratings) -> str:
@@ -52,13 +43,6 @@ def ratings_checksum(ratings: Ratings) -> str:
     for part, kind in ((csr.indptr, "<i8"), (csr.indices, "<i8"), (csr.data, "<f8")):
         digest.update(np.ascontiguousarray(part, dtype=kind).tobytes())
     return digest.hexdigest()
-
-
-def seed_of(rng: RNG) -> int | list[int] | None:
-    """Return a seed as it can be written; a generator, or fresh entropy, leaves nothing to write."""
-    if isinstance(rng, int | np.integer):
-        return int(rng)
-    return [int(seed) for seed in rng] if isinstance(rng, Sequence) else None
 
 
 def _manifest(report: AttackReport) -> dict[str, object]:
@@ -84,14 +68,3 @@ def _manifest(report: AttackReport) -> dict[str, object]:
 
 def _written(number: float) -> float | None:
     return number if math.isfinite(number) else None
-
-
-def _put(partial: Path, target: Path) -> None:
-    """Put the finished folder in its place, by renaming only."""
-    if not target.exists():
-        partial.rename(target)
-        return
-    old = target.with_name(f"{partial.name}.old")
-    target.rename(old)
-    partial.rename(target)
-    shutil.rmtree(old, ignore_errors=True)

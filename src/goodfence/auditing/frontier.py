@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any
 
 from goodfence.attack.attack import Attack
 from goodfence.attack.knn_attack import CoverAttack, KNNAttack
-from goodfence.attack.saving import ratings_checksum, seed_of
+from goodfence.attack.saving import ratings_checksum
 from goodfence.attack.scoring import Estimate
 from goodfence.auditing.compared import Compared, default_list
 from goodfence.auditing.frontier_point import FrontierPoint, measure
@@ -17,7 +17,7 @@ from goodfence.data.ratings import Ratings
 from goodfence.data.splits import holdout
 from goodfence.engines.progress import bar
 from goodfence.errors import DataError, require
-from goodfence.rng import RNG, Streams
+from goodfence.rng import RNG, Streams, seed_of
 
 if TYPE_CHECKING:
     import altair

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import secrets
-import shutil
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 import goodfence
 from goodfence.auditing.frontier_chart import Spec, chart_spec
+from goodfence.data.whole import folder_written_whole
 from goodfence.errors import FileProblem, MissingExtra
 
 if TYPE_CHECKING:
@@ -27,10 +26,7 @@ def save_frontier(frontier: Frontier, folder: str | PathLike[str]) -> None:
     target = Path(folder)
     if target.exists() and not ((target / _MANIFEST).is_file() and (target / _TABLE).is_file()):
         raise FileProblem("folder exists and is not a saved frontier; choose another, or remove it")
-    target.parent.mkdir(parents=True, exist_ok=True)
-    partial = target.with_name(f".{target.name}.{secrets.token_hex(4)}.partial")
-    partial.mkdir()
-    try:
+    with folder_written_whole(target) as partial:
         pq.write_table(frontier.table(), partial / _TABLE, compression="zstd")
         manifest = {
             "goodfence": goodfence.__version__,
@@ -42,9 +38,6 @@ def save_frontier(frontier: Frontier, folder: str | PathLike[str]) -> None:
         (partial / _MANIFEST).write_text(text + "\n", encoding="utf-8")
         for name, content in pictures(chart_spec(frontier)).items():
             (partial / name).write_bytes(content)
-        _put(partial, target)
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
 
 
 def pictures(spec: Spec) -> dict[str, bytes]:
@@ -59,14 +52,3 @@ def pictures(spec: Spec) -> dict[str, bytes]:
         "chart.svg": svg.encode(),
         "chart.html": vl_convert.vegalite_to_html(spec, bundle=True).encode(),
     }
-
-
-def _put(partial: Path, target: Path) -> None:
-    """Put the finished folder in its place, by renaming only."""
-    if not target.exists():
-        partial.rename(target)
-        return
-    old = target.with_name(f"{partial.name}.old")
-    target.rename(old)
-    partial.rename(target)
-    shutil.rmtree(old, ignore_errors=True)

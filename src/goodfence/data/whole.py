@@ -1,9 +1,10 @@
-"""Files written whole or not at all."""
+"""Files and folders written whole or not at all."""
 
 from __future__ import annotations
 
 import os
 import secrets
+import shutil
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -36,3 +37,25 @@ def written_whole(target: Path) -> Iterator[BinaryIO]:
         beside.replace(target)
     finally:
         beside.unlink(missing_ok=True)
+
+
+@contextmanager
+def folder_written_whole(target: Path) -> Iterator[Path]:
+    """Make a folder that appears at `target`, or replaces it, only when the block ends well.
+
+    Until then it is a hidden folder beside it, which is removed when the block fails.
+    """
+    target.parent.mkdir(parents=True, exist_ok=True)
+    beside = target.with_name(f".{target.name}.{secrets.token_hex(6)}")
+    beside.mkdir()
+    try:
+        yield beside
+        if target.exists():
+            old = beside.with_name(f"{beside.name}.old")
+            target.rename(old)
+            beside.rename(target)
+            shutil.rmtree(old, ignore_errors=True)
+        else:
+            beside.rename(target)
+    finally:
+        shutil.rmtree(beside, ignore_errors=True)

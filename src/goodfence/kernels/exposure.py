@@ -15,31 +15,14 @@ import numpy as np
 import numpy.typing as npt
 
 from goodfence.kernels.compiled import kernel
-from goodfence.kernels.inclusion import chances, count_law
+from goodfence.kernels.inclusion import chances, count_law, middle_of_firing
 
 Floats = npt.NDArray[np.float64]
 
-_STEPS = 40
 _WIDEST = 0.6
 _LARGE = 40.0  # exp(-exp(40)) is 0
 _FEW = 400
 _TOLERANCE = 1e-14
-
-
-@kernel
-def _even(log_weights: Floats, take: int) -> float:
-    """Return the x at which take - 1/2 are expected to have fired; the take-th largest log-weight is 0."""
-    low, high = -math.log(2.0 * log_weights.size) - 1.0, math.log(math.log(2.0 * take) + 1.0) + 1.0
-    for _ in range(_STEPS):
-        middle = 0.5 * (low + high)
-        expected = 0.0
-        for place in range(log_weights.size):
-            expected -= math.expm1(-math.exp(min(log_weights[place] + middle, _LARGE)))
-        if expected < take - 0.5:
-            low = middle
-        else:
-            high = middle
-    return 0.5 * (low + high)
 
 
 @kernel
@@ -59,7 +42,7 @@ def included_beside(
     """
     fired, unfired, density = np.empty(others.size), np.empty(others.size), np.empty(others.size)
     included = np.zeros((2, candidates.size))
-    start = _even(others, take)
+    start = middle_of_firing(others, take)
     edge = start
     for side in (1.0, -1.0):
         edge = start

@@ -95,7 +95,7 @@ def others_below(fired: Floats, unfired: Floats, take: int) -> Floats:
 
 
 @kernel
-def _middle(log_weights: Floats, take: int) -> float:
+def middle_of_firing(log_weights: Floats, take: int) -> float:
     """Return the x at which take - 1/2 are expected to have fired."""
     low, high = -math.log(2.0 * log_weights.size) - 1.0, math.log(math.log(2.0 * take) + 1.0) + 1.0
     for _ in range(_STEPS):
@@ -132,7 +132,7 @@ def inclusion(log_weights: Floats, take: int, nodes: Floats, node_weights: Float
     fired, unfired, density = np.empty(n), np.empty(n), np.empty(n)
     included = np.zeros(n)
     tolerance = max(1e-15, n * 1e-17)
-    start = _middle(log_weights, take)
+    start = middle_of_firing(log_weights, take)
     for side in (1.0, -1.0):
         edge = start
         for _ in range(_FEW):

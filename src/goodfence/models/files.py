@@ -7,8 +7,6 @@ from __future__ import annotations
 
 import hashlib
 import json
-import secrets
-import shutil
 import zipfile
 from collections.abc import Mapping
 from itertools import pairwise
@@ -20,6 +18,7 @@ import numpy as np
 import numpy.typing as npt
 
 import goodfence
+from goodfence.data.whole import folder_written_whole
 from goodfence.errors import ModelFileError
 
 FORMAT = 1
@@ -39,10 +38,7 @@ def write_model(
         raise ModelFileError(
             "the path exists and is not a saved model; choose another, or remove it"
         )
-    folder.parent.mkdir(parents=True, exist_ok=True)
-    partial = folder.with_name(f".{folder.name}.{secrets.token_hex(4)}.partial")
-    partial.mkdir()
-    try:
+    with folder_written_whole(folder) as partial:
         np.savez(partial / _ARRAYS, allow_pickle=False, **dict(arrays))
         manifest = {
             "format": FORMAT,
@@ -57,9 +53,6 @@ def write_model(
         }
         text = json.dumps(manifest, indent=2, ensure_ascii=False, allow_nan=False)
         (partial / _MANIFEST).write_text(text + "\n", encoding="utf-8")
-        _move(partial, folder)
-    finally:
-        shutil.rmtree(partial, ignore_errors=True)
 
 
 def read_model(
@@ -150,14 +143,3 @@ def _arrays(path: Path, checksum: object, shapes: dict[str, Any]) -> dict[str, n
 def _checksum(path: Path) -> str:
     with path.open("rb") as file:
         return hashlib.file_digest(file, "sha256").hexdigest()
-
-
-def _move(partial: Path, folder: Path) -> None:
-    """Put the finished folder in its place, by renaming only."""
-    if not folder.exists():
-        partial.rename(folder)
-        return
-    old = folder.with_name(f"{partial.name}.old")
-    folder.rename(old)
-    partial.rename(folder)
-    shutil.rmtree(old, ignore_errors=True)

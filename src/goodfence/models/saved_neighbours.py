@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Sequence
 from os import PathLike
 from typing import TYPE_CHECKING, Any
 
@@ -13,6 +12,7 @@ import numpy.typing as npt
 from goodfence.errors import GoodfenceError, ModelFileError
 from goodfence.models.files import Arrays, write_model
 from goodfence.models.stored import pack_ratings, unpack_mechanism, unpack_ratings
+from goodfence.rng import seed_of
 from goodfence.selection.settings import settings_of
 from goodfence.similarity.measure import Similarity
 
@@ -31,7 +31,7 @@ def save(model: NeighbourCF, path: str | PathLike[str]) -> None:
         "similarity": dataclasses.asdict(model.similarity),
         "over": model.over,
         "fallback": model.fallback,
-        "rng": _seed(model.rng),
+        "rng": seed_of(model.rng),
         "threads": model.threads,
         "progress": model.progress,
         "key": model.key_,
@@ -80,10 +80,3 @@ def _check_chosen(
     whole = neighbours.dtype == np.int32 and similarities.dtype == weights.dtype == np.float64
     if not whole or (neighbours.size and not (0 <= neighbours.min() <= neighbours.max() < n_rows)):
         raise ModelFileError("the model's neighbours must be row numbers of its ratings")
-
-
-def _seed(rng: object) -> int | list[int] | None:
-    """Return a seed as it can be written; a generator leaves nothing that could be written."""
-    if isinstance(rng, int | np.integer):
-        return int(rng)
-    return [int(seed) for seed in rng] if isinstance(rng, Sequence) else None
