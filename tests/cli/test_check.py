@@ -164,28 +164,6 @@ def test_a_name_cannot_command_the_terminal(tmp_path: Path) -> None:
     assert "\x1b[2J" not in stderr
 
 
-def test_demo_prints_the_bundled_ratings() -> None:
-    code, stdout, stderr = run("demo")
-    assert (code, stderr) == (0, "")
-    assert "1,238 people x 1,191 films" in stdout
-    assert "45,027" in stdout
-    code, stdout, _ = run("demo", "--json")
-    result = json.loads(stdout)
-    assert (code, result["n_ratings"], result["scale"]) == (0, 45_027, "whole numbers 0-10")
-    assert len(result["most_rated"]) == 5
-
-
-def test_help_imports_nothing_heavy() -> None:
-    code = (
-        "import sys; from goodfence.cli import app\n"
-        "try: app(['--help'])\n"
-        "except SystemExit: pass\n"
-        "print(sorted({'numpy', 'pyarrow', 'scipy', 'numba', 'narwhals'} & set(sys.modules)))"
-    )
-    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
-    assert done.stdout.splitlines()[-1] == "[]"
-
-
 def test_a_broken_pipe_is_no_fault(file: Path) -> None:
     reader, writer = os.pipe()
     os.close(reader)

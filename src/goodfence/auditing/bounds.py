@@ -24,7 +24,7 @@ from scipy.special import betaincinv, ndtri
 from goodfence.errors import require
 
 CONFIDENCE = 0.95
-_THRESHOLDS = 400
+_THRESHOLDS, _CAREFUL = 400, 1e-4
 
 Floats = npt.NDArray[np.float64]
 
@@ -86,17 +86,17 @@ def lower_bound(
     half, risk = n_trials // 2, (1 - confidence) / 2
     choosing, measuring = (without[:half], with_it[:half]), (without[half:], with_it[half:])
 
-    def of_epsilon(rare: Floats, frequent: Floats, n: int) -> Floats:
+    def of_epsilon(rare: Floats, frequent: Floats, n: int, risk: float) -> Floats:
         gained = np.maximum(lowest_rate(frequent, n, risk) - delta, 0.0)
         with np.errstate(divide="ignore"):
             return np.log(gained) - np.log(highest_rate(rare, n, risk))
 
-    def of_mu(rare: Floats, frequent: Floats, n: int) -> Floats:
+    def of_mu(rare: Floats, frequent: Floats, n: int, risk: float) -> Floats:
         shift: Floats = ndtri(lowest_rate(frequent, n, risk)) - ndtri(highest_rate(rare, n, risk))
         return shift
 
-    epsilon, rare, frequent = _best(of_epsilon, choosing, measuring)
-    mu, _, _ = _best(of_mu, choosing, measuring)
+    epsilon, rare, frequent = _best(of_epsilon, choosing, measuring, risk)
+    mu, _, _ = _best(of_mu, choosing, measuring, risk)
     return LowerBound(
         epsilon=max(0.0, epsilon),
         mu=max(0.0, mu),
@@ -127,22 +127,26 @@ def highest_rate(seen: Floats, n: int, risk: float) -> Floats:
 
 
 Pair = tuple[Floats, Floats]
-Measure = Callable[[Floats, Floats, int], Floats]
+Measure = Callable[[Floats, Floats, int, float], Floats]
 
 
-def _best(bound: Measure, choosing: Pair, measuring: Pair) -> tuple[float, float, float]:
+def _best(
+    bound: Measure, choosing: Pair, measuring: Pair, risk: float
+) -> tuple[float, float, float]:
     """Return the bound at the threshold chosen on other runs, and how often its event was seen in each data set."""
     thresholds = _thresholds(np.concatenate(choosing))
     above = [_above(scores, thresholds) for scores in choosing]
     n = len(choosing[0])
-    upper = bound(above[0], above[1], n)
-    lower = bound(n - above[1], n - above[0], n)
+    # Hundreds of thresholds are tried: at a far smaller risk, lucky ones in the tails are not chosen.
+    careful = min(_CAREFUL, risk)
+    upper = bound(above[0], above[1], n, careful)
+    lower = bound(n - above[1], n - above[0], n, careful)
     high = bool(upper.max() >= lower.max())
     threshold = thresholds[[int(np.argmax(upper if high else lower))]]
     n_fresh = len(measuring[0])
     seen = [_above(scores, threshold) for scores in measuring]
     rare, frequent = (seen[0], seen[1]) if high else (n_fresh - seen[1], n_fresh - seen[0])
-    value = float(bound(rare, frequent, n_fresh)[0])
+    value = float(bound(rare, frequent, n_fresh, risk)[0])
     found = value if math.isfinite(value) else 0.0
     return found, float(rare[0]) / n_fresh, float(frequent[0]) / n_fresh
 

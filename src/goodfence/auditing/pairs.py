@@ -66,10 +66,15 @@ def worst_pair(model: PrivateRecommender, scale: Scale, rng: RNG = None) -> tupl
         return (fits.moved(0) + fits.moved(1)) / 2
 
     unit = model.unit
-    tried = [made_pair(values, unit, declared) for values in _extremes(declared)]
+    tried = extreme_pairs(unit, declared)
     distances = [moved(pair) for pair in tried]
     place = int(np.argmax(distances))
     return _climb(tried[place], distances[place], moved, unit, declared, chance)
+
+
+def extreme_pairs(unit: Unit, scale: Scale) -> list[Pair]:
+    """Return pairs in whom one person's ratings are at the ends of the scale, few or many of them."""
+    return [made_pair(values, unit, scale) for values in _extremes(scale)]
 
 
 def _climb(

@@ -85,7 +85,9 @@ def audit_release(
     length = float(np.sqrt((direction**2).sum()))
     direction = direction / max(length, 1.0)
     pair = without.ravel()[support], with_it.ravel()[support]
-    scores = [_scores(each, direction, sensitivity, source, trials) for each in pair]
+    # Both are measured from the same point: only the noise may hide that they are not the same.
+    centre = float(pair[0] @ direction)
+    scores = [_scores(each, direction, sensitivity, source, trials) - centre for each in pair]
     release = Release(
         name=name, sensitivity=sensitivity, sigma=SIGMA, dimension=max(without.size, 1)
     )
@@ -105,11 +107,10 @@ def _scores(
     scores = np.zeros(trials)
     if len(totals) == 0:
         return scores
-    centre = float(totals @ direction)
     size = max(1, _AT_ONCE // len(totals))
     for start in range(0, trials, size):
         n = min(size, trials - start)
         repeated = np.broadcast_to(totals, (n, len(totals)))
         noisy = Publisher(noise).publish("audit", repeated, sensitivity)
-        scores[start : start + n] = noisy @ direction - centre
+        scores[start : start + n] = noisy @ direction
     return scores

@@ -20,7 +20,7 @@ from goodfence.data.ratings import Ratings
 from goodfence.errors import DataError
 from goodfence.models.private.base import PrivateRecommender
 from goodfence.models.private.people import People
-from goodfence.privacy.accounting import Account, total_mu
+from goodfence.privacy.accounting import Account, Release, total_mu
 from goodfence.privacy.fixed_point import Publisher
 from goodfence.privacy.noise import SIGMA, Integers, Noise, SystemNoise
 
@@ -62,6 +62,26 @@ class Replayer(Publisher):
             )
         self.totals.append(totals.copy())
         return self.released[place].copy()
+
+
+@dataclass(frozen=True, eq=False, repr=False, slots=True)
+class Stage:
+    """One release of a fit: the integers of its own data set, those of the other, and what came out."""
+
+    release: Release
+    own: Integers
+    other: Integers
+    noisy: Integers
+
+    @property
+    def apart(self) -> Floats:
+        """The difference of the integers."""
+        return (self.other - self.own).astype(np.float64).ravel()
+
+    @property
+    def ratio(self) -> float:
+        """How far they are apart, over the stated sensitivity."""
+        return float(np.sqrt((self.apart**2).sum())) / max(self.release.sensitivity, 1)
 
 
 class Transcripts:
@@ -106,26 +126,35 @@ class Transcripts:
         """Return the shift mu between the two data sets in one fit: the root of all squared distances over sigma."""
         return self._one(which)[1]
 
-    def _one(self, which: int) -> tuple[float, float]:
+    def stages(self, which: int = 0) -> list[Stage]:
+        """Return what one fit on data set 0 or 1 released, and what the other would have put in its place."""
         recorder = Recorder(self.noise)
         self.model._learn(self.people[which], self.mu, recorder)
         replayer = Replayer(self.noise, released=recorder.noisy)
         self.model._learn(self.people[1 - which], self.mu, replayer)
-        self.account = recorder.account
         if len(replayer.totals) != len(recorder.totals):
             raise DataError(
                 "the stages of a private model must depend on what was released only; their number differs"
             )
+        self.account = recorder.account
+        rows = zip(
+            recorder.account.releases,
+            recorder.totals,
+            replayer.totals,
+            recorder.noisy,
+            strict=True,
+        )
+        return [Stage(*row) for row in rows]
+
+    def _one(self, which: int) -> tuple[float, float]:
+        """Return the log-likelihood ratio of one fit, and its shift."""
         loss = square = 0.0
-        releases = recorder.account.releases
-        rows = zip(releases, recorder.noisy, recorder.totals, replayer.totals, strict=True)
-        for release, noisy, own, other in rows:
-            apart = (other - own).astype(np.float64).ravel()
-            rest = (2 * noisy - own - other).astype(np.float64).ravel()
+        for stage in self.stages(which):
+            apart = stage.apart
+            rest = (2 * stage.noisy - stage.own - stage.other).astype(np.float64).ravel()
             loss += float(rest @ apart) / (2 * SIGMA**2)
             square += float(apart @ apart) / SIGMA**2
-            ratio = math.sqrt(float(apart @ apart)) / max(release.sensitivity, 1)
-            self.largest_ratio = max(self.largest_ratio, ratio)
+            self.largest_ratio = max(self.largest_ratio, stage.ratio)
         return (loss if which == 0 else -loss), math.sqrt(square)
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-import json
-import traceback
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
@@ -25,19 +23,22 @@ def failing_plainly(*, as_json: bool) -> Iterator[None]:
     except (typer.Exit, typer.Abort, BrokenPipeError):
         raise
     except KeyboardInterrupt:
-        raise _failed("GF130", "interrupted", INTERRUPTED, as_json=as_json) from None
+        raise failed("GF130", "interrupted", INTERRUPTED, as_json=as_json) from None
     except MemoryError:
         sentence = "the data must fit in memory, and does not"
-        raise _failed("GF205", sentence, DATA, as_json=as_json) from None
+        raise failed("GF205", sentence, DATA, as_json=as_json) from None
     except GoodfenceError as problem:
-        raise _failed(problem.code, str(problem), problem.exit_code, as_json=as_json) from None
+        raise failed(problem.code, str(problem), problem.exit_code, as_json=as_json) from None
     except Exception as fault:  # its message may quote somebody's rating, so only its type is told
-        raise _failed("GF999", _place(fault), BUG, as_json=as_json) from None
+        raise failed("GF999", _place(fault), BUG, as_json=as_json) from None
 
 
-def _failed(code: str, sentence: str, exit_code: int, *, as_json: bool) -> typer.Exit:
+def failed(code: str, sentence: str, exit_code: int, *, as_json: bool) -> typer.Exit:
+    """Print one sentence on stderr, and return the exit that goes with it."""
     shown = "".join(letter if letter.isprintable() else "?" for letter in sentence)
     if as_json:
+        import json
+
         shown = json.dumps({"error": {"code": code, "message": shown}})
     else:
         shown = f"{typer.style('error', fg='red')} {code}: {shown}"
@@ -47,6 +48,8 @@ def _failed(code: str, sentence: str, exit_code: int, *, as_json: bool) -> typer
 
 def _place(fault: Exception) -> str:
     """Return the type of the fault and the last line of goodfence that it passed, and no more."""
+    import traceback
+
     package = Path(__file__).parents[1]
     places = [
         f"{Path(frame.filename).relative_to(package.parent).as_posix()}:{frame.lineno}"

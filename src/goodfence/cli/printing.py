@@ -2,16 +2,19 @@
 
 from __future__ import annotations
 
-import json
+import math
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
+from typing import Any
 
 import typer
 
 from goodfence.errors import GoodfenceWarning
 
 _WIDTH = 9
+LINE = 100
+"""How long a printed line may be."""
 
 
 def printable(text: str) -> str:
@@ -32,9 +35,54 @@ def print_lines(lines: Sequence[tuple[str, str]]) -> None:
         typer.echo(f"  {name} {printable(text)}".rstrip())
 
 
+def print_paragraphs(lines: Sequence[tuple[str, str]]) -> None:
+    """Print pairs of a label and a text that may need several lines."""
+    import textwrap
+
+    for label, text in lines:
+        first, *others = textwrap.wrap(printable(text), LINE - _WIDTH - 3) or [""]
+        print_lines([(label, first), *(("", other) for other in others)])
+
+
+def print_table(names: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Print rows under names, each column as wide as it needs."""
+    widths = [max(map(len, column)) for column in zip(names, *rows, strict=True)]
+    typer.echo(typer.style(_row(names, widths), bold=True))
+    for row in rows:
+        typer.echo(_row([printable(cell) for cell in row], widths))
+
+
+def _row(cells: Sequence[str], widths: Sequence[int]) -> str:
+    padded = (cell.ljust(width) for cell, width in zip(cells, widths, strict=True))
+    return f"  {'  '.join(padded)}".rstrip()
+
+
 def print_json(result: Mapping[str, object]) -> None:
     """Print one JSON object."""
-    typer.echo(json.dumps(result, indent=2))
+    typer.echo(as_text(result))
+
+
+def as_text(result: Mapping[str, object]) -> str:
+    r"""Return one JSON object as text; what is not known is null, since JSON has no NaN.
+
+    Examples
+    --------
+    >>> as_text({"mae": float("nan")})
+    '{\n  "mae": null\n}'
+    """
+    import json
+
+    return json.dumps(_known(result), indent=2, allow_nan=False)
+
+
+def _known(value: Any) -> Any:
+    if isinstance(value, float):
+        return value if math.isfinite(value) else None
+    if isinstance(value, Mapping):
+        return {key: _known(inside) for key, inside in value.items()}
+    if isinstance(value, list | tuple):
+        return [_known(inside) for inside in value]
+    return value
 
 
 @contextmanager
