@@ -7,16 +7,22 @@ delta is 1e-5, 1e-6 for netflix-tenth. The constants of the private models were 
 from __future__ import annotations
 
 import argparse
+import json
 import math
 import resource
+import tempfile
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import Any
 
 import numpy as np
+from scipy import sparse
 
 import goodfence as gf
+from benchmarks.data import known_only, write_csv
+from benchmarks.peers import run_worker
 from benchmarks.results import write_table
 from goodfence.evaluation.holdout_scores import evaluate
 from goodfence.models.mcsherry_mironov import McSherryMironov
@@ -95,14 +101,34 @@ def unprotected(train: gf.Ratings, test: gf.Ratings) -> float:
     return float(np.nanmean(np.abs(predictions - csr.data[kept])))
 
 
+def peers(train: gf.Ratings, test: gf.Ratings) -> dict[str, float]:
+    """Return the errors of LensKit's item-kNN and matrix factorisation on the same split, unprotected."""
+    few = gf.sample_targets(test, KNN_USERS, rng=0)
+    kept = np.isin(test.users, few).astype(np.float64)
+    part = sparse.csr_array(sparse.diags_array(kept) @ test.csr)
+    part.eliminate_zeros()
+    with tempfile.TemporaryDirectory() as folder:
+        files = [Path(folder) / name for name in ("train.csv", "test.csv")]
+        write_csv(train, files[0])
+        write_csv(known_only(train, test.replaced(part)), files[1])
+        ends = (str(test.scale.lowest), str(test.scale.highest))
+        words = (str(files[0]), str(files[1]), *ends)
+        line = run_worker("lenskit", "accuracy_worker.py", *words, threads=2, timeout=1500)
+    return json.loads(line) if line else {}
+
+
 def compare(name: str, seeds: int, with_knn: bool) -> list[list[str]]:
     ratings = gf.load(name)
     lines = {key: Line() for key in models(name)}
     knn = Line()
+    others: dict[str, Line] = {}
     for seed in range(seeds):
         train, test = gf.holdout(ratings, fraction=0.2, rng=seed)
         if with_knn:
             knn.errors.append(unprotected(train, test))
+            for peer, error in peers(train, test).items():
+                others.setdefault(peer, Line()).errors.append(error)
+                print(name, peer, f"{error:.4f}", flush=True)
         for key, make in models(name).items():
             measure(lines[key], make(), train, test)
             print(
@@ -113,6 +139,7 @@ def compare(name: str, seeds: int, with_knn: bool) -> list[list[str]]:
                 flush=True,
             )
     rows = [row(name, "paper's kNN, k=100, unprotected", "", knn)] if with_knn else []
+    rows += [row(name, f"{peer}, unprotected", "", line) for peer, line in others.items()]
     return rows + [row(name, *key, line) for key, line in lines.items()]
 
 

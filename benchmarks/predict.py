@@ -10,36 +10,13 @@ import time
 from pathlib import Path
 
 import numpy as np
-from scipy import sparse
 
 import goodfence as gf
+from benchmarks.data import known_only, write_csv
 from benchmarks.peers import run_worker
 from benchmarks.results import write_table
 
 PEERS = ("goodfence", "lenskit", "surprise")
-
-
-def write_csv(ratings: gf.Ratings, path: Path) -> None:
-    import pyarrow as pa
-    from pyarrow import csv
-
-    matrix = ratings.csr
-    rows = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
-    columns = {
-        "user": ratings.users[rows],
-        "item": ratings.items[matrix.indices],
-        "rating": matrix.data,
-    }
-    csv.write_csv(pa.table(columns), path)
-
-
-def known_only(train: gf.Ratings, test: gf.Ratings) -> gf.Ratings:
-    """Leave out cells of items nobody rated in the training part: not every library can be asked about them."""
-    known = np.diff(train.transposed.csr.indptr) > 0
-    rows = np.repeat(np.arange(test.shape[0]), np.diff(test.csr.indptr))
-    kept = known[test.csr.indices]
-    parts = (test.csr.data[kept], (rows[kept], test.csr.indices[kept]))
-    return test.replaced(sparse.csr_array(parts, shape=test.shape))
 
 
 def compare(data: str, axis: str, k: int, rounds: int, threads: int) -> list[list[str]]:
