@@ -103,10 +103,11 @@ def unprotected(train: gf.Ratings, test: gf.Ratings) -> float:
 
 def peers(train: gf.Ratings, test: gf.Ratings) -> dict[str, float]:
     """Return the errors of LensKit's item-kNN and matrix factorisation on the same split, unprotected."""
-    few = gf.sample_targets(test, KNN_USERS, rng=0)
-    kept = np.isin(test.users, few).astype(np.float64)
-    part = sparse.csr_array(sparse.diags_array(kept) @ test.csr)
-    part.eliminate_zeros()
+    asked = np.isin(test.users, gf.sample_targets(test, KNN_USERS, rng=0))
+    rows = np.repeat(np.arange(test.shape[0]), np.diff(test.csr.indptr))
+    kept = asked[rows]
+    cells = (test.csr.data[kept], (rows[kept], test.csr.indices[kept]))
+    part = sparse.csr_array(cells, shape=test.shape)
     with tempfile.TemporaryDirectory() as folder:
         files = [Path(folder) / name for name in ("train.csv", "test.csv")]
         write_csv(train, files[0])

@@ -1,0 +1,171 @@
+"""Audits of the private models: every release 1e5 times on its worst pair, whole fits, and broken twins."""
+
+from __future__ import annotations
+
+import argparse
+import os
+import time
+from concurrent.futures import ProcessPoolExecutor
+from typing import Any
+
+import numpy as np
+
+import goodfence as gf
+from benchmarks.results import write_table
+from goodfence.auditing.bounds import lower_bound
+from goodfence.auditing.pairs import extreme_pairs, worst_pair
+from goodfence.auditing.releases import ReleaseAudit, audit_release
+from goodfence.auditing.transcripts import Stage, Transcripts
+from goodfence.data.scale import Scale
+from goodfence.privacy.noise import SIGMA, Integers, SystemNoise
+
+SCALE, DELTA, TRIALS = Scale(1, 5), 1e-5, 100_000
+WIDEST = 150
+"""Pairs that differ in more integers than this are not released 1e5 times: it would take too long."""
+FITS: dict[str, Any] = {
+    "PrivateMeans, rating, epsilon 1": gf.PrivateMeans(epsilon=1.0),
+    "PrivateMeans, user, epsilon 4": gf.PrivateMeans(epsilon=4.0, unit="user"),
+    "PrivateCF auto, rating, epsilon 1": gf.PrivateCF(epsilon=1.0),
+    "PrivateCF auto, user, epsilon 4": gf.PrivateCF(epsilon=4.0, unit="user"),
+    "PrivateCF covariance, rating, epsilon 1": gf.PrivateCF(epsilon=1.0, plan="covariance"),
+    "PrivateCF covariance, user, epsilon 4": gf.PrivateCF(
+        epsilon=4.0, unit="user", plan="covariance"
+    ),
+    "PrivateCF half step, user, epsilon 4": gf.PrivateCF(
+        epsilon=4.0, unit="user", plan="half_step"
+    ),
+}
+HEAD = ["audited", "trials", "pair uses", "mu, at least", "mu, claimed", "epsilon, at least"]
+HEAD += ["epsilon, claimed", "verdict"]
+
+
+class WeakNoise:
+    """Noise that is a given part of what it should be: what a broken twin draws."""
+
+    private = True
+
+    def __init__(self, part: float) -> None:
+        self.part = part
+
+    def draw(self, n: int) -> Integers:
+        """Return n draws that are too small."""
+        return np.rint(self.part * SystemNoise().draw(n)).astype(np.int64)
+
+
+def release_lines(name: str, model: Any, trials: int) -> list[list[str]]:
+    """Audit each kind of release of one model on the pair, among extremes, that moves it most."""
+    best: dict[str, Stage] = {}
+    for pair in extreme_pairs(model.unit, SCALE):
+        for stage in Transcripts(model, pair.without, pair.with_it).stages():
+            narrow = np.count_nonzero(stage.apart) <= WIDEST
+            known = best.get(stage.release.name)
+            if narrow and (known is None or stage.ratio > known.ratio):
+                best[stage.release.name] = stage
+    lines = []
+    for what, stage in best.items():
+        sensitivity = stage.release.sensitivity
+        found = audit_release(
+            f"{name}: {what}", stage.own, stage.other, sensitivity, trials=trials, delta=DELTA
+        )
+        lines.append(line(found, trials))
+    return lines
+
+
+def line(found: ReleaseAudit, trials: int) -> list[str]:
+    return [
+        found.name,
+        f"{trials:,}",
+        f"{found.moved:.3f}",
+        f"{found.bound.mu:.4f}",
+        f"{found.claimed_mu:.4f}",
+        f"{found.bound.epsilon:.3f}",
+        f"{found.claimed_epsilon:.3f}",
+        "BROKEN" if found.broken else "not broken",
+    ]
+
+
+def fit_lines(name: str, model: Any, seconds: float, part: float = 1.0) -> list[list[str]]:
+    """Fit on the worst pair found, as often as the time allows, and score everything that was released."""
+    pair, shift = worst_pair(model, SCALE, rng=7)
+    noise = SystemNoise() if part == 1 else WeakNoise(part)
+    fits = Transcripts(model, pair.without, pair.with_it, noise)
+    began, scores = time.monotonic(), ([], [])  # type: tuple[list[float], list[float]]
+    while time.monotonic() - began < seconds:
+        for which in (0, 1):
+            scores[which].extend(fits.scores(which, 20))
+    found = lower_bound(*(np.array(each) for each in scores), delta=DELTA)
+    mu, epsilon = fits.account.mu, fits.account.epsilon(DELTA)
+    broken = found.mu > mu or found.epsilon > epsilon or fits.largest_ratio > 1
+    return [
+        [
+            name,
+            f"{len(scores[0]):,} fits",
+            f"{shift / mu:.3f}",
+            f"{found.mu:.4f}",
+            f"{mu:.4f}",
+            f"{found.epsilon:.3f}",
+            f"{epsilon:.3f}",
+            "BROKEN" if broken else "not broken",
+        ]
+    ]
+
+
+def twin_lines(trials: int, repeats: int) -> list[list[str]]:
+    """Audit a release whose noise is too small, many times, and count how often it is found out."""
+    lines = []
+    for mu, words in ((0.268, "rating, epsilon 1"), (0.925, "user, epsilon 4")):
+        moved = np.array([0]), np.array([round(mu * SIGMA)])
+        for part in (1.0, 0.95, 0.9, 0.8, 0.5):
+            found = [
+                audit_release(
+                    "twin", *moved, int(moved[1][0]), noise=WeakNoise(part), trials=trials
+                )
+                for _ in range(repeats)
+            ]
+            caught = sum(audit.broken for audit in found)
+            by_epsilon = sum(audit.bound.epsilon > audit.claimed_epsilon for audit in found)
+            first = line(found[0], trials)
+            lines.append([f"sum, {words}, noise x {part:g}", *first[1:-1]])
+            lines[-1].append(f"caught {caught} of {repeats} ({by_epsilon} by epsilon alone)")
+    return lines
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--trials", type=int, default=TRIALS)
+    parser.add_argument("--seconds", type=float, default=60, help="of fits for each model")
+    parser.add_argument("--repeats", type=int, default=20)
+    parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
+    options = parser.parse_args()
+    with ProcessPoolExecutor(options.processes) as pool:
+        waiting = [pool.submit(twin_lines, options.trials, options.repeats)]
+        waiting += [
+            pool.submit(release_lines, name, model, options.trials)
+            for name, model in FITS.items()
+            if "auto" not in name
+        ]
+        waiting += [
+            pool.submit(fit_lines, f"whole fit: {name}", model, options.seconds)
+            for name, model in FITS.items()
+        ]
+        twin = "whole fit: PrivateMeans, user, epsilon 4, noise x 0.5"
+        half = FITS["PrivateMeans, user, epsilon 4"]
+        waiting.append(pool.submit(fit_lines, twin, half, options.seconds, 0.5))
+        rows = []
+        for future in waiting:
+            for found in future.result():
+                rows.append(found)
+                print(*found, sep="  ", flush=True)
+    write_table(
+        "audits",
+        "Audits of the private models",
+        HEAD,
+        rows,
+        delta=DELTA,
+        confidence="95%, Clopper and Pearson",
+        noise="from the operating system",
+    )
+
+
+if __name__ == "__main__":
+    main()
