@@ -15,6 +15,9 @@
      ├── NotFittedError (RuntimeError)      asked before `fit`                                exit 2
      └── MissingExtra (ImportError)         an optional part is not installed                 exit 4
 
+Each has a code of its own, which `goodfence explain` explains. The command line adds three: GF100 (not understood),
+GF130 (interrupted) and GF999 (a fault of goodfence).
+
 A message is one sentence that names the rule, then what to do. No message holds a rating, a similarity, a
 neighbour or somebody's id: errors end in logs, and logs are read by others.
 """

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 import typer
 
 from goodfence.cli.attacking import Attacker, as_json, read_whole, run_attack
+from goodfence.cli.doctor import compiled_kernels
 from goodfence.cli.grouping import command
 from goodfence.cli.options import Running, Settings
 from goodfence.cli.printing import print_json, print_paragraphs, print_table
@@ -51,6 +52,8 @@ def demo(
     from goodfence.data.catalogue import load
     from goodfence.data.summary import summarise
 
+    if compiled_kernels()["compiled"] == 0:
+        say("the first time kernels are compiled, which takes about a minute", running)
     films = load(DATASET)
     summary = summarise(films)
     tried = [_try(settings, films, running, seed) for settings in _COMPARED]

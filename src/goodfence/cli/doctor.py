@@ -1,0 +1,127 @@
+"""`goodfence doctor`: versions, threads, caches and folders, for a report of a fault."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+from goodfence.cli.grouping import command
+from goodfence.cli.options import Output
+from goodfence.cli.printing import print_json, print_paragraphs
+
+LIBRARIES = ("numpy", "scipy", "numba", "pyarrow", "narwhals", "altair", "typer", "rich")
+EXTRAS = {
+    "adapters": ("scikit-learn", "scikit-surprise", "lenskit"),
+    "spark": ("pyspark",),
+}
+
+
+@command
+def doctor(output: Output) -> None:
+    """Print versions, threads, caches and folders; nothing of your data."""
+    import platform
+
+    found = {
+        "goodfence": _version("goodfence"),
+        "python": f"{platform.python_implementation()} {platform.python_version()}",
+        "platform": f"{platform.system()} {platform.machine()}",
+        "executable": sys.executable,
+        "libraries": {name: _version(name) for name in LIBRARIES},
+        "extras": {extra: _installed(names) for extra, names in EXTRAS.items()},
+        "threads": _threads(),
+        "kernels": compiled_kernels(),
+        "data": _data(),
+    }
+    if output.json:
+        print_json(found)
+    else:
+        print_paragraphs(_lines(found))
+
+
+def _version(name: str) -> str | None:
+    from importlib import metadata
+
+    try:
+        return metadata.version(name)
+    except metadata.PackageNotFoundError:
+        return None
+
+
+def _installed(names: tuple[str, ...]) -> dict[str, str | None]:
+    return {name: _version(name) for name in names}
+
+
+def _threads() -> dict[str, Any]:
+    from goodfence.engines.local.threads import thread_count
+
+    return {"used": thread_count(None), "cores": os.cpu_count()}
+
+
+def compiled_kernels() -> dict[str, Any]:
+    """Return where compiled kernels are kept; a cache that cannot be written costs a minute at each start."""
+    from goodfence.kernels.predict import predict_for_profile
+
+    cache = getattr(getattr(predict_for_profile, "_cache", None), "cache_path", None)
+    if cache is None:  # the compiler is off
+        return {"cache": None, "writable": False, "compiled": 0}
+    folder = Path(cache)
+    return {
+        "cache": str(folder),
+        "writable": os.access(folder if folder.exists() else folder.parent, os.W_OK),
+        "compiled": len(list(folder.glob("*.nbc"))),
+    }
+
+
+def _data() -> dict[str, Any]:
+    from goodfence.cli.data import where
+    from goodfence.data.datasets import DATASETS
+    from goodfence.data.places import FOLDER_VARIABLE, cache_folder, named_folder
+    from goodfence.errors import FileProblem
+
+    told: dict[str, Any] = {
+        "variable": FOLDER_VARIABLE,
+        "folder": os.environ.get(FOLDER_VARIABLE),
+        "cache": str(cache_folder()),
+        "cached": cache_folder().is_dir(),
+    }
+    try:
+        named_folder()
+        here = [one.name for one in DATASETS.values() if where(one) in ("bundled", "here")]
+        return {**told, "here": here, "problem": None}
+    except FileProblem as problem:
+        return {**told, "here": [], "problem": str(problem)}
+
+
+def _lines(found: dict[str, Any]) -> list[tuple[str, str]]:
+    kernels, data = found["kernels"], found["data"]
+    libraries = "   ".join(
+        f"{name} {version or 'missing'}" for name, version in found["libraries"].items()
+    )
+    lines = [
+        ("goodfence", f"{found['goodfence']}   {found['python']}   {found['platform']}"),
+        ("Python", found["executable"]),
+        ("Libraries", libraries),
+        *(("Extra", _extra(name, parts)) for name, parts in found["extras"].items()),
+        ("Threads", f"{found['threads']['used']} of {found['threads']['cores']} cores"),
+        ("Kernels", _kernel_line(kernels)),
+        ("Data", f"{data['variable']}: {data['folder'] or 'not set'}"),
+        ("Cache", f"{data['cache']}{'' if data['cached'] else ' (not there yet)'}"),
+        ("Data sets", ", ".join(data["here"]) or "none"),
+    ]
+    return lines if data["problem"] is None else [*lines, ("Problem", data["problem"])]
+
+
+def _extra(name: str, parts: dict[str, str | None]) -> str:
+    missing = [part for part, version in parts.items() if version is None]
+    if not missing:
+        return f"{name}: " + "   ".join(f"{part} {version}" for part, version in parts.items())
+    return f"{name}: without {', '.join(missing)}; pip install 'goodfence[{name}]'"
+
+
+def _kernel_line(kernels: dict[str, Any]) -> str:
+    if kernels["cache"] is None:
+        return "the compiler is off (NUMBA_DISABLE_JIT), so everything is slow"
+    state = "" if kernels["writable"] else ", which cannot be written: set NUMBA_CACHE_DIR"
+    return f"{kernels['compiled']} compiled in {kernels['cache']}{state}"

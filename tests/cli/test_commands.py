@@ -1,0 +1,261 @@
+"""Every command on bundled or small ratings: what it prints, what it writes, how it exits."""
+
+from __future__ import annotations
+
+import json
+import math
+from importlib import import_module
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import goodfence as gf
+from goodfence.cli.attacking import read_whole
+from goodfence.cli.doctor import LIBRARIES
+from goodfence.cli.pace import Pace
+from tests.cli.running import no_constant, run, run_json
+
+FILMS = "movietweetings"
+DEMO = import_module("goodfence.cli.demo")  # the name in the package is the command
+AUDIT = import_module("goodfence.cli.audit")
+SOME = ("--targets", "40", "--seed", "7", "--quiet")
+
+
+def test_demo_shows_the_leak_and_what_stops_it(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(DEMO, "_REFITTED", 2)
+    code, stdout, stderr = run("demo")
+    assert code == 0
+    assert "1,238 people x 1,191 films, 45,027 ratings" in stdout
+    assert "Someone who knows 8 of a person's ratings and opens 50 accounts reads" in stdout
+    assert [line for line in stdout.splitlines() if line.startswith("  private means eps=1")]
+    assert len(stdout.splitlines()) < 40
+    assert max(map(len, stdout.splitlines())) <= 120
+    assert stderr.splitlines()[0] == "reading the film ratings that come with goodfence"
+
+
+def test_demo_as_json(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(DEMO, "_REFITTED", 2)
+    result = run_json("demo", "--quiet")
+    assert (result["n_ratings"], result["scale"]) == (45_027, "whole numbers 0-10")
+    assert len(result["most_rated"]) == 5
+    common, _, private = result["tried"]
+    assert common["targets"] == 1_238
+    assert private["guarantee"]["status"] == "proved"
+    report = gf.KNNAttack(known=8).run(gf.load(FILMS), gf.KNN(k=50), targets=1_238, rng=7)
+    assert common["estimates"]["recovery"] == report.estimates["recovery"]._asdict()
+
+
+def test_a_fitted_model_recommends_what_python_does(tmp_path: Path) -> None:
+    model = tmp_path / "model.gf"
+    arguments = ("--mechanism", "ppns", "--k", "30", "--beta", "3", "--seed", "7")
+    code, stdout, stderr = run("fit", FILMS, *arguments, "-o", model)
+    assert (code, stderr.splitlines()[0]) == (0, f"reading {FILMS}")
+    assert "PPNS k=30 beta=3 eps=1" in stdout
+    assert "refuted" in stdout
+    films = gf.load(FILMS)
+    same = gf.NeighbourCF(gf.PPNS(k=30, beta=3), rng=7).fit(films).recommend(21, n=4)
+    told = run_json("recommend", model, 21, "-n", 4)["items"]
+    assert [one["item"] for one in told] == same.items.tolist()
+    assert [one["score"] for one in told] == same.scores.tolist()
+    code, stdout, stderr = run("recommend", model, 21, "-n", 4)
+    assert (code, stderr) == (0, "")
+    assert len(stdout.splitlines()) == 5
+    assert told[0]["title"] in stdout.splitlines()[1]
+
+
+@pytest.mark.parametrize("name", ["private-means", "private-cf"])
+def test_a_private_model_keeps_its_promise_in_the_file(name: str, tmp_path: Path) -> None:
+    model = tmp_path / "model.gf"
+    fit = run_json("fit", FILMS, "--mechanism", name, "--epsilon", 2, "-o", model, "-q")
+    assert (fit["guarantee"]["status"], fit["guarantee"]["unit"]) == ("proved", "rating")
+    assert gf.load_model(model).guarantee().status == "proved"
+    seeded = run_json("fit", FILMS, "--mechanism", name, "--epsilon", 2, "-o", model, "--seed", 7)
+    assert seeded["guarantee"]["status"] == "none"
+
+
+def test_people_with_text_ids_are_found(tmp_path: Path, small: Path) -> None:
+    text = small.read_text().replace("\n1", "\np1")
+    small.write_text(text)
+    model = tmp_path / "model.gf"
+    assert run("fit", small, "--k", 5, "-o", model)[0] == 0
+    assert run("recommend", model, "p1003")[0] == 0
+    code, stdout, stderr = run("recommend", model, "1003")
+    assert (code, stdout) == (3, "")
+    assert "1003" not in stderr
+
+
+def test_evaluate_gives_the_scores_of_python() -> None:
+    films = gf.load(FILMS)
+    train, test = gf.holdout(films, fraction=0.1, rng=3)
+    scores = gf.evaluate(gf.NeighbourCF(gf.KNN(k=20), axis="item").fit(train), test)
+    arguments = ("--k", 20, "--axis", "item", "--fraction", 0.1, "--seed", 3)
+    told = run_json("evaluate", FILMS, *arguments)
+    assert (told["mae"], told["coverage"], told["n"]) == (scores.mae, scores.coverage, scores.n)
+    _, stdout, _ = run("evaluate", FILMS, *arguments, "--top", 5)
+    assert f"MAE {scores.mae:.4f}" in stdout
+    assert "(lists of 5)" in stdout
+
+
+def test_nothing_predicted_is_null(tmp_path: Path) -> None:
+    path = tmp_path / "r.csv"
+    rows = [f"{user},{2 * user + turn},3" for user in range(6) for turn in range(2)]
+    path.write_text("user,item,rating\n" + "\n".join(rows) + "\n")
+    told = run_json("evaluate", path, "--k", 2, "--per-user", 1, "--seed", 1)
+    assert (told["mae"], told["coverage"]) == (None, 0.0)
+
+
+def test_attack_gives_the_report_of_python(tmp_path: Path) -> None:
+    films = gf.load(FILMS)
+    fence = gf.PPNS(k=30, beta=3)
+    report = gf.KNNAttack(known=5, ask="all").run(films, fence, targets=40, rng=7)
+    arguments = ("--mechanism", "ppns", "--k", 30, "--beta", 3, "--known", 5, "--ask", "all")
+    told = run_json("attack", FILMS, *arguments, *SOME, "-o", tmp_path / "report")
+    assert told["estimates"]["recovery"] == report.estimates["recovery"]._asdict()
+    assert told["estimates"]["guess"] == report.estimates["guess"]._asdict()
+    assert told["estimates"]["read_whole"]["value"] == read_whole(report).value
+    assert (told["targets"], told["hidden"], told["fakes"]) == (40, report.n_hidden, 30)
+    manifest = json.loads((tmp_path / "report" / "manifest.json").read_text())
+    assert manifest["ratings"] == told["data"]["checksum"]
+
+
+def test_the_finding_has_attacker_guess_and_interval() -> None:
+    code, stdout, stderr = run("attack", FILMS, *SOME, "--known", 4, "--choose", "rarest")
+    assert (code, stderr) == (0, "")
+    told = " ".join(stdout.split())
+    assert "Someone who knows the 4 rarest of a person's ratings and opens 50 accounts" in told
+    assert "Someone who never saw her data guesses" in told
+    assert told.count("(95%: ") == 5
+    assert "40 of 1,238 people, drawn by chance" in told
+    assert "safe" not in told
+
+
+@pytest.mark.parametrize("command", ["attack", "audit"])
+@pytest.mark.parametrize(("limit", "code"), [("100", 0), ("45", 1), ("0", 1)])
+def test_fail_above(command: str, limit: str, code: int) -> None:
+    assert run(command, FILMS, *SOME, "--fail-above", limit)[0] == code
+    done, stdout, _ = run(command, FILMS, *SOME, "--fail-above", limit, "--json")
+    assert done == code
+    assert json.loads(stdout)["estimates"]["recovery"]["value"] > 0.45
+
+
+def test_audit_attacks_everybody(tmp_path: Path) -> None:
+    out = tmp_path / "audit.json"
+    code, stdout, stderr = run("audit", FILMS, "--mechanism", "ppns", "--beta", 3, "-o", out)
+    assert (code, stderr.count("\n")) == (0, 2)
+    assert "everybody: 1,238 people" in stdout
+    assert "refuted (witness)" in stdout
+    assert "Witness" in stdout
+    written = json.loads(out.read_text(), parse_constant=no_constant)
+    assert written["targets"] == 1_238
+    assert written["promise"]["verdict"] == "refuted"
+    assert written["promise"]["exhibit"]["without"] == 0
+
+
+def test_audit_leaves_out_who_has_too_few_ratings() -> None:
+    _, stdout, _ = run("audit", FILMS, "--known", 25, "--seed", 7, "--quiet")
+    films = gf.load(FILMS)
+    n_few = int((np.diff(films.csr.indptr) <= 25).sum())
+    assert f"everybody but {n_few:,} with too few ratings" in stdout
+
+
+def test_audit_samples_where_a_minute_is_not_enough(
+    small: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    slow = Pace(n_targets=3, seconds=7200.0)
+    monkeypatch.setattr(AUDIT, "find_pace", lambda *_: slow)
+    arguments = ("audit", small, "--k", 5, "--known", 3, "--seed", 7)
+    code, stdout, stderr = run(*arguments)
+    assert code == 0
+    assert "everybody would take about 2 hours, so 3 of 40 people are attacked" in stderr
+    assert "3 of 40 people, drawn by chance" in stdout
+    code, stdout, stderr = run(*arguments, "--targets", "all")
+    assert "drawn by chance" not in stderr
+    assert "everybody: 40 people" in stdout
+
+
+def test_audit_of_a_proved_model_says_whether_it_was_tested(small: Path) -> None:
+    arguments = ("audit", small, "--scale", 1, 5, "--mechanism", "private-means", "--epsilon", 1)
+    few = ("--targets", 2, "--known", 3, "--seed", 7)
+    code, stdout, _ = run(*arguments, *few)
+    assert code == 0
+    assert "proved: one rating, eps=1, any number of fakes" in stdout
+    assert "--trials 1000" in stdout
+    code, stdout, _ = run(*arguments, *few, "--trials", 30)
+    assert code == 0
+    assert "not broken" in stdout
+
+
+def test_a_private_model_wants_the_scale(small: Path, tmp_path: Path) -> None:
+    arguments = ("fit", small, "--mechanism", "private-means", "--epsilon", 1, "-o", tmp_path / "m")
+    code, _, stderr = run(*arguments)
+    assert code in (2, 3)
+    assert "scale" in stderr
+    assert run(*arguments, "--scale", 1, 5)[0] == 0
+
+
+def test_a_separator_and_columns_by_name(tmp_path: Path, small: Path) -> None:
+    text = small.read_text().replace(",", ";").replace("userId", "who").replace("movieId", "what")
+    small.write_text(text)
+    named = ("--user", "who", "--item", "what", "--separator", ";")
+    told = run_json("evaluate", small, "--k", 5, "--seed", 1, *named)
+    assert told["n"] == 240
+    code, _, stderr = run("evaluate", small, "--k", 5, "--user", "whom", *named[2:])
+    assert code == 3
+    assert "did you mean 'who'" in stderr
+
+
+def test_data_list_names_every_data_set(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("GOODFENCE_DATA", raising=False)
+    listed = run_json("data", "list")["datasets"]
+    where = {one["name"]: one["where"] for one in listed}
+    assert where["movietweetings"] == "bundled"
+    assert (where["ml-100k"], where["netflix-tenth"]) == ("to fetch", "by hand")
+    _, stdout, _ = run("data", "list")
+    assert all(one["name"] in stdout for one in listed)
+
+
+def test_data_fetch() -> None:
+    told = run_json("data", "fetch", FILMS)
+    assert Path(told["folder"]).is_dir()
+    assert "MIT" in run("data", "fetch", FILMS)[1]
+    code, _, stderr = run("data", "fetch", "movietweeting", "-q")
+    assert code == 3
+    assert "did you mean 'movietweetings'?" in stderr
+
+
+@pytest.mark.real("ml-100k")
+def test_data_that_is_here_is_found(real_data: Path) -> None:
+    where = {one["name"]: one["where"] for one in run_json("data", "list")["datasets"]}
+    assert where["ml-100k"] == "here"
+    assert run_json("data", "fetch", "ml-100k")["folder"] == str(real_data / "ml-100k")
+
+
+def test_doctor_tells_versions_threads_and_caches(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.delenv("GOODFENCE_DATA", raising=False)
+    told = run_json("doctor")
+    assert told["goodfence"] == gf.__version__
+    assert set(told["libraries"]) == set(LIBRARIES)
+    assert told["threads"]["used"] >= 1
+    assert told["data"]["here"] == ["movietweetings"]
+    _, stdout, stderr = run("doctor")
+    assert stderr == ""
+    assert "GOODFENCE_DATA: not set" in stdout
+
+
+def test_doctor_names_a_folder_that_is_not_there(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("GOODFENCE_DATA", str(tmp_path / "nowhere"))
+    code, stdout, _ = run("doctor")
+    assert code == 0
+    assert "Problem" in stdout
+    assert run("data", "list")[0] == 3
+
+
+def test_estimates_that_are_not_known_are_null() -> None:
+    arguments = ("--targets", "1", "--axis", "item", "--k", "5", "--fakes", "2")
+    told = run_json("attack", FILMS, *arguments, "--seed", "7", "-q")
+    assert told["estimates"]["target_chosen"]["value"] is None
+    assert told["estimates"]["recovery"]["low"] is None
+    assert not math.isnan(told["estimates"]["recovery"]["value"])

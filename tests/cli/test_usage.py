@@ -1,0 +1,114 @@
+"""What is mistyped is met with what was probably meant; every failure has its exit code and its error code."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+from tests.cli.running import run
+
+FILMS = "movietweetings"
+COMMANDS = (
+    *("demo", "check", "audit", "attack", "frontier", "fit", "recommend"),
+    *("evaluate", "reproduce", "explain", "data", "doctor"),
+)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "says"),
+    [
+        (["adit", FILMS], "GF100", "'audit'"),
+        (["data", "ftch"], "GF100", "'fetch'"),
+        (["attack", FILMS, "--bata", "3"], "GF100", "'--beta'"),
+        (["audit", FILMS, "--mechanism", "pnps"], "GF101", "'ppns'"),
+        (["audit", FILMS, "--mechanism", "private-mean", "--epsilon", "1"], "GF101", "'private-means'"),
+        (["attack", FILMS, "--mechanism", "private-means", "--beta", "3"], "GF101", "'delta'"),
+        (["attack", FILMS, "--strategy", "adaptve"], "GF101", "'adaptive'"),
+        (["attack", FILMS, "--choose", "rare"], "GF101", "'rarest'"),
+        (["attack", FILMS, "--similarity", "cosin"], "GF101", "'cosine'"),
+        (["explain", "ppsn"], "GF101", "'ppns'"),
+        (["explain", "private_mean"], "GF101", "'private-means'"),
+    ],
+)  # fmt: skip
+def test_did_you_mean(arguments: list[str], code: str, says: str) -> None:
+    done, stdout, stderr = run(*arguments)
+    assert (done, stdout) == (2, "")
+    assert stderr.startswith(f"error {code}: ")
+    assert f"did you mean {says}" in stderr
+    assert stderr.count("\n") == 1
+
+
+@pytest.mark.parametrize(
+    ("arguments", "says"),
+    [
+        (["audit"], "FILE"),
+        (["fit", FILMS], "--out"),
+        (["attack", FILMS, "--k", "many"], "--k"),
+        (["attack", FILMS, "--k", "0"], "k must be"),
+        (["attack", FILMS, "--targets", "0"], "targets must be a positive integer or 'all'"),
+        (["attack", FILMS, "--targets", "some"], "targets must be"),
+        (["attack", FILMS, "--fail-above", "101"], "fail_above must be between 0 and 100"),
+        (["attack", FILMS, "--mechanism", "ppns"], "needs the setting 'beta'"),
+        (["attack", FILMS, "--mechanism", "private-cf"], "needs the setting 'epsilon'"),
+        (["attack", FILMS, "--beta", "3"], "KNN has no setting 'beta'"),
+        (["attack", FILMS, "--strategy", "adaptive", "--ask", "all"], "ask must be left out"),
+        (["attack", FILMS, "--k", "2000"], "k must be at most the list's length 1237"),
+        (["audit", FILMS, "-o", "audit.pdf"], "out must end in .json"),
+        (["audit", FILMS, "--trials", "5", "--targets", "2"], "trials must be 0 or at least 30"),
+        (["evaluate", FILMS, "--fraction", "2"], "fraction must be between 0 and 1"),
+        (["evaluate", FILMS, "--scale", "1", "5"], "scale must be left out for a named data set"),
+        (["attack", FILMS, "--threads", "0"], "threads must be at least 1"),
+    ],
+)
+def test_wrong_usage_and_settings_exit_with_2(arguments: list[str], says: str) -> None:
+    done, stdout, stderr = run(*arguments)
+    assert (done, stdout) == (2, "")
+    last = stderr.splitlines()[-1]
+    assert last.startswith("error GF10")
+    assert says in last
+
+
+def test_wrong_usage_as_json() -> None:
+    done, stdout, stderr = run("attack", FILMS, "--json", "--bata", "3")
+    assert (done, stdout) == (2, "")
+    told = json.loads(stderr)["error"]
+    assert told["code"] == "GF100"
+    assert "--beta" in told["message"]
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code"),
+    [
+        (["audit", "no-such-file.csv"], "GF201"),
+        (["audit", "movietweeting"], "GF206"),
+        (["recommend", "no-such-model", "1"], "GF301"),
+    ],
+)
+def test_data_that_is_not_there_exits_with_3(arguments: list[str], code: str) -> None:
+    done, stdout, stderr = run(*arguments)
+    assert (done, stdout) == (3, "")
+    assert stderr.splitlines()[-1].startswith(f"error {code}: ")
+
+
+def test_an_unknown_folder_for_the_report_is_told_before_the_attack(tmp_path: Path) -> None:
+    done, _, stderr = run("audit", FILMS, "-o", tmp_path / "none" / "audit.json")
+    assert done == 3
+    assert "attacking" not in stderr
+
+
+def test_quiet_is_quiet() -> None:
+    for command in ("attack", "audit"):
+        done, _, stderr = run(command, FILMS, "--targets", "5", "--seed", "7", "--quiet")
+        assert (done, stderr) == (0, "")
+
+
+def test_help_of_every_command_is_there() -> None:
+    listed = run("--help")[1]
+    for name in COMMANDS:
+        assert f"\n  {name} " in listed
+        done, stdout, _ = run(name, "--help")
+        assert done == 0
+        assert "--json" in stdout or name == "data"
+    assert "..." not in listed.partition("Commands:")[2]
