@@ -24,6 +24,14 @@ def test_the_report_is_that_of_the_attack() -> None:
     assert report.table().equals(attack.table())
 
 
+def test_a_neighbourhood_is_attacked_without_a_refit_and_a_private_one_too() -> None:
+    listed = assert_leak_below(gf.NeighbourCF(gf.KNN(k=20)), FILMS, 100, targets=40)
+    assert listed.table().equals(assert_leak_below(gf.KNN(k=20), FILMS, 100, targets=40).table())
+    small = gf.Ratings(FILMS.csr[:60], FILMS.users[:60], FILMS.items, FILMS.scale)
+    private = assert_leak_below(gf.PrivateMeans(epsilon=1.0), small, 100, fakes=5, targets=3)
+    assert (private.n_fakes, private.n_targets) == (5, 3)
+
+
 def test_the_limit_itself_is_allowed_and_a_hair_less_is_not() -> None:
     found = 100 * assert_leak_below(gf.KNN(k=20), FILMS, 100, targets=40).recovery
     assert_leak_below(gf.KNN(k=20), FILMS, found, targets=40)
@@ -56,21 +64,39 @@ def test_judged_by_the_upper_end() -> None:
         assert_leak_below(gf.KNN(k=20), FILMS, 100, targets=1, judged="high")
 
 
-def test_a_black_box_meets_fifty_accounts_and_its_users_stay_unnamed() -> None:
+def test_a_box_that_hides_its_k_meets_attackers_of_several_sizes() -> None:
+    box = BlackBox(gf.NeighbourCF(gf.KNN(k=10), progress=False))
+    known = gf.NeighbourCF(gf.KNN(k=10), progress=False)
+    fifty = assert_leak_below(box, FILMS, 0, fakes=50, targets=3)
+    assert fifty.recovery == 0  # they crowd her out of each other's neighbourhoods
+    with pytest.raises(AssertionError, match=r"opens \d+ accounts") as caught:
+        assert_leak_below(box, FILMS, 5, targets=3)
+    with pytest.raises(AssertionError) as told:
+        assert_leak_below(known, FILMS, 5, targets=3)
+    assert str(caught.value).replace("BlackBox", "KNN(k=10)") == str(told.value)
+    most = assert_leak_below(box, FILMS, 100, targets=3, fakes=[50, 10])
+    assert (most.n_fakes, most.n_targets) == (10, 3)
+
+
+def test_the_users_of_a_black_box_stay_unnamed() -> None:
     ratings = tied_ratings(3)
 
     def train(known: gf.Ratings) -> Any:
         means = known.csr.sum(axis=0) / np.maximum(np.diff(known.transposed.csr.indptr), 1)
         return lambda _, items: means[known.columns(items)]
 
-    with pytest.raises(AssertionError, match="opens 50 accounts") as caught:
+    with pytest.raises(AssertionError, match=r"opens \d+ accounts") as caught:
         assert_leak_below(BlackBox(train), ratings, 0, known=3, targets=5)
     assert "user " not in str(caught.value)
 
 
 @pytest.mark.parametrize(
     ("settings", "rule"),
-    [({"limit": 101}, "limit must be"), ({"limit": 5, "judged": "low"}, "judged must be")],
+    [
+        ({"limit": 101}, "limit must be"),
+        ({"limit": 5, "judged": "low"}, "judged must be"),
+        ({"limit": 5, "fakes": []}, "fakes must be"),
+    ],
 )
 def test_settings_are_checked(settings: Any, rule: str) -> None:
     with pytest.raises(SettingError, match=rule):
