@@ -158,3 +158,15 @@ def test_a_box_is_asked_after_fit_and_in_its_own_way() -> None:
         _ = box.answer
     with pytest.raises(AttributeError, match="use answer"):
         _ = BlackBox(train, asks="profile").predict
+
+
+def test_what_goes_wrong_inside_is_told_as_it_is() -> None:
+    def broken(ratings: gf.Ratings) -> Any:
+        raise ZeroDivisionError("mine")
+
+    with pytest.raises(ZeroDivisionError, match="mine"):
+        BlackBox(broken).fit(RATINGS)
+    with pytest.raises(
+        TypeError, match="not iterable"
+    ):  # written in C: nobody can see whether it takes a seed
+        BlackBox(max).fit(RATINGS)
