@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 import goodfence as gf
+from benchmarks.private_attack import fingerprint
 from benchmarks.results import write_table
 from goodfence.auditing.bounds import lower_bound
 from goodfence.auditing.pairs import extreme_pairs, worst_pair
@@ -136,7 +137,7 @@ def main() -> None:
     parser.add_argument("--seconds", type=float, default=60, help="of fits for each model")
     parser.add_argument("--repeats", type=int, default=20)
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
-    options = parser.parse_args()
+    options, code = parser.parse_args(), fingerprint()
     with ProcessPoolExecutor(options.processes) as pool:
         waiting = [pool.submit(twin_lines, options.trials, options.repeats)]
         waiting += [
@@ -164,6 +165,7 @@ def main() -> None:
         delta=DELTA,
         confidence="95%, Clopper and Pearson",
         noise="from the operating system",
+        code=code,
     )
 
 

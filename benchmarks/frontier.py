@@ -10,6 +10,7 @@ from tempfile import TemporaryDirectory
 import goodfence as gf
 import goodfence.models.private.base as private_base
 import goodfence.models.private.empirical_bayes as empirical_bayes
+from benchmarks.private_attack import fingerprint
 from benchmarks.results import write_table
 from goodfence.auditing.frontier import frontier
 from goodfence.data.whole import written_whole
@@ -24,7 +25,7 @@ def main() -> None:
     parser.add_argument("--known", type=int, default=16)
     parser.add_argument("--targets", type=int, default=100)
     parser.add_argument("--seed", type=int, default=7)
-    options = parser.parse_args()
+    options, code = parser.parse_args(), fingerprint()
     # What makes thousands of fits faster and changes no number, as in benchmarks/private_attack.py.
     private_base.total_mu = lru_cache(private_base.total_mu)
     empirical_bayes._CHUNK = 256
@@ -63,6 +64,7 @@ def main() -> None:
         seed=options.seed,
         guessing=f"recovers {found.guess.value:.3f} ({found.guess.low:.3f} to {found.guess.high:.3f})",
         recommended=f"{best.family} {best.label}" if best else "nothing",
+        code=code,
     )
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import dataclasses
+import hashlib
 import os
 import re
 import time
@@ -133,6 +134,17 @@ def questions(n_all: int | None, n_stronger: int) -> dict[tuple[str, str], tuple
     return asked
 
 
+def fingerprint() -> str:
+    """Return the first letters of the sha256 of the code that is attacked: parts of other code are never mixed in."""
+    package = Path(gf.__file__).parent
+    names = ("models", "privacy", "kernels", "selection", "attack", "engines", "similarity")
+    files = sorted(file for name in names for file in (package / name).rglob("*.py"))
+    digest = hashlib.sha256()
+    for file in files:
+        digest.update(file.read_bytes())
+    return digest.hexdigest()[:12]
+
+
 def part_files(folder: Path, key: tuple[str, str]) -> list[Path]:
     stem = "-".join(re.sub(r"[^a-z0-9]+", "-", words.lower()) for words in key)
     return [folder / f"{stem}-{part}.npz" for part in range(PARTS)]
@@ -172,11 +184,13 @@ def main() -> None:
     parser.add_argument("--targets", type=int, default=None, help="fewer than all")
     parser.add_argument("--stronger", type=int, default=200, help="targets of the stronger attacks")
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
-    parser.add_argument(
-        "--keep", type=Path, default=CACHE / "private_attack", help="finished parts"
-    )
+    parser.add_argument("--keep", type=Path, default=None, help="folder of finished parts")
+    parser.add_argument("--note", default=None, help="words about the code, instead of its digest")
     parser.add_argument("--minutes", type=float, default=np.inf, help="begin nothing after this")
     options = parser.parse_args()
+    code = fingerprint()
+    if options.keep is None:
+        options.keep = CACHE / "private_attack" / code
     asked = questions(options.targets, options.stronger)
     attack_all(asked, options)
     rows = []
@@ -195,6 +209,7 @@ def main() -> None:
         noise="from the operating system, fresh in every world",
         seed=f"{SEED} for targets and what is known of them",
         must=f"an advantage of at most {MUST} for the private models",
+        code=options.note or code,
     )
 
 

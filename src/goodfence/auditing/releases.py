@@ -73,8 +73,9 @@ def audit_release(
 
     Examples
     --------
-    >>> audit = audit_release("a sum", np.array([0]), np.array([2**22]), 2**22, trials=2000)
-    >>> audit.broken, audit.claimed_mu
+    >>> moved = np.array([0]), np.array([2**22])
+    >>> audit = audit_release("a sum", *moved, 2**22, trials=2000, confidence=1 - 1e-6)
+    >>> audit.broken, round(audit.claimed_mu, 6)
     (False, 0.25)
     """
     require(without.shape == with_it.shape, "with_it", "of the other's shape", with_it.shape)
