@@ -12,11 +12,16 @@ from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from goodfence.adapters.black_box import BlackBox as BlackBox
+    from goodfence.adapters.endpoint import Endpoint as Endpoint
     from goodfence.attack.adaptive import AdaptiveAttack as AdaptiveAttack
     from goodfence.attack.exposure import exposure as exposure
     from goodfence.attack.knn_attack import CoverAttack as CoverAttack
     from goodfence.attack.knn_attack import KNNAttack as KNNAttack
     from goodfence.attack.report import AttackReport as AttackReport
+    from goodfence.auditing.audit import audit as audit
+    from goodfence.auditing.frontier import frontier as frontier
+    from goodfence.auditing.leak_limit import assert_leak_below as assert_leak_below
     from goodfence.data.catalogue import load as load
     from goodfence.data.ratings import Ratings as Ratings
     from goodfence.data.scale import Scale as Scale
@@ -54,8 +59,10 @@ __version__ = "0.1.0"
 _HOME = {
     "AdaptiveAttack": "goodfence.attack.adaptive",
     "AttackReport": "goodfence.attack.report",
+    "BlackBox": "goodfence.adapters.black_box",
     "CoverAttack": "goodfence.attack.knn_attack",
     "DataError": "goodfence.errors",
+    "Endpoint": "goodfence.adapters.endpoint",
     "GoodfenceError": "goodfence.errors",
     "Guarantee": "goodfence.privacy.guarantee",
     "KNN": "goodfence.selection.knn",
@@ -74,11 +81,14 @@ _HOME = {
     "SettingError": "goodfence.errors",
     "Similarity": "goodfence.similarity.measure",
     "alpha": "goodfence.selection.inclusion",
+    "assert_leak_below": "goodfence.auditing.leak_limit",
+    "audit": "goodfence.auditing.audit",
     "candidate_list": "goodfence.engines.local.candidates",
     "candidate_lists": "goodfence.engines.local.candidates",
     "evaluate": "goodfence.evaluation.holdout_scores",
     "exposure": "goodfence.attack.exposure",
     "folds": "goodfence.data.splits",
+    "frontier": "goodfence.auditing.frontier",
     "holdout": "goodfence.data.splits",
     "inclusion_probabilities": "goodfence.selection.inclusion",
     "load": "goodfence.data.catalogue",
