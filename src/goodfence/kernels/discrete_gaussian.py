@@ -2,7 +2,8 @@
 
 The algorithms are those of Canonne, Kamath and Steinke, *The Discrete Gaussian for Differential Privacy* (2020),
 for a sigma that is a power of two. `docs/mechanisms/noise.md` proves that the output has the law
-P(k) proportional to exp(-k²/(2 sigma²)) exactly, given fair bits.
+P(k) proportional to exp(-k²/(2 sigma²)) on |k| < 121 sigma, given fair bits: what is missing has probability below
+exp(-7000), and is accounted for there.
 
 A draw reads as many words as it needs. When the words run out in the middle of a draw, the kernel says where that
 draw began, so that the caller can go on with the same words followed by new ones: to throw them away and begin
@@ -11,10 +12,15 @@ afresh would prefer draws that need few words, and these are not of the same law
 
 from __future__ import annotations
 
+from typing import Any, TypeAlias
+
 import numpy as np
 
 from goodfence.kernels.compiled import kernel
 from goodfence.kernels.types import Ints
+
+Whole: TypeAlias = int | np.signedinteger[Any]
+"""Kept apart from uint64 by hand: the compiler makes a float of a signed and an unsigned integer together."""
 
 _DICE = np.uint64(15)  # the low bits of a word choose one of K, the other 49 are a fraction
 _SIDES = np.int64(1 << 15)
@@ -24,7 +30,7 @@ _FARTHEST = 120
 
 
 @kernel
-def _bernoulli_exp(words: Ints, position: int, numerator: int, bits: int) -> tuple[bool, int]:
+def _bernoulli_exp(words: Ints, position: Whole, numerator: Whole, bits: int) -> tuple[bool, Whole]:
     """Return whether an event of probability exp(-numerator/2^bits) happened, and the next position.
 
     `numerator` is at most 2^bits, and `bits` at most 49. Trial K succeeds with probability numerator/2^bits/K;
@@ -46,7 +52,7 @@ def _bernoulli_exp(words: Ints, position: int, numerator: int, bits: int) -> tup
 
 
 @kernel
-def _all_exp_one(words: Ints, position: int, times: int) -> tuple[bool, int]:
+def _all_exp_one(words: Ints, position: Whole, times: Whole) -> tuple[bool, Whole]:
     """Return whether `times` independent events of probability exp(-1) all happened."""
     for _ in range(times):
         happened, position = _bernoulli_exp(words, position, 1, 0)
@@ -56,7 +62,7 @@ def _all_exp_one(words: Ints, position: int, times: int) -> tuple[bool, int]:
 
 
 @kernel
-def _geometric(words: Ints, position: int) -> tuple[int, int]:
+def _geometric(words: Ints, position: Whole) -> tuple[Whole, Whole]:
     """Return how many events of probability exp(-1) happened before the first that did not."""
     count = 0
     while True:
@@ -67,7 +73,7 @@ def _geometric(words: Ints, position: int) -> tuple[int, int]:
 
 
 @kernel
-def _one_gaussian(words: Ints, position: int, bits: int) -> tuple[int, int]:
+def _one_gaussian(words: Ints, position: Whole, bits: int) -> tuple[Whole, Whole]:
     """Return one integer Gaussian of sigma 2^bits (their Algorithms 2 and 3, with t = sigma)."""
     sigma = np.int64(1) << bits
     while True:
@@ -104,7 +110,7 @@ def _one_gaussian(words: Ints, position: int, bits: int) -> tuple[int, int]:
 
 
 @kernel
-def fill_gaussians(words: Ints, bits: int, out: Ints) -> tuple[int, int]:
+def fill_gaussians(words: Ints, bits: int, out: Ints) -> tuple[int, Whole]:
     """Fill `out` with integer Gaussians of sigma 2^bits, as far as the words reach.
 
     Parameters
@@ -120,7 +126,7 @@ def fill_gaussians(words: Ints, bits: int, out: Ints) -> tuple[int, int]:
     -------
     How many draws were made, and the position of the first word that no finished draw has used.
     """
-    position = 0
+    position: Whole = 0
     for done in range(len(out)):
         value, after = _one_gaussian(words, position, bits)
         if after == _WRONG:

@@ -7,6 +7,10 @@ import numpy as np
 from goodfence.kernels.compiled import kernel
 from goodfence.kernels.types import Floats, Ints
 
+# Far beyond what features within their bounds give; below it the matrix is safely inverted.
+_LARGEST_TRACE = 1e9
+_HIGHEST_LEVERAGE = 1 - 1e-9
+
 
 @kernel
 def _clipped(score: Floats, longest: float) -> Floats:
@@ -38,7 +42,8 @@ def add_half_steps(
     at most 1, (1, p) to one of at most sqrt(1 + longest²), and all is cut to integers toward zero. That her
     integers have norms of at most `item_limit` and `score_limit` is tested in integers, whatever the
     floating-point numbers did; who fails the test, or is not a finite number, is left out. Somebody without ratings
-    adds nothing.
+    adds nothing. Nothing here raises, whatever the numbers: an error would tell something of the person at whom it
+    occurred. So who would divide by zero, or invert a matrix that is nearly singular, is left out too.
     """
     n_features = features.shape[1]
     whole = np.sqrt(1 + longest * longest)
@@ -57,20 +62,29 @@ def add_half_steps(
                 vector[one] += weighted * targets[at]
                 for two in range(n_features):
                     matrix[one, two] += weighted * features[item, two]
+        # Not `>=`: NaN and infinities, which the inversion refuses by raising, fail this test too.
+        if not np.trace(matrix) < _LARGEST_TRACE:
+            continue
         inverse = np.linalg.inv(matrix)
         answer = inverse @ vector
         parts = np.zeros((count, n_features))
         residuals = np.zeros(count)
+        sound = True
         for at in range(count):
             feature = features[items[at]]
             pulled = inverse @ feature
             weight = weights[items[at]]
             leverage = weight * (feature * pulled).sum()
+            if not leverage < _HIGHEST_LEVERAGE:
+                sound = False
+                break
             error = targets[at] - (feature * answer).sum()
             without = answer - pulled * (weight * error / (1 - leverage))
             residuals[at] = min(max(targets[at] - (feature * without).sum(), -wide), wide)
             parts[at, 0] = 1.0
             parts[at, 1:] = _clipped(without[1:], longest)
+        if not sound:
+            continue
         size = item_limit / (whole * max(np.sqrt((residuals * residuals).sum()), 1.0))
         contribution = np.empty((count, n_features), dtype=np.int64)
         spent = 0.0

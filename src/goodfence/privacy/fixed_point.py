@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 
 from goodfence.data.scale import Scale
-from goodfence.errors import DataError, require
+from goodfence.errors import DataError, SettingError, require
 from goodfence.privacy.accounting import Account, Release
 from goodfence.privacy.noise import SIGMA, Integers, Noise
 
@@ -22,6 +22,8 @@ CENTRE = 3.5
 """The point of the scale 1..5 from which ratings are measured."""
 SPAN = 4.0
 """The length of the scale 1..5 to which every declared scale is mapped."""
+LARGEST = 1 << 61
+"""Integers on a grid stay below this, so that sums and differences of a few do not overflow."""
 UP = 1 + 1e-9
 """A factor that covers the rounding of the few floating-point operations in a bound."""
 
@@ -63,6 +65,10 @@ def require_declared(scale: Scale) -> None:
         raise DataError(
             "the scale of the ratings must have more than one value for a private model"
         )
+    if not math.isfinite(scale.highest - scale.lowest):
+        raise DataError(
+            "the scale of the ratings must be shorter for a private model: its length overflows"
+        )
 
 
 def centred(values: Floats, scale: Scale) -> Floats:
@@ -86,8 +92,19 @@ def uncentred(values: Floats, scale: Scale) -> Floats:
 
 
 def to_grid(values: Floats, grid: int) -> Integers:
-    """Return the nearest integers to values·grid."""
-    return np.rint(values * grid).astype(np.int64)
+    """Return the nearest integers to values·grid, which must be finite and below 2^61 in size.
+
+    Of ratings they always are, because `centred` puts them between -2.5 and 1.5.
+
+    Examples
+    --------
+    >>> to_grid(np.array([0.5, -1.26]), 100)
+    array([  50, -126])
+    """
+    scaled = np.rint(values * grid)
+    if not (np.abs(scaled) < LARGEST).all():  # not `>=`: NaN fails this test too
+        raise SettingError("epsilon must be smaller: numbers on the grid exceed 61 bits")
+    return scaled.astype(np.int64)
 
 
 def offset_move(near: int, prior: int, n_items: int) -> float:

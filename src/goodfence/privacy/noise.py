@@ -19,6 +19,8 @@ from goodfence.kernels.discrete_gaussian import fill_gaussians
 BITS = 24
 SIGMA = 1 << BITS
 """The parameter of every integer Gaussian here; its standard deviation is the same to more than 300 digits."""
+MOST_MU = 64
+"""Sensitivities up to this many sigma: the noise ends at 121 sigma, and what lies beyond must stay negligible."""
 WORDS_A_DRAW = 16
 """Roughly what a draw reads on average; only a guess of how many words to fetch at once."""
 _PIECE = 1 << 16
@@ -41,7 +43,7 @@ class Noise(Protocol):
 
 
 class SystemNoise:
-    """Noise from the operating system's randomness, exact and in integers; several threads.
+    """Noise from the operating system's randomness, made with integer arithmetic only; several threads.
 
     Examples
     --------

@@ -6,6 +6,7 @@ import numpy as np
 
 from goodfence.models.private.empirical_bayes import ItemEffects
 from goodfence.models.private.half_step import HalfStep
+from goodfence.models.private.local_ridge import bounded
 from goodfence.privacy.fixed_point import Floats
 
 RATIO = 1.9
@@ -43,7 +44,7 @@ def refine(step: HalfStep, items: ItemEffects, directions: Floats) -> tuple[Item
         variance += np.einsum("i,ijk->jk", share, around) + 1e-6 * np.eye(n_factors)
     moved = np.clip(items.effects + change[:, 0], -2.5, 2.5)
     sure = np.ascontiguousarray(spread[:, 0, 0], dtype=np.float64)
-    return ItemEffects(moved, sure, items.counts), directions + change[:, 1:]
+    return ItemEffects(moved, sure, items.counts), bounded(directions + change[:, 1:])
 
 
 def _moment(scores: Floats) -> Floats:

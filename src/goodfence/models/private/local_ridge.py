@@ -17,6 +17,8 @@ NOISE = 0.85
 """The variance of a rating that no feature explains, on the scale 1..5: a public constant."""
 OFFSET_PENALTY = 2.0
 """The same, divided by how widely people's offsets lie."""
+FARTHEST = 10.0
+"""No direction of an item is longer than this either way: a public constant, far beyond what is found in practice."""
 _PIECE = 64
 
 Columns = npt.NDArray[np.integer[Any]]
@@ -38,10 +40,15 @@ class ItemModel:
 
     @classmethod
     def of(cls, items: ItemEffects, directions: Floats) -> ItemModel:
-        """Return the model of items with these effects, and features besides the constant one."""
+        """Return the model of items with these effects, and features besides the constant one.
+
+        All numbers are finite and within public bounds, whatever came before: people's own numbers are computed
+        with them, and must neither overflow nor divide by zero.
+        """
         ones = np.ones((len(items.effects), 1))
-        features = np.ascontiguousarray(np.concatenate([ones, directions], axis=1))
-        return cls(items.effects, features, NOISE / (NOISE + items.variances))
+        features = np.ascontiguousarray(np.concatenate([ones, bounded(directions)], axis=1))
+        unsure = np.maximum(np.nan_to_num(items.variances), 0.0)
+        return cls(bounded(items.effects), features, NOISE / (NOISE + unsure))
 
     @property
     def penalties(self) -> Floats:
@@ -87,3 +94,14 @@ class ItemModel:
         out = np.empty(len(rows))
         out[order] = found
         return out
+
+
+def bounded(values: Floats) -> Floats:
+    """Return the values cut to plus and minus `FARTHEST`, 0 where they are not numbers.
+
+    Examples
+    --------
+    >>> bounded(np.array([0.5, -4e8, np.nan]))
+    array([  0.5, -10. ,   0. ])
+    """
+    return np.asarray(np.clip(np.nan_to_num(values), -FARTHEST, FARTHEST), dtype=np.float64)

@@ -172,7 +172,11 @@ def covariance_items(
     return best
 
 
-def largest_distance(n_items: int) -> float:
-    """Bound the total variation of all releases of any plan from rounded real noise: at most nine releases."""
-    largest = _SIZES[-1] * (_SIZES[-1] - 1) // 2 + n_items * (MOST_FACTORS + 4)
+def largest_distance(n_items: int, n_public: int = 0) -> float:
+    """Bound the total variation of all releases of any plan from rounded real noise: at most nine releases.
+
+    The largest is the covariance, or a half step with 1, two free, `n_public` and the found directions.
+    """
+    n_features = MOST_FACTORS + 4 + n_public
+    largest = _SIZES[-1] * (_SIZES[-1] - 1) // 2 + n_items * n_features + n_features**2
     return 9 * lattice_distance(largest, SIGMA)
