@@ -20,6 +20,7 @@ from goodfence.models.private.empirical_bayes import ItemEffects
 from goodfence.models.private.local_ridge import ItemModel
 from goodfence.models.private.people import Clamps, People
 from goodfence.models.private.plans import most_rated
+from goodfence.models.recommender import Ids
 from goodfence.privacy.accounting import lattice_distance
 from goodfence.privacy.fixed_point import SPAN, Floats, Publisher, to_grid, whole_sensitivity
 from goodfence.privacy.guarantee import Guarantee
@@ -28,7 +29,10 @@ from goodfence.rng import RNG
 
 THEOREM = 1 + 2 * math.sqrt(2)
 """Their Theorem 5: one rating moves the weighted covariance by at most this times the squared clamp."""
+LEAST_CLAMP = 0.25
+"""For clamps of 0.05 and 0.02 the theorem's constant is exceeded; from here on a search found at most 0.77 of it."""
 _SHARES = (0.02, 0.19, 0.79)
+_PUBLISHED = "The sensitivity of the covariance is taken from the paper's Theorem 5 as published."
 
 
 class McSherryMironov(PrivateRecommender):
@@ -39,13 +43,16 @@ class McSherryMironov(PrivateRecommender):
     epsilon, delta
         The promise that the paper claims for one rating.
     clamp
-        Residuals are cut at plus and minus this (their B), on the scale 1..5.
+        Residuals are cut at plus and minus this (their B), on the scale 1..5; at least 0.25, because below 0.1 data
+        are known that move the covariance farther than their theorem says.
     item_prior, user_prior
         How many ratings at the global average are added to an item's, and at zero to a user's.
     items
         How many of the most rated items (by noisy counts) enter the covariance; the paper takes all.
     rank
         The rank to which the cleaned covariance is cut.
+    catalogue
+        The ids of all items there are, from a public source; None declares the items of the ratings public.
     rng
         None for noise from the operating system. A seed makes an experiment repeatable, and its guarantee `none`.
 
@@ -68,10 +75,11 @@ class McSherryMironov(PrivateRecommender):
         user_prior: int = 20,
         items: int = 3200,
         rank: int = 20,
+        catalogue: Ids | None = None,
         rng: RNG = None,
     ) -> None:
-        super().__init__(epsilon=epsilon, delta=delta, unit="rating", rng=rng)
-        require(clamp > 0, "clamp", "positive", clamp)
+        super().__init__(epsilon=epsilon, delta=delta, unit="rating", catalogue=catalogue, rng=rng)
+        require(clamp >= LEAST_CLAMP, "clamp", f"at least {LEAST_CLAMP}", clamp)
         require(item_prior > 0, "item_prior", "positive", item_prior)
         require(user_prior >= 1, "user_prior", "at least 1", user_prior)
         require(2 <= items <= MOST_ITEMS, "items", f"2 to {MOST_ITEMS}", items)
@@ -102,7 +110,7 @@ class McSherryMironov(PrivateRecommender):
             adjacency="add/remove",
             epsilon=stated.epsilon,
             delta=stated.delta,
-            reason="The sensitivity of the covariance is taken from the paper's Theorem 5 as published.",
+            reason=f"{_PUBLISHED} {self._terms()}",
         )
 
     def _distance(self, n_items: int) -> float:
@@ -122,18 +130,24 @@ class McSherryMironov(PrivateRecommender):
     def _global_average(self, people: People, mu: float, publisher: Publisher) -> float:
         """Release the sum and the number of all ratings; one rating moves them by (SPAN, 1) at most."""
         target = whole_sensitivity(mu)
-        grid = int(target / math.hypot(SPAN, 1)) - 1
+        grid = self._grid(target)
         each = to_grid(people.values, grid)
         totals = np.array([each.sum(), grid * len(each)], dtype=np.int64)
         noisy = publisher.publish("global sum and count", totals, target)
         return float(np.clip(noisy[0] / max(int(noisy[1]), 1), -2.5, 1.5))
+
+    def _grid(self, target: int) -> int:
+        """Return the grid on which a rating and its count, (SPAN, 1), are within the target."""
+        grid = int(target / math.hypot(SPAN, 1)) - 1
+        require(grid >= 1, "epsilon", "larger", self.epsilon)
+        return grid
 
     def _item_averages(
         self, people: People, centre: float, mu: float, publisher: Publisher
     ) -> tuple[Floats, Floats]:
         """Release every item's sum and count, and return its average with a prior, and its noisy count."""
         target = whole_sensitivity(mu)
-        grid = int(target / math.hypot(SPAN, 1)) - 1
+        grid = self._grid(target)
         totals = np.zeros((2, people.n_items), dtype=np.int64)
         np.add.at(totals[0], people.indices, to_grid(people.values, grid))
         np.add.at(totals[1], people.indices, grid)
@@ -153,7 +167,8 @@ class McSherryMironov(PrivateRecommender):
         n_chosen = len(chosen)
         target = whole_sensitivity(mu)
         spare = 2 * math.sqrt(n_chosen * (n_chosen - 1))  # what rounding two matrices can add
-        size = max(1.0, (target - spare) / (THEOREM * math.sqrt(2)))
+        require(target > spare, "epsilon", "larger, or items fewer", self.epsilon)
+        size = (target - spare) / (THEOREM * math.sqrt(2))
         clamps = Clamps(near=SPAN, prior=self.user_prior, wide=self.clamp)
         rows = chosen_residuals(people, effects, chosen, clamps)
         own = np.maximum(np.sqrt(people.counts), 1.0)

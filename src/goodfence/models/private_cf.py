@@ -19,7 +19,7 @@ from goodfence.models.private.half_step import release_half_step
 from goodfence.models.private.half_step_posterior import refine
 from goodfence.models.private.item_features import public_directions
 from goodfence.models.private.item_sums import release_sums
-from goodfence.models.private.local_ridge import ItemModel
+from goodfence.models.private.local_ridge import ItemModel, bounded
 from goodfence.models.private.low_rank import factorise
 from goodfence.models.private.people import People, Unit
 from goodfence.models.private.plans import (
@@ -34,6 +34,7 @@ from goodfence.models.private.plans import (
     most_rated,
     reach_of,
 )
+from goodfence.models.recommender import Ids
 from goodfence.privacy.fixed_point import Floats, Publisher
 from goodfence.rng import RNG
 
@@ -44,15 +45,19 @@ class PrivateCF(PrivateRecommender):
     Parameters
     ----------
     epsilon, delta
-        The promise: what is released is (epsilon, delta)-differentially private.
+        The promise: what is released is (epsilon, delta)-differentially private. Choose delta well below one over
+        the number of those protected.
     unit
         What is protected: one `rating`, or one `user` with all of hers.
     plan
         What is released: `means` (item effects), `covariance` (and how items go together), `half_step` (unit user:
         and what people like who like them), or `auto`, which decides from noisy quantities only.
     features
-        Public features of the items (genres, say), one row an item in the order of `ratings.items`. They cost no
-        budget. Never give anything that was computed from ratings.
+        Public features of the items (genres, say), one row an item in the order of the catalogue, or where that is
+        None of `ratings.items`. They cost no budget. Never give anything that was computed from ratings.
+    catalogue
+        The ids of all items there are, from a public source. Ratings of other items are not used. None declares the
+        items of the ratings public: beware where these are only those that somebody rated.
     rng
         None for noise from the operating system. A seed makes an experiment repeatable, and its guarantee `none`.
 
@@ -74,9 +79,10 @@ class PrivateCF(PrivateRecommender):
         unit: Unit = "rating",
         plan: Plan = "auto",
         features: Floats | None = None,
+        catalogue: Ids | None = None,
         rng: RNG = None,
     ) -> None:
-        super().__init__(epsilon=epsilon, delta=delta, unit=unit, rng=rng)
+        super().__init__(epsilon=epsilon, delta=delta, unit=unit, catalogue=catalogue, rng=rng)
         require(plan in PLANS, "plan", f"one of {PLANS}", plan)
         possible = plan != "half_step" or unit == "user"
         require(possible, "plan", "another than 'half_step' for the unit rating", plan)
@@ -89,7 +95,7 @@ class PrivateCF(PrivateRecommender):
         return {**stated, "plan": self.plan}
 
     def _distance(self, n_items: int) -> float:
-        return largest_distance(n_items)
+        return largest_distance(n_items, public_directions(self.features, n_items).shape[1])
 
     def _learn(self, people: People, mu: float, publisher: Publisher) -> ItemModel:
         public = public_directions(self.features, people.n_items)
@@ -104,7 +110,7 @@ class PrivateCF(PrivateRecommender):
         directions = np.concatenate([free_directions(items), public], axis=1)
         if stages.covariance > 0:
             found = self._factors(people, items, stages, mu, publisher)
-            directions = np.concatenate([directions, found], axis=1)
+            directions = np.concatenate([directions, bounded(found)], axis=1)
         for share in stages.half_steps:
             model = ItemModel.of(items, directions)
             longest = longest_score(directions.shape[1])

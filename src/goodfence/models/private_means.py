@@ -12,6 +12,7 @@ from goodfence.models.private.empirical_bayes import estimate_effects
 from goodfence.models.private.item_sums import release_sums
 from goodfence.models.private.local_ridge import ItemModel
 from goodfence.models.private.people import People, Unit
+from goodfence.models.recommender import Ids
 from goodfence.privacy.accounting import lattice_distance
 from goodfence.privacy.fixed_point import Publisher
 from goodfence.privacy.noise import SIGMA
@@ -24,9 +25,13 @@ class PrivateMeans(PrivateRecommender):
     Parameters
     ----------
     epsilon, delta
-        The promise: what is released is (epsilon, delta)-differentially private.
+        The promise: what is released is (epsilon, delta)-differentially private. Choose delta well below one over
+        the number of those protected.
     unit
         What is protected: one `rating`, or one `user` with all of hers.
+    catalogue
+        The ids of all items there are, from a public source. Ratings of other items are not used. None declares the
+        items of the ratings public: beware where these are only those that somebody rated.
     rng
         None for noise from the operating system. A seed makes an experiment repeatable, and its guarantee `none`.
 
@@ -41,9 +46,15 @@ class PrivateMeans(PrivateRecommender):
     """
 
     def __init__(
-        self, *, epsilon: float, delta: float = 1e-5, unit: Unit = "rating", rng: RNG = None
+        self,
+        *,
+        epsilon: float,
+        delta: float = 1e-5,
+        unit: Unit = "rating",
+        catalogue: Ids | None = None,
+        rng: RNG = None,
     ) -> None:
-        super().__init__(epsilon=epsilon, delta=delta, unit=unit, rng=rng)
+        super().__init__(epsilon=epsilon, delta=delta, unit=unit, catalogue=catalogue, rng=rng)
 
     def settings(self) -> dict[str, Any]:
         """Return the arguments that make this model again, as they are saved."""

@@ -13,33 +13,43 @@ from typing import Any, Self
 
 import numpy as np
 
+from goodfence.data.ids import Ids as CheckedIds
 from goodfence.data.ratings import Id, Ratings
 from goodfence.errors import NotFittedError, ValueProblem, require
+from goodfence.models.private.catalogue import on_catalogue
 from goodfence.models.private.local_ridge import ItemModel
 from goodfence.models.private.people import People, Unit
 from goodfence.models.recommender import Floats, Ids, Profile, Recommendations, best
 from goodfence.privacy.accounting import Account, total_mu
+from goodfence.privacy.fit_record import FitRecord
 from goodfence.privacy.fixed_point import Publisher, centred, uncentred
 from goodfence.privacy.guarantee import Guarantee
-from goodfence.privacy.noise import Noise, SystemNoise
+from goodfence.privacy.noise import MOST_MU, Noise, SystemNoise
 from goodfence.privacy.seeded_noise import SeededNoise
 from goodfence.rng import RNG, Streams
 
 SEEDED = (
     "The noise came from a seed, so whoever knows the seed can take it away; fit with rng=None."
 )
+_REASON = (
+    "Statistics were released once with integer Gaussian noise, and a person's own ratings are used for her own "
+    "predictions only (joint differential privacy)."
+)
 
 
 class PrivateRecommender(ABC):
     """A recommender that releases noisy statistics once. Subclasses say which, in `_learn`."""
 
-    def __init__(self, *, epsilon: float, delta: float, unit: Unit, rng: RNG) -> None:
+    def __init__(
+        self, *, epsilon: float, delta: float, unit: Unit, catalogue: Ids | None, rng: RNG
+    ) -> None:
         require(0 < epsilon < np.inf, "epsilon", "positive and finite", epsilon)
         require(0 < delta < 1, "delta", "between 0 and 1", delta)
         require(unit in ("rating", "user"), "unit", "'rating' or 'user'", unit)
         self.epsilon = float(epsilon)
         self.delta = float(delta)
         self.unit: Unit = unit
+        self.catalogue = catalogue
         self.rng = rng
 
     def __repr__(self) -> str:
@@ -61,25 +71,41 @@ class PrivateRecommender(ABC):
     def fit(self, ratings: Ratings) -> Self:
         """Release what the model needs, once. To fit again is to spend again.
 
-        The items of the ratings (the catalogue) and their declared scale are public inputs.
+        The declared scale and the list of items are public inputs: the `catalogue`, or where that is None the items
+        of the ratings.
         """
-        people = People.of(ratings)
+        laid = ratings
+        if self.catalogue is not None:
+            laid = on_catalogue(ratings, CheckedIds.of(self.catalogue, "items"))
+        people = People.of(laid)
         require(people.n_items >= 1, "ratings", "of at least one item", people.n_items)
         mu = total_mu(self.epsilon, self.delta, self._distance(people.n_items))
+        require(mu <= MOST_MU, "epsilon", f"smaller (its mu at most {MOST_MU})", self.epsilon)
         publisher = Publisher(self._noise())
         model = self._learn(people, mu, publisher)
-        return self.restore(ratings, model, publisher.account, private=publisher.noise.private)
+        record = FitRecord(
+            unit=self.unit,
+            epsilon=self.epsilon,
+            delta=self.delta,
+            account=publisher.account,
+            private=publisher.noise.private,
+            catalogue_given=self.catalogue is not None,
+            n_fits=1 + (self.record_.n_fits if hasattr(self, "record_") else 0),
+        )
+        return self.restore(laid, model, record)
 
-    def restore(
-        self, ratings: Ratings, model: ItemModel, account: Account, *, private: bool
-    ) -> Self:
-        """Take over what another fit released."""
+    def restore(self, ratings: Ratings, model: ItemModel, record: FitRecord) -> Self:
+        """Take over what another fit released, on the terms of that fit."""
         self.ratings_ = ratings
         self.model_ = model
-        self.account_ = account
-        self.private_ = private
+        self.record_ = record
         self._values = centred(ratings.csr.data, ratings.scale)
         return self
+
+    @property
+    def account_(self) -> Account:
+        """What the last fit released, and at what price."""
+        return self.record_.account
 
     def predict(self, users: Ids, items: Ids) -> Floats:
         """Return the predicted rating of users[j] for items[j]."""
@@ -122,31 +148,47 @@ class PrivateRecommender(ABC):
         return uncentred(found, self.ratings_.scale)
 
     def guarantee(self) -> Guarantee:
-        """Return what was promised, computed from what was released (before `fit`: from what is asked)."""
-        if self.rng is not None or not getattr(self, "private_", True):
+        """Return what the last fit promised (before `fit`: what is asked now).
+
+        It is about that fit alone, and about the ratings as they were given to it.
+        """
+        record: FitRecord | None = getattr(self, "record_", None)
+        if not (self.rng is None if record is None else record.private):
             return Guarantee(status="none", reason=SEEDED)
-        fitted = hasattr(self, "account_")
+        asked = self if record is None else record
         return Guarantee(
             status="proved",
-            unit=self.unit,
+            unit=asked.unit,
             adjacency="add/remove",
-            epsilon=self.account_.epsilon(self.delta) if fitted else self.epsilon,
-            delta=self.delta,
-            reason=self._reason(),
+            epsilon=self.epsilon if record is None else record.stated_epsilon,
+            delta=asked.delta,
+            reason=f"{_REASON} {self._terms()}",
         )
 
-    def _reason(self) -> str:
-        return (
-            "Statistics were released once with integer Gaussian noise, and a person's own ratings are used for "
-            "her own predictions only (joint differential privacy)."
-        )
+    def _terms(self) -> str:
+        """Return on what the promise rests, and what it does not cover."""
+        record: FitRecord | None = getattr(self, "record_", None)
+        given = self.catalogue is not None if record is None else record.catalogue_given
+        items = "the given catalogue" if given else "the list of items in the ratings"
+        n_fits = 1 if record is None else record.n_fits
+        which = "" if n_fits == 1 else f", and this was fit {n_fits}"
+        return f"The scale and {items} are public. Each fit spends this again{which}."
 
-    def save(self, path: str | PathLike[str]) -> None:
-        """Write the fitted model, with the ratings it answers from, to the folder `path`."""
+    def save(self, path: str | PathLike[str], *, ratings: bool = True) -> None:
+        """Write the fitted model to the folder `path`.
+
+        Parameters
+        ----------
+        path
+            The folder.
+        ratings
+            Whether the ratings go with it. Without them nothing but what was released is written, which may be given
+            to anybody; the model then answers newcomers (`answer`) and knows no user.
+        """
         from goodfence.models.private.saved import save
 
         self._require_fitted()
-        save(self, path)
+        save(self, path, ratings=ratings)
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Self:
