@@ -13,6 +13,7 @@ import goodfence.models.private.empirical_bayes as empirical_bayes
 from benchmarks.private_attack import fingerprint
 from benchmarks.results import write_table
 from goodfence.auditing.frontier import frontier
+from goodfence.auditing.frontier_saving import save_frontier
 from goodfence.data.whole import written_whole
 
 DOCS = Path(__file__).resolve().parent.parent / "docs" / "frontier"
@@ -33,7 +34,7 @@ def main() -> None:
     found = frontier(ratings, known=options.known, targets=options.targets, rng=options.seed)
     print(found)
     with TemporaryDirectory() as folder:
-        found.save(Path(folder) / "frontier")
+        save_frontier(found, Path(folder) / "frontier")
         for name in ("chart.png", "chart.svg", "frontier.parquet", "manifest.json"):
             with written_whole(DOCS / name) as file:
                 file.write((Path(folder) / "frontier" / name).read_bytes())

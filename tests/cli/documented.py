@@ -1,6 +1,7 @@
 """The documents of the command line, made from what the commands print.
 
-`python -m tests.cli.documented` writes docs/cli.md and docs/errors.md again; the tests compare. In docs/cli.md every
+`python -m tests.cli.documented` writes docs/errors.md and what is compared of docs/cli.md again, which takes seconds;
+with `--all` also what is not compared, which takes a minute or two. In docs/cli.md every
 fenced block that begins with `$ goodfence` shows what that command prints on stdout. Blocks marked console are
 compared; blocks marked text hold what differs from run to run or from machine to machine.
 """
@@ -21,6 +22,7 @@ from typer.testing import CliRunner
 import goodfence as gf
 from goodfence.cli import app
 from goodfence.cli.explain import explanations
+from goodfence.cli.failures import BUG
 
 DOCS = Path(__file__).parents[2] / "docs"
 COMPARED, SHOWN = "console", "text"
@@ -44,6 +46,7 @@ def blocks(text: str) -> Iterator[tuple[str, str, str]]:
 def printed(arguments: str) -> str:
     """Return what the command prints on stdout, as a document shows it."""
     result = CliRunner().invoke(app, shlex.split(arguments))
+    assert result.exit_code != BUG, f"{arguments}: {result.stderr}"
     shown = result.stdout if result.stdout else result.stderr
     for place, name in _PLACES.items():  # a document is no place for the folders of one machine
         shown = shown.replace(place, name)
@@ -70,8 +73,8 @@ def error_index(errors: dict[str, Any]) -> str:
     return "\n\n".join(parts) + "\n"
 
 
-def main() -> None:
-    """Write both documents again."""
+def main(kinds: tuple[str, ...]) -> None:
+    """Write both documents again, of the second these kinds of blocks."""
     (DOCS / "errors.md").write_text(error_index(explanations("errors")))
     document = DOCS / "cli.md"
     text = document.read_text()
@@ -80,6 +83,8 @@ def main() -> None:
         os.chdir(folder)
 
         def again(match: re.Match[str]) -> str:
+            if match[1] not in kinds:
+                return match[0]
             return f"```{match[1]}\n$ goodfence {match[2]}\n{printed(match[2])}```"
 
         text = _BLOCK.sub(again, text)
@@ -87,4 +92,4 @@ def main() -> None:
 
 
 if __name__ == "__main__":
-    main()
+    main((COMPARED, SHOWN) if "--all" in sys.argv else (COMPARED,))

@@ -111,6 +111,13 @@ def test_wrong_settings_exit_with_2(arguments: tuple[str, ...], file: Path) -> N
     assert stderr
 
 
+def test_a_data_set_by_its_name() -> None:
+    code, stdout, _ = run("check", "movietweetings")
+    assert code == 0
+    assert "whole numbers 0-10 " in stdout
+    assert "1,238 people x 1,191 items, 45,027 ratings" in stdout
+
+
 def test_a_mistyped_command_gets_a_suggestion() -> None:
     code, _, stderr = run("chek")
     assert code == 2

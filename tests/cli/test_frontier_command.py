@@ -63,3 +63,10 @@ def test_the_default_frontier_can_be_built() -> None:
     labels = [parse(text, Running()).label for text in compared]
     assert labels[1] == "PPNS k=50 beta=7 eps=1"
     assert len(set(labels)) == len(compared)
+
+
+def test_a_scale_that_nobody_declared_is_told_at_once(small: Path) -> None:
+    code, stdout, stderr = run("frontier", small, "--compared", "private-means epsilon=1")
+    assert (code, stdout) == (3, "")
+    assert "scale" in stderr
+    assert "comparing" not in stderr

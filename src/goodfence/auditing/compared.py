@@ -76,6 +76,8 @@ def label_of(way: Any) -> str:
     beta = getattr(mechanism, "beta", None) or getattr(mechanism, "within", None)
     if beta is not None:
         words.append(f"β={beta}")
+    elif isinstance(mechanism, NPNS | PNCF):
+        words.append("whole list")
     epsilon = getattr(mechanism, "epsilon", None)
     if epsilon is not None and (isinstance(mechanism, PNCF) or epsilon != 1):
         words.append(f"ε={epsilon:g}")

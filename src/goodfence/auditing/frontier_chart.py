@@ -5,10 +5,9 @@ A chart is a Vega-Lite specification, written out as such; labels stand where `L
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING
 
-from goodfence.auditing.label_places import Box, LabelPlaces, Place, text_width
+from goodfence.auditing.frontier_labels import COLOUR, HEIGHT, WIDTH, Plane, Spec, label_layers
 from goodfence.errors import MissingExtra
 
 if TYPE_CHECKING:
@@ -17,9 +16,6 @@ if TYPE_CHECKING:
     from goodfence.auditing.frontier import Frontier
     from goodfence.auditing.frontier_point import FrontierPoint
 
-Spec: TypeAlias = "dict[str, Any]"
-
-WIDTH, HEIGHT = 860, 500
 _COLOURS = ("#222222", "#D55E00", "#0072B2", "#009E73", "#882255", "#56B4E9", "#999933", "#CC79A7")
 """Okabe and Ito's, and two of Tol's: the colour-blind can tell them apart."""
 _OF = {
@@ -37,7 +33,6 @@ _WORDS = {
     "refuted": "promise refuted",
     "none": "no promise",
 }
-_FAMILY, _SETTING = 17, 12
 _SCHEMA = "https://vega.github.io/schema/vega-lite/v5.json"
 _CONFIG: Spec = {
     "font": "Helvetica, Arial, DejaVu Sans, sans-serif",
@@ -58,27 +53,6 @@ _CONFIG: Spec = {
 }
 
 
-class Plane:
-    """From numbers to pixels and back."""
-
-    def __init__(self, frontier: Frontier) -> None:
-        errors = [point.mae for point in frontier.points]
-        room = max(max(errors) - min(errors), 0.02)
-        self.x = min(errors) - 0.12 * room, max(errors) + 0.12 * room
-        highest = max(point.recovery.value for point in frontier.points)
-        self.y = 0.0, min(1.04, 1.15 * max(highest, frontier.guess.high))
-
-    def place(self, error: float, share: float) -> Place:
-        """Return the pixel of a point."""
-        across = (error - self.x[0]) / (self.x[1] - self.x[0])
-        return Place(WIDTH * across, HEIGHT * (1 - share / self.y[1]))
-
-    def back(self, place: Place) -> dict[str, float]:
-        """Return the numbers of a pixel."""
-        error = self.x[0] + place.x / WIDTH * (self.x[1] - self.x[0])
-        return {"mae": error, "share": (1 - place.y / HEIGHT) * self.y[1]}
-
-
 def frontier_chart(frontier: Frontier) -> altair.LayerChart:
     """Return the chart as altair knows it."""
     try:
@@ -97,7 +71,7 @@ def chart_spec(frontier: Frontier) -> Spec:
         _stems(frontier, colours),
         _lines(frontier, colours),
         _points(frontier, colours),
-        *_labels(frontier, plane, colours),
+        *label_layers(frontier, plane, colours),
     ]
     return {
         "$schema": _SCHEMA,
@@ -186,7 +160,7 @@ def _stems(frontier: Frontier, colours: dict[str, str]) -> Spec:
     return {
         "data": {"values": rows},
         "mark": {"type": "rule", "strokeWidth": 3, "opacity": 0.3, "strokeCap": "round"},
-        "encoding": {"y2": {"field": "top"}, "color": _COLOUR},
+        "encoding": {"y2": {"field": "top"}, "color": COLOUR},
     }
 
 
@@ -201,7 +175,7 @@ def _lines(frontier: Frontier, colours: dict[str, str]) -> Spec:
         "encoding": {
             "detail": {"field": "family", "type": "nominal"},
             "order": {"field": "order", "type": "quantitative"},
-            "color": _COLOUR,
+            "color": COLOUR,
         },
     }
 
@@ -251,119 +225,9 @@ def _points(frontier: Frontier, colours: dict[str, str]) -> Spec:
             "stroke": "white",
             "strokeWidth": 1.2,
         },
-        "encoding": {"shape": shape, "color": _COLOUR, "tooltip": tooltip},
+        "encoding": {"shape": shape, "color": COLOUR, "tooltip": tooltip},
     }
-
-
-_COLOUR: Spec = {"field": "colour", "type": "nominal", "scale": None}
 
 
 def _spot(point: FrontierPoint) -> dict[str, float]:
     return {"mae": point.mae, "share": point.recovery.value}
-
-
-def _labels(frontier: Frontier, plane: Plane, colours: dict[str, str]) -> list[Spec]:
-    """Return a label for each family, for each setting that finds room, and for the level of guessing."""
-    room = LabelPlaces(Box(0, 0, WIDTH, HEIGHT), _obstacles(frontier, plane))
-    texts: list[Spec] = [_guess_label(frontier, plane, room)]
-    leaders: list[Spec] = []
-    for family, colour in colours.items():
-        spots = [plane.place(**_error_share(p)) for p in frontier.points if p.family == family]
-        found = room.place(family, _FAMILY, spots, [14, 24, 40, 60, 85, 115], must=True)
-        if found is not None:
-            texts.append(_text(family, found, colour, plane, _FAMILY, bold=True))
-            leaders += _leader(family, found, spots, colour, plane)
-    for point in frontier.points:
-        spot = plane.place(**_error_share(point))
-        found = room.place(point.label, _SETTING, [spot], [9, 13], must=False)
-        if found is not None and point.label:
-            texts.append(_text(point.label, found, colours[point.family], plane, _SETTING))
-    line = {
-        "data": {"values": leaders},
-        "mark": {"type": "rule", "strokeWidth": 1, "opacity": 0.7},
-        "encoding": {
-            "x2": {"field": "to_mae"},
-            "y2": {"field": "to_share"},
-            "color": _COLOUR,
-        },
-    }
-    return ([line] if leaders else []) + texts
-
-
-def _error_share(point: FrontierPoint) -> dict[str, float]:
-    return {"error": point.mae, "share": point.recovery.value}
-
-
-def _obstacles(frontier: Frontier, plane: Plane) -> list[Box]:
-    """Return the room of marks, stems and the lines between marks."""
-    boxes = []
-    for point in frontier.points:
-        x, top = plane.place(point.mae, point.recovery.value)
-        bottom = plane.place(point.mae, point.recovery_without.value).y
-        boxes.append(Box(x - 8, top - 8, x + 8, top + 8))
-        boxes.append(Box(x - 2, min(top, bottom), x + 2, max(top, bottom)))
-    for one, two in zip(frontier.points, frontier.points[1:], strict=False):
-        if one.family == two.family:
-            boxes += _along(plane.place(**_error_share(one)), plane.place(**_error_share(two)))
-    return boxes
-
-
-def _along(start: Place, end: Place, steps: int = 24) -> list[Box]:
-    """Return small boxes along a line."""
-    shares = [step / steps for step in range(steps + 1)]
-    middles = [
-        Place(start.x + s * (end.x - start.x), start.y + s * (end.y - start.y)) for s in shares
-    ]
-    return [Box(m.x - 3, m.y - 3, m.x + 3, m.y + 3) for m in middles]
-
-
-def _guess_label(frontier: Frontier, plane: Plane, room: LabelPlaces) -> Spec:
-    text = f"guessing each item's average: {frontier.guess.value:.0%}"
-    y = plane.place(plane.x[0], frontier.guess.value).y
-    half = text_width(text, 14) / 2
-    lines = [
-        Place(WIDTH - half - 12, y + 20),
-        Place(half + 12, y + 20),
-        Place(WIDTH - half - 12, y - 20),
-    ]
-    found = room.place(text, 14, lines, [0], must=True) or lines[0]
-    return _text(text, found, "#8a6d00", plane, 14)
-
-
-def _leader(
-    family: str, label: Place, spots: Sequence[Place], colour: str, plane: Plane
-) -> list[Spec]:
-    """Return a thin line from a label to its nearest point, where the label stands far from it."""
-    half = text_width(family, _FAMILY) / 2
-
-    def edge(spot: Place) -> Place:
-        x = min(max(spot.x, label.x - half), label.x + half)
-        y = min(max(spot.y, label.y - 0.5 * _FAMILY), label.y + 0.5 * _FAMILY)
-        return Place(x, y)
-
-    def gap(spot: Place) -> float:
-        near = edge(spot)
-        return (near.x - spot.x) ** 2 + (near.y - spot.y) ** 2
-
-    nearest = min(spots, key=gap)
-    if gap(nearest) < 30**2:
-        return []
-    start, end = plane.back(edge(nearest)), plane.back(nearest)
-    return [{**start, "to_mae": end["mae"], "to_share": end["share"], "colour": colour}]
-
-
-def _text(
-    text: str, place: Place, colour: str, plane: Plane, size: int, *, bold: bool = False
-) -> Spec:
-    return {
-        "data": {"values": [{**plane.back(place), "text": text}]},
-        "mark": {
-            "type": "text",
-            "fontSize": size,
-            "fontWeight": "bold" if bold else "normal",
-            "color": colour,
-            "align": "center",
-            "baseline": "middle",
-        },
-        "encoding": {"text": {"field": "text", "type": "nominal"}},
-    }

@@ -8,7 +8,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 import goodfence
-from goodfence.auditing.frontier_chart import Spec, chart_spec
+from goodfence.auditing.frontier_chart import chart_spec
+from goodfence.auditing.frontier_labels import Spec
 from goodfence.data.whole import folder_written_whole
 from goodfence.errors import FileProblem, MissingExtra
 

@@ -81,10 +81,20 @@ class LabelPlaces:
             self.taken.append(box_of(text, size, best))
         return best
 
+    def put(self, text: str, size: float, middles: Sequence[Place]) -> Place:
+        """Return the first of the middles at which the label hides least, and keep that room."""
+        hidden = [
+            sum(box.overlap(other) for other in self.taken) + 4 * box.outside(self.frame)
+            for box in (box_of(text, size, middle) for middle in middles)
+        ]
+        best = middles[hidden.index(min(hidden))]
+        self.taken.append(box_of(text, size, best))
+        return best
+
 
 def box_of(text: str, size: float, middle: Place) -> Box:
     """Return the room of a label, with a little air around it."""
-    half = text_width(text, size) / 2 + 3
+    half = text_width(text, size) / 2 + 6
     return Box(
         middle.x - half, middle.y - 0.6 * size - 1, middle.x + half, middle.y + 0.6 * size + 1
     )

@@ -57,11 +57,11 @@ def audit(
     recipe = build(settings, running)
     plan = attacker.attack(recipe)
     ratings = read(source, running)
+    say(f"attacking {recipe.label}", running)
     if targets is None:
         n_targets = _affordable(recipe, ratings, plan, seed, running)
     else:
         n_targets = n_of(targets, ratings.shape[0])
-    say(f"attacking {recipe.label}", running)
     report = _report(recipe, ratings, plan, n_targets, trials, seed, running)
     if write is not None and out is not None:
         write(report, recipe, out)

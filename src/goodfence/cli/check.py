@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
@@ -12,13 +13,20 @@ from goodfence.cli.scale import parse_scale
 
 if TYPE_CHECKING:
     from goodfence.data.readers import Reading
+    from goodfence.data.scale import Scale
     from goodfence.data.triplets import Duplicates
 
 _POSITION = "by name, or by position from 1 where there is no header line"
 
 
 def check(
-    file: Annotated[str, typer.Argument(metavar="FILE", help="csv, tsv, dat, parquet.")],
+    file: Annotated[
+        str,
+        typer.Argument(
+            metavar="FILE",
+            help="A path (csv, tsv, dat, parquet), or a name of `goodfence data list`.",
+        ),
+    ],
     user: Annotated[
         str | None, typer.Option(help=f"The column of the person, {_POSITION}.")
     ] = None,
@@ -49,13 +57,14 @@ def check(
         from goodfence.data.limits import DEFAULT_MAX_BYTES
         from goodfence.data.readers import read_reported
 
+        place, declared = _named(file)
         with collected_notes() as notes:
             reading = read_reported(
-                file,
+                place,
                 user=user,
                 item=item,
                 rating=rating,
-                scale=stated,
+                scale=stated or declared,
                 duplicates=cast("Duplicates", duplicates),
                 separator="\t" if separator in ("\\t", "tab") else separator,
                 max_bytes=DEFAULT_MAX_BYTES if max_bytes is None else max_bytes,
@@ -65,6 +74,19 @@ def check(
         else:
             print_notes(notes)
             print_lines(_as_lines(reading, duplicates))
+
+
+def _named(file: str) -> tuple[str | Path, Scale | None]:
+    """Return where the ratings are and, for a data set that has a name, their scale."""
+    from goodfence.data.catalogue import find
+    from goodfence.data.datasets import DATASETS
+
+    if file not in DATASETS:
+        return file, None
+    dataset = DATASETS[file]
+    folder = find(dataset)
+    here = (folder / name for name in dataset.files if (folder / name).is_file())
+    return next(here, folder / dataset.files[0]), dataset.scale
 
 
 def _as_lines(reading: Reading, duplicates: str) -> list[tuple[str, str]]:

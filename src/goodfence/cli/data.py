@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING, Annotated
 
 import typer
@@ -31,7 +32,7 @@ def list_(output: Output) -> None:
         print_json({"datasets": [_as_json(one) for one in DATASETS.values()]})
         return
     rows = [
-        [one.name, _shape(one), f"{one.n_ratings:,}", str(one.scale), where(one), one.licence]
+        [one.name, _shape(one), f"{one.n_ratings:,}", str(one.scale), where(one), _terms(one)]
         for one in DATASETS.values()
     ]
     print_table(["name", "people x items", "ratings", "scale", "where", "terms"], rows)
@@ -79,6 +80,11 @@ def where(dataset: Dataset) -> str:
         if root is not None and any((root / dataset.folder / f).is_file() for f in dataset.files):
             return "here"
     return "to fetch" if dataset.archive is not None else "by hand"
+
+
+def _terms(dataset: Dataset) -> str:
+    """Return the terms in a word or two; `fetch` prints them whole."""
+    return re.split("[:;,]", dataset.licence)[0]
 
 
 def _shape(dataset: Dataset) -> str:

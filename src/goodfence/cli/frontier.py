@@ -66,12 +66,16 @@ def frontier(
     ratings = read(source, running)
     from goodfence.auditing.compared import default_list, family_of, label_of
     from goodfence.auditing.frontier import frontier as run
+    from goodfence.models.private.base import PrivateRecommender
+    from goodfence.privacy.fixed_point import require_declared
 
     ways: list[Any] = [recipe.recommender for recipe in recipes]
     names = [recipe.label for recipe in recipes]
     if full:
         ways = list(default_list(ratings.shape[0]))
         names = [f"{family_of(way)} {label_of(way)}" for way in ways]
+    if any(isinstance(way, PrivateRecommender) for way in ways):
+        require_declared(ratings.scale)  # at once, and not after minutes
     say(f"comparing {len(ways)} ways to recommend", running)
     found = run(
         ratings,

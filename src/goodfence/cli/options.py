@@ -192,4 +192,6 @@ FailAbove = Annotated[
         help="Exit with 1 where more than N of 100 hidden ratings are read exactly.",
     ),
 ]
-Out = Annotated[Path | None, typer.Option("--out", "-o", help="Where to write the result.")]
+Out = Annotated[
+    Path | None, typer.Option("--out", "-o", help="A folder for the table and the manifest.")
+]

@@ -58,7 +58,7 @@ def about(seconds: float) -> str:
     Examples
     --------
     >>> about(42.0), about(200.0), about(9000.0)
-    ('42 seconds', '3 minutes', '2.5 hours')
+    ('42 seconds', '3.3 minutes', '2.5 hours')
     """
     for size, unit in ((3600.0, "hours"), (60.0, "minutes")):
         if seconds >= 2 * size:

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import Any
 
 import typer
@@ -30,17 +32,14 @@ class Commands(TyperGroup):
             return super().invoke(ctx)
 
 
-class _told_plainly:  # noqa: N801 - it reads as a verb
-    def __init__(self, *, as_json: bool) -> None:
-        self.as_json = as_json
-
-    def __enter__(self) -> None:
-        return
-
-    def __exit__(self, kind: Any, problem: Any, trace: Any) -> None:
-        if not isinstance(problem, _UsageError) or type(problem).__name__ == _HELP:
-            return
-        raise failed("GF100", _sentence(problem), USAGE, as_json=self.as_json) from None
+@contextmanager
+def _told_plainly(*, as_json: bool) -> Iterator[None]:
+    try:
+        yield
+    except _UsageError as problem:
+        if type(problem).__name__ == _HELP:  # no argument at all: the help is the answer
+            raise
+        raise failed("GF100", _sentence(problem), USAGE, as_json=as_json) from None
 
 
 def _sentence(problem: Any) -> str:

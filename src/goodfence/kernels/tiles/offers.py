@@ -16,8 +16,8 @@ from goodfence.kernels.compiled import kernel
 from goodfence.kernels.tiles.buffers import Buffers, Scratch, append, pack
 from goodfence.kernels.types import Floats, Ints
 
-CHUNK = 512
-"""Columns looked at with one threshold, so that a raised one soon counts."""
+CHUNK = 4096
+"""Columns looked at in one go: calls cost more than a threshold that is raised a little later."""
 LOG = 1 << 17
 """Entries of a log."""
 
