@@ -30,7 +30,7 @@ from goodfence.rng import RNG
 THEOREM = 1 + 2 * math.sqrt(2)
 """Their Theorem 5: one rating moves the weighted covariance by at most this times the squared clamp."""
 LEAST_CLAMP = 0.25
-"""For clamps of 0.05 and 0.02 the theorem's constant is exceeded; from here on a search found at most 0.77 of it."""
+"""At clamps of 0.1 and less the theorem's constant can be exceeded; here a search found at most 0.77 of it."""
 _SHARES = (0.02, 0.19, 0.79)
 _PUBLISHED = "The sensitivity of the covariance is taken from the paper's Theorem 5 as published."
 
@@ -43,8 +43,8 @@ class McSherryMironov(PrivateRecommender):
     epsilon, delta
         The promise that the paper claims for one rating.
     clamp
-        Residuals are cut at plus and minus this (their B), on the scale 1..5; at least 0.25, because below 0.1 data
-        are known that move the covariance farther than their theorem says.
+        Residuals are cut at plus and minus this (their B), on the scale 1..5; at least 0.25, because at 0.1 data are
+        known that move the covariance farther than their theorem says.
     item_prior, user_prior
         How many ratings at the global average are added to an item's, and at zero to a user's.
     items
