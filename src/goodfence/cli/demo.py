@@ -29,7 +29,7 @@ _COMPARED = (
     Settings(mechanism="ppns", k=50, beta=7, epsilon=1.0),
     Settings(mechanism="private-means", epsilon=1.0),
 )
-_REFITTED = 50
+_REFITTED = 20
 """How many people are attacked where each needs two fits of her own: what fits into a few seconds."""
 
 
