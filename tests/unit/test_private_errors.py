@@ -81,7 +81,9 @@ def half_step(people: Any, features: npt.NDArray[np.float64], weights: Any = (1,
     values = np.array([value for person in people for value in person.values()])
     items, scores = np.zeros((3, 2), dtype=np.int64), np.zeros((2, 2), dtype=np.int64)
     known = (np.zeros(3), features, np.array(weights, dtype=np.float64), np.array([2.0, 0.85]))
-    add_half_steps(indptr, indices, values, *known, 1.5, 1.0, 1000, 1000, items, scores)
+    # Compiled arithmetic overflows in silence; NumPy's scalars, with the compiler off, would warn.
+    with np.errstate(all="ignore"):
+        add_half_steps(indptr, indices, values, *known, 1.5, 1.0, 1000, 1000, items, scores)
     return np.concatenate([items, scores]).tolist()
 
 
