@@ -33,7 +33,6 @@ def drawn(n: int, bits: int) -> npt.NDArray[np.int64]:
     return out
 
 
-@pytest.mark.kernel
 @pytest.mark.parametrize("bits", [0, 1, 2, 4])
 def test_small_sigma_has_the_exact_law(bits: int) -> None:
     n = 200_000

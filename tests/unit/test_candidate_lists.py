@@ -69,7 +69,7 @@ def test_negative_ratings_can_give_negative_cosines() -> None:
 
 
 def test_threads_do_not_matter() -> None:
-    ratings = gf.synthetic(users=300, items=80, ratings=6_000, rng=3)
+    ratings = gf.synthetic(users=200, items=40, ratings=2_000, rng=3)
     one, two = (gf.candidate_lists(ratings, n=50, threads=threads) for threads in (1, 2))
     assert (one.indices == two.indices).all()
     assert (one.similarities == two.similarities).all()
