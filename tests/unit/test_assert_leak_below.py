@@ -115,7 +115,7 @@ def test_the_pytest_plugin_notes_what_was_found(pytester: pytest.Pytester) -> No
             assert_leak_below(gf.KNN(k=20), gf.load("movietweetings"), 1, targets=20)
         """
     )
-    done = pytester.runpytest_inprocess("-p", "goodfence.auditing.pytest_plugin")
+    done = pytester.runpytest_inprocess()  # the installed package brings the plugin
     done.assert_outcomes(passed=1, failed=1)
     done.stdout.fnmatch_lines(["*AssertionError: Someone who knows 8 of a person's ratings*"])
     done.stdout.fnmatch_lines(["=* goodfence *=", "test_knn: * of 100 read, limit 90"])
