@@ -11,7 +11,7 @@ from pathlib import Path
 
 import numpy as np
 
-from benchmarks.data import matrix_file
+from benchmarks.data import matrix_file, read_matrix
 from benchmarks.peers import run_worker
 from benchmarks.results import write_table
 
@@ -115,6 +115,8 @@ def main() -> None:
         for axis in options.axis:
             for n in options.n:
                 case = (data, axis, n)
+                if n >= read_matrix(matrix_file(data)).shape[axis == "item"]:
+                    continue  # fewer rows than that
                 peers = [p for p in options.peers if data not in TOO_LARGE.get(p, ())]
                 best = compare(case, ["goodfence", *peers], options.rounds, options.threads)
                 table += rows_of(case, best, ["goodfence", *options.peers])
