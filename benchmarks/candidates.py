@@ -6,14 +6,13 @@ import argparse
 import json
 import sys
 import tempfile
-from dataclasses import dataclass
 from pathlib import Path
 
 import numpy as np
 
 from benchmarks.data import matrix_file, read_matrix
 from benchmarks.peers import run_worker
-from benchmarks.results import write_table
+from benchmarks.results import FOLDER, write_table
 
 PEERS = ("goodfence", "sparse-dot-topn", "implicit", "scikit-learn", "surprise")
 DATA = ("ml-100k", "ml-1m", "douban-movie", "netflix-tenth", "douban-size")
@@ -24,19 +23,14 @@ TOO_LARGE = {
     "surprise": {"douban-movie", "netflix-tenth", "douban-size"},
 }
 
+KEPT = FOLDER / "candidates.json"
+"""Every measured cell: a run measures some of them again, and the table shows them all."""
 
-@dataclass
-class Measured:
-    """The best run of one library."""
-
-    seconds: float
-    extra_mib: float
-    agrees: str
+Case = tuple[str, str, int]
+Found = dict[str, float | str]
 
 
-def measure(
-    peer: str, case: tuple[str, str, int], threads: int, out: Path
-) -> dict[str, float] | None:
+def measure(peer: str, case: Case, threads: int, out: Path) -> dict[str, float] | None:
     data, axis, n = case
     arguments = (str(matrix_file(data)), axis, str(n), str(threads), str(out))
     line = run_worker(peer, "candidates_worker.py", *arguments, threads=threads, timeout=1500)
@@ -57,87 +51,80 @@ def agreement(ours: Path, theirs: Path) -> str:
     return f"yes (within {max(worst, missing):.0e})" if max(worst, missing) < 1e-5 else "NO"
 
 
-def compare(
-    case: tuple[str, str, int], peers: list[str], rounds: int, threads: int
-) -> dict[str, Measured]:
-    best: dict[str, Measured] = {}
+def compare(case: Case, peers: list[str], rounds: int, threads: int) -> dict[str, Found]:
+    """Run the libraries in turn, `rounds` times; return the best run of each."""
+    best: dict[str, Found] = {}
     with tempfile.TemporaryDirectory() as folder:
         lists = {peer: Path(folder) / f"{peer}.npz" for peer in peers}
         for turn in range(rounds):
             for peer in peers:
                 if turn and peer not in best:
                     continue
-                first = Path("-") if turn else lists[peer]
-                result = measure(peer, case, threads, first)
-                if result is None:
+                found = measure(peer, case, threads, Path("-") if turn else lists[peer])
+                if found is None:
                     continue
-                print(f"{case} round {turn + 1}: {peer} {result['seconds']:.2f} s", file=sys.stderr)
-                known = best.get(peer)
-                if known is None or result["seconds"] < known.seconds:
-                    agrees = known.agrees if known else ""
-                    best[peer] = Measured(result["seconds"], result["extra_mib"], agrees)
-        for peer, measured in best.items():
-            measured.agrees = (
-                agreement(lists["goodfence"], lists[peer]) if peer != "goodfence" else ""
-            )
+                print(f"{case} round {turn + 1}: {peer} {found['seconds']:.2f} s", file=sys.stderr)
+                if peer not in best or found["seconds"] < float(best[peer]["seconds"]):
+                    best[peer] = dict(found)
+        for peer, found_best in best.items():
+            found_best["rounds"] = rounds
+            if peer != "goodfence":
+                found_best["same"] = agreement(lists["goodfence"], lists[peer])
     return best
 
 
-def rows_of(
-    case: tuple[str, str, int], best: dict[str, Measured], peers: list[str]
-) -> list[list[str]]:
+def rows_of(case: Case, best: dict[str, Found]) -> list[list[str]]:
     data, axis, n = case
-    ours = best["goodfence"].seconds
+    ours = float(best["goodfence"]["seconds"])
     rows = []
-    for peer in peers:
+    for peer in PEERS:
         if peer in best:
             found = best[peer]
-            ratio = f"{found.seconds / ours:.1f}x"
-            numbers = [f"{found.seconds:.2f}", ratio, f"{found.extra_mib:,.0f}", found.agrees]
+            seconds = float(found["seconds"])
+            numbers = [
+                f"{seconds:.2f}",
+                f"{seconds / ours:.1f}x",
+                f"{max(0.0, float(found['beyond_mib'])):,.0f}",
+                str(found["rounds"]),
+                str(found.get("same", "")),
+            ]
         else:
-            numbers = ["not run: too large", "", "", ""]
+            numbers = ["not run: too large", "", "", "", ""]
         rows.append([data, axis, str(n), peer, *numbers])
     return rows
+
+
+def write_all(kept: dict[str, dict[str, Found]], threads: int) -> None:
+    """Write the kept cells, and the table of all of them."""
+    KEPT.write_text(json.dumps(kept, indent=1, sort_keys=True) + "\n", encoding="utf-8")
+    head = ["data", "axis", "n", "library", "seconds", "ratio", "MiB beyond the result", "best of"]
+    table: list[list[str]] = []
+    for data in DATA:
+        for axis in ("user", "item"):
+            for n in (350, 1000):
+                if best := kept.get(f"{data} {axis} {n}"):
+                    table += rows_of((data, axis, n), best)
+    write_table("candidates", __doc__, [*head, "same lists"], table, threads=threads)
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", nargs="+", default=list(DATA), choices=DATA)
     parser.add_argument("--axis", nargs="+", default=["user", "item"], choices=["user", "item"])
-    parser.add_argument("--n", nargs="+", type=int, default=[350, 1000])
-    parser.add_argument("--peers", nargs="+", default=list(PEERS[1:]), choices=PEERS[1:])
+    parser.add_argument("--n", nargs="+", type=int, default=[350, 1000], choices=[350, 1000])
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--threads", type=int, default=2)
-    parser.add_argument("--name", default="candidates", help="the table's file name")
     options = parser.parse_args()
-    table: list[list[str]] = []
+    kept: dict[str, dict[str, Found]] = json.loads(KEPT.read_text()) if KEPT.is_file() else {}
     for data in options.data:
         for axis in options.axis:
             for n in options.n:
-                case = (data, axis, n)
                 if n >= read_matrix(matrix_file(data)).shape[axis == "item"]:
                     continue  # fewer rows than that
-                peers = [p for p in options.peers if data not in TOO_LARGE.get(p, ())]
-                best = compare(case, ["goodfence", *peers], options.rounds, options.threads)
-                table += rows_of(case, best, ["goodfence", *options.peers])
-                head = [
-                    "data",
-                    "axis",
-                    "n",
-                    "library",
-                    "seconds",
-                    "ratio",
-                    "extra MiB",
-                    "same lists",
-                ]
-                write_table(
-                    options.name,
-                    __doc__,
-                    head,
-                    table,
-                    rounds=options.rounds,
-                    threads=options.threads,
-                )
+                peers = [peer for peer in PEERS if data not in TOO_LARGE.get(peer, ())]
+                best = compare((data, axis, n), peers, options.rounds, options.threads)
+                kept[f"{data} {axis} {n}"] = best
+                write_all(kept, options.threads)
 
 
 if __name__ == "__main__":
