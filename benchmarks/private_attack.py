@@ -9,15 +9,13 @@ import os
 import re
 import time
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
-from functools import lru_cache
+from multiprocessing import get_context
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
 import goodfence as gf
-import goodfence.models.private.base as private_base
-import goodfence.models.private.empirical_bayes as empirical_bayes
 from benchmarks.data import CACHE
 from benchmarks.results import write_table
 from goodfence.attack.attack import Attack
@@ -53,11 +51,6 @@ HEAD = ["attacker", "attacked", "targets", "recovery", "without her", "guess", "
 
 def one_part(attack: Attack, attacked: Any, targets: list[Any], path: Path) -> None:
     """Attack some targets, and keep what was counted of each in a file."""
-    # Two things that make thousands of fits faster and change no number: the price of noise depends on settings and
-    # catalogue only, so it need not be computed for every fit; and likelihoods in smaller chunks stay in the cache.
-    if not hasattr(private_base.total_mu, "cache_info"):
-        private_base.total_mu = lru_cache(private_base.total_mu)
-    empirical_bayes._CHUNK = 256
     ratings = gf.load(DATA)
     made = Unseeded(attacked) if isinstance(attacked, PrivateRecommender) else attacked
     report = attack.run(ratings, made, targets=targets, rng=SEED)
@@ -88,7 +81,9 @@ def counted_so_far(paths: list[Path]) -> AttackReport | None:
         chosen=joined("chosen"),
         rows=np.empty(0, dtype=np.int64),
         ratings=None,  # type: ignore[arg-type] # only the numbers are wanted
-        **tallies,
+        with_target=tallies["with_target"],
+        without_target=tallies["without_target"],
+        guessed=tallies["guessed"],
     )
 
 
@@ -151,7 +146,7 @@ def part_files(folder: Path, key: tuple[str, str]) -> list[Path]:
 
 
 def attack_all(asked: dict[tuple[str, str], tuple[Any, ...]], options: argparse.Namespace) -> None:
-    """Do the parts that are not there yet: what is quick, then the plain attacks, part by part, and the stronger."""
+    """Do the parts that are not there yet: the plain attacks first, of these what is quick, then part by part."""
     ratings, began = gf.load(DATA), time.monotonic()
     waiting = []
     for part in range(PARTS):
@@ -159,10 +154,12 @@ def attack_all(asked: dict[tuple[str, str], tuple[Any, ...]], options: argparse.
             targets = eligible(ratings, attack, n)[part::PARTS]
             path = part_files(options.keep, key)[part]
             if targets and not path.is_file():
-                late = 0 if key[1] in OPEN else 1 + part + (0 if key[0] in PLAIN else 4)
+                late = (key[0] in STRONGER, key[1] in PRIVATE, part)
                 waiting.append((late, (attack, model, targets, path)))
     waiting.sort(key=lambda work: work[0])
-    with ProcessPoolExecutor(options.processes) as pool:
+    # One thread a process, of which there are as many as cores. It must be said before they load NumPy.
+    os.environ["OPENBLAS_NUM_THREADS"] = "1"
+    with ProcessPoolExecutor(options.processes, mp_context=get_context("spawn")) as pool:
         under_way: set[Future[None]] = set()
         for place, (_, work) in enumerate(waiting):
             if time.monotonic() - began > 60 * options.minutes:

@@ -13,10 +13,39 @@ _HIGHEST_LEVERAGE = 1 - 1e-9
 
 
 @kernel
-def _clipped(score: Floats, longest: float) -> Floats:
-    """Return the score, shortened to `longest` where it is longer."""
-    length = np.sqrt((score * score).sum())
-    return score * (longest / length) if length > longest else score
+def _shortened(coefficients: Floats, longest: float) -> float:
+    """Return the factor that shortens a score, the coefficients but the first, to `longest` where it is longer."""
+    squares = 0.0
+    for one in range(1, len(coefficients)):
+        squares += coefficients[one] * coefficients[one]
+    length = np.sqrt(squares)
+    return longest / length if length > longest else 1.0
+
+
+@kernel
+def _leave_out(
+    inverse: Floats, feature: Floats, weight: float, target: float, answer: Floats, without: Floats
+) -> float:
+    """Fill `without` with the coefficients that the other ratings alone give, and return this one's leverage.
+
+    Where the leverage is nearly 1 or no number, `without` is not to be used. Plain loops: an array for each rating
+    takes longer to make than to fill.
+    """
+    n_features = len(feature)
+    leverage, fitted = 0.0, 0.0
+    for one in range(n_features):
+        pulled = 0.0
+        for two in range(n_features):
+            pulled += inverse[one, two] * feature[two]
+        without[one] = pulled
+        leverage += feature[one] * pulled
+        fitted += feature[one] * answer[one]
+    leverage *= weight
+    if leverage < _HIGHEST_LEVERAGE:
+        step = weight * (target - fitted) / (1 - leverage)
+        for one in range(n_features):
+            without[one] = answer[one] - without[one] * step
+    return leverage
 
 
 @kernel
@@ -67,22 +96,27 @@ def add_half_steps(
             continue
         inverse = np.linalg.inv(matrix)
         answer = inverse @ vector
-        parts = np.zeros((count, n_features))
-        residuals = np.zeros(count)
+        parts = np.empty((count, n_features))
+        residuals = np.empty(count)
+        without = np.empty(n_features)
         sound = True
         for at in range(count):
             feature = features[items[at]]
-            pulled = inverse @ feature
             weight = weights[items[at]]
-            leverage = weight * (feature * pulled).sum()
-            if not leverage < _HIGHEST_LEVERAGE:
+            # Not `>=`: a NaN fails this test too.
+            if not _leave_out(inverse, feature, weight, targets[at], answer, without) < (
+                _HIGHEST_LEVERAGE
+            ):
                 sound = False
                 break
-            error = targets[at] - (feature * answer).sum()
-            without = answer - pulled * (weight * error / (1 - leverage))
-            residuals[at] = min(max(targets[at] - (feature * without).sum(), -wide), wide)
+            predicted = 0.0
+            for one in range(n_features):
+                predicted += feature[one] * without[one]
+            residuals[at] = min(max(targets[at] - predicted, -wide), wide)
+            factor = _shortened(without, longest)
             parts[at, 0] = 1.0
-            parts[at, 1:] = _clipped(without[1:], longest)
+            for one in range(1, n_features):
+                parts[at, one] = without[one] * factor
         if not sound:
             continue
         size = item_limit / (whole * max(np.sqrt((residuals * residuals).sum()), 1.0))
@@ -92,8 +126,8 @@ def add_half_steps(
             for one in range(n_features):
                 scaled = np.trunc(size * residuals[at] * parts[at, one])
                 spent += scaled * scaled
-        score = np.ones(n_features)
-        score[1:] = _clipped(answer[1:], longest)
+        score = answer * _shortened(answer, longest)
+        score[0] = 1.0
         spent_score = 0.0
         unit = score_limit / (whole * whole)
         for one in range(n_features):

@@ -17,6 +17,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import lru_cache
 
 from scipy.optimize import minimize_scalar
 from scipy.special import log_ndtr, ndtr
@@ -119,6 +120,7 @@ def total_epsilon(mu: float, distance: float, delta: float) -> float:
     return min(concentrated, gaussian_epsilon(mu, delta - price))
 
 
+@lru_cache(maxsize=256)  # of public settings only, and an attack or audit fits thousands of times
 def total_mu(epsilon: float, delta: float, distance: float) -> float:
     """Return the largest mu whose `total_epsilon` is at most `epsilon`, rounded down.
 
