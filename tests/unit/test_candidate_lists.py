@@ -119,6 +119,9 @@ def test_the_radix_order_is_the_stable_order(n: int) -> None:
         chance.integers(-3, 4, n) / 3.0,
         np.where(chance.random(n) < 0.5, -0.0, 0.0),
         chance.normal(size=n) * 1e-300,
+        # Equal in the upper half of their bits: long stretches, and short ones.
+        0.5 + 1e-12 * chance.random(n),
+        np.repeat(chance.random(n // 4 + 1), 4)[:n] * (1 + 1e-12 * chance.integers(0, 3, n)),
     ]
     for values in cases:
         assert (descending_order(values) == np.argsort(-values, kind="stable")).all()

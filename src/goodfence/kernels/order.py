@@ -3,14 +3,19 @@
 from __future__ import annotations
 
 import numpy as np
+import numpy.typing as npt
 
 from goodfence.kernels.compiled import kernel
 from goodfence.kernels.types import Floats, Ints
 
 RADIX_PAYS = 512
 DIGIT_BITS = 11
-N_DIGITS = 6
+N_DIGITS = 3
+LONG_STRETCH = 32
 SIGN = np.uint64(1 << 63)
+UPPER = np.uint64(0xFFFFFFFF00000000)
+
+Words = npt.NDArray[np.uint64]
 
 
 @kernel
@@ -40,31 +45,18 @@ def kth_largest(values: Floats, k: int) -> float:
 
 
 @kernel
-def descending_order(values: Floats) -> Ints:
-    """Return the stable order of `values`, largest first; no NaN.
-
-    A radix sort over the bits of the floats: whole candidate lists are long, and this is several times faster
-    than comparing.
-    """
-    n = values.size
-    if n < RADIX_PAYS:
-        return np.argsort(-values, kind="mergesort")
-    keys = np.empty(n, dtype=np.uint64)
+def _upper_half_order(packed: Words) -> Words:
+    """Return `packed` in the stable ascending order of its upper 32 bits."""
+    n = packed.size
     counts = np.zeros((N_DIGITS, 1 << DIGIT_BITS), dtype=np.int64)
     mask = np.uint64((1 << DIGIT_BITS) - 1)
-    bits = (values + 0.0).view(np.uint64)  # -0.0 becomes 0.0, and they tie
     for i in range(n):
-        # Floats of either sign in ascending order as unsigned integers, then turned round.
-        sign = bits[i] >> np.uint64(63)
-        key = bits[i] if sign else ~(bits[i] | SIGN)
-        keys[i] = key
         for digit in range(N_DIGITS):
-            counts[digit, (key >> np.uint64(digit * DIGIT_BITS)) & mask] += 1
-    order = np.arange(n)
-    spare_order, spare_keys = np.empty_like(order), np.empty_like(keys)
+            counts[digit, (packed[i] >> np.uint64(32 + digit * DIGIT_BITS)) & mask] += 1
+    spare = np.empty_like(packed)
     for digit in range(N_DIGITS):
-        shift = np.uint64(digit * DIGIT_BITS)
-        if counts[digit, (keys[0] >> shift) & mask] == n:
+        shift = np.uint64(32 + digit * DIGIT_BITS)
+        if counts[digit, (packed[0] >> shift) & mask] == n:
             continue
         place = 0
         for value in range(1 << DIGIT_BITS):
@@ -72,12 +64,64 @@ def descending_order(values: Floats) -> Ints:
             counts[digit, value] = place
             place += count
         for i in range(n):
-            value = (keys[i] >> shift) & mask
-            place = counts[digit, value]
-            counts[digit, value] = place + 1
-            spare_order[place], spare_keys[place] = order[i], keys[i]
-        order, spare_order = spare_order, order
-        keys, spare_keys = spare_keys, keys
+            value = (packed[i] >> shift) & mask
+            spare[counts[digit, value]] = packed[i]
+            counts[digit, value] += 1
+        packed, spare = spare, packed
+    return packed
+
+
+@kernel
+def _settle(values: Floats, order: Ints) -> None:
+    """Bring a short stretch of `order` into descending order of its values, keeping ties as they are."""
+    if order.size > LONG_STRETCH:
+        order[:] = order[np.argsort(-values[order], kind="mergesort")]
+        return
+    for i in range(1, order.size):
+        row, place = order[i], i
+        while place > 0 and values[order[place - 1]] < values[row]:
+            order[place] = order[place - 1]
+            place -= 1
+        order[place] = row
+
+
+@kernel
+def _all_tie(values: Floats, order: Ints) -> bool:
+    first = values[order[0]]
+    for position in range(1, order.size):  # noqa: SIM110 - compiled: no generators
+        if values[order[position]] != first:
+            return False
+    return True
+
+
+@kernel
+def descending_order(values: Floats) -> Ints:
+    """Return the stable order of `values`, largest first; no NaN.
+
+    A radix sort over the upper half of the floats' bits, with the position in the lower half: whole candidate
+    lists are long, and this is many times faster than comparing. Stretches that are equal in the upper half
+    are few and short, or ties; they are settled by comparing.
+    """
+    n = values.size
+    if n < RADIX_PAYS:
+        return np.argsort(-values, kind="mergesort")
+    packed = np.empty(n, dtype=np.uint64)
+    bits = (values + 0.0).view(np.uint64)  # -0.0 becomes 0.0, and they tie
+    for i in range(n):
+        # Floats of either sign in ascending order as unsigned integers, then turned round.
+        key = bits[i] if bits[i] & SIGN else ~(bits[i] | SIGN)
+        packed[i] = (key & UPPER) | np.uint64(i)
+    packed = _upper_half_order(packed)
+    order = np.empty(n, dtype=np.int64)
+    for i in range(n):
+        order[i] = packed[i] & ~UPPER
+    start = 0
+    for i in range(1, n + 1):
+        if i < n and (packed[i] ^ packed[start]) & UPPER == 0:
+            continue
+        if i - start > 1 and not _all_tie(values, order[start:i]):
+            _settle(values, order[start:i])
+        start = i
     return order
 
 

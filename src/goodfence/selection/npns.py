@@ -85,8 +85,8 @@ class NPNS:
     def log_weights(self, similarities: Floats, sensitivity: RS = None) -> Floats:  # noqa: ARG002 - protocol
         """Return the logarithms of the weights; -inf for a similarity of 0 or less: drawn last."""
         if self.weights == "similarity":
-            drawn = similarities > 0
-            return np.where(drawn, np.log(np.where(drawn, similarities, 1.0)), -np.inf)
+            nobody = np.full(similarities.shape, -np.inf)
+            return np.log(similarities, out=nobody, where=similarities > 0)
         distances = np.arange(1, similarities.shape[-1] + 1) / self.k
         return np.broadcast_to(self._rank_law(distances), similarities.shape)
 
