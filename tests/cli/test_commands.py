@@ -11,9 +11,8 @@ import numpy as np
 import pytest
 
 import goodfence as gf
-from goodfence.cli.attacking import read_whole
+from goodfence.auditing.pace import Pace
 from goodfence.cli.doctor import LIBRARIES
-from goodfence.cli.pace import Pace
 from tests.cli.running import no_constant, run, run_json
 
 FILMS = "movietweetings"
@@ -113,7 +112,7 @@ def test_attack_gives_the_report_of_python(tmp_path: Path) -> None:
     told = run_json("attack", FILMS, *arguments, *SOME, "-o", tmp_path / "report")
     assert told["estimates"]["recovery"] == report.estimates["recovery"]._asdict()
     assert told["estimates"]["guess"] == report.estimates["guess"]._asdict()
-    assert told["estimates"]["read_whole"]["value"] == read_whole(report).value
+    assert told["estimates"]["read_whole"]["value"] == report.read_whole.value
     assert (told["targets"], told["hidden"], told["fakes"]) == (40, report.n_hidden, 30)
     manifest = json.loads((tmp_path / "report" / "manifest.json").read_text())
     assert manifest["ratings"] == told["data"]["checksum"]

@@ -11,6 +11,7 @@ import numpy as np
 import numpy.typing as npt
 
 from goodfence.attack.neighbour_worlds import NeighbourWorlds
+from goodfence.attack.outcomes import Outcomes
 from goodfence.attack.refit_worlds import Attackable, RefitWorlds
 from goodfence.attack.report import AttackReport
 from goodfence.attack.scoring import Tally, item_mean_guesses
@@ -117,6 +118,7 @@ class Attack:
             chosen=chosen,
             rows=found.rows,
             ratings=ratings,
+            outcomes=Outcomes.of(with_target, without_target, asked_for, ratings),
             settings={
                 "settings": _settings(self),
                 "similarity": dataclasses.asdict(measure),

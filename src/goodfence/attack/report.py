@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 import numpy as np
 import numpy.typing as npt
 
+from goodfence.attack.outcomes import Outcomes
 from goodfence.attack.scoring import Estimate, Tally, frequency, ratio, share
 from goodfence.data.ratings import Ratings
 
@@ -50,6 +51,8 @@ class AttackReport:
     """What was attacked."""
     settings: Mapping[str, Any] = field(default_factory=dict)
     """What the manifest of a saved report holds."""
+    outcomes: Outcomes | None = None
+    """What became of each hidden rating; None where only counts were kept. It is never saved."""
 
     @property
     def n_targets(self) -> int:
@@ -104,6 +107,12 @@ class AttackReport:
     def advantage(self) -> float:
         """Recovery minus recovery in the world without the target: what her data gave away."""
         return self.estimates["advantage"].value
+
+    @property
+    def read_whole(self) -> Estimate:
+        """Of how many targets every hidden rating was recovered."""
+        tally = self.with_target
+        return frequency((tally.recovered == tally.hidden).astype(float))
 
     @property
     def guess(self) -> float:

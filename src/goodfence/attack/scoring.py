@@ -53,8 +53,7 @@ class Tally:
         """Count for each target what `answers`, one for each hidden rating, got."""
         made = ~np.isnan(answers)
         errors = np.where(made, np.abs(answers - targets.ratings), 0.0)
-        # A value of the scale is a sum of steps, which may miss the rating by the last bit.
-        rounded = np.abs(ratings.scale.round(answers) - targets.ratings) < EXACT
+        rounded = is_recovered(answers, targets, ratings)
         exact = made & (errors < EXACT)
         owners, n_targets = targets.owners, len(targets)
 
@@ -72,6 +71,15 @@ class Tally:
             "recovery": share(self.recovered, self.hidden),
             "exact": share(self.exact, self.hidden),
         }
+
+
+def is_recovered(answers: Floats, targets: Targets, ratings: Ratings) -> npt.NDArray[np.bool_]:
+    """Return for each hidden rating whether the answer rounds to it; no answer does not."""
+    # A value of the scale is a sum of steps, which may miss the rating by the last bit.
+    recovered: npt.NDArray[np.bool_] = (
+        np.abs(ratings.scale.round(answers) - targets.ratings) < EXACT
+    )
+    return recovered
 
 
 def item_mean_guesses(targets: Targets, ratings: Ratings) -> Floats:

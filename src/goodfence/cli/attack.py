@@ -6,14 +6,14 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
-from goodfence.cli.attacking import Attacker, as_json, read_whole, run_attack
+from goodfence.cli.attacking import Attacker, as_json, run_attack
 from goodfence.cli.grouping import command
 from goodfence.cli.limit import check_limit, exit_if_above
 from goodfence.cli.options import FailAbove, Out, Running, Seed, Settings, Source
 from goodfence.cli.printing import print_json, print_paragraphs
 from goodfence.cli.reading import read, say
 from goodfence.cli.recipes import build
-from goodfence.cli.wording import attacked, because, finding, promise, whole
+from goodfence.report.wording import attacked, because, finding, promise, whole
 
 if TYPE_CHECKING:
     from goodfence.attack.report import AttackReport
@@ -76,7 +76,7 @@ def print_finding(report: AttackReport, recipe: Recipe) -> None:
             ("Tried", recipe.label),
             ("Finding", finding(report)),
             ("Leak", because(report)),
-            ("Who", whole(read_whole(report))),
+            ("Who", whole(report.read_whole)),
             ("Attacked", attacked(report, report.ratings.shape[0])),
             ("Promise", f"{promise(recipe.promised)}. {recipe.promised.reason}"),
         ]

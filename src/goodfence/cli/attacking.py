@@ -12,7 +12,6 @@ from goodfence.errors import SettingError, did_you_mean
 if TYPE_CHECKING:
     from goodfence.attack.attack import Attack
     from goodfence.attack.report import AttackReport
-    from goodfence.attack.scoring import Estimate
     from goodfence.auditing.report import AuditReport
     from goodfence.cli.options import Running
     from goodfence.cli.recipes import Recipe
@@ -115,21 +114,13 @@ def run_attack(
     )
 
 
-def read_whole(report: AttackReport) -> Estimate:
-    """Return of how many targets every hidden rating was read."""
-    from goodfence.attack.scoring import frequency
-
-    tally = report.with_target
-    return frequency((tally.recovered == tally.hidden).astype(float))
-
-
 def as_json(report: AttackReport, recipe: Recipe) -> dict[str, Any]:
     """Return everything that the report says, without ids, as JSON knows it."""
     from goodfence import __version__
     from goodfence.attack.saving import ratings_checksum
 
     n_users, n_items = report.ratings.shape
-    estimates = {**report.estimates, "read_whole": read_whole(report)}
+    estimates = {**report.estimates, "read_whole": report.read_whole}
     return {
         "goodfence": __version__,
         "recommender": {"label": recipe.label, **recipe.settings},

@@ -8,16 +8,17 @@ from typing import TYPE_CHECKING, Annotated
 
 import typer
 
+from goodfence.auditing.pace import find_pace
 from goodfence.cli.attack import n_of, print_finding
 from goodfence.cli.attacking import Attacker, audit_as_json, run_attack
 from goodfence.cli.grouping import command
 from goodfence.cli.limit import check_limit, exit_if_above
 from goodfence.cli.options import FailAbove, Running, Seed, Settings, Source
-from goodfence.cli.pace import about, find_pace
 from goodfence.cli.printing import print_json, print_paragraphs
 from goodfence.cli.reading import read, say
 from goodfence.cli.recipes import build
 from goodfence.cli.writing import find_writer
+from goodfence.report.wording import about
 
 if TYPE_CHECKING:
     from goodfence.attack.attack import Attack

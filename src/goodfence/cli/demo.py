@@ -7,14 +7,14 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from goodfence.cli.attacking import Attacker, as_json, read_whole, run_attack
+from goodfence.cli.attacking import Attacker, as_json, run_attack
 from goodfence.cli.doctor import compiled_kernels
 from goodfence.cli.grouping import command
 from goodfence.cli.options import Running, Settings
 from goodfence.cli.printing import print_json, print_paragraphs, print_table
 from goodfence.cli.reading import say
 from goodfence.cli.recipes import SELECTIONS, Recipe, build
-from goodfence.cli.wording import finding, measured, promise, whole
+from goodfence.report.wording import finding, measured, promise, whole
 
 if TYPE_CHECKING:
     from goodfence.attack.report import AttackReport
@@ -97,7 +97,7 @@ def _print(summary: Summary, tried: list[Tried]) -> None:
         [
             ("Tried", f"{common.recipe.label}: predict from the 50 people most like you"),
             ("Finding", finding(common.report)),
-            ("Who", whole(read_whole(common.report))),
+            ("Who", whole(common.report.read_whole)),
             ("Promise", promise(common.recipe.promised)),
         ]
     )

@@ -12,7 +12,7 @@ from goodfence.cli.options import Running, Seed, Settings, Source
 from goodfence.cli.printing import collected_notes, print_json, print_notes, print_paragraphs
 from goodfence.cli.reading import read, say
 from goodfence.cli.recipes import build
-from goodfence.cli.wording import of_100
+from goodfence.report.wording import of_100
 
 if TYPE_CHECKING:
     from goodfence.cli.recipes import Recipe

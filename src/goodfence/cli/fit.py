@@ -13,7 +13,7 @@ from goodfence.cli.options import Running, Seed, Settings, Source
 from goodfence.cli.printing import print_json, print_paragraphs
 from goodfence.cli.reading import read, say
 from goodfence.cli.recipes import build
-from goodfence.cli.wording import promise
+from goodfence.report.wording import promise
 
 
 @command

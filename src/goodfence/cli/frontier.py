@@ -12,9 +12,9 @@ from goodfence.cli.options import Running, Seed, Source
 from goodfence.cli.printing import as_text, print_json, print_paragraphs, print_table
 from goodfence.cli.reading import read, say
 from goodfence.cli.recipes import parse
-from goodfence.cli.wording import measured, of_100, promise
 from goodfence.cli.writing import write_whole
 from goodfence.errors import SettingError
+from goodfence.report.wording import measured, of_100, promise
 
 if TYPE_CHECKING:
     from goodfence.auditing.frontier import Frontier

@@ -50,17 +50,3 @@ def _seconds(attack: Callable[[int], object], n: int, clock: Callable[[], float]
     start = clock()
     attack(n)
     return clock() - start
-
-
-def about(seconds: float) -> str:
-    """Return a time as people say it.
-
-    Examples
-    --------
-    >>> about(42.0), about(200.0), about(9000.0)
-    ('42 seconds', '3.3 minutes', '2.5 hours')
-    """
-    for size, unit in ((3600.0, "hours"), (60.0, "minutes")):
-        if seconds >= 2 * size:
-            return f"{seconds / size:.2g} {unit}"
-    return f"{seconds:.0f} seconds"

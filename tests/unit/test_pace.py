@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from goodfence.cli.pace import LONGEST, Pace, find_pace
+from goodfence.auditing.pace import LONGEST, Pace, find_pace
 
 
 def timed(once: float, each: float) -> tuple[Callable[[int], None], Callable[[], float]]:

@@ -9,8 +9,8 @@ import pytest
 import goodfence as gf
 from goodfence.attack.attack import Attack
 from goodfence.attack.scoring import Estimate
-from goodfence.cli.wording import attacked, attacker, because, finding, interval, of_100, promise
 from goodfence.privacy.guarantee import Guarantee
+from goodfence.report.wording import attacked, attacker, because, finding, interval, of_100, promise
 
 FILMS = gf.load("movietweetings")
 

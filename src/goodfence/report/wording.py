@@ -116,3 +116,17 @@ def promise(guarantee: Guarantee) -> str:
     if guarantee.status == "refuted":
         return f"refuted (witness): {stated}"
     return f"{guarantee.status}: {stated}"
+
+
+def about(seconds: float) -> str:
+    """Return a time as people say it.
+
+    Examples
+    --------
+    >>> about(42.0), about(200.0), about(9000.0)
+    ('42 seconds', '3.3 minutes', '2.5 hours')
+    """
+    for size, unit in ((3600.0, "hours"), (60.0, "minutes")):
+        if seconds >= 2 * size:
+            return f"{seconds / size:.2g} {unit}"
+    return f"{seconds:.0f} seconds"
