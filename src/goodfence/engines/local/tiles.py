@@ -19,7 +19,7 @@ from goodfence.engines.local.layout import Items, Layout, lay_out
 from goodfence.engines.local.threads import run, run_pairs, thread_count
 from goodfence.engines.progress import Advance
 from goodfence.kernels.tiles.buffers import Buffers
-from goodfence.kernels.tiles.finish import finish_rows
+from goodfence.kernels.tiles.finish import finish_rows, list_rows
 from goodfence.kernels.tiles.strips import WIDTH
 from goodfence.kernels.tiles.thresholds import SMALLEST, sample_thresholds
 from goodfence.kernels.tiles.tile import process_tile, work_space
@@ -85,26 +85,38 @@ class AllPairs:
 
     @classmethod
     def of(cls, profiles: Profiles, n: int, threads: int) -> AllPairs:
-        """Lay the rows out and make room for the lists."""
+        """Lay every row out, by ascending norm, and make room for the lists."""
+        rows = np.argsort(profiles.squared_norms, kind="stable").astype(np.int32)
+        return cls.over(profiles, rows, n, block_size(len(rows), threads), threads)
+
+    @classmethod
+    def over(
+        cls,
+        profiles: Profiles,
+        rows: npt.NDArray[np.int32],
+        n: int,
+        block: int,
+        threads: int,
+    ) -> AllPairs:
+        """Lay `rows` of the profiles out in that order, and make room for the lists of all rows."""
         norms = profiles.squared_norms
-        rows = np.argsort(norms, kind="stable").astype(np.int32)
         items = Items.of(profiles, int(profiles.rows.data.max(initial=0)))
-        block = block_size(len(rows), threads)
         layout = lay_out(profiles, rows, items, block, threads=threads)
         ordered = np.zeros(layout.padded)
         ordered[: len(rows)] = norms[rows]
-        similarities = np.empty((len(rows), n))
-        more = max(16, min(max(n * 3 // 4, 64), EXTRA_BYTES // (8 * len(rows))))
+        n_rows = profiles.n_rows
+        similarities = np.empty((n_rows, n))
+        more = max(16, min(max(n * 3 // 4, 64), EXTRA_BYTES // (8 * n_rows)))
         buffers = Buffers(
             similarities.view(np.uint64),
-            np.empty((len(rows), more), dtype=np.uint64),
-            np.zeros(len(rows), dtype=np.int32),
+            np.empty((n_rows, more), dtype=np.uint64),
+            np.zeros(n_rows, dtype=np.int32),
             np.full(layout.padded, SMALLEST, dtype=np.float32),
             _inverses(ordered),
             ordered,
             rows,
         )
-        indices = np.empty((len(rows), n), dtype=np.int32)
+        indices = np.empty((n_rows, n), dtype=np.int32)
         return cls(
             profiles, items, layout, buffers, indices, similarities, threads, threading.local()
         )
@@ -115,16 +127,20 @@ class AllPairs:
         if n_rows <= 4 * SAMPLE:
             return
         chosen = np.arange(SAMPLE) * n_rows // SAMPLE
-        sample = lay_out(
-            self.profiles, self.layout.rows[chosen], self.items, SAMPLE, threads=self.threads
-        )
-        inverses = self.buffers.inverses[chosen]
         rank = sample_rank(SAMPLE, self.indices.shape[1], n_rows)
-        last_block = len(self.layout.blocks) - 1
+        self.estimate_from(self.layout.rows[chosen], chosen, rank)
+
+    def estimate_from(
+        self, rows: npt.NDArray[np.int32], chosen: npt.NDArray[np.int64], rank: int
+    ) -> None:
+        """Set the first thresholds from a sample: SAMPLE rows of the profiles, and their positions or -1."""
+        sample = lay_out(self.profiles, rows, self.items, SAMPLE, threads=self.threads)
+        norms = self.profiles.squared_norms[rows]
+        inverses = _inverses(norms)
 
         def work(number: int) -> None:
             first, last = self.layout.blocks[number]
-            tile = self._tile(self._element(number, last_block), SAMPLE)
+            tile = self._tile(_element(self._largest(number), norms.max()), SAMPLE)
             sample_thresholds(
                 first,
                 last,
@@ -143,8 +159,8 @@ class AllPairs:
     def compare(self, a: int, b: int) -> None:
         """Compare the rows of block a with those of block b, and offer each pair to both lists."""
         first, last = self.layout.blocks[a]
-        tile = self._tile(self._element(a, b), self.layout.width(b))
-        self._process(first, last, b, True, tile)
+        element = _element(self._largest(a), self._largest(b))
+        self._process(first, last, b, True, self._tile(element, self.layout.width(b)))
 
     def repeat_short(self, guesses: npt.NDArray[np.float32]) -> None:
         """Compare again, without a threshold, the rows whose first threshold was set too high."""
@@ -157,7 +173,8 @@ class AllPairs:
             self.buffers.counts[self.layout.rows[position]] = 0
             self.buffers.thresholds[position] = SMALLEST
             for block in range(len(self.layout.blocks)):
-                element = self._element(position // self.layout.block, block)
+                own = self.buffers.squared_norms[position]
+                element = _element(own, self._largest(block))
                 tile = np.empty((1, self.layout.width(block)), dtype=element)
                 self._process(position, position + 1, block, False, tile)
 
@@ -171,6 +188,16 @@ class AllPairs:
 
         run(work, self.layout.blocks, threads=self.threads)
         return self.indices, self.similarities
+
+    def listed(self) -> npt.NDArray[np.int32]:
+        """Sort the lists as `finish` does, without rows of similarity zero; return how long each one is."""
+        lengths = np.zeros(len(self.indices), dtype=np.int32)
+
+        def work(piece: tuple[int, int]) -> None:
+            list_rows(*piece, self.buffers, self.indices, self.similarities, lengths)
+
+        run(work, self.layout.blocks, threads=self.threads)
+        return lengths
 
     def _process(self, first: int, last: int, block: int, symmetric: bool, tile: Any) -> None:
         capacity = self.buffers.kept.shape[1] + self.buffers.extra.shape[1]
@@ -198,11 +225,15 @@ class AllPairs:
             tiles[element, width] = np.empty((depth, width), dtype=element)
         return tiles[element, width]
 
-    def _element(self, a: int, b: int) -> Any:
-        """Return the smallest type that holds every dot product of two blocks; norms ascend."""
-        ends = (self.layout.blocks[block][1] - 1 for block in (a, b))
-        product = math.prod(int(self.buffers.squared_norms[end]) for end in ends)
-        return np.uint16 if product < DOT_LIMIT else np.uint32
+    def _largest(self, block: int) -> float:
+        """Return the largest squared norm of a block."""
+        return float(self.buffers.squared_norms[slice(*self.layout.blocks[block])].max())
+
+
+def _element(squared_norm: float, other_squared_norm: float) -> Any:
+    """Return the smallest type that holds every dot product of rows of at most these norms."""
+    product = int(squared_norm) * int(other_squared_norm)
+    return np.uint16 if product < DOT_LIMIT else np.uint32
 
 
 def sample_rank(n_sample: int, n: int, n_rows: int) -> int:

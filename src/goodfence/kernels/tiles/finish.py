@@ -29,10 +29,10 @@ def fill_zeros(indices: Ints, similarities: Floats, found: int, own: int, seen: 
 
 
 @kernel
-def finish_rows(
-    first: int, last: int, buffers: Buffers, indices: Ints, similarities: Floats
+def list_rows(
+    first: int, last: int, buffers: Buffers, indices: Ints, similarities: Floats, lengths: Ints
 ) -> None:
-    """Write the sorted lists of the positions first..last, each at its row number.
+    """Write what the positions first..last have found, each list sorted, at its row number, and its length there.
 
     `similarities` may lie in the memory of `buffers.kept`: a row is read whole before it is written.
     """
@@ -42,7 +42,6 @@ def finish_rows(
     values = np.empty(capacity, dtype=np.float32)
     found_similarities = np.empty(capacity)
     found_rows = np.empty(capacity, dtype=np.int32)
-    seen = np.zeros(buffers.counts.size, dtype=np.bool_)
     for position in range(first, last):
         home = buffers.rows[position]
         count = gather(home, buffers, entries)
@@ -51,9 +50,21 @@ def finish_rows(
             count = promising(entries, count, n, inverse, buffers.inverses, values)[0]
         exact(position, entries, count, buffers, found_similarities, found_rows)
         order = sort_candidates(found_similarities[:count], found_rows[:count])
-        listed = min(count, n)
-        for place in range(listed):
+        lengths[home] = min(count, n)
+        for place in range(lengths[home]):
             indices[home, place] = found_rows[order[place]]
             similarities[home, place] = found_similarities[order[place]]
-        if listed < n:
-            fill_zeros(indices[home], similarities[home], listed, home, seen)
+
+
+@kernel
+def finish_rows(
+    first: int, last: int, buffers: Buffers, indices: Ints, similarities: Floats
+) -> None:
+    """Write the sorted lists of the positions first..last, each at its row number, filled up with zeros."""
+    lengths = np.empty(buffers.counts.size, dtype=np.int32)
+    list_rows(first, last, buffers, indices, similarities, lengths)
+    seen = np.zeros(buffers.counts.size, dtype=np.bool_)
+    for position in range(first, last):
+        home = buffers.rows[position]
+        if lengths[home] < indices.shape[1]:
+            fill_zeros(indices[home], similarities[home], lengths[home], home, seen)
