@@ -255,3 +255,18 @@ def test_every_entry_is_complete() -> None:
         assert dataset.source
         if dataset.archive is not None:
             assert dataset.archive.wanted[-1] == dataset.files[0], "the ratings are unpacked last"
+
+
+def test_a_list_of_items_is_taken_with_a_name_and_with_a_file(tmp_path: Path) -> None:
+    films = gf.load("movietweetings")
+    listed = ["0000000 not a film", *films.items[::-1]]
+    laid = gf.load("movietweetings", items=listed)
+    assert laid.items.tolist() == listed
+    assert laid.n_ratings == films.n_ratings
+    assert laid.title("0068646") == "The Godfather (1972)"
+    assert (laid.csr.toarray()[:, :0:-1] == films.csr.toarray()).all()
+    path = tmp_path / "ratings.csv"
+    path.write_text("user,item,rating\n7,a,4\n8,c,1\n", encoding="utf-8")
+    assert gf.load(path, scale=(1, 5), items=list("abc")).shape == (2, 3)
+    with pytest.raises(DataError, match="every item that was rated"):
+        gf.load(path, scale=(1, 5), items=list("ab"))

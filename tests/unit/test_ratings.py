@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pyarrow as pa
 import pytest
@@ -79,6 +81,51 @@ def test_a_matrix_off_its_scale_is_refused() -> None:
     with pytest.raises(DataError, match="every rating must be on the scale") as caught:
         Ratings(sparse.csr_array(np.array([[66.6667]])), users=[1], items=[1], scale=(1, 5))
     assert "66.6667" not in str(caught.value)
+
+
+def test_a_given_list_of_items_makes_the_columns() -> None:
+    table = pa.table({"user": ["b", "a", "a"], "item": [2, 1, 2], "rating": [0.0, 3.0, 5.0]})
+    laid = Ratings.from_frame(table, scale=(0, 5), items=[3, 2, 1])
+    assert laid.items.tolist() == [3, 2, 1]
+    assert laid.users.tolist() == ["a", "b"]
+    assert laid.n_ratings == 3  # a 0 stays a rating
+    assert laid.csr.toarray().tolist() == [[0, 5, 3], [0, 0, 0]]
+    assert laid.csr.indices.tolist() == [1, 2, 1]
+    assert laid.scale.declared
+
+
+def test_the_columns_do_not_tell_what_was_rated() -> None:
+    one = pa.table({"user": [1, 1], "item": ["x", "y"], "rating": [1, 2]})
+    more = pa.table({"user": [1, 1, 1], "item": ["x", "y", "z"], "rating": [1, 2, 5]})
+    laid = [Ratings.from_frame(each, scale=(1, 5), items=["z", "y", "x"]) for each in (one, more)]
+    assert laid[0].items.tolist() == laid[1].items.tolist()
+    assert laid[0].shape == laid[1].shape
+
+
+def test_an_observed_scale_stays_observed_on_other_columns(ratings: Ratings) -> None:
+    observed = Ratings(ratings.csr, ratings.users, ratings.items).on_items([1, 2, 3])
+    assert not observed.scale.declared
+
+
+@pytest.mark.parametrize(
+    ("items", "problem", "says"),
+    [
+        ([1, 3], DataError, "list every item that was rated"),
+        ([1, 2, 2], DataError, "different"),
+        (["1", "2"], SettingError, "same kind"),
+    ],
+)
+def test_a_list_of_items_is_checked(
+    ratings: Ratings, items: list[Any], problem: type[Exception], says: str
+) -> None:
+    with pytest.raises(problem, match=says) as caught:
+        ratings.on_items(items)
+    assert not any(character.isdigit() for character in str(caught.value))
+
+
+def test_an_item_that_nobody_rated_may_be_left_out(ratings: Ratings) -> None:
+    longer = ratings.on_items([1, 2, 3])
+    assert longer.on_items([2, 1]).items.tolist() == [2, 1]
 
 
 def test_titles(ratings: Ratings) -> None:

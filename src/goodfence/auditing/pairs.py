@@ -6,6 +6,7 @@ are small, because what others rated moves both sums alike and hides nothing.
 
 from __future__ import annotations
 
+import copy
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import TypeAlias
@@ -19,10 +20,11 @@ from goodfence.data.ratings import Ratings
 from goodfence.data.scale import Scale
 from goodfence.models.private.base import PrivateRecommender
 from goodfence.models.private.people import Unit
+from goodfence.models.private_cf import PrivateCF
 from goodfence.rng import RNG, Streams
 
 N_ITEMS, N_OTHERS = 60, 20
-_COUNTS = (0, 1, 3, 8, 15, 21, 30, 45, N_ITEMS - 1)
+_COUNTS = (0, 1, 3, 8, 15, 21, 30, 45, N_ITEMS)
 _CLIMBS = 40
 
 Moved: TypeAlias = Callable[["Pair"], float]
@@ -42,10 +44,34 @@ class Pair:
         return f"Pair({people} people, {items} items)"
 
 
-def made_pair(values: Floats, unit: Unit, scale: Scale) -> Pair:
+def made_pair(values: Floats, unit: Unit, scale: Scale, n_items: int = N_ITEMS) -> Pair:
     """Return some others and one person with these ratings, and the same without her last rating, or without her."""
     kept = len(values) - 1 if unit == "rating" else None
-    return Pair(_ratings(values, kept, scale), _ratings(values, len(values), scale), values)
+    pair = (_ratings(values, each, scale, n_items) for each in (kept, len(values)))
+    return Pair(*pair, values)
+
+
+def for_made_up_items(model: PrivateRecommender) -> PrivateRecommender:
+    """Return a copy of the model for made-up items: as many as it has a catalogue and features of, at most `N_ITEMS`.
+
+    A promise holds whatever the catalogue, so the auditor may make that up too; of public features the first rows are
+    taken. All other settings stay.
+
+    Examples
+    --------
+    >>> from goodfence.models.private_means import PrivateMeans
+    >>> for_made_up_items(PrivateMeans(epsilon=1.0, catalogue=["a", "b"])).catalogue
+    range(0, 2)
+    """
+    small = copy.copy(model)
+    features = model.features if isinstance(model, PrivateCF) else None
+    given = [public for public in (model.catalogue, features) if public is not None]
+    n_items = min([N_ITEMS, *(len(public) for public in given)])
+    if model.catalogue is not None or n_items < N_ITEMS:
+        small.catalogue = range(n_items)
+    if isinstance(small, PrivateCF) and features is not None:
+        small.features = features[:n_items]
+    return small
 
 
 def worst_pair(model: PrivateRecommender, scale: Scale, rng: RNG = None) -> tuple[Pair, float]:
@@ -53,6 +79,8 @@ def worst_pair(model: PrivateRecommender, scale: Scale, rng: RNG = None) -> tupl
 
     Parameters
     ----------
+    model
+        As `for_made_up_items` returns it, where it has a catalogue or features.
     scale
         The scale of the made-up ratings, declared.
     rng
@@ -65,23 +93,27 @@ def worst_pair(model: PrivateRecommender, scale: Scale, rng: RNG = None) -> tupl
         fits = Transcripts(model, pair.without, pair.with_it)
         return (fits.moved(0) + fits.moved(1)) / 2
 
-    unit = model.unit
-    tried = extreme_pairs(unit, declared)
+    n_items = N_ITEMS if model.catalogue is None else len(model.catalogue)
+    tried = extreme_pairs(model.unit, declared, n_items)
     distances = [moved(pair) for pair in tried]
     place = int(np.argmax(distances))
-    return _climb(tried[place], distances[place], moved, unit, declared, chance)
+
+    def made(values: Floats) -> Pair:
+        return made_pair(values, model.unit, declared, n_items)
+
+    return _climb(tried[place], distances[place], moved, made, declared, chance)
 
 
-def extreme_pairs(unit: Unit, scale: Scale) -> list[Pair]:
+def extreme_pairs(unit: Unit, scale: Scale, n_items: int = N_ITEMS) -> list[Pair]:
     """Return pairs in whom one person's ratings are at the ends of the scale, few or many of them."""
-    return [made_pair(values, unit, scale) for values in _extremes(scale)]
+    return [made_pair(values, unit, scale, n_items) for values in _extremes(scale, n_items)]
 
 
 def _climb(
     pair: Pair,
     distance: float,
     moved: Moved,
-    unit: Unit,
+    made: Callable[[Floats], Pair],
     scale: Scale,
     chance: np.random.Generator,
 ) -> tuple[Pair, float]:
@@ -89,33 +121,33 @@ def _climb(
     for _ in range(_CLIMBS):
         values = pair.values.copy()
         values[chance.integers(len(values))] = chance.choice([scale.lowest, scale.highest])
-        candidate = made_pair(values, unit, scale)
+        candidate = made(values)
         found = moved(candidate)
         if found > distance:
             pair, distance = candidate, found
     return pair, distance
 
 
-def _extremes(scale: Scale) -> Iterator[Floats]:
+def _extremes(scale: Scale, n_items: int) -> Iterator[Floats]:
     """Yield persons whose other ratings are all alike, or half and half, and whose last is an extreme."""
     ends = scale.lowest, scale.highest
-    for count in _COUNTS:
+    for count in sorted({min(count, n_items - 1) for count in _COUNTS}):
         for old in ends:
             for new in ends:
                 yield np.append(np.full(count, old), new)
         yield np.append(np.resize(ends, count), scale.highest)
 
 
-def _ratings(values: Floats, kept: int | None, scale: Scale) -> Ratings:
+def _ratings(values: Floats, kept: int | None, scale: Scale, n_items: int) -> Ratings:
     """Return the others' ratings and the first `kept` of hers; None leaves her out altogether."""
     levels = scale.round(np.linspace(scale.lowest, scale.highest, 5))
     others = [
-        (np.arange(row, N_ITEMS, 3), levels[(np.arange(row, N_ITEMS, 3) + row) % 5])
+        (np.arange(row, n_items, 3), levels[(np.arange(row, n_items, 3) + row) % 5])
         for row in range(N_OTHERS)
     ]
     rows = others if kept is None else [*others, (np.arange(kept), values[:kept])]
     ends = np.cumsum([0, *(len(items) for items, _ in rows)])
     cells = np.concatenate([items for items, _ in rows])
     data = np.concatenate([each for _, each in rows])
-    csr = sparse.csr_array((data, cells, ends), shape=(len(rows), N_ITEMS))
-    return Ratings(csr, users=range(len(rows)), items=range(N_ITEMS), scale=scale)
+    csr = sparse.csr_array((data, cells, ends), shape=(len(rows), n_items))
+    return Ratings(csr, users=range(len(rows)), items=range(n_items), scale=scale)

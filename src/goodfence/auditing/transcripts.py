@@ -11,7 +11,6 @@ from __future__ import annotations
 import copy
 import math
 from dataclasses import dataclass, field
-from functools import lru_cache
 
 import numpy as np
 
@@ -92,7 +91,7 @@ class Transcripts:
     model
         The private model; it is copied, and its seed, if it has one, is not used.
     without, with_it
-        The two data sets, of one catalogue.
+        The two data sets, of one list of items; laid out on the model's catalogue, as `fit` does, if it has one.
     noise
         Where the noise comes from; None for the operating system.
     """
@@ -106,9 +105,9 @@ class Transcripts:
     ) -> None:
         self.model = copy.copy(model)
         self.noise = SystemNoise() if noise is None else noise
-        self.people = People.of(without), People.of(with_it)
+        self.people = People.of(model.laid_out(without)), People.of(model.laid_out(with_it))
         n_items = self.people[0].n_items
-        self.mu = _price(model.epsilon, model.delta, model._distance(n_items))
+        self.mu = total_mu(model.epsilon, model.delta, model._distance(n_items))
         """What one fit may spend; the same for every fit."""
         self.account = Account()
         """What the last fit has spent."""
@@ -156,9 +155,3 @@ class Transcripts:
             square += float(apart @ apart) / SIGMA**2
             self.largest_ratio = max(self.largest_ratio, stage.ratio)
         return (loss if which == 0 else -loss), math.sqrt(square)
-
-
-@lru_cache(maxsize=64)
-def _price(epsilon: float, delta: float, distance: float) -> float:
-    """Return `total_mu`, which many audits of one model need and which depends on public numbers only."""
-    return total_mu(epsilon, delta, distance)

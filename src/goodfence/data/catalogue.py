@@ -4,14 +4,18 @@ from __future__ import annotations
 
 import hashlib
 import os
+from collections.abc import Sequence
 from pathlib import Path
+from typing import Any
+
+import numpy.typing as npt
 
 from goodfence.data.archive import extract
 from goodfence.data.datasets import DATASETS, Archive, Dataset
 from goodfence.data.download import fetch
 from goodfence.data.limits import DEFAULT_MAX_BYTES
 from goodfence.data.places import FOLDER_VARIABLE, cache_folder, named_folder
-from goodfence.data.ratings import Ratings
+from goodfence.data.ratings import Id, Ratings
 from goodfence.data.readers import read_ratings
 from goodfence.data.scale import Scale
 from goodfence.data.triplets import Duplicates
@@ -35,6 +39,7 @@ def load(
     rating: str | None = None,
     scale: Scale | tuple[float, ...] | None = None,
     duplicates: Duplicates | None = None,
+    items: Sequence[Id] | npt.NDArray[Any] | None = None,
     max_bytes: int = DEFAULT_MAX_BYTES,
 ) -> Ratings:
     """Return the ratings of a data set that has a name, or of a file.
@@ -53,6 +58,9 @@ def load(
     duplicates
         What is done about a pair that was rated twice. None means "error" for a file, and for a
         name what the catalogue declares, with a warning where that leaves ratings out.
+    items
+        All items there are, from a public source, in the order of the columns; every item that was rated must be
+        among them. None takes those that somebody rated.
     max_bytes
         The most memory that the ratings may take when they are unpacked.
 
@@ -69,11 +77,13 @@ def load(
         columns = {"user": user, "item": item, "rating": rating}
         path = _path(name)
         given = duplicates or "error"
-        return read_ratings(path, **columns, scale=scale, duplicates=given, max_bytes=max_bytes)
+        found = read_ratings(path, **columns, scale=scale, duplicates=given, max_bytes=max_bytes)
+        return found if items is None else found.on_items(items)
     for setting, value in (("user", user), ("item", item), ("rating", rating), ("scale", scale)):
         if value is not None:
             raise SettingError(f"{setting} must be left out for a named data set, which states it")
-    return read_dataset(dataset, find(dataset), duplicates=duplicates, max_bytes=max_bytes)
+    found = read_dataset(dataset, find(dataset), duplicates=duplicates, max_bytes=max_bytes)
+    return found if items is None else found.on_items(items)
 
 
 def find(

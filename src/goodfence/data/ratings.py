@@ -11,6 +11,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from goodfence.data.ids import Ids
+from goodfence.data.layout import lay_out, places_on
 from goodfence.data.scale import Scale
 from goodfence.data.triplets import Duplicates, Triplets, read_triplets
 from goodfence.errors import DataError, require
@@ -69,10 +70,12 @@ class Ratings:
         rating: str | None = None,
         scale: Scale | tuple[float, ...] | None = None,
         duplicates: Duplicates = "error",
+        items: Sequence[Id] | npt.NDArray[Any] | Ids | None = None,
     ) -> Ratings:
         """Return the ratings of a data frame: pandas, polars, arrow, or anything narwhals knows.
 
-        Columns are found by their names unless `user`, `item` and `rating` name them.
+        Columns are found by their names unless `user`, `item` and `rating` name them. `items` lists all items there
+        are, as in `on_items`; None takes those that somebody rated.
 
         Examples
         --------
@@ -86,7 +89,8 @@ class Ratings:
         triplets = read_triplets(
             frame, user=user, item=item, rating=rating, duplicates=duplicates, scale=stated
         )
-        return cls.from_triplets(triplets, scale=stated)
+        ratings = cls.from_triplets(triplets, scale=stated)
+        return ratings if items is None else ratings.on_items(items)
 
     @classmethod
     def from_triplets(
@@ -158,6 +162,30 @@ class Ratings:
     def titles(self) -> dict[Id, str]:
         """What the items are called, where that is known."""
         return dict(self._titles)
+
+    def on_items(self, items: Sequence[Id] | npt.NDArray[Any] | Ids) -> Ratings:
+        """Return the same ratings with these items as columns, in this order; all that were rated must be there.
+
+        Which items exist is then what the caller says, and not what happened to be rated: a private model, which
+        takes the list of items as public, needs it so (or its own `catalogue`).
+
+        Examples
+        --------
+        >>> from scipy import sparse
+        >>> one = Ratings(sparse.csr_array(np.array([[5.0]])), ["ann"], ["b"], scale=(1, 5))
+        >>> one.on_items(["a", "b", "c"])
+        Ratings(1 users x 3 items, 1 ratings, whole numbers 1-5)
+        """
+        wanted = Ids.of(items, "items")
+        places = places_on(self._item_ids, wanted)
+        rated = np.zeros(len(places), dtype=np.bool_)
+        rated[self._csr.indices] = True
+        if (places[rated] < 0).any():
+            raise DataError(
+                "items must list every item that was rated, and at least one is missing"
+            )
+        laid = lay_out(self._csr, places, len(wanted))
+        return Ratings(laid, self._user_ids, wanted, self._scale, self._titles)
 
     def replaced(self, csr: sparse.csr_array) -> Ratings:
         """Return ratings with the same ids, titles and scale, and another matrix."""

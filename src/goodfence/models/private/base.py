@@ -74,9 +74,7 @@ class PrivateRecommender(ABC):
         The declared scale and the list of items are public inputs: the `catalogue`, or where that is None the items
         of the ratings.
         """
-        laid = ratings
-        if self.catalogue is not None:
-            laid = on_catalogue(ratings, CheckedIds.of(self.catalogue, "items"))
+        laid = self.laid_out(ratings)
         people = People.of(laid)
         require(people.n_items >= 1, "ratings", "of at least one item", people.n_items)
         mu = total_mu(self.epsilon, self.delta, self._distance(people.n_items))
@@ -93,6 +91,12 @@ class PrivateRecommender(ABC):
             n_fits=1 + (self.record_.n_fits if hasattr(self, "record_") else 0),
         )
         return self.restore(laid, model, record)
+
+    def laid_out(self, ratings: Ratings) -> Ratings:
+        """Return the ratings as they are fitted: on the `catalogue` where there is one, else as they are."""
+        if self.catalogue is None:
+            return ratings
+        return on_catalogue(ratings, CheckedIds.of(self.catalogue, "items"))
 
     def restore(self, ratings: Ratings, model: ItemModel, record: FitRecord) -> Self:
         """Take over what another fit released, on the terms of that fit."""
