@@ -10,14 +10,20 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+import goodfence as gf
+from goodfence.adapters.black_box import BlackBox
 from goodfence.attack.knn_attack import KNNAttack
 from goodfence.auditing.audit import audit
 from goodfence.auditing.outputs import bound_of_answers
+from goodfence.auditing.pairs import made_pair
+from goodfence.auditing.transcripts import Transcripts
 from goodfence.auditing.unseeded import Unseeded
 from goodfence.auditing.witnesses import settings_witness, witness_against
 from goodfence.data.ratings import Ratings
+from goodfence.data.scale import Scale
 from goodfence.errors import SettingError
 from goodfence.models.neighbour_cf import NeighbourCF
+from goodfence.models.private_cf import PrivateCF
 from goodfence.models.private_means import PrivateMeans
 from goodfence.selection.knn import KNN
 from goodfence.selection.mechanism import Mechanism
@@ -182,3 +188,91 @@ def test_missing_answers_are_answers_too() -> None:
 def test_settings_are_checked(wrong: dict[str, Any]) -> None:
     with pytest.raises(SettingError, match=next(iter(wrong))):
         audit(made_up(), KNN(k=5), **wrong)
+
+
+def needing(k: int) -> BlackBox:
+    """Return a black box with k neighbours, which it tells nobody, and which fewer than k people make fail."""
+
+    def train(ratings: Ratings, rng: int) -> Any:
+        return NeighbourCF(KNN(k=k), rng=rng, progress=False).fit(ratings).predict
+
+    return BlackBox(train)
+
+
+def test_where_k_is_unknown_the_strongest_of_several_attackers_is_reported() -> None:
+    """Fifty fakes crowd the target out of ten neighbours; ten fakes and she fill them."""
+    films = gf.load("movietweetings")
+    report = audit(films, needing(10), targets=4, trials=0, rng=3)  # type: ignore[arg-type]
+    assert report.leakage.n_fakes == 10
+    assert "of those with 10, 20, 50 fakes" in report.leakage.attack
+    alone = {
+        fakes: KNNAttack(known=8, fakes=fakes).run(films, needing(10), targets=4, rng=3)
+        for fakes in (10, 50)
+    }
+    assert report.leakage.advantage == alone[10].advantage > alone[50].advantage
+
+
+@pytest.mark.parametrize("rng", [None, np.random.default_rng(5)])
+def test_all_attackers_attack_the_same_people(rng: Any) -> None:
+    found: list[tuple[int, ...]] = []
+
+    class Seen(Constant):
+        def fit(self, ratings: Ratings) -> Self:
+            found.append(tuple(np.diff(ratings.csr.indptr)[:60].tolist()))
+            return self
+
+    audit(made_up(), Seen(), targets=3, trials=0, rng=rng)  # type: ignore[arg-type]
+    worlds = [found[start : start + 6] for start in (0, 6, 12)]
+    assert worlds[0] == worlds[1] == worlds[2]
+
+
+@pytest.mark.parametrize(("k", "people"), [(5, 20), (19, 20), (25, 60), (59, 60), (61, 70)])
+def test_a_box_that_needs_many_neighbours_gets_as_many_people(k: int, people: int) -> None:
+    csr = sparse.csr_array(np.tile(made_up().csr.toarray(), (2, 1))[:70])
+    ratings = Ratings(csr, users=range(70), items=range(25), scale=(1, 5))
+    attack = KNNAttack(known=4, fakes=5)
+    report = audit(ratings, needing(k), attack=attack, targets=2, trials=30, rng=1)  # type: ignore[arg-type]
+    assert report.pair == f"{people} made-up people, 4 items"
+    assert report.bound is not None
+    assert report.bound.epsilon > 0.5  # she alone rated the item, whatever k
+
+
+def test_a_box_that_fails_on_any_data_fails_with_its_own_error() -> None:
+    class Refusing(Constant):
+        def fit(self, ratings: Ratings) -> Self:
+            if ratings.shape[1] == 4:
+                raise ZeroDivisionError("of its own")
+            return self
+
+    with pytest.raises(ZeroDivisionError, match="of its own"):
+        audit(made_up(), Refusing(), attack=KNNAttack(known=4, fakes=5), targets=2)  # type: ignore[arg-type]
+
+
+@pytest.mark.parametrize("n_items", [3, 25, 80])
+def test_a_catalogue_and_features_of_any_length_are_audited(n_items: int) -> None:
+    catalogue = [f"film {item}" for item in range(n_items)]
+    model = PrivateCF(epsilon=4.0, features=np.eye(n_items, 2), catalogue=catalogue)
+    csr = sparse.csr_array(np.resize([3.0, 4.0, 5.0, 1.0], (20, 25)))
+    items = [f"film {item}" for item in range(25)]
+    ratings = Ratings(csr, users=range(20), items=items, scale=(1, 5))
+    if n_items < 25:  # what is not in the catalogue cannot be asked for
+        ratings = Ratings(csr[:, :n_items], range(20), items[:n_items], scale=(1, 5))
+    attack = KNNAttack(known=2, fakes=5)
+    report = audit(ratings, model, attack=attack, targets=1, trials=30, rng=1)
+    assert report.pair == f"21 made-up people, {min(n_items, 60)} items"
+    assert report.moved is not None
+    assert 0.5 < report.moved <= 1
+
+
+def test_a_transcript_is_laid_out_on_the_catalogue_as_a_fit_is() -> None:
+    """A rating of an item that is not in the catalogue is in no release."""
+    pair = made_pair(np.array([5.0, 1.0]), "rating", Scale(1, 5))
+    moved = {
+        last: Transcripts(
+            PrivateMeans(epsilon=1.0, catalogue=[*range(10, 60), last]), pair.without, pair.with_it
+        )
+        for last in (1, 9)
+    }
+    assert moved[9].moved() == 0
+    assert moved[1].moved() > 0
+    assert moved[1].people[0].n_items == 51

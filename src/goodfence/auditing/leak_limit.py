@@ -11,17 +11,13 @@ from goodfence.attack.refit_worlds import Attackable
 from goodfence.attack.report import AttackReport
 from goodfence.attack.scoring import Estimate
 from goodfence.attack.targets import Wanted
-from goodfence.auditing.audit import leak
+from goodfence.auditing.audit import FAKES_TRIED, leak
 from goodfence.data.ratings import Ratings
 from goodfence.errors import require
 from goodfence.rng import RNG
 from goodfence.selection.mechanism import Mechanism
 
 Judged: TypeAlias = Literal["value", "high"]
-
-# More fakes than a neighbourhood holds crowd the target out of it, and far fewer are lost in it: where the number
-# of neighbours is not known, one attacker alone may find nothing where another reads everything.
-_FAKES_TRIED = (10, 20, 50)
 
 
 def assert_leak_below(
@@ -107,7 +103,7 @@ def _opened(recommender: object, fakes: int | Sequence[int] | None) -> Sequence[
         require(len(fakes) > 0, "fakes", "at least one number", fakes)
         return fakes
     if fakes is None and mechanism_in(recommender) is None:
-        return _FAKES_TRIED
+        return FAKES_TRIED
     return (fakes,)
 
 

@@ -16,6 +16,8 @@ Answers: TypeAlias = Callable[[int], Floats]
 """One run on data set 0 or 1: what the asker is told, NaN where nothing."""
 
 _TINY = 1e-12
+_ALIKE = (5.0, 4.0, 0.0, 0.0)
+_OTHERS = np.array([[4.0, 5.0, 0.0, 2.0], [0.0, 3.0, 0.0, 5.0], [3.0, 0.0, 0.0, 4.0]])
 
 
 def bound_of_answers(
@@ -70,6 +72,24 @@ def dense_pair(with_it: Floats, without: Floats) -> tuple[Ratings, Ratings]:
         for each in (without, with_it)
     ]
     return made[0], made[1]
+
+
+def plain_pair(n_people: int) -> tuple[Ratings, Ratings]:
+    """Return two data sets of so many people: without, with.
+
+    Somebody asks who is like one other, and that one alone rated the third item, or not.
+
+    Examples
+    --------
+    >>> [each.n_ratings for each in plain_pair(20)]
+    [49, 50]
+    """
+    others = np.resize(_OTHERS, (max(n_people - 2, 0), len(_ALIKE)))
+    with_it = np.concatenate([[_ALIKE, _ALIKE], others])
+    with_it[1, 2] = 5
+    without = with_it.copy()
+    without[1, 2] = 0
+    return dense_pair(with_it, without)
 
 
 def _seen(answers: Floats) -> Floats:
