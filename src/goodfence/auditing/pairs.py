@@ -47,8 +47,8 @@ class Pair:
 def made_pair(values: Floats, unit: Unit, scale: Scale, n_items: int = N_ITEMS) -> Pair:
     """Return some others and one person with these ratings, and the same without her last rating, or without her."""
     kept = len(values) - 1 if unit == "rating" else None
-    pair = (_ratings(values, each, scale, n_items) for each in (kept, len(values)))
-    return Pair(*pair, values)
+    without = _ratings(values, kept, scale, n_items)
+    return Pair(without, _ratings(values, len(values), scale, n_items), values)
 
 
 def for_made_up_items(model: PrivateRecommender) -> PrivateRecommender:
