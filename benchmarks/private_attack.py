@@ -129,11 +129,13 @@ def questions(n_all: int | None, n_stronger: int) -> dict[tuple[str, str], tuple
     return asked
 
 
-def fingerprint() -> str:
-    """Return the first letters of the sha256 of the code that is attacked: parts of other code are never mixed in."""
+CODE = ("models", "privacy", "kernels", "selection", "attack", "engines", "similarity")
+
+
+def fingerprint(*names: str) -> str:
+    """Return the first letters of the sha256 of the code that is measured: parts of other code are never mixed in."""
     package = Path(gf.__file__).parent
-    names = ("models", "privacy", "kernels", "selection", "attack", "engines", "similarity")
-    files = sorted(file for name in names for file in (package / name).rglob("*.py"))
+    files = sorted(file for name in names or CODE for file in (package / name).rglob("*.py"))
     digest = hashlib.sha256()
     for file in files:
         digest.update(file.read_bytes())
