@@ -1,15 +1,12 @@
-"""What docs/cli.md shows is what the commands print."""
+"""What docs/cli.md shows is what the commands print; `./scripts/check` compares the other documents too."""
 
 from __future__ import annotations
 
-from pathlib import Path
-
-import pytest
-
 from goodfence.cli import app
-from tests.cli.documented import COMPARED, DOCS, blocks, prepare, printed
+from tests.shown.commands import EXACT, blocks, printed, reader_folder
+from tests.shown.tables import ROOT
 
-SHOWN = list(blocks((DOCS / "cli.md").read_text()))
+SHOWN = list(blocks((ROOT / "docs" / "cli.md").read_text()))
 
 
 def test_every_command_is_shown() -> None:
@@ -24,13 +21,9 @@ def test_every_command_is_shown() -> None:
     assert names - shown == set()
 
 
-def test_the_documented_commands_print_this(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_the_documented_commands_print_this() -> None:
     """One after the other in one folder, as a reader would: a model that one fits, the next asks."""
-    prepare(tmp_path)
-    monkeypatch.chdir(tmp_path)
-    monkeypatch.delenv("GOODFENCE_DATA", raising=False)
-    compared = [(text, output) for kind, text, output in SHOWN if kind == COMPARED]
+    compared = [(text, output) for kind, text, output in SHOWN if kind == EXACT]
     assert len(compared) >= 8
-    assert {text: printed(text) for text, _ in compared} == dict(compared)
+    with reader_folder():
+        assert {text: printed(text) for text, _ in compared} == dict(compared)

@@ -15,8 +15,8 @@ import goodfence
 from goodfence.cli.explain import explanations, promised
 from goodfence.cli.recipes import NAMES
 from goodfence.errors import GoodfenceError
-from tests.cli.documented import error_index
 from tests.cli.running import run
+from tests.shown.errors_page import error_index
 
 ROOT = Path(__file__).parents[2]
 ERRORS, MECHANISMS = explanations("errors"), explanations("mechanisms")

@@ -1,0 +1,123 @@
+"""A number that a document shows cannot be changed, and its source cannot change, without somebody noticing."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+
+import pytest
+
+import goodfence as gf
+from tests.shown import __main__ as shown
+from tests.shown import commands, markers, reproduced, tables
+from tests.shown.sources import SOURCES
+
+ROOT = tables.ROOT
+DEMO = (
+    "  kNN k=50              92 (89-94)  none\n"
+    "  private means eps=1   37 (27-47)  proved\n"
+    "  guessing              29 (29-30)\n"
+    "  Choice    private means eps=1: the least error\n"
+    "            of all.\n"
+)
+
+
+def test_a_tampered_number_is_found(tmp_path: Path) -> None:
+    """Every number of every block and sentence that README.md shows between markers, one at a time."""
+    text = markers.written_again((ROOT / "README.md").read_text(), SOURCES)
+    places = [
+        match.start(3) + digit.start()
+        for match in re.finditer(r"<!-- shown: (.*?) -->()(.*?)<!-- /shown -->", text, re.DOTALL)
+        for digit in re.finditer(r"\d", match[3])
+    ]
+    assert places
+    for place in places:
+        digit = (int(text[place]) + 1) % 10
+        tampered = f"{text[:place]}{digit}{text[place + 1 :]}"
+        assert markers.written_again(tampered, SOURCES) == text != tampered
+
+
+def test_a_stale_document_makes_the_check_fail(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    page = tmp_path / "page.md"
+    claims = reproduced.claims()
+    page.write_text(f"<!-- shown: claims -->{claims}<!-- /shown -->\n")
+    monkeypatch.setattr(shown, "ROOT", tmp_path)
+    monkeypatch.setattr(shown, "documents", lambda: [page])
+    assert shown.main(["--check"]) == 0
+    page.write_text("<!-- shown: claims -->15 of 14 claims hold<!-- /shown -->\n")
+    assert shown.main(["--check"]) == 1
+    assert "-<!-- shown: claims -->15 of 14" in capsys.readouterr().out
+    assert shown.main([]) == 0
+    assert claims in page.read_text()
+    assert shown.main(["--check"]) == 0
+
+
+@pytest.mark.parametrize(
+    ("kind", "old", "new", "same"),
+    [
+        ("console", "92", "93", False),
+        ("console", "37", "38", False),
+        ("text", "92", "93", False),  # no noise in kNN
+        ("text", "37 (27-47)  ", "8 (-1 to 9) ", True),  # fresh noise, and columns that move
+        ("text", "37 (27-47)  proved", "37 (27-47)  claimed", False),
+        ("text", "guessing ", "guesses ", False),
+        ("text", "private means eps=1: the least error\n            of all", "none", True),
+        ("output", "92", "93", True),
+    ],
+)
+def test_what_counts_as_the_same_output(kind: str, old: str, new: str, same: bool) -> None:
+    assert old in DEMO
+    assert commands.agree(kind, DEMO, DEMO.replace(old, new)) is same
+
+
+def test_a_command_that_prints_something_else_is_written_again() -> None:
+    page = "```console\n$ goodfence explain GF204\nsomething else\n```\n"
+    with commands.reader_folder():
+        again = commands.written_again(page, ("console",))
+        assert "GF204     The same person rated" in again
+        assert commands.written_again(again, ("console",)) == again
+        assert commands.written_again(page, ()) == page
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "<!-- shown: nothing-of-this-name -->1<!-- /shown -->",
+        "<!-- shown: claims -->1",
+        "1<!-- /shown -->",
+        "<!-- shown:claims -->1<!-- /shown -->",
+    ],
+)
+def test_a_marker_that_shows_nothing_is_an_error(text: str) -> None:
+    with pytest.raises(markers.UnknownSource):
+        markers.written_again(text, SOURCES)
+
+
+def test_cells_of_a_measured_table() -> None:
+    text = "# T\n\nMeasured.\n\n| a | b | c |\n|---|---|---|\n| x | 1 | 2 (1 to 3) |\n| y | 3 | |\n"
+    rows = tables.rows_of(text)
+    assert rows == ({"a": "x", "b": "1", "c": "2 (1 to 3)"}, {"a": "y", "b": "3", "c": ""})
+    assert tables.find(rows, "y") == rows[1]
+    assert tables.find(rows, "x", "3") is None
+    assert tables.cell("attackers", "adaptive", "kNN", "advantage").startswith(
+        tables.value("attackers", "adaptive", "kNN", "advantage")
+    )
+    assert tables.cell("no-such-table", "x", "b") == tables.UNMEASURED
+
+
+def test_readme_has_no_figure_by_hand() -> None:
+    """What is measured stands between markers or is printed by a command; code and settings are not measured."""
+    text = (ROOT / "README.md").read_text()
+    for regenerated in (r"<!-- shown.*?<!-- /shown -->", r"```.*?```", r"`[^`\n]*`"):
+        text = re.sub(regenerated, "", text, flags=re.DOTALL)
+    prose = text.replace("Python 3.11", "")
+    assert re.findall(r"\d+\.\d+|\d+ ?%|\b\d+x\b|\d+ of \d+", prose) == []
+
+
+def test_every_public_name_is_in_the_reference() -> None:
+    page = (ROOT / "docs" / "api.md").read_text()
+    described = set(re.findall(r"^::: goodfence\.(?:\w+\.)*(\w+)$", page, re.MULTILINE))
+    public = {name for name in gf.__all__ if name != "__version__"}
+    assert public - described == set()
