@@ -45,6 +45,7 @@ if TYPE_CHECKING:
     from goodfence.models.private_cf import PrivateCF as PrivateCF
     from goodfence.models.private_means import PrivateMeans as PrivateMeans
     from goodfence.privacy.guarantee import Guarantee as Guarantee
+    from goodfence.report.audit_page import audit_page as audit_page
     from goodfence.selection.inclusion import alpha as alpha
     from goodfence.selection.inclusion import inclusion_probabilities as inclusion_probabilities
     from goodfence.selection.knn import KNN as KNN
@@ -83,6 +84,7 @@ _HOME = {
     "alpha": "goodfence.selection.inclusion",
     "assert_leak_below": "goodfence.auditing.leak_limit",
     "audit": "goodfence.auditing.audit",
+    "audit_page": "goodfence.report.audit_page",
     "candidate_list": "goodfence.engines.local.candidates",
     "candidate_lists": "goodfence.engines.local.candidates",
     "evaluate": "goodfence.evaluation.holdout_scores",

@@ -44,6 +44,25 @@ def default_list(n_users: int) -> list[Compared]:
     return [way for way in ways if _fits(way, n_users)] + private
 
 
+def short_list(n_users: int, mechanism: Mechanism | None = None) -> list[Compared]:
+    """Return each way once, with the k of `mechanism` if there is one, as far as they fit so many users.
+
+    Examples
+    --------
+    >>> [family_of(way) for way in short_list(60, KNN(k=20))]
+    ['kNN', 'nPNS', 'PrivateMeans, per rating', 'PrivateCF, per rating']
+    """
+    k = 50 if mechanism is None else mechanism.k
+    ways: list[Any] = [
+        KNN(k=k),
+        PPNS(k=k, beta=7),
+        NPNS(k=k),
+        PNCF(k=k, within=7),
+    ]
+    private: list[Any] = [PrivateMeans(epsilon=1.0), PrivateCF(epsilon=1.0)]
+    return [way for way in ways if _fits(way, n_users)] + private
+
+
 def family_of(way: Any) -> str:
     """Return the family: the mechanism's name, or the model's with its unit.
 

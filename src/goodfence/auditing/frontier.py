@@ -9,10 +9,12 @@ from typing import TYPE_CHECKING, Any
 
 from goodfence.attack.attack import Attack
 from goodfence.attack.knn_attack import CoverAttack, KNNAttack
+from goodfence.attack.report import AttackReport
 from goodfence.attack.saving import ratings_checksum
 from goodfence.attack.scoring import Estimate
 from goodfence.auditing.compared import Compared, default_list
-from goodfence.auditing.frontier_point import FrontierPoint, measure
+from goodfence.auditing.frontier_point import FrontierPoint, measure, strongest
+from goodfence.auditing.pace import find_pace
 from goodfence.data.ratings import Ratings
 from goodfence.data.splits import holdout
 from goodfence.engines.progress import bar
@@ -95,6 +97,7 @@ def frontier(
     known: int = 16,
     attacks: Sequence[Attack] | None = None,
     targets: int = 100,
+    seconds: float | None = None,
     fraction: float = 0.2,
     rng: RNG = None,
     threads: int | None = None,
@@ -116,6 +119,9 @@ def frontier(
         one fake asking, all fakes asking, and as many fakes as the mechanism looks at, all asking.
     targets
         How many users are attacked: the same for every way. A model that is no mechanism is fitted twice for each.
+    seconds
+        About how long one way may take: where it would take longer, fewer users are attacked, at least three; None
+        for as long as it takes.
     fraction
         The part of the ratings that is held out to measure the error.
     rng
@@ -141,21 +147,40 @@ def frontier(
     points = []
     with bar("frontier", len(ways), show=progress) as advance:
         for way in ways:
-            points.append(measure(ratings, split, way, chosen, targets, seed, threads))
+            n_targets = targets
+            if seconds is not None:
+                n_targets = _affordable(ratings, way, chosen, targets, seed, seconds)
+            points.append(measure(ratings, split, way, chosen, n_targets, seed, threads))
             advance(1)
     return Frontier(
         points=tuple(points),
-        guess=points[0].guess,  # the targets, and what is known of them, are the same for all
+        # The targets, and what is known of them, are the same for all; some may be attacked by fewer of them.
+        guess=max(points, key=lambda point: point.n_targets).guess,
         settings={
             "attacks": [repr(attack) for attack in chosen],
             "known": [attack.known for attack in chosen],
             "targets": targets,
+            "seconds": seconds,
             "held_out": fraction,
             "seed": seed_of(rng),
             "ratings": ratings_checksum(ratings),
             "shape": list(ratings.shape),
         },
     )
+
+
+def _affordable(
+    ratings: Ratings,
+    way: Compared,
+    attacks: Sequence[Attack],
+    targets: int,
+    seed: int,
+    seconds: float,
+) -> int:
+    def trial(n: int) -> AttackReport:
+        return strongest(ratings, way, attacks, n, seed)
+
+    return find_pace(trial, min(targets, ratings.shape[0]), longest=seconds).n_targets
 
 
 def default_attacks(known: int) -> tuple[Attack, ...]:

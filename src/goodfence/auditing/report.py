@@ -14,6 +14,7 @@ from goodfence.attack.report import AttackReport
 from goodfence.attack.saving import ratings_checksum
 from goodfence.auditing.bounds import LowerBound
 from goodfence.data.whole import written_whole
+from goodfence.errors import require
 from goodfence.privacy.guarantee import Guarantee
 
 Verdict: TypeAlias = Literal["refuted", "broken", "not broken", "no promise"]
@@ -161,7 +162,9 @@ class AuditReport:
         }
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write the report as a JSON file, whole or not at all."""
+        """Write the report as a JSON file, whole or not at all; `gf.audit_page` makes a page of it."""
+        page = Path(path).suffix.lower() in (".html", ".htm")
+        require(not page, "path", "a name of a JSON file; gf.audit_page writes HTML", "HTML")
         text = json.dumps(self.to_dict(), indent=2, ensure_ascii=False, allow_nan=False)
         with written_whole(Path(path)) as file:
             file.write((text + "\n").encode())

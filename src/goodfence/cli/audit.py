@@ -9,15 +9,16 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from goodfence.auditing.pace import find_pace
+from goodfence.cli.again import command_line
 from goodfence.cli.attack import n_of, print_finding
 from goodfence.cli.attacking import Attacker, audit_as_json, run_attack
 from goodfence.cli.grouping import command
 from goodfence.cli.limit import check_limit, exit_if_above
 from goodfence.cli.options import FailAbove, Running, Seed, Settings, Source
-from goodfence.cli.printing import print_json, print_paragraphs
-from goodfence.cli.reading import read, say
+from goodfence.cli.printing import as_text, print_json, print_paragraphs
+from goodfence.cli.reading import fresh_seed, read, say
 from goodfence.cli.recipes import build
-from goodfence.cli.writing import find_writer
+from goodfence.cli.writing import check_out, is_page, write_whole
 from goodfence.report.wording import about
 
 if TYPE_CHECKING:
@@ -49,12 +50,15 @@ def audit(
         ),
     ] = 0,
     out: Annotated[
-        Path | None, typer.Option("--out", "-o", help="Write the report: .json, or .html.")
+        Path | None,
+        typer.Option("--out", "-o", help="Write the report: .html for people, or .json."),
     ] = None,
 ) -> None:
     """Say what the recommender gives away about everybody (exit code 1: more than --fail-above)."""
     check_limit(fail_above)
-    write = None if out is None else find_writer(out)
+    check_out(out)
+    if seed is None and is_page(out):
+        seed = fresh_seed()  # a page says how it is made again
     recipe = build(settings, running)
     plan = attacker.attack(recipe)
     ratings = read(source, running)
@@ -64,8 +68,17 @@ def audit(
     else:
         n_targets = n_of(targets, ratings.shape[0])
     report = _report(recipe, ratings, plan, n_targets, trials, seed, running)
-    if write is not None and out is not None:
-        write(report, recipe, out)
+    if out is not None and is_page(out):
+        chosen = {
+            "targets": targets,
+            "seed": seed,
+            "fail_above": fail_above,
+            "trials": trials or None,
+        }
+        line = command_line("audit", source, settings, attacker, **chosen, out=out)
+        _write_page(report, recipe, plan, Path(source.file).name, line, seed, running, out)
+    elif out is not None:
+        write_whole(out, as_text(audit_as_json(report, recipe)) + "\n")
     if running.json:
         print_json(audit_as_json(report, recipe))
     else:
@@ -95,6 +108,26 @@ def _report(
         threads=running.threads,
         progress=running.progress,
     )
+
+
+def _write_page(
+    report: AuditReport,
+    recipe: Recipe,
+    plan: Attack,
+    data: str,
+    line: str,
+    seed: int | None,
+    running: Running,
+    out: Path,
+) -> None:
+    """Look around the audit, and write all of it as a page."""
+    from goodfence.auditing.survey import survey
+    from goodfence.report.audit_page import AuditPage
+
+    say("looking around: other attackers, and what would stop them", running)
+    threads, progress = running.threads, running.progress
+    around = survey(report, recipe.recommender, plan, rng=seed, threads=threads, progress=progress)
+    AuditPage(survey=around, label=recipe.label, data=data, command=line).save(out)
 
 
 def _tests(report: AuditReport) -> list[tuple[str, str]]:

@@ -32,6 +32,13 @@ def read(source: Source, running: Running) -> Ratings:
     return ratings
 
 
+def fresh_seed() -> int:
+    """Return a seed for whoever gave none and wants to repeat the result."""
+    import secrets
+
+    return secrets.randbelow(2**32)
+
+
 def _load(source: Source, scale: tuple[float, ...] | None) -> Ratings:
     from goodfence.data.catalogue import load
     from goodfence.data.limits import DEFAULT_MAX_BYTES

@@ -1,37 +1,43 @@
-"""Where an audit is written to: a JSON file here, an HTML report by `goodfence.report`."""
+"""Where a result is written to: JSON for programs, HTML for people."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from pathlib import Path
-from typing import TYPE_CHECKING, TypeAlias
 
-from goodfence.cli.attacking import audit_as_json
-from goodfence.cli.printing import as_text
 from goodfence.errors import FileProblem, SettingError
 
-if TYPE_CHECKING:
-    from goodfence.auditing.report import AuditReport
-    from goodfence.cli.recipes import Recipe
-
-Writer: TypeAlias = "Callable[[AuditReport, Recipe, Path], None]"
+JSON, HTML = ".json", ".html"
 
 
-def find_writer(out: Path) -> Writer:
-    """Return what writes a report to a file of this name; asked before anything long begins."""
-    writers: dict[str, Writer] = {".json": write_json}
-    # The HTML report hooks in here: writers[".html"] = a function of the same three arguments.
+def check_out(out: Path | None, *, folder: bool = False) -> None:
+    """Raise unless something can be written there; asked before anything long begins.
+
+    Parameters
+    ----------
+    folder
+        Whether a name without an ending may stand for a folder.
+    """
+    if out is None:
+        return
     ending = out.suffix.lower()
-    if ending not in writers:
-        raise SettingError(f"out must end in {' or '.join(writers)}, got {ending or 'no ending'}")
+    endings = " or ".join((JSON, HTML))
+    if ending not in (JSON, HTML) and not (folder and not ending):
+        rule = f"a folder or end in {endings}" if folder else f"end in {endings}"
+        verb = "be " if folder else ""
+        raise SettingError(f"out must {verb}{rule}, got {ending or 'no ending'}")
     if not out.parent.is_dir():
         raise FileProblem("out must be in a folder that is there")
-    return writers[ending]
 
 
-def write_json(report: AuditReport, recipe: Recipe, out: Path) -> None:
-    """Write the report as JSON."""
-    write_whole(out, as_text(audit_as_json(report, recipe)) + "\n")
+def is_page(out: Path | None) -> bool:
+    """Return whether a page is wanted.
+
+    Examples
+    --------
+    >>> is_page(Path("audit.html")), is_page(Path("audit.json")), is_page(None)
+    (True, False, False)
+    """
+    return out is not None and out.suffix.lower() == HTML
 
 
 def write_whole(out: Path, text: str) -> None:

@@ -130,3 +130,38 @@ def about(seconds: float) -> str:
         if seconds >= 2 * size:
             return f"{seconds / size:.2g} {unit}"
     return f"{seconds:.0f} seconds"
+
+
+def strategy(report: AttackReport) -> str:
+    """Return what one attacker does, shortly, for a line among others who know as much."""
+    stated: dict[str, Any] = dict(report.settings["settings"])
+    n_fakes = report.n_fakes
+    accounts = "one account" if n_fakes == 1 else f"{n_fakes:,} accounts"
+    if stated["name"] == "AdaptiveAttack":
+        return f"{accounts}, which also rate the item in question"
+    if stated["choose"] in ("rarest", "most_popular"):
+        kind = stated["choose"].replace("_", " ")
+        return f"{accounts}; he knows the {kind} items she rated"
+    text = accounts
+    if n_fakes > 1:
+        text += (
+            ", all ask and he takes the {}".format(
+                "mean" if stated["combine"] == "mean" else "most frequent answer"
+            )
+            if stated["ask"] == "all"
+            else ", one asks"
+        )
+    return text if stated["rounds"] == 1 else f"{text}, after each of {stated['rounds']} refits"
+
+
+def dashed(text: str) -> str:
+    """Return the text with a dash, not a hyphen, between numbers.
+
+    Examples
+    --------
+    >>> dashed("92 (89-94)")
+    '92 (89–94)'
+    """
+    import re
+
+    return re.sub(r"(?<=\d)-(?=\d)", "–", text)
