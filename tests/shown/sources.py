@@ -10,7 +10,7 @@ from goodfence.auditing.witnesses import settings_witness
 from goodfence.selection.mechanism import Mechanism
 from tests.shown.peers import peers
 from tests.shown.reproduced import claims, section
-from tests.shown.tables import UNMEASURED, as_table, cell, find, measured, value
+from tests.shown.tables import UNMEASURED, as_table, cell, find, measured, value, whole
 
 MECHANISMS = ("kNN", "PPNS", "nPNS", "PNCF")
 WITNESSED: dict[str, Mechanism] = {
@@ -109,6 +109,7 @@ SOURCES: dict[str, Callable[..., str]] = {
     "attackers": attackers,
     "cell": cell,
     "claims": claims,
+    "measured": whole,
     "peers": peers,
     "power": power,
     "private-errors": private_errors,

@@ -29,11 +29,13 @@ def rows_of(text: str) -> tuple[Row, ...]:
     return tuple(dict(zip(head, row, strict=True)) for row in body)
 
 
-def about(name: str) -> str:
-    """Return the line that says by what, on what and with which settings a table was measured."""
+def whole(name: str) -> str:
+    """Return a measured table with the line that says by what, on what and with which settings, without its title."""
     path = RESULTS / f"{name}.md"
-    lines = path.read_text(encoding="utf-8").splitlines() if path.is_file() else []
-    return next((line for line in lines if line.startswith("Measured")), UNMEASURED)
+    if not path.is_file():
+        return f"({UNMEASURED} yet: `./scripts/bench {name}`)"
+    _, text = path.read_text(encoding="utf-8").split("\n", 1)
+    return text.strip()
 
 
 def find(rows: tuple[Row, ...], *keys: str) -> Row | None:
