@@ -15,6 +15,8 @@ import pytest
 
 ROOT = Path(__file__).parent.parent
 DOCUMENTS = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
+ELSEWHERE = ROOT / "docs" / "how-to" / "adapters.md"
+"""Its blocks are run beside the libraries they name, by tests/adapters."""
 _FENCED = re.compile(r"^```(?:python|pycon)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _PROMPT = re.compile(r"^\s*>>>", re.MULTILINE)
 _OPTIONS = doctest.ELLIPSIS | doctest.NORMALIZE_WHITESPACE
@@ -32,6 +34,8 @@ def test_every_example_of_the_document_runs(document: Path) -> None:
     blocks = blocks_of(text)
     n_fenced = sum(len(_PROMPT.findall(block)) for _, block in blocks)
     assert n_fenced == len(_PROMPT.findall(text)), "an example stands outside a python block"
+    silent = len(_FENCED.findall(text)) - len(blocks)
+    assert not silent or document == ELSEWHERE, "a python block without >>> is run by nobody"
     runner = doctest.DocTestRunner(optionflags=_OPTIONS)
     names: dict[str, object] = {"__name__": "__main__"}
     complaints: list[str] = []

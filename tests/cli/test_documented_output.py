@@ -2,10 +2,27 @@
 
 from __future__ import annotations
 
+import re
+import shlex
+from typing import Any
+
+import pytest
+import typer
+
 from goodfence.cli import app
 from tests.shown.commands import EXACT, blocks, printed, reader_folder
 from tests.shown.tables import ROOT
 
+DOCUMENTS = [ROOT / "README.md", *sorted((ROOT / "docs").rglob("*.md"))]
+MENTIONED = sorted(
+    {
+        command
+        for document in DOCUMENTS
+        for block in re.findall(r"^```(?:bash|yaml)\n(.*?)^```$", document.read_text(), re.M | re.S)
+        for command in re.findall(r"^(?:- run: )?goodfence (.*)$", block, re.M)
+    }
+)
+"""Commands that stand in a document without their output."""
 SHOWN = list(blocks((ROOT / "docs" / "cli.md").read_text()))
 
 
@@ -27,3 +44,13 @@ def test_the_documented_commands_print_this() -> None:
     assert len(compared) >= 8
     with reader_folder():
         assert {text: printed(text) for text, _ in compared} == dict(compared)
+
+
+@pytest.mark.parametrize("command", MENTIONED)
+def test_a_mentioned_command_exists_with_its_options(command: str) -> None:
+    group: Any = typer.main.get_command(app)  # of a click that typer brings along
+    words = shlex.split(command, comments=True)
+    with group.make_context("goodfence", words) as context:
+        name, chosen, rest = group.resolve_command(context, words)
+        assert chosen is not None
+        chosen.make_context(name, rest, parent=context)  # an unknown option is an error

@@ -27,6 +27,7 @@ def test_a_good_document_passes_and_its_blocks_share_names(tmp_path: Path) -> No
         (GOOD.replace("one = 1", "one = 1 / 0"), "ZeroDivisionError"),
         (GOOD.replace("```pycon", "```text"), "outside a python block"),
         (GOOD + "\n>>> lost()\n", "outside a python block"),
+        (GOOD + "\n```python\nlost()\n```\n", "run by nobody"),
     ],
 )
 def test_a_document_with_a_wrong_example_fails(tmp_path: Path, text: str, complaint: str) -> None:

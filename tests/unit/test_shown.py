@@ -121,3 +121,10 @@ def test_every_public_name_is_in_the_reference() -> None:
     described = set(re.findall(r"^::: goodfence\.(?:\w+\.)*(\w+)$", page, re.MULTILINE))
     public = {name for name in gf.__all__ if name != "__version__"}
     assert public - described == set()
+
+
+@pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md", "SECURITY.md", "REPRODUCTION.md"])
+def test_links_of_the_repository_lead_somewhere(name: str) -> None:
+    """The documentation's own links are checked when it is built; these are not."""
+    links = re.findall(r"\]\((?!https?:)([^)#]+)[^)]*\)", (ROOT / name).read_text())
+    assert [link for link in links if not (ROOT / link).exists()] == []
