@@ -39,6 +39,8 @@ def command_line(name: str, *groups: Any, **others: Any) -> str:
 
 def _option(name: str, value: Any) -> list[str]:
     flag = f"--{name.replace('_', '-')}"
+    if isinstance(value, bool):
+        return [flag] if value else []
     if isinstance(value, Path):
         return [flag, shlex.quote(value.name)]
     if isinstance(value, list | tuple):

@@ -7,18 +7,19 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from goodfence.cli.again import command_line
 from goodfence.cli.grouping import command
 from goodfence.cli.options import Running, Seed, Source
 from goodfence.cli.printing import as_text, print_json, print_paragraphs, print_table
-from goodfence.cli.reading import read, say
+from goodfence.cli.reading import fresh_seed, read, say
 from goodfence.cli.recipes import parse
-from goodfence.cli.writing import write_whole
-from goodfence.errors import SettingError
+from goodfence.cli.writing import JSON, check_out, is_page, write_whole
 from goodfence.report.wording import measured, of_100, promise
 
 if TYPE_CHECKING:
     from goodfence.auditing.frontier import Frontier
     from goodfence.auditing.frontier_point import FrontierPoint
+    from goodfence.data.ratings import Ratings
     from goodfence.privacy.guarantee import Guarantee
 
 COMPARED = (
@@ -56,12 +57,16 @@ def frontier(
     out: Annotated[
         Path | None,
         typer.Option(
-            "--out", "-o", help="Write table, manifest and chart to a folder; or a .json."
+            "--out",
+            "-o",
+            help="Write a .html, a .json, or table, manifest and chart to a folder.",
         ),
     ] = None,
 ) -> None:
     """Compare mechanisms: what each gives away, its error, its promise; and recommend one."""
-    _check_out(out)
+    check_out(out, folder=True)
+    if seed is None and is_page(out):
+        seed = fresh_seed()  # a page says how it is made again
     recipes = [parse(text, running) for text in compared or COMPARED]
     ratings = read(source, running)
     from goodfence.auditing.compared import default_list, family_of, label_of
@@ -88,28 +93,54 @@ def frontier(
         progress=running.progress,
     )
     choice = _name(found.recommended(max_mae), found, names)
-    if out is not None:
+    promises = [way.guarantee() for way in ways]
+    if out is not None and is_page(out):
+        line = command_line(
+            "frontier",
+            source,
+            compared=compared,
+            full=full,
+            known=known,
+            targets=targets,
+            fraction=fraction,
+            max_mae=max_mae,
+            seed=seed,
+            out=out,
+        )
+        _write_page(found, promises, ratings, Path(source.file).name, line, max_mae, out)
+    elif out is not None:
         _write(found, names, choice, out)
     if running.json:
         print_json(_as_json(found, names, choice))
         return
-    _print_table(found, names, [way.guarantee() for way in ways])
+    _print_table(found, names, promises)
     lines = [("Read by", _attacker(known)), ("Choice", _sentence(choice, max_mae))]
     print_paragraphs(lines if out is None else [*lines, ("Saved", str(out))])
-
-
-def _check_out(out: Path | None) -> None:
-    """Raise before anything long begins; an HTML report hooks in here and in `_write`."""
-    if out is not None and out.suffix.lower() not in ("", ".json"):
-        raise SettingError(f"out must be a folder or end in .json, got {out.suffix}")
 
 
 def _name(best: FrontierPoint | None, found: Frontier, names: list[str]) -> str | None:
     return None if best is None else names[found.points.index(best)]
 
 
+def _write_page(
+    found: Frontier,
+    promises: list[Guarantee],
+    ratings: Ratings,
+    data: str,
+    line: str,
+    max_mae: float | None,
+    out: Path,
+) -> None:
+    from goodfence.report.frontier_page import FrontierPage
+
+    page = FrontierPage(
+        found=found, promises=promises, ratings=ratings, data=data, command=line, max_mae=max_mae
+    )
+    page.save(out)
+
+
 def _write(found: Frontier, names: list[str], choice: str | None, out: Path) -> None:
-    if out.suffix.lower() == ".json":
+    if out.suffix.lower() == JSON:
         write_whole(out, as_text(_as_json(found, names, choice)) + "\n")
     else:
         found.save(out)

@@ -25,7 +25,7 @@ def check_out(out: Path | None, *, folder: bool = False) -> None:
         rule = f"a folder or end in {endings}" if folder else f"end in {endings}"
         verb = "be " if folder else ""
         raise SettingError(f"out must {verb}{rule}, got {ending or 'no ending'}")
-    if not out.parent.is_dir():
+    if ending and not out.parent.is_dir():
         raise FileProblem("out must be in a folder that is there")
 
 

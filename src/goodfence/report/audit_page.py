@@ -23,7 +23,7 @@ from goodfence.report.knowledge_chart import knowledge_charts
 from goodfence.report.marks import group_rows, knowledge_rows, strategy_rows
 from goodfence.report.rendering import render, write_page
 from goodfence.report.waffle import waffle
-from goodfence.report.wording import attacked, because, dashed, finding, measured, whole
+from goodfence.report.wording import attacked, because, guessed, promise, read_by, whole
 from goodfence.rng import RNG
 
 
@@ -130,7 +130,9 @@ def _values(page: AuditPage) -> dict[str, Any]:
         "n_items": n_items,
         "n_ratings": ratings.n_ratings,
         "scale": ratings.scale,
-        "finding": finding(leakage),
+        "found": read_by(leakage),
+        "guessed": guessed(leakage),
+        "promised": promise(found.audit.guarantee),
         "because": because(leakage),
         "whole": whole(leakage.read_whole),
         "attacked": attacked(leakage, n_users),
@@ -155,7 +157,6 @@ def _values(page: AuditPage) -> dict[str, Any]:
         "ways": ways,
         "pictures": frontier_pictures(found.frontier, ways),
         "choice": choice_of(ways),
-        "guess_text": dashed(measured(found.frontier.guess)),
         "cards": cards_of([way.name for way in ways], found.promises),
         "audit": found.audit,
         "command": page.command,

@@ -51,9 +51,11 @@ def survey_as_json(survey: Survey, label: str, data: str, command: str) -> dict[
     }
 
 
-def frontier_as_json(found: Frontier, promises: Sequence[Guarantee]) -> dict[str, Any]:
+def frontier_as_json(
+    found: Frontier, promises: Sequence[Guarantee], max_mae: float | None = None
+) -> dict[str, Any]:
     """Return the ways side by side."""
-    best = found.recommended()
+    best = found.recommended(max_mae)
     return {
         "points": [point.row() for point in found.points],
         "promises": [asdict(promise) for promise in promises],

@@ -162,16 +162,19 @@ def _spot(way: Way, plane: Plane) -> Spot:
 
 def _labelled(spots: list[Spot], plane: Plane, frame: Frame) -> list[Spot]:
     """Return the spots with their labels where they hide nothing."""
-    inner = Box(frame.left, 2, plane.inner_right + frame.right, plane.inner_bottom)
+    inner = Box(frame.left, 20, plane.inner_right + frame.right, plane.inner_bottom)
     taken = [Box(spot.x - 10, spot.y - 10, spot.x + 10, spot.y + 10) for spot in spots]
     taken += [
         Box(spot.x - 3, min(spot.y, spot.stem), spot.x + 3, max(spot.y, spot.stem))
         for spot in spots
     ]
+    taken += [Box(spot.x - 5, spot.high, spot.x + 5, spot.low) for spot in spots]
     room = LabelPlaces(inner, taken)
     placed = []
     for spot in sorted(spots, key=lambda spot: not (spot.way.recommended or spot.way.own)):
-        found = room.place(spot.label, _SIZE, [Place(spot.x, spot.y)], [10, 16, 26, 40], must=True)
+        found = room.place(
+            spot.label, _SIZE, [Place(spot.x, spot.y)], [12, 18, 28, 42, 60], must=True
+        )
         x, y = (spot.x, spot.y) if found is None else found
         half = text_width(spot.label, _SIZE) / 2
         inside = min(max(x, inner.left + half), inner.right - half)

@@ -19,8 +19,8 @@ class Frame:
     bottom: int
 
 
-WIDE = Frame(name="wide", width=760, height=400, left=56, right=24, top=18, bottom=58)
-NARROW = Frame(name="narrow", width=340, height=330, left=38, right=12, top=14, bottom=56)
+WIDE = Frame(name="wide", width=760, height=400, left=44, right=24, top=38, bottom=58)
+NARROW = Frame(name="narrow", width=340, height=330, left=34, right=12, top=36, bottom=56)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -69,12 +69,19 @@ def attacker(report: AttackReport) -> str:
 
 def finding(report: AttackReport) -> str:
     """Return what was read by whom, and what guessing gives."""
-    read, guess = report.estimates["recovery"], report.estimates["guess"]
-    return (
-        f"{attacker(report)} reads {of_100(read.value)} of 100 of her other ratings exactly "
-        f"(95%: {interval(read)}). Someone who never saw her data guesses {of_100(guess.value)} of 100 "
-        f"(95%: {interval(guess)})."
-    )
+    return f"{read_by(report)} {guessed(report)}"
+
+
+def read_by(report: AttackReport) -> str:
+    """Return what was read by whom."""
+    read = report.estimates["recovery"]
+    return f"{attacker(report)} reads {of_100(read.value)} of 100 of her other ratings exactly (95%: {interval(read)})."
+
+
+def guessed(report: AttackReport) -> str:
+    """Return what guessing gives."""
+    guess = report.estimates["guess"]
+    return f"Someone who never saw her data guesses {of_100(guess.value)} of 100 (95%: {interval(guess)})."
 
 
 def because(report: AttackReport) -> str:
