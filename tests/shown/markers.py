@@ -12,6 +12,7 @@ from collections.abc import Callable, Mapping
 
 Sources = Mapping[str, Callable[..., str]]
 _SHOWN = re.compile(r"(<!-- shown: ([\w-]+)(?: ([^\n>]+))? -->)(.*?)(<!-- /shown -->)", re.DOTALL)
+_FIRST = re.compile(r"^\s*<!-- shown: [^\n]*<!-- /shown -->", re.MULTILINE)
 _MARKER = re.compile(r"<!-- /?shown")
 
 
@@ -24,6 +25,11 @@ def written_again(text: str, sources: Sources) -> str:
     marked = len(_SHOWN.findall(text))
     if len(_MARKER.findall(text)) != 2 * marked:
         raise UnknownSource("a marker has no partner, or does not read `<!-- shown: name -->`")
+
+    if _FIRST.search(text):
+        raise UnknownSource(
+            "a number between markers must not begin a line: Markdown ends a paragraph there"
+        )
 
     def again(match: re.Match[str]) -> str:
         opening, name, words, _, closing = match.groups()

@@ -42,13 +42,13 @@ def test_a_stale_document_makes_the_check_fail(
 ) -> None:
     page = tmp_path / "page.md"
     claims = reproduced.claims()
-    page.write_text(f"<!-- shown: claims -->{claims}<!-- /shown -->\n")
+    page.write_text(f"So <!-- shown: claims -->{claims}<!-- /shown -->\n")
     monkeypatch.setattr(shown, "ROOT", tmp_path)
     monkeypatch.setattr(shown, "documents", lambda: [page])
     assert shown.main(["--check"]) == 0
-    page.write_text("<!-- shown: claims -->15 of 14 claims hold<!-- /shown -->\n")
+    page.write_text("So <!-- shown: claims -->15 of 14 claims hold<!-- /shown -->\n")
     assert shown.main(["--check"]) == 1
-    assert "-<!-- shown: claims -->15 of 14" in capsys.readouterr().out
+    assert "-So <!-- shown: claims -->15 of 14" in capsys.readouterr().out
     assert shown.main([]) == 0
     assert claims in page.read_text()
     assert shown.main(["--check"]) == 0
@@ -84,10 +84,11 @@ def test_a_command_that_prints_something_else_is_written_again() -> None:
 @pytest.mark.parametrize(
     "text",
     [
-        "<!-- shown: nothing-of-this-name -->1<!-- /shown -->",
-        "<!-- shown: claims -->1",
+        "It is <!-- shown: nothing-of-this-name -->1<!-- /shown -->",
+        "It is <!-- shown: claims -->1",
         "1<!-- /shown -->",
         "<!-- shown:claims -->1<!-- /shown -->",
+        "In the paper\n<!-- shown: claims -->7<!-- /shown -->.",  # begins a line
     ],
 )
 def test_a_marker_that_shows_nothing_is_an_error(text: str) -> None:
