@@ -1,0 +1,139 @@
+"""The pages in a real browser: network off, scripts off, on a phone, on paper."""
+
+from __future__ import annotations
+
+from base64 import b64decode
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+
+from tests.report.browser import Browser, find_browser, opened
+
+PROGRAM = find_browser()
+pytestmark = pytest.mark.skipif(PROGRAM is None, reason="a browser is missing: install chromium")
+
+PAGES = pytest.mark.parametrize("name", ["audit", "frontier"])
+SECTIONS = {
+    "audit": [
+        "In one sentence",
+        "What we pretended to be",
+        "How much was read",
+        "Who is exposed",
+        "What would stop it",
+        "What is promised",
+        "What this does not show",
+        "Do it again",
+    ],
+    "frontier": [
+        "In one sentence",
+        "Leak against error",
+        "What we pretended to be",
+        "What is promised",
+        "What this does not show",
+        "Do it again",
+    ],
+}
+# What reaches beyond the right edge, and is not cut off by something that is inside.
+BEYOND = """
+    Array.from(document.querySelectorAll('body *')).filter(one => {
+        const place = one.getBoundingClientRect();
+        return place.width > 0 && (place.right > innerWidth + 1 || place.left < -1);
+    }).map(one => one.tagName + '.' + (one.getAttribute('class') || '')).slice(0, 5)
+"""
+HEADINGS = "Array.from(document.querySelectorAll('h1, h2')).map(one => one.textContent)"
+
+
+def shown(kind: str) -> str:
+    """Return an expression: how many charts of a kind have room on the page."""
+    charts = f"Array.from(document.querySelectorAll('svg.{kind}'))"
+    return f"{charts}.filter(one => one.getBoundingClientRect().width > 0).length"
+
+
+@pytest.fixture
+def browser() -> Iterator[Browser]:
+    """A browser without a network and without scripts."""
+    assert PROGRAM is not None
+    with opened(PROGRAM) as one:
+        one.offline()
+        one.ask("Emulation.setScriptExecutionDisabled", value=True)
+        yield one
+
+
+def test_the_browser_tells_what_a_page_asks_for(browser: Browser, tmp_path: Path) -> None:
+    """Without this, a page that asks for nothing would say nothing."""
+    bad = tmp_path / "bad.html"
+    bad.write_text(
+        "<body style='margin:0'><img src='http://192.0.2.1/a.png'><p style='width:900px'>wide</p>"
+        "<script>document.title = 'ran'</script></body>"
+    )
+    browser.width(375)
+    browser.go(bad)
+    assert "http://192.0.2.1/a.png" in browser.requests
+    assert browser.value(BEYOND)
+    assert browser.value("document.title") == ""
+
+
+@PAGES
+def test_no_request_leaves_and_everything_is_there(
+    browser: Browser, files: dict[str, Path], name: str
+) -> None:
+    browser.width(1200)
+    browser.go(files[name])
+    asked = [url for url in browser.requests if not url.startswith("data:")]
+    assert asked == [files[name].as_uri()]
+    assert browser.value(HEADINGS) == SECTIONS[name]
+    n_charts = {"audit": 2, "frontier": 1}[name]
+    assert (browser.value(shown("wide")), browser.value(shown("narrow"))) == (n_charts, 0)
+    text = str(browser.value("document.body.innerText"))
+    assert "of 100" in text
+    assert "secret" not in text
+    link = browser.value("document.querySelector('a[download]').href")
+    assert str(link).startswith("data:application/json;base64,")
+
+
+@PAGES
+@pytest.mark.parametrize("pixels", [320, 375, 768, 1200])
+def test_nothing_overflows(
+    browser: Browser, files: dict[str, Path], name: str, pixels: int
+) -> None:
+    browser.width(pixels, phone=pixels < 500)
+    browser.go(files[name])
+    browser.value("document.querySelectorAll('details').forEach(one => { one.open = true })")
+    assert browser.value("innerWidth") == pixels
+    assert browser.value("document.documentElement.scrollWidth") <= pixels
+    assert browser.value(BEYOND) == []
+
+
+def test_a_phone_shows_the_narrow_charts_in_letters_that_can_be_read(
+    browser: Browser, files: dict[str, Path]
+) -> None:
+    browser.width(375, phone=True)
+    browser.go(files["audit"])
+    assert (browser.value(shown("wide")), browser.value(shown("narrow"))) == (0, 2)
+    smallest = browser.value(
+        "Math.min(...Array.from(document.querySelectorAll('svg.narrow text')).map("
+        "t => t.getBoundingClientRect().height))"
+    )
+    assert smallest >= 12
+    pixels = "parseFloat(getComputedStyle(one).fontSize)"
+    texts = (
+        f"Array.from(document.querySelectorAll('p, td, li, dd, figcaption')).map(one => {pixels})"
+    )
+    assert browser.value(f"Math.min(...{texts})") >= 12
+
+
+@PAGES
+def test_paper_is_white_even_for_those_who_read_in_the_dark(
+    browser: Browser, files: dict[str, Path], name: str
+) -> None:
+    dark = [{"name": "prefers-color-scheme", "value": "dark"}]
+    background = "getComputedStyle(document.body).backgroundColor"
+    browser.ask("Emulation.setEmulatedMedia", media="screen", features=dark)
+    browser.go(files[name])
+    assert browser.value(background) != "rgb(255, 255, 255)"
+    browser.ask("Emulation.setEmulatedMedia", media="print", features=dark)
+    assert browser.value(background) == "rgb(255, 255, 255)"
+    printed = b64decode(browser.ask("Page.printToPDF", printBackground=True)["data"])
+    assert printed.startswith(b"%PDF")
+    assert 2 <= printed.count(b"/Type /Page\n") <= 8

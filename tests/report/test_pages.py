@@ -1,0 +1,188 @@
+"""What a page says, and what it must never say."""
+
+from __future__ import annotations
+
+import json
+import re
+from base64 import b64decode
+from dataclasses import replace
+from html.parser import HTMLParser
+from pathlib import Path
+
+import pytest
+
+import goodfence as gf
+from goodfence.report.audit_page import AuditPage, audit_page
+from goodfence.report.frontier_page import FrontierPage
+from tests.report.conftest import make_ratings
+
+VOID = {"meta", "link", "br"}
+
+
+class Elements(HTMLParser):
+    """The elements of a page, and whether each is closed in its turn."""
+
+    def __init__(self, html: str) -> None:
+        super().__init__()
+        self.open: list[str] = []
+        self.seen: list[tuple[str, dict[str, str | None]]] = []
+        self.feed(html)
+        self.close()
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.seen.append((tag, dict(attrs)))
+        if tag not in VOID:
+            self.open.append(tag)
+
+    def handle_startendtag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        self.seen.append((tag, dict(attrs)))
+
+    def handle_endtag(self, tag: str) -> None:
+        assert self.open, f"</{tag}> closes nothing"
+        assert self.open.pop() == tag
+
+
+def enclosed(html: str) -> object:
+    found = re.search(
+        r'<script type="application/json" id="goodfence">(.*?)</script>', html, re.DOTALL
+    )
+    assert found is not None
+    return json.loads(found[1])
+
+
+@pytest.fixture(scope="session", params=["audit", "frontier"])
+def html(request: pytest.FixtureRequest, page: AuditPage, comparison: FrontierPage) -> str:
+    return page.html if request.param == "audit" else comparison.html
+
+
+def test_the_page_is_one_small_file_that_asks_for_nothing(html: str) -> None:
+    elements = Elements(html)
+    assert elements.open == []
+    assert len(html.encode()) < 1_500_000
+    for tag, attributes in elements.seen:
+        assert tag not in ("img", "iframe", "object", "embed", "form", "base")
+        for name in ("src", "href", "srcset", "action"):
+            assert (attributes.get(name) or "#").startswith(("#", "data:")), (tag, name)
+        assert not [name for name in attributes if name.startswith("on")]
+        assert tag != "script" or attributes.get("type") == "application/json"
+    assert "url(" not in html
+    assert "@import" not in html
+    ids = [attributes["id"] for _, attributes in elements.seen if "id" in attributes]
+    assert len(ids) == len(set(ids))
+
+
+def test_the_page_holds_no_id_and_promises_no_comfort(html: str) -> None:
+    assert "secret" not in html
+    words = re.sub(r"<style>.*?</style>|href=\"data:[^\"]*\"", "", html, flags=re.DOTALL).lower()
+    for never in (" safe", "out of ten", "out of 10", "/10", "nan ", "undefined", "none of 100"):
+        assert never not in words
+
+
+def test_the_figures_are_inside_twice(page: AuditPage) -> None:
+    html, leakage = page.html, page.survey.audit.leakage
+    told = enclosed(html)
+    link = re.search(r'href="data:application/json;base64,([^"]*)"', html)
+    assert link is not None
+    assert json.loads(b64decode(link[1])) == told
+    assert isinstance(told, dict)
+    assert told["attack"]["estimates"]["recovery"] == leakage.estimates["recovery"]._asdict()
+    assert (told["seed"], told["data"]["name"], told["goodfence"]) == (
+        7,
+        "films.csv",
+        gf.__version__,
+    )
+    assert told["data"]["checksum"] in html
+    assert [one["targets"] for one in told["by_known"]] == [
+        r.n_targets for r in page.survey.by_known
+    ]
+
+
+def test_every_part_of_the_audit_is_told(page: AuditPage) -> None:
+    html, survey = page.html, page.survey
+    known = [report.settings["settings"]["known"] for report in survey.by_known]
+    assert known == sorted(set(known))
+    assert 8 in known
+    assert len(survey.by_strategy) == 6
+    for report in (*survey.by_known, *survey.by_strategy):
+        assert f">{report.n_targets:,}</td>" in html
+    assert {
+        card for card in ("proved", "claimed", "refuted", "none") if f"card {card}" in html
+    } == {
+        "proved",
+        "claimed",
+        "refuted",
+        "none",
+    }
+    assert html.count('class="tag own">this audit') == 2
+    assert html.count('class="tag own">audited') == 1
+    assert "In two made-up sets of ratings that differ in one rating only" in html
+
+
+def test_no_group_is_of_fewer_than_ten(page: AuditPage) -> None:
+    for groups in (page.survey.by_activity, page.survey.by_popularity):
+        assert len(groups) > 1
+        assert min(group.n_people for group in groups) >= 10
+    html = audit_page(
+        make_ratings(), gf.KNN(k=10), targets=9, compared=[], others=3, rng=7, progress=False
+    ).html
+    assert "Fewer than ten people were attacked" in html
+    assert "people who gave" not in html
+
+
+def test_one_person_has_no_interval(ratings: gf.Ratings) -> None:
+    one = audit_page(ratings, gf.KNN(k=10), targets=1, compared=[], others=1, rng=7, progress=False)
+    assert "not known" in one.html
+    assert "nan" not in json.dumps(enclosed(one.html)).lower()
+
+
+def test_what_is_put_into_a_page_is_escaped(page: AuditPage) -> None:
+    name = "<script>alert(1)</script>\"'.csv"
+    html = replace(page, data=name, command=f"goodfence audit {name}", label="<b>&").html
+    assert "<script>alert" not in html
+    assert Elements(html).open == []
+    told = enclosed(html)
+    assert isinstance(told, dict)
+    assert told["data"]["name"] == name
+
+
+def test_items_that_an_attacker_names_stay_unnamed() -> None:
+    ratings = make_ratings()
+    attack = gf.KNNAttack(known=2, choose=["secret-item-0", "secret-item-1"])
+    named = audit_page(
+        ratings, gf.KNN(k=10), attack=attack, compared=[], others=5, rng=7, progress=False
+    )
+    assert "secret" not in named.html
+    assert "of certain items" in named.html
+
+
+def test_a_private_model_is_told_as_one() -> None:
+    ratings = make_ratings(40, 30)
+    model = gf.PrivateMeans(epsilon=1.0)
+    html = audit_page(ratings, model, targets=3, compared=[], others=2, rng=7, progress=False).html
+    assert "did not try to break the proved promise" in html
+    assert "The recommender learns" in html
+    assert "They look like her twins" not in html
+    assert "at most 73% sure" in html
+
+
+def test_a_scale_that_was_only_seen_is_told(ratings: gf.Ratings) -> None:
+    seen = make_ratings(declared=False)
+    ways = [gf.PrivateMeans(epsilon=1.0)]
+    page = audit_page(
+        seen, gf.KNN(k=10), compared=ways, targets=12, others=3, rng=7, progress=False
+    )
+    assert "was only seen in the file" in page.html
+    assert [point.promise for point in page.survey.frontier.points] == ["none", "proved"]
+
+
+def test_an_audit_is_not_saved_as_a_page_by_mistake(page: AuditPage, tmp_path: Path) -> None:
+    with pytest.raises(gf.SettingError, match=r"gf\.audit_page"):
+        page.survey.audit.save(tmp_path / "audit.html")
+    page.survey.audit.save(tmp_path / "audit.json")
+    assert json.loads((tmp_path / "audit.json").read_text())["kind"] == "AuditReport"
+
+
+def test_reprs_hold_no_figures_of_anybody(page: AuditPage, comparison: FrontierPage) -> None:
+    for one in (page, page.survey, comparison, page.survey.audit.leakage.outcomes):
+        assert "secret" not in repr(one)
+        assert len(repr(one)) < 300
