@@ -28,8 +28,8 @@ def written_again(path: Path, kinds: tuple[str, ...]) -> tuple[str, str]:
         return shown, error_index()
     try:
         numbers = markers.written_again(shown, SOURCES)
-    except markers.UnknownSource as problem:
-        raise markers.UnknownSource(f"{path.relative_to(ROOT)}: {problem}") from problem
+    except LookupError as problem:
+        raise LookupError(f"{path.relative_to(ROOT)}: {problem}") from problem
     return shown, commands.written_again(numbers, kinds)
 
 

@@ -46,9 +46,12 @@ def find(rows: tuple[Row, ...], *keys: str) -> Row | None:
 def cell(name: str, *words: str) -> str:
     """Return one cell of a measured table: the row that begins with these words, the last names the column."""
     *keys, column = words
-    row = find(measured(name), *keys)
-    if row is None:
+    rows = measured(name)
+    if not rows:
         return UNMEASURED
+    row = find(rows, *keys)
+    if row is None or column not in row:  # a row that was renamed must not become a silent gap
+        raise LookupError(f"the table {name} has no {column!r} of {', '.join(keys)}")
     return row[column]
 
 

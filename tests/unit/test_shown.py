@@ -106,6 +106,8 @@ def test_cells_of_a_measured_table() -> None:
         tables.value("attackers", "adaptive", "kNN", "advantage")
     )
     assert tables.cell("no-such-table", "x", "b") == tables.UNMEASURED
+    with pytest.raises(LookupError, match="no 'advantage' of adaptive, kMN"):
+        tables.cell("attackers", "adaptive", "kMN", "advantage")
 
 
 def test_readme_has_no_figure_by_hand() -> None:
