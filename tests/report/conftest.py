@@ -4,14 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-import numpy as np
 import pytest
-from scipy import sparse
 
 import goodfence as gf
 from goodfence.auditing.frontier import frontier
 from goodfence.report.audit_page import AuditPage, audit_page
 from goodfence.report.frontier_page import FrontierPage
+from tests.report.made_up import make_ratings
 
 WAYS = (
     gf.KNN(k=10),
@@ -19,19 +18,6 @@ WAYS = (
     gf.McSherryMironov(epsilon=1.0),
     gf.PrivateMeans(epsilon=1.0),
 )
-
-
-def make_ratings(n_users: int = 80, n_items: int = 50, *, declared: bool = True) -> gf.Ratings:
-    """Return ratings of people and items whose ids are secrets."""
-    rng = np.random.default_rng(7)
-    rated = rng.random((n_users, n_items)) < np.linspace(0.1, 0.9, n_users)[:, np.newaxis]
-    rated[:, :20] |= np.arange(20) < 12
-    matrix = sparse.csr_array(
-        rated * rng.integers(1, 6, size=(n_users, n_items)).astype(np.float64)
-    )
-    users = [f"secret-person-{number}" for number in range(n_users)]
-    items = [f"secret-item-{number}" for number in range(n_items)]
-    return gf.Ratings(matrix, users, items, scale=(1, 5) if declared else None)
 
 
 @pytest.fixture(scope="session")

@@ -14,7 +14,7 @@ import pytest
 import goodfence as gf
 from goodfence.report.audit_page import AuditPage, audit_page
 from goodfence.report.frontier_page import FrontierPage
-from tests.report.conftest import make_ratings
+from tests.report.made_up import make_ratings
 
 VOID = {"meta", "link", "br"}
 

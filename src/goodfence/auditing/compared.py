@@ -103,6 +103,17 @@ def label_of(way: Any) -> str:
     return ", ".join(words)
 
 
+def name_of(way: Any) -> str:
+    """Return family and settings.
+
+    Examples
+    --------
+    >>> name_of(NeighbourCF(KNN(k=5))) == name_of(KNN(k=5))
+    True
+    """
+    return f"{family_of(way)} {label_of(way)}".strip()
+
+
 def _fits(mechanism: Mechanism, n_users: int) -> bool:
     try:
         mechanism.reach(n_users - 1)

@@ -13,7 +13,7 @@ from goodfence.attack.attack import Attack, mechanism_in
 from goodfence.attack.knn_attack import CoverAttack, KNNAttack
 from goodfence.attack.report import AttackReport
 from goodfence.auditing.audit import FAKES, leak, promise_of
-from goodfence.auditing.compared import Compared, short_list
+from goodfence.auditing.compared import Compared, name_of, short_list
 from goodfence.auditing.exposed import Group, by_activity, by_popularity
 from goodfence.auditing.frontier import Frontier, frontier
 from goodfence.auditing.frontier_point import applied
@@ -121,7 +121,7 @@ def survey(
     open_ways = (
         short_list(ratings.shape[0], mechanism_in(audited)) if compared is None else compared
     )
-    ways = [audited, *(way for way in open_ways if repr(way) != repr(audited))]
+    ways = [audited, *(way for way in open_ways if name_of(way) != name_of(audited))]
     found = frontier(
         _declared(ratings),
         ways,

@@ -13,7 +13,7 @@ from goodfence.attack.knn_attack import KNNAttack
 from goodfence.attack.saving import ratings_checksum
 from goodfence.attack.targets import Wanted
 from goodfence.auditing.audit import audit
-from goodfence.auditing.compared import Compared, family_of, label_of
+from goodfence.auditing.compared import Compared, name_of
 from goodfence.auditing.survey import TARGETS, Survey, known_of, survey
 from goodfence.data.ratings import Ratings
 from goodfence.report.cards import cards_of
@@ -104,7 +104,7 @@ def audit_page(
         plan = KNNAttack(known=8, fakes=None if has_k else report.leakage.n_fakes)
     around = survey(report, audited, plan, compared=compared, targets=others, **running)
     seed = report.leakage.settings["seed"]
-    label = f"{family_of(audited)} {label_of(audited)}".strip()
+    label = name_of(audited)
     return AuditPage(
         survey=around,
         label=label,

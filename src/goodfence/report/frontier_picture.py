@@ -171,7 +171,8 @@ def _labelled(spots: list[Spot], plane: Plane, frame: Frame) -> list[Spot]:
     taken += [Box(spot.x - 5, spot.high, spot.x + 5, spot.low) for spot in spots]
     room = LabelPlaces(inner, taken)
     placed = []
-    for spot in sorted(spots, key=lambda spot: not (spot.way.recommended or spot.way.own)):
+    first = sorted(spots, key=lambda spot: not (spot.way.recommended or spot.way.own))
+    for spot in first:
         found = room.place(
             spot.label, _SIZE, [Place(spot.x, spot.y)], [12, 18, 28, 42, 60], must=True
         )
@@ -179,7 +180,7 @@ def _labelled(spots: list[Spot], plane: Plane, frame: Frame) -> list[Spot]:
         half = text_width(spot.label, _SIZE) / 2
         inside = min(max(x, inner.left + half), inner.right - half)
         placed.append(_moved(spot, inside, y))
-    return placed
+    return placed[::-1]  # the important ones are drawn last, above the others
 
 
 def _moved(spot: Spot, x: float, y: float) -> Spot:

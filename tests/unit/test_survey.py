@@ -1,0 +1,101 @@
+"""What stands around an audit: other knowledge, other attackers, other ways, each once."""
+
+from __future__ import annotations
+
+import pytest
+
+import goodfence as gf
+from goodfence.attack.adaptive import AdaptiveAttack
+from goodfence.attack.attack import Attack
+from goodfence.auditing.audit import audit
+from goodfence.auditing.compared import Compared, name_of, short_list
+from goodfence.auditing.frontier import frontier
+from goodfence.auditing.survey import Survey, _knowing, _strategies, known_of, survey
+
+FILMS = gf.load("movietweetings")
+
+
+@pytest.fixture(scope="module")
+def around() -> Survey:
+    fence, attack = gf.NeighbourCF(gf.KNN(k=20)), gf.KNNAttack(known=5)
+    report = audit(FILMS, fence, attack=attack, targets=60, trials=0, rng=7)
+    ways: list[Compared] = [gf.KNN(k=20), gf.PPNS(k=20, beta=3)]
+    return survey(report, fence, attack, compared=ways, targets=15, rng=7, progress=False)
+
+
+def test_the_audit_itself_is_among_what_is_shown(around: Survey) -> None:
+    own = around.audit.leakage
+    assert around.by_strategy[0] is own
+    assert own in around.by_known
+    assert [known_of(report) for report in around.by_known] == [1, 2, 4, 5, 8, 16]
+
+
+def test_others_attack_as_many_as_they_are_told(around: Survey) -> None:
+    others = {report.n_targets for report in around.by_strategy[1:]}
+    assert others == {15}
+    assert {point.n_targets for point in around.frontier.points} == {15}
+
+
+def test_more_knowledge_reads_more(around: Survey) -> None:
+    read = [report.recovery for report in around.by_known]
+    assert read[0] < read[2] < read[-1]
+
+
+def test_what_is_audited_stands_on_the_frontier_once(around: Survey) -> None:
+    assert [point.family for point in around.frontier.points] == ["kNN", "PPNS"]
+    assert [promise.status for promise in around.promises] == ["none", "refuted"]
+
+
+@pytest.mark.parametrize(
+    ("attack", "audited", "n_expected"),
+    [
+        (
+            gf.KNNAttack(known=8),
+            gf.KNN(k=20),
+            5,
+        ),  # a cover of k accounts is k accounts that all ask
+        (gf.KNNAttack(known=8), gf.PPNS(k=20, beta=3), 6),
+        (gf.KNNAttack(known=8), gf.NPNS(k=20), 5),  # nobody covers a whole list
+        (gf.KNNAttack(known=8, ask="all"), gf.PPNS(k=20, beta=3), 6),
+        (gf.AdaptiveAttack(known=8), gf.KNN(k=20), 5),
+        (gf.KNNAttack(known=8, fakes=50), gf.PrivateMeans(epsilon=1.0), 3),
+        (gf.KNNAttack(known=1, choose=[int(FILMS.items[0])]), gf.KNN(k=20), 0),
+    ],
+)
+def test_other_attackers_are_those_that_apply_each_once(
+    attack: Attack, audited: Compared, n_expected: int
+) -> None:
+    others = _strategies(attack, audited, FILMS.shape[0])
+    assert len(others) == n_expected
+    assert len({repr(other) for other in others}) == n_expected
+    assert {other.known for other in others} <= {attack.known}
+    if isinstance(audited, gf.PrivateMeans):  # it would be refitted for every question
+        assert not [other for other in others if isinstance(other, AdaptiveAttack)]
+
+
+def test_knowledge_goes_as_far_as_half_of_the_people(around: Survey) -> None:
+    assert [plan.known for plan in _knowing(gf.KNNAttack(known=16), FILMS)] == [1, 2, 4, 8]
+    named = gf.KNNAttack(known=1, choose=[int(FILMS.items[0])])
+    assert _knowing(named, FILMS) == []
+
+
+def test_the_short_list_has_every_kind_that_fits() -> None:
+    assert [name_of(way) for way in short_list(1_000)] == [
+        "kNN k=50",
+        "PPNS k=50, β=7",
+        "nPNS k=50, whole list",
+        "PNCF k=50, β=7, ε=1",
+        "PrivateMeans, per rating ε=1",
+        "PrivateCF, per rating ε=1",
+    ]
+    assert [name_of(way) for way in short_list(30, gf.KNN(k=20))][:2] == [
+        "kNN k=20",
+        "nPNS k=20, whole list",
+    ]
+
+
+def test_a_frontier_that_may_not_take_long_attacks_fewer() -> None:
+    ways: list[Compared] = [gf.KNN(k=20), gf.PrivateMeans(epsilon=1.0)]
+    found = frontier(FILMS, ways, known=8, targets=60, seconds=0.0, rng=7, progress=False)
+    assert [point.n_targets for point in found.points] == [3, 3]
+    assert found.settings["seconds"] == 0.0
