@@ -10,7 +10,16 @@ import goodfence as gf
 from goodfence.attack.attack import Attack
 from goodfence.attack.scoring import Estimate
 from goodfence.privacy.guarantee import Guarantee
-from goodfence.report.wording import attacked, attacker, because, finding, interval, of_100, promise
+from goodfence.report.wording import (
+    attacked,
+    attacker,
+    because,
+    finding,
+    interval,
+    of_100,
+    promise,
+    strategy,
+)
 
 FILMS = gf.load("movietweetings")
 
@@ -33,6 +42,26 @@ def test_the_attacker(attack: Attack, says: str) -> None:
     assert attacker(report).startswith("Someone who ")
     assert says in attacker(report)
     assert finding(report).startswith(attacker(report) + " reads ")
+
+
+@pytest.mark.parametrize(
+    ("attack", "says"),
+    [
+        (gf.KNNAttack(known=8), "20 accounts, one asks"),
+        (gf.KNNAttack(known=2, fakes=1), "one account"),
+        (
+            gf.KNNAttack(known=8, choose="rarest"),
+            "20 accounts; he knows the rarest items she rated",
+        ),
+        (gf.KNNAttack(known=8, choose="most_popular"), "he knows the most popular items she rated"),
+        (gf.KNNAttack(known=8, ask="all"), "all ask and he takes the most frequent answer"),
+        (gf.KNNAttack(known=8, ask="all", combine="mean"), "all ask and he takes the mean"),
+        (gf.KNNAttack(known=8, rounds=3), "20 accounts, one asks, after each of 3 refits"),
+        (gf.AdaptiveAttack(known=8), "20 accounts, which also rate the item in question"),
+    ],
+)
+def test_an_attacker_among_others(attack: Attack, says: str) -> None:
+    assert says in strategy(attack.run(FILMS, gf.KNN(k=20), targets=3, rng=7))
 
 
 def test_every_figure_has_its_interval() -> None:

@@ -145,9 +145,9 @@ def _values(page: AuditPage) -> dict[str, Any]:
         "n_left_out": leakage.n_left_out,
         "neighbours": found.neighbours,
         "waffles": [
-            waffle("read", "with her in the data", estimates["recovery"]),
-            waffle("without", "without her in the data", estimates["recovery_without"]),
-            waffle("guess", "guessing, with no account at all", estimates["guess"]),
+            waffle("read", "read, with her in the data", estimates["recovery"]),
+            waffle("without", "read, without her in the data", estimates["recovery_without"]),
+            waffle("guess", "guessed, with no account at all", estimates["guess"]),
         ],
         "by_known": by_known,
         "knowledge": knowledge_charts(known, by_known),

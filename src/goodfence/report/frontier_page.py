@@ -108,4 +108,4 @@ def _waffles(found: Frontier, max_mae: float | None) -> list[Waffle]:
     shown = [waffle("read", f"read from {name_of(most)}", most.recovery)]
     if best is not None:
         shown.append(waffle("good", f"read from {name_of(best)}", best.recovery))
-    return [*shown, waffle("guess", "guessing, with no account at all", found.guess)]
+    return [*shown, waffle("guess", "guessed, with no account at all", found.guess)]

@@ -10,6 +10,7 @@ if TYPE_CHECKING:
     from goodfence.privacy.guarantee import Guarantee
 
 _KNOWS = {"random": "{m}", "rarest": "the {m} rarest", "most_popular": "the {m} most popular"}
+_TAKES = {"mode": "most frequent answer", "mean": "mean"}
 _SMALL = 0.0995  # what is shown as less than ten of a hundred needs a digit more
 
 
@@ -150,14 +151,10 @@ def strategy(report: AttackReport) -> str:
         kind = stated["choose"].replace("_", " ")
         return f"{accounts}; he knows the {kind} items she rated"
     text = accounts
-    if n_fakes > 1:
-        text += (
-            ", all ask and he takes the {}".format(
-                "mean" if stated["combine"] == "mean" else "most frequent answer"
-            )
-            if stated["ask"] == "all"
-            else ", one asks"
-        )
+    if n_fakes > 1 and stated["ask"] == "one":
+        text += ", one asks"
+    elif n_fakes > 1:
+        text += f", all ask and he takes the {_TAKES[stated['combine']]}"
     return text if stated["rounds"] == 1 else f"{text}, after each of {stated['rounds']} refits"
 
 
