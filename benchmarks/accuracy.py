@@ -192,7 +192,12 @@ def row(name: str, key: Key, splits: list[dict[Key, Cell]]) -> list[str]:
 
 
 def compared(unit: str, splits: list[dict[Key, Cell]]) -> list[str]:
-    """Return by how much `auto` is worse than `means` on the same splits, and whether that is little enough."""
+    """Return by how much `auto` is worse than `means` on the same splits, and whether that is little enough.
+
+    Where `auto` took the plan `means` it is the same law, and they differ by their noise only.
+    """
+    if all(split[AUTO, unit]["plan"] == split[MEANS, unit]["plan"] for split in splits):
+        return ["same plan", says(True)]
     more, deviation = spread([s[AUTO, unit]["error"] - s[MEANS, unit]["error"] for s in splits])
     return [f"{more:+.4f} (s.e. {deviation:.4f})", says(more <= WORSE)]
 

@@ -15,6 +15,8 @@ from goodfence.errors import DataError, ModelFileError, NotFittedError, SettingE
 from goodfence.models.files import read_model
 from goodfence.models.mcsherry_mironov import McSherryMironov
 from goodfence.models.private.base import PrivateRecommender
+from goodfence.models.private.constants import COVARIANCE
+from goodfence.models.private.empirical_bayes import ItemEffects
 from goodfence.models.private.plans import FIRST_SHARE, MEANS, choose_stages
 from goodfence.models.private.saved import restore
 from goodfence.models.private_cf import PrivateCF
@@ -245,3 +247,18 @@ def test_stages_are_chosen_from_what_was_released() -> None:
     """The choice takes no ratings at all: what it is given is noisy, or public."""
     assert "people" not in inspect.signature(choose_stages).parameters
     assert "ratings" not in inspect.signature(choose_stages).parameters
+
+
+@pytest.mark.parametrize(
+    ("count", "variance", "taken"),
+    [(200.0, 0.01, True), (200.0, 0.5, False), (0.1, 0.01, False)],
+    ids=["sure and much rated", "unsure", "hardly rated"],
+)
+def test_a_half_step_needs_sure_effects_and_loadings_that_survive(
+    count: float, variance: float, taken: bool
+) -> None:
+    each = np.ones(50)
+    items = ItemEffects(0 * each, variance * each, count * each)
+    stages = choose_stages("auto", "user", items, 50, 0.9, COVARIANCE)
+    assert bool(stages.half_steps) == taken
+    assert taken or stages == MEANS["user"]

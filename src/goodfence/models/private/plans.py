@@ -72,6 +72,9 @@ _BEARABLE = 0.004
 """Unit rating: how much more the item effects may vary, for a covariance's sake."""
 _SURE = 0.025
 """Unit user: how much they may vary after the first look, for a covariance to come next."""
+_SURE_ENOUGH = 0.17
+"""Unit user: how much they may vary then, over the part of a loading that would survive, for a half step to come
+next. Where they vary more, sharper effects are worth more than loadings."""
 
 
 def reach_of(counts: Floats, overlap: float, unit: Unit) -> Floats:
@@ -126,11 +129,17 @@ def choose_stages(
         return Stages(
             effects=(0.2,), covariance=0.5, n_chosen=max(n_chosen, min(_SIZES[0], n_items))
         )
-    if plan == "auto" and half_step_worth(items, mu * math.sqrt(0.3)) < _WORTH:
+    if plan == "auto" and not _ready_for_half_step(items, mu):
         return MEANS[unit]
     if plan == "half_step" or n_chosen == 0 or mean_variance(items) > _SURE:
         return Stages(effects=(0.2,), half_steps=(0.25, 0.25))
     return Stages(covariance=0.3, half_steps=(0.2, 0.2), n_chosen=n_chosen)
+
+
+def _ready_for_half_step(items: ItemEffects, mu: float) -> bool:
+    """Return whether loadings would survive the noise, and the effects are sure enough to build on."""
+    worth = half_step_worth(items, mu * math.sqrt(0.3))
+    return worth >= _WORTH and mean_variance(items) <= _SURE_ENOUGH * worth
 
 
 def effects_loss(items: ItemEffects, mu: float) -> float:
