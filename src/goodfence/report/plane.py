@@ -47,7 +47,7 @@ class Plane:
         Examples
         --------
         >>> Plane(frame=NARROW, x_range=(0, 1), y_range=(0, 100)).x(0)
-        38.0
+        34.0
         """
         low, high = self.x_range
         room = self.inner_right - self.frame.left
