@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import re
 from pathlib import Path
 
@@ -9,7 +10,7 @@ import pytest
 
 import goodfence as gf
 from tests.shown import __main__ as shown
-from tests.shown import commands, markers, reproduced, tables
+from tests.shown import commands, markers, peers, reproduced, tables
 from tests.shown.sources import SOURCES
 
 ROOT = tables.ROOT
@@ -131,3 +132,24 @@ def test_links_of_the_repository_lead_somewhere(name: str) -> None:
     """The documentation's own links are checked when it is built; these are not."""
     links = re.findall(r"\]\((?!https?:)([^)#]+)[^)]*\)", (ROOT / name).read_text())
     assert [link for link in links if not (ROOT / link).exists()] == []
+
+
+def test_the_peers_table_says_how_many_times_ours(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    cells = {
+        "goodfence": {"seconds": 4.0, "beyond_mib": 12.3},
+        "sparse-dot-topn": {"seconds": 50.0, "beyond_mib": 1234.5},
+    }
+    (tmp_path / "candidates.json").write_text(json.dumps({"netflix-tenth user 350": cells}))
+    monkeypatch.setattr(peers, "RESULTS", tmp_path)
+    netflix, douban = tables.rows_of(peers.candidate_lists())
+    assert netflix["goodfence"] == "**4.0 s**, 12 MiB"
+    assert netflix["sparse-dot-topn"] == "50.0 s (**12.5x**), 1,234 MiB"
+    assert netflix["implicit"] == douban["goodfence"] == tables.UNMEASURED
+
+
+def test_the_reproduction_counts_its_verdicts() -> None:
+    """The report states the same count, made in another place."""
+    assert f"**{reproduced.claims()}.**" in reproduced.section("In short")
+    assert reproduced.verdicts().total() == 14
