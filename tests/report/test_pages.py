@@ -12,8 +12,12 @@ from pathlib import Path
 import pytest
 
 import goodfence as gf
+from goodfence.attack.scoring import Estimate
+from goodfence.errors import FileProblem
 from goodfence.report.audit_page import AuditPage, audit_page
 from goodfence.report.frontier_page import FrontierPage
+from goodfence.report.marks import Mark
+from goodfence.report.waffle import waffle
 from tests.report.made_up import make_ratings
 
 VOID = {"meta", "link", "br"}
@@ -180,6 +184,23 @@ def test_an_audit_is_not_saved_as_a_page_by_mistake(page: AuditPage, tmp_path: P
         page.survey.audit.save(tmp_path / "audit.html")
     page.survey.audit.save(tmp_path / "audit.json")
     assert json.loads((tmp_path / "audit.json").read_text())["kind"] == "AuditReport"
+
+
+def test_a_page_that_cannot_be_written_is_told_without_its_path(
+    page: AuditPage, tmp_path: Path
+) -> None:
+    (tmp_path / "audit.html").mkdir()
+    with pytest.raises(FileProblem) as caught:
+        page.save(tmp_path / "audit.html")
+    assert str(tmp_path) not in str(caught.value)
+
+
+def test_a_figure_that_is_not_known_is_not_drawn() -> None:
+    nothing = Mark.of(Estimate(float("nan"), float("nan"), float("nan")))
+    assert (nothing.text, nothing.at, nothing.low, nothing.width) == ("not known", None, None, 0.0)
+    alone = Mark.of(Estimate(0.5, float("nan"), float("nan")))
+    assert (alone.text, alone.at, alone.low) == ("50 (not known)", 50.0, None)
+    assert waffle("read", "", Estimate(float("nan"), float("nan"), float("nan"))).full == ""
 
 
 def test_reprs_hold_no_figures_of_anybody(page: AuditPage, comparison: FrontierPage) -> None:

@@ -12,7 +12,7 @@ from goodfence.attack.adaptive import AdaptiveAttack
 from goodfence.attack.attack import Attack, mechanism_in
 from goodfence.attack.knn_attack import CoverAttack, KNNAttack
 from goodfence.attack.report import AttackReport
-from goodfence.auditing.audit import FAKES, leak, promise_of
+from goodfence.auditing.audit import leak, promise_of
 from goodfence.auditing.compared import Compared, name_of, short_list
 from goodfence.auditing.exposed import Group, by_activity, by_popularity
 from goodfence.auditing.frontier import Frontier, frontier
@@ -195,10 +195,7 @@ def _strategies(attack: Attack, audited: Compared, n_users: int) -> list[Attack]
 
 def _numbered(attack: Attack, audited: Compared, n_users: int) -> tuple[object, ...]:
     """Return what tells attackers apart: a cover of k accounts is k accounts that all ask."""
-    try:
-        n_fakes = attack.n_fakes(audited, n_users)
-    except ValueError:
-        n_fakes = attack.fakes or FAKES
+    n_fakes = attack.n_fakes(audited, n_users)
     kind = "adaptive" if isinstance(attack, AdaptiveAttack) else "knn"
     settings = (getattr(attack, name, None) for name in ("ask", "combine", "rounds"))
     return kind, attack.known, attack.choose, n_fakes, *settings

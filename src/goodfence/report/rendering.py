@@ -9,7 +9,7 @@ from typing import Any
 
 import goodfence
 from goodfence.data.whole import written_whole
-from goodfence.errors import FileProblem, MissingExtra
+from goodfence.errors import FileProblem
 from goodfence.report.enclosed import as_text
 from goodfence.report.wording import dashed
 
@@ -18,10 +18,8 @@ _TEMPLATES = Path(__file__).parent / "templates"
 
 def render(template: str, values: Mapping[str, Any], enclosed: Mapping[str, Any]) -> str:
     """Return a page, with `enclosed` inside it as JSON."""
-    try:
-        from jinja2 import Environment, FileSystemLoader, StrictUndefined
-    except ImportError:
-        raise MissingExtra("a report needs jinja2; install it") from None
+    from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
     environment = Environment(
         loader=FileSystemLoader(_TEMPLATES),
         autoescape=True,
