@@ -471,3 +471,17 @@ def half_step(
     norm = max(1.0, math.sqrt(sum(value**2 for value in residual.values())))
     score = scored(ridge(person, *known))
     return {i: residual[i] * parts[i] / norm for i in person}, np.outer(score, score)
+
+
+# Lists put together from what tiles found
+
+
+def merged_lists(
+    offers: list[tuple[int, int, float]], n_owners: int, n: int
+) -> list[list[tuple[int, float]]]:
+    """Return for each owner the n best of (owner, row, similarity), most similar first, then by row."""
+    lists = []
+    for owner in range(n_owners):
+        own = [(row, similarity) for one, row, similarity in offers if one == owner]
+        lists.append(sorted(own, key=lambda entry: (-entry[1], entry[0]))[:n])
+    return lists

@@ -8,6 +8,7 @@ from typing import Annotated
 
 import typer
 
+from goodfence.cli.engine import Engine
 from goodfence.cli.grouping import command
 from goodfence.cli.options import Running, Seed, Settings, Source
 from goodfence.cli.printing import print_json, print_paragraphs
@@ -20,15 +21,17 @@ from goodfence.report.wording import promise
 def fit(
     source: Source,
     settings: Settings,
+    engine: Engine,
     running: Running,
     out: Annotated[Path, typer.Option("--out", "-o", help="The folder for the model.")],
     seed: Seed = None,
 ) -> None:
     """Fit a recommender and save it; every random choice is made here, once."""
     recipe = build(settings, running, seed)
+    engine.check(recipe)
     ratings = read(source, running)
     say(f"fitting {recipe.label}", running)
-    model = recipe.recommender.fit(ratings)
+    model = engine.fit(recipe, ratings, running)
     model.save(out)
     guarantee = model.guarantee()
     n_users, n_items = ratings.shape

@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 
 from goodfence.data.ratings import Id, Ratings
-from goodfence.errors import require
+from goodfence.engines.local.ranking import best_columns
 from goodfence.privacy.guarantee import Guarantee
 
 Floats: TypeAlias = npt.NDArray[np.float64]
@@ -62,11 +62,5 @@ def best(
     items: npt.NDArray[Any], scores: Floats, unseen: npt.NDArray[np.bool_], n: int
 ) -> Recommendations:
     """Return the n best-scored unseen items: NaN is no score, ties stand in column order."""
-    require(n >= 1, "n", "at least 1", n)
-    eligible = np.flatnonzero(unseen & ~np.isnan(scores))
-    if len(eligible) > n:
-        last = np.partition(scores[eligible], len(eligible) - n)[len(eligible) - n]
-        eligible = eligible[scores[eligible] >= last]
-    order = np.argsort(-scores[eligible], kind="stable")[:n]
-    chosen = eligible[order]
+    chosen = best_columns(scores, unseen, n)
     return Recommendations(items[chosen], scores[chosen])

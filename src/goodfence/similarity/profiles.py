@@ -15,9 +15,9 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-_FACTORS = (1, 2, 4, 10)
-_ON_GRID = 1e-9
-_EXACT = 2.0**53
+FACTORS = (1, 2, 4, 10)
+ON_GRID = 1e-9
+EXACT = 2.0**53
 
 Floats = npt.NDArray[np.float64]
 
@@ -96,7 +96,7 @@ class Profiles:
         csr.sort_indices()
         scaled = csr.data * max(self.factor, 1)
         whole = np.rint(scaled)
-        exact = self.are_whole & (np.abs(scaled - whole) < _ON_GRID)
+        exact = self.are_whole & (np.abs(scaled - whole) < ON_GRID)
         units = np.where(exact, whole, scaled)
         return Profiles(_read_only((units, csr.indices, csr.indptr), csr.shape), self.factor)
 
@@ -104,10 +104,10 @@ class Profiles:
 def _grid(values: Floats) -> int:
     """Return the least factor that makes every value a whole number small enough to be exact, or 0."""
     largest = float(np.abs(values).max(initial=0.0))
-    for factor in _FACTORS:
+    for factor in FACTORS:
         scaled = values * factor
-        if (np.abs(scaled - np.rint(scaled)) < _ON_GRID).all():
-            exact = (largest * factor) ** 2 * max(len(values), 1) < _EXACT
+        if (np.abs(scaled - np.rint(scaled)) < ON_GRID).all():
+            exact = (largest * factor) ** 2 * max(len(values), 1) < EXACT
             return factor if exact else 0
     return 0
 

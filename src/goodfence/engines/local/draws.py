@@ -12,11 +12,13 @@ from dataclasses import dataclass
 import numpy as np
 import numpy.typing as npt
 
-from goodfence.engines.local.candidates import nearest_rows
+from goodfence.data.ratings import Ratings
+from goodfence.engines.local.candidates import Axis, nearest_rows, rows_of
 from goodfence.engines.local.rows import RowsAgainstAll
 from goodfence.engines.local.threads import ranges, run
 from goodfence.engines.progress import bar
 from goodfence.errors import SettingError
+from goodfence.rng import RNG, Streams
 from goodfence.selection.draw import draw_neighbours, laplace_noise
 from goodfence.selection.mechanism import Mechanism
 from goodfence.selection.sensitivity import pair_sensitivities, sensitivities
@@ -55,10 +57,7 @@ class Draws:
     """The key of the random stream: the draw of a row depends on the key and its row number only."""
 
     def __post_init__(self) -> None:
-        if self.mechanism.sensitivity is not None and self.similarity.name == "pearson":
-            raise SettingError(
-                "similarity must be a cosine for a mechanism with a sensitivity: RS is not defined for pearson"
-            )
+        check_similarity(self.mechanism, self.similarity)
 
     def choose(
         self,
@@ -99,17 +98,7 @@ class Draws:
 
         `bounds` is RS where the mechanism needs it: one for each asker, or one for each list entry.
         """
-        mechanism = self.mechanism
-        positions = draw_neighbours(mechanism, similarities, indices, askers, self.key, bounds)
-        neighbours = np.take_along_axis(indices, positions, axis=1)
-        chosen = np.take_along_axis(similarities, positions, axis=1)
-        scale = mechanism.noise_scale(bounds)
-        if scale is None:
-            return neighbours, chosen, chosen
-        scales = np.asarray(scale)
-        if scales.ndim == 2:
-            scales = np.take_along_axis(scales, positions, axis=1)
-        return neighbours, chosen, chosen + laplace_noise(neighbours, askers, self.key, scales)
+        return choose_from_lists(self.mechanism, self.key, askers, indices, similarities, bounds)
 
     def _lists(
         self,
@@ -143,3 +132,59 @@ class Draws:
         if options is None:
             return None
         return pair_sensitivities(self.profiles.rows, askers, indices, options)
+
+
+def choose_neighbours(
+    ratings: Ratings,
+    mechanism: Mechanism,
+    *,
+    axis: Axis = "user",
+    similarity: Similarity | str = "cosine",
+    rng: RNG = None,
+    threads: int | None = None,
+    progress: bool | None = None,
+) -> Chosen:
+    """Return the chosen neighbours of every row, as `NeighbourCF.fit` does with the same seed.
+
+    Examples
+    --------
+    >>> import goodfence as gf
+    >>> chosen = choose_neighbours(gf.load("movietweetings"), gf.PPNS(k=5, beta=2), rng=7)
+    >>> chosen.neighbours.shape
+    (1238, 5)
+    """
+    profiles = Profiles.of(rows_of(ratings, axis).csr)
+    draws = Draws(profiles, mechanism, Similarity.of(similarity), Streams(rng).key())
+    return draws.choose(threads=threads, progress=progress)
+
+
+def choose_from_lists(
+    mechanism: Mechanism,
+    key: int,
+    askers: npt.NDArray[np.integer],
+    indices: Rows,
+    similarities: Floats,
+    bounds: Floats | None,
+) -> tuple[Rows, Floats, Floats]:
+    """Return the chosen neighbours of `askers`, their similarities and their weights, given candidate lists.
+
+    A draw depends on the key and the row numbers only: not on which lists are drawn from together, or where.
+    """
+    positions = draw_neighbours(mechanism, similarities, indices, askers, key, bounds)
+    neighbours = np.take_along_axis(indices, positions, axis=1)
+    chosen = np.take_along_axis(similarities, positions, axis=1)
+    scale = mechanism.noise_scale(bounds)
+    if scale is None:
+        return neighbours, chosen, chosen
+    scales = np.asarray(scale)
+    if scales.ndim == 2:
+        scales = np.take_along_axis(scales, positions, axis=1)
+    return neighbours, chosen, chosen + laplace_noise(neighbours, askers, key, scales)
+
+
+def check_similarity(mechanism: Mechanism, similarity: Similarity) -> None:
+    """Raise where the mechanism needs a sensitivity that the similarity does not have."""
+    if mechanism.sensitivity is not None and similarity.name == "pearson":
+        raise SettingError(
+            "similarity must be a cosine for a mechanism with a sensitivity: RS is not defined for pearson"
+        )

@@ -3,13 +3,20 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
+from goodfence.data.ratings import Ratings
+from goodfence.engines.local.candidates import Axis, rows_of
+from goodfence.engines.local.draws import Chosen
 from goodfence.engines.local.threads import ranges, run, thread_count
+from goodfence.errors import require
 from goodfence.kernels.predict import predict_cells
+
+Over: TypeAlias = Literal["raters", "neighbours"]
 
 Floats = npt.NDArray[np.float64]
 _PIECE = 65_536
@@ -67,6 +74,32 @@ class Neighbourhoods:
         predictions = np.empty(len(cells))
         predictions[order] = results
         return predictions
+
+
+def predict(
+    ratings: Ratings,
+    chosen: Chosen,
+    cells: tuple[npt.NDArray[np.integer], npt.NDArray[np.integer]],
+    *,
+    axis: Axis = "user",
+    over: Over = "raters",
+    threads: int | None = None,
+) -> Floats:
+    """Return predictions [PRED] for cells given by user rows and item columns, NaN where no neighbour rated it.
+
+    Examples
+    --------
+    >>> import goodfence as gf
+    >>> from goodfence.engines.local.draws import choose_neighbours
+    >>> films = gf.load("movietweetings")
+    >>> chosen = choose_neighbours(films, gf.KNN(k=30))
+    >>> len(predict(films, chosen, (np.array([0, 0]), np.array([1, 2]))))
+    2
+    """
+    require(over in ("raters", "neighbours"), "over", "'raters' or 'neighbours'", over)
+    rows, columns = cells if axis == "user" else cells[::-1]
+    around = Neighbourhoods(chosen.neighbours, chosen.weights, over == "raters")
+    return around.predict(rows_of(ratings, axis).csr, rows, columns, threads)
 
 
 def _pieces(n_groups: int, n_cells: int, threads: int) -> list[tuple[int, int]]:

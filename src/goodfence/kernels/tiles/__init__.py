@@ -8,4 +8,5 @@ offers      what a tile has to offer to the buffers of its rows and of its colum
 tile        one tile: dots, then offers
 thresholds  a first threshold for each row, from a sample
 finish      from buffers to sorted lists
+merging     lists put together from what several tiles found
 """

@@ -1,0 +1,111 @@
+"""Blocks: the ratings of consecutive rows, as one parcel.
+
+Blocks are cut by row. So an item that everybody rated is spread over all of them, and no single task meets it.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from functools import cached_property
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from goodfence.engines.local.threads import ranges
+from goodfence.engines.spark.parcels import Arrays, Parcel
+from goodfence.similarity.profiles import Profiles
+
+Floats = npt.NDArray[np.float64]
+
+
+@dataclass(frozen=True, eq=False)
+class Block:
+    """The ratings of some consecutive rows."""
+
+    first: int
+    """The number of the first row."""
+    csr: sparse.csr_array
+    """(rows of the block, all columns), as they were given."""
+    thresholds: npt.NDArray[np.float32] = field(default_factory=lambda: np.empty(0, np.float32))
+    """(rows,): below which similarity nobody is a candidate, as guessed from a sample; empty if nobody guessed."""
+
+    def __repr__(self) -> str:
+        return f"Block({self.n_rows:,} rows)"
+
+    @property
+    def n_rows(self) -> int:
+        """The number of rows."""
+        return int(self.csr.shape[0])
+
+    @cached_property
+    def numbers(self) -> npt.NDArray[np.int64]:
+        """The row numbers."""
+        return np.arange(self.first, self.first + self.n_rows)
+
+    def arrays(self) -> Arrays:
+        """Return the block as arrays, in the smallest kinds that hold its numbers exactly."""
+        columns = self.csr.indices
+        narrow = self.csr.shape[1] <= np.iinfo(np.uint16).max
+        return {
+            "first": np.array([self.first, self.csr.shape[1]]),
+            "counts": np.diff(self.csr.indptr).astype(np.int32),
+            "columns": columns.astype(np.uint16 if narrow else np.int32, copy=False),
+            "ratings": small(self.csr.data),
+            "thresholds": self.thresholds,
+        }
+
+    @classmethod
+    def of(cls, arrays: Arrays) -> Block:
+        """Return the block that `arrays` made."""
+        first, n_columns = arrays["first"].tolist()
+        indptr = np.concatenate([[0], np.cumsum(arrays["counts"])]).astype(np.int32)
+        columns = arrays["columns"].astype(np.int32, copy=False)
+        ratings = arrays["ratings"].astype(np.float64, copy=False)
+        shape = (len(indptr) - 1, n_columns)
+        csr = sparse.csr_array((ratings, columns, indptr), shape=shape, copy=False)
+        return cls(first, csr, arrays["thresholds"])
+
+    def rows(self, numbers: npt.NDArray[np.integer]) -> Block:
+        """Return some rows as a block of their own; their numbers are kept by whoever asked."""
+        return Block(-1, self.csr[numbers - self.first])
+
+
+def cut(csr: sparse.csr_array, n_rows: int) -> list[Parcel]:
+    """Return a matrix in blocks of at most `n_rows` rows."""
+    blocks = [Block(first, csr[first:last]) for first, last in ranges(csr.shape[0], n_rows)]
+    return [Parcel(number, number, block.arrays()) for number, block in enumerate(blocks)]
+
+
+def small(values: Floats) -> npt.NDArray[Any]:
+    """Return ratings in the smallest kind of number that holds all of them exactly.
+
+    Examples
+    --------
+    >>> small(np.array([1.0, 5.0])).dtype, small(np.array([0.5, 5.0])).dtype
+    (dtype('uint8'), dtype('float32'))
+    """
+    if bool(((values >= 0) & (values <= np.iinfo(np.uint8).max)).all()):
+        bytes_ = values.astype(np.uint8)
+        if bool((bytes_ == values).all()):
+            return bytes_
+    with np.errstate(over="ignore"):
+        halves = values.astype(np.float32)
+    return halves if bool((halves == values).all()) else values
+
+
+def profiles_of(blocks: list[Block], factor: int, *, spare: bool = False) -> Profiles:
+    """Lay the rows of several blocks out together, in the units in which all rows are compared.
+
+    `spare` adds a last row without ratings.
+    """
+    data = np.concatenate([block.csr.data for block in blocks])
+    values = np.rint(data * factor) if factor else data
+    indices = np.concatenate([block.csr.indices for block in blocks]).astype(np.int32, copy=False)
+    counts = [np.diff(block.csr.indptr) for block in blocks] + [np.zeros(int(spare), dtype=int)]
+    indptr = np.concatenate([[0], np.cumsum(np.concatenate(counts))]).astype(np.int32)
+    for part in (values, indices, indptr):
+        part.flags.writeable = False  # the kernels are compiled for such, as everywhere
+    shape = (len(indptr) - 1, blocks[0].csr.shape[1])
+    return Profiles(sparse.csr_array((values, indices, indptr), shape=shape, copy=False), factor)

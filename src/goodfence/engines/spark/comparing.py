@@ -1,0 +1,128 @@
+"""What a task does with one tile: a block of rows against a block of rows, with the kernels of the local engine."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from itertools import pairwise
+
+import numpy as np
+import numpy.typing as npt
+
+from goodfence.engines.local import tiles
+from goodfence.engines.local.rows import RowsAgainstAll
+from goodfence.engines.spark.blocks import Block, profiles_of
+from goodfence.engines.spark.parcels import Arrays, Parcel
+from goodfence.kernels.tiles.strips import WIDTH
+from goodfence.kernels.tiles.thresholds import SMALLEST
+from goodfence.selection.sensitivity import Sensitivity, sensitivities
+from goodfence.similarity.measure import Similarity
+from goodfence.similarity.profiles import Profiles
+
+Floats = npt.NDArray[np.float64]
+Rows = npt.NDArray[np.int32]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison:
+    """How rows are compared: the same for every tile, and small."""
+
+    n: int
+    """The length of the lists."""
+    n_rows: int
+    """How many rows there are in all."""
+    similarity: Similarity
+    factor: int
+    """What makes every rating a whole number, 0 where nothing does."""
+    by_kernel: bool
+    """Whether the kernels of the tiles can be used: the cosine of whole, non-negative ratings."""
+    bounds: Sensitivity | None = None
+    """Which sensitivity of each row is wanted beside its list, if any."""
+
+    def tile(self, place: int, parcels: list[Parcel]) -> Iterator[Parcel]:
+        """Compare the one or two blocks that came to `place`; send each one what it found."""
+        blocks = [Block.of(parcel.arrays) for parcel in parcels]
+        profiles = profiles_of(blocks, self.factor, spare=True)
+        if self.by_kernel and tiles.fits(profiles, self.similarity):
+            found = _by_kernel(blocks, profiles, self.n)
+        else:
+            found = [self._by_rows(blocks[0], blocks[-1])]
+            found += [self._by_rows(blocks[1], blocks[0])] if len(blocks) > 1 else []
+        bounds = self._bounds(blocks, profiles)
+        for number, (parcel, block, one) in enumerate(zip(parcels, blocks, found, strict=True)):
+            one["first"] = np.array([block.first])
+            if bounds is not None:
+                one["bounds"] = bounds[number]
+            if len(blocks) == 1:  # once is enough
+                one["thresholds"] = block.thresholds
+            yield Parcel(parcel.part, place, one)
+
+    def _by_rows(self, block: Block, other: Block) -> Arrays:
+        """Return the nearest rows in `other` for every row of `block`, one row at a time."""
+        own, candidates = (profiles_of([one], self.factor) for one in (block, other))
+        same = block.first == other.first
+        n = min(self.n, other.n_rows - same)
+        engine = RowsAgainstAll(candidates, self.similarity)
+        rows = np.arange(block.n_rows)
+        indices, similarities = engine.nearest(own, rows, n, themselves=same, threads=1)
+        return {
+            "lengths": np.full(block.n_rows, n, dtype=np.int32),
+            "rows": indices.ravel() + np.int32(other.first),
+            "similarities": similarities.ravel(),
+        }
+
+    def _bounds(self, blocks: list[Block], profiles: Profiles) -> list[Floats] | None:
+        """Return RS of every row, among the rows of this tile: the largest of all tiles is RS among all rows."""
+        if self.bounds is None:
+            return None
+        values = sensitivities(profiles.rows, self.bounds)
+        ends = np.cumsum([block.n_rows for block in blocks])
+        return np.split(values, ends)[: len(blocks)]
+
+
+def _by_kernel(blocks: list[Block], profiles: Profiles, n: int) -> list[Arrays]:
+    """Return what each block found in the other, or the one block in itself; similarities above 0 only."""
+    starts = np.cumsum([0, *(block.n_rows for block in blocks)])
+    size = block_size(max(block.n_rows for block in blocks))
+    order = positions(profiles, starts, size)
+    length = min(n, profiles.n_rows - 2) or 1
+    pairs = tiles.AllPairs.over(profiles, order, length, size, threads=1)
+    guesses = np.full(profiles.n_rows, SMALLEST)
+    for block, start in zip(blocks, starts, strict=False):
+        if len(block.thresholds):
+            guesses[start : start + block.n_rows] = block.thresholds
+    pairs.buffers.thresholds[: len(order)] = guesses[order]
+    n_first = -(-blocks[0].n_rows // size)
+    n_blocks = len(pairs.layout.blocks)
+    for a in range(n_first):
+        for b in range(a if len(blocks) == 1 else n_first, n_blocks):
+            pairs.compare(a, b)
+    lengths = pairs.listed()
+    numbers = np.concatenate([*(block.numbers for block in blocks), [-1]]).astype(np.int32)
+    found: list[Arrays] = []
+    for start, end in pairwise(starts.tolist()):
+        listed = np.arange(length) < lengths[start:end, np.newaxis]
+        found.append(
+            {
+                "lengths": lengths[start:end],
+                "rows": numbers[pairs.indices[start:end][listed]],
+                "similarities": pairs.similarities[start:end][listed],
+            }
+        )
+    return found
+
+
+def block_size(n_rows: int) -> int:
+    """Return how many rows the kernels take at a time, of a block of so many."""
+    return min(tiles.BLOCK, -(-n_rows // WIDTH) * WIDTH)
+
+
+def positions(profiles: Profiles, starts: npt.NDArray[np.int64], size: int) -> Rows:
+    """Return the rows by ascending norm, block by block; the spare row fills a block up before the next begins."""
+    spare = profiles.n_rows - 1
+    parts: list[npt.NDArray[np.int64]] = []
+    for start, end in pairwise(starts.tolist()):
+        parts.append(start + np.argsort(profiles.squared_norms[start:end], kind="stable"))
+        if end < starts[-1]:
+            parts.append(np.full(-(end - start) % size, spare))
+    return np.concatenate(parts).astype(np.int32)

@@ -1,0 +1,88 @@
+"""What a task does with everything that was found for one block: its lists."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import numpy as np
+import numpy.typing as npt
+
+from goodfence.engines.spark.parcels import Arrays, Parcel
+from goodfence.kernels.tiles.buffers import MARGIN
+from goodfence.kernels.tiles.merging import merge_lists
+from goodfence.kernels.tiles.thresholds import SMALLEST
+
+Floats = npt.NDArray[np.float64]
+Rows = npt.NDArray[np.int32]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Merging:
+    """Puts the lists of a block together."""
+
+    n: int
+    """The length of the lists."""
+
+    def merge(self, place: int, parcels: list[Parcel]) -> Iterator[Parcel]:
+        """Send the lists of block `place`; `part` says how many of them are not sure yet.
+
+        A list is not sure where a guessed threshold may have turned away somebody who belongs to it.
+        """
+        found = [parcel.arrays for parcel in parcels]
+        first = int(found[0]["first"][0])
+        n_rows = len(found[0]["lengths"])
+        indices, similarities, lengths = merged(found, n_rows, self.n)
+        guesses = next(one["thresholds"] for one in found if "thresholds" in one)
+        unsure = _unsure(similarities, lengths, guesses)
+        fill_up(indices, similarities, np.where(unsure, self.n, lengths), first)
+        arrays = {
+            "first": np.array([first]),
+            "indices": indices,
+            "similarities": similarities,
+            "unsure": np.flatnonzero(unsure),
+        }
+        if "bounds" in found[0]:
+            arrays["bounds"] = np.max([one["bounds"] for one in found], axis=0)
+        yield Parcel(place, int(unsure.sum()), arrays)
+
+
+def merged(found: list[Arrays], n_owners: int, n: int) -> tuple[Rows, Floats, Rows]:
+    """Return the n best of everything that was found for each owner, and how many there were."""
+    lengths = np.zeros(n_owners, dtype=np.int32)
+    indices = np.full((n_owners, n), -1, dtype=np.int32)
+    similarities = np.zeros((n_owners, n))
+    owners = [np.repeat(np.arange(n_owners, dtype=np.int32), one["lengths"]) for one in found]
+    merge_lists(
+        np.concatenate(owners),
+        np.concatenate([one["rows"] for one in found]),
+        np.concatenate([one["similarities"] for one in found]),
+        indices,
+        similarities,
+        lengths,
+    )
+    return indices, similarities, lengths
+
+
+def fill_up(indices: Rows, similarities: Floats, lengths: Rows, first: int) -> None:
+    """Go on with rows of similarity zero, in row order, where fewer than n were found."""
+    n = indices.shape[1]
+    for row in np.flatnonzero(lengths < n):
+        found = indices[row, : lengths[row]]
+        free = np.ones(n + 1, dtype=np.bool_)  # of n + 1 rows, as many are free as are wanted
+        free[found[found <= n]] = False
+        if first + row <= n:
+            free[first + row] = False
+        indices[row, lengths[row] :] = np.flatnonzero(free)[: n - lengths[row]]
+        similarities[row, lengths[row] :] = 0.0
+
+
+def _unsure(
+    similarities: Floats, lengths: Rows, guesses: npt.NDArray[np.float32]
+) -> npt.NDArray[np.bool_]:
+    """Return which rows may miss a candidate: the last of n is not clearly above what was turned away."""
+    if len(guesses) == 0:
+        return np.zeros(len(lengths), dtype=np.bool_)
+    last = np.where(lengths == similarities.shape[1], similarities[:, -1], 0.0)
+    unsure: npt.NDArray[np.bool_] = (guesses > SMALLEST) & (last * MARGIN < guesses)
+    return unsure

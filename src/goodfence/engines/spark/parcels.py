@@ -1,0 +1,148 @@
+"""Parcels: arrays on their way from task to task, each with the place it goes to.
+
+Everything that moves between tasks has this one form. A place is a partition: what goes to one place is worked on
+by one task, whatever else happens to be on the cluster. Work is a pure function of what arrived, in a fixed order,
+so that a task that failed and is tried again, or runs twice, gives the same.
+"""
+
+from __future__ import annotations
+
+import json
+import warnings
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+Arrays: TypeAlias = dict[str, npt.NDArray[Any]]
+SCHEMA = "place int, part int, payload binary"
+_ALIGNED = 64
+_HEAD = 8
+
+
+class Parcel(NamedTuple):
+    """Arrays with an address."""
+
+    place: int
+    """Where they go to."""
+    part: int
+    """Which of the parcels of that place they are; work gets them in this order."""
+    arrays: Arrays
+
+    def __repr__(self) -> str:
+        return f"Parcel(place={self.place}, part={self.part}, {', '.join(self.arrays)})"
+
+
+Work: TypeAlias = Callable[[int, list[Parcel]], Iterable[Parcel]]
+"""What a task does: from its place, and the parcels that came there, to parcels for other places."""
+
+
+def pack(arrays: Arrays) -> bytes:
+    """Return arrays as bytes, each beginning where a processor likes it to.
+
+    Examples
+    --------
+    >>> unpack(pack({"rows": np.arange(3)}))["rows"]
+    array([0, 1, 2])
+    """
+    whole = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
+    head = json.dumps([[name, one.dtype.str, one.shape] for name, one in whole.items()]).encode()
+    pieces = [_padded(len(head).to_bytes(_HEAD, "little") + head)]
+    pieces += [_padded(one.tobytes()) for one in whole.values()]
+    return b"".join(pieces)
+
+
+def unpack(payload: Any) -> Arrays:
+    """Return the arrays that `pack` packed; they lie in the memory of `payload` and are read-only."""
+    view = memoryview(payload).cast("B")
+    end = _HEAD + int.from_bytes(view[:_HEAD], "little")
+    arrays: Arrays = {}
+    place = _rounded(end)
+    for name, kind, shape in json.loads(bytes(view[_HEAD:end])):
+        count = int(np.prod(shape, dtype=np.int64))
+        array = np.frombuffer(view, dtype=kind, count=count, offset=place).reshape(shape)
+        arrays[name] = array if array.flags.aligned else array.copy()
+        arrays[name].flags.writeable = False
+        place = _rounded(place + array.nbytes)
+    return arrays
+
+
+def exchange(frame: DataFrame, n_places: int, work: Work) -> DataFrame:
+    """Bring every parcel to its place, one task for each place, and return what `work` sends from there."""
+    from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
+
+    return each(frame.repartitionById(n_places, F.col("place")), work)
+
+
+def each(frame: DataFrame, work: Work) -> DataFrame:
+    """Do `work` where the parcels are."""
+
+    def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        return done(work, batches)
+
+    with without_advice():
+        return frame.mapInArrow(task, SCHEMA)
+
+
+def done(work: Work, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Yield what `work` makes of the parcels of one partition, place by place."""
+    arrived: dict[int, list[Parcel]] = {}
+    for batch in batches:
+        for parcel in opened(batch):
+            arrived.setdefault(parcel.place, []).append(parcel)
+    for place in sorted(arrived):
+        parcels = sorted(arrived.pop(place), key=lambda parcel: parcel.part)
+        for sent in work(place, parcels):
+            yield closed([sent])
+
+
+def opened(batch: pa.RecordBatch | pa.Table) -> Iterator[Parcel]:
+    """Yield the parcels of arrow rows."""
+    columns = (batch.column(name).to_pylist() for name in ("place", "part"))
+    for place, part, payload in zip(*columns, batch.column("payload"), strict=True):
+        yield Parcel(place, part, unpack(payload.as_buffer()))
+
+
+def closed(parcels: list[Parcel]) -> pa.RecordBatch:
+    """Return parcels as arrow rows."""
+    columns = [
+        pa.array([parcel.place for parcel in parcels], pa.int32()),
+        pa.array([parcel.part for parcel in parcels], pa.int32()),
+        pa.array([pack(parcel.arrays) for parcel in parcels], pa.binary()),
+    ]
+    return pa.record_batch(columns, names=["place", "part", "payload"])
+
+
+def frame_of(spark: SparkSession, parcels: Iterable[Parcel]) -> DataFrame:
+    """Return parcels of this process as a data frame."""
+    with without_advice():
+        return spark.createDataFrame(pa.Table.from_batches([closed(list(parcels))]))
+
+
+def collected(frame: DataFrame) -> list[Parcel]:
+    """Return all parcels of a data frame in this process, in the order of their places."""
+    with without_advice():
+        found = list(opened(frame.toArrow()))
+    return sorted(found, key=lambda parcel: (parcel.place, parcel.part))
+
+
+def _rounded(place: int) -> int:
+    return -(-place // _ALIGNED) * _ALIGNED
+
+
+def _padded(piece: bytes) -> bytes:
+    return piece.ljust(_rounded(len(piece)), b"\0")
+
+
+@contextmanager
+def without_advice() -> Iterator[None]:
+    """Leave out what PySpark says about the version of pandas: no data frame of pandas is made here."""
+    with warnings.catch_warnings():
+        warnings.filterwarnings("ignore", message=".*pandas", category=FutureWarning)
+        yield

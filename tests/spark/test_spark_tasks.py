@@ -1,0 +1,135 @@
+"""What the tasks of the Spark engine do, without Spark: however rows are cut in blocks, the lists are the same."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+import goodfence as gf
+from goodfence.engines.local import tiles
+from goodfence.engines.spark.blocks import Block, cut, small
+from goodfence.engines.spark.lists import fill_up
+from goodfence.engines.spark.parcels import Parcel, pack, unpack
+from goodfence.engines.spark.running import Running
+from goodfence.errors import SettingError
+from goodfence.kernels.tiles.merging import merge_lists
+from goodfence.kernels.tiles.strips import WIDTH
+from tests import reference
+from tests.spark import by_hand
+from tests.strategies import from_rows, rated_rows
+
+
+def same(ratings: gf.Ratings, n: int, block_rows: int, similarity: str = "cosine") -> int:
+    local = gf.candidate_lists(ratings, n=n, similarity=similarity)
+    how = by_hand.comparison(ratings, n, similarity)
+    indices, similarities, again = by_hand.lists_by_hand(ratings, how, block_rows)
+    assert (indices == local.indices).all()
+    assert (similarities == local.similarities).all()
+    return again
+
+
+@settings(max_examples=40, deadline=None)
+@given(rated_rows(), st.integers(1, 8), st.data())
+def test_any_cut_gives_the_lists_of_one_machine(
+    rated: tuple[list[dict[int, float]], int], block_rows: int, data: st.DataObject
+) -> None:
+    rows, n_columns = rated
+    ratings = from_rows(rows, n_columns)
+    n = data.draw(st.integers(1, len(rows) - 1))
+    similarity = data.draw(st.sampled_from(["cosine", "cosine_corated", "pearson"]))
+    same(ratings, n, block_rows, similarity)
+
+
+@pytest.mark.parametrize("block_rows", [130, 300, 1000])
+def test_films_in_blocks_of_any_size(block_rows: int) -> None:
+    assert same(gf.load("movietweetings"), 40, block_rows) == 0
+
+
+def test_ratings_that_are_no_grid_are_compared_row_by_row() -> None:
+    chance = np.random.default_rng(0)
+    rows = [{c: float(chance.normal()) for c in range(6) if c % 3 != r % 3} for r in range(40)]
+    same(from_rows(rows, 6), 12, 9)
+
+
+def test_guessed_thresholds_lose_nothing(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tiles, "SAMPLE", WIDTH)
+    assert same(gf.load("movietweetings"), 100, 400) < 50
+
+
+def test_guesses_that_are_far_too_high_are_made_good(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tiles, "SAMPLE", WIDTH)
+    monkeypatch.setattr(tiles, "sample_rank", lambda *_: 1)
+    monkeypatch.setattr("goodfence.engines.spark.again.TOGETHER", 300)
+    assert same(gf.load("movietweetings"), 100, 400) > 1000
+
+
+def test_a_popular_item_is_in_every_block_and_no_block_is_larger_for_it() -> None:
+    rows = [{0: 5.0, 1 + r % 7: 3.0} for r in range(1000)]
+    sizes = [len(pack(parcel.arrays)) for parcel in cut(from_rows(rows, 8).csr, 100)]
+    assert len(sizes) == 10
+    assert max(sizes) == min(sizes)
+
+
+@pytest.mark.kernel
+@settings(max_examples=50, deadline=None)
+@given(
+    st.lists(
+        st.tuples(st.integers(0, 3), st.integers(0, 50), st.sampled_from([0.0, 0.5, 1.0])),
+        max_size=60,
+        unique_by=lambda one: one[:2],
+    ),
+    st.integers(1, 5),
+)
+def test_merged_lists_are_sorted_lists(offers: list[tuple[int, int, float]], n: int) -> None:
+    owners, rows, similarities = (np.array([one[i] for one in offers]) for i in range(3))
+    indices, values = np.full((4, n), -1, dtype=np.int32), np.zeros((4, n))
+    lengths = np.zeros(4, dtype=np.int32)
+    merge_lists(
+        owners.astype(np.int32),
+        rows.astype(np.int32),
+        similarities.astype(float),
+        indices,
+        values,
+        lengths,
+    )
+    assert reference.merged_lists(offers, 4, n) == [
+        list(zip(indices[i, :k].tolist(), values[i, :k].tolist(), strict=True))
+        for i, k in enumerate(lengths)
+    ]
+
+
+def test_a_short_list_goes_on_with_strangers_in_row_order() -> None:
+    indices = np.array([[3, -1, -1], [0, -1, -1]], dtype=np.int32)
+    similarities = np.array([[0.5, 9, 9], [0.25, 9, 9]])
+    fill_up(indices, similarities, np.array([1, 1], dtype=np.int32), first=1)
+    assert indices.tolist() == [[3, 0, 2], [0, 1, 3]]
+    assert similarities.tolist() == [[0.5, 0, 0], [0.25, 0, 0]]
+
+
+@given(st.lists(st.floats(allow_nan=False, allow_infinity=False), min_size=1))
+def test_small_numbers_are_the_same_numbers(values: list[float]) -> None:
+    array = np.array(values)
+    assert (small(array).astype(np.float64) == array).all()
+
+
+def test_a_block_survives_its_parcel() -> None:
+    block = Block(7, from_rows([{0: 0.5, 2: 0.0}, {}], 3).csr, np.array([0.1, 0.2], np.float32))
+    other = Block.of(unpack(pack(block.arrays())))
+    assert other.first == 7
+    assert (other.csr.toarray() == block.csr.toarray()).all()
+    assert other.csr.nnz == 2
+    assert (other.thresholds == block.thresholds).all()
+
+
+def test_a_parcel_does_not_show_what_is_in_it() -> None:
+    shown = repr(Parcel(1, 2, {"ratings": np.array([4.25])}))
+    assert shown == "Parcel(place=1, part=2, ratings)"
+    assert repr(Block(0, from_rows([{0: 4.25}], 1).csr)) == "Block(1 rows)"
+
+
+@pytest.mark.parametrize(("name", "value"), [("memory", 1000), ("block_rows", 0)])
+def test_settings_outside_their_rule(name: str, value: int) -> None:
+    with pytest.raises(SettingError, match=f"{name} must be at least"):
+        Running(spark=None, **{name: value})  # type: ignore[arg-type]  # refused before it is used
