@@ -16,14 +16,14 @@ from goodfence.auditing.audit import audit
 from goodfence.auditing.compared import Compared, name_of
 from goodfence.auditing.survey import TARGETS, Survey, known_of, survey
 from goodfence.data.ratings import Ratings
-from goodfence.report.cards import cards_of
+from goodfence.report.cards import briefly, cards_of
 from goodfence.report.enclosed import survey_as_json
 from goodfence.report.frontier_picture import choice_of, frontier_pictures, ways_of
 from goodfence.report.knowledge_chart import knowledge_charts
 from goodfence.report.marks import group_rows, knowledge_rows, strategy_rows
 from goodfence.report.rendering import render, write_page
 from goodfence.report.waffle import waffle
-from goodfence.report.wording import attacked, because, guessed, promise, read_by, whole
+from goodfence.report.wording import attacked, because, guessed, read_by, whole
 from goodfence.rng import RNG
 
 
@@ -132,7 +132,7 @@ def _values(page: AuditPage) -> dict[str, Any]:
         "scale": ratings.scale,
         "found": read_by(leakage),
         "guessed": guessed(leakage),
-        "promised": promise(found.audit.guarantee),
+        "promised": briefly(found.audit.guarantee),
         "because": because(leakage),
         "whole": whole(leakage.read_whole),
         "attacked": attacked(leakage, n_users),
@@ -152,8 +152,8 @@ def _values(page: AuditPage) -> dict[str, Any]:
         "by_known": by_known,
         "knowledge": knowledge_charts(known, by_known),
         "by_strategy": strategy_rows(found.by_strategy),
-        "by_activity": group_rows(found.by_activity, "ratings"),
-        "by_popularity": group_rows(found.by_popularity, "ratings"),
+        "by_activity": group_rows(found.by_activity),
+        "by_popularity": group_rows(found.by_popularity),
         "ways": ways,
         "pictures": frontier_pictures(found.frontier, ways),
         "choice": choice_of(ways),

@@ -62,6 +62,23 @@ def _card(promise: Guarantee, names: str) -> Card:
     )
 
 
+def briefly(promise: Guarantee) -> str:
+    """Return in a few words what there is of a promise.
+
+    Examples
+    --------
+    >>> briefly(Guarantee(status="none", reason="So."))
+    'none'
+    """
+    about = "one rating of a person" if promise.unit == "rating" else "everything a person rated"
+    return {
+        "none": "none",
+        "refuted": f"a paper makes one about {about}; it does not hold",
+        "claimed": f"a paper makes one about {about}; it is not proved here",
+        "proved": f"proved, about {about}",
+    }[promise.status]
+
+
 def in_words(promise: Guarantee) -> str:
     """Return a promise without its Greek letters.
 

@@ -79,11 +79,11 @@ def knowledge_rows(reports: Sequence[AttackReport], own: AttackReport) -> list[R
     return rows
 
 
-def group_rows(groups: Sequence[Group], what: str) -> list[Row]:
-    """Return a row for each group of people or items, by how many ratings of `what` there are."""
+def group_rows(groups: Sequence[Group]) -> list[Row]:
+    """Return a row for each group of people or items, by how many ratings they have."""
     return [
         Row(
-            label=f"{span(group)} {what}",
+            label=span(group),
             n_people=group.n_people,
             read=Mark.of(group.read),
             without=Mark.of(group.read_without),
@@ -102,13 +102,15 @@ def span(group: Group) -> str:
     >>> one = Estimate(1.0, 1.0, 1.0)
     >>> group = Group(least=20, below=50, n_people=12, n_hidden=90, read=one, read_without=one, guess=one)
     >>> span(group), span(replace(group, below=None)), span(replace(group, least=1))
-    ('20–49', '20 or more', 'fewer than 50')
+    ('20–49 ratings', '20 or more ratings', 'fewer than 50 ratings')
     """
     if group.least <= 1:
-        return "any number of" if group.below is None else f"fewer than {group.below:,}"
+        if group.below is None:
+            return "any number of ratings"
+        return "only 1 rating" if group.below == 2 else f"fewer than {group.below:,} ratings"
     if group.below is None:
-        return f"{group.least:,} or more"
-    return f"{group.least:,}–{group.below - 1:,}"
+        return f"{group.least:,} or more ratings"
+    return f"{group.least:,}–{group.below - 1:,} ratings"
 
 
 def _row(label: str, report: AttackReport, *, own: bool) -> Row:
