@@ -34,6 +34,7 @@ _PLACES = {
     sys.prefix: "/opt/venv",
     str(Path.home()): "/home/ann",
 }
+_CACHES = ("XDG_CACHE_HOME", "LOCALAPPDATA")
 _BLOCK = re.compile(
     r"^```(console|text|output)\n\$ goodfence ((?:[^\n]*\\\n)*[^\n]*)\n(.*?)^```$",
     re.MULTILINE | re.DOTALL,
@@ -54,7 +55,11 @@ def printed(arguments: str) -> str:
     result = CliRunner().invoke(app, shlex.split(arguments.replace("\\\n", " ")))
     assert result.exit_code != BUG, f"{arguments}: {result.stderr}"
     shown = result.stdout if result.stdout else result.stderr
-    for place, name in _PLACES.items():  # a document is no place for the folders of one machine
+    cache = os.environ.get(_CACHES[0], "no such place")
+    for place, name in {
+        cache: "/home/ann/.cache",
+        **_PLACES,
+    }.items():  # a document is no place for the folders of one machine
         shown = shown.replace(place, name)
     return shown.lstrip("\n")
 
@@ -94,6 +99,7 @@ def reader_folder() -> Iterator[Path]:
     before = Path.cwd()
     with tempfile.TemporaryDirectory() as name, mock.patch.dict(os.environ):
         os.environ.pop("GOODFENCE_DATA", None)
+        os.environ.update(dict.fromkeys(_CACHES, str(Path(name) / "cache")))
         prepare(Path(name))
         printed.cache_clear()  # what an earlier folder held is not here
         os.chdir(name)
