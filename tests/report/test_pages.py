@@ -203,6 +203,20 @@ def test_a_figure_that_is_not_known_is_not_drawn() -> None:
     assert waffle("read", "", Estimate(float("nan"), float("nan"), float("nan"))).full == ""
 
 
+def test_the_same_seed_gives_the_same_page_and_no_seed_is_told(ratings: gf.Ratings) -> None:
+    def made(rng: int | None) -> str:
+        ways = [gf.PPNS(k=10, beta=5)]
+        return audit_page(
+            ratings, gf.KNN(k=10), compared=ways, targets=20, others=5, rng=rng, progress=False
+        ).html
+
+    assert made(7) == made(7) != made(8)
+    told = enclosed(made(None))
+    assert isinstance(told, dict)
+    assert made(told["seed"]) == made(told["seed"])
+    assert f"rng={told['seed']}" in told["command"]
+
+
 def test_reprs_hold_no_figures_of_anybody(page: AuditPage, comparison: FrontierPage) -> None:
     for one in (page, page.survey, comparison, page.survey.audit.leakage.outcomes):
         assert "secret" not in repr(one)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from importlib import import_module
+
 import pytest
 
 import goodfence as gf
@@ -10,8 +12,10 @@ from goodfence.attack.attack import Attack
 from goodfence.auditing.audit import audit
 from goodfence.auditing.compared import Compared, name_of, short_list
 from goodfence.auditing.frontier import frontier
+from goodfence.auditing.pace import Pace
 from goodfence.auditing.survey import Survey, _knowing, _strategies, known_of, survey
 
+FRONTIER = import_module("goodfence.auditing.frontier")  # the name at the top is the function
 FILMS = gf.load("movietweetings")
 
 
@@ -94,8 +98,15 @@ def test_the_short_list_has_every_kind_that_fits() -> None:
     ]
 
 
-def test_a_frontier_that_may_not_take_long_attacks_fewer() -> None:
+def test_a_frontier_that_may_not_take_long_attacks_fewer(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+
+    def slow(trial: object, most: int, *, longest: float) -> Pace:
+        asked.append((most, longest))
+        return Pace(n_targets=3, seconds=1e6)
+
+    monkeypatch.setattr(FRONTIER, "find_pace", slow)
     ways: list[Compared] = [gf.KNN(k=20), gf.PrivateMeans(epsilon=1.0)]
-    found = frontier(FILMS, ways, known=8, targets=60, seconds=0.0, rng=7, progress=False)
+    found = frontier(FILMS, ways, known=8, targets=60, seconds=5.0, rng=7, progress=False)
     assert [point.n_targets for point in found.points] == [3, 3]
-    assert found.settings["seconds"] == 0.0
+    assert (found.settings["seconds"], asked) == (5.0, [(60, 5.0)] * 2)

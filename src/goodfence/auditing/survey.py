@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -101,44 +102,32 @@ def survey(
     >>> [point.family for point in found.frontier.points], len(found.by_known) > 3
     (['kNN', 'PPNS'], True)
     """
-    ratings = audit.leakage.ratings
-    seed = seed_of(rng)
+    ratings, seed = audit.leakage.ratings, seed_of(rng)
     knowing = _knowing(attack, ratings)
     others = _strategies(attack, audited, ratings.shape[0])
-
-    def run(plan: Attack) -> AttackReport:
-        def some(n: int) -> AttackReport:
-            return leak(
-                ratings, audited, attack=plan, targets=n, rng=seed, threads=threads, progress=False
-            )
-
-        most = min(targets, audit.leakage.n_targets)
-        return some(find_pace(some, most, longest=ATTACKER_SECONDS).n_targets)
-
+    run = partial(_attacked, audit, audited, targets, seed, threads)
     with bar("other attackers", len(knowing) + len(others), show=progress) as advance:
         by_known = [audit.leakage, *_each(run, knowing, advance)]
         by_strategy = [audit.leakage, *_each(run, others, advance)]
-    open_ways = (
-        short_list(ratings.shape[0], mechanism_in(audited)) if compared is None else compared
-    )
-    ways = [audited, *(way for way in open_ways if name_of(way) != name_of(audited))]
-    found = frontier(
-        _declared(ratings),
-        ways,
-        known=attack.known,
-        targets=min(FRONTIER_TARGETS, targets),
-        seconds=WAY_SECONDS,
-        rng=seed,
-        threads=threads,
-        progress=progress,
-    )
+    if compared is None:
+        compared = short_list(ratings.shape[0], mechanism_in(audited))
+    ways = [audited, *(way for way in compared if name_of(way) != name_of(audited))]
     return Survey(
         audit=audit,
         by_known=tuple(sorted(by_known, key=known_of)),
         by_strategy=tuple(by_strategy),
         by_activity=by_activity(audit.leakage),
         by_popularity=by_popularity(audit.leakage),
-        frontier=found,
+        frontier=frontier(
+            _declared(ratings),
+            ways,
+            known=attack.known,
+            targets=min(FRONTIER_TARGETS, targets),
+            seconds=WAY_SECONDS,
+            rng=seed,
+            threads=threads,
+            progress=progress,
+        ),
         promises=tuple(promise_of(way) for way in ways),
         neighbours=mechanism_in(audited) is not None,
         scale=ratings.scale,
@@ -148,6 +137,26 @@ def survey(
 def known_of(report: AttackReport) -> int:
     """Return how many ratings the attacker of a report knew."""
     return int(report.settings["settings"]["known"])
+
+
+def _attacked(
+    audit: AuditReport,
+    audited: Compared,
+    targets: int,
+    seed: RNG,
+    threads: int | None,
+    attack: Attack,
+) -> AttackReport:
+    """Attack as many people as the audit did, `targets` at most, and fewer where it would take long."""
+    ratings = audit.leakage.ratings
+
+    def some(n: int) -> AttackReport:
+        return leak(
+            ratings, audited, attack=attack, targets=n, rng=seed, threads=threads, progress=False
+        )
+
+    most = min(targets, audit.leakage.n_targets)
+    return some(find_pace(some, most, longest=ATTACKER_SECONDS).n_targets)
 
 
 def _each(

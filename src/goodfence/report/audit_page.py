@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import secrets
 from collections.abc import Sequence
 from dataclasses import dataclass
 from os import PathLike
@@ -75,8 +76,10 @@ def audit_page(
 
     Parameters
     ----------
-    ratings, audited, attack, trials, rng, threads, progress
+    ratings, audited, attack, trials, threads, progress
         As in `audit`.
+    rng
+        A seed for everything but the noise of private models; None draws one, and the page tells it.
     targets
         Who is attacked; None for everybody, or 30 where every target needs two fits.
     compared
@@ -97,45 +100,67 @@ def audit_page(
     has_k = mechanism_in(audited) is not None
     everybody = ratings.shape[0] if has_k else None
     wanted = everybody if targets is None else targets
+    if rng is None:
+        rng = secrets.randbelow(
+            2**32
+        )  # everybody on the page is attacked from one seed, which it tells
     running: dict[str, Any] = {"rng": rng, "threads": threads, "progress": progress}
     report = audit(ratings, audited, attack=attack, targets=wanted, trials=trials, **running)
     plan = attack
     if plan is None:
         plan = KNNAttack(known=8, fakes=None if has_k else report.leakage.n_fakes)
     around = survey(report, audited, plan, compared=compared, targets=others, **running)
-    seed = report.leakage.settings["seed"]
-    label = name_of(audited)
-    return AuditPage(
-        survey=around,
-        label=label,
-        data=data,
-        command=f"gf.audit_page(ratings, {report.audited}, rng={seed}).save('audit.html')",
-    )
+    line = _python_line(report.audited, plan, targets, report.leakage.settings["seed"])
+    return AuditPage(survey=around, label=name_of(audited), data=data, command=line)
+
+
+def _python_line(audited: str, attack: Attack, targets: Wanted | None, seed: int | None) -> str:
+    """Return the call that makes the figures again; neither ids nor named items are in it."""
+    plan = repr(attack) if isinstance(attack.choose, str) else f"known={attack.known}, named items"
+    some = f", targets={targets}" if isinstance(targets, int) else ""
+    return f"gf.audit_page(ratings, {audited}, attack={plan}{some}, rng={seed}).save('audit.html')"
 
 
 def _values(page: AuditPage) -> dict[str, Any]:
     """Return what the template shows."""
-    found, leakage = page.survey, page.survey.audit.leakage
-    estimates = leakage.estimates
+    leakage = page.survey.audit.leakage
     ratings = leakage.ratings
     n_users, n_items = ratings.shape
-    known = [known_of(report) for report in found.by_known]
-    by_known = knowledge_rows(found.by_known, leakage)
-    ways = ways_of(found.frontier, own=True)
-    settings = leakage.settings["settings"]
     return {
         "label": page.label,
         "data": page.data,
+        "command": page.command,
         "n_users": n_users,
         "n_items": n_items,
         "n_ratings": ratings.n_ratings,
         "scale": ratings.scale,
+        "seed": leakage.settings["seed"],
+        "checksum": ratings_checksum(ratings),
+        "audit": page.survey.audit,
+        **_sentences(page.survey),
+        **_attacker(page.survey),
+        **_figures(page.survey),
+    }
+
+
+def _sentences(found: Survey) -> dict[str, Any]:
+    """Return what is said in words."""
+    leakage = found.audit.leakage
+    return {
         "found": read_by(leakage),
         "guessed": guessed(leakage),
         "promised": briefly(found.audit.guarantee),
         "because": because(leakage),
         "whole": whole(leakage.read_whole),
-        "attacked": attacked(leakage, n_users),
+        "attacked": attacked(leakage, leakage.ratings.shape[0]),
+    }
+
+
+def _attacker(found: Survey) -> dict[str, Any]:
+    """Return what the strip that draws the attacker shows."""
+    leakage = found.audit.leakage
+    settings = leakage.settings["settings"]
+    return {
         "m": known_of(leakage),
         "choose": settings["choose"] if isinstance(settings["choose"], str) else "named",
         "adaptive": settings["name"] == "AdaptiveAttack",
@@ -144,13 +169,23 @@ def _values(page: AuditPage) -> dict[str, Any]:
         "n_targets": leakage.n_targets,
         "n_left_out": leakage.n_left_out,
         "neighbours": found.neighbours,
+    }
+
+
+def _figures(found: Survey) -> dict[str, Any]:
+    """Return pictures, tables and cards."""
+    leakage = found.audit.leakage
+    estimates = leakage.estimates
+    by_known = knowledge_rows(found.by_known, leakage)
+    ways = ways_of(found.frontier, own=True)
+    return {
         "waffles": [
             waffle("read", "read, with her in the data", estimates["recovery"]),
             waffle("without", "read, without her in the data", estimates["recovery_without"]),
             waffle("guess", "guessed, with no account at all", estimates["guess"]),
         ],
         "by_known": by_known,
-        "knowledge": knowledge_charts(known, by_known),
+        "knowledge": knowledge_charts([known_of(report) for report in found.by_known], by_known),
         "by_strategy": strategy_rows(found.by_strategy),
         "by_activity": group_rows(found.by_activity),
         "by_popularity": group_rows(found.by_popularity),
@@ -158,8 +193,4 @@ def _values(page: AuditPage) -> dict[str, Any]:
         "pictures": frontier_pictures(found.frontier, ways),
         "choice": choice_of(ways),
         "cards": cards_of([way.name for way in ways], found.promises),
-        "audit": found.audit,
-        "command": page.command,
-        "seed": leakage.settings["seed"],
-        "checksum": ratings_checksum(ratings),
     }
