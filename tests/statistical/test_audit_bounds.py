@@ -181,6 +181,15 @@ def test_the_search_finds_a_pair_that_uses_nearly_all_of_the_promise() -> None:
     assert "5.0" not in repr(pair)
 
 
+@pytest.mark.parametrize("scale", [Scale(0.5, 5, 0.5), Scale(0, 10)], ids=str)
+def test_the_search_works_on_any_scale(scale: Scale) -> None:
+    """Ends that are whole numbers must not make the ratings between them whole."""
+    pair, shift = worst_pair(PrivateMeans(epsilon=4.0, unit="user"), scale, rng=3)
+    assert 0.9 * 0.9249 < shift < 0.9251
+    assert pair.values.dtype == np.float64
+    assert scale.holds(pair.values).all()
+
+
 def test_settings_are_checked() -> None:
     with pytest.raises(SettingError, match="confidence"):
         lower_bound(np.zeros(10), np.zeros(10), confidence=1.0)

@@ -130,7 +130,10 @@ def _climb(
 
 def _extremes(scale: Scale, n_items: int) -> Iterator[Floats]:
     """Yield persons whose other ratings are all alike, or half and half, and whose last is an extreme."""
-    ends = scale.lowest, scale.highest
+    ends = (
+        float(scale.lowest),
+        float(scale.highest),
+    )  # whole ones, too: half a star may take their place
     for count in sorted({min(count, n_items - 1) for count in _COUNTS}):
         for old in ends:
             for new in ends:
