@@ -179,6 +179,14 @@ def test_a_scale_that_was_only_seen_is_told(ratings: gf.Ratings) -> None:
     assert [point.promise for point in page.survey.frontier.points] == ["none", "proved"]
 
 
+def test_attackers_who_were_left_out_are_told(page: AuditPage) -> None:
+    assert "left out: even ten people" not in page.html
+    fewer = replace(page.survey, n_skipped=3, by_known=(page.survey.audit.leakage,))
+    html = replace(page, survey=fewer).html
+    assert "3 further attackers were left out" in html
+    assert "how many of her ratings he knows" not in html
+
+
 def test_an_audit_is_not_saved_as_a_page_by_mistake(page: AuditPage, tmp_path: Path) -> None:
     with pytest.raises(gf.SettingError, match=r"gf\.audit_page"):
         page.survey.audit.save(tmp_path / "audit.html")

@@ -16,6 +16,7 @@ from goodfence.auditing.pace import Pace
 from goodfence.auditing.survey import Survey, _knowing, _strategies, known_of, survey
 
 FRONTIER = import_module("goodfence.auditing.frontier")  # the name at the top is the function
+SURVEY = import_module("goodfence.auditing.survey")
 FILMS = gf.load("movietweetings")
 
 
@@ -77,6 +78,17 @@ def test_other_attackers_are_those_that_apply_each_once(
         assert not [other for other in others if isinstance(other, AdaptiveAttack)]
 
 
+def test_an_attacker_who_takes_too_long_is_left_out(
+    around: Survey, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(SURVEY, "find_pace", lambda *_, **__: Pace(n_targets=9, seconds=1e6))
+    fence, attack = gf.KNN(k=20), gf.KNNAttack(known=5)
+    alone = survey(around.audit, fence, attack, compared=[], targets=15, rng=7, progress=False)
+    assert (len(alone.by_known), len(alone.by_strategy)) == (1, 1)
+    assert alone.n_skipped == len(around.by_known) + len(around.by_strategy) - 2
+    assert around.n_skipped == 0
+
+
 def test_knowledge_goes_as_far_as_half_of_the_people(around: Survey) -> None:
     assert [plan.known for plan in _knowing(gf.KNNAttack(known=16), FILMS)] == [1, 2, 4, 8]
     named = gf.KNNAttack(known=1, choose=[int(FILMS.items[0])])
@@ -108,5 +120,5 @@ def test_a_frontier_that_may_not_take_long_attacks_fewer(monkeypatch: pytest.Mon
     monkeypatch.setattr(FRONTIER, "find_pace", slow)
     ways: list[Compared] = [gf.KNN(k=20), gf.PrivateMeans(epsilon=1.0)]
     found = frontier(FILMS, ways, known=8, targets=60, seconds=5.0, rng=7, progress=False)
-    assert [point.n_targets for point in found.points] == [3, 3]
+    assert [point.n_targets for point in found.points] == [10, 10]
     assert (found.settings["seconds"], asked) == (5.0, [(60, 5.0)] * 2)

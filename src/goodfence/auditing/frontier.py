@@ -29,6 +29,10 @@ GUESSING = 0.02
 """An advantage of at most this is called no better than guessing, unless another bound is given."""
 
 
+LEAST = 10
+"""So many users are attacked however long it takes."""
+
+
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class Frontier:
     """Ways of recommending side by side: error, leak, and promise. It holds no id and no rating."""
@@ -120,7 +124,7 @@ def frontier(
     targets
         How many users are attacked: the same for every way. A model that is no mechanism is fitted twice for each.
     seconds
-        About how long one way may take: where it would take longer, fewer users are attacked, at least three; None
+        About how long one way may take: where it would take longer, fewer users are attacked, at least ten; None
         for as long as it takes.
     fraction
         The part of the ratings that is held out to measure the error.
@@ -180,7 +184,8 @@ def _affordable(
     def trial(n: int) -> AttackReport:
         return strongest(ratings, way, attacks, n, seed)
 
-    return find_pace(trial, min(targets, ratings.shape[0]), longest=seconds).n_targets
+    found = find_pace(trial, min(targets, ratings.shape[0]), longest=seconds).n_targets
+    return min(max(found, LEAST), targets)
 
 
 def default_attacks(known: int) -> tuple[Attack, ...]:

@@ -15,7 +15,7 @@ from goodfence.attack.knn_attack import CoverAttack, KNNAttack
 from goodfence.attack.report import AttackReport
 from goodfence.auditing.audit import leak, promise_of
 from goodfence.auditing.compared import Compared, name_of, short_list
-from goodfence.auditing.exposed import Group, by_activity, by_popularity
+from goodfence.auditing.exposed import SMALLEST, Group, by_activity, by_popularity
 from goodfence.auditing.frontier import Frontier, frontier
 from goodfence.auditing.frontier_point import applied
 from goodfence.auditing.pace import find_pace
@@ -32,7 +32,7 @@ TARGETS, FRONTIER_TARGETS = 1000, 100
 ATTACKER_SECONDS, WAY_SECONDS = 10.0, 25.0
 """How long each of these may take before fewer people are attacked: only large data, or a model that is refitted."""
 
-Run: TypeAlias = Callable[[Attack], AttackReport]
+Run: TypeAlias = "Callable[[Attack], AttackReport | None]"
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
@@ -53,6 +53,8 @@ class Survey:
     """Other ways to recommend, on the same ratings; the audited one first."""
     promises: tuple[Guarantee, ...]
     """What each of these promises."""
+    n_skipped: int
+    """How many other attackers would have taken too long, even for ten people: they are not here."""
     neighbours: bool
     """Whether the audited one chooses neighbours among people, as the attack supposes."""
     scale: Scale
@@ -109,6 +111,7 @@ def survey(
     with bar("other attackers", len(knowing) + len(others), show=progress) as advance:
         by_known = [audit.leakage, *_each(run, knowing, advance)]
         by_strategy = [audit.leakage, *_each(run, others, advance)]
+    n_done = len(by_known) + len(by_strategy) - 2
     if compared is None:
         compared = short_list(ratings.shape[0], mechanism_in(audited))
     ways = [audited, *(way for way in compared if name_of(way) != name_of(audited))]
@@ -129,6 +132,7 @@ def survey(
             progress=progress,
         ),
         promises=tuple(promise_of(way) for way in ways),
+        n_skipped=len(knowing) + len(others) - n_done,
         neighbours=mechanism_in(audited) is not None,
         scale=ratings.scale,
     )
@@ -146,8 +150,11 @@ def _attacked(
     seed: RNG,
     threads: int | None,
     attack: Attack,
-) -> AttackReport:
-    """Attack as many people as the audit did, `targets` at most, and fewer where it would take long."""
+) -> AttackReport | None:
+    """Attack as many people as the audit did, `targets` at most, and fewer where it would take long.
+
+    None where that would be fewer than ten: such figures say little, and are about too few.
+    """
     ratings = audit.leakage.ratings
 
     def some(n: int) -> AttackReport:
@@ -156,7 +163,8 @@ def _attacked(
         )
 
     most = min(targets, audit.leakage.n_targets)
-    return some(find_pace(some, most, longest=ATTACKER_SECONDS).n_targets)
+    n_targets = find_pace(some, most, longest=ATTACKER_SECONDS).n_targets
+    return None if n_targets < min(SMALLEST, most) else some(n_targets)
 
 
 def _each(
@@ -166,7 +174,7 @@ def _each(
     for attack in attacks:
         reports.append(run(attack))
         advance(1)
-    return reports
+    return [report for report in reports if report is not None]
 
 
 def _knowing(attack: Attack, ratings: Ratings) -> list[Attack]:

@@ -169,6 +169,7 @@ def _attacker(found: Survey) -> dict[str, Any]:
         "n_targets": leakage.n_targets,
         "n_left_out": leakage.n_left_out,
         "neighbours": found.neighbours,
+        "n_skipped": found.n_skipped,
     }
 
 

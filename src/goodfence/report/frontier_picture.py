@@ -204,6 +204,8 @@ def choice_of(ways: Sequence[Way], max_mae: float | None = None) -> str:
         change = best.mae - own.mae
         less = "less" if change < 0 else "more"
         cost = f" Its error is {best.mae:.2f}, {abs(change):.2f} {less} than that of {own.name}."
+    elif own is best:
+        cost = " It is what was audited."
     return dashed(
         f"{best.name} has the least error among those that are no better than guessing{bound}.{cost}"
     )
