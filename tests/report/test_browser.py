@@ -123,6 +123,45 @@ def test_a_phone_shows_the_narrow_charts_in_letters_that_can_be_read(
     assert browser.value(f"Math.min(...{texts})") >= 12
 
 
+# The contrast of every text with what is behind it, as the rules for accessible pages define it; the faintest first.
+CONTRASTS = """
+    (() => {
+        const numbers = colour => colour.match(/[\\d.]+/g).map(Number);
+        const light = colour => numbers(colour).slice(0, 3).map(v => v / 255)
+            .map(v => v <= 0.03928 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4)
+            .reduce((sum, v, place) => sum + v * [0.2126, 0.7152, 0.0722][place], 0);
+        const behind = one => {
+            for (let up = one; up; up = up.parentElement) {
+                const colour = getComputedStyle(up).backgroundColor;
+                if (numbers(colour)[3] !== 0) return colour;
+            }
+        };
+        return Array.from(document.querySelectorAll('body *'))
+            .filter(one => !one.classList.contains('on') && one.getBoundingClientRect().width > 0)
+            .filter(one => Array.from(one.childNodes).some(inside => inside.nodeType === 3 && inside.data.trim()))
+            .filter(one => !['TITLE', 'SCRIPT'].includes(one.tagName.toUpperCase()))
+            .map(one => {
+                const style = getComputedStyle(one), drawn = one.tagName === 'text';
+                const pair = [light(drawn ? style.fill : style.color), light(behind(one))].sort((a, b) => b - a);
+                return [(pair[0] + 0.05) / (pair[1] + 0.05), one.tagName, one.textContent.trim().slice(0, 30)];
+            })
+            .sort((a, b) => a[0] - b[0]).slice(0, 3);
+    })()
+"""
+
+
+@PAGES
+@pytest.mark.parametrize("scheme", ["light", "dark"])
+def test_every_text_stands_out(
+    browser: Browser, files: dict[str, Path], name: str, scheme: str
+) -> None:
+    chosen = [{"name": "prefers-color-scheme", "value": scheme}]
+    browser.ask("Emulation.setEmulatedMedia", media="screen", features=chosen)
+    browser.go(files[name])
+    faintest = browser.value(CONTRASTS)
+    assert faintest[0][0] >= 4.5, faintest
+
+
 @PAGES
 def test_paper_is_white_even_for_those_who_read_in_the_dark(
     browser: Browser, files: dict[str, Path], name: str

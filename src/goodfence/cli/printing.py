@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-import math
 import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
-from typing import Any
 
 import typer
 
 from goodfence.errors import GoodfenceWarning
+from goodfence.report.known import known
 
 _WIDTH = 9
 LINE = 100
@@ -72,17 +71,7 @@ def as_text(result: Mapping[str, object]) -> str:
     """
     import json
 
-    return json.dumps(_known(result), indent=2, allow_nan=False)
-
-
-def _known(value: Any) -> Any:
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if isinstance(value, Mapping):
-        return {key: _known(inside) for key, inside in value.items()}
-    if isinstance(value, list | tuple):
-        return [_known(inside) for inside in value]
-    return value
+    return json.dumps(known(result), indent=2, allow_nan=False)
 
 
 @contextmanager

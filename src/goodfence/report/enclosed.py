@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import math
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict
 from typing import Any
@@ -15,6 +14,7 @@ from goodfence.auditing.exposed import Group
 from goodfence.auditing.frontier import Frontier
 from goodfence.auditing.survey import Survey
 from goodfence.privacy.guarantee import Guarantee
+from goodfence.report.known import known
 
 _PROMISE = ("verdict", "summary", "exhibit", "bound", "claimed_mu", "moved", "pair")
 
@@ -88,7 +88,7 @@ def as_text(told: Mapping[str, Any]) -> str:
     >>> as_text({"mae": float("nan"), "name": "</script>"})
     '{"mae": null, "name": "\\u003c/script\\u003e"}'
     """
-    text = json.dumps(_known(told), ensure_ascii=True, allow_nan=False)
+    text = json.dumps(known(told), ensure_ascii=True, allow_nan=False)
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
 
@@ -97,13 +97,3 @@ def _group(group: Group) -> dict[str, Any]:
     for name in ("read", "read_without", "guess"):
         told[name] = getattr(group, name)._asdict()
     return told
-
-
-def _known(value: Any) -> Any:
-    if isinstance(value, float):
-        return value if math.isfinite(value) else None
-    if isinstance(value, Mapping):
-        return {key: _known(inside) for key, inside in value.items()}
-    if isinstance(value, list | tuple):
-        return [_known(inside) for inside in value]
-    return value

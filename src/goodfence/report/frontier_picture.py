@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from goodfence.auditing.frontier import Frontier
 from goodfence.auditing.frontier_point import FrontierPoint
@@ -135,7 +136,7 @@ def _picture(found: Frontier, ways: Sequence[Way], frame: Frame) -> FrontierPict
 
 
 def _plane(ways: Sequence[Way], frame: Frame) -> Plane:
-    errors = [way.mae for way in ways if way.mae == way.mae] or [0.0, 1.0]
+    errors = [way.mae for way in ways if not math.isnan(way.mae)] or [0.0, 1.0]
     room = max(max(errors) - min(errors), 0.04)
     return Plane(
         frame=frame,
@@ -146,7 +147,7 @@ def _plane(ways: Sequence[Way], frame: Frame) -> Plane:
 
 def _spot(way: Way, plane: Plane) -> Spot:
     at = way.read.at or 0.0
-    x, y = plane.x(way.mae if way.mae == way.mae else plane.x_range[1]), plane.y(at)
+    x, y = plane.x(plane.x_range[1] if math.isnan(way.mae) else way.mae), plane.y(at)
     return Spot(
         way=way,
         x=x,
@@ -179,14 +180,8 @@ def _labelled(spots: list[Spot], plane: Plane, frame: Frame) -> list[Spot]:
         x, y = (spot.x, spot.y) if found is None else found
         half = text_width(spot.label, _SIZE) / 2
         inside = min(max(x, inner.left + half), inner.right - half)
-        placed.append(_moved(spot, inside, y))
+        placed.append(replace(spot, label_x=round(inside, 1), label_y=round(y, 1)))
     return placed[::-1]  # the important ones are drawn last, above the others
-
-
-def _moved(spot: Spot, x: float, y: float) -> Spot:
-    from dataclasses import replace
-
-    return replace(spot, label_x=round(x, 1), label_y=round(y, 1))
 
 
 def choice_of(ways: Sequence[Way], max_mae: float | None = None) -> str:
