@@ -82,7 +82,7 @@ def plain_pair(n_people: int) -> tuple[Ratings, Ratings]:
     Examples
     --------
     >>> [each.n_ratings for each in plain_pair(20)]
-    [49, 50]
+    [46, 47]
     """
     others = np.resize(_OTHERS, (max(n_people - 2, 0), len(_ALIKE)))
     with_it = np.concatenate([[_ALIKE, _ALIKE], others])
