@@ -96,6 +96,7 @@ def main() -> None:
             "What a fit costs beyond its candidate lists",
             head,
             fit_against_lists(3, 2),
+            command="predict",
             threads=2,
         )
 

@@ -12,9 +12,18 @@ FOLDER = Path(__file__).resolve().parent / "results"
 
 
 def write_table(
-    name: str, title: str | None, head: list[str], rows: list[list[str]], **settings: object
+    name: str,
+    title: str | None,
+    head: list[str],
+    rows: list[list[str]],
+    *,
+    command: str | None = None,
+    **settings: object,
 ) -> Path:
-    """Write the table to `benchmarks/results/<name>.md`, print it, and return its path."""
+    """Write the table to `benchmarks/results/<name>.md`, print it, and return its path.
+
+    `command` names the benchmark that measured it, where the table has another name.
+    """
     widths = [max(len(str(row[i])) for row in [head, *rows]) for i in range(len(head))]
     lines = [_line(head, widths), "|" + "|".join("-" * (width + 2) for width in widths) + "|"]
     lines += [_line(row, widths) for row in rows]
@@ -23,7 +32,7 @@ def write_table(
         f"{package} {version(package)}" for package in ("goodfence", "numpy", "numba")
     )
     about = (
-        f"Measured {datetime.now(UTC):%Y-%m-%d} by `./scripts/bench {name}`"
+        f"Measured {datetime.now(UTC):%Y-%m-%d} by `./scripts/bench {command or name}`"
         f" on {platform.machine()}, Python {platform.python_version()}, {libraries}"
     )
     text = "\n".join(
