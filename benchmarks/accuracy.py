@@ -32,8 +32,8 @@ from goodfence.models.private_cf import PrivateCF
 from goodfence.models.private_means import PrivateMeans
 
 DATA = ("ml-100k", "ml-1m", "douban-movie", "netflix-tenth")
-ELSEWHERE = ("goodbooks", "movietweetings", "half stars")
-"""Data that no constant was chosen on, two of them on other scales: is `auto` as good as `means` there too?"""
+ELSEWHERE = ("goodbooks", "movietweetings", "movietweetings-full", "half stars")
+"""Other data, most of them on other scales: is `auto` as good as `means` there too?"""
 HALF_STARS: dict[str, Any] = {
     "users": 5000,
     "items": 2500,
