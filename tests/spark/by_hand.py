@@ -13,13 +13,15 @@ from goodfence.engines.spark.blocks import cut
 from goodfence.engines.spark.comparing import Comparison
 from goodfence.engines.spark.guessing import Guessing
 from goodfence.engines.spark.lists import Merging
-from goodfence.engines.spark.parcels import Parcel, Work, closed, done, opened
+from goodfence.engines.spark.parcels import Parcel, Shorten, Work, closed, done, opened
 from goodfence.engines.spark.tiling import tile_number
 from goodfence.similarity.measure import Similarity
 from goodfence.similarity.profiles import Profiles
 
 
-def exchanged(parcels: Iterable[Parcel], work: Work) -> list[Parcel]:
+def exchanged(
+    parcels: Iterable[Parcel], work: Work, shorten: Shorten | None = None
+) -> list[Parcel]:
     """Bring parcels to their places, in any order but the right one, and return what is sent from there."""
     places: dict[int, list[Parcel]] = {}
     for parcel in parcels:
@@ -27,7 +29,7 @@ def exchanged(parcels: Iterable[Parcel], work: Work) -> list[Parcel]:
     return [
         sent
         for arrived in places.values()
-        for batch in done(work, iter([closed(arrived)]))
+        for batch in done(work, iter([closed(arrived)]), shorten)
         for sent in opened(batch)
     ]
 
@@ -70,7 +72,9 @@ def lists_by_hand(
 ) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.float64], int]:
     """Return the lists of all rows, and how many of them had to be made again."""
     blocks = guessed(cut(ratings.csr, block_rows), how)
-    lists = sorted(exchanged(exchanged(at_tiles(blocks), how.tile), Merging(n=how.n).merge))
+    merging = Merging(n=how.n)
+    offers = exchanged(at_tiles(blocks), how.tile)
+    lists = sorted(exchanged(offers, merging.merge, merging.shorten))
     unsure = [parcel.part for parcel in lists]
     if any(unsure):
         again = Again.of(unsure, n=how.n, factor=how.factor)

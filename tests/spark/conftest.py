@@ -15,9 +15,9 @@ from tests import conftest
 SPARK = "spark"
 REASON = "run ./scripts/setup --spark, which says what is missing"
 _SPECULATING = {
-    "spark_speculation": "true",
-    "spark_speculation_interval": "100ms",
-    "spark_speculation_multiplier": "1.1",
+    "spark.speculation": "true",
+    "spark.speculation.interval": "100ms",
+    "spark.speculation.multiplier": "1.1",
 }
 
 
@@ -38,16 +38,14 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
 def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
     """A small session: two cores, four attempts for each task, speculation on."""
     folder = tmp_path_factory.mktemp("spark")
-    session = start(
-        "local[2,4]",
-        log=folder / "spark.log",
-        spark_driver_memory="1g",
-        spark_driver_host="localhost",
-        spark_driver_bindAddress="127.0.0.1",
-        spark_local_dir=os.fspath(folder),
-        spark_sql_shuffle_partitions="4",
-        spark_sql_warehouse_dir=os.fspath(folder / "warehouse"),
-        **_SPECULATING,
-    )
+    conf = {
+        "spark.driver.memory": "1g",
+        "spark.driver.host": "localhost",
+        "spark.driver.bindAddress": "127.0.0.1",
+        "spark.local.dir": os.fspath(folder),
+        "spark.sql.shuffle.partitions": "4",
+        "spark.sql.warehouse.dir": os.fspath(folder / "warehouse"),
+    }
+    session = start("local[2,4]", log=folder / "spark.log", conf={**conf, **_SPECULATING})
     yield session
     session.stop()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -37,7 +36,7 @@ class Engine:
         ),
     ] = None
     work: Annotated[
-        Path | None,
+        str | None,
         typer.Option(
             help="spark: a folder for finished parts; the same command goes on from there.",
             rich_help_panel=_PANEL,
@@ -84,7 +83,7 @@ class Engine:
             job = Job(
                 spark=spark,
                 memory=bytes_of(self.memory) or MEMORY,
-                work=None if self.work is None else str(self.work.absolute()),
+                work=self.work,
                 progress=running.progress,
             )
             return fit_on_spark(recipe.recommender, ratings, job)

@@ -43,9 +43,7 @@ class Numbered:
     """Ids and their numbers."""
 
     frame: DataFrame
-    """Columns `id` and `number`."""
-    held: DataFrame
-    """What Spark holds of it."""
+    """Columns `id` and `number`. Spark holds them as long as the session: results refer to them."""
     n: int
 
     def __repr__(self) -> str:
@@ -119,9 +117,13 @@ def number_ids(frame: DataFrame, name: str) -> Numbered:
     if total > _MOST:
         raise SizeProblem(f"there must be at most {_MOST:,} ids of each kind, and there are more")
     before = F.array(*(F.lit(int(start)) for start in np.cumsum(counts) - counts))
+    known = F.array(*(F.lit(int(count)) for count in counts))
     place = F.col("mark").bitwiseAND(F.lit((1 << _MARK_BITS) - 1))
-    number = (F.element_at(before, partition + 1) + place).cast("int").alias("number")
-    return Numbered(frame=held.select("id", number), held=held, n=total)
+    # Were the ids sorted anew, in other partitions, then some partition would hold more than were counted.
+    same = place < F.element_at(known, partition + 1)
+    number = F.element_at(before, partition + 1) + place
+    number = F.when(same, number).otherwise(F.raise_error(F.lit("the ids were forgotten")))
+    return Numbered(frame=held.select("id", number.cast("int").alias("number")), n=total)
 
 
 def triplets(frame: DataFrame, rows: Numbered, columns: Numbered, axis: str) -> DataFrame:

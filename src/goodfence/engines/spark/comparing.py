@@ -113,8 +113,9 @@ def _by_kernel(blocks: list[Block], profiles: Profiles, n: int) -> list[Arrays]:
 
 
 def block_size(n_rows: int) -> int:
-    """Return how many rows the kernels take at a time, of a block of so many."""
-    return min(tiles.BLOCK, -(-n_rows // WIDTH) * WIDTH)
+    """Return how many rows the kernels take at a time, of a block of so many: about equal parts of it."""
+    n_parts = -(-n_rows // tiles.BLOCK)
+    return -(-n_rows // (n_parts * WIDTH)) * WIDTH
 
 
 def positions(profiles: Profiles, starts: npt.NDArray[np.int64], size: int) -> Rows:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import goodfence
@@ -37,6 +38,7 @@ class Kept:
     def __init__(self, running: Running, terms: dict[str, Any]) -> None:
         self.running = running
         self._held: list[DataFrame] = []
+        self._root = running.work if running.work is None else address(running.work)
         if running.work is not None:
             self._agree(json.dumps({"goodfence": goodfence.__version__, **terms}, sort_keys=True))
 
@@ -57,7 +59,7 @@ class Kept:
             frame = make().persist(StorageLevel.DISK_ONLY)
             self._held.append(frame)
             return frame
-        path = f"{self.running.work}/{name}"
+        path = f"{self._root}/{name}"
         if not self._exists(f"{path}/{_FINISHED}"):  # Spark writes that last
             make().write.mode("overwrite").parquet(path)
         return spark.read.schema(SCHEMA).parquet(path)
@@ -70,7 +72,7 @@ class Kept:
 
     def _agree(self, terms: str) -> None:
         """Make sure that the folder holds parts of this job and no other."""
-        path = f"{self.running.work}/{_TERMS}"
+        path = f"{self._root}/{_TERMS}"
         spark = self.running.spark
         if self._exists(f"{path}/{_FINISHED}"):
             if spark.read.text(path).first() != (terms,):
@@ -87,3 +89,14 @@ class Kept:
         spark: Any = self.running.spark
         place = spark._jvm.org.apache.hadoop.fs.Path(path)
         return bool(place.getFileSystem(spark._jsc.hadoopConfiguration()).exists(place))
+
+
+def address(work: str) -> str:
+    """Return where a work folder is: as it says, or below the folder that this process works in.
+
+    Examples
+    --------
+    >>> address("hdfs://lake/work"), address("/mnt/work")
+    ('hdfs://lake/work', '/mnt/work')
+    """
+    return work if "://" in work else str(Path(work).absolute())

@@ -16,6 +16,9 @@ from goodfence.kernels.tiles.thresholds import SMALLEST
 Floats = npt.NDArray[np.float64]
 Rows = npt.NDArray[np.int32]
 
+_MOST = 2
+"""So many times what can be listed may wait to be merged."""
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Merging:
@@ -43,8 +46,28 @@ class Merging:
             "unsure": np.flatnonzero(unsure),
         }
         if "bounds" in found[0]:
-            arrays["bounds"] = np.max([one["bounds"] for one in found], axis=0)
+            arrays["bounds"] = _largest(found)
         yield Parcel(place, int(unsure.sum()), arrays)
+
+    def shorten(self, parcels: list[Parcel]) -> list[Parcel]:
+        """Merge what has come so far where it is much: only the n best of each row can be listed in the end."""
+        found = [parcel.arrays for parcel in parcels]
+        n_rows = len(found[0]["lengths"])
+        if len(found) == 1 or sum(len(one["rows"]) for one in found) <= _MOST * n_rows * self.n:
+            return parcels
+        indices, similarities, lengths = merged(found, n_rows, self.n)
+        listed = np.arange(self.n) < lengths[:, np.newaxis]
+        arrays = {
+            "first": found[0]["first"],
+            "lengths": lengths,
+            "rows": indices[listed],
+            "similarities": similarities[listed],
+        }
+        if "bounds" in found[0]:
+            arrays["bounds"] = _largest(found)
+        for guesses in (one["thresholds"] for one in found if "thresholds" in one):
+            arrays["thresholds"] = guesses
+        return [Parcel(parcels[0].place, -1, arrays)]
 
 
 def merged(found: list[Arrays], n_owners: int, n: int) -> tuple[Rows, Floats, Rows]:
@@ -62,6 +85,12 @@ def merged(found: list[Arrays], n_owners: int, n: int) -> tuple[Rows, Floats, Ro
         lengths,
     )
     return indices, similarities, lengths
+
+
+def _largest(found: list[Arrays]) -> Floats:
+    """Return RS of each row: the largest of what the tiles say."""
+    largest: Floats = np.max([one["bounds"] for one in found], axis=0)
+    return largest
 
 
 def fill_up(indices: Rows, similarities: Floats, lengths: Rows, first: int) -> None:

@@ -42,6 +42,9 @@ class Parcel(NamedTuple):
 Work: TypeAlias = Callable[[int, list[Parcel]], Iterable[Parcel]]
 """What a task does: from its place, and the parcels that came there, to parcels for other places."""
 
+Shorten: TypeAlias = Callable[[list[Parcel]], list[Parcel]]
+"""What keeps the parcels that wait at a place few, without a change in what becomes of them."""
+
 
 def pack(arrays: Arrays) -> bytes:
     """Return arrays as bytes, each beginning where a processor likes it to.
@@ -73,29 +76,36 @@ def unpack(payload: Any) -> Arrays:
     return arrays
 
 
-def exchange(frame: DataFrame, n_places: int, work: Work) -> DataFrame:
+def exchange(
+    frame: DataFrame, n_places: int, work: Work, shorten: Shorten | None = None
+) -> DataFrame:
     """Bring every parcel to its place, one task for each place, and return what `work` sends from there."""
     from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
 
-    return each(frame.repartitionById(n_places, F.col("place")), work)
+    return each(frame.repartitionById(n_places, F.col("place")), work, shorten)
 
 
-def each(frame: DataFrame, work: Work) -> DataFrame:
+def each(frame: DataFrame, work: Work, shorten: Shorten | None = None) -> DataFrame:
     """Do `work` where the parcels are."""
 
     def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        return done(work, batches)
+        return done(work, batches, shorten)
 
     with without_advice():
         return frame.mapInArrow(task, SCHEMA)
 
 
-def done(work: Work, batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+def done(
+    work: Work, batches: Iterator[pa.RecordBatch], shorten: Shorten | None = None
+) -> Iterator[pa.RecordBatch]:
     """Yield what `work` makes of the parcels of one partition, place by place."""
     arrived: dict[int, list[Parcel]] = {}
     for batch in batches:
         for parcel in opened(batch):
-            arrived.setdefault(parcel.place, []).append(parcel)
+            waiting = arrived.setdefault(parcel.place, [])
+            waiting.append(parcel)
+            if shorten is not None:
+                arrived[parcel.place] = shorten(waiting)
     for place in sorted(arrived):
         parcels = sorted(arrived.pop(place), key=lambda parcel: parcel.part)
         for sent in work(place, parcels):

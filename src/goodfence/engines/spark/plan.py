@@ -32,7 +32,10 @@ def lists_of(source: Source, comparison: Comparison, kept: Kept) -> DataFrame:
     blocks = kept.keep("blocks", lambda: _with_guesses(source, comparison))
     found = _found(blocks, source, comparison, kept)
     merging = Merging(n=comparison.n)
-    lists = kept.keep("lists", lambda: parcels.exchange(found, source.n_blocks, merging.merge))
+    lists = kept.keep(
+        "lists",
+        lambda: parcels.exchange(found, source.n_blocks, merging.merge, merging.shorten),
+    )
     unsure = [0] * source.n_blocks
     for place, count in lists.select("place", "part").collect():
         unsure[place] = count

@@ -94,9 +94,7 @@ def recommend(
     columns = np.full((source.n_rows, n), -1, dtype=np.int32)
     scores = np.full((source.n_rows, n), np.nan)
     for one in found:
-        listed = np.zeros((len(one["rows"]), n), dtype=np.bool_)
-        listed[:] = np.arange(n) < one["lengths"][:, np.newaxis]
-        owners, ranks = np.nonzero(listed)
+        owners, ranks = np.nonzero(np.arange(n) < one["lengths"][:, np.newaxis])
         columns[one["rows"][owners], ranks] = one["columns"]
         scores[one["rows"][owners], ranks] = one["scores"]
     return Recommended(columns, scores)

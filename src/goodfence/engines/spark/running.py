@@ -53,7 +53,8 @@ class Running:
         n_blocks = 1
         while n_blocks * (n_blocks + 1) // 2 < _TILES_A_CORE * n_cores:
             n_blocks += 1
-        return max(1, min(fitting, -(-n_rows // n_blocks)))
+        n_blocks = max(n_blocks, -(-n_rows // max(1, fitting)))
+        return -(-n_rows // n_blocks)  # all of about one size
 
     def rows_of_a_group(self, n_rows: int, n_ratings: int, k: int) -> int:
         """Return how many rows ask together: the ratings of all their neighbours must fit in the memory."""
@@ -69,11 +70,11 @@ def bytes_of_a_row(n_rated: float, n: int) -> int:
     """Return about what a row takes in a task: its ratings four times over, and its candidates.
 
     Ratings are there as they came, as a sparse matrix, laid out for rows and laid out for columns; candidates as a
-    buffer of 1.75 n, as a list, and as what is sent.
+    buffer of 1.75 n, as a list, and as what is sent or waits to be merged.
 
     Examples
     --------
     >>> bytes_of_a_row(100, 350)
-    18900
+    23100
     """
-    return int(36 * n_rated) + 2000 + (14 + 12 + 12) * n
+    return int(36 * n_rated) + 2000 + (14 + 12 + 24) * n

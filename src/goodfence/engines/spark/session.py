@@ -5,10 +5,11 @@ from __future__ import annotations
 import os
 import shutil
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from importlib.util import find_spec
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING
 
 from goodfence.engines.spark.problem import SparkProblem
@@ -19,6 +20,14 @@ if TYPE_CHECKING:
 
 _ANY_PYTHON = "python3"
 """What Spark runs its workers with where nobody says otherwise."""
+
+_CONF = {
+    "spark.ui.enabled": "false",
+    "spark.ui.showConsoleProgress": "false",
+    "spark.driver.memory": "2g",  # of which most holds parcels on their way
+}
+"""What a session is started with where nobody says otherwise."""
+_NOTHING_MORE: Mapping[str, str] = MappingProxyType({})
 
 
 def require_spark() -> None:
@@ -41,7 +50,10 @@ def find_java() -> str | None:
 
 
 def start(
-    master: str = "local[*]", *, log: str | os.PathLike[str] | None = None, **settings: str
+    master: str = "local[*]",
+    *,
+    log: str | os.PathLike[str] | None = None,
+    conf: Mapping[str, str] = _NOTHING_MORE,
 ) -> SparkSession:
     """Return a session on `master`, or the one that runs already.
 
@@ -51,8 +63,8 @@ def start(
         Where: `local[2]`, `yarn`, `spark://host:7077`, ...
     log
         A file for what Spark itself writes; None throws it away, since its traces may quote ratings.
-    settings
-        Further settings of Spark, with `_` for `.`: `spark_driver_memory="4g"`.
+    conf
+        Settings of Spark itself, as in `{"spark.driver.memory": "4g"}`.
     """
     require_spark()
     from pyspark.errors import PySparkException
@@ -60,10 +72,8 @@ def start(
 
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.master(master).appName("goodfence")
-    builder = builder.config("spark.ui.enabled", "false")
-    builder = builder.config("spark.ui.showConsoleProgress", "false")
-    for name, value in settings.items():
-        builder = builder.config(name.replace("_", "."), value)
+    for name, value in {**_CONF, **conf}.items():
+        builder = builder.config(name, value)
     try:
         with _writing_to(log):
             return builder.getOrCreate()

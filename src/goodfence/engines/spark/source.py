@@ -128,7 +128,7 @@ class Source:
             checksum=facts.checksum,
             ids=rows.frame,
             columns=columns.frame,
-            held=[blocks, rows.held, columns.held],
+            held=[blocks],
         )
 
 
