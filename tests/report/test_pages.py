@@ -119,6 +119,8 @@ def test_every_part_of_the_audit_is_told(page: AuditPage) -> None:
     }
     assert html.count('class="tag own">this audit') == 2
     assert html.count('class="tag own">audited') == 1
+    for point in survey.frontier.points:
+        assert f'data-of="guessing">{Mark.of(point.guess).text}</td>' in html
     assert "In two made-up sets of ratings that differ in one rating only" in html
 
 

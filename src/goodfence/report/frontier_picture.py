@@ -35,6 +35,8 @@ class Way:
     """The status of its promise: the shape."""
     read: Mark
     without: Mark
+    guess: str
+    """What guessing gives of the same people, with its interval."""
     gained: str
     """What her data gives away, with its interval."""
     mae: float
@@ -63,8 +65,8 @@ class Spot:
         """What it says when pointed at."""
         way = self.way
         return (
-            f"{way.name}: {way.read.text} of 100 read, {way.without.text} without her in the data; "
-            f"error {way.mae:.3f}; {way.n_people:,} people"
+            f"{way.name}: {way.read.text} of 100 read, {way.without.text} without her in the data, "
+            f"{way.guess} guessed; error {way.mae:.3f}; {way.n_people:,} people"
         )
 
 
@@ -92,6 +94,7 @@ def ways_of(found: Frontier, *, own: bool, max_mae: float | None = None) -> list
             promise=point.promise,
             read=Mark.of(point.recovery),
             without=Mark.of(point.recovery_without),
+            guess=Mark.of(point.guess).text,
             gained=Mark.of(point.advantage).text,
             mae=point.mae,
             covered=of_100(point.coverage),
