@@ -1,153 +1,20 @@
-"""A second search for neighbouring data that move a release farther than is claimed, by another way than the first.
-
-Here the effects released before are the enemy's too, so that every distance of a rating from its item's effect can be
-had; persons are blocks of such distances, up to a rating of every item; ratings lie on scales of half stars, 0 to 10,
-two values and 1 to 5; and budgets go from so small that rounding is most of the bound to the largest. The search
-evolves: what moves most is kept and changed a little.
-"""
+"""A second search for neighbouring data that move a release farther than is claimed, by another way than the first."""
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from dataclasses import dataclass, replace
-from typing import TypeAlias
-
-import numpy as np
-import numpy.typing as npt
 import pytest
 
-from goodfence.data.scale import Scale
-from goodfence.models.private.co_rating import LARGEST, overlap_totals
-from goodfence.models.private.constants import COVARIANCE, RESIDUALS, SUMS
-from goodfence.models.private.covariance import covariance_size, pair_totals
-from goodfence.models.private.half_step import half_step_totals
-from goodfence.models.private.item_residuals import residual_totals
-from goodfence.models.private.item_sums import rating_totals, user_totals
-from goodfence.models.private.local_ridge import ItemModel
-from goodfence.models.private.people import People, Unit
-from goodfence.privacy.fixed_point import centred, whole_sensitivity
-
-N_ITEMS = 120
-TRIES = 60
-SCALES = [Scale(1, 5), Scale(0.5, 5, 0.5), Scale(0, 10), Scale(0, 1)]
-SMALL, USUAL, LARGE = 3e-5, 0.25, 30.0
-"""Budgets: in the first a grid has a few hundred points, in the last a few thousand million."""
-
-Floats: TypeAlias = npt.NDArray[np.float64]
-Integers: TypeAlias = npt.NDArray[np.int64]
-
-
-@dataclass(frozen=True)
-class Enemy:
-    """One person in blocks, and the effects of her items: what the search changes."""
-
-    count: int
-    """How many ratings she has besides the one in question."""
-    share: float
-    """How many of these are of the first block."""
-    apart: tuple[float, float, float]
-    """How far from the items' effects the ratings of both blocks and the one in question are."""
-    grades: tuple[int, int, int]
-    """Which of the scale's values they are."""
-    chosen: int
-    """From which item on they enter the covariance."""
-
-    def mutated(self, rng: np.random.Generator) -> Enemy:
-        apart = np.asarray(self.apart) + rng.normal(0, 0.3, 3) * (rng.random(3) < 0.5)
-        snapped = np.round(apart * 4) / 4  # clamps lie on quarters: try them exactly, too
-        count = self.count + int(rng.integers(-6, 7)) * int(rng.random() < 0.5)
-        chosen = self.chosen + int(rng.integers(-5, 6)) * int(rng.random() < 0.3)
-        return replace(
-            self,
-            count=min(max(count, 0), N_ITEMS - 1),
-            share=float(np.clip(self.share + rng.normal(0, 0.1) * (rng.random() < 0.5), 0, 1)),
-            apart=tuple(snapped if rng.random() < 0.3 else apart),
-            grades=tuple(rng.integers(0, 11, 3)) if rng.random() < 0.2 else self.grades,
-            chosen=min(max(chosen, 0), N_ITEMS - 2),
-        )
-
-    def person(self, scale: Scale) -> tuple[Floats, Floats]:
-        """Return her ratings, the one in question last, and the effects of all items."""
-        first = round(self.share * self.count)
-        blocks = np.repeat([0, 1, 2], [first, self.count - first, 1])
-        values = np.linspace(scale.lowest, scale.highest, 11)
-        if scale.step is not None:
-            values = scale.round(values)
-        ratings = centred(values[np.asarray(self.grades)[blocks]], scale)
-        effects = np.zeros(N_ITEMS)
-        effects[: len(blocks)] = np.clip(ratings - np.asarray(self.apart)[blocks], -2.5, 2.5)
-        return ratings, effects
-
-
-def random_enemy(rng: np.random.Generator) -> Enemy:
-    count = int(rng.choice([0, 1, 2, 5, 15, 20, 25, 40, 60, N_ITEMS - 1]))
-    apart = rng.choice([-2.5, -2, -1.25, -1, -0.5, -0.25, 0, 0.25, 0.5, 1, 1.25, 2, 2.5], 3)
-    grades = rng.integers(0, 11, 3)
-    share = float(rng.choice([0, 0.5, 1, rng.random()]))
-    chosen = int(rng.choice([0, 0, 10, N_ITEMS - 2]))
-    return Enemy(count, share, tuple(apart), tuple(grades), chosen)
-
-
-def people(ratings: Floats) -> People:
-    ends = np.array([0, len(ratings)])
-    return People(ends, np.arange(len(ratings)), ratings, N_ITEMS)
-
-
-Totals: TypeAlias = Callable[[People, Floats, Enemy], Integers]
-
-
-def hunt(totals: Totals, bound: float, unit: Unit, seed: int, tries: int = TRIES) -> float:
-    """Return the largest distance that was found, over the bound."""
-    rng = np.random.default_rng(seed)
-
-    def ratio(enemy: Enemy, scale: Scale) -> float:
-        ratings, effects = enemy.person(scale)
-        without = people(ratings[:-1] if unit == "rating" else ratings[:0])
-        moved = totals(people(ratings), effects, enemy) - totals(without, effects, enemy)
-        return float(np.sqrt((moved.astype(np.float64) ** 2).sum())) / bound
-
-    found = []
-    for scale in SCALES:
-        pool = [(ratio(enemy, scale), enemy) for enemy in (random_enemy(rng) for _ in range(30))]
-        for _ in range(tries):
-            pool = sorted(pool, key=lambda each: -each[0])[:5]
-            enemy = pool[int(rng.integers(len(pool)))][1].mutated(rng)
-            pool.append((ratio(enemy, scale), enemy))
-        found.append(max(each[0] for each in pool))
-    return max(found)
-
-
-def quantities(mu: float) -> dict[str, tuple[Totals, float, Unit, float]]:
-    """Return every released quantity: its integers, their bound, the unit, and what a fair search must find."""
-    target = float(whole_sensitivity(mu))
-    zeros = np.zeros(N_ITEMS)
-    sums = rating_totals(people(zeros[:0]), zeros, SUMS["rating"], mu)[1]
-    rests = residual_totals(people(zeros[:0]), zeros, RESIDUALS, mu)[1]
-    assert max(sums, rests) <= target
-    sizes = {
-        unit: covariance_size(COVARIANCE, unit, N_ITEMS, N_ITEMS, int(target))
-        for unit in ("rating", "user")
-    }
-
-    def pairs(unit: Unit) -> Totals:
-        return lambda p, effects, enemy: pair_totals(
-            p, effects, np.arange(enemy.chosen, N_ITEMS), COVARIANCE, unit, sizes[unit]
-        )  # fmt: skip
-
-    return {
-        "item sums, rating": (
-            lambda p, effects, _: rating_totals(p, effects, SUMS["rating"], mu)[0], sums, "rating", 0.97,
-        ),
-        "item sums, user": (
-            lambda p, effects, _: user_totals(p, effects, SUMS["user"], mu)[0], target, "user", 0.97,
-        ),
-        "item residuals, rating": (
-            lambda p, effects, _: residual_totals(p, effects, RESIDUALS, mu)[0], rests, "rating", 0.93,
-        ),
-        "covariance, rating": (pairs("rating"), target, "rating", 0.6),
-        "covariance, user": (pairs("user"), target, "user", 0.6),
-    }  # fmt: skip
-
+from goodfence.models.private.people import Unit
+from tests.sensitivity_hunt import (
+    LARGE,
+    LONGEST,
+    SMALL,
+    USUAL,
+    half_step,
+    hunt,
+    overlap,
+    quantities,
+)
 
 NAMES = tuple(quantities(USUAL))
 
@@ -164,29 +31,13 @@ def test_nothing_moves_farther_than_is_claimed(name: str, mu: float) -> None:
 
 
 @pytest.mark.parametrize("mu", [SMALL, USUAL, LARGE])
-@pytest.mark.parametrize("n_directions", [0, 2, 12])
-def test_half_steps_move_no_farther(n_directions: int, mu: float) -> None:
-    """The directions, too, are the enemy's: as long as they may be, alike for all items or not."""
-    longest = {0: 0.0, 2: 0.6, 12: 2.0}[n_directions]
-    limits = whole_sensitivity(mu), whole_sensitivity(mu / 6)
-    for seed, length in enumerate((0.25, 10.0)):
-        rng = np.random.default_rng(seed)
-        directions = rng.choice([-length, length], (N_ITEMS, n_directions))
-        features = np.concatenate([np.ones((N_ITEMS, 1)), directions], axis=1)
-        for part in (0, 1):
-
-            def totals(p: People, effects: Floats, _: Enemy, part: int = part) -> Integers:
-                model = ItemModel(effects, features, np.full(N_ITEMS, 0.9))  # noqa: B023 - used at once
-                return half_step_totals(p, model, longest, *limits)[part]
-
-            assert hunt(totals, limits[part], "user", seed, tries=10) <= 1.0
+@pytest.mark.parametrize("n_directions", LONGEST)
+@pytest.mark.parametrize("part", [0, 1])
+def test_half_steps_move_no_farther(part: int, n_directions: int, mu: float) -> None:
+    assert half_step(part, n_directions, mu) <= 1.0
 
 
 @pytest.mark.parametrize("mu", [SMALL, 0.001, USUAL, LARGE, 64.0])
 @pytest.mark.parametrize("unit", ["rating", "user"])
 def test_overlap_at_every_count_and_budget(unit: Unit, mu: float) -> None:
-    target = whole_sensitivity(mu)
-    counts = range(LARGEST[unit] + 3)
-    each = [overlap_totals(np.array([count]), unit, target)[0] for count in counts]
-    moved = np.diff(each) if unit == "rating" else np.array(each)
-    assert np.abs(moved).max() <= target
+    assert overlap(unit, mu) <= 1.0

@@ -13,13 +13,14 @@ from scipy import sparse
 from goodfence.data.ratings import Ratings
 from goodfence.errors import SettingError
 from goodfence.kernels.half_step import add_half_steps
-from goodfence.models.mcsherry_mironov import LEAST_CLAMP, THEOREM, McSherryMironov
+from goodfence.models.mcsherry_mironov import LEAST_CLAMP, McSherryMironov
 from goodfence.models.private.empirical_bayes import ItemEffects
 from goodfence.models.private.item_features import public_directions
 from goodfence.models.private.local_ridge import FARTHEST, ItemModel
 from goodfence.models.private.plans import largest_distance
 from goodfence.models.private_cf import PrivateCF
 from goodfence.privacy.fixed_point import to_grid
+from tests.published_theorem import one_rating_more
 
 N_ITEMS = 50
 
@@ -134,16 +135,7 @@ def test_public_features_enter_the_distance() -> None:
 def test_the_papers_theorem_is_used_only_where_no_counter_example_is_known(
     clamp: float, holds: bool, prior: int
 ) -> None:
-    """One rating more, where all old ones are equal: its move over the constant of Theorem 5, in real numbers."""
-    worst = 0.0
-    for count in range(2, 400, 3):
-        old, new = np.meshgrid(np.linspace(-2.5, 1.5, 201), [-2.5, 1.5])
-        before, after = count * old / (count + prior), (count * old + new) / (count + 1 + prior)
-        first, second = (np.clip(old - offset, -clamp, clamp) for offset in (before, after))
-        added = np.clip(new - after, -clamp, clamp)
-        block = first**2 / math.sqrt(count) - second**2 / math.sqrt(count + 1)
-        square = block**2 * count * (count - 1) / 2 + (added * second) ** 2 * count / (count + 1)
-        worst = max(worst, float(np.sqrt(square).max()) / (THEOREM * clamp**2))
+    worst = max(one_rating_more(count, clamp, prior)[0] for count in range(2, 400, 3))
     assert (worst <= 1) is holds
     if not holds:
         with pytest.raises(SettingError, match="clamp must be at least"):

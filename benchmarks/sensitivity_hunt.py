@@ -1,0 +1,96 @@
+"""How far neighbouring data that two searches found move each private release, over what is claimed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from benchmarks.results import write_table
+from tests.published_theorem import one_rating_more
+from tests.sensitivity_hunt import (
+    LARGE,
+    LONGEST,
+    SMALL,
+    USUAL,
+    half_step,
+    hunt,
+    overlap,
+    quantities,
+)
+from tests.sensitivity_search import MU, searches, without_the_offset
+
+BUDGETS = (SMALL, USUAL, LARGE)
+SEED = 11
+UNITS = ("rating", "user")
+HALVES = ("half step, items", "half step, scores")
+CLAMPS, PRIORS = (0.05, 0.1, 0.25, 0.5, 1.0), (1, 20)
+MOST = 1000
+"""Up to how many equal ratings the published theorem is tried."""
+
+Key = tuple[str, str]
+
+
+def first() -> dict[Key, float]:
+    """Return the largest ratio that the first search found, by what is released and the unit."""
+    found: dict[Key, float] = {}
+    for search in searches():
+        key = (search.released, search.unit)
+        found[key] = max(found.get(key, 0.0), search.ratio())
+        print(search.name, flush=True)
+    return found
+
+
+def second(mu: float) -> Iterator[tuple[Key, float]]:
+    """Yield the largest ratio that the second search found at this budget."""
+    for name, (totals, bound, unit, _) in quantities(mu).items():
+        yield (name.removesuffix(f", {unit}"), unit), hunt(totals, bound, unit, seed=SEED)
+    for unit in UNITS:
+        yield ("overlap", unit), overlap(unit, mu)
+    for part, name in enumerate(HALVES):
+        yield (name, "user"), max(half_step(part, directions, mu) for directions in LONGEST)
+    print(f"mu {mu:g}", flush=True)
+
+
+def ratios() -> None:
+    """Run both searches and write their table; a ratio is cut, not rounded, so that only 1 is 1."""
+    begun = first()
+    hunted = [dict(second(mu)) for mu in BUDGETS]
+    rows = [
+        [*key, *(_cut(found) for found in (begun[key], *(each[key] for each in hunted)))]
+        for key in begun
+    ]
+    small = ["item sums, bound without the offset's part", "rating", _cut(without_the_offset())]
+    rows.append([*small, *[""] * len(BUDGETS)])
+    head = ["released", "unit", f"first search, mu {MU:g}"]
+    head += [f"second search, mu {mu:.5f}".rstrip("0").rstrip(".") for mu in BUDGETS]
+    title = "The largest distance found, over the bound"
+    write_table("sensitivity_hunt", title, head, rows, seeds="fixed")
+
+
+def theorem() -> None:
+    """Try the constant of McSherry and Mironov's Theorem 5 on equal ratings, and write the table."""
+    rows = []
+    for clamp in CLAMPS:
+        for prior in PRIORS:
+            found = [(*one_rating_more(count, clamp, prior), count) for count in range(1, MOST)]
+            most, _, count = max(found)
+            together = max(each for _, each, _ in found)
+            rows.append([f"{clamp:g}", str(prior), f"{most:.2f}", str(count), f"{together:.2f}"])
+    head = ["clamp B", "user prior", "covariance", "with equal ratings", "and weights, together"]
+    title = "One rating more, over the constant of Theorem 5"
+    write_table(
+        "published_theorem",
+        title,
+        head,
+        rows,
+        command="sensitivity_hunt",
+        **{"equal ratings": f"1 to {MOST - 1}"},
+    )
+
+
+def _cut(ratio: float) -> str:
+    return f"{int(ratio * 10_000) / 10_000:.4f}"
+
+
+if __name__ == "__main__":
+    theorem()
+    ratios()
