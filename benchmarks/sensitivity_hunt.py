@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 
 from benchmarks.results import write_table
@@ -88,7 +89,8 @@ def theorem() -> None:
 
 
 def _cut(ratio: float) -> str:
-    return f"{int(ratio * 10_000) / 10_000:.4f}"
+    cut = math.floor if ratio <= 1 else math.ceil  # what is above 1 is shown above 1
+    return f"{cut(ratio * 10_000) / 10_000:.4f}"
 
 
 if __name__ == "__main__":
