@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -11,10 +13,10 @@ import goodfence as gf
 from goodfence.engines.local import tiles
 from goodfence.engines.spark.blocks import Block, cut, small
 from goodfence.engines.spark.lists import fill_up
-from goodfence.engines.spark.parcels import Parcel, pack, unpack
+from goodfence.engines.spark.parcels import Parcel, deposit, pack, unpack
 from goodfence.engines.spark.running import Running
 from goodfence.errors import SettingError
-from goodfence.kernels.tiles.merging import merge_lists
+from goodfence.kernels.tiles.merging import join_lists, merge_lists
 from goodfence.kernels.tiles.strips import WIDTH
 from tests import reference
 from tests.spark import by_hand
@@ -98,6 +100,34 @@ def test_merged_lists_are_sorted_lists(offers: list[tuple[int, int, float]], n: 
         list(zip(indices[i, :k].tolist(), values[i, :k].tolist(), strict=True))
         for i, k in enumerate(lengths)
     ]
+
+
+@pytest.mark.kernel
+def test_lists_are_joined() -> None:
+    indices = np.array([[2, 0, 1], [1, 2, 0], [0, 1, 2]], dtype=np.int32)
+    similarities = np.array([[0.9, 0.5, 0.1], [0.8, 0.7, 0.6], [0.3, 0.2, 0.1]])
+    lengths = np.array([2, 0, 3], dtype=np.int32)
+    numbers = np.array([70, 71, 72], dtype=np.int32)
+    rows, values = np.empty(5, dtype=np.int32), np.empty(5)
+    join_lists(indices, similarities, lengths, numbers, rows, values)
+    lists = [
+        list(zip(row.tolist(), value.tolist(), strict=True))
+        for row, value in zip(indices, similarities, strict=True)
+    ]
+    joined = reference.joined_lists(lists, lengths.tolist(), numbers.tolist())
+    assert joined == list(zip(rows.tolist(), values.tolist(), strict=True))
+
+
+def test_nearly_whole_ratings_count_as_whole_as_on_one_machine() -> None:
+    rows = [{0: 3.0 + 1e-10, 1: 1.0}, {0: 3.0, 1: 1.0}, {0: 1.0, 1: 3.0}, {1: 2.0}]
+    same(from_rows(rows, 2), 3, 2)
+
+
+def test_a_parcel_in_a_file_is_the_same_parcel(tmp_path: Path) -> None:
+    arrays = {"rows": np.arange(3), "empty": np.empty((0, 2)), "flags": np.array([True, False])}
+    found = unpack(deposit(arrays, str(tmp_path)))
+    assert all(np.array_equal(found[name], array) for name, array in arrays.items())
+    assert not found["rows"].flags.writeable
 
 
 def test_a_short_list_goes_on_with_strangers_in_row_order() -> None:

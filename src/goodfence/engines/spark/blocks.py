@@ -31,6 +31,9 @@ class Block:
     thresholds: npt.NDArray[np.float32] = field(default_factory=lambda: np.empty(0, np.float32))
     """(rows,): below which similarity nobody is a candidate, as guessed from a sample; empty if nobody guessed."""
 
+    whole: bool = False
+    """Whether every rating is known to be a whole number."""
+
     def __repr__(self) -> str:
         return f"Block({self.n_rows:,} rows)"
 
@@ -65,7 +68,7 @@ class Block:
         ratings = arrays["ratings"].astype(np.float64, copy=False)
         shape = (len(indptr) - 1, n_columns)
         csr = sparse.csr_array((ratings, columns, indptr), shape=shape, copy=False)
-        return cls(first, csr, arrays["thresholds"])
+        return cls(first, csr, arrays["thresholds"], arrays["ratings"].dtype == np.uint8)
 
     def rows(self, numbers: npt.NDArray[np.integer]) -> Block:
         """Return some rows as a block of their own; their numbers are kept by whoever asked."""
@@ -101,7 +104,8 @@ def profiles_of(blocks: list[Block], factor: int, *, spare: bool = False) -> Pro
     `spare` adds a last row without ratings.
     """
     data = np.concatenate([block.csr.data for block in blocks])
-    values = np.rint(data * factor) if factor else data
+    as_they_are = factor == 0 or (factor == 1 and all(block.whole for block in blocks))
+    values = data if as_they_are else np.rint(data * factor)
     indices = np.concatenate([block.csr.indices for block in blocks]).astype(np.int32, copy=False)
     counts = [np.diff(block.csr.indptr) for block in blocks] + [np.zeros(int(spare), dtype=int)]
     indptr = np.concatenate([[0], np.cumsum(np.concatenate(counts))]).astype(np.int32)

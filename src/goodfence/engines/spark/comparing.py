@@ -13,6 +13,7 @@ from goodfence.engines.local import tiles
 from goodfence.engines.local.rows import RowsAgainstAll
 from goodfence.engines.spark.blocks import Block, profiles_of
 from goodfence.engines.spark.parcels import Arrays, Parcel
+from goodfence.kernels.tiles.merging import join_lists
 from goodfence.kernels.tiles.strips import WIDTH
 from goodfence.kernels.tiles.thresholds import SMALLEST
 from goodfence.selection.sensitivity import Sensitivity, sensitivities
@@ -99,17 +100,17 @@ def _by_kernel(blocks: list[Block], profiles: Profiles, n: int) -> list[Arrays]:
             pairs.compare(a, b)
     lengths = pairs.listed()
     numbers = np.concatenate([*(block.numbers for block in blocks), [-1]]).astype(np.int32)
-    found: list[Arrays] = []
-    for start, end in pairwise(starts.tolist()):
-        listed = np.arange(length) < lengths[start:end, np.newaxis]
-        found.append(
-            {
-                "lengths": lengths[start:end],
-                "rows": numbers[pairs.indices[start:end][listed]],
-                "similarities": pairs.similarities[start:end][listed],
-            }
-        )
-    return found
+    return [
+        _sent(pairs, slice(start, end), lengths[start:end], numbers)
+        for start, end in pairwise(starts.tolist())
+    ]
+
+
+def _sent(pairs: tiles.AllPairs, part: slice, lengths: Rows, numbers: Rows) -> Arrays:
+    """Return the lists of a part of the rows, one after the other."""
+    rows, similarities = np.empty(lengths.sum(), dtype=np.int32), np.empty(lengths.sum())
+    join_lists(pairs.indices[part], pairs.similarities[part], lengths, numbers, rows, similarities)
+    return {"lengths": lengths, "rows": rows, "similarities": similarities}
 
 
 def block_size(n_rows: int) -> int:

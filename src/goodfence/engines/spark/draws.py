@@ -82,7 +82,7 @@ def choose_neighbours(
     -------
     Chosen or DataFrame
         For `Ratings` the arrays of the local engine. Otherwise a data frame with `id`, `row`, `neighbours`,
-        `similarities` and `weights`, which Spark holds.
+        `similarities` and `weights`, held by Spark.
     """
     how = running or Running(spark=session_of(spark))
     return choose_by_key(

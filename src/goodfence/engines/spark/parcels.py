@@ -8,9 +8,15 @@ so that a task that failed and is tried again, or runs twice, gives the same.
 from __future__ import annotations
 
 import json
+import os
+import secrets
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
+from mmap import ACCESS_READ, mmap
+from pathlib import Path
+from tempfile import TemporaryDirectory
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -24,6 +30,9 @@ Arrays: TypeAlias = dict[str, npt.NDArray[Any]]
 SCHEMA = "place int, part int, payload binary"
 _ALIGNED = 64
 _HEAD = 8
+_FILE = b"file:"
+_DEPOT: ContextVar[str | None] = ContextVar("depot", default=None)
+"""The folder in which parcels lie while they go from task to task on one machine."""
 
 
 class Parcel(NamedTuple):
@@ -46,6 +55,24 @@ Shorten: TypeAlias = Callable[[list[Parcel]], list[Parcel]]
 """What keeps the parcels that wait at a place few, without a change in what becomes of them."""
 
 
+@contextmanager
+def staying_here(session: SparkSession) -> Iterator[None]:
+    """Leave parcels in files while they go from task to task: all tasks are on this machine.
+
+    What passes through Spark is then only where each one lies. The name of a file is new for each attempt of a
+    task, so what a failed or a slower attempt wrote is never read. The files go when the block ends.
+    """
+    if not str(session.sparkContext.master).startswith("local"):
+        yield
+        return
+    with TemporaryDirectory(prefix="goodfence-", ignore_cleanup_errors=True) as folder:
+        before = _DEPOT.set(folder)
+        try:
+            yield
+        finally:
+            _DEPOT.reset(before)
+
+
 def pack(arrays: Arrays) -> bytes:
     """Return arrays as bytes, each beginning where a processor likes it to.
 
@@ -54,16 +81,23 @@ def pack(arrays: Arrays) -> bytes:
     >>> unpack(pack({"rows": np.arange(3)}))["rows"]
     array([0, 1, 2])
     """
-    whole = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
-    head = json.dumps([[name, one.dtype.str, one.shape] for name, one in whole.items()]).encode()
-    pieces = [_padded(len(head).to_bytes(_HEAD, "little") + head)]
-    pieces += [_padded(one.tobytes()) for one in whole.values()]
-    return b"".join(pieces)
+    return b"".join(_pieces(arrays))
+
+
+def deposit(arrays: Arrays, folder: str) -> bytes:
+    """Write arrays to a new file of `folder`, and return what `unpack` finds them by."""
+    path = Path(folder) / secrets.token_hex(12)
+    with path.open("xb") as file:
+        file.writelines(_pieces(arrays))
+    return _FILE + os.fsencode(path)
 
 
 def unpack(payload: Any) -> Arrays:
     """Return the arrays that `pack` packed; they lie in the memory of `payload` and are read-only."""
     view = memoryview(payload).cast("B")
+    if view[: len(_FILE)] == _FILE:
+        with Path(os.fsdecode(bytes(view[len(_FILE) :]))).open("rb") as file:
+            view = memoryview(mmap(file.fileno(), 0, access=ACCESS_READ))
     end = _HEAD + int.from_bytes(view[:_HEAD], "little")
     arrays: Arrays = {}
     place = _rounded(end)
@@ -87,16 +121,20 @@ def exchange(
 
 def each(frame: DataFrame, work: Work, shorten: Shorten | None = None) -> DataFrame:
     """Do `work` where the parcels are."""
+    depot = _DEPOT.get()
 
     def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        return done(work, batches, shorten)
+        return done(work, batches, shorten, depot)
 
     with without_advice():
         return frame.mapInArrow(task, SCHEMA)
 
 
 def done(
-    work: Work, batches: Iterator[pa.RecordBatch], shorten: Shorten | None = None
+    work: Work,
+    batches: Iterator[pa.RecordBatch],
+    shorten: Shorten | None = None,
+    depot: str | None = None,
 ) -> Iterator[pa.RecordBatch]:
     """Yield what `work` makes of the parcels of one partition, place by place."""
     arrived: dict[int, list[Parcel]] = {}
@@ -109,7 +147,7 @@ def done(
     for place in sorted(arrived):
         parcels = sorted(arrived.pop(place), key=lambda parcel: parcel.part)
         for sent in work(place, parcels):
-            yield closed([sent])
+            yield closed([sent], depot)
 
 
 def opened(batch: pa.RecordBatch | pa.Table) -> Iterator[Parcel]:
@@ -119,12 +157,13 @@ def opened(batch: pa.RecordBatch | pa.Table) -> Iterator[Parcel]:
         yield Parcel(place, part, unpack(payload.as_buffer()))
 
 
-def closed(parcels: list[Parcel]) -> pa.RecordBatch:
-    """Return parcels as arrow rows."""
+def closed(parcels: list[Parcel], depot: str | None = None) -> pa.RecordBatch:
+    """Return parcels as arrow rows; what is in them lies in files where there is a depot."""
+    packed = (pack(one.arrays) if depot is None else deposit(one.arrays, depot) for one in parcels)
     columns = [
         pa.array([parcel.place for parcel in parcels], pa.int32()),
         pa.array([parcel.part for parcel in parcels], pa.int32()),
-        pa.array([pack(parcel.arrays) for parcel in parcels], pa.binary()),
+        pa.array(list(packed), pa.binary()),
     ]
     return pa.record_batch(columns, names=["place", "part", "payload"])
 
@@ -132,7 +171,7 @@ def closed(parcels: list[Parcel]) -> pa.RecordBatch:
 def frame_of(spark: SparkSession, parcels: Iterable[Parcel]) -> DataFrame:
     """Return parcels of this process as a data frame."""
     with without_advice():
-        return spark.createDataFrame(pa.Table.from_batches([closed(list(parcels))]))
+        return spark.createDataFrame(pa.Table.from_batches([closed(list(parcels), _DEPOT.get())]))
 
 
 def collected(frame: DataFrame) -> list[Parcel]:
@@ -142,12 +181,18 @@ def collected(frame: DataFrame) -> list[Parcel]:
     return sorted(found, key=lambda parcel: (parcel.place, parcel.part))
 
 
+def _pieces(arrays: Arrays) -> Iterator[Any]:
+    """Yield the bytes of a parcel: what is in it, then each array, all padded."""
+    whole = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
+    head = json.dumps([[name, one.dtype.str, one.shape] for name, one in whole.items()]).encode()
+    yield (len(head).to_bytes(_HEAD, "little") + head).ljust(_rounded(_HEAD + len(head)), b"\0")
+    for one in whole.values():
+        yield one.reshape(-1).view(np.uint8).data
+        yield bytes(_rounded(one.nbytes) - one.nbytes)
+
+
 def _rounded(place: int) -> int:
     return -(-place // _ALIGNED) * _ALIGNED
-
-
-def _padded(piece: bytes) -> bytes:
-    return piece.ljust(_rounded(len(piece)), b"\0")
 
 
 @contextmanager

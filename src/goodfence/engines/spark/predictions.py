@@ -85,7 +85,7 @@ def predict(
     Returns
     -------
     array or DataFrame
-        For `Ratings` one prediction for each cell. Otherwise `user`, `item` and `prediction`, which Spark holds.
+        For `Ratings` one prediction for each cell. Otherwise `user`, `item` and `prediction`, held by Spark.
     """
     require(over in ("raters", "neighbours"), "over", "'raters' or 'neighbours'", over)
     how = running or Running(spark=session_of(spark))

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
 Names: TypeAlias = tuple[str | None, str | None, str | None]
 """The columns of user, item and rating in a data frame; None finds one by its name."""
 
-MEMORY = 512 << 20
+MEMORY = 1 << 30
 """The bytes that a task may take in Python, where nobody says otherwise."""
 LEAST_MEMORY = 16 << 20
 _TILES_A_CORE = 3
@@ -37,6 +37,7 @@ class Running:
     progress: bool | None = None
     """Show a bar on standard error; None for a terminal only."""
     names: Names = (None, None, None)
+    """How a data frame calls user, item and rating, where that is not found by itself."""
 
     def __post_init__(self) -> None:
         rule = f"at least {LEAST_MEMORY:,} bytes"

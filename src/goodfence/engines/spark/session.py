@@ -27,6 +27,10 @@ _CONF = {
     "spark.driver.memory": "2g",  # of which most holds parcels on their way
 }
 """What a session is started with where nobody says otherwise."""
+_ON_THIS_MACHINE = {
+    "spark.driver.extraJavaOptions": "-XX:+UseParallelGC -XX:TieredStopAtLevel=1",
+}
+"""With a master `local`: Java only hands work out, and its compiler would take cores from the kernels."""
 _NOTHING_MORE: Mapping[str, str] = MappingProxyType({})
 
 
@@ -72,7 +76,8 @@ def start(
 
     os.environ.setdefault("PYSPARK_PYTHON", sys.executable)
     builder = SparkSession.builder.master(master).appName("goodfence")
-    for name, value in {**_CONF, **conf}.items():
+    local = _ON_THIS_MACHINE if master.startswith("local") else {}
+    for name, value in {**_CONF, **local, **conf}.items():
         builder = builder.config(name, value)
     try:
         with _writing_to(log):

@@ -5,7 +5,7 @@ from __future__ import annotations
 import hashlib
 import os
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, nullcontext
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
@@ -15,7 +15,7 @@ from goodfence.data.ratings import Ratings
 from goodfence.engines.local.candidates import Axis, rows_of
 from goodfence.engines.spark import coding
 from goodfence.engines.spark.blocks import cut
-from goodfence.engines.spark.parcels import frame_of
+from goodfence.engines.spark.parcels import frame_of, staying_here
 from goodfence.engines.spark.problem import failing_plainly
 from goodfence.engines.spark.running import Running
 from goodfence.errors import DataError, DuplicateProblem, require
@@ -47,7 +47,7 @@ class Source:
     lowest: float
     """The lowest rating."""
     checksum: str
-    """What tells these ratings from others."""
+    """What tells these ratings from others, where parts of a job are written."""
 
     def __repr__(self) -> str:
         return f"Source({self.n_rows:,} x {self.n_columns:,} in {self.n_blocks:,} blocks)"
@@ -99,7 +99,7 @@ class Source:
             block_rows=block_rows,
             factor=Profiles.of(rows.csr).factor,
             lowest=float(rows.csr.data.min(initial=0.0)),
-            checksum=checksum_of(rows),
+            checksum=checksum_of(rows) if running.work else "",
         )
 
     @classmethod
@@ -135,12 +135,13 @@ class Source:
 @contextmanager
 def opened(ratings: Rated, axis: Axis, length: Length, running: Running) -> Iterator[Source]:
     """Bring ratings of any kind into blocks, for as long as they are needed."""
-    with failing_plainly():
-        source = Source.of(ratings, axis, length, running)
-    try:
-        yield source
-    finally:
-        source.release()
+    with staying_here(running.spark) if running.work is None else nullcontext():
+        with failing_plainly():
+            source = Source.of(ratings, axis, length, running)
+        try:
+            yield source
+        finally:
+            source.release()
 
 
 def read(given: DataFrame | str | os.PathLike[str], running: Running) -> DataFrame:

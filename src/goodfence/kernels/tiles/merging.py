@@ -42,3 +42,16 @@ def merge_lists(
         for place in range(lengths[owner]):
             indices[owner, place] = rows[offered[order[place]]]
             values[owner, place] = similarities[offered[order[place]]]
+
+
+@kernel
+def join_lists(
+    indices: Ints, similarities: Floats, lengths: Ints, numbers: Ints, rows: Ints, values: Floats
+) -> None:
+    """Write the first `lengths[i]` entries of every list i one after the other, with the numbers of their rows."""
+    place = 0
+    for owner in range(lengths.size):
+        for rank in range(lengths[owner]):
+            rows[place] = numbers[indices[owner, rank]]
+            values[place] = similarities[owner, rank]
+            place += 1
