@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import nullcontext
 from pathlib import Path
 from typing import Any
 
@@ -14,7 +15,7 @@ import pytest
 import goodfence as gf
 from goodfence.engines import spark as engine
 from goodfence.engines.local import draws, predictions, recommendations
-from goodfence.engines.spark import parcels
+from goodfence.engines.spark import parcels, source
 from goodfence.engines.spark.parcels import Shorten, Work
 from goodfence.selection.mechanism import Mechanism
 from tests.spark.frames import frame_of_lists, table_of
@@ -83,6 +84,8 @@ def test_real_lists_while_tasks_fail(
 def test_real_lists_of_a_data_frame(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, data: str, axis: Any, parts: int
 ) -> None:
+    """Everything passes through the shuffle, as on a cluster of many machines."""
+    monkeypatch.setattr(source, "staying_here", lambda _: nullcontext())
     ratings = gf.load(data)
     pq.write_table(table_of(ratings), tmp_path / "ratings.parquet", row_group_size=200_000)
     monkeypatch.setattr(parcels, "collected", forbidden)
