@@ -17,7 +17,7 @@ import goodfence as gf
 from goodfence.engines import spark as engine
 from goodfence.engines.spark import parcels, session, watching
 from goodfence.engines.spark.comparing import Comparison
-from goodfence.engines.spark.problem import SparkProblem
+from goodfence.engines.spark.problem import SparkProblem, failing_plainly
 from goodfence.errors import (
     ColumnProblem,
     DataError,
@@ -152,6 +152,17 @@ def test_progress_is_told_task_by_task(spark: Any, monkeypatch: pytest.MonkeyPat
     steps, _, *advances = told
     assert steps == 10 + 2 * 4
     assert 0 < sum(advances) <= steps
+
+
+@pytest.mark.spark
+def test_a_cancelled_job_is_an_interrupt_and_any_other_a_sentence() -> None:
+    from py4j.protocol import Py4JError
+
+    with pytest.raises(KeyboardInterrupt), failing_plainly():
+        raise Py4JError("[SPARK_JOB_CANCELLED] Job 1 cancelled as part of cancellation of all jobs")
+    with pytest.raises(SparkProblem) as caught, failing_plainly():
+        raise Py4JError(PRIVATE)
+    assert "4.25" not in str(caught.value)
 
 
 def test_a_missing_part_is_named(monkeypatch: pytest.MonkeyPatch) -> None:

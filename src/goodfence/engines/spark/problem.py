@@ -7,6 +7,8 @@ from contextlib import contextmanager
 
 from goodfence.errors import GoodfenceError
 
+_CANCELLED = "SPARK_JOB_CANCELLED"
+
 
 class SparkProblem(GoodfenceError, RuntimeError):
     """A job failed on the cluster."""
@@ -24,6 +26,10 @@ def failing_plainly() -> Iterator[None]:
     try:
         yield
     except (PySparkException, Py4JError) as problem:
+        if _CANCELLED in str(
+            problem
+        ):  # Spark answers Ctrl-C itself, and may do so before Python does
+            raise KeyboardInterrupt from None
         raise SparkProblem(
             f"the job failed on the cluster ({type(problem).__name__}); Spark's own log says why. Where a task "
             "ran out of memory, lower memory= (--memory) or give the tasks more"
