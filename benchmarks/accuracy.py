@@ -10,7 +10,6 @@ from __future__ import annotations
 import argparse
 import json
 import math
-import resource
 import tempfile
 import time
 from collections.abc import Callable
@@ -224,7 +223,6 @@ def main() -> None:
     rows = []
     for name in asked.data:
         rows += compare(name, asked.seeds, keep, not asked.without_peers)
-    peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
     write_table(
         "accuracy",
         "The error of private models",
@@ -235,7 +233,6 @@ def main() -> None:
         delta="1e-5 (1e-6 for netflix-tenth)",
         noise="from the operating system",
         half_stars=f"made up, {HALF_STARS['users']:,} users, {HALF_STARS['ratings']:,} ratings",
-        peak_memory=f"{peak:.1f} GiB for what was measured in this run",
     )
 
 
