@@ -74,14 +74,14 @@ def test_rows_guessed_too_high_are_compared_again(monkeypatch: pytest.MonkeyPatc
     monkeypatch.setattr(tiles, "SAMPLE", WIDTH)
     monkeypatch.setattr(tiles, "sample_rank", lambda *_: 1)
     repeated: list[int] = []
-    repeat = tiles.AllPairs.repeat_short
+    repeat = tiles.AllPairs.repeat_unsure
 
     def counted(self: tiles.AllPairs, guesses: np.ndarray) -> None:
         before = self.buffers.counts.copy()
         repeat(self, guesses)
         repeated.append(int((before != self.buffers.counts).sum()))
 
-    monkeypatch.setattr(tiles.AllPairs, "repeat_short", counted)
+    monkeypatch.setattr(tiles.AllPairs, "repeat_unsure", counted)
     both(random_profiles(4, 700, 50, 0.5, 5), 40)
     assert repeated[0] > 100
 
@@ -193,3 +193,25 @@ def test_tiles_equal_the_reference_on_movielens() -> None:
     ]
     for target in (0, 1448, 4168, 6039):
         assert lists.indices[target].tolist() == reference.exact_candidate_list(rows, target, 350)
+
+
+def test_a_first_threshold_right_at_the_last_of_a_list_turns_nobody_away() -> None:
+    """Three large ratings make cosines that single precision puts in the wrong order; the guess lies among them."""
+    chance = np.random.default_rng(3)
+    values = chance.integers(200, 251, (1500, 3)).astype(float)
+    profiles = Profiles.of(sparse.csr_array(values))
+    n = 300
+    pairs = tiles.AllPairs.of(profiles, n, 1)
+    unit = pairs.buffers.inverses[: len(values)].astype(np.float32)
+    dots = (values @ values.T).astype(np.float32)[np.ix_(pairs.layout.rows, pairs.layout.rows)]
+    rough = dots * (unit[np.newaxis, :] * unit[:, np.newaxis])
+    np.fill_diagonal(rough, 0.0)
+    pairs.buffers.thresholds[: len(values)] = -np.sort(-rough, axis=1)[:, n - 1]
+    guesses = pairs.buffers.thresholds.copy()
+    run_pairs(pairs.compare, len(pairs.layout.blocks), threads=1)
+    pairs.repeat_unsure(guesses)
+    indices, similarities = pairs.finish()
+    engine = RowsAgainstAll(profiles, COSINE)
+    expected = engine.nearest(profiles, np.arange(len(values)), n, themselves=True)
+    assert (similarities == expected[1]).all()
+    assert (indices == expected[0]).all()

@@ -18,7 +18,7 @@ import numpy.typing as npt
 from goodfence.engines.local.layout import Items, Layout, lay_out
 from goodfence.engines.local.threads import run, run_pairs, thread_count
 from goodfence.engines.progress import Advance
-from goodfence.kernels.tiles.buffers import Buffers
+from goodfence.kernels.tiles.buffers import Buffers, find_unsure
 from goodfence.kernels.tiles.finish import finish_rows, list_rows
 from goodfence.kernels.tiles.strips import WIDTH
 from goodfence.kernels.tiles.thresholds import SMALLEST, sample_thresholds
@@ -66,7 +66,7 @@ def nearest_by_tiles(
     pairs.estimate()
     guesses = pairs.buffers.thresholds.copy()
     run_pairs(pairs.compare, len(pairs.layout.blocks), threads=threads, advance=advance)
-    pairs.repeat_short(guesses)
+    pairs.repeat_unsure(guesses)
     return pairs.finish()
 
 
@@ -162,12 +162,12 @@ class AllPairs:
         element = _element(self._largest(a), self._largest(b))
         self._process(first, last, b, True, self._tile(element, self.layout.width(b)))
 
-    def repeat_short(self, guesses: npt.NDArray[np.float32]) -> None:
-        """Compare again, without a threshold, the rows whose first threshold was set too high."""
-        n_rows = self.layout.n_positions
-        thresholds = self.buffers.thresholds[:n_rows]
-        short = self.buffers.counts[self.layout.rows] < self.indices.shape[1]
-        guessed = (thresholds == guesses[:n_rows]) & (thresholds > SMALLEST)
+    def repeat_unsure(self, guesses: npt.NDArray[np.float32]) -> None:
+        """Compare again, without a threshold, the rows whose first threshold may have been too high."""
+        guessed = guesses[: self.layout.n_positions]
+        unsure = np.zeros(len(guessed), dtype=np.bool_)
+        find_unsure(guessed, self.buffers, unsure)
+        unsure &= guessed > SMALLEST
 
         def work(position: int) -> None:
             self.buffers.counts[self.layout.rows[position]] = 0
@@ -178,7 +178,7 @@ class AllPairs:
                 tile = np.empty((1, self.layout.width(block)), dtype=element)
                 self._process(position, position + 1, block, False, tile)
 
-        run(work, np.flatnonzero(short & guessed).tolist(), threads=self.threads)
+        run(work, np.flatnonzero(unsure).tolist(), threads=self.threads)
 
     def finish(self) -> tuple[npt.NDArray[np.int32], npt.NDArray[np.float64]]:
         """Sort the lists, and return them."""

@@ -17,7 +17,7 @@ from numba import float32, uint32, uint64
 from goodfence.kernels.compiled import kernel
 from goodfence.kernels.moments import cosine
 from goodfence.kernels.tiles.sorting import sort_candidates
-from goodfence.kernels.types import Floats, Ints
+from goodfence.kernels.types import Flags, Floats, Ints
 
 MARGIN = 1 - 2e-6
 """A float32 similarity (three roundings, of norms that were rounded too) is within 4e-7 of the truth."""
@@ -104,6 +104,27 @@ def gather(home: int, buffers: Buffers, entries: Ints) -> int:
     if count > n:
         entries[n:count] = buffers.extra[home, : count - n]
     return count
+
+
+@kernel
+def find_unsure(guesses: Floats, buffers: Buffers, unsure: Flags) -> None:
+    """Flag each position whose first threshold was never raised and may have turned away one of the n best.
+
+    A raised threshold leaves a margin under n entries. A guessed one does not: it is trusted only where n entries
+    are above it by more than the rounding of both sides.
+    """
+    n = buffers.kept.shape[1]
+    entries = np.empty(n + buffers.extra.shape[1], dtype=np.uint64)
+    for position in range(guesses.size):
+        guess = guesses[position]
+        if buffers.thresholds[position] != guess:
+            continue
+        count = gather(buffers.rows[position], buffers, entries)
+        inverse = buffers.inverses[position]
+        sure = 0
+        for slot in range(count):
+            sure += 1 if rough(entries[slot], inverse, buffers.inverses) * MARGIN >= guess else 0
+        unsure[position] = sure < n
 
 
 @kernel
