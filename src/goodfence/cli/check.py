@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, cast
 
 import typer
 
 from goodfence.cli.failures import failing_plainly
+from goodfence.cli.items import read_items
 from goodfence.cli.printing import collected_notes, print_json, print_lines, print_notes
 from goodfence.cli.scale import parse_scale
 
@@ -45,6 +47,13 @@ def check(
     separator: Annotated[
         str | None, typer.Option(help="What separates the fields, if not what the name says.")
     ] = None,
+    items: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="All items there are, from a public source: one id a line, as the ratings have it.",
+        ),
+    ] = None,
     max_bytes: Annotated[
         int | None,
         typer.Option(help="How many bytes the file may inflate to (2 GiB if not given)."),
@@ -57,8 +66,10 @@ def check(
         from goodfence.data.limits import DEFAULT_MAX_BYTES
         from goodfence.data.readers import read_reported
 
+        limit = DEFAULT_MAX_BYTES if max_bytes is None else max_bytes
         place, declared = _named(file)
         with collected_notes() as notes:
+            listed = None if items is None else read_items(items, limit)
             reading = read_reported(
                 place,
                 user=user,
@@ -67,8 +78,10 @@ def check(
                 scale=stated or declared,
                 duplicates=cast("Duplicates", duplicates),
                 separator="\t" if separator in ("\\t", "tab") else separator,
-                max_bytes=DEFAULT_MAX_BYTES if max_bytes is None else max_bytes,
+                max_bytes=limit,
             )
+            if listed is not None:
+                reading = replace(reading, ratings=listed.under(reading.ratings))
         if json:
             print_json(_as_json(reading, notes))
         else:

@@ -58,6 +58,14 @@ class Source:
             help="What separates the fields, if not what the name says.", rich_help_panel=_READING
         ),
     ] = None
+    items: Annotated[
+        Path | None,
+        typer.Option(
+            metavar="FILE",
+            help="All items there are, from a public source: one id a line, as the ratings have it.",
+            rich_help_panel=_READING,
+        ),
+    ] = None
     max_bytes: Annotated[
         int | None,
         typer.Option(

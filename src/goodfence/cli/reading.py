@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING, Any, cast
 
 import typer
 
+from goodfence.cli.items import read_items
 from goodfence.cli.options import Running, Source
 from goodfence.cli.printing import collected_notes, print_notes, printable
 from goodfence.cli.scale import parse_scale
@@ -26,7 +27,10 @@ def read(source: Source, running: Running) -> Ratings:
     scale = parse_scale(source.scale)
     say(f"reading {source.file}", running)
     with collected_notes() as notes:
+        listed = None if source.items is None else read_items(source.items, _limit(source))
         ratings = _load(source, scale)
+        if listed is not None:
+            ratings = listed.under(ratings)
     if not running.quiet:
         print_notes(notes)
     return ratings
@@ -39,9 +43,14 @@ def fresh_seed() -> int:
     return secrets.randbelow(2**32)
 
 
+def _limit(source: Source) -> int:
+    from goodfence.data.limits import DEFAULT_MAX_BYTES
+
+    return DEFAULT_MAX_BYTES if source.max_bytes is None else source.max_bytes
+
+
 def _load(source: Source, scale: tuple[float, ...] | None) -> Ratings:
     from goodfence.data.catalogue import load
-    from goodfence.data.limits import DEFAULT_MAX_BYTES
     from goodfence.data.readers import read_ratings
 
     given: dict[str, Any] = {
@@ -49,7 +58,7 @@ def _load(source: Source, scale: tuple[float, ...] | None) -> Ratings:
         "item": source.item,
         "rating": source.rating,
         "scale": scale,
-        "max_bytes": DEFAULT_MAX_BYTES if source.max_bytes is None else source.max_bytes,
+        "max_bytes": _limit(source),
     }
     duplicates = cast("Duplicates | None", source.duplicates)
     if source.separator is None:
