@@ -10,6 +10,7 @@ from scipy import sparse
 
 import goodfence as gf
 from goodfence.attack.adaptive import AdaptiveAttack
+from goodfence.attack.attack import Attack
 from goodfence.attack.exposure import exposure
 from goodfence.attack.knn_attack import CoverAttack, KNNAttack
 from goodfence.attack.targets import find_targets
@@ -35,6 +36,11 @@ from tests.attack_worlds import ItemMeans, tied_ratings
 def test_settings(settings: dict[str, Any], message: str) -> None:
     with pytest.raises(SettingError, match=message):
         KNNAttack(**settings)
+
+
+def test_what_attacks_have_in_common_is_no_attack() -> None:
+    with pytest.raises(TypeError, match="abstract"):
+        Attack(known=3)  # type: ignore[abstract] # that is what is refused
 
 
 def test_settings_are_a_frozen_keyword_only_value() -> None:

@@ -21,7 +21,7 @@ from goodfence.auditing.unseeded import Unseeded
 from goodfence.auditing.witnesses import settings_witness, witness_against
 from goodfence.data.ratings import Ratings
 from goodfence.data.scale import Scale
-from goodfence.errors import SettingError
+from goodfence.errors import NotFittedError, SettingError
 from goodfence.models.neighbour_cf import NeighbourCF
 from goodfence.models.private_cf import PrivateCF
 from goodfence.models.private_means import PrivateMeans
@@ -142,6 +142,11 @@ def test_a_seeded_model_promises_nothing_and_is_fitted_without_its_seed() -> Non
     assert report.bound is None
     fitted = [Unseeded(model).fit(made_up()).model_.effects for _ in range(2)]
     assert (fitted[0] != fitted[1]).any()
+
+
+def test_a_recipe_is_not_asked_itself() -> None:
+    with pytest.raises(NotFittedError, match="ask what fit returns"):
+        Unseeded(PrivateMeans(epsilon=1.0)).predict([1], [1])
 
 
 def test_strangers_are_judged_by_what_they_answer() -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias, TypeGuard
@@ -32,7 +33,7 @@ Answers: TypeAlias = "tuple[Floats, Floats, Floats]"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Attack:
+class Attack(ABC):
     """Fakes with exactly the ratings that the attacker knows of the target ask for the others."""
 
     known: int
@@ -167,6 +168,7 @@ class Attack:
         """Return how many fakes ask about one target."""
         return 1
 
+    @abstractmethod
     def _answers(
         self,
         worlds: Worlds,
@@ -176,7 +178,6 @@ class Attack:
         streams: Streams,
     ) -> Answers:
         """Return what this attacker makes of what a block of targets' fakes are told."""
-        raise NotImplementedError
 
 
 def seeds(targets: Targets, streams: Streams, turns: npt.ArrayLike = 0) -> list[int]:

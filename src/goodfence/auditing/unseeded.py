@@ -6,6 +6,7 @@ import copy
 from typing import Any
 
 from goodfence.data.ratings import Ratings
+from goodfence.errors import NotFittedError
 from goodfence.models.recommender import Recommender
 
 
@@ -36,6 +37,9 @@ class Unseeded:
             recommender.rng = None
         return recommender.fit(ratings)
 
-    def predict(self, users: Any, items: Any) -> Any:
-        """Refuse: only what `fit` returns can be asked."""
-        raise NotImplementedError("ask what fit returns")
+    def predict(self, users: Any, items: Any) -> Any:  # noqa: ARG002 - as in Recommender
+        """Refuse: only what `fit` returns can be asked.
+
+        It is here because an attack looks at its recipe to know how to ask: one that predicts has its fakes inside.
+        """
+        raise NotFittedError("the recipe must be fitted before it is asked; ask what fit returns")
