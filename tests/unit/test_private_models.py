@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
+from goodfence.data.catalogue import load
 from goodfence.data.ratings import Ratings
 from goodfence.errors import DataError, ModelFileError, NotFittedError, SettingError, UnknownId
 from goodfence.models.files import read_model
@@ -17,6 +18,7 @@ from goodfence.models.mcsherry_mironov import McSherryMironov
 from goodfence.models.private.base import PrivateRecommender
 from goodfence.models.private.constants import COVARIANCE
 from goodfence.models.private.empirical_bayes import ItemEffects
+from goodfence.models.private.local_ridge import FARTHEST
 from goodfence.models.private.plans import FIRST_SHARE, MEANS, choose_stages
 from goodfence.models.private.saved import restore
 from goodfence.models.private_cf import PrivateCF
@@ -123,6 +125,15 @@ def test_no_ratings_at_all_can_be_fitted(model: PrivateRecommender) -> None:
 def test_one_item_can_be_fitted(model: PrivateRecommender) -> None:
     csr = sparse.csr_array(np.array([[5.0], [3.0]]))
     assert np.isfinite(model.fit(Ratings(csr, [1, 2], [1], scale=(1, 5))).predict([1], [1])).all()
+
+
+@pytest.mark.parametrize("epsilon", [0.1, 4.0, 30.0])
+@pytest.mark.parametrize("plan", ["covariance", "half_step"])
+def test_the_bounds_on_directions_are_far_from_what_is_found(plan: Any, epsilon: float) -> None:
+    model = PrivateCF(epsilon=epsilon, unit="user", plan=plan).fit(load("movietweetings"))
+    assert model.model_.features.shape[1] > 1
+    assert np.abs(model.model_.features).max() < FARTHEST / 2
+    assert np.abs(model.model_.effects).max() < FARTHEST / 2
 
 
 def test_a_newcomer_gets_what_a_row_with_her_ratings_gets() -> None:
