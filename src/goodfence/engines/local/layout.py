@@ -20,11 +20,9 @@ from goodfence.kernels.tiles.layout import (
 from goodfence.kernels.tiles.strips import UNROLL, WIDTH
 from goodfence.similarity.profiles import Profiles
 
-# What one popular item costs for a row and one column, against one sparse update; `./scripts/bench tiles`
-# measures both. Only time depends on them.
-DENSE_COST = 0.014
-SPARSE_COST = 0.85
-
+POPULAR = 0.0165
+"""An item is laid out dense where more than this share of rows rated it; `./scripts/bench border` measures the time
+around it. Only time depends on it."""
 DENSE_BYTES = 320 << 20
 """The most memory that dense items may take."""
 LARGEST_DENSE = 31
@@ -42,9 +40,12 @@ class Items:
 
     @classmethod
     def of(cls, profiles: Profiles, largest: int) -> Items:
-        """Choose the items whose dense sums (count x rows) cost less than their sparse updates (count squared)."""
+        """Choose the items whose dense sums (count x rows) cost less than their sparse updates (count squared).
+
+        So a share of the rows decides, whatever their number.
+        """
         counts = np.bincount(profiles.rows.indices, minlength=profiles.n_columns)
-        dense = DENSE_COST / SPARSE_COST * profiles.n_rows < counts
+        dense = counts > POPULAR * profiles.n_rows
         n_popular = int(dense.sum()) if largest <= LARGEST_DENSE else 0
         n_popular = min(n_popular, DENSE_BYTES // max(profiles.n_rows, 1), MOST_POPULAR)
         popular = np.argsort(-counts, kind="stable")[:n_popular]
