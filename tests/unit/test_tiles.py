@@ -11,7 +11,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 import goodfence as gf
-from goodfence.engines.local import tiles
+from goodfence.engines.local import layout, tiles
 from goodfence.engines.local.layout import Items, lay_out
 from goodfence.engines.local.rows import RowsAgainstAll
 from goodfence.engines.local.threads import run_pairs
@@ -52,6 +52,17 @@ def test_tiles_equal_rows_on_every_scale(highest: int) -> None:
 @pytest.mark.parametrize("n", [1, 7, 63, 259])
 def test_tiles_equal_rows_for_every_length(n: int) -> None:
     both(random_profiles(n, 260, 60, 0.4, 5), n)
+
+
+@pytest.mark.parametrize("border", [0.0, 0.2, 1.0])
+def test_lists_are_the_same_wherever_the_border_is(
+    border: float, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(layout, "POPULAR", border)
+    profiles = random_profiles(2, 260, 60, 0.4, 5)
+    raters = np.diff(profiles.rows.tocsc().indptr)
+    assert Items.of(profiles, 5).n_popular == (raters / 260 > border).sum()
+    both(profiles, 30)
 
 
 @pytest.mark.kernel
@@ -131,11 +142,11 @@ def test_a_tile_is_a_matrix_product(highest: int) -> None:
     rows = np.random.default_rng(1).permutation(300).astype(np.int32)
     items = Items.of(profiles, highest)
     assert (items.n_popular > 0) == (highest <= 31)
-    layout = lay_out(profiles, rows, items, WIDTH, threads=2)
+    laid = lay_out(profiles, rows, items, WIDTH, threads=2)
     dense = profiles.rows.toarray()[rows]
-    for block, (first, last) in enumerate(layout.blocks):
-        tile = np.empty((40, layout.width(block)), dtype=np.uint32)
-        dot_tile(tile, 7, 40, 0, layout.row_side, layout.columns(block))
+    for block, (first, last) in enumerate(laid.blocks):
+        tile = np.empty((40, laid.width(block)), dtype=np.uint32)
+        dot_tile(tile, 7, 40, 0, laid.row_side, laid.columns(block))
         assert (tile[:, : last - first] == dense[7:47] @ dense[first:last].T).all()
         assert (tile[:, last - first :] == 0).all()
 
