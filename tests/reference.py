@@ -485,14 +485,3 @@ def merged_lists(
         own = [(row, similarity) for one, row, similarity in offers if one == owner]
         lists.append(sorted(own, key=lambda entry: (-entry[1], entry[0]))[:n])
     return lists
-
-
-def joined_lists(
-    lists: list[list[tuple[int, float]]], lengths: list[int], numbers: list[int]
-) -> list[tuple[int, float]]:
-    """Return the first entries of all lists one after the other, rows by their numbers."""
-    return [
-        (numbers[row], similarity)
-        for entries, length in zip(lists, lengths, strict=True)
-        for row, similarity in entries[:length]
-    ]

@@ -12,11 +12,11 @@ from hypothesis import strategies as st
 import goodfence as gf
 from goodfence.engines.local import tiles
 from goodfence.engines.spark.blocks import Block, cut, small
-from goodfence.engines.spark.lists import fill_up
+from goodfence.engines.spark.lists import fill_up, merged
 from goodfence.engines.spark.parcels import Parcel, deposit, pack, unpack
 from goodfence.engines.spark.running import Running
+from goodfence.engines.spark.tiling import balanced
 from goodfence.errors import SettingError
-from goodfence.kernels.tiles.merging import join_lists, merge_lists
 from goodfence.kernels.tiles.strips import WIDTH
 from tests import reference
 from tests.spark import by_hand
@@ -62,9 +62,20 @@ def test_guessed_thresholds_lose_nothing(monkeypatch: pytest.MonkeyPatch) -> Non
 
 def test_guesses_that_are_far_too_high_are_made_good(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tiles, "SAMPLE", WIDTH)
-    monkeypatch.setattr(tiles, "sample_rank", lambda *_: 1)
+    monkeypatch.setattr(tiles, "sample_rank", lambda *_, **__: 1)
     monkeypatch.setattr("goodfence.engines.spark.again.TOGETHER", 300)
     assert same(gf.load("movietweetings"), 100, 400) > 1000
+
+
+@pytest.mark.parametrize("n_cores", [1, 2, 3, 8, 100])
+def test_blocks_keep_all_cores_busy(n_cores: int) -> None:
+    n_blocks = balanced(n_cores)
+    work = [2] * (n_blocks * (n_blocks - 1) // 2) + [1] * n_blocks
+    ends = [0] * n_cores
+    for tile in work:
+        ends[ends.index(min(ends))] += tile
+    assert max(ends) <= 1.15 * sum(work) / n_cores
+    assert n_blocks == 1 or 2 * n_cores >= n_blocks  # and no more of them than that takes
 
 
 def test_a_popular_item_is_in_every_block_and_no_block_is_larger_for_it() -> None:
@@ -83,39 +94,25 @@ def test_a_popular_item_is_in_every_block_and_no_block_is_larger_for_it() -> Non
         unique_by=lambda one: one[:2],
     ),
     st.integers(1, 5),
+    st.integers(1, 3),
 )
-def test_merged_lists_are_sorted_lists(offers: list[tuple[int, int, float]], n: int) -> None:
-    owners, rows, similarities = (np.array([one[i] for one in offers]) for i in range(3))
-    indices, values = np.full((4, n), -1, dtype=np.int32), np.zeros((4, n))
-    lengths = np.zeros(4, dtype=np.int32)
-    merge_lists(
-        owners.astype(np.int32),
-        rows.astype(np.int32),
-        similarities.astype(float),
-        indices,
-        values,
-        lengths,
-    )
+def test_merged_lists_are_sorted_lists(
+    offers: list[tuple[int, int, float]], n: int, n_parts: int
+) -> None:
+    parts = [sorted(offers[first::n_parts], key=lambda one: one[0]) for first in range(n_parts)]
+    found = [
+        {
+            "lengths": np.bincount([one[0] for one in part], minlength=4).astype(np.int32),
+            "rows": np.array([one[1] for one in part], dtype=np.int32),
+            "similarities": np.array([one[2] for one in part], dtype=np.float64),
+        }
+        for part in parts
+    ]
+    indices, values, lengths = merged(found, 4, n)
     assert reference.merged_lists(offers, 4, n) == [
         list(zip(indices[i, :k].tolist(), values[i, :k].tolist(), strict=True))
         for i, k in enumerate(lengths)
     ]
-
-
-@pytest.mark.kernel
-def test_lists_are_joined() -> None:
-    indices = np.array([[2, 0, 1], [1, 2, 0], [0, 1, 2]], dtype=np.int32)
-    similarities = np.array([[0.9, 0.5, 0.1], [0.8, 0.7, 0.6], [0.3, 0.2, 0.1]])
-    lengths = np.array([2, 0, 3], dtype=np.int32)
-    numbers = np.array([70, 71, 72], dtype=np.int32)
-    rows, values = np.empty(5, dtype=np.int32), np.empty(5)
-    join_lists(indices, similarities, lengths, numbers, rows, values)
-    lists = [
-        list(zip(row.tolist(), value.tolist(), strict=True))
-        for row, value in zip(indices, similarities, strict=True)
-    ]
-    joined = reference.joined_lists(lists, lengths.tolist(), numbers.tolist())
-    assert joined == list(zip(rows.tolist(), values.tolist(), strict=True))
 
 
 def test_nearly_whole_ratings_count_as_whole_as_on_one_machine() -> None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 import threading
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -19,7 +19,7 @@ from goodfence.engines.local.layout import Items, Layout, lay_out
 from goodfence.engines.local.threads import run, run_pairs, thread_count
 from goodfence.engines.progress import Advance
 from goodfence.kernels.tiles.buffers import Buffers, find_unsure
-from goodfence.kernels.tiles.finish import finish_rows, list_rows
+from goodfence.kernels.tiles.finish import drop_hopeless, finish_rows, write_found
 from goodfence.kernels.tiles.strips import WIDTH
 from goodfence.kernels.tiles.thresholds import SMALLEST, sample_thresholds
 from goodfence.kernels.tiles.tile import process_tile, work_space
@@ -68,6 +68,14 @@ def nearest_by_tiles(
     run_pairs(pairs.compare, len(pairs.layout.blocks), threads=threads, advance=advance)
     pairs.repeat_unsure(guesses)
     return pairs.finish()
+
+
+class Found(NamedTuple):
+    """The candidates of some rows, those of row i from `starts[i]` to `starts[i + 1]`."""
+
+    starts: npt.NDArray[np.int64]
+    rows: npt.NDArray[np.int32]
+    similarities: npt.NDArray[np.float64]
 
 
 @dataclass(frozen=True, eq=False)
@@ -189,15 +197,19 @@ class AllPairs:
         run(work, self.layout.blocks, threads=self.threads)
         return self.indices, self.similarities
 
-    def listed(self) -> npt.NDArray[np.int32]:
-        """Sort the lists as `finish` does, without rows of similarity zero; return how long each one is."""
-        lengths = np.zeros(len(self.indices), dtype=np.int32)
+    def found(self, n_rows: int) -> Found:
+        """Return what the first rows have found so far, in no order: whatever may be among the n best."""
+        blocks = self.layout.blocks
+        run(lambda piece: drop_hopeless(*piece, self.buffers), blocks, threads=self.threads)
+        lengths = self.buffers.counts[:n_rows]
+        starts = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
+        rows, similarities = np.empty(starts[-1], dtype=np.int32), np.empty(starts[-1])
 
         def work(piece: tuple[int, int]) -> None:
-            list_rows(*piece, self.buffers, self.indices, self.similarities, lengths)
+            write_found(*piece, self.buffers, starts, rows, similarities)
 
-        run(work, self.layout.blocks, threads=self.threads)
-        return lengths
+        run(work, blocks, threads=self.threads)
+        return Found(starts, rows, similarities)
 
     def _process(self, first: int, last: int, block: int, symmetric: bool, tile: Any) -> None:
         capacity = self.buffers.kept.shape[1] + self.buffers.extra.shape[1]
@@ -236,10 +248,10 @@ def _element(squared_norm: float, other_squared_norm: float) -> Any:
     return np.uint16 if product < DOT_LIMIT else np.uint32
 
 
-def sample_rank(n_sample: int, n: int, n_rows: int) -> int:
-    """Return the rank in the sample that about one row in a thousand has fewer than n rows above."""
+def sample_rank(n_sample: int, n: int, n_rows: int, *, deviations: float = 3.1) -> int:
+    """Return the rank in the sample that few rows have fewer than n rows above: one in a thousand by default."""
     expected = n_sample * n / n_rows
-    return min(n_sample, math.ceil(expected + 3.1 * math.sqrt(expected) + 1))
+    return min(n_sample, math.ceil(expected + deviations * math.sqrt(expected) + 1))
 
 
 def _inverses(squared_norms: npt.NDArray[np.float64]) -> npt.NDArray[np.float32]:

@@ -4,16 +4,16 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import combinations_with_replacement, pairwise
 
 import numpy as np
 import numpy.typing as npt
 
 from goodfence.engines.local import tiles
 from goodfence.engines.local.rows import RowsAgainstAll
+from goodfence.engines.local.threads import ranges
 from goodfence.engines.spark.blocks import Block, profiles_of
 from goodfence.engines.spark.parcels import Arrays, Parcel
-from goodfence.kernels.tiles.merging import join_lists
 from goodfence.kernels.tiles.strips import WIDTH
 from goodfence.kernels.tiles.thresholds import SMALLEST
 from goodfence.selection.sensitivity import Sensitivity, sensitivities
@@ -85,7 +85,7 @@ def _by_kernel(blocks: list[Block], profiles: Profiles, n: int) -> list[Arrays]:
     """Return what each block found in the other, or the one block in itself; similarities above 0 only."""
     starts = np.cumsum([0, *(block.n_rows for block in blocks)])
     size = block_size(max(block.n_rows for block in blocks))
-    order = positions(profiles, starts, size)
+    order, owners = positions(profiles, starts, size)
     length = min(n, profiles.n_rows - 2) or 1
     pairs = tiles.AllPairs.over(profiles, order, length, size, threads=1)
     guesses = np.full(profiles.n_rows, SMALLEST)
@@ -93,24 +93,22 @@ def _by_kernel(blocks: list[Block], profiles: Profiles, n: int) -> list[Arrays]:
         if len(block.thresholds):
             guesses[start : start + block.n_rows] = block.thresholds
     pairs.buffers.thresholds[: len(order)] = guesses[order]
-    n_first = -(-blocks[0].n_rows // size)
-    n_blocks = len(pairs.layout.blocks)
-    for a in range(n_first):
-        for b in range(a if len(blocks) == 1 else n_first, n_blocks):
+    for a, b in combinations_with_replacement(range(len(owners)), 2):
+        if len(blocks) == 1 or owners[a] != owners[b]:
             pairs.compare(a, b)
-    lengths = pairs.listed()
-    numbers = np.concatenate([*(block.numbers for block in blocks), [-1]]).astype(np.int32)
-    return [
-        _sent(pairs, slice(start, end), lengths[start:end], numbers)
-        for start, end in pairwise(starts.tolist())
-    ]
+    found = pairs.found(int(starts[-1]))
+    numbers = np.concatenate([block.numbers for block in blocks]).astype(np.int32)
+    return [_sent(found, numbers, *part) for part in pairwise(starts.tolist())]
 
 
-def _sent(pairs: tiles.AllPairs, part: slice, lengths: Rows, numbers: Rows) -> Arrays:
-    """Return the lists of a part of the rows, one after the other."""
-    rows, similarities = np.empty(lengths.sum(), dtype=np.int32), np.empty(lengths.sum())
-    join_lists(pairs.indices[part], pairs.similarities[part], lengths, numbers, rows, similarities)
-    return {"lengths": lengths, "rows": rows, "similarities": similarities}
+def _sent(found: tiles.Found, numbers: Rows, first: int, last: int) -> Arrays:
+    """Return what a part of the rows has found."""
+    entries = slice(found.starts[first], found.starts[last])
+    return {
+        "lengths": np.diff(found.starts[first : last + 1]).astype(np.int32),
+        "rows": numbers[found.rows[entries]],
+        "similarities": found.similarities[entries],
+    }
 
 
 def block_size(n_rows: int) -> int:
@@ -119,12 +117,21 @@ def block_size(n_rows: int) -> int:
     return -(-n_rows // (n_parts * WIDTH)) * WIDTH
 
 
-def positions(profiles: Profiles, starts: npt.NDArray[np.int64], size: int) -> Rows:
-    """Return the rows by ascending norm, block by block; the spare row fills a block up before the next begins."""
-    spare = profiles.n_rows - 1
-    parts: list[npt.NDArray[np.int64]] = []
-    for start, end in pairwise(starts.tolist()):
-        parts.append(start + np.argsort(profiles.squared_norms[start:end], kind="stable"))
-        if end < starts[-1]:
-            parts.append(np.full(-(end - start) % size, spare))
-    return np.concatenate(parts).astype(np.int32)
+def positions(
+    profiles: Profiles, starts: npt.NDArray[np.int64], size: int
+) -> tuple[Rows, list[int]]:
+    """Return the rows in parts of one block each, by ascending norm, and the block of each part.
+
+    A pair costs what the ratings of the row that stands first cost, so the parts of all blocks stand by norm. The
+    spare row fills a part up before the next begins.
+    """
+    norms, spare = profiles.squared_norms, profiles.n_rows - 1
+    parts: list[tuple[int, npt.NDArray[np.int64]]] = []
+    for owner, (start, end) in enumerate(pairwise(starts.tolist())):
+        rows = start + np.argsort(norms[start:end], kind="stable")
+        parts += [(owner, rows[slice(*piece)]) for piece in ranges(end - start, size)]
+    parts.sort(key=lambda part: norms[part[1][-1]])
+    order = np.full(len(parts) * size, spare, dtype=np.int32)
+    for number, (_, rows) in enumerate(parts):
+        order[number * size : number * size + len(rows)] = rows
+    return order[: (len(parts) - 1) * size + len(parts[-1][1])], [owner for owner, _ in parts]

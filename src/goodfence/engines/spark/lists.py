@@ -10,13 +10,13 @@ import numpy.typing as npt
 
 from goodfence.engines.spark.parcels import Arrays, Parcel
 from goodfence.kernels.tiles.buffers import MARGIN
-from goodfence.kernels.tiles.merging import merge_lists
+from goodfence.kernels.tiles.merging import list_best, place_lists
 from goodfence.kernels.tiles.thresholds import SMALLEST
 
 Floats = npt.NDArray[np.float64]
 Rows = npt.NDArray[np.int32]
 
-_MOST = 2
+_MOST = 3
 """So many times what can be listed may wait to be merged."""
 
 
@@ -72,18 +72,16 @@ class Merging:
 
 def merged(found: list[Arrays], n_owners: int, n: int) -> tuple[Rows, Floats, Rows]:
     """Return the n best of everything that was found for each owner, and how many there were."""
+    counts = np.sum([one["lengths"] for one in found], axis=0, dtype=np.int64)
+    starts = np.concatenate([[0], np.cumsum(counts)])
+    rows, values = np.empty(starts[-1], dtype=np.int32), np.empty(starts[-1])
+    places = starts[:-1].copy()
+    for one in found:
+        place_lists(one["lengths"], one["rows"], one["similarities"], places, rows, values)
     lengths = np.zeros(n_owners, dtype=np.int32)
     indices = np.full((n_owners, n), -1, dtype=np.int32)
     similarities = np.zeros((n_owners, n))
-    owners = [np.repeat(np.arange(n_owners, dtype=np.int32), one["lengths"]) for one in found]
-    merge_lists(
-        np.concatenate(owners),
-        np.concatenate([one["rows"] for one in found]),
-        np.concatenate([one["similarities"] for one in found]),
-        indices,
-        similarities,
-        lengths,
-    )
+    list_best(starts, rows, values, indices, similarities, lengths)
     return indices, similarities, lengths
 
 

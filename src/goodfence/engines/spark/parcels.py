@@ -7,9 +7,11 @@ so that a task that failed and is tried again, or runs twice, gives the same.
 
 from __future__ import annotations
 
+import gc
 import json
 import os
 import secrets
+import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
@@ -33,6 +35,9 @@ _HEAD = 8
 _FILE = b"file:"
 _DEPOT: ContextVar[str | None] = ContextVar("depot", default=None)
 """The folder in which parcels lie while they go from task to task on one machine."""
+
+_LOADED = [0]
+"""How many modules were loaded when this process last settled its memory."""
 
 
 class Parcel(NamedTuple):
@@ -124,7 +129,8 @@ def each(frame: DataFrame, work: Work, shorten: Shorten | None = None) -> DataFr
     depot = _DEPOT.get()
 
     def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        return done(work, batches, shorten, depot)
+        yield from done(work, batches, shorten, depot)
+        settle_memory()
 
     with without_advice():
         return frame.mapInArrow(task, SCHEMA)
@@ -148,6 +154,18 @@ def done(
         parcels = sorted(arrived.pop(place), key=lambda parcel: parcel.part)
         for sent in work(place, parcels):
             yield closed([sent], depot)
+
+
+def settle_memory() -> None:
+    """Take what was loaded out of the garbage collector's way, once for each time that something was.
+
+    Spark has every worker collect garbage after each task. With the compiler's modules loaded that took longer
+    than most of the tasks.
+    """
+    if len(sys.modules) > _LOADED[0]:
+        _LOADED[0] = len(sys.modules)
+        gc.collect()
+        gc.freeze()
 
 
 def opened(batch: pa.RecordBatch | pa.Table) -> Iterator[Parcel]:

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, TypeAlias
 
+from goodfence.engines.spark.tiling import balanced
 from goodfence.errors import require
 
 if TYPE_CHECKING:
@@ -16,8 +17,8 @@ Names: TypeAlias = tuple[str | None, str | None, str | None]
 MEMORY = 1 << 30
 """The bytes that a task may take in Python, where nobody says otherwise."""
 LEAST_MEMORY = 16 << 20
-_TILES_A_CORE = 3
-"""So many tiles for each core at least, so that the last ones do not run alone."""
+_GROUPS_A_CORE = 3
+"""So many groups for each core at least, so that the last ones do not run alone."""
 
 _BYTES_OF_A_RATING = 32
 """As it came, as a sparse matrix, and once more while that is made."""
@@ -51,10 +52,7 @@ class Running:
             return min(self.block_rows, n_rows)
         fitting = self.memory // (2 * bytes_of_a_row(n_ratings / n_rows, n))
         n_cores: int = self.spark.sparkContext.defaultParallelism
-        n_blocks = 1
-        while n_blocks * (n_blocks + 1) // 2 < _TILES_A_CORE * n_cores:
-            n_blocks += 1
-        n_blocks = max(n_blocks, -(-n_rows // max(1, fitting)))
+        n_blocks = max(balanced(n_cores), -(-n_rows // max(1, fitting)))
         return -(-n_rows // n_blocks)  # all of about one size
 
     def rows_of_a_group(self, n_rows: int, n_ratings: int, k: int) -> int:
@@ -64,18 +62,18 @@ class Running:
         each = max(1.0, _BYTES_OF_A_RATING * n_ratings / n_rows)
         fitting = n_rows if each * n_rows <= self.memory else int(self.memory / (k * each))
         n_cores: int = self.spark.sparkContext.defaultParallelism
-        return max(1, min(fitting, -(-n_rows // (_TILES_A_CORE * n_cores))))
+        return max(1, min(fitting, -(-n_rows // (_GROUPS_A_CORE * n_cores))))
 
 
 def bytes_of_a_row(n_rated: float, n: int) -> int:
     """Return about what a row takes in a task: its ratings four times over, and its candidates.
 
     Ratings are there as they came, as a sparse matrix, laid out for rows and laid out for columns; candidates as a
-    buffer of 1.75 n, as a list, and as what is sent or waits to be merged.
+    buffer of 1.75 n, and as what is sent.
 
     Examples
     --------
     >>> bytes_of_a_row(100, 350)
-    23100
+    16100
     """
-    return int(36 * n_rated) + 2000 + (14 + 12 + 24) * n
+    return int(36 * n_rated) + 2000 + (14 + 16) * n

@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from goodfence.kernels.compiled import kernel
-from goodfence.kernels.tiles.buffers import Buffers, exact, gather, promising
+from goodfence.kernels.tiles.buffers import Buffers, Scratch, exact, gather, promising, shrink
 from goodfence.kernels.tiles.sorting import sort_candidates
 from goodfence.kernels.types import Flags, Floats, Ints
 
@@ -68,3 +68,31 @@ def finish_rows(
         home = buffers.rows[position]
         if lengths[home] < indices.shape[1]:
             fill_zeros(indices[home], similarities[home], lengths[home], home, seen)
+
+
+@kernel
+def drop_hopeless(first: int, last: int, buffers: Buffers) -> None:
+    """Leave to the positions first..last little more than their n best."""
+    n = buffers.kept.shape[1]
+    capacity = n + buffers.extra.shape[1]
+    scratch = Scratch(np.empty(capacity, dtype=np.uint64), np.empty(capacity, dtype=np.float32))
+    for position in range(first, last):
+        if buffers.counts[buffers.rows[position]] > n:
+            shrink(position, buffers, scratch)
+
+
+@kernel
+def write_found(
+    first: int, last: int, buffers: Buffers, starts: Ints, rows: Ints, similarities: Floats
+) -> None:
+    """Write what the positions first..last have found, in no order, from `starts` of their rows on.
+
+    A row beyond the last start is left out.
+    """
+    entries = np.empty(buffers.kept.shape[1] + buffers.extra.shape[1], dtype=np.uint64)
+    for position in range(first, last):
+        home = buffers.rows[position]
+        if home < starts.size - 1:
+            count = gather(home, buffers, entries)
+            place = slice(starts[home], starts[home + 1])
+            exact(position, entries, count, buffers, similarities[place], rows[place])
