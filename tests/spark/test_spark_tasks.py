@@ -13,7 +13,7 @@ import goodfence as gf
 from goodfence.engines.local import tiles
 from goodfence.engines.spark.blocks import Block, cut, small
 from goodfence.engines.spark.lists import fill_up, merged
-from goodfence.engines.spark.parcels import Parcel, deposit, pack, unpack
+from goodfence.engines.spark.parcels import Arrays, Parcel, deposit, pack, unpack
 from goodfence.engines.spark.running import Running
 from goodfence.engines.spark.tiling import balanced
 from goodfence.errors import SettingError
@@ -100,7 +100,7 @@ def test_merged_lists_are_sorted_lists(
     offers: list[tuple[int, int, float]], n: int, n_parts: int
 ) -> None:
     parts = [sorted(offers[first::n_parts], key=lambda one: one[0]) for first in range(n_parts)]
-    found = [
+    found: list[Arrays] = [
         {
             "lengths": np.bincount([one[0] for one in part], minlength=4).astype(np.int32),
             "rows": np.array([one[1] for one in part], dtype=np.int32),
