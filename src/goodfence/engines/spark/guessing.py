@@ -19,8 +19,8 @@ from goodfence.engines.spark.parcels import Parcel
 from goodfence.similarity.measure import Similarity
 
 _DEVIATIONS = 5.5
-"""So far below what is expected a threshold stands that less than one row in a million has to be compared again:
-that would take three more exchanges, and what is sent in vain takes less."""
+"""So far below what is expected a threshold stands that by the law of the sample fewer than one row in ten thousand
+has to be compared again: that would take three more exchanges, and what is sent in vain takes less."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
