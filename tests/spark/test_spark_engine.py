@@ -96,6 +96,30 @@ def test_real_lists_of_a_data_frame(
     found.unpersist()
 
 
+def test_lists_of_a_data_frame_while_tasks_fail(spark: Any, failing: None, tmp_path: Path) -> None:
+    """Every other partition is lost once, when its ratings have all been read."""
+    ratings = gf.load("movietweetings")
+    marks = tmp_path / "lost"
+    marks.mkdir()
+
+    def lost_once(batches: Iterator[Any]) -> Iterator[Any]:
+        from pyspark import TaskContext
+
+        yield from batches
+        context = TaskContext.get()
+        if context is not None and context.partitionId() % 2 and context.attemptNumber() == 0:
+            marks.joinpath(f"{context.taskAttemptId()}").touch()
+            raise RuntimeError("injected")
+
+    frame = spark.createDataFrame(table_of(ratings)).repartition(5)
+    with parcels.without_advice():
+        frame = frame.mapInArrow(lost_once, frame.schema)
+    running = engine.Running(spark=spark, block_rows=300)
+    found = engine.candidate_lists(frame, n=40, running=running)
+    same_lists(frame_of_lists(found, ratings.users), gf.candidate_lists(ratings, n=40))
+    assert len(list(marks.iterdir())) >= 2, "no partition was lost"
+
+
 def forbidden(_: Any) -> Any:
     raise AssertionError("parcels came to the driver")
 

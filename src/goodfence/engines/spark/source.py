@@ -13,8 +13,9 @@ import numpy as np
 
 from goodfence.data.ratings import Ratings
 from goodfence.engines.local.candidates import Axis, rows_of
-from goodfence.engines.spark import coding
+from goodfence.engines.spark import encoding, numbering, reading
 from goodfence.engines.spark.blocks import cut
+from goodfence.engines.spark.gathering import Gathering
 from goodfence.engines.spark.parcels import frame_of, staying_here
 from goodfence.engines.spark.problem import failing_plainly
 from goodfence.engines.spark.running import Running
@@ -83,9 +84,7 @@ class Source:
 
     def release(self) -> None:
         """Let Spark forget what it held."""
-        for frame in self.held:
-            frame.unpersist()
-        self.held.clear()
+        forget(self.held)
 
     @classmethod
     def _of_ratings(cls, rows: Ratings, length: Length, running: Running) -> Source:
@@ -108,14 +107,35 @@ class Source:
     ) -> Source:
         from pyspark import StorageLevel
 
-        chosen = coding.chosen_columns(read(given, running), running.names)
-        facts = coding.facts_of(chosen)
-        numbered = {name: coding.number_ids(chosen, name) for name in ("user", "item")}
-        rows, columns = (numbered[name] for name in (axis, "item" if axis == "user" else "user"))
+        chunks = None
+        if isinstance(given, str | os.PathLike):
+            chunks = reading.encoded_files(os.fspath(given), running)
+        if chunks is None:
+            chosen = encoding.chosen_columns(read(given, running), running.names)
+            chunks = encoding.encoded(chosen, running.memory)
+        held = [chunks.persist(StorageLevel.DISK_ONLY)]
+        try:
+            return cls._of_chunks(held, axis, length, running)
+        except BaseException:
+            forget(held)
+            raise
+
+    @classmethod
+    def _of_chunks(
+        cls, held: list[DataFrame], axis: Axis, length: Length, running: Running
+    ) -> Source:
+        from pyspark import StorageLevel
+
+        chunks = held[0]
+        facts = encoding.facts_of(chunks)
+        users, items = (numbering.number_ids(chunks, name) for name in ("users", "items"))
+        rows, columns = (users, items) if axis == "user" else (items, users)
         block_rows = running.rows_of_a_block(rows.n, facts.n_ratings, length(rows.n))
-        triplets = coding.triplets(chosen, rows, columns, axis)
-        blocks = coding.assembled(triplets, rows.n, columns.n, block_rows)
-        blocks = blocks.persist(StorageLevel.DISK_ONLY)
+        placed = numbering.placed(chunks, facts.n_chunks)
+        numbers = numbering.numbers_of_codes(placed, users, items)
+        gathering = Gathering(axis=axis, n_rows=rows.n, n_columns=columns.n, block_rows=block_rows)
+        blocks = gathering.gathered(placed, numbers, int(facts.n_chunks.sum()))
+        held.append(blocks.persist(StorageLevel.DISK_ONLY))
         check_repeats(blocks)
         return cls(
             blocks=blocks,
@@ -125,10 +145,10 @@ class Source:
             block_rows=block_rows,
             factor=facts.factor,
             lowest=facts.lowest,
-            checksum=facts.checksum,
+            checksum=checksum_of_blocks(blocks) if running.work else "",
             ids=rows.frame,
             columns=columns.frame,
-            held=[blocks],
+            held=held,
         )
 
 
@@ -158,6 +178,13 @@ def read(given: DataFrame | str | os.PathLike[str], running: Running) -> DataFra
     return given
 
 
+def forget(held: list[DataFrame]) -> None:
+    """Let Spark forget data frames."""
+    for frame in held:
+        frame.unpersist()
+    held.clear()
+
+
 def check_repeats(blocks: DataFrame) -> None:
     """Raise where somebody rated an item twice."""
     n_repeated = sum(-row[0] for row in blocks.select("part").where("part < 0").collect())
@@ -174,3 +201,11 @@ def checksum_of(rows: Ratings) -> str:
     for part in (rows.csr.indptr, rows.csr.indices, rows.csr.data):
         digest.update(np.ascontiguousarray(part).tobytes())
     return digest.hexdigest()
+
+
+def checksum_of_blocks(blocks: DataFrame) -> str:
+    """Return the same for ratings that are in blocks on the cluster already, and in no files."""
+    from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
+
+    found = blocks.select("place", F.sha2("payload", 256)).collect()
+    return hashlib.sha256(repr(sorted(map(tuple, found))).encode()).hexdigest()
