@@ -19,7 +19,7 @@ from goodfence.engines.spark.parcels import Parcel
 from goodfence.similarity.measure import Similarity
 
 _DEVIATIONS = 5.5
-"""So far below what is expected a threshold stands that by the law of the sample fewer than one row in ten thousand
+"""So far below what is expected a threshold stands that by the law of the sample fewer than one row in five thousand
 has to be compared again: that would take three more exchanges, and what is sent in vain takes less."""
 
 
