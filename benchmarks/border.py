@@ -70,7 +70,7 @@ def main() -> None:
         n=options.n,
         rounds=options.rounds,
         threads=options.threads,
-        **{"border in use": layout.POPULAR},
+        used=layout.POPULAR,
     )
 
 
