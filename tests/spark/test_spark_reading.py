@@ -14,7 +14,7 @@ import pytest
 import goodfence as gf
 from goodfence.engines import spark as engine
 from goodfence.engines.spark import encoding
-from goodfence.engines.spark.reading import files_here, files_of, pieces_of, ratings_of
+from goodfence.engines.spark.reading import Piece, files_here, files_of, pieces_of, ratings_of
 from goodfence.errors import ColumnProblem
 from tests.spark.frames import frame_of_lists, table_of
 
@@ -76,8 +76,8 @@ def test_files_that_are_broken_or_not_alike_are_left_to_spark(tmp_path: Path) ->
         files_of([numbers], ("nobody", None, None))
 
 
-@pytest.mark.parametrize(("n_rows", "n_pieces"), [(1, 5), (3, 3), (1000, 2)])
-def test_every_group_is_in_one_piece(tmp_path: Path, n_rows: int, n_pieces: int) -> None:
+@pytest.mark.parametrize(("n_rows", "n_places"), [(1, 5), (3, 3), (1000, 1)])
+def test_every_group_is_read_at_one_place(tmp_path: Path, n_rows: int, n_places: int) -> None:
     paths = []
     for name, n_own in (("a", 5), ("empty", 0), ("b", 4)):
         paths.append(str(tmp_path / name))
@@ -85,8 +85,9 @@ def test_every_group_is_in_one_piece(tmp_path: Path, n_rows: int, n_pieces: int)
         pq.write_table(pa.table(columns), paths[-1], row_group_size=2)
     files = files_of(paths, ANY)
     assert files is not None
-    pieces = pieces_of(files, n_rows).to_pylist()
-    assert [piece["place"] for piece in pieces] == list(range(n_pieces))
+    pieces = pieces_of(files, n_rows)
+    assert {piece.place for piece in pieces} == set(range(n_places))
+    assert pieces == sorted(pieces)
     batches = [batch for piece in pieces for batch in ratings_of(piece, files)]
     found = pa.Table.from_batches(batches)
     assert found.column_names == ["user", "item", "rating"]
@@ -100,7 +101,7 @@ def test_kinds_arrive_as_spark_has_them(tmp_path: Path) -> None:
     wide = pa.array([2**53 + 1, None], pa.int64())
     files = files_of([write(tmp_path / "ratings", user=text, item=large, rating=wide)], ANY)
     assert files is not None
-    (batch,) = ratings_of({"path": files.groups[0][0], "first": 0, "last": 1}, files)
+    (batch,) = ratings_of(Piece(0, 0, files.groups[0][0], 0), files)
     assert batch.schema.types == [pa.string(), pa.string(), pa.float64()]
     assert batch.to_pydict() == {
         "user": ["b", "a"],

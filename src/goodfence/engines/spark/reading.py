@@ -7,9 +7,9 @@ them here. Whatever is not plain (other machines, nested folders, unusual kinds)
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
 from pyarrow import parquet
@@ -54,6 +54,16 @@ class Files:
         return sum(sum(rows) for _, rows in self.groups)
 
 
+class Piece(NamedTuple):
+    """A group of rows of a file, and where it is read."""
+
+    place: int
+    part: int
+    """Which of all pieces it is; those of one place are read in this order."""
+    path: str
+    group: int
+
+
 def encoded_files(path: str, running: Running) -> DataFrame | None:
     """Return the ratings of a parquet path as chunks; None where Spark has to read them."""
     from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
@@ -64,16 +74,21 @@ def encoded_files(path: str, running: Running) -> DataFrame | None:
     n_cores: int = running.spark.sparkContext.defaultParallelism
     most = running.memory // CHUNKS_IN_MEMORY
     pieces = pieces_of(files, min(most // _BYTES_OF_A_RATING, -(-files.n_rows // n_cores)))
+    columns = replace(files, groups=())  # a task knows its own pieces
     depot = _DEPOT.get()
 
     def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for piece in (row for batch in batches for row in batch.to_pylist()):
-            yield from encode(ratings_of(piece, files), piece["place"], most, depot)
+        own = sorted(Piece(*row.values()) for batch in batches for row in batch.to_pylist())
+        ratings = (batch for piece in own for batch in ratings_of(piece, columns))
+        return encode(ratings, own[0].place, most, depot) if own else iter(())
 
     schema = SCHEMA.format(user=_IDS[files.kinds[0]], item=_IDS[files.kinds[1]])
     with without_advice():
-        places = running.spark.createDataFrame(pieces)
-        return places.repartitionById(len(pieces), F.col("place")).mapInArrow(task, schema)
+        places = running.spark.createDataFrame(
+            pieces, "place int, part int, path string, row_group int"
+        )
+        together = places.repartitionById(1 + pieces[-1].place, F.col("place"))
+        return together.mapInArrow(task, schema)
 
 
 def files_here(path: str, session: SparkSession) -> list[str]:
@@ -92,27 +107,28 @@ def files_here(path: str, session: SparkSession) -> list[str]:
 
 def files_of(paths: Sequence[str], names: Names) -> Files | None:
     """Look at the ends of parquet files; None where they are not plain, or not alike."""
-    user, item, rating = names
-    layouts, groups = set(), []
-    for path in paths:
-        try:
-            with parquet.ParquetFile(path) as file:
-                schema, metadata = file.schema_arrow, file.metadata
-        except (pa.ArrowException, OSError):
-            return None
-        columns = find_columns(schema.names, user=user, item=item, rating=rating)
-        found = tuple(map(schema.get_all_field_indices, columns.chosen))
-        if any(len(places) != 1 for places in found) or "." in "".join(columns.chosen):
-            return None
-        kinds = tuple(plain(schema.field(places[0]).type) for places in found)
-        layouts.add((tuple(columns.chosen), kinds))
-        rows = (metadata.row_group(group).num_rows for group in range(metadata.num_row_groups))
-        groups.append((path, tuple(rows)))
-    if len(layouts) != 1:
+    try:
+        found = [file_of(path, names) for path in paths]
+    except (pa.ArrowException, OSError):
+        return None  # Spark says what is wrong with it
+    if len({(file.chosen, file.kinds) for file in found}) != 1:
         return None
-    chosen, kinds = layouts.pop()
-    fine = kinds[0] in _IDS and kinds[1] in _IDS and kinds[2] in _RATINGS
-    return Files(chosen=chosen, kinds=kinds, groups=tuple(groups)) if fine else None
+    user, item, rating = found[0].kinds
+    if user not in _IDS or item not in _IDS or rating not in _RATINGS:
+        return None
+    return replace(found[0], groups=tuple(group for file in found for group in file.groups))
+
+
+def file_of(path: str, names: Names) -> Files:
+    """Look at the end of one parquet file; columns that are not plain hold nothing that is known here."""
+    with parquet.ParquetFile(path) as file:
+        schema, metadata = file.schema_arrow, file.metadata
+    user, item, rating = names
+    chosen = find_columns(schema.names, user=user, item=item, rating=rating).chosen
+    alone = all(schema.names.count(name) == 1 and "." not in name for name in chosen)
+    kinds = (plain(schema.field(name).type) if alone else pa.null() for name in chosen)
+    rows = (metadata.row_group(group).num_rows for group in range(metadata.num_row_groups))
+    return Files(chosen=tuple(chosen), kinds=tuple(kinds), groups=((path, tuple(rows)),))
 
 
 def plain(kind: pa.DataType) -> pa.DataType:
@@ -120,31 +136,28 @@ def plain(kind: pa.DataType) -> pa.DataType:
     return kind.value_type if pa.types.is_dictionary(kind) else kind
 
 
-def pieces_of(files: Files, n_rows: int) -> pa.Table:
-    """Return which groups of which file are read together: about `n_rows` rows, or the one group that has more."""
-    pieces: list[dict[str, Any]] = []
+def pieces_of(files: Files, n_rows: int) -> list[Piece]:
+    """Return which group of which file is read at which place: about `n_rows` rows at each, or one larger group."""
+    pieces: list[Piece] = []
+    place = n_waiting = 0
     for path, rows in files.groups:
-        first, waiting = 0, 0
         for group, n_own in enumerate(rows):
-            waiting += n_own
-            if waiting >= n_rows or (waiting and group == len(rows) - 1):
-                place = len(pieces)
-                pieces.append({"place": place, "path": path, "first": first, "last": group + 1})
-                first, waiting = group + 1, 0
-    kinds = {"place": pa.int32(), "path": pa.string(), "first": pa.int32(), "last": pa.int32()}
-    return pa.Table.from_pylist(pieces, pa.schema(kinds))
+            if n_waiting >= n_rows:
+                place, n_waiting = place + 1, 0
+            pieces.append(Piece(place, len(pieces), path, group))
+            n_waiting += n_own
+    return pieces
 
 
-def ratings_of(piece: dict[str, Any], files: Files) -> Iterator[pa.RecordBatch]:
+def ratings_of(piece: Piece, files: Files) -> Iterator[pa.RecordBatch]:
     """Yield the columns user, item and rating of a piece."""
     kinds = [pa.string() if pa.types.is_large_string(kind) else kind for kind in files.kinds[:2]]
-    groups = list(range(piece["first"], piece["last"]))
-    with parquet.ParquetFile(piece["path"]) as file:
-        batches = file.iter_batches(
-            _TOGETHER, row_groups=groups, columns=list(files.chosen), use_threads=False
-        )
-        for batch in batches:
-            user, item, rating = (batch.column(name) for name in files.chosen)
+    names = list(files.chosen)
+    with parquet.ParquetFile(piece.path) as file:
+        for batch in file.iter_batches(
+            _TOGETHER, row_groups=[piece.group], columns=names, use_threads=False
+        ):
+            user, item, rating = (batch.column(name) for name in names)
             columns = [user.cast(kinds[0]), item.cast(kinds[1]), _doubles(rating)]
             yield pa.record_batch(columns, names=list(ROLES))
 
