@@ -24,8 +24,10 @@ WAYS = {
 LIMIT = 2.0
 
 
-def write_parquet(data: str, path: Path) -> None:
-    ratings = gf.load(data)
+Found = dict[str, float | str]
+
+
+def write_parquet(ratings: gf.Ratings, path: Path) -> None:
     rows = np.repeat(np.arange(ratings.shape[0]), np.diff(ratings.csr.indptr))
     columns = {
         "user": ratings.users[rows],
@@ -35,34 +37,54 @@ def write_parquet(data: str, path: Path) -> None:
     pq.write_table(pa.table(columns), path, row_group_size=1 << 20)
 
 
-def measure(path: Path, n: int, threads: int, rounds: int) -> dict[str, dict[str, float | str]]:
-    best: dict[str, dict[str, float | str]] = {}
-    for turn in range(rounds):
-        for way in WAYS:
-            words = (way, str(path), str(n), str(threads))
-            line = run_worker("goodfence", "spark_worker.py", *words, threads=threads, timeout=3000)
-            if line is None:
-                continue
-            found = json.loads(line)
-            print(f"round {turn + 1}: {way} {found}", file=sys.stderr)
-            known = best.setdefault(way, found)
-            if found["lists"] + found["read"] < float(known["lists"]) + float(known["read"]):
-                best[way] = found
+def measure(options: argparse.Namespace) -> dict[str, Found]:
+    """Run all ways in turn; return the best run of each."""
+    best: dict[str, Found] = {}
+    with tempfile.TemporaryDirectory() as folder:
+        small, path = (Path(folder) / f"{name}.parquet" for name in ("small", "ratings"))
+        write_parquet(gf.synthetic(users=9_000, items=100, ratings=90_000, rng=1), small)
+        write_parquet(gf.load(options.data), path)
+        words = (str(small), str(path), str(options.n), str(options.threads))
+        for turn in range(options.rounds):
+            for way in WAYS:
+                line = run_worker(
+                    "goodfence",
+                    "spark_worker.py",
+                    way,
+                    *words,
+                    threads=options.threads,
+                    timeout=3000,
+                )
+                if line is None:
+                    continue
+                found = json.loads(line)
+                print(f"round {turn + 1}: {way} {found}", file=sys.stderr)
+                if way not in best or seconds(found, "second") < seconds(best[way], "second"):
+                    best[way] = found
     return best
 
 
-def row(way: str, found: dict[str, float | str], base: float, local: str) -> list[str]:
-    seconds = float(found["read"]) + float(found["lists"])
+def seconds(found: Found, job: str) -> float:
+    return float(found[job]) + float(found["first read" if job == "first" else "read"])
+
+
+def ratio(found: Found, local: Found, way: str, job: str) -> float:
+    """Return how much longer it takes than on one machine, where that also reads the file if this does."""
+    base = float(local[job]) if way == "ratings" else seconds(local, job)
+    return seconds(found, job) / base
+
+
+def row(way: str, found: Found, local: Found) -> list[str]:
     return [
         WAYS[way],
-        f"{float(found['start']):.1f}",
+        f"{float(found['start']):.1f}" if found["start"] else "",
         f"{float(found['warm']):.1f}",
-        f"{float(found['read']):.1f}" if found["read"] else "",
-        f"{float(found['lists']):.1f}",
-        f"{seconds:.1f}",
-        f"{seconds / base:.2f}x",
+        f"{seconds(found, 'first'):.1f}",
+        f"{ratio(found, local, way, 'first'):.2f}x",
+        f"{seconds(found, 'second'):.1f}" + (f" ({found['read']:.1f} to read)" * (way == "local")),
+        f"{ratio(found, local, way, 'second'):.2f}x",
         f"{float(found['peak']):,.0f}" if found["peak"] else "",
-        "yes" if found["checksum"] == local else "NO",
+        "yes" if found["checksum"] == local["checksum"] else "NO",
     ]
 
 
@@ -73,16 +95,10 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=3)
     options = parser.parse_args()
-    with tempfile.TemporaryDirectory() as folder:
-        path = Path(folder) / "ratings.parquet"
-        write_parquet(options.data, path)
-        best = measure(path, options.n, options.threads, options.rounds)
-    local = best["local"]
-    whole = float(local["read"]) + float(local["lists"])
-    bases = {"local": whole, "ratings": float(local["lists"]), "parquet": whole}
-    head = ["way", "session s", "warm-up s", "read s", "lists s", "job s", "ratio"]
+    best = measure(options)
+    head = ["way", "session s", "small job s", "first job s", "ratio", "second job s", "ratio"]
     head += ["peak MiB of a worker", "same lists"]
-    rows = [row(way, found, bases[way], str(local["checksum"])) for way, found in best.items()]
+    rows = [row(way, found, best["local"]) for way, found in best.items()]
     write_table(
         "spark",
         __doc__,
@@ -93,10 +109,11 @@ def main() -> None:
         master=f"local[{options.threads}]",
         rounds=options.rounds,
     )
-    worst = max(float(one[-3].rstrip("x")) for one in rows)
-    if worst > LIMIT:
-        print(f"above {LIMIT:g}x: {worst:.2f}x", file=sys.stderr)
-        sys.exit(1)
+    for way, found in best.items():
+        times = ratio(found, best["local"], way, "second")
+        if times > LIMIT:
+            print(f"above {LIMIT:g}x: {WAYS[way]}, {times:.2f}x", file=sys.stderr)
+            sys.exit(1)
 
 
 if __name__ == "__main__":

@@ -107,7 +107,8 @@ def _grid(values: Floats) -> int:
     for factor in FACTORS:
         scaled = values * factor
         if (np.abs(scaled - np.rint(scaled)) < ON_GRID).all():
-            exact = (largest * factor) ** 2 * max(len(values), 1) < EXACT
+            units = largest * factor
+            exact = units * units * max(len(values), 1) < EXACT
             return factor if exact else 0
     return 0
 

@@ -197,16 +197,16 @@ class AllPairs:
         run(work, self.layout.blocks, threads=self.threads)
         return self.indices, self.similarities
 
-    def found(self, n_rows: int) -> Found:
-        """Return what the first rows have found so far, in no order: whatever may be among the n best."""
+    def found(self, numbers: npt.NDArray[np.int32]) -> Found:
+        """Return what the rows have found so far, in no order: whatever may be among the n best, by `numbers`."""
         blocks = self.layout.blocks
         run(lambda piece: drop_hopeless(*piece, self.buffers), blocks, threads=self.threads)
-        lengths = self.buffers.counts[:n_rows]
+        lengths = self.buffers.counts[: len(numbers)]
         starts = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
         rows, similarities = np.empty(starts[-1], dtype=np.int32), np.empty(starts[-1])
 
         def work(piece: tuple[int, int]) -> None:
-            write_found(*piece, self.buffers, starts, rows, similarities)
+            write_found(*piece, self.buffers, numbers, starts, rows, similarities)
 
         run(work, blocks, threads=self.threads)
         return Found(starts, rows, similarities)

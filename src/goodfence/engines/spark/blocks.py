@@ -77,8 +77,16 @@ class Block:
 
 def cut(csr: sparse.csr_array, n_rows: int) -> list[Parcel]:
     """Return a matrix in blocks of at most `n_rows` rows."""
-    blocks = [Block(first, csr[first:last]) for first, last in ranges(csr.shape[0], n_rows)]
-    return [Parcel(number, number, block.arrays()) for number, block in enumerate(blocks)]
+    parcels = []
+    for number, (first, last) in enumerate(ranges(csr.shape[0], n_rows)):
+        indptr = csr.indptr[first : last + 1]
+        own = slice(
+            indptr[0], indptr[-1]
+        )  # seen where they lie: a slice of the matrix would be a copy
+        parts = csr.data[own], csr.indices[own], indptr - indptr[0]
+        block = sparse.csr_array(parts, shape=(last - first, csr.shape[1]), copy=False)
+        parcels.append(Parcel(number, number, Block(first, block).arrays()))
+    return parcels
 
 
 def small(values: Floats) -> npt.NDArray[Any]:

@@ -91,7 +91,7 @@ def candidate_lists(
         with kept_by(how, terms) as kept, watched(how, "candidate lists", n_tasks):
             lists = lists_of(source, comparison, kept)
             if source.ids is not None:
-                return held(spread(lists, source.ids, _COLUMNS))
+                return held(spread(lists, source.ids, source.block_rows, _COLUMNS))
             found = [one.arrays for one in parcels.collected(lists)]
     return CandidateLists(
         np.concatenate([one["indices"] for one in found]),

@@ -96,17 +96,17 @@ def _by_kernel(blocks: list[Block], profiles: Profiles, n: int) -> list[Arrays]:
     for a, b in combinations_with_replacement(range(len(owners)), 2):
         if len(blocks) == 1 or owners[a] != owners[b]:
             pairs.compare(a, b)
-    found = pairs.found(int(starts[-1]))
     numbers = np.concatenate([block.numbers for block in blocks]).astype(np.int32)
-    return [_sent(found, numbers, *part) for part in pairwise(starts.tolist())]
+    found = pairs.found(numbers)
+    return [_sent(found, *part) for part in pairwise(starts.tolist())]
 
 
-def _sent(found: tiles.Found, numbers: Rows, first: int, last: int) -> Arrays:
+def _sent(found: tiles.Found, first: int, last: int) -> Arrays:
     """Return what a part of the rows has found."""
     entries = slice(found.starts[first], found.starts[last])
     return {
         "lengths": np.diff(found.starts[first : last + 1]).astype(np.int32),
-        "rows": numbers[found.rows[entries]],
+        "rows": found.rows[entries],
         "similarities": found.similarities[entries],
     }
 

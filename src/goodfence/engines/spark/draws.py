@@ -118,7 +118,7 @@ def choose_by_key(
                 lists = _with_pair_bounds(lists, source, options)
             chosen = parcels.each(lists, Drawing(mechanism=mechanism, key=key).draw)
             if source.ids is not None:
-                return held(spread(chosen, source.ids, _COLUMNS))
+                return held(spread(chosen, source.ids, source.block_rows, _COLUMNS))
             found = [one.arrays for one in parcels.collected(chosen)]
     return Chosen(*(np.concatenate([one[name] for one in found]) for name in _COLUMNS))
 

@@ -14,17 +14,28 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 
-def spread(parcels: DataFrame, ids: DataFrame, columns: dict[str, str]) -> DataFrame:
-    """Return the columns `id`, `row` and one array for each of `columns` (name: kind of its elements)."""
+def spread(
+    parcels: DataFrame, ids: DataFrame, block_rows: int, columns: dict[str, str]
+) -> DataFrame:
+    """Return the columns `id`, `row` and one array for each of `columns` (name: kind of its elements).
+
+    The ids of a block come to its parcel as one list: a join of the rows would move all their arrays.
+    """
+    from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
+
     fields = ", ".join(f"{name} array<{kind}>" for name, kind in columns.items())
     names = list(columns)
+    place = F.expr(f"cast(number div {block_rows} as int)").alias("place")
+    listed = F.array_sort(F.collect_list(F.struct("number", "id"))).alias("owners")
+    owners = ids.groupBy(place).agg(listed)
+    owned = parcels.join(owners, "place").select("place", "part", "payload", "owners.id")
 
     def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         return tables(batches, names)
 
     with without_advice():
-        rows = parcels.mapInArrow(task, f"row int, {fields}")
-    return rows.join(ids.withColumnRenamed("number", "row"), "row").select("id", "row", *names)
+        kind = ids.schema["id"].dataType.simpleString()
+        return owned.mapInArrow(task, f"id {kind}, row int, {fields}")
 
 
 def held(frame: DataFrame) -> DataFrame:
@@ -35,13 +46,13 @@ def held(frame: DataFrame) -> DataFrame:
 
 
 def tables(batches: Iterator[pa.RecordBatch], names: Sequence[str]) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of the parcels."""
+    """Yield the rows of the parcels, each with its id."""
     for batch in batches:
-        for parcel in opened(batch):
+        for parcel, ids in zip(opened(batch), batch.column("id"), strict=True):
             n_rows = len(parcel.arrays[names[0]])
-            rows = parcel.arrays["first"][0] + np.arange(n_rows)
+            rows = pa.array(parcel.arrays["first"][0] + np.arange(n_rows), pa.int32())
             lists = [_lists(parcel.arrays[name]) for name in names]
-            yield pa.record_batch([pa.array(rows, pa.int32()), *lists], names=["row", *names])
+            yield pa.record_batch([ids.values, rows, *lists], names=["id", "row", *names])
 
 
 def _lists(matrix: np.ndarray) -> pa.Array:

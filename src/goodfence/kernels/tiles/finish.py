@@ -83,16 +83,24 @@ def drop_hopeless(first: int, last: int, buffers: Buffers) -> None:
 
 @kernel
 def write_found(
-    first: int, last: int, buffers: Buffers, starts: Ints, rows: Ints, similarities: Floats
+    first: int,
+    last: int,
+    buffers: Buffers,
+    numbers: Ints,
+    starts: Ints,
+    rows: Ints,
+    similarities: Floats,
 ) -> None:
     """Write what the positions first..last have found, in no order, from `starts` of their rows on.
 
-    A row beyond the last start is left out.
+    Rows are written by their `numbers`; one without a number is left out.
     """
     entries = np.empty(buffers.kept.shape[1] + buffers.extra.shape[1], dtype=np.uint64)
     for position in range(first, last):
         home = buffers.rows[position]
-        if home < starts.size - 1:
+        if home < numbers.size:
             count = gather(home, buffers, entries)
             place = slice(starts[home], starts[home + 1])
             exact(position, entries, count, buffers, similarities[place], rows[place])
+            for slot in range(starts[home], starts[home + 1]):
+                rows[slot] = numbers[rows[slot]]
