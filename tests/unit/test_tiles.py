@@ -65,6 +65,12 @@ def test_lists_are_the_same_wherever_the_border_is(
     both(profiles, 30)
 
 
+@pytest.mark.parametrize("other", [1.0, 0.3])
+@pytest.mark.parametrize("huge", [1e16, 1e200, 1.5e308])
+def test_ratings_too_large_to_be_exact_are_no_whole_numbers(huge: float, other: float) -> None:
+    assert Profiles.of(sparse.csr_array([[huge, 0.0], [other, 2.0]])).factor == 0
+
+
 @pytest.mark.kernel
 def test_masses_of_ties_fill_the_buffers() -> None:
     """Four kinds of people only: every list is one long tie, and row numbers decide."""

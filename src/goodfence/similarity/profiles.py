@@ -105,8 +105,10 @@ def _grid(values: Floats) -> int:
     """Return the least factor that makes every value a whole number small enough to be exact, or 0."""
     largest = float(np.abs(values).max(initial=0.0))
     for factor in FACTORS:
-        scaled = values * factor
-        if (np.abs(scaled - np.rint(scaled)) < ON_GRID).all():
+        with np.errstate(over="ignore", invalid="ignore"):  # what is too large is on no grid
+            scaled = values * factor
+            off = np.abs(scaled - np.rint(scaled))
+        if (off < ON_GRID).all():
             units = largest * factor
             exact = units * units * max(len(values), 1) < EXACT
             return factor if exact else 0

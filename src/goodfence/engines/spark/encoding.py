@@ -19,7 +19,7 @@ import pyarrow.compute as pc
 
 from goodfence.data.columns import ROLES, Columns, find_columns
 from goodfence.engines.spark.blocks import small
-from goodfence.engines.spark.parcels import _DEPOT, Arrays, deposit, pack, without_advice
+from goodfence.engines.spark.parcels import DEPOT, Arrays, deposit, pack, without_advice
 from goodfence.engines.spark.running import Names
 from goodfence.errors import ColumnProblem, DataError, ValueProblem
 from goodfence.similarity.profiles import EXACT, FACTORS, ON_GRID
@@ -67,7 +67,7 @@ def chosen_columns(frame: DataFrame, names: Names) -> DataFrame:
 
 def encoded(frame: DataFrame, memory: int) -> DataFrame:
     """Return the chosen columns as chunks, one row for each: its address, its ids, facts, and the coded ratings."""
-    depot = _DEPOT.get()
+    depot = DEPOT.get()
     most = memory // CHUNKS_IN_MEMORY
     kinds = {field.name: field.dataType.simpleString() for field in frame.schema.fields}
 

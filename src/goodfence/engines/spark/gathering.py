@@ -17,7 +17,7 @@ from scipy import sparse
 from goodfence.engines.spark import parcels
 from goodfence.engines.spark.blocks import Block
 from goodfence.engines.spark.encoding import narrow
-from goodfence.engines.spark.parcels import _DEPOT, SCHEMA, Arrays, Parcel, closed, unpack
+from goodfence.engines.spark.parcels import DEPOT, SCHEMA, Arrays, Parcel, closed, unpack
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -56,7 +56,7 @@ class Gathering:
         )
         known = numbers.withColumn("payload", F.lit(None).cast("binary"))
         together = coded.union(known).repartitionById(n_chunks, F.col("place"))
-        depot = _DEPOT.get()
+        depot = DEPOT.get()
 
         def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
             return (closed([parcel], depot) for parcel in self.split(batches))

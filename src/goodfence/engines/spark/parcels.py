@@ -33,7 +33,7 @@ SCHEMA = "place int, part int, payload binary"
 _ALIGNED = 64
 _HEAD = 8
 _FILE = b"file:"
-_DEPOT: ContextVar[str | None] = ContextVar("depot", default=None)
+DEPOT: ContextVar[str | None] = ContextVar("depot", default=None)
 """The folder in which parcels lie while they go from task to task on one machine."""
 
 _LOADED = [0]
@@ -71,11 +71,11 @@ def staying_here(session: SparkSession) -> Iterator[None]:
         yield
         return
     with TemporaryDirectory(prefix="goodfence-", ignore_cleanup_errors=True) as folder:
-        before = _DEPOT.set(folder)
+        before = DEPOT.set(folder)
         try:
             yield
         finally:
-            _DEPOT.reset(before)
+            DEPOT.reset(before)
 
 
 def pack(arrays: Arrays) -> bytes:
@@ -126,7 +126,7 @@ def exchange(
 
 def each(frame: DataFrame, work: Work, shorten: Shorten | None = None) -> DataFrame:
     """Do `work` where the parcels are."""
-    depot = _DEPOT.get()
+    depot = DEPOT.get()
 
     def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         yield from done(work, batches, shorten, depot)
@@ -189,7 +189,7 @@ def closed(parcels: list[Parcel], depot: str | None = None) -> pa.RecordBatch:
 def frame_of(spark: SparkSession, parcels: Iterable[Parcel]) -> DataFrame:
     """Return parcels of this process as a data frame."""
     with without_advice():
-        return spark.createDataFrame(pa.Table.from_batches([closed(list(parcels), _DEPOT.get())]))
+        return spark.createDataFrame(pa.Table.from_batches([closed(list(parcels), DEPOT.get())]))
 
 
 def collected(frame: DataFrame) -> list[Parcel]:

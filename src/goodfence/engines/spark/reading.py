@@ -16,7 +16,7 @@ from pyarrow import parquet
 
 from goodfence.data.columns import ROLES, find_columns
 from goodfence.engines.spark.encoding import CHUNKS_IN_MEMORY, SCHEMA, encode
-from goodfence.engines.spark.parcels import _DEPOT, without_advice
+from goodfence.engines.spark.parcels import DEPOT, without_advice
 from goodfence.engines.spark.running import Names, Running
 
 if TYPE_CHECKING:
@@ -75,7 +75,7 @@ def encoded_files(path: str, running: Running) -> DataFrame | None:
     most = running.memory // CHUNKS_IN_MEMORY
     pieces = pieces_of(files, min(most // _BYTES_OF_A_RATING, -(-files.n_rows // n_cores)))
     columns = replace(files, groups=())  # a task knows its own pieces
-    depot = _DEPOT.get()
+    depot = DEPOT.get()
 
     def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         own = sorted(Piece(*row.values()) for batch in batches for row in batch.to_pylist())
