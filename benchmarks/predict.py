@@ -76,7 +76,9 @@ def fit_against_lists(rounds: int, threads: int) -> list[list[str]]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--data", nargs="+", default=["ml-100k", "ml-1m"])
+    parser.add_argument(
+        "--data", nargs="*", default=["ml-100k", "ml-1m"], help="none: only the fit"
+    )
     parser.add_argument("--k", type=int, default=50)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--threads", type=int, default=1)
