@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import subprocess
+import sys
 from pathlib import Path
 
 import numpy as np
@@ -47,6 +49,32 @@ def test_any_cut_gives_the_lists_of_one_machine(
 @pytest.mark.parametrize("block_rows", [130, 300, 1000])
 def test_films_in_blocks_of_any_size(block_rows: int) -> None:
     assert same(gf.load("movietweetings"), 40, block_rows) == 0
+
+
+@pytest.mark.parametrize("block_rows", [300, 500])
+def test_blocks_of_several_parts_meet_each_pair_once(
+    block_rows: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(tiles, "BLOCK", WIDTH)
+    assert same(gf.load("movietweetings"), 40, block_rows) == 0
+
+
+def test_a_worker_takes_what_it_loaded_out_of_the_collectors_way_once() -> None:
+    lines = (
+        "import gc, sys",
+        "from goodfence.engines.spark.parcels import settle_memory",
+        "settle_memory()",
+        "first = gc.get_freeze_count()",
+        "held = [[] for _ in range(1000)]",
+        "settle_memory()",
+        "assert first > 10_000, first",
+        "assert gc.get_freeze_count() <= first",
+        "sys.modules['something_more'] = sys",
+        "settle_memory()",
+        "assert gc.get_freeze_count() > first",
+    )
+    done = subprocess.run([sys.executable, "-c", "\n".join(lines)], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr
 
 
 def test_ratings_that_are_no_grid_are_compared_row_by_row() -> None:
