@@ -15,7 +15,7 @@ import pytest
 import goodfence as gf
 from goodfence.engines import spark as engine
 from goodfence.engines.local import draws, predictions, recommendations
-from goodfence.engines.spark import parcels, source
+from goodfence.engines.spark import numbering, parcels, source
 from goodfence.engines.spark.parcels import Shorten, Work
 from goodfence.selection.mechanism import Mechanism
 from tests.spark.frames import frame_of_lists, table_of
@@ -96,8 +96,11 @@ def test_real_lists_of_a_data_frame(
     found.unpersist()
 
 
-def test_lists_of_a_data_frame_while_tasks_fail(spark: Any, failing: None, tmp_path: Path) -> None:
-    """Every other partition is lost once, when its ratings have all been read."""
+def test_lists_of_a_data_frame_while_tasks_fail(
+    spark: Any, failing: None, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Every other partition is lost once, when its ratings have all been read; ids do not fit in one task."""
+    monkeypatch.setattr(numbering, "_TIMES", 100_000)
     ratings = gf.load("movietweetings")
     marks = tmp_path / "lost"
     marks.mkdir()

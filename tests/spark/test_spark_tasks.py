@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import subprocess
 import sys
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -13,13 +14,15 @@ from hypothesis import strategies as st
 
 import goodfence as gf
 from goodfence.engines.local import tiles
+from goodfence.engines.spark import comparing
 from goodfence.engines.spark.blocks import Block, cut, small
-from goodfence.engines.spark.lists import fill_up, merged
+from goodfence.engines.spark.lists import Merging, fill_up, merged
 from goodfence.engines.spark.parcels import Arrays, Parcel, deposit, pack, unpack
 from goodfence.engines.spark.running import Running
 from goodfence.engines.spark.tiling import balanced
 from goodfence.errors import SettingError
 from goodfence.kernels.tiles.strips import WIDTH
+from goodfence.selection.sensitivity import sensitivities
 from tests import reference
 from tests.spark import by_hand
 from tests.strategies import from_rows, rated_rows
@@ -57,6 +60,23 @@ def test_blocks_of_several_parts_meet_each_pair_once(
 ) -> None:
     monkeypatch.setattr(tiles, "BLOCK", WIDTH)
     assert same(gf.load("movietweetings"), 40, block_rows) == 0
+
+
+@pytest.mark.parametrize("n_rows", [1, 64, 250])
+def test_lists_are_sent_and_merged_slice_by_slice(
+    n_rows: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    films = gf.load("movietweetings")
+    monkeypatch.setattr(comparing, "_SLICE", 40 * n_rows)
+    assert comparing.rows_of_a_slice(40) == n_rows
+    assert same(films, 40, 300) == 0
+    how = replace(by_hand.comparison(films, 40), bounds=gf.Sensitivity())
+    offers = by_hand.exchanged(by_hand.at_tiles(cut(films.csr, 300)), how.tile)
+    assert len(offers) == sum(-(-own // n_rows) for own in [300] * 20 + [38] * 5)
+    merging = Merging(n=40)
+    found = sorted(by_hand.exchanged(offers, merging.merge, merging.shorten))
+    bounds = np.concatenate([parcel.arrays["bounds"] for parcel in found])
+    assert (bounds == sensitivities(films.csr, gf.Sensitivity())).all()
 
 
 def test_a_worker_takes_what_it_loaded_out_of_the_collectors_way_once() -> None:

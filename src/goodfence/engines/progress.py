@@ -11,13 +11,18 @@ Advance: TypeAlias = Callable[[int], None]
 """Tells that so many steps more are done."""
 
 
+def shown(show: bool | None) -> bool:
+    """Return whether there is a bar: None is for a terminal only."""
+    return sys.stderr.isatty() if show is None else show
+
+
 @contextmanager
 def bar(what: str, steps: int, *, show: bool | None = None) -> Iterator[Advance]:
     """Show a bar for `steps` steps of `what`, and hand out the function that advances it.
 
     `show=None` shows it on a terminal only, and only once the work has gone on for a moment.
     """
-    if show is False or (show is None and not sys.stderr.isatty()):
+    if not shown(show):
         yield _nothing
         return
     from rich.console import Console

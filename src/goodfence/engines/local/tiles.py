@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 import threading
 from dataclasses import dataclass
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -71,9 +72,9 @@ def nearest_by_tiles(
 
 
 class Found(NamedTuple):
-    """The candidates of some rows, those of row i from `starts[i]` to `starts[i + 1]`."""
+    """The candidates of some rows, those of one row after those of another."""
 
-    starts: npt.NDArray[np.int64]
+    lengths: npt.NDArray[np.int32]
     rows: npt.NDArray[np.int32]
     similarities: npt.NDArray[np.float64]
 
@@ -197,19 +198,26 @@ class AllPairs:
         run(work, self.layout.blocks, threads=self.threads)
         return self.indices, self.similarities
 
-    def found(self, numbers: npt.NDArray[np.int32]) -> Found:
-        """Return what the rows have found so far, in no order: whatever may be among the n best, by `numbers`."""
+    def shorten(self) -> None:
+        """Leave to the rows little more than the n best that they have found so far."""
         blocks = self.layout.blocks
         run(lambda piece: drop_hopeless(*piece, self.buffers), blocks, threads=self.threads)
-        lengths = self.buffers.counts[: len(numbers)]
+
+    def found(self, first: int, last: int, numbers: npt.NDArray[np.int32]) -> Found:
+        """Return what the rows first..last have found so far, in no order, by `numbers`."""
+        lengths = self.buffers.counts[first:last].copy()
         starts = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
         rows, similarities = np.empty(starts[-1], dtype=np.int32), np.empty(starts[-1])
+        own = self._positions[first:last]
+        write_found(first, own, self.buffers, numbers, starts, rows, similarities)
+        return Found(lengths, rows, similarities)
 
-        def work(piece: tuple[int, int]) -> None:
-            write_found(*piece, self.buffers, numbers, starts, rows, similarities)
-
-        run(work, blocks, threads=self.threads)
-        return Found(starts, rows, similarities)
+    @cached_property
+    def _positions(self) -> npt.NDArray[np.int64]:
+        """Where each row stands."""
+        positions = np.empty(self.profiles.n_rows, dtype=np.int64)
+        positions[self.layout.rows] = np.arange(self.layout.n_positions)
+        return positions
 
     def _process(self, first: int, last: int, block: int, symmetric: bool, tile: Any) -> None:
         capacity = self.buffers.kept.shape[1] + self.buffers.extra.shape[1]

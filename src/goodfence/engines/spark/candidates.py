@@ -17,7 +17,7 @@ from goodfence.engines.spark.plan import lists_of
 from goodfence.engines.spark.running import Running
 from goodfence.engines.spark.session import session_of
 from goodfence.engines.spark.source import Rated, Source, opened
-from goodfence.engines.spark.tables import held, spread
+from goodfence.engines.spark.tables import spread
 from goodfence.engines.spark.watching import watched
 from goodfence.similarity.measure import Similarity
 
@@ -91,7 +91,7 @@ def candidate_lists(
         with kept_by(how, terms) as kept, watched(how, "candidate lists", n_tasks):
             lists = lists_of(source, comparison, kept)
             if source.ids is not None:
-                return held(spread(lists, source.ids, source.block_rows, _COLUMNS))
+                return spread(lists, source.ids, source.block_rows, _COLUMNS)
             found = [one.arrays for one in parcels.collected(lists)]
     return CandidateLists(
         np.concatenate([one["indices"] for one in found]),

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from itertools import combinations_with_replacement, pairwise
+from typing import TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -13,7 +14,7 @@ from goodfence.engines.local import tiles
 from goodfence.engines.local.rows import RowsAgainstAll
 from goodfence.engines.local.threads import ranges
 from goodfence.engines.spark.blocks import Block, profiles_of
-from goodfence.engines.spark.parcels import Arrays, Parcel
+from goodfence.engines.spark.parcels import Parcel
 from goodfence.kernels.tiles.strips import WIDTH
 from goodfence.kernels.tiles.thresholds import SMALLEST
 from goodfence.selection.sensitivity import Sensitivity, sensitivities
@@ -22,6 +23,11 @@ from goodfence.similarity.profiles import Profiles
 
 Floats = npt.NDArray[np.float64]
 Rows = npt.NDArray[np.int32]
+Find: TypeAlias = Callable[[int, int], tiles.Found]
+"""From the first and the last of some rows of a block, counted in the block, to what they have found."""
+
+_SLICE = 1 << 19
+"""About so many candidates are sent together."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -50,15 +56,17 @@ class Comparison:
             found = [self._by_rows(blocks[0], blocks[-1])]
             found += [self._by_rows(blocks[1], blocks[0])] if len(blocks) > 1 else []
         bounds = self._bounds(blocks, profiles)
-        for number, (parcel, block, one) in enumerate(zip(parcels, blocks, found, strict=True)):
-            one["first"] = np.array([block.first])
-            if bounds is not None:
-                one["bounds"] = bounds[number]
-            if len(blocks) == 1:  # once is enough
-                one["thresholds"] = block.thresholds
-            yield Parcel(parcel.part, place, one)
+        for number, (parcel, block, find) in enumerate(zip(parcels, blocks, found, strict=True)):
+            for first, last in ranges(block.n_rows, rows_of_a_slice(self.n)):
+                one = find(first, last)._asdict()
+                one["first"] = np.array([block.first + first])
+                if bounds is not None:
+                    one["bounds"] = bounds[number][first:last]
+                if len(blocks) == 1:  # once is enough
+                    one["thresholds"] = block.thresholds[first:last]
+                yield Parcel(parcel.part, place, one)
 
-    def _by_rows(self, block: Block, other: Block) -> Arrays:
+    def _by_rows(self, block: Block, other: Block) -> Find:
         """Return the nearest rows in `other` for every row of `block`, one row at a time."""
         own, candidates = (profiles_of([one], self.factor) for one in (block, other))
         same = block.first == other.first
@@ -66,11 +74,15 @@ class Comparison:
         engine = RowsAgainstAll(candidates, self.similarity)
         rows = np.arange(block.n_rows)
         indices, similarities = engine.nearest(own, rows, n, themselves=same, threads=1)
-        return {
-            "lengths": np.full(block.n_rows, n, dtype=np.int32),
-            "rows": indices.ravel() + np.int32(other.first),
-            "similarities": similarities.ravel(),
-        }
+        indices += np.int32(other.first)
+
+        def find(first: int, last: int) -> tiles.Found:
+            lengths = np.full(last - first, n, dtype=np.int32)
+            return tiles.Found(
+                lengths, indices[first:last].ravel(), similarities[first:last].ravel()
+            )
+
+        return find
 
     def _bounds(self, blocks: list[Block], profiles: Profiles) -> list[Floats] | None:
         """Return RS of every row, among the rows of this tile: the largest of all tiles is RS among all rows."""
@@ -81,7 +93,7 @@ class Comparison:
         return np.split(values, ends)[: len(blocks)]
 
 
-def _by_kernel(blocks: list[Block], profiles: Profiles, n: int) -> list[Arrays]:
+def _by_kernel(blocks: list[Block], profiles: Profiles, n: int) -> list[Find]:
     """Return what each block found in the other, or the one block in itself; similarities above 0 only."""
     starts = np.cumsum([0, *(block.n_rows for block in blocks)])
     size = block_size(max(block.n_rows for block in blocks))
@@ -96,19 +108,21 @@ def _by_kernel(blocks: list[Block], profiles: Profiles, n: int) -> list[Arrays]:
     for a, b in combinations_with_replacement(range(len(owners)), 2):
         if len(blocks) == 1 or owners[a] != owners[b]:
             pairs.compare(a, b)
+    pairs.shorten()
     numbers = np.concatenate([block.numbers for block in blocks]).astype(np.int32)
-    found = pairs.found(numbers)
-    return [_sent(found, *part) for part in pairwise(starts.tolist())]
+
+    def from_row(start: int) -> Find:
+        return lambda first, last: pairs.found(start + first, start + last, numbers)
+
+    return [from_row(start) for start in starts[:-1].tolist()]
 
 
-def _sent(found: tiles.Found, first: int, last: int) -> Arrays:
-    """Return what a part of the rows has found."""
-    entries = slice(found.starts[first], found.starts[last])
-    return {
-        "lengths": np.diff(found.starts[first : last + 1]).astype(np.int32),
-        "rows": found.rows[entries],
-        "similarities": found.similarities[entries],
-    }
+def rows_of_a_slice(n: int) -> int:
+    """Return of how many rows the lists of n are sent, and later merged, together.
+
+    A part of a block: so that memory for all the candidates of a block is taken once, and not at every step.
+    """
+    return max(1, _SLICE // n)
 
 
 def block_size(n_rows: int) -> int:

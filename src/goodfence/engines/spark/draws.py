@@ -19,7 +19,7 @@ from goodfence.engines.spark.plan import lists_of, sent_to_tiles
 from goodfence.engines.spark.running import Running
 from goodfence.engines.spark.session import session_of
 from goodfence.engines.spark.source import Rated, Source, opened
-from goodfence.engines.spark.tables import held, spread
+from goodfence.engines.spark.tables import spread
 from goodfence.engines.spark.watching import watched
 from goodfence.errors import DataError
 from goodfence.rng import RNG, Streams
@@ -118,7 +118,7 @@ def choose_by_key(
                 lists = _with_pair_bounds(lists, source, options)
             chosen = parcels.each(lists, Drawing(mechanism=mechanism, key=key).draw)
             if source.ids is not None:
-                return held(spread(chosen, source.ids, source.block_rows, _COLUMNS))
+                return spread(chosen, source.ids, source.block_rows, _COLUMNS)
             found = [one.arrays for one in parcels.collected(chosen)]
     return Chosen(*(np.concatenate([one[name] for one in found]) for name in _COLUMNS))
 

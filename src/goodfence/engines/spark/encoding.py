@@ -19,6 +19,7 @@ import pyarrow.compute as pc
 
 from goodfence.data.columns import ROLES, Columns, find_columns
 from goodfence.engines.spark.blocks import small
+from goodfence.engines.spark.ids import as_arrays
 from goodfence.engines.spark.parcels import DEPOT, Arrays, deposit, pack, without_advice
 from goodfence.engines.spark.running import Names
 from goodfence.errors import ColumnProblem, DataError, ValueProblem
@@ -29,13 +30,10 @@ if TYPE_CHECKING:
 
 Floats = npt.NDArray[np.float64]
 
-SCHEMA = (
-    "partition int, number int, stamp bigint, users array<{user}>, items array<{item}>, "
-    "facts array<double>, payload binary"
-)
-"""Of a data frame of chunks, with the kinds of its ids."""
+SCHEMA = "partition int, number int, facts array<double>, ids binary, payload binary"
+"""Of a data frame of chunks: where it was cut, counts and extremes, its ids, its coded ratings."""
 _N_COUNTS = len(ROLES) + 2
-"""The first of the facts are counts."""
+"""The first of the facts are counts of ratings, the next two the bytes of the ids of each kind."""
 CHUNKS_IN_MEMORY = 8
 """A chunk, as it came, is this part of the memory of a task: it is there several times while it is coded."""
 
@@ -47,8 +45,34 @@ class Facts:
     n_ratings: int
     lowest: float
     factor: int
+    id_bytes: tuple[int, int]
+    """What the ids of all chunks take, of users and of items."""
     n_chunks: npt.NDArray[np.int64]
     """(partitions,): into how many chunks each partition was cut."""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Chunks:
+    """The ratings of a data frame, coded."""
+
+    frame: DataFrame
+    """As `SCHEMA` says."""
+    kinds: tuple[str, str]
+    """What Spark calls the kinds of the ids of users and of items."""
+
+    def ids(self, n_chunks: npt.NDArray[np.int64]) -> DataFrame:
+        """Return the ids of each chunk as a parcel, at the place of the chunk."""
+        return self._parcels("ids", n_chunks)
+
+    def ratings(self, n_chunks: npt.NDArray[np.int64]) -> DataFrame:
+        """Return the coded ratings of each chunk as a parcel, at the place of the chunk, before all others."""
+        return self._parcels("payload", n_chunks)
+
+    def _parcels(self, name: str, n_chunks: npt.NDArray[np.int64]) -> DataFrame:
+        """Return a column as parcels: chunks are numbered by their partition, then by their number in it."""
+        before = ",".join(map(str, (np.cumsum(n_chunks) - n_chunks).tolist()))
+        place = f"int(split('{before}', ',')[partition]) + number"
+        return self.frame.selectExpr(f"{place} as place", "-1 as part", f"{name} as payload")
 
 
 def chosen_columns(frame: DataFrame, names: Names) -> DataFrame:
@@ -65,8 +89,8 @@ def chosen_columns(frame: DataFrame, names: Names) -> DataFrame:
     )
 
 
-def encoded(frame: DataFrame, memory: int) -> DataFrame:
-    """Return the chosen columns as chunks, one row for each: its address, its ids, facts, and the coded ratings."""
+def encoded(frame: DataFrame, memory: int) -> Chunks:
+    """Return the chosen columns as chunks."""
     depot = DEPOT.get()
     most = memory // CHUNKS_IN_MEMORY
     kinds = {field.name: field.dataType.simpleString() for field in frame.schema.fields}
@@ -79,7 +103,8 @@ def encoded(frame: DataFrame, memory: int) -> DataFrame:
         return encode(batches, context.partitionId(), most, depot)
 
     with without_advice():
-        return frame.mapInArrow(task, SCHEMA.format(**kinds))
+        chunks = frame.mapInArrow(task, SCHEMA)
+    return Chunks(frame=chunks, kinds=(kinds["user"], kinds["item"]))
 
 
 def encode(
@@ -91,20 +116,21 @@ def encode(
     """
     for number, table in enumerate(gathered(batches, most)):
         ratings, facts = looked_at(table)
-        users, items = (coded(table.column(name), fine=ratings is not None) for name in ROLES[:2])
-        payload = None
+        id_bytes, ids, payload = [0, 0], None, None
         if ratings is not None:
-            arrays = {"users": users.codes, "items": items.codes, "ratings": ratings}
-            payload = _packed(
-                {**arrays, "n_ids": np.array([len(users.ids), len(items.ids)])}, depot
-            )
+            users, items = (coded(table.column(name)) for name in ROLES[:2])
+            id_bytes = [users.ids.nbytes, items.ids.nbytes]
+            owners = {**as_arrays("users", users.ids), **as_arrays("items", items.ids)}
+            stamp = np.array([stamp_of(*owners.values())])
+            ids = _packed({"stamp": stamp, **owners}, depot)
+            codes = {"users": users.codes, "items": items.codes, "ratings": ratings}
+            n_ids = np.array([len(users.ids), len(items.ids)])
+            payload = _packed({"stamp": stamp, "n_ids": n_ids, **codes}, depot)
         columns = {
             "partition": pa.array([partition], pa.int32()),
             "number": pa.array([number], pa.int32()),
-            "stamp": pa.array([stamp_of(users.ids, items.ids)], pa.int64()),
-            "users": _list_of(users.ids),
-            "items": _list_of(items.ids),
-            "facts": _list_of(pa.array(facts)),
+            "facts": pa.array([np.insert(facts, _N_COUNTS, id_bytes)]),
+            "ids": pa.array([ids], pa.binary()),
             "payload": pa.array([payload], pa.binary()),
         }
         yield pa.record_batch(list(columns.values()), names=list(columns))
@@ -152,8 +178,8 @@ class Coded:
     codes: npt.NDArray[np.integer]
 
 
-def coded(column: pa.ChunkedArray, *, fine: bool = True) -> Coded:
-    """Return the ids of a column and its codes; no ids where the column is not `fine`.
+def coded(column: pa.ChunkedArray) -> Coded:
+    """Return the ids of a column and its codes.
 
     Examples
     --------
@@ -161,8 +187,6 @@ def coded(column: pa.ChunkedArray, *, fine: bool = True) -> Coded:
     >>> found.ids.to_pylist(), found.codes
     (['ann', 'bob'], array([1, 0, 1], dtype=uint16))
     """
-    if not fine:
-        return Coded(pa.array([], column.type), np.empty(0, np.uint16))
     found = column.combine_chunks().dictionary_encode()
     order = pc.sort_indices(found.dictionary)
     n_ids = len(order)
@@ -176,24 +200,24 @@ def narrow(n: int) -> type[np.uint16 | np.int32]:
     return np.uint16 if n <= 1 << 16 else np.int32
 
 
-def stamp_of(*ids: pa.Array) -> int:
+def stamp_of(*ids: npt.NDArray[Any]) -> int:
     """Return what tells the ids of a chunk from those that the chunk would have, were it cut otherwise."""
     stamp = 0
-    for buffer in (buffer for one in ids for buffer in one.buffers()[1:] if buffer is not None):
-        stamp = zlib.crc32(buffer, stamp)
+    for part in ids:
+        stamp = zlib.crc32(part.data, stamp)
     return stamp
 
 
-def facts_of(chunks: DataFrame) -> Facts:
+def facts_of(chunks: Chunks) -> Facts:
     """Return the facts of all chunks; what is missing or not finite is an error that names no row's content.
 
     Spark puts them together: the lowest rating of a chunk, which may be of one rating, does not come to the driver.
     """
     from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
 
-    hows = [F.sum] * _N_COUNTS + [F.min] + [F.max] * (1 + len(FACTORS))
-    facts = [how(F.element_at("facts", 1 + place)) for place, how in enumerate(hows)]
-    found: Any = chunks.agg(F.collect_list("partition"), *facts).first()
+    hows = ["sum"] * (_N_COUNTS + 2) + ["min"] + ["max"] * (1 + len(FACTORS))
+    facts = [F.expr(f"{how}(facts[{place}])") for place, how in enumerate(hows)]
+    (found,) = chunks.frame.agg(F.collect_list("partition"), *facts).collect()
     if not found[0]:
         raise DataError("there must be at least one rating, and there is none")
     return facts_from(found[1:], np.bincount(found[0]))
@@ -207,7 +231,7 @@ def facts_from(together: Sequence[float], n_chunks: npt.NDArray[np.int64]) -> Fa
             raise ValueProblem(f"{name} must not be missing, {n_missing:,} rows are")
     if n_odd:
         raise ValueProblem(f"rating must be a finite number, {n_odd:,} rows are not")
-    lowest, largest, *off = together[_N_COUNTS:]
+    user_bytes, item_bytes, lowest, largest, *off = together[_N_COUNTS:]
     grids = [factor for factor, far in zip(FACTORS, off, strict=True) if far < ON_GRID]
     units = largest * grids[0] if grids else np.inf
     exact = units * units * n_ratings < EXACT
@@ -215,6 +239,7 @@ def facts_from(together: Sequence[float], n_chunks: npt.NDArray[np.int64]) -> Fa
         n_ratings=n_ratings,
         lowest=lowest,
         factor=grids[0] if exact else 0,
+        id_bytes=(int(user_bytes), int(item_bytes)),
         n_chunks=n_chunks,
     )
 
@@ -238,8 +263,3 @@ def _off_grid(ratings: Floats, factor: int) -> float:
 
 def _packed(arrays: Arrays, depot: str | None) -> bytes:
     return pack(arrays) if depot is None else deposit(arrays, depot)
-
-
-def _list_of(values: pa.Array) -> pa.Array:
-    """Return one list of all values."""
-    return pa.ListArray.from_arrays(pa.array([0, len(values)], pa.int32()), values)

@@ -11,18 +11,19 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import numpy.typing as npt
-import pyarrow as pa
 from scipy import sparse
 
 from goodfence.engines.spark import parcels
 from goodfence.engines.spark.blocks import Block
 from goodfence.engines.spark.encoding import narrow
-from goodfence.engines.spark.parcels import DEPOT, SCHEMA, Arrays, Parcel, closed, unpack
+from goodfence.engines.spark.parcels import Arrays, Parcel
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 Numbers = npt.NDArray[np.int32]
+
+_OTHERS = "the data frame must give the same ratings each time, and gave others"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -34,56 +35,41 @@ class Gathering:
     n_rows: int
     n_columns: int
     block_rows: int
+    firsts: tuple[int, ...]
+    """The number of the first id of each range: of the ranges of the users, then of those of the items."""
+    n_user_ranges: int
 
     @property
     def n_blocks(self) -> int:
         """The number of blocks."""
         return -(-self.n_rows // self.block_rows)
 
-    def gathered(self, chunks: DataFrame, numbers: DataFrame, n_chunks: int) -> DataFrame:
-        """Return the blocks of placed chunks, given the numbers of their ids."""
-        return parcels.exchange(
-            self.sent_to_blocks(chunks, numbers, n_chunks), self.n_blocks, self.assemble
+    def gathered(self, chunks: DataFrame, standing: DataFrame, n_chunks: int) -> DataFrame:
+        """Return the blocks of the coded ratings of chunks, given where their ids stand."""
+        sent = parcels.exchange(chunks.union(standing), n_chunks, self.split)
+        return parcels.exchange(sent, self.n_blocks, self.assemble)
+
+    def split(self, place: int, arrived: list[Parcel]) -> Iterator[Parcel]:
+        """Send the ratings of one chunk to the blocks of their rows, by the numbers of rows and columns."""
+        (_, _, chunk), *standing = arrived
+        if any(parcel.arrays["stamp"] != chunk["stamp"] for parcel in standing):
+            raise RuntimeError(_OTHERS)
+        users, items = (
+            self._numbers([one for one in standing if (one.part < self.n_user_ranges) == of_users])
+            for of_users in (True, False)
         )
-
-    def sent_to_blocks(self, chunks: DataFrame, numbers: DataFrame, n_chunks: int) -> DataFrame:
-        """Return what each chunk sends to each block."""
-        from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
-
-        nothing = F.lit(None).cast("int")
-        coded = chunks.select(
-            "place", "stamp", nothing.alias("code"), nothing.alias("number"), "payload"
-        )
-        known = numbers.withColumn("payload", F.lit(None).cast("binary"))
-        together = coded.union(known).repartitionById(n_chunks, F.col("place"))
-        depot = DEPOT.get()
-
-        def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            return (closed([parcel], depot) for parcel in self.split(batches))
-
-        with parcels.without_advice():
-            return together.mapInArrow(task, SCHEMA)
-
-    def split(self, batches: Iterator[pa.RecordBatch]) -> Iterator[Parcel]:
-        """Yield the ratings of one chunk block by block, by the numbers of rows and columns."""
-        arrived = [batch for batch in batches if batch.num_rows]
-        if not arrived:
-            return
-        table = pa.Table.from_batches(arrived)
-        arrays = unpack(table.column("payload").drop_null()[0].as_buffer())
-        n_users, n_items = arrays["n_ids"].tolist()
-        numbers = numbers_by_code(table, n_users + n_items)
-        users = numbers[:n_users][arrays["users"]]
-        items = numbers[n_users:][arrays["items"]]
-        rows, columns = (users, items) if self.axis == "user" else (items, users)
-        part = table.column("place")[0].as_py()
-        for place, chosen in self._by_block(rows):
+        if [len(users), len(items)] != chunk["n_ids"].tolist():
+            raise RuntimeError(_OTHERS)
+        rows, columns = users[chunk["users"]], items[chunk["items"]]
+        if self.axis == "item":
+            rows, columns = columns, rows
+        for block, chosen in self._by_block(rows):
             sent: Arrays = {
-                "rows": (rows[chosen] - place * self.block_rows).astype(narrow(self.block_rows)),
+                "rows": (rows[chosen] - block * self.block_rows).astype(narrow(self.block_rows)),
                 "columns": columns[chosen].astype(narrow(self.n_columns)),
-                "ratings": arrays["ratings"][chosen],
+                "ratings": chunk["ratings"][chosen],
             }
-            yield Parcel(place, part, sent)
+            yield Parcel(block, place, sent)
 
     def assemble(self, place: int, arrived: list[Parcel]) -> Iterator[Parcel]:
         """Yield the one block whose parts are given; if a pair was rated twice, it says so by a negative part."""
@@ -110,15 +96,7 @@ class Gathering:
             where = slice(ends[place] - counts[place], ends[place])
             yield place, where if order is None else order[where]
 
-
-def numbers_by_code(table: pa.Table, n_ids: int) -> Numbers:
-    """Return the number of each code of a chunk, after a look whether they are of this very chunk."""
-    codes, given = (table.column(name).drop_null().to_numpy() for name in ("code", "number"))
-    numbers = np.full(n_ids, -1, dtype=np.int32)
-    stamps = table.column("stamp").to_numpy()
-    same = bool((stamps == stamps[0]).all()) and len(codes) == n_ids
-    if same:
-        numbers[codes] = given
-    if not same or bool((numbers < 0).any()):
-        raise RuntimeError("the data frame must give the same ratings each time, and gave others")
-    return numbers
+    def _numbers(self, standing: list[Parcel]) -> Numbers:
+        """Return the numbers of the ids of a chunk, in order, from where they stand in their ranges."""
+        parts = [one.arrays["standing"] + np.int32(self.firsts[one.part]) for one in standing]
+        return np.concatenate(parts) if parts else np.empty(0, np.int32)

@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 import numpy.typing as npt
+from scipy import sparse
 
 from goodfence.engines.local import tiles
 from goodfence.engines.spark.blocks import Block, profiles_of
@@ -52,6 +53,10 @@ class Guessing:
             chosen = chosen[(chosen >= block.first) & (chosen < block.first + block.n_rows)]
             if len(chosen):
                 yield Parcel(0, parcel.part, block.rows(chosen).arrays())
+
+    def taken_from(self, matrix: sparse.csr_array) -> Iterator[Parcel]:
+        """Yield the sample of rows that are all on this machine, for every block."""
+        return self.spread(0, [Parcel(0, 0, Block(-1, matrix[self.sample]).arrays())])
 
     def spread(self, _place: int, parcels: list[Parcel]) -> Iterator[Parcel]:
         """Send the whole sample to every block."""

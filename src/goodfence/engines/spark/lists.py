@@ -32,33 +32,42 @@ class Merging:
 
         A list is not sure where a guessed threshold may have turned away somebody who belongs to it.
         """
-        found = [parcel.arrays for parcel in parcels]
-        first = int(found[0]["first"][0])
-        n_rows = len(found[0]["lengths"])
-        indices, similarities, lengths = merged(found, n_rows, self.n)
-        guesses = next(one["thresholds"] for one in found if "thresholds" in one)
-        unsure = _unsure(similarities, lengths, guesses)
-        fill_up(indices, similarities, np.where(unsure, self.n, lengths), first)
+        slices = {int(one.arrays["first"][0]): len(one.arrays["lengths"]) for one in parcels}
+        begin, n_rows = min(slices), sum(slices.values())
+        indices, similarities = np.empty((n_rows, self.n), np.int32), np.empty((n_rows, self.n))
+        unsure, bounds = np.empty(n_rows, np.bool_), np.empty(n_rows)
+        for first, count in slices.items():
+            found = [one.arrays for one in parcels if one.arrays["first"][0] == first]
+            own = slice(first - begin, first - begin + count)
+            indices[own], similarities[own], lengths = merged(found, count, self.n)
+            guesses = next(one["thresholds"] for one in found if "thresholds" in one)
+            unsure[own] = _unsure(similarities[own], lengths, guesses)
+            filled = np.where(unsure[own], self.n, lengths)
+            fill_up(indices[own], similarities[own], filled, first)
+            bounds[own] = _largest(found) if "bounds" in found[0] else 0
         arrays = {
-            "first": np.array([first]),
+            "first": np.array([begin]),
             "indices": indices,
             "similarities": similarities,
             "unsure": np.flatnonzero(unsure),
         }
-        if "bounds" in found[0]:
-            arrays["bounds"] = _largest(found)
+        if "bounds" in parcels[0].arrays:
+            arrays["bounds"] = bounds
         yield Parcel(place, int(unsure.sum()), arrays)
 
     def shorten(self, parcels: list[Parcel]) -> list[Parcel]:
         """Merge what has come so far where it is much: only the n best of each row can be listed in the end."""
-        found = [parcel.arrays for parcel in parcels]
-        n_rows = len(found[0]["lengths"])
+        *_, last = parcels
+        first = last.arrays["first"]
+        others = [one for one in parcels if one.arrays["first"] != first]
+        found = [one.arrays for one in parcels if one.arrays["first"] == first]
+        n_rows = len(last.arrays["lengths"])
         if len(found) == 1 or sum(len(one["rows"]) for one in found) <= _MOST * n_rows * self.n:
             return parcels
         indices, similarities, lengths = merged(found, n_rows, self.n)
         listed = np.arange(self.n) < lengths[:, np.newaxis]
         arrays = {
-            "first": found[0]["first"],
+            "first": first,
             "lengths": lengths,
             "rows": indices[listed],
             "similarities": similarities[listed],
@@ -67,7 +76,7 @@ class Merging:
             arrays["bounds"] = _largest(found)
         for guesses in (one["thresholds"] for one in found if "thresholds" in one):
             arrays["thresholds"] = guesses
-        return [Parcel(parcels[0].place, -1, arrays)]
+        return [*others, Parcel(last.place, -1, arrays)]
 
 
 def merged(found: list[Arrays], n_owners: int, n: int) -> tuple[Rows, Floats, Rows]:

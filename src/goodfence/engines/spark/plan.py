@@ -55,11 +55,9 @@ def tiles_of(
 
 def sent_to_tiles(blocks: DataFrame, n_blocks: int, first: int, last: int) -> DataFrame:
     """Return each block once for each of the tiles first..last that it is part of; `first` is at place 0."""
-    from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
-
-    numbers = F.filter(tiles_of_block(n_blocks), lambda tile: (tile >= first) & (tile < last))
-    places = F.transform(numbers, lambda tile: (tile - first).cast("int"))
-    return blocks.select(F.explode(places).alias("place"), "part", "payload")
+    numbers = f"filter({tiles_of_block(n_blocks)}, tile -> tile >= {first} and tile < {last})"
+    places = f"explode(transform({numbers}, tile -> int(tile - {first})))"
+    return blocks.selectExpr(f"{places} as place", "part", "payload")
 
 
 def _found(blocks: DataFrame, source: Source, comparison: Comparison, kept: Kept) -> DataFrame:
@@ -85,19 +83,20 @@ def _with_guesses(source: Source, comparison: Comparison) -> DataFrame:
     )
     if not (comparison.by_kernel and guessing.pays):
         return source.blocks
-    rows = parcels.each(source.blocks, guessing.take)
-    sample = parcels.exchange(rows, 1, guessing.spread)
+    if source.matrix is None:
+        rows = parcels.each(source.blocks, guessing.take)
+        sample = parcels.exchange(rows, 1, guessing.spread)
+    else:
+        session = source.blocks.sparkSession
+        sample = parcels.frame_of(session, guessing.taken_from(source.matrix))
     return parcels.exchange(source.blocks.union(sample), n_blocks, guessing.guess)
 
 
 def _settled(blocks: DataFrame, lists: DataFrame, again: Again) -> DataFrame:
     """Return the lists after those that were not sure have been made again."""
-    from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
-
     n_blocks, n_groups = again.n_blocks, again.n_groups
     asked = parcels.exchange(blocks.union(lists), n_blocks, again.ask)
-    groups = F.sequence(F.lit(0), F.lit(n_groups - 1))
-    places = F.transform(groups, lambda group: group * n_blocks + F.col("place"))
-    sent = blocks.select(F.explode(places).alias("place"), "part", "payload")
+    places = f"transform(sequence(0, {n_groups - 1}), group -> group * {n_blocks} + place)"
+    sent = blocks.selectExpr(f"explode({places}) as place", "part", "payload")
     answers = parcels.exchange(asked.union(sent), n_groups * n_blocks, again.answer)
     return parcels.exchange(lists.union(answers), n_blocks, again.settle)

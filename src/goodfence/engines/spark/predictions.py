@@ -123,7 +123,7 @@ def _predict_there(
     with watched(how, "predicting", 2 * source.n_blocks):
         k = len(first_of(chosen)["neighbours"])
         group_rows = group_size(source, k, how)
-        numbered = numbered_cells(cells, source.ids, source.columns, axis)
+        numbered = numbered_cells(cells, source.ids.frame, source.columns.frame, axis)
         asking = chosen.join(numbered.select("row").distinct(), "row", "left_semi")
         askers, asked = chosen_there(asking, group_rows), cells_there(numbered, group_rows)
         answers = cells_of(_answers(source, askers, asked.union(askers), over, group_rows))

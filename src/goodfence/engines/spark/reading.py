@@ -15,12 +15,12 @@ import pyarrow as pa
 from pyarrow import parquet
 
 from goodfence.data.columns import ROLES, find_columns
-from goodfence.engines.spark.encoding import CHUNKS_IN_MEMORY, SCHEMA, encode
+from goodfence.engines.spark.encoding import CHUNKS_IN_MEMORY, SCHEMA, Chunks, encode
 from goodfence.engines.spark.parcels import DEPOT, without_advice
 from goodfence.engines.spark.running import Names, Running
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
 _IDS = {
     pa.int8(): "tinyint",
@@ -58,16 +58,12 @@ class Piece(NamedTuple):
     """A group of rows of a file, and where it is read."""
 
     place: int
-    part: int
-    """Which of all pieces it is; those of one place are read in this order."""
     path: str
     group: int
 
 
-def encoded_files(path: str, running: Running) -> DataFrame | None:
+def encoded_files(path: str, running: Running) -> Chunks | None:
     """Return the ratings of a parquet path as chunks; None where Spark has to read them."""
-    from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
-
     files = files_of(files_here(path, running.spark), running.names)
     if files is None or files.n_rows == 0:
         return None
@@ -78,17 +74,16 @@ def encoded_files(path: str, running: Running) -> DataFrame | None:
     depot = DEPOT.get()
 
     def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        own = sorted(Piece(*row.values()) for batch in batches for row in batch.to_pylist())
-        ratings = (batch for piece in own for batch in ratings_of(piece, columns))
-        return encode(ratings, own[0].place, most, depot) if own else iter(())
+        for place in (place for batch in batches for place in batch.column("id").to_pylist()):
+            own = (piece for piece in pieces if piece.place == place)
+            ratings = (batch for piece in own for batch in ratings_of(piece, columns))
+            yield from encode(ratings, place, most, depot)
 
-    schema = SCHEMA.format(user=_IDS[files.kinds[0]], item=_IDS[files.kinds[1]])
     with without_advice():
-        places = running.spark.createDataFrame(
-            pieces, "place int, part int, path string, row_group int"
-        )
-        together = places.repartitionById(1 + pieces[-1].place, F.col("place"))
-        return together.mapInArrow(task, schema)
+        n_places = 1 + pieces[-1].place
+        chunks = running.spark.range(0, n_places, 1, n_places).mapInArrow(task, SCHEMA)
+    user, item, _ = files.kinds
+    return Chunks(frame=chunks, kinds=(_IDS[user], _IDS[item]))
 
 
 def files_here(path: str, session: SparkSession) -> list[str]:
@@ -144,7 +139,7 @@ def pieces_of(files: Files, n_rows: int) -> list[Piece]:
         for group, n_own in enumerate(rows):
             if n_waiting >= n_rows:
                 place, n_waiting = place + 1, 0
-            pieces.append(Piece(place, len(pieces), path, group))
+            pieces.append(Piece(place, path, group))
             n_waiting += n_own
     return pieces
 

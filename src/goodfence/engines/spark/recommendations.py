@@ -154,7 +154,7 @@ def _with_ids(answers: DataFrame, source: Source) -> DataFrame:
 
     assert source.ids is not None  # noqa: S101 - of a data frame
     assert source.columns is not None  # noqa: S101 - of a data frame
-    users = source.ids.select(F.col("id").alias("user"), F.col("number").alias("row"))
-    items = source.columns.select(F.col("id").alias("item"), F.col("number").alias("column"))
+    users = source.ids.frame.select(F.col("id").alias("user"), F.col("number").alias("row"))
+    items = source.columns.frame.select(F.col("id").alias("item"), F.col("number").alias("column"))
     found = ranked_of(answers).join(users, "row").join(items, "column")
     return found.select("user", "rank", "item", "score")

@@ -10,6 +10,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
+from scipy import sparse
 
 from goodfence.data.ratings import Ratings
 from goodfence.engines.local.candidates import Axis, rows_of
@@ -67,9 +68,11 @@ class Source:
         """Return whether the kernels of the tiles compare these rows."""
         return similarity.name == "cosine" and self.factor > 0 and self.lowest >= 0
 
-    ids: DataFrame | None = None
-    """Columns `id` and `number`: whose row each one is; None where the ratings are of this machine."""
-    columns: DataFrame | None = None
+    matrix: sparse.csr_array | None = None
+    """The rows themselves, where the ratings are of this machine."""
+    ids: numbering.Numbered | None = None
+    """Whose row each one is; None where the ratings are of this machine."""
+    columns: numbering.Numbered | None = None
     """The same for the columns."""
     held: list[DataFrame] = field(default_factory=list)
     """What Spark holds until it is released."""
@@ -99,6 +102,7 @@ class Source:
             factor=Profiles.of(rows.csr).factor,
             lowest=float(rows.csr.data.min(initial=0.0)),
             checksum=checksum_of(rows) if running.work else "",
+            matrix=rows.csr,
         )
 
     @classmethod
@@ -113,28 +117,40 @@ class Source:
         if chunks is None:
             chosen = encoding.chosen_columns(read(given, running), running.names)
             chunks = encoding.encoded(chosen, running.memory)
-        held = [chunks.persist(StorageLevel.DISK_ONLY)]
+        held = [chunks.frame.persist(StorageLevel.DISK_ONLY)]
         try:
-            return cls._of_chunks(held, axis, length, running)
+            return cls._of_chunks(chunks, held, axis, length, running)
         except BaseException:
             forget(held)
             raise
 
     @classmethod
     def _of_chunks(
-        cls, held: list[DataFrame], axis: Axis, length: Length, running: Running
+        cls,
+        chunks: encoding.Chunks,
+        held: list[DataFrame],
+        axis: Axis,
+        length: Length,
+        running: Running,
     ) -> Source:
         from pyspark import StorageLevel
 
-        chunks = held[0]
         facts = encoding.facts_of(chunks)
-        users, items = (numbering.number_ids(chunks, name) for name in ("users", "items"))
-        rows, columns = (users, items) if axis == "user" else (items, users)
+        numbers = numbering.number_ids(chunks, facts, running.memory, held)
+        rows, columns = numbers.users, numbers.items
+        if axis == "item":
+            rows, columns = columns, rows
         block_rows = running.rows_of_a_block(rows.n, facts.n_ratings, length(rows.n))
-        placed = numbering.placed(chunks, facts.n_chunks)
-        numbers = numbering.numbers_of_codes(placed, users, items)
-        gathering = Gathering(axis=axis, n_rows=rows.n, n_columns=columns.n, block_rows=block_rows)
-        blocks = gathering.gathered(placed, numbers, int(facts.n_chunks.sum()))
+        gathering = Gathering(
+            axis=axis,
+            n_rows=rows.n,
+            n_columns=columns.n,
+            block_rows=block_rows,
+            firsts=numbers.firsts,
+            n_user_ranges=numbers.n_user_ranges,
+        )
+        n_chunks = int(facts.n_chunks.sum())
+        blocks = gathering.gathered(chunks.ratings(facts.n_chunks), numbers.standing, n_chunks)
         held.append(blocks.persist(StorageLevel.DISK_ONLY))
         check_repeats(blocks)
         return cls(
@@ -146,8 +162,8 @@ class Source:
             factor=facts.factor,
             lowest=facts.lowest,
             checksum=checksum_of_blocks(blocks) if running.work else "",
-            ids=rows.frame,
-            columns=columns.frame,
+            ids=rows,
+            columns=columns,
             held=held,
         )
 

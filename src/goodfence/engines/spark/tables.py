@@ -2,57 +2,122 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from typing import TYPE_CHECKING
+import secrets
+import shutil
+from collections.abc import Callable, Iterator, Sequence
+from functools import partial
+from itertools import chain
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
+from pyarrow import parquet
 
-from goodfence.engines.spark.parcels import opened, without_advice
+from goodfence.engines.local.threads import ranges
+from goodfence.engines.spark.ids import as_ids
+from goodfence.engines.spark.numbering import Numbered
+from goodfence.engines.spark.parcels import DEPOT, opened, without_advice
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
+Task: TypeAlias = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 
-def spread(
-    parcels: DataFrame, ids: DataFrame, block_rows: int, columns: dict[str, str]
-) -> DataFrame:
+_TOGETHER = 1 << 20
+"""So many entries of lists, at most, go to Spark at a time: it takes some while the next are made."""
+
+
+def spread(lists: DataFrame, ids: Numbered, block_rows: int, columns: dict[str, str]) -> DataFrame:
     """Return the columns `id`, `row` and one array for each of `columns` (name: kind of its elements).
 
-    The ids of a block come to its parcel as one list: a join of the rows would move all their arrays.
+    The ids come to the parcels of their blocks: a join of the rows would move all their arrays. The result is made,
+    so that what it was made from can be forgotten.
     """
     from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
 
     fields = ", ".join(f"{name} array<{kind}>" for name, kind in columns.items())
-    names = list(columns)
-    place = F.expr(f"cast(number div {block_rows} as int)").alias("place")
-    listed = F.array_sort(F.collect_list(F.struct("number", "id"))).alias("owners")
-    owners = ids.groupBy(place).agg(listed)
-    owned = parcels.join(owners, "place").select("place", "part", "payload", "owners.id")
+    schema, names = f"id {ids.kind}, row int, {fields}", list(columns)
+    together = lists.union(ids.sent_to_blocks(block_rows))
+    owned = together.repartitionById(-(-ids.n // block_rows), F.col("place"))
 
     def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         return tables(batches, names)
 
+    if DEPOT.get() is not None:
+        return written(owned, task, schema)
     with without_advice():
-        kind = ids.schema["id"].dataType.simpleString()
-        return owned.mapInArrow(task, f"id {kind}, row int, {fields}")
+        return held(owned.mapInArrow(task, schema))
 
 
 def held(frame: DataFrame) -> DataFrame:
-    """Return a result after it has been made, so that what it was made from can be forgotten."""
+    """Return a result after it has been made; Spark holds it."""
     kept = frame.persist()
     kept.count()
     return kept
 
 
+def written(frame: DataFrame, task: Task, schema: str) -> DataFrame:
+    """Return what a task makes of each partition, after it has been made; it lies in files of this machine.
+
+    Spark would take its rows from Python one by one, which takes several times as long. The files go with the
+    session, or when the result is let go of as one that Spark holds: by `unpersist`.
+    """
+    from pyspark import SparkFiles
+
+    folder = Path(SparkFiles.getRootDirectory()) / f"goodfence-{secrets.token_hex(8)}"
+    folder.mkdir()
+
+    def write(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        name = write_new(task(batches), folder)
+        yield pa.record_batch([pa.array([name], pa.string())], names=["name"])
+
+    with without_advice():
+        names = frame.mapInArrow(write, "name string").collect()
+    wanted = {row[0] for row in names}
+    for path in folder.iterdir():
+        if path.name not in wanted:  # of an attempt that failed, or was slower than another
+            path.unlink()
+    result = frame.sparkSession.read.schema(schema).parquet(str(folder))
+    result.unpersist = partial(_let_go, result, folder)  # type: ignore[method-assign]
+    return result
+
+
+def _let_go(frame: DataFrame, folder: Path, *_: bool) -> DataFrame:
+    shutil.rmtree(folder, ignore_errors=True)
+    return frame
+
+
+def write_new(batches: Iterator[pa.RecordBatch], folder: Path) -> str | None:
+    """Write rows to a new parquet file and return its name; None where there are no rows."""
+    name = f"{secrets.token_hex(12)}.parquet"
+    first = next(batches, None)
+    if first is None:
+        return None
+    how: dict[str, Any] = {
+        "compression": "none",
+        "use_dictionary": False,
+        "write_statistics": False,
+    }
+    with parquet.ParquetWriter(folder / name, first.schema, **how) as file:
+        for batch in chain([first], batches):
+            file.write_batch(batch)
+    return name
+
+
 def tables(batches: Iterator[pa.RecordBatch], names: Sequence[str]) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of the parcels, each with its id."""
-    for batch in batches:
-        for parcel, ids in zip(opened(batch), batch.column("id"), strict=True):
-            n_rows = len(parcel.arrays[names[0]])
-            rows = pa.array(parcel.arrays["first"][0] + np.arange(n_rows), pa.int32())
-            lists = [_lists(parcel.arrays[name]) for name in names]
-            yield pa.record_batch([ids.values, rows, *lists], names=["id", "row", *names])
+    """Yield the rows of one block, each with its id."""
+    arrived = [parcel for batch in batches for parcel in opened(batch)]
+    lists = [parcel.arrays for parcel in arrived if "first" in parcel.arrays]
+    parts = sorted((one for one in arrived if "first" not in one.arrays), key=lambda one: one.part)
+    for one in lists:
+        ids = pa.concat_arrays([as_ids("ids", part.arrays) for part in parts])
+        n_rows, n = one[names[0]].shape
+        for begin, end in ranges(n_rows, max(1, _TOGETHER // max(1, n))):
+            rows = pa.array(one["first"][0] + np.arange(begin, end), pa.int32())
+            arrays = [_lists(one[name][begin:end]) for name in names]
+            columns = [ids[begin:end], rows, *arrays]
+            yield pa.record_batch(columns, names=["id", "row", *names])
 
 
 def _lists(matrix: np.ndarray) -> pa.Array:

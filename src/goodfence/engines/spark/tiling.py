@@ -7,10 +7,6 @@ Two different blocks are twice the work of one with itself. They come first: (0,
 from __future__ import annotations
 
 import heapq
-from typing import TYPE_CHECKING
-
-if TYPE_CHECKING:
-    from pyspark.sql import Column
 
 _IDLE = 1.15
 """How much longer than with all cores busy to the end the tiles may take."""
@@ -18,17 +14,13 @@ _MANY = 64
 """With so many blocks for each core no search is needed."""
 
 
-def tiles_of_block(n_blocks: int) -> Column:
-    """Return the numbers of the tiles that a block is part of."""
-    from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
-
-    block = F.col("place").cast("long")
-    every = F.sequence(F.lit(0).cast("long"), F.lit(n_blocks - 1).cast("long"))
-    pairs = F.transform(
-        F.filter(every, lambda other: other != block),
-        lambda other: _pair(F.least(block, other), F.greatest(block, other), n_blocks),
-    )
-    return F.concat(pairs, F.array(block + n_blocks * (n_blocks - 1) // 2))
+def tiles_of_block(n_blocks: int) -> str:
+    """Return, in Spark's SQL, the numbers of the tiles that the block at `place` is part of."""
+    own, a, b = "bigint(place)", "least(bigint(place), other)", "greatest(bigint(place), other)"
+    pair = f"{a} * {n_blocks} - {a} * ({a} + 1) div 2 + {b} - {a} - 1"
+    others = f"filter(sequence(0L, {n_blocks - 1}L), other -> other != {own})"
+    alone = f"array({own} + {n_blocks * (n_blocks - 1) // 2})"
+    return f"concat(transform({others}, other -> {pair}), {alone})"
 
 
 def tile_number(a: int, b: int, n_blocks: int) -> int:
@@ -63,9 +55,3 @@ def _longest(n_blocks: int, n_cores: int) -> int:
     for work in [2] * (n_blocks * (n_blocks - 1) // 2) + [1] * n_blocks:
         heapq.heapreplace(cores, cores[0] + work)
     return max(cores)
-
-
-def _pair(a: Column, b: Column, n_blocks: int) -> Column:
-    from pyspark.sql import functions as F  # noqa: N812 - as everybody calls it
-
-    return a * n_blocks - F.floor(a * (a + 1) / 2) + b - a - 1

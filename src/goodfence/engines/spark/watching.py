@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TYPE_CHECKING, Any
 
-from goodfence.engines.progress import Advance, bar
+from goodfence.engines.progress import Advance, bar, shown
 from goodfence.engines.spark.problem import failing_plainly
 from goodfence.engines.spark.running import Running
 
@@ -32,12 +32,14 @@ def watched(running: Running, what: str, n_tasks: int) -> Iterator[None]:
             watching = threading.Thread(
                 target=_watch, args=(context, group, n_tasks, advance, over), daemon=True
             )
-            watching.start()
+            if shown(running.progress):
+                watching.start()
             try:
                 yield
             finally:
                 over.set()
-                watching.join()
+                if watching.is_alive():
+                    watching.join()
     except BaseException:
         context.cancelJobGroup(group)
         raise

@@ -84,23 +84,21 @@ def drop_hopeless(first: int, last: int, buffers: Buffers) -> None:
 @kernel
 def write_found(
     first: int,
-    last: int,
+    positions: Ints,
     buffers: Buffers,
     numbers: Ints,
     starts: Ints,
     rows: Ints,
     similarities: Floats,
 ) -> None:
-    """Write what the positions first..last have found, in no order, from `starts` of their rows on.
+    """Write what the rows from `first` on have found, in no order, each from its `starts` on.
 
-    Rows are written by their `numbers`; one without a number is left out.
+    They stand at `positions`. Candidates are written by their `numbers`.
     """
     entries = np.empty(buffers.kept.shape[1] + buffers.extra.shape[1], dtype=np.uint64)
-    for position in range(first, last):
-        home = buffers.rows[position]
-        if home < numbers.size:
-            count = gather(home, buffers, entries)
-            place = slice(starts[home], starts[home + 1])
-            exact(position, entries, count, buffers, similarities[place], rows[place])
-            for slot in range(starts[home], starts[home + 1]):
-                rows[slot] = numbers[rows[slot]]
+    for place in range(positions.size):
+        count = gather(first + place, buffers, entries)
+        own = slice(starts[place], starts[place + 1])
+        exact(positions[place], entries, count, buffers, similarities[own], rows[own])
+        for slot in range(starts[place], starts[place + 1]):
+            rows[slot] = numbers[rows[slot]]
