@@ -121,6 +121,11 @@ def test_lists_of_a_data_frame_while_tasks_fail(
     found = engine.candidate_lists(frame, n=40, running=running)
     same_lists(frame_of_lists(found, ratings.users), gf.candidate_lists(ratings, n=40))
     assert len(list(marks.iterdir())) >= 2, "no partition was lost"
+    files = [Path(one.removeprefix("file://")) for one in found.inputFiles()]
+    assert len(files) == 5
+    assert all(one.is_file() for one in files)
+    assert found.unpersist(blocking=True) is found
+    assert not any(one.parent.exists() for one in files)
 
 
 def forbidden(_: Any) -> Any:

@@ -190,7 +190,8 @@ def test_small_numbers_are_the_same_numbers(values: list[float]) -> None:
 
 
 def test_a_block_survives_its_parcel() -> None:
-    block = Block(7, from_rows([{0: 0.5, 2: 0.0}, {}], 3).csr, np.array([0.1, 0.2], np.float32))
+    plain = Block.of_rows(7, from_rows([{0: 0.5, 2: 0.0}, {}], 3).csr)
+    block = replace(plain, thresholds=np.array([0.1, 0.2], np.float32))
     other = Block.of(unpack(pack(block.arrays())))
     assert other.first == 7
     assert (other.csr.toarray() == block.csr.toarray()).all()
@@ -201,7 +202,7 @@ def test_a_block_survives_its_parcel() -> None:
 def test_a_parcel_does_not_show_what_is_in_it() -> None:
     shown = repr(Parcel(1, 2, {"ratings": np.array([4.25])}))
     assert shown == "Parcel(place=1, part=2, ratings)"
-    assert repr(Block(0, from_rows([{0: 4.25}], 1).csr)) == "Block(1 rows)"
+    assert repr(Block.of_rows(0, from_rows([{0: 4.25}], 1).csr)) == "Block(1 rows)"
 
 
 @pytest.mark.parametrize(("name", "value"), [("memory", 1000), ("block_rows", 0)])

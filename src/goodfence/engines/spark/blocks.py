@@ -22,17 +22,18 @@ Floats = npt.NDArray[np.float64]
 
 @dataclass(frozen=True, eq=False)
 class Block:
-    """The ratings of some consecutive rows."""
+    """The ratings of some consecutive rows, in the smallest kinds of number that hold them exactly."""
 
     first: int
     """The number of the first row."""
-    csr: sparse.csr_array
-    """(rows of the block, all columns), as they were given."""
+    n_columns: int
+    counts: npt.NDArray[np.int32]
+    """(rows,): how many ratings each row has."""
+    columns: npt.NDArray[Any]
+    """(ratings,)."""
+    ratings: npt.NDArray[Any]
     thresholds: npt.NDArray[np.float32] = field(default_factory=lambda: np.empty(0, np.float32))
     """(rows,): below which similarity nobody is a candidate, as guessed from a sample; empty if nobody guessed."""
-
-    whole: bool = False
-    """Whether every rating is known to be a whole number."""
 
     def __repr__(self) -> str:
         return f"Block({self.n_rows:,} rows)"
@@ -40,22 +41,25 @@ class Block:
     @property
     def n_rows(self) -> int:
         """The number of rows."""
-        return int(self.csr.shape[0])
+        return len(self.counts)
 
-    @cached_property
+    @property
     def numbers(self) -> npt.NDArray[np.int64]:
         """The row numbers."""
         return np.arange(self.first, self.first + self.n_rows)
 
+    @cached_property
+    def csr(self) -> sparse.csr_array:
+        """(rows of the block, all columns), as they were given."""
+        return profiles_of([self], 0).rows
+
     def arrays(self) -> Arrays:
-        """Return the block as arrays, in the smallest kinds that hold its numbers exactly."""
-        columns = self.csr.indices
-        narrow = self.csr.shape[1] <= np.iinfo(np.uint16).max
+        """Return the block as arrays."""
         return {
-            "first": np.array([self.first, self.csr.shape[1]]),
-            "counts": np.diff(self.csr.indptr).astype(np.int32),
-            "columns": columns.astype(np.uint16 if narrow else np.int32, copy=False),
-            "ratings": small(self.csr.data),
+            "first": np.array([self.first, self.n_columns]),
+            "counts": self.counts,
+            "columns": self.columns,
+            "ratings": self.ratings,
             "thresholds": self.thresholds,
         }
 
@@ -63,16 +67,21 @@ class Block:
     def of(cls, arrays: Arrays) -> Block:
         """Return the block that `arrays` made."""
         first, n_columns = arrays["first"].tolist()
-        indptr = np.concatenate([[0], np.cumsum(arrays["counts"])]).astype(np.int32)
-        columns = arrays["columns"].astype(np.int32, copy=False)
-        ratings = arrays["ratings"].astype(np.float64, copy=False)
-        shape = (len(indptr) - 1, n_columns)
-        csr = sparse.csr_array((ratings, columns, indptr), shape=shape, copy=False)
-        return cls(first, csr, arrays["thresholds"], arrays["ratings"].dtype == np.uint8)
+        names = ("counts", "columns", "ratings", "thresholds")
+        return cls(first, n_columns, *(arrays[name] for name in names))
+
+    @classmethod
+    def of_rows(cls, first: int, csr: sparse.csr_array) -> Block:
+        """Return the rows of a matrix as a block."""
+        n_columns = csr.shape[1]
+        narrow = np.uint16 if n_columns <= np.iinfo(np.uint16).max else np.int32
+        columns = csr.indices.astype(narrow, copy=False)
+        counts = np.diff(csr.indptr).astype(np.int32)
+        return cls(first, n_columns, counts, columns, small(csr.data))
 
     def rows(self, numbers: npt.NDArray[np.integer]) -> Block:
         """Return some rows as a block of their own; their numbers are kept by whoever asked."""
-        return Block(-1, self.csr[numbers - self.first])
+        return Block.of_rows(-1, self.csr[numbers - self.first])
 
 
 def cut(csr: sparse.csr_array, n_rows: int) -> list[Parcel]:
@@ -80,12 +89,11 @@ def cut(csr: sparse.csr_array, n_rows: int) -> list[Parcel]:
     parcels = []
     for number, (first, last) in enumerate(ranges(csr.shape[0], n_rows)):
         indptr = csr.indptr[first : last + 1]
-        own = slice(
-            indptr[0], indptr[-1]
-        )  # seen where they lie: a slice of the matrix would be a copy
+        # Seen where they lie: a slice of the matrix would be a copy.
+        own = slice(indptr[0], indptr[-1])
         parts = csr.data[own], csr.indices[own], indptr - indptr[0]
         block = sparse.csr_array(parts, shape=(last - first, csr.shape[1]), copy=False)
-        parcels.append(Parcel(number, number, Block(first, block).arrays()))
+        parcels.append(Parcel(number, number, Block.of_rows(first, block).arrays()))
     return parcels
 
 
@@ -111,13 +119,15 @@ def profiles_of(blocks: list[Block], factor: int, *, spare: bool = False) -> Pro
 
     `spare` adds a last row without ratings.
     """
-    data = np.concatenate([block.csr.data for block in blocks])
-    as_they_are = factor == 0 or (factor == 1 and all(block.whole for block in blocks))
-    values = data if as_they_are else np.rint(data * factor)
-    indices = np.concatenate([block.csr.indices for block in blocks]).astype(np.int32, copy=False)
-    counts = [np.diff(block.csr.indptr) for block in blocks] + [np.zeros(int(spare), dtype=int)]
+    ratings = np.concatenate([block.ratings for block in blocks])
+    values = ratings.astype(np.float64, copy=False)
+    if factor and (factor > 1 or ratings.dtype != np.uint8):
+        values = np.rint(values * factor)
+    columns = np.concatenate([block.columns for block in blocks])
+    indices = columns.astype(np.int32, copy=False)
+    counts = [block.counts for block in blocks] + [np.zeros(int(spare), dtype=np.int32)]
     indptr = np.concatenate([[0], np.cumsum(np.concatenate(counts))]).astype(np.int32)
     for part in (values, indices, indptr):
         part.flags.writeable = False  # the kernels are compiled for such, as everywhere
-    shape = (len(indptr) - 1, blocks[0].csr.shape[1])
+    shape = (len(indptr) - 1, blocks[0].n_columns)
     return Profiles(sparse.csr_array((values, indices, indptr), shape=shape, copy=False), factor)

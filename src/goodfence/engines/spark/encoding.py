@@ -34,8 +34,10 @@ SCHEMA = "partition int, number int, facts array<double>, ids binary, payload bi
 """Of a data frame of chunks: where it was cut, counts and extremes, its ids, its coded ratings."""
 _N_COUNTS = len(ROLES) + 2
 """The first of the facts are counts of ratings, the next two the bytes of the ids of each kind."""
-CHUNKS_IN_MEMORY = 8
+_CHUNKS_IN_MEMORY = 8
 """A chunk, as it came, is this part of the memory of a task: it is there several times while it is coded."""
+_LARGEST = 32 << 20
+"""No chunk has more bytes: the next one takes the memory that this one leaves."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -92,7 +94,7 @@ def chosen_columns(frame: DataFrame, names: Names) -> DataFrame:
 def encoded(frame: DataFrame, memory: int) -> Chunks:
     """Return the chosen columns as chunks."""
     depot = DEPOT.get()
-    most = memory // CHUNKS_IN_MEMORY
+    most = bytes_of_a_chunk(memory)
     kinds = {field.name: field.dataType.simpleString() for field in frame.schema.fields}
 
     def task(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
@@ -105,6 +107,11 @@ def encoded(frame: DataFrame, memory: int) -> Chunks:
     with without_advice():
         chunks = frame.mapInArrow(task, SCHEMA)
     return Chunks(frame=chunks, kinds=(kinds["user"], kinds["item"]))
+
+
+def bytes_of_a_chunk(memory: int) -> int:
+    """Return about how many bytes of ratings, as they come, make a chunk."""
+    return min(memory // _CHUNKS_IN_MEMORY, _LARGEST)
 
 
 def encode(

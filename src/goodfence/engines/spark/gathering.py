@@ -83,7 +83,7 @@ class Gathering:
         csr.sum_duplicates()
         n_repeated = len(ratings) - csr.nnz
         part = -n_repeated if n_repeated else place
-        yield Parcel(place, part, Block(first, csr).arrays())
+        yield Parcel(place, part, Block.of_rows(first, csr).arrays())
 
     def _by_block(self, rows: Numbers) -> Iterator[tuple[int, Any]]:
         """Yield the blocks that have some of the rows, and where these are."""

@@ -56,12 +56,12 @@ class Guessing:
 
     def taken_from(self, matrix: sparse.csr_array) -> Iterator[Parcel]:
         """Yield the sample of rows that are all on this machine, for every block."""
-        return self.spread(0, [Parcel(0, 0, Block(-1, matrix[self.sample]).arrays())])
+        return self.spread(0, [Parcel(0, 0, Block.of_rows(-1, matrix[self.sample]).arrays())])
 
     def spread(self, _place: int, parcels: list[Parcel]) -> Iterator[Parcel]:
         """Send the whole sample to every block."""
         together = profiles_of([Block.of(parcel.arrays) for parcel in parcels], 0)
-        sample = Block(-1, together.rows).arrays()
+        sample = Block.of_rows(-1, together.rows).arrays()
         for number in range(self.n_blocks):
             yield Parcel(number, -1, sample)
 

@@ -11,14 +11,16 @@ import gc
 import json
 import os
 import secrets
+import shutil
 import sys
 import warnings
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from contextvars import ContextVar
+from functools import partial
 from mmap import ACCESS_READ, mmap
 from pathlib import Path
-from tempfile import TemporaryDirectory
+from tempfile import TemporaryDirectory, mkdtemp
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
@@ -70,12 +72,29 @@ def staying_here(session: SparkSession) -> Iterator[None]:
     if not str(session.sparkContext.master).startswith("local"):
         yield
         return
-    with TemporaryDirectory(prefix="goodfence-", ignore_cleanup_errors=True) as folder:
-        before = DEPOT.set(folder)
-        try:
-            yield
-        finally:
-            DEPOT.reset(before)
+    with TemporaryDirectory(prefix="goodfence-", ignore_cleanup_errors=True) as folder, _in(folder):
+        yield
+
+
+@contextmanager
+def set_aside() -> Iterator[Callable[[], None]]:
+    """Leave what is sent in the block in files of its own; what is handed out lets go of them, before all others."""
+    depot = DEPOT.get()
+    if depot is None:
+        yield lambda: None
+        return
+    folder = mkdtemp(dir=depot)
+    with _in(folder):
+        yield partial(shutil.rmtree, folder, ignore_errors=True)
+
+
+@contextmanager
+def _in(folder: str) -> Iterator[None]:
+    before = DEPOT.set(folder)
+    try:
+        yield
+    finally:
+        DEPOT.reset(before)
 
 
 def pack(arrays: Arrays) -> bytes:

@@ -30,7 +30,8 @@ _PARTS = 32
 def lists_of(source: Source, comparison: Comparison, kept: Kept) -> DataFrame:
     """Return one parcel for each block: its lists of `comparison.n`."""
     blocks = kept.keep("blocks", lambda: _with_guesses(source, comparison))
-    found = _found(blocks, source, comparison, kept)
+    with parcels.set_aside() as forget_found:
+        found = _found(blocks, source, comparison, kept)
     merging = Merging(n=comparison.n)
     lists = kept.keep(
         "lists",
@@ -39,6 +40,7 @@ def lists_of(source: Source, comparison: Comparison, kept: Kept) -> DataFrame:
     unsure = [0] * source.n_blocks
     for place, count in lists.select("place", "part").collect():
         unsure[place] = count
+    forget_found()
     if not any(unsure):
         return lists
     again = Again.of(unsure, n=comparison.n, factor=comparison.factor)

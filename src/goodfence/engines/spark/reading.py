@@ -15,7 +15,7 @@ import pyarrow as pa
 from pyarrow import parquet
 
 from goodfence.data.columns import ROLES, find_columns
-from goodfence.engines.spark.encoding import CHUNKS_IN_MEMORY, SCHEMA, Chunks, encode
+from goodfence.engines.spark.encoding import SCHEMA, Chunks, bytes_of_a_chunk, encode
 from goodfence.engines.spark.parcels import DEPOT, without_advice
 from goodfence.engines.spark.running import Names, Running
 
@@ -68,8 +68,9 @@ def encoded_files(path: str, running: Running) -> Chunks | None:
     if files is None or files.n_rows == 0:
         return None
     n_cores: int = running.spark.sparkContext.defaultParallelism
-    most = running.memory // CHUNKS_IN_MEMORY
-    pieces = pieces_of(files, min(most // _BYTES_OF_A_RATING, -(-files.n_rows // n_cores)))
+    most = bytes_of_a_chunk(running.memory)
+    most_rows = min(running.memory // _BYTES_OF_A_RATING, -(-files.n_rows // n_cores))
+    pieces = pieces_of(files, most_rows)
     columns = replace(files, groups=())  # a task knows its own pieces
     depot = DEPOT.get()
 

@@ -69,28 +69,25 @@ def written(frame: DataFrame, task: Task, schema: str) -> DataFrame:
     folder.mkdir()
 
     def write(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        name = write_new(task(batches), folder)
-        yield pa.record_batch([pa.array([name], pa.string())], names=["name"])
+        path = write_new(task(batches), folder)
+        yield pa.record_batch([pa.array([path], pa.string())], names=["path"])
 
     with without_advice():
-        names = frame.mapInArrow(write, "name string").collect()
-    wanted = {row[0] for row in names}
-    for path in folder.iterdir():
-        if path.name not in wanted:  # of an attempt that failed, or was slower than another
-            path.unlink()
-    result = frame.sparkSession.read.schema(schema).parquet(str(folder))
+        found = frame.mapInArrow(write, "path string").where("path is not null").collect()
+    # By name: there may be files of attempts that failed, or were slower than others.
+    result = frame.sparkSession.read.schema(schema).parquet(*(f"file:{path}" for (path,) in found))
     result.unpersist = partial(_let_go, result, folder)  # type: ignore[method-assign]
     return result
 
 
-def _let_go(frame: DataFrame, folder: Path, *_: bool) -> DataFrame:
+def _let_go(frame: DataFrame, folder: Path, blocking: bool = False) -> DataFrame:
     shutil.rmtree(folder, ignore_errors=True)
-    return frame
+    return type(frame).unpersist(frame, blocking)
 
 
 def write_new(batches: Iterator[pa.RecordBatch], folder: Path) -> str | None:
-    """Write rows to a new parquet file and return its name; None where there are no rows."""
-    name = f"{secrets.token_hex(12)}.parquet"
+    """Write rows to a new parquet file and return where it is; None where there are no rows."""
+    path = folder / f"{secrets.token_hex(12)}.parquet"
     first = next(batches, None)
     if first is None:
         return None
@@ -99,10 +96,10 @@ def write_new(batches: Iterator[pa.RecordBatch], folder: Path) -> str | None:
         "use_dictionary": False,
         "write_statistics": False,
     }
-    with parquet.ParquetWriter(folder / name, first.schema, **how) as file:
+    with parquet.ParquetWriter(path, first.schema, **how) as file:
         for batch in chain([first], batches):
             file.write_batch(batch)
-    return name
+    return str(path)
 
 
 def tables(batches: Iterator[pa.RecordBatch], names: Sequence[str]) -> Iterator[pa.RecordBatch]:
