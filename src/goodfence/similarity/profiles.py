@@ -18,6 +18,7 @@ from scipy import sparse
 FACTORS = (1, 2, 4, 10)
 ON_GRID = 1e-9
 EXACT = 2.0**53
+_TOGETHER = 1 << 15
 
 Floats = npt.NDArray[np.float64]
 
@@ -34,8 +35,11 @@ class Profiles:
     @classmethod
     def of(cls, csr: sparse.csr_array) -> Profiles:
         """Lay out the rows of `csr`."""
-        factor = _grid(csr.data)
-        values = np.rint(csr.data * factor) if factor else csr.data
+        factor = grid_of(csr.data)
+        values = csr.data
+        if factor:
+            values = values * factor
+            np.rint(values, out=values)
         return cls(_read_only((values, csr.indices, csr.indptr), csr.shape), factor)
 
     def __repr__(self) -> str:
@@ -101,18 +105,22 @@ class Profiles:
         return Profiles(_read_only((units, csr.indices, csr.indptr), csr.shape), self.factor)
 
 
-def _grid(values: Floats) -> int:
+def grid_of(values: Floats) -> int:
     """Return the least factor that makes every value a whole number small enough to be exact, or 0."""
-    largest = float(np.abs(values).max(initial=0.0))
-    for factor in FACTORS:
-        with np.errstate(over="ignore", invalid="ignore"):  # what is too large is on no grid
-            scaled = values * factor
-            off = np.abs(scaled - np.rint(scaled))
-        if (off < ON_GRID).all():
-            units = largest * factor
-            exact = units * units * max(len(values), 1) < EXACT
-            return factor if exact else 0
-    return 0
+    factor = next((factor for factor in FACTORS if _are_on_grid(values, factor)), 0)
+    largest = max(float(values.max(initial=0.0)), -float(values.min(initial=0.0)))
+    units = largest * factor
+    return factor if units * units * max(len(values), 1) < EXACT else 0
+
+
+def _are_on_grid(values: Floats, factor: int) -> bool:
+    """Look at some values at a time: in the cache, and not beyond the first that is off the grid."""
+    with np.errstate(over="ignore", invalid="ignore"):  # what is too large is on no grid
+        for first in range(0, len(values), _TOGETHER):
+            scaled = values[first : first + _TOGETHER] * factor
+            if not (np.abs(scaled - np.rint(scaled)) < ON_GRID).all():
+                return False
+    return True
 
 
 def _read_only(

@@ -79,7 +79,7 @@ def candidate_lists(
     -------
     CandidateLists or DataFrame
         For `Ratings` the arrays of the local engine. Otherwise a data frame with `id`, `row`, `indices` and
-        `similarities`, complete and held by Spark; after its `unpersist` ask again.
+        `similarities`, complete; after its `unpersist` ask again.
     """
     how = running or Running(spark=session_of(spark))
     measure = Similarity.of(similarity)

@@ -82,7 +82,7 @@ def choose_neighbours(
     -------
     Chosen or DataFrame
         For `Ratings` the arrays of the local engine. Otherwise a data frame with `id`, `row`, `neighbours`,
-        `similarities` and `weights`, held by Spark.
+        `similarities` and `weights`, complete; after its `unpersist` ask again.
     """
     how = running or Running(spark=session_of(spark))
     return choose_by_key(

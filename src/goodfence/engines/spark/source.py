@@ -22,7 +22,7 @@ from goodfence.engines.spark.problem import failing_plainly
 from goodfence.engines.spark.running import Running
 from goodfence.errors import DataError, DuplicateProblem, require
 from goodfence.similarity.measure import Similarity
-from goodfence.similarity.profiles import Profiles
+from goodfence.similarity.profiles import grid_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -99,7 +99,7 @@ class Source:
             n_columns=n_columns,
             n_ratings=rows.n_ratings,
             block_rows=block_rows,
-            factor=Profiles.of(rows.csr).factor,
+            factor=grid_of(rows.csr.data),
             lowest=float(rows.csr.data.min(initial=0.0)),
             checksum=checksum_of(rows) if running.work else "",
             matrix=rows.csr,
