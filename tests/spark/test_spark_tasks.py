@@ -6,6 +6,8 @@ import subprocess
 import sys
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
+from typing import Any
 
 import numpy as np
 import pytest
@@ -14,7 +16,7 @@ from hypothesis import strategies as st
 
 import goodfence as gf
 from goodfence.engines.local import tiles
-from goodfence.engines.spark import comparing
+from goodfence.engines.spark import comparing, parcels
 from goodfence.engines.spark.blocks import Block, cut, small
 from goodfence.engines.spark.lists import Merging, fill_up, merged
 from goodfence.engines.spark.parcels import Arrays, Parcel, deposit, pack, unpack
@@ -79,6 +81,24 @@ def test_lists_are_sent_and_merged_slice_by_slice(
     assert (bounds == sensitivities(films.csr, gf.Sensitivity())).all()
 
 
+def test_what_is_set_aside_can_go_before_the_rest() -> None:
+    with parcels.set_aside() as forget:
+        assert parcels.DEPOT.get() is None
+    forget()
+    session: Any = SimpleNamespace(sparkContext=SimpleNamespace(master="local[2]"))
+    with parcels.staying_here(session):
+        depot = Path(parcels.DEPOT.get() or "")
+        stays = deposit({"rows": np.arange(3)}, str(depot))
+        with parcels.set_aside() as forget:
+            goes = deposit({"rows": np.arange(4)}, parcels.DEPOT.get() or "")
+        assert parcels.DEPOT.get() == str(depot)
+        assert len(unpack(goes)["rows"]) == 4
+        forget()
+        assert len(unpack(stays)["rows"]) == 3
+        assert len(list(depot.iterdir())) == 1
+    assert not depot.exists()
+
+
 def test_a_worker_takes_what_it_loaded_out_of_the_collectors_way_once() -> None:
     lines = (
         "import gc, sys",
@@ -113,6 +133,15 @@ def test_guesses_that_are_far_too_high_are_made_good(monkeypatch: pytest.MonkeyP
     monkeypatch.setattr(tiles, "sample_rank", lambda *_, **__: 1)
     monkeypatch.setattr("goodfence.engines.spark.again.TOGETHER", 300)
     assert same(gf.load("movietweetings"), 100, 400) > 1000
+
+
+def test_every_row_is_judged_by_its_own_guess(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(tiles, "SAMPLE", WIDTH)
+    monkeypatch.setattr(
+        tiles, "sample_rank", lambda *_, **__: 10
+    )  # too high for about every other row
+    monkeypatch.setattr(comparing, "_SLICE", 100 * 90)
+    assert 200 < same(gf.load("movietweetings"), 100, 400) < 1000
 
 
 @pytest.mark.parametrize("n_cores", [1, 2, 3, 8, 100])

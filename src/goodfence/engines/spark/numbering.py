@@ -204,7 +204,8 @@ def number_ids(chunks: Chunks, facts: Facts, memory: int, held: list[DataFrame])
 
 
 def _borders(ids: DataFrame, facts: Facts, memory: int) -> tuple[Borders, Borders]:
-    users, items = (-(-_TIMES * n_bytes // memory) for n_bytes in facts.id_bytes)
+    most = min(memory, _MOST)  # of text arrow joins no more in one array
+    users, items = (-(-_TIMES * n_bytes // most) for n_bytes in facts.id_bytes)
     if users == items == 1:
         return (), ()
     marking = Marking(n_ranges=(users, items), id_bytes=facts.id_bytes)

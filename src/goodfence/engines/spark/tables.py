@@ -76,7 +76,7 @@ def written(frame: DataFrame, task: Task, schema: str) -> DataFrame:
         found = frame.mapInArrow(write, "path string").where("path is not null").collect()
     # By name: there may be files of attempts that failed, or were slower than others.
     result = frame.sparkSession.read.schema(schema).parquet(*(f"file:{path}" for (path,) in found))
-    result.unpersist = partial(_let_go, result, folder)  # type: ignore[method-assign]
+    vars(result)["unpersist"] = partial(_let_go, result, folder)
     return result
 
 
