@@ -116,7 +116,7 @@ def opened(program: str) -> Iterator[Browser]:
     out, write_answers = os.pipe()
     flags = [
         "--headless",
-        "--no-sandbox",  # a container has no user namespaces; the page is our own
+        "--no-sandbox",  # not every machine allows one; the page is our own
         "--disable-gpu",
         "--disable-dev-shm-usage",
         "--disable-background-networking",

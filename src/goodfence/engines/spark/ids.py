@@ -52,19 +52,6 @@ def cut_at(ids: pa.Array, borders: Sequence[int | str]) -> list[pa.Array]:
     >>> [part.to_pylist() for part in cut_at(pa.array([1, 2, 5]), [2, 9])]
     [[1], [2, 5], []]
     """
-    seen = _Seen(ids)
-    places = [0, *(bisect_left(seen, border) for border in borders), len(ids)]
+    found = (bisect_left(ids, border, key=lambda one: one.as_py()) for border in borders)
+    places = [0, *found, len(ids)]
     return [ids[first:last] for first, last in pairwise(places)]
-
-
-class _Seen(Sequence[int | str]):
-    """Ids one at a time, as Python has them: few are looked at."""
-
-    def __init__(self, ids: pa.Array) -> None:
-        self._ids = ids
-
-    def __len__(self) -> int:
-        return len(self._ids)
-
-    def __getitem__(self, place):  # type: ignore[no-untyped-def]
-        return self._ids[place].as_py()
