@@ -14,12 +14,14 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
-from goodfence.data.datasets import DATASETS
+from goodfence.data.catalogue import DATASETS
 
 REAL_FOLDERS = tuple(dict.fromkeys(data.folder for data in DATASETS.values() if not data.bundled))
 REAL = "real ratings"
 OTHER = "other"
 _GROUP = "skip group"
+SHARING = ("spark", "report")
+"""Folders of tests with a Spark session or rendered pages in common."""
 
 # Slow machines are no bug, and a test that fails today must fail tomorrow.
 settings.register_profile("goodfence", deadline=None, derandomize=True)
@@ -43,8 +45,10 @@ def missing_sets(names: tuple[str, ...]) -> list[str]:
     return [name for name in wanted if folder is None or not (folder / name).is_dir()]
 
 
+@pytest.hookimpl(tryfirst=True)  # before xdist looks at the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     for item in items:
+        item.add_marker(pytest.mark.xdist_group(worker_group(item)))
         names = [name for mark in item.iter_markers("real") for name in mark.args]
         if item.get_closest_marker("real") is None or not missing_sets(tuple(names)):
             continue
@@ -52,6 +56,13 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
         item.user_properties.append((_GROUP, REAL))
         reason = f"set GOODFENCE_DATA to a folder with {missing}"
         item.add_marker(pytest.mark.skip(reason=reason))
+
+
+def worker_group(item: pytest.Item) -> str:
+    """Return whose tests share a worker of a parallel run: those of a file, or of a folder with a costly fixture."""
+    folder = item.path.parent.name
+    without_session = folder == "spark" and item.get_closest_marker("spark") is None
+    return folder if folder in SHARING and not without_session else f"{folder}/{item.path.name}"
 
 
 @pytest.fixture
@@ -122,3 +133,8 @@ def pytest_terminal_summary(
     )
     for line in lines:
         terminalreporter.line(line, red=strict, yellow=not strict)
+
+
+def pytest_make_parametrize_id(val: object, argname: str) -> str | None:
+    """Name bytes by their argument and position: what is packed holds the time, and workers must agree on names."""
+    return argname if isinstance(val, bytes) else None

@@ -6,14 +6,16 @@
      │    ├── FileProblem                   missing, unreadable, not what its name says
      │    ├── ColumnProblem                 a column is missing, ambiguous or of the wrong kind
      │    ├── ValueProblem                  a null, a text, NaN, an infinity, outside the scale
-     │    ├── DuplicateProblem              the same person rated the same item twice
+     │    ├── DuplicateProblem              the same user rated the same item twice
      │    ├── SizeProblem                   larger than the stated limit
      │    ├── UnknownDataset                a name that is not in the catalogue
      │    ├── DownloadProblem               a data set could not be fetched
      │    └── UnknownId                     a user or an item that the ratings do not have
      ├── ModelFileError (ValueError)        a saved model that cannot be loaded               exit 3
      ├── NotFittedError (RuntimeError)      asked before `fit`                                exit 2
-     └── MissingExtra (ImportError)         an optional part is not installed                 exit 4
+     ├── MissingExtra (ImportError)         an optional part is not installed                 exit 4
+     ├── SparkProblem (RuntimeError)        a job failed on the cluster                       exit 4
+     └── BlackBoxProblem (RuntimeError)     an audited recommender did not answer as it must  exit 3
 
 Each has a code of its own, which `goodfence explain` explains. The command line adds three: GF100 (not understood),
 GF130 (interrupted) and GF999 (a fault of goodfence).
@@ -71,7 +73,7 @@ class ValueProblem(DataError):
 
 
 class DuplicateProblem(DataError):
-    """The same person rated the same item more than once."""
+    """The same user rated the same item more than once."""
 
     code = "GF204"
 
@@ -121,6 +123,20 @@ class MissingExtra(GoodfenceError, ImportError):
     exit_code = 4
 
 
+class SparkProblem(GoodfenceError, RuntimeError):
+    """A job failed on the cluster."""
+
+    code = "GF402"
+    exit_code = 4
+
+
+class BlackBoxProblem(GoodfenceError, RuntimeError):
+    """Somebody's recommender could not be reached, or did not answer as it must."""
+
+    code = "GF501"
+    exit_code = 3
+
+
 class GoodfenceWarning(UserWarning):
     """Something odd but harmless was read; the message says what was done about it."""
 
@@ -138,7 +154,31 @@ def require(holds: bool, name: str, rule: str, got: object) -> None:
     goodfence.errors.SettingError: k must be a positive integer, got 0
     """
     if not holds:
-        raise SettingError(f"{name} must be {rule}, got {got!r}")
+        raise SettingError(f"{name} must be {rule}, got {given(got)}")
+
+
+_LONGEST_GIVEN = 80
+
+
+def given(value: object) -> str:
+    """Return how an error shows what a setting was given: numbers and short text as they are, else the type.
+
+    Examples
+    --------
+    >>> given("x" * 200)[:8], given([0.1, 0.2]), given({"ann": 5}), given(True), given(range(10**9))
+    ("'xxxxxxx", '[0.1, 0.2]', 'a dict', 'True', 'a range')
+    """
+    if isinstance(value, type):
+        return f"a {value.__name__}"
+    plain = (bool, int, float, str, bytes, type(None))
+    items = value if isinstance(value, tuple | list) else (value,)
+    if len(items) > _LONGEST_GIVEN or not all(isinstance(one, plain) for one in items):
+        return f"a {type(value).__name__}"
+    try:
+        shown = repr(value)
+    except ValueError:  # an integer of more digits than Python prints
+        return f"a {type(value).__name__} of very many digits"
+    return shown if len(shown) <= _LONGEST_GIVEN else f"{shown[: _LONGEST_GIVEN - 3]}..."
 
 
 def did_you_mean(wrong: str, known: Iterable[str]) -> str:

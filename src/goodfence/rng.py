@@ -76,14 +76,26 @@ def _entropy(rng: RNG) -> int | Sequence[int]:
         raise SettingError(
             f"rng must be None, an integer, a SeedSequence or a Generator, got {type(rng).__name__}"
         )
-    seeds = [int(rng)] if isinstance(rng, int | np.integer) else [int(seed) for seed in rng]
-    if not seeds or min(seeds) < 0:
+    listed = [rng] if isinstance(rng, int | np.integer) else list(rng)
+    if not listed or not all(_is_seed(seed) for seed in listed):
         raise SettingError("rng must be a seed of non-negative integers")
+    seeds = [int(seed) for seed in listed]
     return seeds[0] if len(seeds) == 1 else seeds
+
+
+def _is_seed(value: object) -> bool:
+    return isinstance(value, int | np.integer) and not isinstance(value, bool) and int(value) >= 0
+
+
+def fresh_seed() -> int:
+    """Return a random seed to write down, for a result that can be repeated."""
+    return secrets.randbelow(2**32)
 
 
 def seed_of(rng: RNG) -> int | list[int] | None:
     """Return a seed as it can be written; a generator, or fresh entropy, leaves nothing to write."""
+    if isinstance(rng, Sequence) and not all(_is_seed(seed) for seed in rng):
+        raise SettingError("rng must be a seed of non-negative integers")
     if isinstance(rng, int | np.integer):
         return int(rng)
     return [int(seed) for seed in rng] if isinstance(rng, Sequence) else None

@@ -10,13 +10,10 @@ import pytest
 from scipy import sparse
 
 import goodfence as gf
-from goodfence.adapters.extras import base_class, library
-from goodfence.adapters.flat import flatten, gather, within
-from goodfence.adapters.known import predict_known
-from goodfence.adapters.matrices import read_matrix
-from goodfence.adapters.recbole import read_inter
+from goodfence.adapters.libraries import base_class, flatten, gather, library, predict_known, within
+from goodfence.adapters.readers import read_inter, read_matrix
 from goodfence.errors import ColumnProblem, DataError, MissingExtra, SettingError
-from tests.attack_worlds import tied_ratings
+from tests.support.attack_worlds import tied_ratings
 
 MATRIX = sparse.csr_matrix(np.array([[5, 0, 1], [0, 0, 3]]))
 
@@ -75,7 +72,7 @@ def test_an_inter_file_with_other_fields_and_separator(tmp_path: Path) -> None:
     path = tmp_path / "tiny.inter"
     text = INTER.replace("user_id", "uid").replace("item_id", "mid").replace("\t", "|")
     path.write_text(text, encoding="utf-8")
-    assert read_inter(path, user="uid", item="mid", separator="|").n_ratings == 3
+    assert read_inter(path, fields=("uid", "mid", "rating"), separator="|").n_ratings == 3
 
 
 def test_an_inter_file_without_ratings_is_refused(tmp_path: Path) -> None:

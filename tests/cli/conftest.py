@@ -10,7 +10,7 @@ import pytest
 
 @pytest.fixture
 def small(tmp_path: Path) -> Path:
-    """Forty people with thirty ratings each, in a file with columns that are found by name."""
+    """Forty users with thirty ratings each, in a file with columns that are found by name."""
     rng = np.random.default_rng(7)
     path = tmp_path / "ratings.csv"
     lines = ["userId,movieId,rating"]

@@ -14,9 +14,9 @@ import pytest
 from typer.testing import CliRunner
 
 from goodfence.cli import app
-from goodfence.data.readers import read_ratings
+from goodfence.data.load import read_ratings
 from goodfence.errors import DataError, GoodfenceWarning
-from tests.bad_inputs import SECRETS, BadInput, corpus
+from tests.support.bad_inputs import SECRETS, BadInput, corpus
 
 CORPUS = {bad.name: bad for bad in corpus()}
 LONGEST_SECONDS = 30

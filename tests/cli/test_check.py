@@ -9,13 +9,15 @@ import sys
 import time
 from pathlib import Path
 
+import pyarrow as pa
 import pytest
+from pyarrow import parquet
 from typer.testing import CliRunner
 
-import goodfence.data.readers
+import goodfence.data.load
 from goodfence import __version__
 from goodfence.cli import app
-from goodfence.cli.scale import join_scale
+from goodfence.cli.command import join_scale
 from goodfence.errors import MissingExtra
 
 CSV = "userId,movieId,rating,timestamp\n7,10,4.5,99\n8,9,0,98\n7,9,1,97\n"
@@ -37,10 +39,125 @@ def test_what_was_read_is_printed(file: Path) -> None:
     code, stdout, stderr = run("check", file, "--scale", 0, 5, 0.5)
     assert (code, stderr) == (0, "")
     assert stdout.splitlines() == [
-        "  Columns   person <- userId   item <- movieId   rating <- rating   (timestamp not used)",
-        "  Scale     0-5 in steps of 0.5      Shape   2 people x 2 items, 3 ratings",
-        "  Problems  0 missing · 0 out of scale · 0 repeated",
+        "  Columns   user <- userId   item <- movieId   rating <- rating   (timestamp not used)",
+        "  Scale     0-5 in steps of 0.5      Shape   2 users x 2 items, 3 ratings",
+        "  Per user  1 to 2 ratings, median 1",
+        "  Per item  1 to 2 ratings, median 1",
+        f"  Ratings     0  {'#' * 40}  33.3%",
+        f"              1  {'#' * 40}  33.3%",
+        f"            4.5  {'#' * 40}  33.3%",
+        "  Problems  none",
     ]
+
+
+def test_the_bars_are_as_long_as_the_shares(tmp_path: Path) -> None:
+    rows = "".join(f"{n},1,{1 + (n >= 8)}\n" for n in range(10))
+    (tmp_path / "a.csv").write_text("user,item,rating\n" + rows)
+    _, stdout, _ = run("check", tmp_path / "a.csv")
+    assert (
+        f"  Ratings   1  {'#' * 40}  80.0%\n            2  {'#' * 10}{' ' * 30}  20.0%\n" in stdout
+    )
+    many = "".join(f"{n},1,{n / 7}\n" for n in range(70))
+    (tmp_path / "a.csv").write_text("user,item,rating\n" + many)
+    _, stdout, _ = run("check", tmp_path / "a.csv")
+    assert stdout.count("10.0%") == 10  # ten ranges of seven each
+
+
+BROKEN = """user,item,rating
+1,2,3
+
+1,,4
+2,2,x
+3,3
+1,2,9
+
+4,4,nan
+5,4,"",
+5,4,
+,1,
+6,NA,1e999
+7,4,
+8,4,
+"""
+
+
+def test_all_problems_are_counted_with_lines_and_without_ids(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text(BROKEN)
+    code, stdout, stderr = run("check", tmp_path / "a.csv", "--scale", 1, 5)
+    assert (code, stdout) == (3, "")
+    assert stderr.splitlines() == [
+        "note: 4 without a rating (lines 11, 12, 14, ...)",
+        "note: 2 without an item (lines 4, 13)",
+        "note: 2 with a rating that is not finite (lines 9, 13)",
+        "note: 2 with another number of fields (lines 6, 10)",
+        "note: 1 without a user (line 12)",
+        "note: 1 with a rating that is no number (line 5)",
+        "note: 1 off the scale (line 7)",
+        "note: 1 for a pair of user and item that has a rating already (line 7)",
+        "error GF201: 'a.csv' must have 3 fields in each row, row 4 has 2",
+    ]
+    code, stdout, _ = run("check", tmp_path / "a.csv", "--json", "--duplicates", "last")
+    kinds = {one["kind"]: one for one in json.loads(stdout)["problems"]}
+    assert kinds["without a rating"] == {"kind": "without a rating", "n": 4, "lines": [11, 12, 14]}
+    assert not any("already" in kind or "scale" in kind for kind in kinds)
+
+
+def test_all_problems_of_a_parquet_file_and_of_sections(tmp_path: Path) -> None:
+    table = pa.table(
+        {
+            "user": ["a", None, "a", "", "b"],
+            "item": [1, 2, 1, 3, None],
+            "rating": [1.0, None, 7, 2, float("nan")],
+        }
+    )
+    parquet.write_table(table, tmp_path / "a.parquet")
+    _, _, stderr = run("check", tmp_path / "a.parquet", "--scale", 1, 5)
+    assert stderr.splitlines()[:-1] == [
+        "note: 2 without a user (lines 2, 4)",
+        "note: 1 without an item (line 5)",
+        "note: 1 without a rating (line 2)",
+        "note: 1 with a rating that is not finite (line 5)",
+        "note: 1 off the scale (line 3)",
+        "note: 1 for a pair of user and item that has a rating already (line 3)",
+    ]
+    (tmp_path / "mv.txt").write_text("1:\n7,5,2005\n8,x,2005\n2:\n7,,2005\n")
+    _, _, stderr = run("check", tmp_path / "mv.txt")
+    assert stderr.splitlines()[:-1] == [
+        "note: 1 without a rating (line 5)",
+        "note: 1 with a rating that is no number (line 3)",
+    ]
+
+
+def test_sentinels_are_warned_of(tmp_path: Path) -> None:
+    rows = "".join(f"{n},1,{n % 10 + 1}\n" for n in range(100))
+    for odd in ("-1", "99"):
+        (tmp_path / "a.csv").write_text(f"user,item,rating\n{rows}101,1,{odd}\n")
+        _, _, stderr = run("check", tmp_path / "a.csv")
+        assert f"{odd} (0.99 of 100 ratings) may mean" in stderr
+        assert f"--unrated {odd}" in stderr
+        code, stdout, stderr = run("check", tmp_path / "a.csv", "--unrated", odd)
+        assert code == 0
+        assert "integers 1-10" in stdout
+    zeros = "".join(f"{n},2,0\n" for n in range(150))  # Book-Crossing: 0 is no opinion
+    (tmp_path / "a.csv").write_text(f"user,item,rating\n{rows}{zeros}")
+    _, _, stderr = run("check", tmp_path / "a.csv")
+    assert "0 (60 of 100 ratings) may mean" in stderr
+    assert "the rating next to it is rare" in stderr
+    (tmp_path / "a.csv").write_text(f"user,item,rating\n{rows}101,1,0\n")
+    assert run("check", tmp_path / "a.csv")[2] == ""
+
+
+def test_standard_input_is_checked(file: Path) -> None:
+    for arguments, code in (([], 0), (["--rating", "no"], 3), (["--scale", "1", "5"], 3)):
+        done = subprocess.run(
+            [sys.executable, "-m", "goodfence", "check", "-", *arguments],
+            input=file.read_text(),
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        assert done.returncode == code, done.stderr
+    assert "off the scale" in done.stderr
 
 
 def test_json(file: Path) -> None:
@@ -58,7 +175,12 @@ def test_json(file: Path) -> None:
         "users": 2,
         "items": 2,
         "ratings": 3,
-        "problems": {"missing": 0, "out_of_scale": 0, "repeated": 0},
+        "problems": {"repeated": 0},
+        "spread": {
+            "grades": [["0", 1], ["1", 1], ["4.5", 1]],
+            "per_user": [1, 1, 2],
+            "per_item": [1, 1, 2],
+        },
         "notes": [],
     }
 
@@ -74,7 +196,7 @@ def test_repeats_are_counted_and_noted(file: Path) -> None:
     code, stdout, stderr = run("check", file, "--duplicates", "last")
     assert code == 0
     assert "1 repeated (last kept)" in stdout
-    assert stderr == "note: 1 ratings repeat a pair of person and item; kept the last\n"
+    assert stderr == "note: 1 ratings repeat a pair of user and item; kept the last\n"
     code, stdout, _ = run("check", file, "--duplicates", "last", "--json")
     assert json.loads(stdout)["problems"]["repeated"] == 1
     assert len(json.loads(stdout)["notes"]) == 1
@@ -83,7 +205,7 @@ def test_repeats_are_counted_and_noted(file: Path) -> None:
 def test_positions_are_called_columns(tmp_path: Path) -> None:
     (tmp_path / "u.data").write_text("1\t2\t3\t4\n")
     _, stdout, _ = run("check", tmp_path / "u.data")
-    assert "person <- column 1   item <- column 2   rating <- column 3   (column 4 not" in stdout
+    assert "user <- column 1   item <- column 2   rating <- column 3   (column 4 not" in stdout
 
 
 @pytest.mark.parametrize("separator", [";", "\\t", "tab"])
@@ -114,8 +236,8 @@ def test_wrong_settings_exit_with_2(arguments: tuple[str, ...], file: Path) -> N
 def test_a_data_set_by_its_name() -> None:
     code, stdout, _ = run("check", "movietweetings")
     assert code == 0
-    assert "whole numbers 0-10 " in stdout
-    assert "1,238 people x 1,191 items, 45,027 ratings" in stdout
+    assert "integers 0-10 " in stdout
+    assert "1,238 users x 1,191 items, 45,027 ratings" in stdout
 
 
 def test_a_mistyped_command_gets_a_suggestion() -> None:
@@ -153,7 +275,7 @@ def test_faults(
     def fail(*_: object, **__: object) -> None:
         raise fault
 
-    monkeypatch.setattr(goodfence.data.readers, "read_reported", fail)
+    monkeypatch.setattr(goodfence.data.load, "read_reported", fail)
     done, stdout, stderr = run("check", file)
     assert (done, stdout) == (code, "")
     assert says in stderr

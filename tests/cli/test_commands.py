@@ -4,20 +4,22 @@ from __future__ import annotations
 
 import json
 import math
+import re
 from importlib import import_module
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
 
 import goodfence as gf
-from goodfence.auditing.pace import Pace
+from goodfence.audit.time_budget import Pace
 from goodfence.cli.doctor import LIBRARIES
-from tests.cli.running import no_constant, run, run_json
+from tests.support.running import no_constant, run, run_json
 
 FILMS = "movietweetings"
 DEMO = import_module("goodfence.cli.demo")  # the name in the package is the command
-AUDIT = import_module("goodfence.cli.audit")
+TIME_BUDGET = import_module("goodfence.audit.time_budget")
 SOME = ("--targets", "40", "--seed", "7", "--quiet")
 
 
@@ -26,22 +28,24 @@ def test_demo_shows_the_leak_and_what_stops_it(monkeypatch: pytest.MonkeyPatch) 
     code, stdout, stderr = run("demo")
     assert code == 0
     assert "1,238 people x 1,191 films, 45,027 ratings" in stdout
-    assert "Someone who knows 8 of a person's ratings and opens 50 accounts reads" in stdout
-    assert [line for line in stdout.splitlines() if line.startswith("  private means eps=1")]
+    told = " ".join(stdout.split())
+    assert "Verdict kNN k=50 leaks. " in told
+    assert "someone who knows 8 of a person's ratings and opens 50 accounts" in told
+    assert [line for line in stdout.splitlines() if line.startswith("  PrivateMeans eps=1")]
     assert len(stdout.splitlines()) < 40
-    assert max(map(len, stdout.splitlines())) <= 120
+    assert max(map(len, stdout.splitlines())) <= 110
     assert stderr.splitlines()[0] == "reading the film ratings that come with goodfence"
 
 
 def test_demo_as_json(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(DEMO, "_REFITTED", 2)
     result = run_json("demo", "--quiet")
-    assert (result["n_ratings"], result["scale"]) == (45_027, "whole numbers 0-10")
+    assert (result["n_ratings"], result["scale"]) == (45_027, "integers 0-10")
     assert len(result["most_rated"]) == 5
     common, _, private = result["tried"]
-    assert common["targets"] == 1_238
+    assert (common["targets"], common["choosing"]) == (100, 100)
     assert private["guarantee"]["status"] == "proved"
-    report = gf.KNNAttack(known=8).run(gf.load(FILMS), gf.KNN(k=50), targets=1_238, rng=7)
+    report = gf.audit(gf.load(FILMS), gf.KNN(k=50), targets=200, trials=0, rng=7).leakage
     assert common["estimates"]["recovery"] == report.estimates["recovery"]._asdict()
 
 
@@ -64,13 +68,54 @@ def test_a_fitted_model_recommends_what_python_does(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("name", ["private-means", "private-cf"])
-def test_a_private_model_keeps_its_promise_in_the_file(name: str, tmp_path: Path) -> None:
+def test_a_private_model_keeps_its_guarantee_in_the_file(name: str, tmp_path: Path) -> None:
     model = tmp_path / "model.gf"
-    fit = run_json("fit", FILMS, "--mechanism", name, "--epsilon", 2, "-o", model, "-q")
+    arguments = ("fit", FILMS, "--items", "from-ratings", "--mechanism", name, "--epsilon", 2)
+    fit = run_json(*arguments, "-o", model, "-q")
     assert (fit["guarantee"]["status"], fit["guarantee"]["unit"]) == ("proved", "rating")
     assert gf.load_model(model).guarantee().status == "proved"
-    seeded = run_json("fit", FILMS, "--mechanism", name, "--epsilon", 2, "-o", model, "--seed", 7)
+    seeded = run_json(*arguments, "-o", model, "--seed", 7)
     assert seeded["guarantee"]["status"] == "none"
+
+
+@pytest.mark.parametrize("as_json", [(), ("--json",)], ids=["text", "json"])
+def test_fitting_a_private_model_tells_no_counts(
+    as_json: tuple[str, ...], small: Path, tmp_path: Path
+) -> None:
+    model = tmp_path / "model.gf"
+    arguments = ("--scale", 1, 5, "--items", "from-ratings", "--mechanism", "private-means")
+    code, stdout, stderr = run("fit", small, *arguments, "--epsilon", 1, "-o", model, *as_json)
+    assert code == 0
+    fitted: Any = gf.load_model(model)
+    ratings = fitted.ratings_
+    protected = (ratings.shape[0], ratings.n_ratings)
+    assert not set(map(int, re.findall(r"\d+", (stdout + stderr).replace(",", "")))) & {*protected}
+    code, stdout, _ = run("fit", small, "--k", 5, "-o", model)
+    assert str(protected[0]) in stdout  # where nothing is promised, it is said
+
+
+def test_a_folder_that_anybody_may_hold(small: Path, tmp_path: Path) -> None:
+    model = tmp_path / "model.gf"
+    public_items = ("--scale", 1, 5, "--items", "from-ratings", "--without-ratings")
+    private = ("--mechanism", "private-means", "--epsilon", 1)
+    arguments = ("fit", small, *public_items, *private, "-o", model)
+    code, stdout, _ = run(*arguments)
+    assert code == 0
+    assert "anybody may hold it" in stdout
+    public: Any = gf.load_model(model)
+    assert public.ratings_.shape[0] == public.ratings_.n_ratings == 0
+    assert "seed" in run(*arguments, "--seed", 1)[1]
+    code, _, stderr = run("fit", small, "--k", 5, "-o", model, "--without-ratings")
+    assert code == 2
+    assert "without_ratings must be left out" in stderr
+
+
+def test_a_model_larger_than_the_limit_is_refused(small: Path, tmp_path: Path) -> None:
+    model = tmp_path / "model.gf"
+    assert run("fit", small, "--k", 5, "-o", model)[0] == 0
+    code, _, stderr = run("recommend", model, 1003, "--max-bytes", 1000)
+    assert code == 3
+    assert "--max-bytes" in stderr
 
 
 def test_people_with_text_ids_are_found(tmp_path: Path, small: Path) -> None:
@@ -100,7 +145,8 @@ def test_nothing_predicted_is_null(tmp_path: Path) -> None:
     path = tmp_path / "r.csv"
     rows = [f"{user},{2 * user + turn},3" for user in range(6) for turn in range(2)]
     path.write_text("user,item,rating\n" + "\n".join(rows) + "\n")
-    told = run_json("evaluate", path, "--k", 2, "--per-user", 1, "--seed", 1)
+    scale = ("--scale", 1, 5)  # else ratings that are all alike are taken for clicks
+    told = run_json("evaluate", path, "--k", 2, "--per-user", 1, "--seed", 1, *scale)
     assert (told["mae"], told["coverage"]) == (None, 0.0)
 
 
@@ -112,27 +158,54 @@ def test_attack_gives_the_report_of_python(tmp_path: Path) -> None:
     told = run_json("attack", FILMS, *arguments, *SOME, "-o", tmp_path / "report")
     assert told["estimates"]["recovery"] == report.estimates["recovery"]._asdict()
     assert told["estimates"]["guess"] == report.estimates["guess"]._asdict()
-    assert told["estimates"]["read_whole"]["value"] == report.read_whole.value
+    assert told["estimates"]["fully_recovered"]["value"] == report.fully_recovered.value
     assert (told["targets"], told["hidden"], told["fakes"]) == (40, report.n_hidden, 30)
     manifest = json.loads((tmp_path / "report" / "manifest.json").read_text())
-    assert manifest["ratings"] == told["data"]["checksum"]
+    assert "ratings" not in manifest
+    assert set(told["data"]) == {"users", "items", "ratings", "scale", "scale_declared"}
+    assert told["data"]["users"] == 1200  # about: 1,238
 
 
 def test_the_finding_has_attacker_guess_and_interval() -> None:
     code, stdout, stderr = run("attack", FILMS, *SOME, "--known", 4, "--choose", "rarest")
     assert (code, stderr) == (0, "")
     told = " ".join(stdout.split())
-    assert "Someone who knows the 4 rarest of a person's ratings and opens 50 accounts" in told
-    assert "Someone who never saw her data guesses" in told
-    assert told.count("(95%: ") == 5
-    assert "40 of 1,238 people, drawn by chance" in told
+    assert stdout.startswith("  Verdict   kNN k=50 leaks. ")
+    assert "someone who knows the 4 rarest of a person's ratings and opens 50 accounts" in told
+    assert "Guessing, with no account, recovers" in told
+    assert told.count("(95%: ") == 7
+    assert "40 of about 1,200 people, drawn by chance" in told
+    assert "Not tried " in told
     assert "safe" not in told
+
+
+def test_the_verdict_comes_first_then_people_then_ratings_then_who_was_tried() -> None:
+    told = run_json("audit", FILMS, *SOME)
+    code, stdout, _ = run("audit", FILMS, *SOME)
+    assert code == 0
+    labels = [line[2:11].strip() for line in stdout.splitlines() if line[2:3].strip()]
+    first = ["Verdict", "Scope", "Assumed", "People", "Ratings", "Advantage", "Beside"]
+    assert labels[: len(first)] == first
+    flat = " ".join(stdout.split())
+    assert told["verdict_line"].split(" Attacked: ")[0] in flat.replace(" Scope ", " ")
+    assert told["neighbourhood"] in flat
+    chosen = [line for line in stdout.splitlines() if line.startswith("  > ")]
+    assert len(chosen) == 1
+    strongest = next(one for one in told["tried"] if one["strongest"])
+    assert strongest["what"] in chosen[0]
+    for one in told["not_tried"]:
+        assert f"{one['attack']} ({one['reason']})" in flat
+    fully = told["estimates"]["fully_recovered"]["value"]
+    assert f"People {100 * fully:.0f} of 100 people are fully recovered (95%: " in flat
 
 
 @pytest.mark.parametrize("command", ["attack", "audit"])
 @pytest.mark.parametrize(("limit", "code"), [("100", 0), ("45", 1), ("0", 1)])
 def test_fail_above(command: str, limit: str, code: int) -> None:
-    assert run(command, FILMS, *SOME, "--fail-above", limit)[0] == code
+    few = SOME[:-1]  # not quiet: what is above is told
+    done, _, stderr = run(command, FILMS, *few, "--fail-above", limit)
+    assert done == code
+    assert ("of 100 people" in stderr) == (code == 1)
     done, stdout, _ = run(command, FILMS, *SOME, "--fail-above", limit, "--json")
     assert done == code
     assert json.loads(stdout)["estimates"]["recovery"]["value"] > 0.45
@@ -140,19 +213,21 @@ def test_fail_above(command: str, limit: str, code: int) -> None:
 
 def test_audit_attacks_everybody(tmp_path: Path) -> None:
     out = tmp_path / "audit.json"
-    code, stdout, stderr = run("audit", FILMS, "--mechanism", "ppns", "--beta", 3, "-o", out)
+    options = ("--mechanism", "ppns", "--beta", 3, "--strategy", "knn")
+    code, stdout, stderr = run("audit", FILMS, *options, "-o", out)
     assert (code, stderr.count("\n")) == (0, 2)
     assert "everybody: 1,238 people" in stdout
-    assert "refuted (witness)" in stdout
-    assert "Witness" in stdout
+    assert "refuted (counterexample)" in stdout
+    assert "Evidence" in stdout
     written = json.loads(out.read_text(), parse_constant=no_constant)
     assert written["targets"] == 1_238
-    assert written["promise"]["verdict"] == "refuted"
-    assert written["promise"]["exhibit"]["without"] == 0
+    assert written["tested"]["verdict"] == "refuted"
+    assert written["tested"]["exhibit"]["without"] == 0
 
 
 def test_audit_leaves_out_who_has_too_few_ratings() -> None:
-    _, stdout, _ = run("audit", FILMS, "--known", 25, "--seed", 7, "--quiet")
+    options = ("--known", 25, "--targets", "all", "--strategy", "knn")
+    _, stdout, _ = run("audit", FILMS, *options, "--seed", 7, "--quiet")
     films = gf.load(FILMS)
     n_few = int((np.diff(films.csr.indptr) <= 25).sum())
     assert f"everybody but {n_few:,} with too few ratings" in stdout
@@ -162,12 +237,12 @@ def test_audit_samples_where_a_minute_is_not_enough(
     small: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     slow = Pace(n_targets=3, seconds=7200.0)
-    monkeypatch.setattr(AUDIT, "find_pace", lambda *_: slow)
+    monkeypatch.setattr(TIME_BUDGET, "find_pace", lambda *_: slow)
     arguments = ("audit", small, "--k", 5, "--known", 3, "--seed", 7)
     code, stdout, stderr = run(*arguments)
     assert code == 0
-    assert "everybody would take about 2 hours, so 3 of 40 people are attacked" in stderr
-    assert "3 of 40 people, drawn by chance" in stdout
+    assert "all would take about 2 hours, so 3 of 40 users are attacked" in stderr
+    assert "3 of about 40 people, drawn by chance" in " ".join(stdout.split())
     code, stdout, stderr = run(*arguments, "--targets", "all")
     assert "drawn by chance" not in stderr
     assert "everybody: 40 people" in stdout
@@ -186,7 +261,9 @@ def test_audit_of_a_proved_model_says_whether_it_was_tested(small: Path) -> None
 
 
 def test_a_private_model_wants_the_scale(small: Path, tmp_path: Path) -> None:
-    arguments = ("fit", small, "--mechanism", "private-means", "--epsilon", 1, "-o", tmp_path / "m")
+    private = ("--mechanism", "private-means", "--epsilon", 1, "--items", "from-ratings")
+    arguments = ("fit", small, *private, "-o", tmp_path / "m")
+
     code, _, stderr = run(*arguments)
     assert code in (2, 3)
     assert "scale" in stderr
@@ -258,3 +335,30 @@ def test_estimates_that_are_not_known_are_null() -> None:
     assert told["estimates"]["target_chosen"]["value"] is None
     assert told["estimates"]["recovery"]["low"] is None
     assert not math.isnan(told["estimates"]["recovery"]["value"])
+
+
+def test_a_neighbourhood_has_its_settings_on_the_command_line(tmp_path: Path) -> None:
+    model = tmp_path / "model.gf"
+    settings = ("--k", "20", "--axis", "item", "--similarity", "centred_cosine")
+    more = ("--center", "item_mean", "--among", "raters", "--shrinkage", "2", "--min-common", "2")
+    code, stdout, _ = run("fit", FILMS, *settings, *more, "--min-neighbours", "3", "-o", model)
+    assert code == 0
+    assert "center=item_mean among=raters shrinkage=2 min_common=2 min_neighbours=3" in " ".join(
+        stdout.split()
+    )
+    same = gf.NeighbourCF(
+        gf.KNN(k=20),
+        axis="item",
+        similarity="centred_cosine",
+        center="item_mean",
+        among="raters",
+        shrinkage=2,
+        min_common=2,
+        min_neighbours=3,
+    )
+    best = same.fit(gf.load(FILMS)).recommend(21, n=4)
+    told = run_json("recommend", model, 21, "-n", 4)["items"]
+    assert [one["score"] for one in told] == best.scores.tolist()
+    code, _, stderr = run("evaluate", FILMS, "--among", "raters", "--over", "neighbours")
+    assert code == 2
+    assert "over must be 'raters' with among='raters'" in stderr

@@ -12,14 +12,15 @@ from pathlib import Path
 import pytest
 
 import goodfence
-from goodfence.cli.explain import explanations, promised
-from goodfence.cli.recipes import NAMES
+from documents.errors_page import error_index
+from goodfence.cli.explain import explanations, guaranteed
 from goodfence.errors import GoodfenceError
-from tests.cli.running import run
-from tests.shown.errors_page import error_index
+from goodfence.registry import named
+from tests.support.running import run
 
 ROOT = Path(__file__).parents[2]
 ERRORS, MECHANISMS = explanations("errors"), explanations("mechanisms")
+TERMS = explanations("terms")
 PRINTED = {"GF100": 2, "GF130": 130, "GF999": 70}
 """What only the command line prints."""
 
@@ -34,14 +35,15 @@ def all_kinds() -> list[type[GoodfenceError]]:
     for module in pkgutil.walk_packages(goodfence.__path__, "goodfence."):
         try:
             importlib.import_module(module.name)
-        except ImportError:  # an adapter whose library is not installed
-            assert "adapters" in module.name
+        except ImportError:  # what it leans on is not installed
+            assert module.name.split(".")[1] in ("adapters", "spark")
     return [kind for kind in _kinds(GoodfenceError) if kind.__module__.startswith("goodfence.")]
 
 
 def test_every_error_has_its_own_code_and_text() -> None:
     codes = {kind.code: kind.exit_code for kind in all_kinds()}
     assert len(codes) == len(all_kinds())
+    assert {kind.__module__ for kind in all_kinds()} == {"goodfence.errors"}  # one tree
     assert {**codes, **PRINTED} == {code: text["exit"] for code, text in ERRORS.items()}
     assert all(re.fullmatch(r"GF\d{3}", code) for code in ERRORS)
 
@@ -62,29 +64,42 @@ def test_an_error_is_explained(code: str) -> None:
     assert told == {"code": code, **ERRORS[code]}
 
 
-@pytest.mark.parametrize("name", NAMES)
-def test_a_mechanism_is_explained_with_its_promise(name: str) -> None:
+@pytest.mark.parametrize("name", named())
+def test_a_mechanism_is_explained_with_its_guarantee(name: str) -> None:
     done, stdout, stderr = run("explain", name.upper().replace("-", "_"))
     assert (done, stderr) == (0, "")
-    assert f"Promise   {promised(name).status}" in stdout
+    assert f"Guarantee {guaranteed(name).status}" in stdout
     assert json.loads(run("explain", name, "--json")[1])["guarantee"]["reason"]
 
 
 def test_all_mechanisms_have_a_text() -> None:
-    assert list(MECHANISMS) == list(NAMES)
+    assert list(MECHANISMS) == list(named())
 
 
 def test_the_python_line_is_python() -> None:
     names = {"gf": goodfence}
     for name, text in MECHANISMS.items():
         made = eval(text["python"], names)  # noqa: S307 - our own file
-        assert made.guarantee() == promised(name)
+        assert made.guarantee() == guaranteed(name)
 
 
 def test_what_can_be_explained_is_listed() -> None:
     _, stdout, _ = run("explain")
-    assert len(stdout.splitlines()) == len(ERRORS) + len(MECHANISMS)
-    assert list(json.loads(run("explain", "--json")[1])) == [*MECHANISMS, *ERRORS]
+    assert len(stdout.splitlines()) == len(ERRORS) + len(MECHANISMS) + len(TERMS)
+    assert list(json.loads(run("explain", "--json")[1])) == [*MECHANISMS, *TERMS, *ERRORS]
+
+
+@pytest.mark.parametrize("name", TERMS)
+def test_a_term_is_explained(name: str) -> None:
+    done, stdout, stderr = run("explain", name)
+    assert (done, stderr) == (0, "")
+    assert " ".join(TERMS[name]["means"].split()[:5]) in stdout
+    assert json.loads(run("explain", name, "--json")[1]) == {"name": name, **TERMS[name]}
+
+
+def test_epsilon_is_a_term_and_a_mistyped_one_is_suggested() -> None:
+    assert "privacy budget" in run("explain", "epsilon")[1]
+    assert "did you mean 'epsilon'" in run("explain", "epsilom")[2]
 
 
 def test_the_error_index_is_up_to_date() -> None:

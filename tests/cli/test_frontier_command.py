@@ -8,42 +8,46 @@ from pathlib import Path
 
 import pytest
 
-from goodfence.cli.options import Running
-from goodfence.cli.recipes import parse
-from tests.cli.running import run, run_json
+from goodfence.models.configuration import parsed
+from tests.support.running import run, run_json
 
-HEADING = "mechanism read of 100 because of her data people MAE covered promise"
+HEADING = "method people fully % advantage % recovery % n MAE answers % guarantee"
 
 
 def test_frontier_compares_and_chooses(small: Path, tmp_path: Path) -> None:
-    ways = ("--compared", "knn k=5", "--compared", "private-means epsilon=8 unit=user")
-    arguments = ("frontier", small, "--scale", 1, 5, *ways, "--known", 3, "--targets", 4)
+    compared = ("--compared", "knn k=5", "--compared", "private-means epsilon=8 unit=user")
+    arguments = ("frontier", small, "--scale", 1, 5, *compared, "--known", 3, "--targets", 4)
     code, stdout, stderr = run(*arguments, "--seed", 7, "-o", tmp_path / "frontier")
     assert code == 0, stderr
-    assert "comparing 2 ways to recommend" in stderr
+    assert "comparing 2 methods" in stderr
     lines = stdout.splitlines()
-    assert " ".join(lines[0].split()) == HEADING
-    assert lines[1].startswith("  kNN k=5 ")
-    assert "proved: one person, eps=" in lines[2]
-    assert lines[3].startswith("  guessing ")
-    assert "Someone" not in stdout
-    assert "knows 3 of a person's ratings" in stdout
+    assert lines[0].startswith("  Choice    ")
+    assert "knows" not in lines[0]
+    place = next(number for number, line in enumerate(lines) if line.startswith("  method"))
+    assert " ".join(lines[place].split()) == HEADING
+    assert lines[place + 1].startswith("  kNN k=5 ")
+    assert "proved: user, eps=" in lines[place + 2]
+    told = " ".join(stdout.split())
+    assert "ratings.csv; 3 ratings of each person are known" in told
+    assert "PPNS are goodfence's own: neighbours among all users, by cosine" in told
     assert list((tmp_path / "frontier").iterdir())
+    manifest = json.loads((tmp_path / "frontier" / "manifest.json").read_text())
+    assert (manifest["data"], manifest["date"]) == ("ratings.csv", told.split("Scope ")[1][:10])
 
 
 def test_frontier_as_json(small: Path, tmp_path: Path) -> None:
-    ways = ("--compared", "knn k=5", "--compared", "ppns k=5 beta=2")
-    arguments = ("frontier", small, *ways, "--known", 3, "--targets", 10, "--seed", 7, "-q")
+    compared = ("--compared", "knn k=5", "--compared", "ppns k=5 beta=2")
+    arguments = ("frontier", small, *compared, "--known", 3, "--targets", 10, "--seed", 7, "-q")
     out = tmp_path / "frontier.json"
     told = run_json(*arguments, "--max-mae", 0.01, "-o", out)
-    assert [point["promise"] for point in told["points"]] == ["none", "refuted"]
+    assert [point["status"] for point in told["points"]] == ["none", "refuted"]
     assert told["recommended"] is None
     assert json.loads(out.read_text()) == told
     assert "None of these" in run(*arguments, "--max-mae", 0.01)[1]
 
 
 @pytest.mark.parametrize(
-    ("way", "says"),
+    ("method", "says"),
     [
         ("knm k=5", "did you mean 'knn'"),
         ("ppns k=5 bata=2", "did you mean 'beta'"),
@@ -52,15 +56,15 @@ def test_frontier_as_json(small: Path, tmp_path: Path) -> None:
         ("", "mechanism must be one of"),
     ],
 )
-def test_frontier_refuses_what_it_cannot_read(way: str, says: str, small: Path) -> None:
-    code, stdout, stderr = run("frontier", small, "--compared", way)
+def test_frontier_refuses_what_it_cannot_read(method: str, says: str, small: Path) -> None:
+    code, stdout, stderr = run("frontier", small, "--compared", method)
     assert (code, stdout) == (2, "")
     assert says in stderr
 
 
 def test_the_default_frontier_can_be_built() -> None:
     compared = import_module("goodfence.cli.frontier").COMPARED
-    labels = [parse(text, Running()).label for text in compared]
+    labels = [parsed(text).label for text in compared]
     assert labels[1] == "PPNS k=50 beta=7 eps=1"
     assert len(set(labels)) == len(compared)
 

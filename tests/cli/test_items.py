@@ -13,10 +13,9 @@ import pytest
 from pyarrow import parquet
 
 import goodfence as gf
-from goodfence.cli.again import command_line
-from goodfence.cli.options import Source
-from tests.bad_inputs import ITEMS, SECRETS
-from tests.cli.running import run, run_json
+from goodfence.cli.options import Source, command_line
+from tests.support.bad_inputs import ITEMS, SECRETS
+from tests.support.running import run, run_json
 
 LISTED = [f"m{number}" for number in range(75)]
 """What there is: fifteen items more than anybody rated."""
@@ -48,11 +47,29 @@ def test_a_model_is_fitted_on_the_list(small: Path, listed: Path, tmp_path: Path
     model = tmp_path / "model.gf"
     arguments = ("--scale", 1, 5, "--mechanism", "private-means", "--epsilon", 1, "-o", model, "-q")
     told = run_json("fit", small, "--items", listed, *arguments)
-    assert told["data"]["items"] == 75
+    assert told["data"] == {"items": 75}
+    assert "the given catalogue" in told["guarantee"]["reason"]
     assert told["guarantee"]["status"] == "proved"
     fitted: Any = gf.load_model(model)
     assert fitted.ratings_.items.tolist() == LISTED
-    assert run_json("fit", small, *arguments)["data"]["items"] == 60
+    told = run_json("fit", small, "--items", "from-ratings", *arguments)
+    assert told["data"] == {"items": 60}
+    assert "the list of items in the ratings" in told["guarantee"]["reason"]
+    code, _, stderr = run("fit", small, *arguments)
+    assert code == 2
+    assert "--items from-ratings" in stderr
+
+
+def test_a_private_model_leaves_out_what_the_list_lacks(small: Path, tmp_path: Path) -> None:
+    """An error would tell that somebody rated it; and the list alone says whether ids are numbers."""
+    model = tmp_path / "model.gf"
+    arguments = ("--scale", 1, 5, "--mechanism", "private-means", "--epsilon", 1, "-o", model, "-q")
+    assert run("fit", small, "--items", put(tmp_path, "m3", "m4", "9"), *arguments)[0] == 0
+    fitted: Any = gf.load_model(model)
+    assert fitted.ratings_.items.tolist() == ["m3", "m4", "9"]
+    assert run("fit", small, "--items", put(tmp_path, "3", "4"), *arguments)[0] == 0
+    fitted = gf.load_model(model)
+    assert fitted.ratings_.items.tolist() == [3, 4]
 
 
 def test_the_list_is_that_of_load(small: Path, listed: Path) -> None:
@@ -139,7 +156,7 @@ BAD: dict[str, tuple[Callable[[Path], Path], str]] = {
     "a header": (lambda folder: put(folder, "movieId", *ITEMS), "line 1 is not one"),
     "not a number": (
         lambda folder: put(folder, *ITEMS, f"0{ITEMS[0]}"),
-        "GF203: 'list.txt' must list whole numbers, since the ratings number their items, line 6 is",
+        "GF203: 'list.txt' must list integers, since the ratings number their items, line 6 is",
     ),
     "too many digits": (lambda folder: put(folder, *ITEMS, "9" * 19), "line 6 is not one"),
     "too short": (
@@ -154,9 +171,8 @@ BAD: dict[str, tuple[Callable[[Path], Path], str]] = {
 def test_a_bad_list_is_refused(command: str, kind: str, numbered: Path, tmp_path: Path) -> None:
     make, says = BAD[kind]
     out = ("-o", tmp_path / "model.gf") if command == "fit" else ()
-    quiet = () if command == "check" else ("-q",)
     path = make(tmp_path)
-    code, stdout, stderr = run(command, numbered, "--items", path, *out, *quiet)
+    code, stdout, stderr = run(command, numbered, "--items", path, *out, "-q")
     assert (code, stdout) == (3, "")
     *notes, last = stderr.splitlines()
     assert all(note.startswith("note: ") for note in notes)

@@ -56,7 +56,7 @@ def test_the_first_line_comes_before_the_slow_imports() -> None:
         assert process.stderr.readline() == "reading movietweetings\n"
         stdout, _ = process.communicate(timeout=120)
     assert process.returncode == 0
-    assert "Finding" in stdout
+    assert "Verdict" in stdout
 
 
 def test_an_interrupt_ends_it_with_130() -> None:
@@ -78,6 +78,8 @@ def test_a_limit_that_is_passed_ends_it_with_1(tmp_path: Path) -> None:
     with start(*arguments, "-o", str(out)) as process:
         stdout, stderr = process.communicate(timeout=120)
     assert process.returncode == 1
-    assert "Finding" in stdout
-    assert stderr.splitlines()[-1].startswith("more than 45 of 100 hidden ratings were read")
+    assert "Verdict" in stdout
+    said = stderr.splitlines()[-1]
+    assert said.startswith("--fail-above: above the limit of 45: of 100 hidden ratings ")
+    assert " and of 100 people " in said
     assert out.is_file()

@@ -8,11 +8,10 @@ from pathlib import Path
 
 import pytest
 
-from goodfence.cli.again import command_line
-from goodfence.cli.options import Running, Settings, Source
-from tests.cli.running import run, run_json
+from goodfence.cli.options import Method, Running, Source, command_line
+from tests.support.running import run, run_json
 
-SURVEY = import_module("goodfence.auditing.survey")
+SURVEY = import_module("goodfence.audit.survey")
 AUDIT = ("--k", 5, "--known", 3)
 
 
@@ -32,13 +31,13 @@ def test_audit_writes_a_page(small: Path, tmp_path: Path) -> None:
     code, stdout, stderr = run("audit", small, *AUDIT, "--scale", 1, 5, "--seed", 7, "-o", out)
     assert code == 0, stderr
     assert "looking around" in stderr
-    assert "Report" in stdout
+    assert "Saved" in stdout
     page = out.read_text()
     wanted = "goodfence audit ratings.csv --scale 1 5 --k 5 --known 3 --seed 7 --out audit.html"
     assert command_in(page) == wanted
     assert str(tmp_path) not in page
     assert str(small.parent) not in page
-    assert "Private means ε=1" in page
+    assert "PrivateMeans, per rating ε=1" in page
 
 
 def test_a_page_without_a_seed_gets_one(small: Path, tmp_path: Path) -> None:
@@ -51,8 +50,8 @@ def test_a_page_without_a_seed_gets_one(small: Path, tmp_path: Path) -> None:
 
 def test_frontier_writes_a_page(small: Path, tmp_path: Path) -> None:
     out = tmp_path / "frontier.html"
-    ways = ("--compared", "knn k=5", "--compared", "private-means epsilon=8 unit=user")
-    arguments = ("frontier", small, "--scale", 1, 5, *ways, "--known", 3, "--targets", 4)
+    compared = ("--compared", "knn k=5", "--compared", "private-means epsilon=8 unit=user")
+    arguments = ("frontier", small, "--scale", 1, 5, *compared, "--known", 3, "--targets", 4)
     code, _, stderr = run(*arguments, "--max-mae", 3, "--seed", 7, "-o", out)
     assert code == 0, stderr
     page = out.read_text()
@@ -80,6 +79,6 @@ def test_what_cannot_be_written_is_told_at_once(
 
 def test_the_command_has_what_was_given_and_nothing_else() -> None:
     source = Source(file="folder/our ratings.csv", user="who")
-    line = command_line("audit", source, Settings(mechanism="ppns", beta=3), seed=None, full=True)
+    line = command_line("audit", source, Method(mechanism="ppns", beta=3), seed=None, full=True)
     assert line == "goodfence audit 'our ratings.csv' --user who --mechanism ppns --beta 3 --full"
     assert command_line("x", Running(json=False)) == "goodfence x"

@@ -45,8 +45,6 @@ def test_json_is_one_object_and_a_second_run_takes_the_points_up(out: Path) -> N
     ("arguments", "sentence"),
     [
         (["attack-z"], "did you mean 'attack-"),
-        (["attack-m", "--report", "R.md"], "report must be left out"),
-        (["--data", "movietweetings", "--report", "R.md"], "report must be left out"),
         (["attack-m", "--seed", "-1"], "rng must be None, or an integer"),
     ],
 )
@@ -68,20 +66,3 @@ def test_without_the_papers_data_the_bundled_ratings_stand_in_and_say_so(
     assert told["manifest"]["data"] == "movietweetings"
     assert "NOT from Douban film" in told["manifest"]["note"]
     assert any("bundled ratings" in note for note in told["notes"])
-
-
-def test_a_report_without_its_data_is_refused_before_the_run(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    from goodfence.data import catalogue
-    from goodfence.errors import DownloadProblem
-
-    def offline(*_: object, **__: object) -> Path:
-        raise DownloadProblem("no network")
-
-    monkeypatch.setattr(catalogue, "find", offline)
-    command = ["reproduce", "--report", str(tmp_path / "R.md"), "--out", str(tmp_path / "out")]
-    result = CliRunner().invoke(app, command)
-    assert result.exit_code == 3
-    assert "the report needs every data set" in result.stderr
-    assert not (tmp_path / "R.md").exists()

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import json
+import re
 from pathlib import Path
 
 import pytest
 
-from tests.cli.running import run
+from tests.support.running import run
 
 FILMS = "movietweetings"
 COMMANDS = (
-    *("demo", "check", "audit", "attack", "frontier", "fit", "recommend"),
+    *("demo", "check", "audit", "attack", "membership", "related-items", "frontier", "fit"),
+    *("recommend",),
     *("evaluate", "reproduce", "explain", "data", "doctor"),
 )
 
@@ -56,10 +58,10 @@ def test_did_you_mean(arguments: list[str], code: str, says: str) -> None:
         (["attack", FILMS, "--strategy", "adaptive", "--ask", "all"], "ask must be left out"),
         (["attack", FILMS, "--k", "2000"], "k must be at most the list's length 1237"),
         (["audit", FILMS, "-o", "audit.pdf"], "out must end in .json"),
-        (["audit", FILMS, "--trials", "5", "--targets", "2"], "trials must be 0 or at least 30"),
-        (["evaluate", FILMS, "--fraction", "2"], "fraction must be between 0 and 1"),
+        (["audit", FILMS, "--trials", "5", "--targets", "2"], "trials must be 0, or from 30"),
+        (["evaluate", FILMS, "--fraction", "2"], "fraction must be strictly between 0 and 1"),
         (["evaluate", FILMS, "--scale", "1", "5"], "scale must be left out for a named data set"),
-        (["attack", FILMS, "--threads", "0"], "threads must be at least 1"),
+        (["attack", FILMS, "--threads", "0"], "threads must be an integer of at least 1"),
     ],
 )
 def test_wrong_usage_and_settings_exit_with_2(arguments: list[str], says: str) -> None:
@@ -102,6 +104,25 @@ def test_quiet_is_quiet() -> None:
     for command in ("attack", "audit"):
         done, _, stderr = run(command, FILMS, "--targets", "5", "--seed", "7", "--quiet")
         assert (done, stderr) == (0, "")
+
+
+@pytest.mark.parametrize("width", [80, 120])
+@pytest.mark.parametrize("name", COMMANDS)
+def test_help_fits_the_terminal_and_says_something(
+    name: str, width: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setenv("COLUMNS", str(width))
+    text = run(name, "--help")[1]
+    assert max(map(len, text.splitlines())) <= width
+    assert "{" not in text
+    flags = re.findall(r"^  (?:-\w, )?--[\w-]+ [^\n]*(?:\n {12,}[^\n]*)?", text, re.M)
+    assert flags
+    assert [one for one in flags if len(one.split()) < 5] == []
+
+
+@pytest.mark.parametrize("name", ["audit", "attack", "frontier", "fit", "reproduce"])
+def test_what_writes_takes_out_and_o(name: str) -> None:
+    assert "  -o, --out PATH " in run(name, "--help")[1]
 
 
 def test_help_of_every_command_is_there() -> None:

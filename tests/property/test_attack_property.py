@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 
 import goodfence as gf
 from goodfence.attack.knn_attack import KNNAttack
-from tests.strategies import from_rows, rated_rows
+from tests.support.strategies import from_rows, rated_rows
 
 KINDS = [
     gf.KNN(k=2),

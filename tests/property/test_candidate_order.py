@@ -8,9 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import goodfence as gf
-from goodfence.similarity.measure import Centre
-from tests import reference
-from tests.strategies import SCALES, from_rows, rated_rows
+from goodfence.neighbours.similarity import Centre
+from tests.support import reference
+from tests.support.strategies import SCALES, from_rows, rated_rows
 
 pytestmark = pytest.mark.kernel
 

@@ -9,7 +9,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from goodfence.selection.inclusion import pool_inclusion
-from tests import reference
+from tests.support import reference
 
 log_weights = st.lists(
     st.one_of(st.just(-np.inf), st.floats(-30, 30), st.sampled_from([0.0, 1.0])),

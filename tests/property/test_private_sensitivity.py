@@ -9,22 +9,25 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from goodfence.models.private.co_rating import overlap_totals
-from goodfence.models.private.constants import COVARIANCE, RESIDUALS, SUMS
-from goodfence.models.private.covariance import pair_totals
-from goodfence.models.private.half_step import half_step_totals
-from goodfence.models.private.item_residuals import residual_totals
-from goodfence.models.private.item_sums import rating_totals, user_totals
-from goodfence.models.private.local_ridge import ItemModel
-from tests.sensitivity_search import (
+from goodfence.models.private.budget import COVARIANCE, RESIDUALS, SUMS
+from goodfence.models.private.item_model import ItemModel
+from goodfence.models.private.releases import (
+    half_step_totals,
+    overlap_totals,
+    pair_totals,
+    rating_totals,
+    residual_totals,
+    user_totals,
+)
+from tests.support.sensitivity_search import (
     MU,
     N_ITEMS,
     Search,
     Totals,
     nobody,
-    people_of,
+    profiles_of,
     searches,
-    without_the_offset,
+    without_the_user_bias,
 )
 
 
@@ -35,10 +38,10 @@ def test_nothing_moves_farther_than_is_claimed(search: Search) -> None:
     assert search.at_least <= found <= 1.0
 
 
-def test_somebody_without_ratings_leaves_no_trace() -> None:
+def test_user_without_ratings_leaves_no_trace() -> None:
     model = ItemModel(np.zeros(N_ITEMS), np.ones((N_ITEMS, 1)), np.ones(N_ITEMS))
     somebody = np.arange(5), np.array([1.5, 0.5, -0.5, -2.5, 1.5])
-    one, two = people_of(somebody), people_of(somebody, nobody())
+    one, two = profiles_of(somebody), profiles_of(somebody, nobody())
     nothing = np.zeros(N_ITEMS)
     chosen = np.arange(N_ITEMS)
     every: list[Totals] = [
@@ -54,5 +57,5 @@ def test_somebody_without_ratings_leaves_no_trace() -> None:
 
 
 def test_a_bound_that_is_too_small_is_found_out() -> None:
-    """The search itself: with the offset's part left out of the bound, it finds a violation."""
-    assert without_the_offset() > 1.0
+    """The search itself: with the user bias's part left out of the bound, it finds a violation."""
+    assert without_the_user_bias() > 1.0

@@ -13,13 +13,13 @@ import numpy as np
 import pandas as pd
 import polars as pl
 import pyarrow as pa
-from hypothesis import given, settings
+from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 from pyarrow import parquet
 
+from goodfence.data.frame import ReadOptions, find_repeats
+from goodfence.data.load import read_ratings
 from goodfence.data.ratings import Ratings
-from goodfence.data.readers import read_ratings
-from goodfence.data.repeats import find_repeats
 from goodfence.errors import GoodfenceWarning
 
 Cells = dict[tuple[Any, Any], float]
@@ -60,7 +60,7 @@ def by_file(name: str, separator: str, header: bool) -> Callable[[list[Any]], Ra
             path.write_bytes(gzip.compress(content) if name.endswith(".gz") else content)
             if header:
                 return read_ratings(path)
-            return read_ratings(path, user="1", item="2", rating="3")
+            return read_ratings(path, ReadOptions(user="1", item="2", rating="3"))
 
     return read
 
@@ -76,7 +76,7 @@ def by_parquet(rows: list[Any]) -> Ratings:
         return read_ratings(Path(folder, "a.parquet"))
 
 
-WAYS: dict[str, Callable[[list[Any]], Ratings]] = {
+READERS: dict[str, Callable[[list[Any]], Ratings]] = {
     "csv": by_file("a.csv", ",", header=True),
     "tsv.gz": by_file("a.tsv.gz", "\t", header=True),
     "dat": by_file("a.dat", "::", header=False),
@@ -88,13 +88,14 @@ WAYS: dict[str, Callable[[list[Any]], Ratings]] = {
 
 
 @settings(max_examples=60, deadline=None)
-@given(cells(INTEGERS) | cells(TEXT), st.sampled_from(list(WAYS)), st.randoms())
-def test_every_way_gives_the_same_ratings(expected: Cells, way: str, chance: Any) -> None:
+@given(cells(INTEGERS) | cells(TEXT), st.sampled_from(list(READERS)), st.randoms())
+def test_every_reader_gives_the_same_ratings(expected: Cells, reader: str, chance: Any) -> None:
+    assume(len(expected) == 1 or len(set(expected.values())) > 1)  # else it looks like clicks
     rows = [(user, item, rating) for (user, item), rating in expected.items()]
     chance.shuffle(rows)
     with warnings.catch_warnings():
         warnings.simplefilter("ignore", GoodfenceWarning)  # spellings that normalise alike
-        ratings = WAYS[way](rows)
+        ratings = READERS[reader](rows)
     assert ratings.users.tolist() == sorted({user for user, _ in expected})
     assert ratings.items.tolist() == sorted({item for _, item in expected})
     places = [(ratings.rows([u])[0], ratings.columns([i])[0]) for u, i in expected]

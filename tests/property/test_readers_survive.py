@@ -11,10 +11,10 @@ import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from goodfence.data.readers import read_ratings
+from goodfence.data.load import read_ratings
 from goodfence.errors import DataError, GoodfenceWarning
-from tests.bad_inputs import FORMATS, SECRETS, good_rows
-from tests.bad_parquet import as_bytes, good_columns
+from tests.support.bad_inputs import FORMATS, SECRETS, good_rows
+from tests.support.bad_parquet import as_bytes, good_columns
 
 TEXTS = {style.ending: "".join(style.lines(good_rows())).encode() for style in FORMATS.values()}
 NAMED = {**good_columns(), "userId": pa.array(["ann", "bob", "carl", "dora", "Zoë"])}

@@ -1,11 +1,11 @@
-"""A second search for neighbouring data that move a release farther than is claimed, by another way than the first."""
+"""Another search for neighbouring data that move a release farther than is claimed, unlike the first."""
 
 from __future__ import annotations
 
 import pytest
 
-from goodfence.models.private.people import Unit
-from tests.sensitivity_hunt import (
+from goodfence.privacy.guarantee import Unit
+from tests.support.sensitivity_hunt import (
     LARGE,
     LONGEST,
     SMALL,
@@ -31,10 +31,10 @@ def test_nothing_moves_farther_than_is_claimed(name: str, mu: float) -> None:
 
 
 @pytest.mark.parametrize("mu", [SMALL, USUAL, LARGE])
-@pytest.mark.parametrize("n_directions", LONGEST)
+@pytest.mark.parametrize("n_factors", LONGEST)
 @pytest.mark.parametrize("part", [0, 1])
-def test_half_steps_move_no_farther(part: int, n_directions: int, mu: float) -> None:
-    assert half_step(part, n_directions, mu) <= 1.0
+def test_half_steps_move_no_farther(part: int, n_factors: int, mu: float) -> None:
+    assert half_step(part, n_factors, mu) <= 1.0
 
 
 @pytest.mark.parametrize("mu", [SMALL, 0.001, USUAL, LARGE, 64.0])

@@ -9,9 +9,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 
-from goodfence.data.kcore import core
 from goodfence.data.ratings import Ratings
-from goodfence.data.splits import folds, holdout, sample_targets
+from goodfence.data.splits import core, folds, holdout, sample_targets
 from goodfence.errors import DataError
 
 Cells = dict[tuple[int, int], float]

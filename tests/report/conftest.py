@@ -7,16 +7,16 @@ from pathlib import Path
 import pytest
 
 import goodfence as gf
-from goodfence.auditing.frontier import frontier
-from goodfence.report.audit_page import AuditPage, audit_page
-from goodfence.report.frontier_page import FrontierPage
-from tests.report.made_up import make_ratings
+from goodfence.audit.frontier import frontier
+from goodfence.audit.page import audit_page
+from goodfence.report.pages import AuditPage, FrontierPage
+from tests.support.made_up import make_ratings
 
 WAYS = (
     gf.KNN(k=10),
     gf.PPNS(k=10, beta=5),
-    gf.McSherryMironov(epsilon=1.0),
-    gf.PrivateMeans(epsilon=1.0),
+    gf.McSherryMironov(epsilon=1.0, items="from ratings"),
+    gf.PrivateMeans(epsilon=1.0, items="from ratings"),
 )
 
 

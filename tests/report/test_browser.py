@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from base64 import b64decode
 from collections.abc import Iterator
+from dataclasses import replace
 from pathlib import Path
 
 import pytest
 
-from tests.report.browser import Browser, find_browser, opened
+from tests.support.browser import Browser, find_browser, opened
+from tests.support.frontiers import known_frontier
 
 PROGRAM = find_browser()
 pytestmark = pytest.mark.skipif(PROGRAM is None, reason="a browser is missing: install chromium")
@@ -16,9 +18,9 @@ pytestmark = pytest.mark.skipif(PROGRAM is None, reason="a browser is missing: i
 PAGES = pytest.mark.parametrize("name", ["audit", "frontier"])
 SECTIONS = {
     "audit": [
-        "In one sentence",
-        "What we pretended to be",
-        "How much was read",
+        "Verdict",
+        "Who attacked",
+        "How much is recovered",
         "Who is exposed",
         "What would stop it",
         "What is promised",
@@ -26,9 +28,9 @@ SECTIONS = {
         "Do it again",
     ],
     "frontier": [
-        "In one sentence",
+        "Verdict",
         "Leak against error",
-        "What we pretended to be",
+        "Who attacked",
         "What is promised",
         "What this does not show",
         "Do it again",
@@ -103,6 +105,39 @@ def test_nothing_overflows(
     assert browser.value("innerWidth") == pixels
     assert browser.value("document.documentElement.scrollWidth") <= pixels
     assert browser.value(BEYOND) == []
+
+
+@pytest.mark.parametrize(("pixels", "longest"), [(1200, 6_000), (375, 10_500)])
+def test_the_page_is_not_long(
+    browser: Browser, files: dict[str, Path], pixels: int, longest: int
+) -> None:
+    browser.width(pixels, phone=pixels < 500)
+    browser.go(files["audit"])
+    assert 2_000 < browser.value("document.documentElement.scrollHeight") < longest
+
+
+def test_the_verdict_and_the_squares_are_on_the_first_screen(
+    browser: Browser, files: dict[str, Path]
+) -> None:
+    browser.width(1200)
+    browser.go(files["audit"])
+    shown = "Array.from(document.querySelectorAll('.finding, .waffles'))"
+    lowest = f"Math.max(...{shown}.map(one => one.getBoundingClientRect().bottom))"
+    assert browser.value(lowest) < 700
+
+
+def test_a_chart_runs_no_script_from_a_name(tmp_path: Path) -> None:
+    """With scripts on: a chart that is saved as HTML needs them."""
+    assert PROGRAM is not None
+    found = known_frontier()
+    name = "</script><script>document.title = 'ran'</script>"
+    hostile = replace(found, points=(replace(found.points[0], family=name), *found.points[1:]))
+    hostile.save(tmp_path / "frontier")
+    with opened(PROGRAM) as one:
+        one.offline()
+        one.go(tmp_path / "frontier" / "chart.html")
+        assert one.value("document.title") != "ran"
+        assert one.value("document.querySelectorAll('script').length") >= 1
 
 
 def test_a_phone_shows_the_narrow_charts_in_letters_that_can_be_read(

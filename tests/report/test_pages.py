@@ -13,12 +13,11 @@ import pytest
 
 import goodfence as gf
 from goodfence.attack.scoring import Estimate
+from goodfence.audit.page import audit_page
 from goodfence.errors import FileProblem
-from goodfence.report.audit_page import AuditPage, audit_page
-from goodfence.report.frontier_page import FrontierPage
-from goodfence.report.marks import Mark
-from goodfence.report.waffle import waffle
-from tests.report.made_up import make_ratings
+from goodfence.report.pages import AuditPage, FrontierPage, Mark, Waffle
+from goodfence.report.wording import dashed, of_100
+from tests.support.made_up import make_ratings
 
 VOID = {"meta", "link", "br"}
 
@@ -95,7 +94,8 @@ def test_the_figures_are_inside_twice(page: AuditPage) -> None:
         "films.csv",
         gf.__version__,
     )
-    assert told["data"]["checksum"] in html
+    assert "checksum" not in told["data"]
+    assert told["data"]["users"] == 160
     assert [one["targets"] for one in told["by_known"]] == [
         r.n_targets for r in page.survey.by_known
     ]
@@ -106,7 +106,8 @@ def test_every_part_of_the_audit_is_told(page: AuditPage) -> None:
     known = [report.settings["settings"]["known"] for report in survey.by_known]
     assert known == sorted(set(known))
     assert 8 in known
-    assert len(survey.by_strategy) == 6
+    assert len(survey.by_strategy) == 3
+    assert len(survey.audit.leakage.tried) == 4
     for report in (*survey.by_known, *survey.by_strategy):
         assert f">{report.n_targets:,}</td>" in html
     assert {
@@ -120,14 +121,67 @@ def test_every_part_of_the_audit_is_told(page: AuditPage) -> None:
     assert html.count('class="tag own">this audit') == 2
     assert html.count('class="tag own">audited') == 1
     for point in survey.frontier.points:
-        assert f'data-of="guessing">{Mark.of(point.guess).text}</td>' in html
+        assert f'data-of="advantage">{Mark.of(point.advantage).text}</td>' in html
+        fully = Mark.of(point.fully_recovered).text
+        assert f'data-of="people fully recovered">{fully}</td>' in html
+    for one in survey.audit.leakage.not_tried:
+        assert f"{one.attack} ({one.reason})" in html
+    assert html.count('class="tag own">the strongest') == 1
     assert "In two made-up sets of ratings that differ in one rating only" in html
+
+
+def test_the_verdict_comes_first_with_date_scope_and_contents(page: AuditPage) -> None:
+    html, leakage = page.html, page.survey.audit.leakage
+    first = html[html.index("<h1>Verdict</h1>") : html.index("<h2>")]
+    assert "kNN k=10 leaks." in first
+    share = of_100(leakage.fully_recovered.value)
+    assert re.search(rf'class="number">{share} .{{0,40}}</div>\s*<figcaption>people are', first)
+    assert f"<b>Scope:</b> {leakage.date}. Attacked: everybody: 160 people" in first
+    assert "Neighbourhood: the neighbours that KNN(k=10) of goodfence chooses" in first
+    assert "<b>Assumed:</b> 8 ratings of each person are known" in first
+    assert f'<time datetime="{leakage.date}">' in html
+    wanted = re.findall(r'<li><a href="#(\w+)">', first)
+    sections = re.findall(r'<section id="(\w+)">', html)
+    assert ["verdict", *wanted] == sections
+    assert html.count("with its 95% interval</li>") == 1  # the legend
+
+
+def test_one_recommender_has_one_figure_for_one_question(page: AuditPage) -> None:
+    """In the verdict, the squares, the tables and the comparison; and as the command line and JSON tell it."""
+    html, survey = page.html, page.survey
+    found, own = survey.audit.leakage.estimates, survey.frontier.points[0]
+    assert (own.recovery, own.advantage) == (found["recovery"], found["advantage"])
+    assert own.fully_recovered == found["fully_recovered"]
+    assert own.n_targets == survey.audit.leakage.n_targets
+    rows = re.findall(r'<tr role="row" class="own.*?</tr>', html, re.DOTALL)
+    told = Mark.of(found["recovery"]).text
+    shown = [row for row in rows if 'data-of="recovered"' in row]
+    assert len(shown) == 3  # by knowledge, by attacker, among recommenders
+    assert all(f'data-of="recovered">{told}</td>' in row for row in shown)
+    inside = enclosed(html)
+    assert isinstance(inside, dict)
+    assert inside["verdict_line"].startswith("kNN k=10 leaks. ")
+    assert dashed(inside["verdict_line"].split(" are recovered only")[0]) in html
+
+
+def test_the_page_says_for_whom_it_is(html: str) -> None:
+    assert "computed from everybody’s ratings, without noise" in html
+    assert "not for the public" in html
+    assert "sha256" not in html.lower()
+    assert "checksum" not in html.lower()
+
+
+def test_the_page_is_about_the_attackers_tried(html: str) -> None:
+    words = re.sub(r"<[^>]*>", " ", re.sub(r"<script.*?</script>", "", html, flags=re.DOTALL))
+    for sentence in re.split(r"(?<=[.;]) ", words):
+        if "no better than guessing" in sentence:
+            assert "attackers tried" in words[: words.index(sentence) + len(sentence)]
 
 
 def test_no_group_is_of_fewer_than_ten(page: AuditPage) -> None:
     for groups in (page.survey.by_activity, page.survey.by_popularity):
         assert len(groups) > 1
-        assert min(group.n_people for group in groups) >= 10
+        assert min(group.n_users for group in groups) >= 10
     html = audit_page(
         make_ratings(), gf.KNN(k=10), targets=9, compared=[], others=3, rng=7, progress=False
     ).html
@@ -163,30 +217,31 @@ def test_items_that_an_attacker_names_stay_unnamed() -> None:
 
 def test_a_private_model_is_told_as_one() -> None:
     ratings = make_ratings(40, 30)
-    model = gf.PrivateMeans(epsilon=1.0)
+    model = gf.PrivateMeans(epsilon=1.0, items="from ratings")
     html = audit_page(ratings, model, targets=3, compared=[], others=2, rng=7, progress=False).html
-    assert "did not try to break the proved promise" in html
+    assert "did not try to break the proved guarantee" in html
     assert "The recommender learns" in html
-    assert "They look like her twins" not in html
-    assert "at most 73% sure" in html
+    assert "They look like twins" not in html
+    assert "at most 73% of the time" in html
 
 
 def test_a_scale_that_was_only_seen_is_told(ratings: gf.Ratings) -> None:
     seen = make_ratings(declared=False)
-    ways = [gf.PrivateMeans(epsilon=1.0)]
+    ways = [gf.PrivateMeans(epsilon=1.0, items="from ratings")]
     page = audit_page(
         seen, gf.KNN(k=10), compared=ways, targets=12, others=3, rng=7, progress=False
     )
     assert "was only seen in the file" in page.html
-    assert [point.promise for point in page.survey.frontier.points] == ["none", "proved"]
+    assert [point.status for point in page.survey.frontier.points] == ["none", "proved"]
 
 
 def test_attackers_who_were_left_out_are_told(page: AuditPage) -> None:
     assert "left out: even ten people" not in page.html
     fewer = replace(page.survey, n_skipped=3, by_known=(page.survey.audit.leakage,))
     html = replace(page, survey=fewer).html
+    assert "how many of the target’s ratings the attacker knows" in page.html
     assert "3 further attackers were left out" in html
-    assert "how many of her ratings he knows" not in html
+    assert "how many of the target’s ratings the attacker knows" not in html
 
 
 def test_an_audit_is_not_saved_as_a_page_by_mistake(page: AuditPage, tmp_path: Path) -> None:
@@ -210,7 +265,11 @@ def test_a_figure_that_is_not_known_is_not_drawn() -> None:
     assert (nothing.text, nothing.at, nothing.low, nothing.width) == ("not known", None, None, 0.0)
     alone = Mark.of(Estimate(0.5, float("nan"), float("nan")))
     assert (alone.text, alone.at, alone.low) == ("50 (not known)", 50.0, None)
-    assert waffle("read", "", Estimate(float("nan"), float("nan"), float("nan"))).full == ""
+    unknown = Estimate(float("nan"), float("nan"), float("nan"))
+    empty = Waffle.of("", unknown, unknown)
+    assert (empty.anyway, empty.because, empty.empty.count("M")) == ("", "", 100)
+    lucky = Waffle.of("", Estimate(0.1, 0.0, 0.2), Estimate(0.3, 0.2, 0.4))
+    assert (lucky.anyway.count("M"), lucky.because, lucky.number) == (10, "", "10")
 
 
 def test_the_same_seed_gives_the_same_page_and_no_seed_is_told(ratings: gf.Ratings) -> None:
@@ -225,6 +284,20 @@ def test_the_same_seed_gives_the_same_page_and_no_seed_is_told(ratings: gf.Ratin
     assert isinstance(told, dict)
     assert made(told["seed"]) == made(told["seed"])
     assert f"rng={told['seed']}" in told["command"]
+
+
+def test_notebooks_show_results_without_script_or_ids(page: AuditPage) -> None:
+    for one in (page.survey.audit, page.survey.audit.leakage, page.survey.frontier):
+        shown = one._repr_html_()
+        assert Elements(shown).open == []
+        assert "secret" not in shown
+        assert "<script" not in shown
+        assert len(shown) < 10_000
+    leakage = page.survey.audit.leakage
+    hostile = replace(leakage, attacked="<script>alert(1)</script>")
+    assert "<script" not in hostile._repr_html_()
+    assert "&lt;script&gt;" in hostile._repr_html_()
+    assert f">{Mark.of(leakage.estimates['advantage']).text}</td>" in leakage._repr_html_()
 
 
 def test_reprs_hold_no_figures_of_anybody(page: AuditPage, comparison: FrontierPage) -> None:

@@ -1,75 +1,180 @@
-"""The sentences of a finding: every attacker is told as he is."""
+"""The sentences of a finding: every attacker is told, every figure has its interval, nothing is called safe."""
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import pytest
 
 import goodfence as gf
 from goodfence.attack.attack import Attack
-from goodfence.attack.scoring import Estimate
+from goodfence.attack.report import AttackReport, NotTried, Tried
+from goodfence.attack.scoring import UNKNOWN, Estimate
+from goodfence.attack.strongest import strongest
+from goodfence.attack.subject import Subject
 from goodfence.privacy.guarantee import Guarantee
 from goodfence.report.wording import (
+    above,
+    advantage,
     attacked,
-    attacker,
-    because,
-    finding,
+    beside,
+    cards_of,
+    dashed,
+    guarantee_cell,
     interval,
+    not_tried,
     of_100,
-    promise,
-    strategy,
+    people,
+    recommendation,
+    recovered,
+    scope,
+    tried_rows,
+    verdict,
+    verdict_line,
+    who_attacks,
 )
+from tests.support.frontiers import known_frontier
+from tests.support.made_up import make_ratings
 
 FILMS = gf.load("movietweetings")
 
 
+@pytest.fixture(scope="module")
+def report() -> AttackReport:
+    """What the strongest of two attackers found."""
+    attackers = (gf.KNNAttack(known=8), gf.KNNAttack(known=8, fakes=1))
+    return strongest(Subject(FILMS, gf.KNN(k=20)), attackers, targets=60, rng=7)
+
+
 @pytest.mark.parametrize(
     ("attack", "says"),
     [
-        (gf.KNNAttack(known=8), "knows 8 of a person's ratings and opens 20 accounts"),
-        (gf.KNNAttack(known=2, fakes=1), "knows 2 of a person's ratings and opens 1 account"),
+        (gf.KNNAttack(known=8), "knows 8 of a person's ratings and opens 20 accounts: one asks"),
+        (gf.KNNAttack(known=2, fakes=1), "knows 2 of a person's ratings and opens 1 account: it"),
         (gf.KNNAttack(known=8, choose="rarest"), "knows the 8 rarest of a person's ratings and"),
         (gf.KNNAttack(known=8, choose="most_popular"), "knows the 8 most popular of a person's"),
-        (gf.KNNAttack(known=8, ask="all"), "opens 20 accounts, all of which ask,"),
-        (gf.KNNAttack(known=8, rounds=3), "opens 20 accounts again after each of 3 refits,"),
-        (gf.CoverAttack(known=8), "opens 20 accounts, all of which ask,"),
-        (gf.AdaptiveAttack(known=8), "opens 20 accounts that also rate the item in question"),
+        (gf.KNNAttack(known=8, ask="all"), "all ask, and the most frequent answer counts"),
+        (gf.KNNAttack(known=8, ask="all", combine="mean"), "all ask, and the mean counts"),
+        (gf.KNNAttack(known=8, rounds=3), "one asks, after each of 3 refits"),
+        (gf.CoverAttack(known=8), "opens 20 accounts: all ask, and"),
+        (gf.AdaptiveAttack(known=8), "one asks, the others rate the item, too"),
     ],
 )
 def test_the_attacker(attack: Attack, says: str) -> None:
     report = attack.run(FILMS, gf.KNN(k=20), targets=3, rng=7)
-    assert attacker(report).startswith("Someone who ")
-    assert says in attacker(report)
-    assert finding(report).startswith(attacker(report) + " reads ")
+    assert who_attacks(report).startswith("someone who knows ")
+    assert says in who_attacks(report)
+
+
+def test_named_items_stay_unnamed() -> None:
+    ratings = make_ratings()
+    attack = gf.KNNAttack(known=2, choose=["secret-item-0", "secret-item-1"])
+    report = attack.run(ratings, gf.KNN(k=20), targets=5, rng=7)
+    told = who_attacks(report) + verdict_line(report, "it", "x")
+    assert "2 named ones" in told
+    assert "(of named items)" in told
+    assert "secret" not in told
+
+
+def test_every_figure_has_its_interval(report: AttackReport) -> None:
+    assert people(report).count("(95%: ") == 3
+    assert recovered(report).count("(95%: ") == 3
+    assert advantage(report).count("(95%: ") == 1
+    found = report.estimates
+    assert people(report).startswith(
+        f"{of_100(found['fully_recovered'].value)} of 100 people are fully recovered "
+        f"(95%: {interval(found['fully_recovered'])})"
+    )
+    raw = of_100(found["raw_recovery"].value)
+    assert f"By the answers alone {raw} " in beside(report)
+
+
+def test_the_verdict_line_has_finding_date_scope_neighbourhood_and_assumptions(
+    report: AttackReport,
+) -> None:
+    line = verdict_line(report, "kNN k=20", "the 20 nearest of all users")
+    assert line.startswith("kNN k=20 leaks. ")
+    for part in (
+        report.date,
+        "the 20 nearest of all users",
+        "8 ratings of each person are known (drawn by chance)",
+        "60 of about 1,200 people, drawn by chance; the strongest attacker was chosen on 30",
+        "the recommender is fitted with them, and shows predicted ratings",
+    ):
+        assert part in line
+    assert scope(report, "the 20 nearest of all users") in line
 
 
 @pytest.mark.parametrize(
-    ("attack", "says"),
+    ("leaks", "says"),
     [
-        (gf.KNNAttack(known=8), "20 accounts, one asks"),
-        (gf.KNNAttack(known=2, fakes=1), "one account"),
-        (
-            gf.KNNAttack(known=8, choose="rarest"),
-            "20 accounts; he knows the rarest items she rated",
-        ),
-        (gf.KNNAttack(known=8, choose="most_popular"), "he knows the most popular items she rated"),
-        (gf.KNNAttack(known=8, ask="all"), "all ask and he takes the most frequent answer"),
-        (gf.KNNAttack(known=8, ask="all", combine="mean"), "all ask and he takes the mean"),
-        (gf.KNNAttack(known=8, rounds=3), "20 accounts, one asks, after each of 3 refits"),
-        (gf.AdaptiveAttack(known=8), "20 accounts, which also rate the item in question"),
+        (True, "it leaks."),
+        (False, "it is no better for an attacker than guessing, by the 2 attackers tried."),
+        (None, "it: not settled by the 2 attackers tried; more people attacked would"),
     ],
 )
-def test_an_attacker_among_others(attack: Attack, says: str) -> None:
-    assert says in strategy(attack.run(FILMS, gf.KNN(k=20), targets=3, rng=7))
+def test_the_verdict_is_about_the_attackers_tried(
+    leaks: bool | None, says: str, report: AttackReport, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(AttackReport, "leaks", leaks)
+    assert verdict(report, "it").startswith(says)
 
 
-def test_every_figure_has_its_interval() -> None:
-    report = gf.KNNAttack(known=8).run(FILMS, gf.KNN(k=20), targets=30, rng=7)
-    for text in (finding(report), because(report)):
-        assert text.count(" of 100") - text.count("of 100 of") <= text.count("(95%: ") + 1
-        assert text.count("(95%: ") == 2
-    assert attacked(report, 1_238).startswith("30 of 1,238 people, drawn by chance; ")
+def test_what_leaks_is_decided_by_the_whole_interval(report: AttackReport) -> None:
+    assert report.leaks is True
+    private = gf.KNNAttack(known=8, fakes=5).run(
+        FILMS, gf.PrivateMeans(epsilon=0.1), targets=2, rng=7
+    )
+    assert private.leaks is not True
+    same = replace(
+        report,
+        informed=replace(report.informed, with_target=report.informed.without_target),
+    )
+    assert same.estimates["advantage"] == Estimate(0.0, 0.0, 0.0)
+    assert same.leaks is False
+
+
+def test_who_was_tried(report: AttackReport) -> None:
+    rows = tried_rows(report)
+    assert [(row.what, row.accounts, row.chosen) for row in rows] == [
+        ("one asks", "20 (also 1)", True)
+    ]
+    unknown = (UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN)
+    failed = Tried("X()", "x", 0, 0, *unknown, strongest=False, failed="its own error")
+    told = tried_rows(replace(report, tried=(*report.tried, failed)))
+    assert (told[-1].advantage, told[-1].fully_recovered) == ("failed", "")
+    assert tried_rows(replace(report, tried=())) == []
+
+
+def test_who_was_not_tried(report: AttackReport) -> None:
+    some = replace(report, not_tried=(NotTried("timing", "not looked at"), NotTried("a", "b")))
+    assert not_tried(some) == "timing (not looked at); a (b)."
+
+
+def test_what_is_above_a_limit_is_named_with_its_figure(report: AttackReport) -> None:
+    told = above(report, 10, report.above(0.1))
+    share = of_100(report.fully_recovered.value)
+    assert told.startswith("above the limit of 10: of 100 hidden ratings ")
+    assert f" and of 100 people {share} (" in told
+
+
+def test_who_was_attacked(report: AttackReport) -> None:
+    assert attacked(report, 1_238).startswith("60 of about 1,200 people, drawn by chance; ")
+    assert attacked(report, 60).startswith("everybody: 60 people; the strongest attacker was")
+    some = replace(report, n_left_out=4)
+    assert attacked(some, 64).startswith("everybody but 4 with too few ratings; ")
+
+
+def test_a_recommendation_says_why() -> None:
+    found = known_frontier()
+    assert recommendation(found, None, None, " at an error of at most 1").startswith(
+        "None of these stops the attackers tried at an error of at most 1. "
+    )
+    cut, quiet = found.points[4], found.points[3]
+    assert found.recommended() is cut
+    assert "17 times less than where most is given away" in recommendation(found, "it", cut)
+    assert "no better than guessing" in recommendation(found, "it", quiet)
 
 
 @pytest.mark.parametrize(
@@ -86,11 +191,29 @@ def test_what_is_not_known_is_said() -> None:
     assert interval(Estimate(0.5, nothing, nothing)) == "not known"
 
 
+def test_dates_keep_their_hyphens() -> None:
+    assert dashed("5-9 on 2026-11-17, 1-2") == "5–9 on 2026-11-17, 1–2"
+
+
+def test_equal_guarantees_share_a_card() -> None:
+    budget: dict[str, Any] = {"unit": "rating", "adjacency": "add/remove", "delta": 0.0}
+    one = Guarantee(status="refuted", epsilon=1.0, reason="First.", **budget)
+    two = Guarantee(status="refuted", epsilon=1.0, reason="Second.", **budget)
+    other = Guarantee(status="proved", epsilon=1.0, reason="Proof.", **budget)
+    cards = cards_of(["A", "B", "C", "D"], [one, two, other, one])
+    assert [(card.status, card.names) for card in cards] == [
+        ("proved", "C"),
+        ("refuted", "A · B · D"),
+    ]
+    assert cards[1].reasons == ("A, D: First.", "B: Second.")
+    assert cards[0].reasons == ("Proof.",)
+
+
 @pytest.mark.parametrize(
     ("settings", "text"),
     [
         ({"status": "none"}, "none"),
-        ({"status": "refuted", "unit": "rating"}, "refuted (witness): one rating, eps=1.5"),
+        ({"status": "refuted", "unit": "rating"}, "refuted (counterexample): one rating, eps=1.5"),
         ({"status": "claimed", "unit": "rating"}, "claimed: one rating, eps=1.5"),
         ({"status": "proved", "unit": "user"}, "proved: one person, eps=1.5, any number of fakes"),
     ],
@@ -98,4 +221,4 @@ def test_what_is_not_known_is_said() -> None:
 def test_the_promise(settings: dict[str, Any], text: str) -> None:
     budget: dict[str, Any] = {"adjacency": "add/remove", "epsilon": 1.5, "delta": 1e-5}
     stated = {**settings, **budget} if "unit" in settings else settings
-    assert promise(Guarantee(**stated, reason="So it is.")) == text
+    assert guarantee_cell(Guarantee(**stated, reason="So it is.")) == text

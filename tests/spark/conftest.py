@@ -3,13 +3,15 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from importlib.util import find_spec
+from pathlib import Path
 from typing import Any
 
 import pytest
 
-from goodfence.engines.spark.session import find_java, start
+from goodfence.spark import shuffle
+from goodfence.spark.session import find_java, start
 from tests import conftest
 
 SPARK = "spark"
@@ -18,6 +20,7 @@ _SPECULATING = {
     "spark.speculation": "true",
     "spark.speculation.interval": "100ms",
     "spark.speculation.multiplier": "1.1",
+    "spark.speculation.minTaskRuntime": "500ms",
 }
 
 
@@ -43,9 +46,43 @@ def spark(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Any]:
         "spark.driver.host": "localhost",
         "spark.driver.bindAddress": "127.0.0.1",
         "spark.local.dir": os.fspath(folder),
-        "spark.sql.shuffle.partitions": "4",
+        "spark.sql.shuffle.partitions": "2",
         "spark.sql.warehouse.dir": os.fspath(folder / "warehouse"),
     }
     session = start("local[2,4]", log=folder / "spark.log", conf={**conf, **_SPECULATING})
     yield session
     session.stop()
+
+
+@pytest.fixture
+def failing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
+    """Let the first attempt of a part of all tasks fail, when their work is done and only sending is left."""
+    run_tasks = shuffle.run_tasks
+    marks = tmp_path / "failed"
+    marks.mkdir()
+
+    def failing_once(frame: Any, task: shuffle.Task, combine: Any = None) -> Any:
+        def broken(partition: int, inbox: shuffle.Inbox) -> Any:
+            from pyspark import TaskContext
+
+            context = TaskContext.get()
+            for number, sent in enumerate(task(partition, inbox)):
+                unlucky = partition % 5 == 1 and number == 0
+                if unlucky and context is not None and context.attemptNumber() == 0:
+                    marks.joinpath(f"{context.taskAttemptId()}").touch()
+                    raise RuntimeError("injected")
+                yield sent
+
+        return run_tasks(frame, broken, combine)
+
+    monkeypatch.setattr(shuffle, "run_tasks", failing_once)
+    yield
+    assert len(list(marks.iterdir())) >= 2, "no task failed"
+
+
+@pytest.fixture
+def finished() -> Callable[[Path], dict[str, int]]:
+    """When each checkpoint of a work folder was finished."""
+    return lambda folder: {
+        one.parent.name: one.stat().st_mtime_ns for one in folder.glob("*/_SUCCESS")
+    }

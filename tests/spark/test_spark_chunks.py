@@ -1,159 +1,191 @@
-"""From a data frame to blocks, without Spark: however ratings are cut in chunks, the blocks are the same."""
+"""From files and batches to chunks: which files tasks read, what they hold, what the driver is told of them."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import gzip
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
 import pyarrow as pa
+import pyarrow.parquet as pq
 import pytest
-from hypothesis import given, settings
-from hypothesis import strategies as st
 from scipy import sparse
 
-import goodfence as gf
-from goodfence.engines.spark import encoding
-from goodfence.engines.spark.blocks import cut
-from goodfence.engines.spark.encoding import coded, encode, facts_from, stamp_of
-from goodfence.engines.spark.gathering import Gathering
-from goodfence.engines.spark.ids import as_ids
-from goodfence.engines.spark.numbering import Marking, Ranges, Sending
-from goodfence.engines.spark.parcels import Parcel, pack, unpack
-from goodfence.errors import ValueProblem
-from goodfence.similarity.profiles import Profiles
-from tests.spark.by_hand import exchanged
-from tests.spark.frames import table_of
-from tests.strategies import from_rows, rated_rows
-
-WHOLE = Ranges(borders=((), ()))
-
-
-def chunks_of(table: pa.Table, n_partitions: int, most: int, **how: Any) -> list[dict[str, Any]]:
-    """Return what the tasks of the one pass say of a table, in batches of three ratings."""
-    size = -(-table.num_rows // n_partitions)
-    return [
-        row
-        for partition in range(n_partitions)
-        for batch in encode(
-            iter(table.slice(partition * size, size).to_batches(3)), partition, most, **how
-        )
-        for row in batch.to_pylist()
-    ]
-
-
-def together(chunks: list[Any]) -> list[float]:
-    """Return the facts of all chunks as Spark puts them together."""
-    facts = np.array(chunks)
-    counts, lowest, largest = facts[:, :7], facts[:, 7], facts[:, 8:]
-    return [*counts.sum(axis=0).tolist(), float(lowest.min()), *largest.max(axis=0).tolist()]
-
-
-def numbered(
-    chunks: list[dict[str, Any]], ranges: Ranges
-) -> tuple[list[Parcel], list[Parcel], tuple[int, ...]]:
-    """Return the ranges of ids in order, where the ids of each chunk stand, and the first number of each range."""
-    ids = [Parcel(place, -1, unpack(chunk["ids"])) for place, chunk in enumerate(chunks)]
-    found = exchanged(exchanged(ids, ranges.share), ranges.number)
-    in_order = sorted(parcel for parcel in found if parcel.part < 0)
-    counts = np.zeros(ranges.n, dtype=int)
-    for parcel in in_order:
-        counts[parcel.place] = -parcel.part
-    by_kind = np.split(counts, [ranges.n_users])
-    firsts = np.concatenate([np.cumsum(one) - one for one in by_kind]).tolist()
-    return in_order, [parcel for parcel in found if parcel.part >= 0], tuple(firsts)
-
-
-def blocks_of(
-    chunks: list[dict[str, Any]],
-    axis: str,
-    block_rows: int,
-    shape: tuple[int, int],
-    ranges: Ranges = WHOLE,
-) -> list[Parcel]:
-    """Do by hand what the cluster does with chunks."""
-    _, standing, firsts = numbered(chunks, ranges)
-    n_rows, n_columns = shape
-    how = Gathering(
-        axis=axis,
-        n_rows=n_rows,
-        n_columns=n_columns,
-        block_rows=block_rows,
-        firsts=firsts,
-        n_user_ranges=ranges.n_users,
-    )
-    coded = [Parcel(place, -1, unpack(chunk["payload"])) for place, chunk in enumerate(chunks)]
-    sent = exchanged([*standing, *coded], how.split)
-    return sorted(exchanged(sent, how.assemble), key=lambda parcel: parcel.place)
-
-
-def same_blocks(found: list[Parcel], wanted: list[Parcel]) -> None:
-    assert [one.place for one in found] == [one.place for one in wanted]
-    assert [one.part for one in found] == [one.part for one in wanted]
-    for one, other in zip(found, wanted, strict=True):
-        assert one.arrays.keys() == other.arrays.keys()
-        for name, array in one.arrays.items():
-            assert array.dtype == other.arrays[name].dtype
-            assert (array == other.arrays[name]).all()
-
-
-@settings(max_examples=60, deadline=None)
-@given(
-    rated_rows().filter(lambda given: any(given[0])),
-    st.sampled_from(["user", "item"]),
-    st.integers(1, 4),
-    st.integers(1, 400),
-    st.integers(1, 9),
+from goodfence.data.frame import ReadOptions
+from goodfence.data.scale import Scale
+from goodfence.errors import ColumnProblem, FileProblem, GoodfenceWarning, ValueProblem
+from goodfence.neighbours.similarity import Profiles
+from goodfence.spark.chunks import (
+    Encoder,
+    WholeFile,
+    checked_facts,
+    coded,
+    files_here,
+    grid_factor,
+    narrow,
+    plain_files,
+    reader_of,
+    stamp_of,
 )
-def test_any_chunks_give_the_same_blocks(
-    rated: tuple[list[dict[int, float]], int],
-    axis: str,
-    n_partitions: int,
-    most: int,
-    block_rows: int,
+from goodfence.spark.config import SparkConfig
+from goodfence.spark.messages import ChunkFacts, ChunkIds
+from tests.support.spark_chunks import encoded, merged, of_kind, rated
+
+ANY = ReadOptions()
+
+
+def config(master: str = "local[2]", default: str = "file:///", **read: Any) -> SparkConfig:
+    conf = SimpleNamespace(get=lambda _: default)
+    session: Any = SimpleNamespace(
+        sparkContext=SimpleNamespace(
+            master=master, defaultParallelism=2, addFile=lambda path: sent.append(path)
+        ),
+        _jsc=SimpleNamespace(hadoopConfiguration=lambda: conf),
+    )
+    sent: list[str] = session.sparkContext.__dict__.setdefault("sent", [])
+    return SparkConfig(spark=session, read=ReadOptions(**read))
+
+
+def write(path: Path, **columns: Any) -> str:
+    """Write two ratings; what is given replaces a column."""
+    whole = {"user": [1, 2], "item": [7, 8], "rating": [1.0, 2.0], **columns}
+    pq.write_table(pa.table(whole), path)
+    return str(path)
+
+
+def test_only_files_of_this_machine_are_read_here(tmp_path: Path) -> None:
+    paths = [write(tmp_path / name) for name in ("b.parquet", "a.parquet", "_c", ".d.parquet")]
+    assert files_here(paths[0], config()) == [paths[0]]
+    assert files_here(str(tmp_path), config()) == [paths[1], paths[0]]
+    for path in ("hdfs://lake/ratings", f"file://{tmp_path}", f"{tmp_path}/*"):
+        assert files_here(path, config()) == []
+    assert files_here(paths[0], config(master="yarn")) == []
+    assert files_here(paths[0], config(default="hdfs://lake")) == []
+    tmp_path.joinpath("country=nl").mkdir()
+    assert files_here(str(tmp_path), config()) == []
+
+
+def test_who_reads_a_path(tmp_path: Path) -> None:
+    """Plain parquet many tasks, another file one task, and Spark what only it reaches."""
+    plain, odd = write(tmp_path / "plain.parquet"), write(tmp_path / "odd.parquet", user=[1.0, 2.0])
+    text = tmp_path / "ratings.csv"
+    text.write_text("user,item,rating\n1,7,4\n")
+    found = reader_of(plain, config())
+    assert found is not None
+    assert not isinstance(found, WholeFile)
+    for path in (odd, str(text), str(tmp_path / "nothing.csv")):
+        assert reader_of(path, config()) == WholeFile(path=path, options=ANY)
+    options = ReadOptions(unrated=-1)
+    assert reader_of(plain, config(unrated=-1)) == WholeFile(path=plain, options=options)
+    for path in (str(tmp_path), "hdfs://lake/ratings.csv"):  # a folder of files that are not alike
+        assert reader_of(path, config()) is None
+    cluster = config(master="yarn")
+    assert reader_of(plain, cluster) is None
+    copied = WholeFile(path="ratings.csv", options=ANY, copied=True)
+    assert reader_of(str(text), cluster) == copied
+    context: Any = cluster.spark.sparkContext
+    assert context.sent == [str(text)]
+
+
+@pytest.mark.parametrize(
+    "columns",
+    [
+        {"user": pa.array([1, 2], pa.uint64())},
+        {"item": [b"7", b"8"]},
+        {"item": [1.5, 2.5]},
+        {"rating": ["1", "2"]},
+        {"rating": [[1.0], [2.0]]},
+    ],
+)
+def test_unusual_kinds_are_not_plain(tmp_path: Path, columns: dict[str, Any]) -> None:
+    assert plain_files([write(tmp_path / "ratings", **columns)], ANY) is None
+
+
+def test_files_that_are_broken_or_not_alike_are_not_plain(tmp_path: Path) -> None:
+    numbers, texts = write(tmp_path / "numbers"), write(tmp_path / "texts", user=["a", "b"])
+    tmp_path.joinpath("broken").write_bytes(b"PAR1")
+    assert plain_files([numbers, texts], ANY) is None
+    assert plain_files([numbers, str(tmp_path / "broken")], ANY) is None
+    assert plain_files([], ANY) is None
+    found = plain_files([numbers, numbers], ANY)
+    assert found is not None
+    assert found.n_rows == 4
+    with pytest.raises(ColumnProblem):
+        plain_files([numbers], ReadOptions(user="nobody"))
+
+
+@pytest.mark.parametrize(("n_rows", "n_splits"), [(1, 5), (3, 3), (1000, 1)])
+def test_every_row_group_is_read_in_one_split(tmp_path: Path, n_rows: int, n_splits: int) -> None:
+    paths = []
+    for name, n_own in (("a", 5), ("empty", 0), ("b", 4)):
+        paths.append(str(tmp_path / name))
+        columns = {name: np.arange(n_own) for name in ("item", "rating", "user")}
+        pq.write_table(pa.table(columns), paths[-1], row_group_size=2)
+    plain = plain_files(paths, ANY)
+    assert plain is not None
+    files = plain.joined(n_rows)
+    assert len(files.splits) == n_splits
+    batches = [batch for split in range(n_splits) for batch in files.read(split)]
+    found = pa.Table.from_batches(batches)
+    assert found.column_names == ["user", "item", "rating"]
+    assert found["user"].to_pylist() == [0, 1, 2, 3, 4, 0, 1, 2, 3]
+    assert found.schema.field("rating").type == pa.float64()
+
+
+def test_kinds_arrive_as_spark_has_them(tmp_path: Path) -> None:
+    text = pa.array(["b", "a"]).dictionary_encode()
+    large = pa.array(["x", None], pa.large_string())
+    wide = pa.array([2**53 + 1, None], pa.int64())
+    files = plain_files([write(tmp_path / "ratings", user=text, item=large, rating=wide)], ANY)
+    assert files is not None
+    (batch,) = files.joined(10).read(0)
+    assert batch.schema.types == [pa.string(), pa.string(), pa.float64()]
+    assert batch.to_pydict() == {
+        "user": ["b", "a"],
+        "item": ["x", None],
+        "rating": [2.0**53, None],
+    }
+
+
+def read(path: Path, **options: Any) -> ChunkFacts:
+    """Return what the driver learns of a file that one task reads, after its errors and warnings."""
+    pytest.importorskip("pyspark")
+    reader = WholeFile(path=str(path), options=ReadOptions(**options))
+    batch = pa.record_batch([pa.array([0])], names=["id"])
+    sent = list(Encoder(most=1000).read(reader, iter([batch])))
+    return checked_facts(merged(sent))
+
+
+def test_a_text_file_is_read_whole_and_its_warnings_and_errors_reach_the_driver(
+    tmp_path: Path,
 ) -> None:
-    ratings = gf.Ratings.from_frame(table_of(from_rows(*rated)))
-    rows = ratings.csr if axis == "user" else ratings.csr.T.tocsr()
-    chunks = chunks_of(table_of(ratings, seed=most), n_partitions, most)
-    block_rows = min(block_rows, rows.shape[0])
-    wanted = cut(rows, block_rows)
-    for borders in ((), ()), ((2,), (0, 1)), ((-5, 1, 99), (3,)):
-        found = blocks_of(chunks, axis, block_rows, rows.shape, Ranges(borders=borders))
-        same_blocks(found, wanted)
-    n_chunks = np.bincount([one["partition"] for one in chunks])
-    facts = facts_from(together([one["facts"] for one in chunks]), n_chunks)
-    assert facts.n_ratings == ratings.n_ratings
-    assert facts.lowest == ratings.csr.data.min()
-    assert facts.factor == Profiles.of(ratings.csr).factor
+    path = tmp_path / "ratings.csv.gz"
+    path.write_bytes(gzip.compress(b"user,item,rating\n 7,a,4\n8,b,2\n"))
+    with pytest.warns(GoodfenceWarning, match="ids with spaces around them"):
+        facts = read(path)
+    assert (facts.n_ratings, facts.id_types) == (2, ["bigint", "string"])
+    path.write_bytes(gzip.compress(b"user,item,rating\n7,a,4\n8,b,2\n8,c,-1\n"))
+    with pytest.warns(GoodfenceWarning, match="left out"):
+        assert read(path, unrated=-1).n_ratings == 2
+    for text, options, kind, sentence in (
+        (b"user,item,rating\n7,a,four\n", {}, ValueProblem, "must be a number, row 1 is not"),
+        (b"user,item,rating\n7,a,4\n8,a\n", {}, FileProblem, "must have 3 fields in each row"),
+        (b"user,item\n7,a\n", {}, ColumnProblem, "must have columns for user, item and rating"),
+        (b"user,item,rating\n7,a,4\n", {"max_bytes": 10}, ValueError, "must be at most 10 bytes"),
+    ):
+        path.write_bytes(gzip.compress(text))
+        with pytest.raises(kind, match=sentence):
+            read(path, **options)
+    with pytest.raises(FileProblem, match="there is none of that name"):
+        read(tmp_path / "nothing.csv")
 
 
-def test_films_with_text_for_ids_and_chunks_in_files(tmp_path: Path) -> None:
-    films = gf.load("movietweetings")
-    users = [f"{'aZé𝄞'[i % 4]}{i % 13}-{i}" for i in range(films.shape[0])]
-    table = table_of(gf.Ratings(films.csr, users, films.items, films.scale))
-    ratings = gf.Ratings.from_frame(table)
-    chunks = chunks_of(table, 3, 50_000, depot=str(tmp_path))
-    assert len(chunks) > 6
-    assert max(len(chunk["payload"]) for chunk in chunks) < 1000  # where they lie
-    wanted = cut(ratings.csr, 300)
-    same_blocks(blocks_of(chunks, "user", 300, ratings.shape), wanted)
-    ids = [Parcel(place, -1, unpack(chunk["ids"])) for place, chunk in enumerate(chunks)]
-    n_bytes = together([chunk["facts"] for chunk in chunks])[5:7]
-    marking = Marking(n_ranges=(5, 2), id_bytes=(int(n_bytes[0]), int(n_bytes[1])))
-    ranges = Ranges(borders=marking.borders(exchanged(ids, marking.mark)))
-    assert (ranges.n_users, ranges.n) == (5, 7)
-    same_blocks(blocks_of(chunks, "user", 300, ratings.shape, ranges), wanted)
-    in_order, _, firsts = numbered(chunks, ranges)
-    sizes = [-parcel.part for parcel in in_order]
-    assert max(sizes[:5]) < 2 * min(sizes[:5])
-    sending = Sending(firsts=firsts, block_rows=300)
-    owners = exchanged(in_order[:5], sending.send)
-    for block in wanted:
-        own = sorted(one for one in owners if one.place == block.place)
-        found = pa.concat_arrays([as_ids("ids", one.arrays) for one in own]).to_pylist()
-        first = 300 * block.place
-        assert found == list(ratings.users[first : first + 300])
+def facts_of_each(ratings: list[float]) -> ChunkFacts:
+    """Return the facts of ratings, each of which is a chunk."""
+    table = rated([1] * len(ratings), list(range(len(ratings))), ratings)
+    return checked_facts(merged(encoded(table, len(ratings), 1)))
 
 
 @pytest.mark.parametrize(
@@ -168,58 +200,35 @@ def test_films_with_text_for_ids_and_chunks_in_files(tmp_path: Path) -> None:
     ],
 )
 def test_the_facts_are_those_of_one_machine(ratings: list[float], factor: int) -> None:
-    found = facts_from(facts_of_each(ratings), np.array([2]))
-    assert found.factor == factor == Profiles.of(sparse.csr_array(np.array([ratings]))).factor
-    assert found.lowest == min(ratings)
+    found = facts_of_each(ratings)
+    local = Profiles.of(sparse.csr_array(np.array([ratings]))).factor
+    assert grid_factor(found) == factor == local
+    assert -found.extremes[0] == min(ratings)
+    assert found.chunks.tolist() == [0, 1]
 
 
 @pytest.mark.parametrize("huge", [1e200, -1.5e308])
 def test_huge_ratings_are_on_no_grid(huge: float) -> None:
-    found = facts_from(facts_of_each([huge, 0.5]), np.array([2]))
-    assert found.factor == 0
-    assert found.lowest == min(huge, 0.5)
-
-
-def facts_of_each(ratings: list[float]) -> list[float]:
-    """Return the facts of ratings, each of which is a chunk."""
-    table = rated([1] * len(ratings), list(range(len(ratings))), ratings)
-    return together([chunk["facts"] for chunk in chunks_of(table, len(ratings), 1)])
-
-
-def rated(users: list[Any], items: list[Any], ratings: Sequence[float | None]) -> pa.Table:
-    return pa.table({"user": users, "item": items, "rating": pa.array(ratings, pa.float64())})
+    found = facts_of_each([huge, 0.5])
+    assert grid_factor(found) == 0
+    assert -found.extremes[0] == min(huge, 0.5)
 
 
 def test_what_is_wrong_is_counted_over_all_chunks_and_goes_no_further() -> None:
-    table = rated(["ann", None, "bob", None], [1, 2, None, 4], [4.25, None, np.nan, np.inf])
-    for n_partitions in (1, 2):
-        chunks = chunks_of(table, n_partitions, 1000)
-        assert all(one["ids"] is None and one["payload"] is None for one in chunks)
-        facts = together([one["facts"] for one in chunks])
-        assert facts[:5] == [4, 2, 1, 1, 2]
+    table = rated(["ann", None, "bob", ""], [1, 2, None, 4], [4.25, None, np.nan, np.inf])
+    for n_splits in (1, 2):
+        sent = encoded(table, n_splits, 1000, Scale(1, 5))
+        assert of_kind(sent, ChunkFacts) == sent
+        (facts,) = merged(sent)
+        assert (facts.n_ratings, facts.n_wrong) == (4, [2, 1, 1, 2, 1])
         with pytest.raises(ValueProblem, match="user must not be missing, 2 rows are"):
-            facts_from(facts, np.array([n_partitions]))
-
-
-def test_the_numbers_of_other_ids_are_refused() -> None:
-    """A partition that was lost, and made again with its rows in another order, may be cut otherwise."""
-    chunk, other = chunks_of(rated([1, 2, 3, 4], [7, 7, 7, 7], [1.0] * 4), 2, 1000)
-    mixed = {"ids": chunk["ids"], "payload": other["payload"]}
-    for wrong in ([mixed], [{**chunk, "payload": without_an_id(chunk["payload"])}]):
-        with pytest.raises(RuntimeError, match="the same ratings each time") as caught:
-            blocks_of(wrong, "user", 4, (4, 1))
-        assert "1" not in str(caught.value)
-
-
-def without_an_id(payload: bytes) -> bytes:
-    arrays = unpack(payload)
-    return pack({**arrays, "n_ids": arrays["n_ids"] - 1})
+            checked_facts([facts])
 
 
 def test_the_order_of_ratings_leaves_no_trace_in_the_codes() -> None:
     one, other = coded(pa.chunked_array([[5, 3], [5]])), coded(pa.chunked_array([[3, 5, 5]]))
     assert one.ids == other.ids
-    stamps = [stamp_of(np.asarray(ids)) for ids in (one.ids, other.ids, pa.array([3, 6]))]
+    stamps = [stamp_of(ids) for ids in (one.ids, other.ids, pa.array([3, 6]))]
     assert stamps[0] == stamps[1] != stamps[2]
     assert one.codes.tolist() == [1, 0, 1]
 
@@ -228,9 +237,11 @@ def test_many_ids_have_wide_codes() -> None:
     found = coded(pa.chunked_array([np.arange(70_000)[::-1]]))
     assert found.codes.dtype == np.int32
     assert (found.codes == np.arange(70_000)[::-1]).all()
-    assert encoding.narrow(1 << 16) == np.uint16
+    assert narrow(1 << 16) == np.uint16
 
 
-def test_a_partition_without_ratings_has_no_chunk() -> None:
+def test_a_split_without_ratings_has_no_chunk() -> None:
     empty = rated([], [], []).to_batches(3)
-    assert list(encode(iter(empty), 0, 1000)) == []
+    assert list(Encoder(most=1000).encode(iter(empty), 0)) == []
+    (ids,) = of_kind(encoded(rated([2, 1], [7, 7], [1.0, 2.0]), 1, 1000), ChunkIds)
+    assert repr(ids) == "ChunkIds(0 from 0: stamp, users, items)"

@@ -6,7 +6,7 @@ import numpy as np
 from scipy import stats
 
 from goodfence.attack.scoring import frequency, ratio
-from tests.contracts import FALSE_ALARM
+from tests.support.contracts import FALSE_ALARM
 
 N_RUNS, N_TARGETS = 4000, 200
 

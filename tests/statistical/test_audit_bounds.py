@@ -1,4 +1,4 @@
-"""The audit's own tests: true promises survive it, broken twins do not.
+"""The audit's own tests: true guarantees survive it, broken twins do not.
 
 Noise comes from the operating system. Every pass or fail that rests on it is at a confidence of 1 - FALSE_ALARM.
 """
@@ -9,21 +9,20 @@ import numpy as np
 import pytest
 from scipy import stats
 
-from goodfence.auditing.bounds import highest_rate, lower_bound, lowest_rate
-from goodfence.auditing.pairs import made_pair, worst_pair
-from goodfence.auditing.releases import audit_release
-from goodfence.auditing.transcripts import Transcripts
+from goodfence.arrays import Integers
+from goodfence.audit.dp_audit import Transcripts, audit_release
+from goodfence.audit.lower_bound import highest_rate, lower_bound, lowest_rate
+from goodfence.audit.pairs import made_pair, worst_pair
 from goodfence.data.scale import Scale
 from goodfence.errors import DataError, SettingError
-from goodfence.models.private.constants import SUMS
-from goodfence.models.private.item_sums import release_sums
-from goodfence.models.private.local_ridge import ItemModel
-from goodfence.models.private.people import People
-from goodfence.models.private_cf import PrivateCF
-from goodfence.models.private_means import PrivateMeans
-from goodfence.privacy.fixed_point import Publisher
-from goodfence.privacy.noise import SIGMA, Integers, SystemNoise
-from tests.contracts import FALSE_ALARM
+from goodfence.models.private.budget import SUMS
+from goodfence.models.private.cf import PrivateCF
+from goodfence.models.private.item_model import ItemModel
+from goodfence.models.private.means import PrivateMeans
+from goodfence.models.private.releases import release_sums
+from goodfence.privacy.fixed_point import UserProfiles
+from goodfence.privacy.noise import SIGMA, Publisher, SystemNoise
+from tests.support.contracts import FALSE_ALARM
 
 SURE = 1 - FALSE_ALARM
 SCALE = Scale(1, 5)
@@ -114,13 +113,13 @@ def test_equal_data_show_nothing() -> None:
 @pytest.mark.parametrize(
     "model",
     [
-        PrivateMeans(epsilon=1.0),
-        PrivateCF(epsilon=4.0, unit="user", plan="half_step"),
-        PrivateCF(epsilon=1.0, plan="covariance"),
+        PrivateMeans(epsilon=1.0, items="from ratings"),
+        PrivateCF(epsilon=4.0, unit="user", plan="half_step", items="from ratings"),
+        PrivateCF(epsilon=1.0, plan="covariance", items="from ratings"),
     ],
     ids=repr,
 )
-def test_whole_fits_stay_below_what_is_promised(model: PrivateMeans | PrivateCF) -> None:
+def test_whole_fits_stay_below_what_is_guaranteed(model: PrivateMeans | PrivateCF) -> None:
     pair = made_pair(np.append(np.full(21, 1.0), 5.0), model.unit, SCALE)
     fits = Transcripts(model, pair.without, pair.with_it)
     found = lower_bound(*(fits.scores(which, 40) for which in (0, 1)), delta=1e-5, confidence=SURE)
@@ -131,11 +130,11 @@ def test_whole_fits_stay_below_what_is_promised(model: PrivateMeans | PrivateCF)
 
 
 def test_a_whole_fit_with_half_the_noise_is_caught() -> None:
-    """Power: mu is 1.85 where 0.925 is promised. The 300 measuring runs bound it by about 0.33 less at 95%.
+    """Power: mu is 1.85 where 0.925 is stated. The 300 measuring runs bound it by about 0.33 less at 95%.
 
     The spread of that bound is 0.12, so this fails by bad luck with a probability below FALSE_ALARM.
     """
-    model = PrivateMeans(epsilon=4.0, unit="user")
+    model = PrivateMeans(epsilon=4.0, unit="user", items="from ratings")
     pair = made_pair(np.array([5.0]), "user", SCALE)
     fits = Transcripts(model, pair.without, pair.with_it, WeakNoise(0.5))
     scores = [fits.scores(which, 600) for which in (0, 1)]
@@ -143,24 +142,23 @@ def test_a_whole_fit_with_half_the_noise_is_caught() -> None:
 
 
 class Uncharged(PrivateMeans):
-    """A broken twin: it releases twice, each time at the whole price, and answers for one."""
+    """A broken twin: it releases twice, each time at the full privacy cost, and answers for one."""
 
-    def _learn(self, people: People, mu: float, publisher: Publisher) -> ItemModel:
-        nothing = np.zeros(people.n_items)
-        release_sums(people, nothing, SUMS[self.unit], self.unit, mu, publisher)
-        return super()._learn(people, mu, publisher)
+    def _learn(self, profiles: UserProfiles, mu: float, publisher: Publisher) -> ItemModel:
+        release_sums(profiles, SUMS[self.unit], self.unit, mu, publisher)
+        return super()._learn(profiles, mu, publisher)
 
 
 class Peeking(PrivateMeans):
     """A broken twin: how much it releases depends on the data."""
 
-    def _learn(self, people: People, mu: float, publisher: Publisher) -> ItemModel:
-        publisher.publish("ratings", np.zeros(len(people.values), dtype=np.int64), 1)
-        return super()._learn(people, mu, publisher)
+    def _learn(self, profiles: UserProfiles, mu: float, publisher: Publisher) -> ItemModel:
+        publisher.publish("ratings", np.zeros(len(profiles.values), dtype=np.int64), 1)
+        return super()._learn(profiles, mu, publisher)
 
 
 def test_a_release_that_is_not_charged_is_caught() -> None:
-    """The pair moves by sqrt(2) of what the promise allows, whatever is drawn."""
+    """The pair moves by sqrt(2) of what the guarantee allows, whatever is drawn."""
     model = Uncharged(epsilon=4.0, unit="user")
     pair = made_pair(np.array([5.0]), "user", SCALE)
     fits = Transcripts(model, pair.without, pair.with_it)
@@ -173,7 +171,7 @@ def test_stages_that_depend_on_the_data_are_caught() -> None:
         Transcripts(Peeking(epsilon=1.0), pair.without, pair.with_it).scores(0, 1)
 
 
-def test_the_search_finds_a_pair_that_uses_nearly_all_of_the_promise() -> None:
+def test_the_search_finds_a_pair_that_uses_nearly_all_of_the_guarantee() -> None:
     model = PrivateMeans(epsilon=1.0)
     pair, shift = worst_pair(model, SCALE, rng=1)
     mu = Transcripts(model, pair.without, pair.with_it).mu
@@ -183,7 +181,7 @@ def test_the_search_finds_a_pair_that_uses_nearly_all_of_the_promise() -> None:
 
 @pytest.mark.parametrize("scale", [Scale(0.5, 5, 0.5), Scale(0, 10)], ids=str)
 def test_the_search_works_on_any_scale(scale: Scale) -> None:
-    """Ends that are whole numbers must not make the ratings between them whole."""
+    """Ends that are integers must not make the ratings between them whole."""
     pair, shift = worst_pair(PrivateMeans(epsilon=4.0, unit="user"), scale, rng=3)
     assert 0.9 * 0.9249 < shift < 0.9251
     assert pair.values.dtype == np.float64

@@ -7,22 +7,19 @@ import pytest
 from scipy import stats
 
 import goodfence as gf
+from goodfence.arrays import Floats
 from goodfence.attack.fakes import attacked
-from goodfence.engines.local.draws import Draws
-from goodfence.engines.local.rows import RowsAgainstAll
-from goodfence.experiments.attacked import Attacked
-from goodfence.experiments.claims import of_lists
-from goodfence.experiments.claims.verdict import FALSE_ALARM as CLAIM_FALSE_ALARM
-from goodfence.experiments.claims.verdict import Question, judged
-from goodfence.experiments.definition import Number
-from goodfence.experiments.estimates import Sums
-from goodfence.experiments.reading import DEFAULT
-from goodfence.experiments.tallies import Floats
+from goodfence.attack.targets import find_targets
+from goodfence.neighbours.candidate_lists import RowsAgainstAll
+from goodfence.neighbours.draw import Draws
+from goodfence.neighbours.similarity import Profiles, Similarity
+from goodfence.reproduction import list_claims as of_lists
+from goodfence.reproduction.claims import FALSE_POSITIVE_RATE, Question, judged
+from goodfence.reproduction.definition import Number
+from goodfence.reproduction.estimates import Sums
 from goodfence.rng import Streams
 from goodfence.selection.sensitivity import sensitivities
-from goodfence.similarity.measure import Similarity
-from goodfence.similarity.profiles import Profiles
-from tests.contracts import FALSE_ALARM
+from tests.support.contracts import FALSE_ALARM
 
 N_DRAWS = 3_000
 
@@ -38,8 +35,7 @@ def test_the_probability_of_being_alone_is_that_of_refitted_models(
     films = gf.synthetic(users=40, items=30, ratings=400, rng=7)
     seed, n_targets = [7, 0], 3
     lists = of_lists._fake_lists(films, seed, n_targets)
-    world = Attacked(films, DEFAULT)
-    targets = world.targets(world.sample(n_targets, seed, 3), 3, seed)
+    targets, _ = find_targets(films, n_targets, 3, "random", Streams(seed))
     for place, row in enumerate(targets.rows.tolist()):
         columns, values = targets.known_columns[place], targets.known_ratings[place]
         data, _ = attacked(films, None, [columns] * n_fakes, [values] * n_fakes)
@@ -60,7 +56,7 @@ def test_the_probability_of_being_alone_is_that_of_refitted_models(
 
 
 def test_the_rule_is_wrong_no_more_often_than_it_says() -> None:
-    """Two methods without a difference, compared in six settings: a directional outcome is a false alarm."""
+    """Two methods without a difference, compared in six settings: a directional outcome is a false positive."""
     generator = np.random.default_rng(7)
     n_runs, n_targets, wrong = 800, 200, 0
     for _ in range(n_runs):
@@ -78,6 +74,6 @@ def test_the_rule_is_wrong_no_more_often_than_it_says() -> None:
             found = Sums(counts).difference("mae", "a", "b", [1])
             questions.append(Question("a - b", found, "below"))
         wrong += any(one.outcome in ("as claimed", "opposite") for one in judged(questions))
-    test = stats.binomtest(wrong, n_runs, CLAIM_FALSE_ALARM, alternative="greater")
+    test = stats.binomtest(wrong, n_runs, FALSE_POSITIVE_RATE, alternative="greater")
     assert test.pvalue > FALSE_ALARM
     assert wrong > 0, "a rule that never fires would tell nothing"

@@ -1,4 +1,4 @@
-"""The laws of what the counter-based generator gives: uniform, independent, Laplace."""
+"""The distributions of what the counter-based generator gives: uniform, independent, Laplace."""
 
 from __future__ import annotations
 
@@ -6,10 +6,10 @@ import numpy as np
 from scipy.stats import chisquare, kstest, pearsonr
 
 from goodfence.kernels.philox import DRAW, hash_candidates
-from goodfence.selection.draw import draw_neighbours, laplace_noise
+from goodfence.neighbours.draw import draw_neighbours, laplace_noise
 from goodfence.selection.inclusion import pool_inclusion
 from goodfence.selection.npns import NPNS
-from tests.contracts import FALSE_ALARM
+from tests.support.contracts import FALSE_ALARM
 
 N = 100_000
 

@@ -1,4 +1,4 @@
-"""Exposure from inclusion probabilities: the exact law, and what draws do."""
+"""Exposure from inclusion probabilities: the exact distribution, and what draws do."""
 
 from __future__ import annotations
 
@@ -13,14 +13,14 @@ from scipy import stats
 
 import goodfence as gf
 from goodfence.attack.exposure import alone_in_pool, exposure
+from goodfence.attack.fast_worlds import NeighbourWorlds
 from goodfence.attack.knn_attack import KNNAttack
-from goodfence.attack.neighbour_worlds import NeighbourWorlds
 from goodfence.attack.targets import Targets, find_targets
 from goodfence.rng import Streams
 from goodfence.selection.inclusion import pool_inclusion
-from tests import reference
-from tests.attack_worlds import tied_ratings
-from tests.contracts import FALSE_ALARM
+from tests.support import reference
+from tests.support.attack_worlds import tied_ratings
+from tests.support.contracts import FALSE_ALARM
 
 N_DRAWS = 3000
 MECHANISMS = [
@@ -46,13 +46,13 @@ def test_alone_in_pool_is_the_law_of_successive_sampling(
     n = len(weights)
     take, target = min(take, n), target % n
     rivals = {rival for rival in rivals if rival < n} - {target}
-    law = [Fraction(weight) or Fraction(1, 10**15) for weight in weights]
+    given = [Fraction(weight) or Fraction(1, 10**15) for weight in weights]
     with np.errstate(divide="ignore"):
         log_weights = np.log(np.array(weights, dtype=np.float64))
     found = alone_in_pool(log_weights, take, target, np.isin(np.arange(n), list(rivals)))
-    assert found == pytest.approx(float(reference.exposed(law, take, target, rivals)), abs=1e-9)
+    assert found == pytest.approx(float(reference.exposed(given, take, target, rivals)), abs=1e-9)
     nobody = alone_in_pool(log_weights, take, None, np.isin(np.arange(n), list(rivals)))
-    chosen = reference.successive_sampling(law, take)
+    chosen = reference.successive_sampling(given, take)
     out = sum(p for each, p in chosen.items() if not each & rivals)
     assert nobody == pytest.approx(float(out), abs=1e-9)
 
@@ -83,8 +83,8 @@ def repeated(targets: Targets, n: int) -> Targets:
 @pytest.mark.parametrize("mechanism", MECHANISMS, ids=repr)
 def test_draws_are_as_exposed_as_computed(mechanism: Any) -> None:
     """How often a target is alone among the raters, counted over draws: binomial with the exact probability."""
-    ratings, attack, similarity = tied_ratings(12), KNNAttack(known=3), gf.Similarity()
-    worlds = NeighbourWorlds(ratings, mechanism, 4, similarity=similarity, over_raters=True)
+    ratings, attack = tied_ratings(12), KNNAttack(known=3)
+    worlds = NeighbourWorlds(ratings, gf.NeighbourCF(mechanism), 4)
     computed = exposure(ratings, mechanism, attack=attack, targets=4, rng=3)
     found, _ = find_targets(ratings, 4, 3, "random", Streams(3))
     dense = ratings.csr.toarray() > 0
@@ -115,14 +115,14 @@ def _require_binomial(happened: np.ndarray, probability: float) -> None:
 
 
 def test_exposure_agrees_with_an_attack() -> None:
-    """The share of hidden ratings on the target alone, and how often she is chosen, on larger data."""
+    """The share of hidden ratings on the target alone, and how often the target is chosen, on larger data."""
     ratings, mechanism = gf.load("movietweetings"), gf.PPNS(k=20, beta=3)
     attack = KNNAttack(known=8)
     computed = exposure(ratings, mechanism, attack=attack, targets=300, rng=5)
     report = attack.run(ratings, mechanism, targets=300, rng=5)
     low, high = report.estimates["target_chosen"][1:]
     assert low <= computed.target_chosen.value <= high
-    # Who rests on the target alone is exact; others agree with her by chance, as often as without her.
+    # Who rests on the target alone is exact; others agree with the target by chance, as often as without.
     assert computed.share.value <= report.estimates["exact"].high
     assert computed.share.value >= report.exact - report.estimates["exact_without"].high - 0.05
     assert "Exposure(300 targets" in repr(computed)

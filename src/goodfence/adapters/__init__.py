@@ -1,1 +1,1 @@
-"""What people already run: their recommenders as ours, ours in their libraries, and their data."""
+"""Other libraries: their recommenders as ours, ours in theirs, and their data."""

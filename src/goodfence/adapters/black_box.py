@@ -8,39 +8,39 @@ from collections.abc import Callable
 from typing import Any, Literal, Self, TypeAlias, get_args
 
 import numpy as np
-import numpy.typing as npt
 
-from goodfence.adapters.endpoint import Endpoint
-from goodfence.adapters.problem import BlackBoxProblem
-from goodfence.data.ratings import Ratings
-from goodfence.errors import NotFittedError, SettingError, require
-from goodfence.models.recommender import Ids, Profile
+from goodfence.adapters.http import Endpoint
+from goodfence.arrays import Floats
+from goodfence.data.ratings import Profile, Ratings
+from goodfence.errors import BlackBoxProblem, NotFittedError, SettingError, require
+from goodfence.models.recommender import IdsLike
 from goodfence.privacy.guarantee import Guarantee
+from goodfence.settings import checked
 
-Floats: TypeAlias = npt.NDArray[np.float64]
 Asks: TypeAlias = Literal["users", "profile"]
 
 _METHOD = {"users": "predict", "profile": "answer"}
 
 
+@checked
 class BlackBox:
     """Somebody's recommender: it learns from ratings, it answers, and nothing else is known of it.
 
-    An attack compares two worlds, the data with the target and without her, so the box must be able to learn: a
+    An attack compares two worlds, the data with the target and without, so the box must be able to learn: a
     recommender that was fitted once and for all can be asked, but not audited.
 
     Parameters
     ----------
-    box
+    box : callable, object or str
         How it learns. A function `train(ratings)` that returns what can be asked; or an object with
         `fit(ratings)`, of which a deep copy is fitted in each world; or the address of a service, "https://..."
         (see `Endpoint`). What can be asked is an object with the method below, or the function itself. A `train`
         with a parameter `rng` gets a seed, the same in both worlds; so does an attribute `rng` of an object.
-    asks
-        `users`: asked by `predict(users, items)` for pairs of people in the data and items; the asking fake is
-        in the data. `profile`: asked by `answer({item: rating}, items)` for one who is not. Both return one
+    asks : {"users", "profile"}, default "users"
+        `users`: asked by `predict(users, items)` for pairs of users in the data and items; the asking fake is
+        in the data. `profile`: asked by `answer({item: rating}, items)` for one who is out of sample. Both return one
         number for each item, NaN or None where there is none.
-    rng
+    rng : int, optional
         The seed that is handed on; an attack sets it for each target.
 
     Examples
@@ -77,7 +77,7 @@ class BlackBox:
         method = getattr(trained, _METHOD[self.asks], trained)
         if not callable(method):
             raise BlackBoxProblem(
-                f"what the black box learnt must be a function or have {_METHOD[self.asks]}, "
+                f"what the black box trained must be a function or have {_METHOD[self.asks]}, "
                 f"got {type(trained).__name__}"
             )
         self.trained_: Callable[..., Any] = method
@@ -85,24 +85,24 @@ class BlackBox:
 
     # An attack asks from inside whom it can ask from inside, and looks for `predict` to see.
     @property
-    def predict(self) -> Callable[[Ids, Ids], Floats]:
+    def predict(self) -> Callable[[IdsLike, IdsLike], Floats]:
         """`predict(users, items)`: the predicted rating of users[j] for items[j]; not there if `asks="profile"`."""
         if self.asks != "users":
             raise AttributeError("this black box is asked for profiles: use answer")
         return self._ask
 
     @property
-    def answer(self) -> Callable[[Profile, Ids], Floats]:
-        """`answer(profile, items)`: predictions for a stranger's ratings; not there if `asks="users"`."""
+    def answer(self) -> Callable[[Profile, IdsLike], Floats]:
+        """`answer(profile, items)`: predictions for an out-of-sample user; not there if `asks="users"`."""
         if self.asks != "profile":
             raise AttributeError("this black box is asked for its users: use predict")
         return self._ask
 
     def guarantee(self) -> Guarantee:
-        """Return that nothing is promised: a promise is a property of what is inside."""
+        """Return that there is none: a guarantee is a property of what is inside."""
         return Guarantee(status="none", reason="Nothing is known of what is inside a black box.")
 
-    def _ask(self, whom: Any, items: Ids) -> Floats:
+    def _ask(self, whom: Any, items: IdsLike) -> Floats:
         if not hasattr(self, "trained_"):
             raise NotFittedError("the model must be fitted before it is asked; call fit(ratings)")
         if self.asks == "users":

@@ -3,25 +3,22 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
 from goodfence.adapters.black_box import BlackBox
-from goodfence.adapters.extras import base_class, library
-from goodfence.adapters.flat import flatten
-from goodfence.adapters.known import among, predict_known
+from goodfence.adapters.libraries import among, base_class, flatten, library, predict_known
+from goodfence.arrays import Floats
 from goodfence.data.ratings import Ratings
-from goodfence.data.scale import Scale
-from goodfence.engines.local.candidates import Axis
+from goodfence.data.scale import ScaleLike
 from goodfence.errors import NotFittedError
-from goodfence.models.fallback import Fallback
-from goodfence.models.neighbour_cf import NeighbourCF, Over
-from goodfence.models.recommender import Ids
-from goodfence.selection.settings import mechanism_of, settings_of
-
-Floats: TypeAlias = npt.NDArray[np.float64]
+from goodfence.models.neighbour_cf import NeighbourCF
+from goodfence.models.recommender import Among, Center, Fallback, IdsLike
+from goodfence.neighbours.candidate_lists import Axis
+from goodfence.neighbours.predict import Over
+from goodfence.registry import made_of, settings_of
 
 _Component: Any = base_class("lenskit.pipeline", "Component")
 _Trainable: Any = base_class("lenskit.training", "Trainable")
@@ -36,23 +33,38 @@ class NeighbourScorerConfig:
     axis: Axis = "user"
     """User-based, or item-based."""
     similarity: str = "cosine"
-    """`cosine`, `cosine_corated` or `pearson`."""
+    """A name that `Similarity` has."""
+    center: Center | None = None
+    """What the neighbours' ratings are compared with: nothing, a mean, or the biases."""
+    among: Among = "all"
+    """Choose neighbours once among all, or for each item among those who rated it."""
+    shrinkage: float | None = None
+    """By how much similarities over few co-rated items are shrunk; None as the similarity says."""
+    min_common: int | None = None
+    """With fewer co-rated items the similarity is 0; None as the similarity says."""
+    min_neighbours: int = 1
+    """With fewer neighbours who rated the item there is no score."""
     over: Over = "raters"
     """Divide by the similarities of the neighbours who rated the item, or of all of them."""
     fallback: Fallback | None = None
-    """What to score where no neighbour rated the item: nothing, or a mean."""
+    """What to score where too few neighbours rated the item: nothing, a mean, or the biases."""
 
     def __post_init__(self) -> None:
         given = self.mechanism
         settings = given if isinstance(given, dict) else settings_of(given)
-        self.mechanism = settings_of(mechanism_of(settings))
+        self.mechanism = settings_of(made_of(settings))
 
     def recommender(self, rng: Any) -> NeighbourCF:
         """Return the recommender with these settings."""
         return NeighbourCF(
-            mechanism_of(self.mechanism),
+            made_of(self.mechanism),
             axis=self.axis,
             similarity=self.similarity,
+            center=self.center,
+            among=self.among,
+            shrinkage=self.shrinkage,
+            min_common=self.min_common,
+            min_neighbours=self.min_neighbours,
             over=self.over,
             fallback=self.fallback,
             rng=rng,
@@ -62,9 +74,8 @@ class NeighbourScorerConfig:
 class NeighbourScorer(_Component, _Trainable):  # type: ignore[misc]  # of a library that may be missing
     """`NeighbourCF` as a LensKit scorer: `topn_pipeline(NeighbourScorer(mechanism=gf.KNN(k=20)))`.
 
-    The seed is LensKit's (`TrainingOptions.rng`). People of the training data get the neighbours drawn in
-    training; somebody else is scored by her history, if it has ratings. Where there is nothing to say the score
-    is NaN.
+    The seed is LensKit's (`TrainingOptions.rng`). Users of the training data get the neighbours drawn in training; an
+    out-of-sample user is scored by their history, if it has ratings. Where there is nothing to say the score is NaN.
     """
 
     config: NeighbourScorerConfig
@@ -86,7 +97,7 @@ class NeighbourScorer(_Component, _Trainable):  # type: ignore[misc]  # of a lib
         return data.ItemList(items, scores=scores)
 
     def _scores(self, query: Any, items: npt.NDArray[Any]) -> Floats:
-        """Return what the person of the query would rate the items; a stranger is known by her history alone."""
+        """Return the scores of the items for the user of the query; one out of sample is known by history alone."""
         inside = among(np.array([query.user_id], dtype=object), self.ratings_.users)[0]
         if inside:
             users = np.array([query.user_id] * len(items), dtype=self.ratings_.users.dtype)
@@ -125,7 +136,7 @@ def as_recommender(pipeline: Any) -> BlackBox:
     return BlackBox(train)
 
 
-def read_dataset(dataset: Any, *, scale: Scale | tuple[float, ...] | None = None) -> Ratings:
+def read_dataset(dataset: Any, *, scale: ScaleLike | None = None) -> Ratings:
     """Return the ratings of a LensKit `Dataset`, with the caller's own ids.
 
     Parameters
@@ -146,7 +157,7 @@ def _dataset(ratings: Ratings) -> Any:
     return library("lenskit.data").from_interactions_df(frame)
 
 
-def _predictions(lenskit: Any, model: Any, users: Ids, items: Ids) -> Floats:
+def _predictions(lenskit: Any, model: Any, users: IdsLike, items: IdsLike) -> Floats:
     """Return predictions pair by pair, asking the pipeline once for each user."""
     askers, wanted = np.asarray(users), np.asarray(items)
     predictions = np.full(len(askers), np.nan)

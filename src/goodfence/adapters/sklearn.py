@@ -12,15 +12,13 @@ import numpy as np
 import numpy.typing as npt
 
 from goodfence.adapters.black_box import BlackBox
-from goodfence.adapters.extras import base_class, library
-from goodfence.adapters.flat import flatten, gather
-from goodfence.adapters.known import predict_known
+from goodfence.adapters.libraries import base_class, flatten, gather, library, predict_known
+from goodfence.arrays import Floats
 from goodfence.data.ratings import Ratings
-from goodfence.data.scale import Scale
+from goodfence.data.scale import ScaleLike
 from goodfence.errors import DataError, NotFittedError, require
-from goodfence.models.recommender import Ids
+from goodfence.models.recommender import IdsLike
 
-Floats: TypeAlias = npt.NDArray[np.float64]
 Missing: TypeAlias = Literal["mean", "nan"]
 
 _BaseEstimator: Any = base_class("sklearn.base", "BaseEstimator")
@@ -39,7 +37,7 @@ class RecommenderRegressor(_RegressorMixin, _BaseEstimator):  # type: ignore[mis
         What ratings can be given, (lowest, highest) or (lowest, highest, step); None observes it in y. The
         private recommenders want it declared.
     missing
-        What to predict where the recommender predicts nothing, and for people and items that were not in X:
+        What to predict where the recommender predicts nothing, and for users and items that were not in X:
         the `mean` of y, as Surprise does, or `nan`, which scikit-learn's scores refuse.
     """
 
@@ -47,7 +45,7 @@ class RecommenderRegressor(_RegressorMixin, _BaseEstimator):  # type: ignore[mis
         self,
         recommender: Any,
         *,
-        scale: Scale | tuple[float, ...] | None = None,
+        scale: ScaleLike | None = None,
         missing: Missing = "mean",
     ) -> None:
         self.recommender = recommender
@@ -94,7 +92,7 @@ def as_recommender(estimator: Any) -> BlackBox:
     return BlackBox(train)
 
 
-def _pairs(users: Ids, items: Ids) -> npt.NDArray[Any]:
+def _pairs(users: IdsLike, items: IdsLike) -> npt.NDArray[Any]:
     columns = [np.asarray(users), np.asarray(items)]
     kind = np.int64 if all(one.dtype.kind in "iu" for one in columns) else object
     return np.column_stack([one.astype(kind) for one in columns])

@@ -9,12 +9,10 @@ import numpy as np
 import numpy.typing as npt
 
 from goodfence.adapters.black_box import BlackBox
-from goodfence.adapters.extras import base_class, library
-from goodfence.adapters.flat import flatten, gather, within
-from goodfence.adapters.known import predict_known
+from goodfence.adapters.libraries import base_class, flatten, gather, library, predict_known, within
 from goodfence.data.ratings import Ratings
-from goodfence.data.scale import Scale
-from goodfence.models.recommender import Ids
+from goodfence.data.scale import ScaleLike
+from goodfence.models.recommender import IdsLike
 
 _AlgoBase: Any = base_class("surprise", "AlgoBase")
 
@@ -22,7 +20,7 @@ _AlgoBase: Any = base_class("surprise", "AlgoBase")
 class RecommenderAlgo(_AlgoBase):  # type: ignore[misc]  # of a library that may be missing
     """Any of our recommenders as a Surprise algorithm: it runs in `cross_validate`, `train_test_split` and the rest.
 
-    Where it predicts nothing, and for people and items that are not in the training set, the prediction is
+    Where it predicts nothing, and for users and items that are not in the training set, the prediction is
     impossible in Surprise's sense: Surprise puts the mean of all ratings there.
 
     Parameters
@@ -35,7 +33,7 @@ class RecommenderAlgo(_AlgoBase):  # type: ignore[misc]  # of a library that may
         private recommenders want it declared.
     """
 
-    def __init__(self, recommender: Any, *, scale: Scale | tuple[float, ...] | None = None) -> None:
+    def __init__(self, recommender: Any, *, scale: ScaleLike | None = None) -> None:
         super().__init__()
         self.recommender = recommender
         self.scale = scale
@@ -91,7 +89,7 @@ def as_recommender(algo: Any) -> BlackBox:
     return BlackBox(train)
 
 
-def read_dataset(dataset: Any, *, scale: Scale | tuple[float, ...] | None = None) -> Ratings:
+def read_dataset(dataset: Any, *, scale: ScaleLike | None = None) -> Ratings:
     """Return the ratings of a Surprise `Dataset`.
 
     Parameters
@@ -105,7 +103,7 @@ def read_dataset(dataset: Any, *, scale: Scale | tuple[float, ...] | None = None
     return _read(users, items, values, dataset.reader.rating_scale, scale)
 
 
-def read_trainset(trainset: Any, *, scale: Scale | tuple[float, ...] | None = None) -> Ratings:
+def read_trainset(trainset: Any, *, scale: ScaleLike | None = None) -> Ratings:
     """Return the ratings of a Surprise `Trainset`, with the ids as they were given to Surprise."""
     cells = list(trainset.all_ratings())
     users = [trainset.to_raw_uid(user) for user, _, _ in cells]
@@ -113,9 +111,7 @@ def read_trainset(trainset: Any, *, scale: Scale | tuple[float, ...] | None = No
     return _read(users, items, [value for _, _, value in cells], trainset.rating_scale, scale)
 
 
-def _read(
-    users: Any, items: Any, values: Any, ends: Any, scale: Scale | tuple[float, ...] | None
-) -> Ratings:
+def _read(users: Any, items: Any, values: Any, ends: Any, scale: ScaleLike | None) -> Ratings:
     numbers = np.array(values, dtype=np.float64)
     return gather(users, items, numbers, scale=within(numbers, ends) if scale is None else scale)
 
@@ -127,7 +123,7 @@ def _trainset(surprise: Any, ratings: Ratings) -> Any:
     return surprise.Dataset(reader).construct_trainset(raw)
 
 
-def _estimates(model: Any, users: Ids, items: Ids) -> list[float]:
+def _estimates(model: Any, users: IdsLike, items: IdsLike) -> list[float]:
     pairs = zip(np.asarray(users).tolist(), np.asarray(items).tolist(), strict=True)
     made = (model.predict(user, item) for user, item in pairs)
     return [np.nan if one.details["was_impossible"] else float(one.est) for one in made]

@@ -1,4 +1,4 @@
-"""What every attack has in common: what the attacker knows, how many fakes he makes, and the two worlds."""
+"""What every attack has in common: what the attacker knows, how many fake profiles, and the two worlds."""
 
 from __future__ import annotations
 
@@ -6,52 +6,88 @@ import dataclasses
 from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias, TypeGuard
+from numbers import Integral
+from typing import Any, Literal, NamedTuple, Self, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from goodfence.attack.neighbour_worlds import NeighbourWorlds
-from goodfence.attack.outcomes import Outcomes
-from goodfence.attack.refit_worlds import Attackable, RefitWorlds
+from goodfence.arrays import Flags, Floats
+from goodfence.attack import DEFAULT_TARGETS
+from goodfence.attack.fakes import Worlds, world_seed
+from goodfence.attack.guessing import Conclusions, informed
 from goodfence.attack.report import AttackReport
-from goodfence.attack.scoring import Tally, item_mean_guesses
-from goodfence.attack.targets import RULES, Floats, Targets, Wanted, find_targets
-from goodfence.attack.worlds import Worlds, world_seed
+from goodfence.attack.scoring import Tally
+from goodfence.attack.subject import Subject
+from goodfence.attack.targets import RULES, Targets, Wanted, find_targets
 from goodfence.data.ratings import Id, Ratings
-from goodfence.engines.local.threads import ranges
-from goodfence.engines.progress import bar
 from goodfence.errors import SettingError, did_you_mean, require
-from goodfence.models.neighbour_cf import NeighbourCF, Over
+from goodfence.models.neighbour_cf import traits_of
+from goodfence.models.recommender import Attackable
+from goodfence.neighbours.predict import Over
+from goodfence.neighbours.similarity import Similarity
+from goodfence.neighbours.threads import bar, ranges
 from goodfence.rng import RNG, Streams, seed_of
 from goodfence.selection.mechanism import Mechanism
-from goodfence.selection.rules import whole
-from goodfence.similarity.measure import Similarity
+from goodfence.settings import integer, is_listed
 
 Choose: TypeAlias = "Literal['random', 'rarest', 'most_popular'] | Sequence[Id]"
-Answers: TypeAlias = "tuple[Floats, Floats, Floats]"
+
+
+class NamedItems(tuple[Id, ...]):
+    """Items that an attacker names: a result that is handed on must not, so only their number is shown."""
+
+    __slots__ = ()
+
+    def __repr__(self) -> str:
+        return f"{len(self)} named items"
+
+
+class Answers(NamedTuple):
+    """What the attacker concludes about some targets."""
+
+    with_target: Floats
+    """(hidden,): in the world with each target; NaN where there was no answer, or none with information."""
+    without_target: Floats
+    """(hidden,): in the world without."""
+    chosen: Floats
+    """(targets,): the share of the asking fakes that have the target among their neighbours; NaN if unknown."""
+    sure: Flags
+    """(hidden,): what the attacker knows to be right, in the world with each target."""
+    sure_without: Flags
+    """(hidden,): in the world without."""
+
+
+MOST_FAKES = 10**6
+"""More fake profiles than any service would let somebody open."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attack(ABC):
-    """Fakes with exactly the ratings that the attacker knows of the target ask for the others."""
+    """Fake profiles with exactly the ratings that the attacker knows of the target ask for the others."""
 
     known: int
     """m: how many of the target's ratings the attacker knows."""
     choose: Choose = "random"
-    """Which ones: `random`, the `rarest` or the `most_popular` items she rated (ties by column), or these items."""
+    """Which: `random`, the `rarest` or the `most_popular` items the target rated (ties by column), or these items."""
     fakes: int | None = None
-    """How many fakes are made; None for the k of the attacked mechanism."""
+    """How many fake profiles are made; None for the k of the attacked mechanism."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "known", whole(self.known, "known", least=1))
+        object.__setattr__(self, "known", integer(self.known, "known", least=1))
         if self.fakes is not None:
-            object.__setattr__(self, "fakes", whole(self.fakes, "fakes", least=1))
+            object.__setattr__(
+                self, "fakes", integer(self.fakes, "fakes", least=1, most=MOST_FAKES)
+            )
         if isinstance(self.choose, str):
             rule = f"one of {', '.join(RULES)}, or items{did_you_mean(self.choose, RULES)}"
             require(self.choose in RULES, "choose", rule, self.choose)
             return
-        items = tuple(self.choose)
+        named = is_listed(self.choose) and all(
+            isinstance(one, str | Integral) for one in self.choose
+        )
+        require(named, "choose", f"one of {', '.join(RULES)}, or items", type(self.choose))
+        items = NamedItems(self.choose)
         object.__setattr__(self, "choose", items)
         different = len(set(items)) == len(items) == self.known
         require(different, "choose", f"known={self.known} different items", f"{len(items)} items")
@@ -61,151 +97,128 @@ class Attack(ABC):
         ratings: Ratings,
         attacked: Mechanism | Attackable,
         *,
-        targets: Wanted = 200,
+        targets: Wanted = DEFAULT_TARGETS,
         rng: RNG = None,
         similarity: Similarity | str = "cosine",
         over: Over = "raters",
         threads: int | None = None,
         progress: bool | None = None,
     ) -> AttackReport:
-        """Attack some users, one after the other, each in worlds of her own.
+        """Attack some users, one after the other, each in two worlds: with the target's data and without.
+
+        Where candidate lists decide what fake profiles are told (a user-based `NeighbourCF` without fallback), nothing
+        is fitted. Any other recommender is fitted in each world.
 
         Parameters
         ----------
-        ratings
+        ratings : Ratings
             Who rated what how.
-        attacked
-            A selection mechanism, which means `NeighbourCF` with it, user-based; or any recommender. Its instance
-            is the recipe: a copy is fitted in each world, with its `rng`, if it has one, set to the target's seed.
-        targets
+        attacked : Mechanism or recommender
+            A selection mechanism, which means `NeighbourCF` with it, user-based; or any recommender, which need not be
+            fitted: copies of it are, each with its `rng`, if it has one, set to the target's seed. Private models are
+            never given a seed.
+        targets : int or sequence of ids, default 200
             How many users to draw at random among those with more than `known` ratings, or their ids.
-        rng
+        rng : RNG, optional
             A seed for a repeatable experiment; None for fresh randomness. Targets and what is known of them
             depend on it alone, so every mechanism is attacked with the same knowledge.
         similarity, over
-            As in `NeighbourCF`; of no effect on a recommender, which has its own.
-        threads
+            As in `NeighbourCF`, for a bare mechanism; a recommender has its own.
+        threads : int, optional
             How many threads to use; None for as many as there are cores.
-        progress
+        progress : bool, optional
             Show a bar on standard error; None for a terminal only.
         """
-        streams, measure = Streams(rng), Similarity.of(similarity)
-        require(over in ("raters", "neighbours"), "over", "'raters' or 'neighbours'", over)
-        n_fakes = self.n_fakes(attacked, ratings.shape[0])
-        worlds: Worlds
-        if is_mechanism(attacked):
-            worlds = NeighbourWorlds(
-                ratings,
-                attacked,
-                n_fakes,
-                similarity=measure,
-                over_raters=over == "raters",
-                threads=threads,
-            )
-        else:
-            worlds = RefitWorlds(ratings, attacked, n_fakes)
+        subject = Subject(ratings, attacked, similarity=similarity, over=over, threads=threads)
+        return self.run_on(subject, targets=targets, rng=rng, progress=progress)
+
+    def run_on(
+        self, subject: Subject, *, targets: Wanted, rng: RNG, progress: bool | None = None
+    ) -> AttackReport:
+        """Attack as `run` does; attackers of the same `Subject` share what it was asked."""
+        streams, ratings = Streams(rng), subject.ratings
+        n_fakes = self.n_fakes(subject.recommender, ratings.shape[0])
+        worlds = subject.worlds(n_fakes)
         found, n_left_out = find_targets(ratings, targets, self.known, self.choose, streams)
         asked_for = self._asked_for(found, streams)
-        answers = self._all_answers(worlds, asked_for, ratings, measure, streams, progress)
-        with_target, without_target, chosen = answers
+        answers = self._fitting(subject).answers(worlds, asked_for, streams, progress=progress)
+        counted, outcomes = informed(
+            Conclusions(answers.with_target, answers.sure),
+            Conclusions(answers.without_target, answers.sure_without),
+            asked_for,
+            ratings,
+            streams,
+        )
         return AttackReport(
             attack=repr(self),
-            attacked=_name(attacked),
+            attacked=subject.traits.title,
             n_left_out=n_left_out,
             n_fakes=n_fakes,
-            with_target=Tally.of(with_target, asked_for, ratings),
-            without_target=Tally.of(without_target, asked_for, ratings),
-            guessed=Tally.of(item_mean_guesses(asked_for, ratings), asked_for, ratings),
-            chosen=chosen,
+            with_target=Tally.of(answers.with_target, asked_for, ratings),
+            without_target=Tally.of(answers.without_target, asked_for, ratings),
+            informed=counted,
+            chosen=answers.chosen,
             rows=found.rows,
             ratings=ratings,
-            outcomes=Outcomes.of(with_target, without_target, asked_for, ratings),
+            outcomes=outcomes,
+            attacker=self,
             settings={
-                "settings": _settings(self),
-                "similarity": dataclasses.asdict(measure),
-                "over": over,
+                "settings": settings_of(self),
+                "similarity": dataclasses.asdict(subject.similarity),
+                "over": subject.over,
                 "seed": seed_of(rng),
             },
         )
 
     def n_fakes(self, attacked: object, n_users: int) -> int:
-        """Return how many fakes attack each target of `n_users` users."""
-        mechanism = mechanism_in(attacked)
-        if mechanism is not None:
+        """Return how many fake profiles attack each target of `n_users` users."""
+        traits = traits_of(attacked)
+        if traits.mechanism is not None:
             # Fakes make the lists longer, but what cannot serve the real data is never attacked.
-            mechanism.reach(n_users - 1)
-        if self.fakes is not None:
-            return self.fakes
-        if mechanism is None:
+            traits.mechanism.reach(n_users - 1)
+        n_fakes = self.fakes or traits.n_neighbours
+        if not n_fakes:
             raise SettingError("fakes must be given: the attacked recommender has no k to go by")
-        return mechanism.k
+        return n_fakes
+
+    def _fitting(self, subject: Subject) -> Self:  # noqa: ARG002 - for others
+        """Return this attack with what it leaves open decided by what the recommender shows of itself."""
+        return self
 
     def _asked_for(self, targets: Targets, streams: Streams) -> Targets:  # noqa: ARG002 - for others
         """Return the targets with the hidden ratings that are asked for: all."""
         return targets
 
-    def _all_answers(
-        self,
-        worlds: Worlds,
-        targets: Targets,
-        ratings: Ratings,
-        similarity: Similarity,
-        streams: Streams,
-        progress: bool | None,
+    def answers(
+        self, worlds: Worlds, targets: Targets, streams: Streams, *, progress: bool | None = None
     ) -> Answers:
-        """Return the attacker's answers in both worlds, (hidden,), and how near the target was, (targets,)."""
+        """Return what this attacker concludes about the hidden ratings of all targets."""
         parts = []
-        blocks = ranges(len(targets), worlds.at_once(self._n_askers(targets, worlds)))
+        blocks = ranges(len(targets), worlds.at_once(self._n_askers(worlds)))
         with bar("attack", len(blocks), show=progress) as advance:
             for first, last in blocks:
-                block = targets.part(first, last)
-                parts.append(self._answers(worlds, block, ratings, similarity, streams))
+                parts.append(self._answers(worlds, targets.part(first, last), streams))
                 advance(1)
-        told, counterfactual, chosen = (np.concatenate(part) for part in zip(*parts, strict=True))
-        return told, counterfactual, chosen
+        return Answers(*(np.concatenate(part) for part in zip(*parts, strict=True)))
 
-    def _n_askers(self, targets: Targets, worlds: Worlds) -> int:  # noqa: ARG002 - for others
+    def _n_askers(self, worlds: Worlds) -> int:  # noqa: ARG002 - for others
         """Return how many fakes ask about one target."""
         return 1
 
     @abstractmethod
-    def _answers(
-        self,
-        worlds: Worlds,
-        targets: Targets,
-        ratings: Ratings,
-        similarity: Similarity,
-        streams: Streams,
-    ) -> Answers:
-        """Return what this attacker makes of what a block of targets' fakes are told."""
+    def _answers(self, worlds: Worlds, targets: Targets, streams: Streams) -> Answers:
+        """Return what this attacker concludes from what the fakes of a block of targets are told."""
 
 
 def seeds(targets: Targets, streams: Streams, turns: npt.ArrayLike = 0) -> list[int]:
-    """Return the seed of each target's worlds; `turns` counts the fits that she has seen, one for each or for all."""
+    """Return the seed of each target's worlds; `turns` counts the fits before, one for each target or for all."""
     each = np.broadcast_to(turns, targets.rows.shape).tolist()
     pairs = zip(targets.rows.tolist(), each, strict=True)
     return [world_seed(streams, row, turn) for row, turn in pairs]
 
 
-def is_mechanism(attacked: object) -> TypeGuard[Mechanism]:
-    """Return whether this is a selection mechanism rather than a recommender."""
-    return callable(getattr(attacked, "pools", None)) and not hasattr(attacked, "fit")
-
-
-def mechanism_in(attacked: object) -> Mechanism | None:
-    """Return the mechanism that chooses among users, if there is one."""
-    if isinstance(attacked, NeighbourCF):
-        return attacked.mechanism if attacked.axis == "user" else None
-    return attacked if is_mechanism(attacked) else None
-
-
-def _name(attacked: object) -> str:
-    """Return a name without data: settings of a mechanism, and no more than the kind of a stranger."""
-    own = is_mechanism(attacked) or isinstance(attacked, NeighbourCF)
-    return repr(attacked) if own else type(attacked).__name__
-
-
-def _settings(attack: Attack) -> dict[str, Any]:
+def settings_of(attack: Attack) -> dict[str, Any]:
+    """Return the name and the settings of an attack as plain values."""
     stated = {"name": type(attack).__name__, **dataclasses.asdict(attack)}
     if isinstance(attack.choose, tuple):
         stated["choose"] = [

@@ -1,7 +1,7 @@
 """Exposure without simulation: how likely it is that a prediction rests on the target alone.
 
 A hidden rating is exposed when the target is chosen and no other chosen neighbour with a weight rated the item:
-then the prediction is her rating. Pools are drawn independently, so the probabilities of the pools multiply.
+then the prediction is the target's rating. Pools are drawn independently, so the probabilities of the pools multiply.
 
 Inside a pool, draws are a race: candidate i fires at a time of rate w_i, the first c are chosen. Rivals R (who
 rated the item too) count by the first of them to fire, whose rate is W = sum of their weights: they act as one
@@ -19,24 +19,28 @@ it is `(1 - e^{-ws}) e^{-Ws} (-d/ds) P[N(s) <= c-2]`. Integrate the latter by pa
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from goodfence.attack.attack import Attack, is_mechanism
-from goodfence.attack.neighbour_worlds import Lists, NeighbourWorlds
-from goodfence.attack.scoring import Estimate, ratio, share
-from goodfence.attack.targets import Floats, Integers, Targets, Wanted, find_targets
-from goodfence.data.ratings import Ratings
-from goodfence.engines.local.threads import ranges
-from goodfence.engines.progress import bar
+from goodfence.arrays import Flags, Floats, Integers
+from goodfence.attack import DEFAULT_TARGETS
+from goodfence.attack.attack import Attack
+from goodfence.attack.fast_worlds import Lists, NeighbourWorlds
+from goodfence.attack.scoring import Estimate, Outcomes, ratio, share
+from goodfence.attack.targets import RANDOM, Targets, Wanted, find_targets
+from goodfence.data.ratings import Id, Ratings
 from goodfence.errors import SettingError
-from goodfence.kernels.exposure import included_beside
+from goodfence.kernels.inclusion import included_beside
+from goodfence.models.neighbour_cf import NeighbourCF
+from goodfence.models.recommender import Attackable
+from goodfence.neighbours.similarity import Similarity
+from goodfence.neighbours.threads import bar, ranges
 from goodfence.rng import RNG, Streams
-from goodfence.selection.mechanism import Mechanism
-from goodfence.selection.pool import pool_arrays
-from goodfence.similarity.measure import Similarity
+from goodfence.selection.mechanism import Mechanism, integer, is_mechanism, pool_arrays
+from goodfence.settings import checked
 
 _NODES, _NODE_WEIGHTS = np.polynomial.legendre.leggauss(16)
 _EXTREME = 700.0  # beyond e^700 to 1 an order is certain
@@ -72,12 +76,13 @@ class Exposure:
         return ratio(self.chosen, np.ones(len(self.chosen)), highest=1.0)
 
 
+@checked
 def exposure(
     ratings: Ratings,
     mechanism: Mechanism,
     *,
     attack: Attack,
-    targets: Wanted = 200,
+    targets: Wanted = DEFAULT_TARGETS,
     rng: RNG = None,
     similarity: Similarity | str = "cosine",
     threads: int | None = None,
@@ -91,10 +96,10 @@ def exposure(
         Who rated what how.
     mechanism
         A selection mechanism. Where it adds noise to the similarities (`PNCF`), a prediction that rests on the
-        target alone is her rating or, where the noise made the weight negative, minus her rating.
+        target alone is the target's rating or, where the noise made the weight negative, minus that.
     attack
-        What the attacker knows and how many fakes he makes. With the same `rng` the targets and what is known of
-        them are those of `attack.run`.
+        What the attacker knows, and how many fake profiles there are. With the same `rng` the targets and what is
+        known of them are those of `attack.run`.
     targets, rng, similarity, threads, progress
         As in `KNNAttack.run`.
 
@@ -112,14 +117,9 @@ def exposure(
             "mechanism must be a selection mechanism: exposure follows from its pools"
         )
     streams = Streams(rng)
-    worlds = NeighbourWorlds(
-        ratings,
-        mechanism,
-        attack.n_fakes(mechanism, ratings.shape[0]),
-        similarity=Similarity.of(similarity),
-        over_raters=True,
-        threads=threads,
-    )
+    n_fakes = attack.n_fakes(mechanism, ratings.shape[0])
+    model = NeighbourCF(mechanism, similarity=similarity)
+    worlds = NeighbourWorlds(ratings, model, n_fakes, threads=threads)
     found, _ = find_targets(ratings, targets, attack.known, attack.choose, streams)
     raters = ratings.transposed.csr
     parts = []
@@ -138,17 +138,124 @@ def exposure(
     )
 
 
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class RatingExposure:
+    """How exposed each rating of one user is, the riskiest first. It is for that user: it holds what they rated."""
+
+    items: npt.NDArray[Any]
+    """The items' own ids, by descending risk; ties by how often the rating is recovered, then in column order."""
+    risk: Floats
+    """How much more often the attacker recovers the rating because it is in the data: 0 where guessing does as well."""
+    recovered: Floats
+    """How often it is recovered; NaN where it was known in every draw."""
+    without: Floats
+    """How often it is recovered where the user is not in the data."""
+    guessed: Flags
+    """Whether the mean of the item's other ratings rounds to it, so that nobody needs an attack."""
+    draws: Integers
+    """In how many draws the rating was hidden."""
+
+    def __repr__(self) -> str:
+        at_risk = int((self.risk > 0).sum())
+        return f"RatingExposure({len(self.items):,} ratings, {at_risk:,} of them at risk)"
+
+
+@checked
+def rating_exposure(
+    ratings: Ratings,
+    attacked: Mechanism | Attackable,
+    user: Id,
+    *,
+    attack: Attack,
+    draws: int = 40,
+    rng: RNG = None,
+    threads: int | None = None,
+    progress: bool | None = None,
+) -> RatingExposure:
+    """Return which of a user's ratings are the risky ones: how likely fakes who know m others recover each.
+
+    The known ratings are drawn anew `draws` times, and all others are attacked, in the world with the user and in the
+    one without. A rating that the mean of the item's other ratings gives away has no risk: guessing does as well.
+
+    Parameters
+    ----------
+    ratings : Ratings
+        Who rated what how.
+    attacked : Mechanism or recommender
+        As in `KNNAttack.run`; one that must be refitted is fitted twice for each draw.
+    user : id
+        Whose ratings. They have more than `attack.known`.
+    attack : Attack
+        Who attacks, with `choose="random"`.
+    draws : int, default 40
+        How often the known ratings are drawn. A share of n draws has a standard error of at most 0.5 / sqrt(n).
+    rng, threads, progress
+        As in `KNNAttack.run`.
+
+    Examples
+    --------
+    >>> import goodfence as gf
+    >>> films = gf.load("movietweetings")
+    >>> gf.rating_exposure(films, gf.KNN(k=20), films.users[0], attack=gf.KNNAttack(known=8), rng=7)
+    RatingExposure(22 ratings, 16 of them at risk)
+    """
+    if attack.choose != RANDOM:
+        raise SettingError("choose must be 'random': the known ratings are drawn anew each time")
+    draws = integer(draws, "draws", least=1)
+    streams = Streams(rng)
+    counts = np.zeros(
+        (4, ratings.shape[1])
+    )  # hidden, recovered, recovered without the user, guessed
+    with bar("exposure", draws, show=progress) as advance:
+        for turn in range(draws):
+            seed = streams.key(turn)
+            report = attack.run(
+                ratings, attacked, targets=[user], rng=seed, threads=threads, progress=False
+            )
+            _count(report.outcomes, counts)
+            advance(1)
+    return _ranked(ratings, user, counts)
+
+
+def _count(told: Outcomes | None, counts: Floats) -> None:
+    """Add what became of each hidden rating to the counts of its column."""
+    assert told is not None  # noqa: S101 - an attack that was run has them
+    hidden = np.ones(len(told.columns))
+    seen = (hidden, told.recovered, told.recovered_without, told.guessed)
+    counts[:, told.columns] += np.stack(seen)
+
+
+def _ranked(ratings: Ratings, user: Id, counts: Floats) -> RatingExposure:
+    """Return the user's ratings by descending risk; what was never hidden comes last."""
+    row = int(ratings.rows([user])[0])
+    columns = ratings.csr.indices[ratings.csr.indptr[row] : ratings.csr.indptr[row + 1]]
+    hidden, read, read_without, guesses = counts[:, columns]
+    with np.errstate(invalid="ignore"):
+        recovered, without = read / hidden, read_without / hidden
+    guessed = guesses > 0
+    risk = np.where(guessed, 0.0, np.maximum(recovered - without, 0.0))
+    order = np.lexsort((columns, -np.nan_to_num(recovered), -np.nan_to_num(risk, nan=-1.0)))
+    return RatingExposure(
+        items=ratings.items[columns[order]],
+        risk=risk[order],
+        recovered=recovered[order],
+        without=without[order],
+        guessed=guessed[order],
+        draws=hidden[order].astype(np.int64),
+    )
+
+
 def alone_in_pool(
     log_weights: Floats, take: int, target: int | None, rivals: npt.NDArray[np.bool_]
 ) -> float:
-    """Return the probability that `take` draws from a pool choose the target (if she is in it) and no rival.
+    """Return the probability that `take` draws from a pool choose the target (if it is in it) and no rival.
 
     Parameters
     ----------
     log_weights
         Of each candidate in the pool; -inf is drawn last, uniformly.
     target
-        Where the target stands, or None.
+        The target's position, or None.
     rivals
         Which candidates must not be chosen.
 
@@ -251,7 +358,7 @@ def _of_target(
     pools: _Pools,
     raters: sparse.csr_array,
 ) -> tuple[float, Floats]:
-    """Return how likely the target is chosen, and for each of her hidden items, how likely she is alone."""
+    """Return how likely the target is chosen, and for each of its hidden items, how likely it is chosen alone."""
     places = np.full(raters.shape[1], -1, dtype=np.int64)
     real = listed >= 0
     places[listed[real]] = np.flatnonzero(real)

@@ -1,68 +1,49 @@
-"""Worlds of any recommender, the long way: append the fakes, fit, ask."""
+"""Worlds of any recommender: append the fakes, fit, ask."""
 
 from __future__ import annotations
 
-import copy
-from collections.abc import Sequence
-from typing import Any, Protocol, TypeAlias
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any, TypeAlias
 
 import numpy as np
 
-from goodfence.attack.fakes import attacked, helper_cells
-from goodfence.attack.targets import Floats, Targets
-from goodfence.attack.worlds import Asked
+from goodfence.arrays import Floats, Integers
+from goodfence.attack.fakes import Asked, attacked, helper_cells
+from goodfence.attack.targets import Targets
 from goodfence.data.ratings import Ratings
-from goodfence.errors import SettingError
-from goodfence.models.neighbour_cf import NeighbourCF
-from goodfence.models.recommender import Ids, Profile
+from goodfence.errors import BlackBoxProblem, DataError, GoodfenceError
+from goodfence.models.neighbour_cf import traits_of
+from goodfence.models.recommender import unfitted_copy
+from goodfence.neighbours.similarity import Similarity
 
-
-class Predicts(Protocol):
-    """Learns from ratings, and predicts for those who gave them."""
-
-    def fit(self, ratings: Ratings) -> Any:
-        """Learn, and return what can be asked."""
-        ...
-
-    def predict(self, users: Ids, items: Ids) -> Floats:
-        """Return the predicted rating of users[j] for items[j], NaN where there is none."""
-        ...
-
-
-class AnswersProfiles(Protocol):
-    """Learns from ratings, and predicts for a profile."""
-
-    def fit(self, ratings: Ratings) -> Any:
-        """Learn, and return what can be asked."""
-        ...
-
-    def answer(self, profile: Profile, items: Ids) -> Floats:
-        """Return predictions for somebody who is not in the data, from her ratings."""
-        ...
-
-
-Attackable: TypeAlias = "Predicts | AnswersProfiles"
+Account: TypeAlias = "tuple[Any, Any]"
+"""The columns and ratings of one account."""
 
 
 class RefitWorlds:
-    """Worlds of a recommender, of which an instance is the recipe: a copy of it is fitted in each world.
+    """Worlds of a recommender, of which a copy is fitted in each.
 
-    A recommender with an `rng` gets the seed of the target in it, the same in both worlds. One that cannot
-    `predict` is asked by `answer`: then the asking fake is not in the data, and its fellows are.
+    A copy with an `rng` gets the seed of the target in it, the same in both worlds, unless its guarantee is lost with
+    a seed. One that cannot `predict` is asked by `answer`: then the asking fake is not in the data, and the others are.
+    Where users send noisy ratings (a method `perturbed`), all real users do, with the same noise in both worlds, and
+    the fakes do not: whoever attacks does not volunteer. What was asked once is remembered.
     """
 
-    def __init__(self, ratings: Ratings, recommender: Any, n_fakes: int) -> None:
+    one_by_one = True
+
+    def __init__(
+        self, ratings: Ratings, recommender: Any, n_fakes: int, *, similarity: Similarity
+    ) -> None:
         self.ratings, self.recommender, self.n_fakes = ratings, recommender, n_fakes
+        self.similarity = similarity
         self.asks_inside = callable(getattr(recommender, "predict", None))
-        answers = self.asks_inside or callable(getattr(recommender, "answer", None))
-        if not (callable(getattr(recommender, "fit", None)) and answers):
-            raise SettingError(
-                "the attacked must be a selection mechanism, or a recommender with fit and predict or answer, "
-                f"got {type(recommender).__name__}"
-            )
+        self.traits = traits_of(recommender)
+        self._asked: dict[tuple[object, ...], Asked] = {}
+        self._together: bool | None = None
 
     def at_once(self, n_askers: int) -> int:  # noqa: ARG002 - protocol
-        """Return 1: each target has worlds of her own."""
+        """Return 1: each target has its own worlds."""
         return 1
 
     def ask(
@@ -73,56 +54,149 @@ class RefitWorlds:
         helper_rating: float | None = None,
     ) -> Asked:
         """Return what the first `n_askers` fakes are told about the hidden items of each target."""
-        with_target, without_target, chosen = [], [], []
-        for position in range(len(targets)):
-            target = targets.part(position, position + 1)
-            row, seed = int(target.rows[0]), seeds[position]
-            answers, among = self._world(target, None, seed, n_askers, helper_rating)
-            with_target.append(answers)
-            chosen.append(among)
-            without_target.append(self._world(target, row, seed, n_askers, helper_rating)[0])
-        told = np.concatenate(with_target, axis=1), np.concatenate(without_target, axis=1)
-        return Asked(*told, np.array(chosen))
+        parts = []
+        for first, last in self._groups(targets, seeds, helper_rating):
+            part = targets.part(first, last)
+            parts.append(self._remembered(part, seeds[first], n_askers, helper_rating))
+        return Asked.joined(parts)
 
-    def _world(
-        self,
-        target: Targets,
-        removed: int | None,
-        seed: int,
-        n_askers: int,
-        helper_rating: float | None,
-    ) -> tuple[Floats, float]:
-        """Return the answers in one world, (askers, hidden), and the share of askers near the target."""
-        known = target.known_columns[0], target.known_ratings[0]
-        helper = known
-        if helper_rating is not None:
-            columns, values = helper_cells(target, helper_rating)
-            helper = columns[0], values[0]
-        rated = [known, *[helper] * (self.n_fakes - 1)]
-        inside = rated if self.asks_inside else rated[1:]
-        world, ids = attacked(
-            self.ratings, removed, [cells for cells, _ in inside], [values for _, values in inside]
+    def answers_to(self, accounts: list[Account], columns: Integers, seed: int) -> Floats:
+        """Return what each account is told beside all real users, the first one twice: (accounts + 1, items)."""
+        asking = accounts if self.asks_inside else []
+        fitted, ids = self._fitted(self._sent(seed), asking, None, seed)
+        whom = ids if self.asks_inside else [self._profile(cells) for cells in accounts]
+        whom = [whom[0], *whom]
+        return np.stack([self._told(fitted, [one], columns)[0] for one in whom])
+
+    def _groups(
+        self, targets: Targets, seeds: Sequence[int], helper_rating: float | None
+    ) -> list[tuple[int, int]]:
+        """Return which entries share a fit: questions about one target whose helpers do not disturb each other."""
+        n = len(targets)
+        alone = [(position, position + 1) for position in range(n)]
+        about_one = n > 1 and bool((targets.rows == targets.rows[0]).all())
+        if helper_rating is None or not about_one or not self.among_raters:
+            return alone
+        if self._together is None:
+            self._together = self.undisturbed(targets, seeds, helper_rating)
+        return [(0, n)] if self._together else alone
+
+    @property
+    def among_raters(self) -> bool:
+        """Whether neighbours may be chosen among the raters of each item, as far as that is known."""
+        return self.traits.mechanism is None or self.traits.among == "raters"
+
+    def undisturbed(
+        self, targets: Targets, seeds: Sequence[int], helper_rating: float
+    ) -> bool | None:
+        """Return whether the answers are the same with the helpers of all questions in the data; None if none came.
+
+        They are where neighbours are chosen among the raters of an item: other items' helpers did not rate it.
+        """
+        alone = Asked.joined(
+            [
+                self._remembered(targets.part(place, place + 1), seed, 1, helper_rating)
+                for place, seed in enumerate(seeds)
+            ]
         )
-        model = copy.copy(self.recommender)
-        if hasattr(model, "rng"):
-            model.rng = seed
-        fitted = model.fit(world)
-        items = self.ratings.items[target.columns]
-        if not self.asks_inside:
-            profile = dict(
-                zip(self.ratings.items[known[0]].tolist(), known[1].tolist(), strict=True)
+        if np.isnan(alone.with_target).all():
+            return None
+        beside = self._remembered(targets, seeds[0], 1, helper_rating)
+        return all(
+            np.allclose(one, other, equal_nan=True)
+            for one, other in (
+                (alone.with_target, beside.with_target),
+                (alone.without_target, beside.without_target),
             )
-            answer = np.asarray(fitted.answer(profile, items), dtype=np.float64)
-            return np.repeat(answer[np.newaxis], n_askers, axis=0), float(np.nan)
-        askers = np.repeat(ids[:n_askers], len(items))
-        answers = np.asarray(fitted.predict(askers, np.tile(items, n_askers)), dtype=np.float64)
-        among = self._among(fitted, target, n_askers) if removed is None else 0.0
-        return answers.reshape(n_askers, -1), among
+        )
 
-    def _among(self, fitted: Any, target: Targets, n_askers: int) -> float:
-        """Return the share of the asking fakes whose neighbours the target is among."""
-        if not isinstance(fitted, NeighbourCF) or fitted.axis != "user":
+    def _remembered(
+        self, part: Targets, seed: int, n_askers: int, helper_rating: float | None
+    ) -> Asked:
+        """Return the answers about one target, or about the questions of one, asking only if nobody did before."""
+        cells = part.rows, part.known_columns, part.columns
+        key = seed, n_askers, helper_rating, *(array.tobytes() for array in cells)
+        if key not in self._asked:
+            self._asked[key] = self._ask(part, seed, n_askers, helper_rating)
+        return self._asked[key]
+
+    def _ask(self, part: Targets, seed: int, n_askers: int, helper_rating: float | None) -> Asked:
+        """Return the answers in both worlds: append the accounts, fit, ask."""
+        accounts = self._accounts(part, helper_rating)
+        sent, told, chosen = self._sent(seed), [], float(np.nan)
+        for removed in (None, int(part.rows[0])):
+            inside = accounts if self.asks_inside else accounts[1:]
+            fitted, ids = self._fitted(sent, inside, removed, seed)
+            whom = ids if self.asks_inside else [self._profile(accounts[0])] * self.n_fakes
+            told.append(self._told(fitted, whom[:n_askers], part.columns))
+            if removed is None:
+                chosen = self._chosen(fitted, int(part.rows[0]), n_askers)
+        return Asked(told[0], told[1], np.full(len(part), chosen))
+
+    def _accounts(self, part: Targets, helper_rating: float | None) -> list[Account]:
+        """Return the columns and ratings of each fake, the asking one first."""
+        known = part.known_columns[0], part.known_ratings[0]
+        if helper_rating is None:
+            return [known] * self.n_fakes
+        helpers = zip(*helper_cells(part, helper_rating), strict=True)
+        return [known, *(cells for cells in helpers for _ in range(self.n_fakes - 1))]
+
+    def _sent(self, seed: int) -> Ratings:
+        """Return what real users send: their ratings, or what client-side noise makes of them."""
+        if not callable(getattr(self.recommender, "perturbed", None)):
+            return self.ratings
+        with _theirs("perturbed"):
+            sent: Ratings = self.recommender.perturbed(self.ratings, seed)
+        if sent.shape != self.ratings.shape:
+            raise DataError("perturbed must return ratings of the same users and items")
+        return sent
+
+    def _fitted(
+        self, sent: Ratings, accounts: list[Account], removed: int | None, seed: int
+    ) -> tuple[Any, Any]:
+        """Return the recommender fitted in one world, and the ids of the accounts in it."""
+        world, ids = attacked(
+            sent, removed, [cells for cells, _ in accounts], [values for _, values in accounts]
+        )
+        copied = unfitted_copy(self.recommender, None if self.traits.fresh_noise else seed)
+        with _theirs("fit"):
+            return copied.fit(world), ids
+
+    def _profile(self, cells: Account) -> dict[Any, Any]:
+        columns, values = cells
+        return dict(zip(self.ratings.items[columns].tolist(), values.tolist(), strict=True))
+
+    def _told(self, fitted: Any, whom: Any, columns: Integers) -> Floats:
+        """Return the answers, (askers, items)."""
+        items = self.ratings.items[columns]
+        if self.asks_inside:
+            askers = np.repeat(whom, len(items))
+            with _theirs("predict"):
+                answers = fitted.predict(askers, np.tile(items, len(whom)))
+            return np.asarray(answers, dtype=np.float64).reshape(len(whom), -1)
+        with _theirs("answer"):
+            told = [fitted.answer(profile, items) for profile in whom]
+        return np.asarray(told, dtype=np.float64)
+
+    def _chosen(self, fitted: Any, row: int, n_askers: int) -> float:
+        """Return the share of the asking fakes whose neighbours the target is among; NaN if that is not known."""
+        near = getattr(fitted, "neighbours_", None)
+        fixed = self.traits.mechanism is not None and self.traits.among == "all"
+        if not fixed or not self.asks_inside or near is None:
             return float(np.nan)
         first = self.ratings.shape[0]
-        neighbours = fitted.neighbours_[first : first + n_askers]
-        return float((neighbours == target.rows[0]).any(axis=1).mean())
+        return float((near[first : first + n_askers] == row).any(axis=1).mean())
+
+
+@contextmanager
+def _theirs(what: str) -> Iterator[None]:
+    """Tell an error of the attacked recommender as its own."""
+    try:
+        yield
+    except GoodfenceError:
+        raise
+    except Exception as error:
+        raise BlackBoxProblem(
+            f"the recommender that is attacked failed in {what} with its own {type(error).__name__}: "
+            "that is no fault of the attack; see the error above for its cause"
+        ) from error

@@ -4,28 +4,72 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
 from os import PathLike
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
-from goodfence.attack.outcomes import Outcomes
-from goodfence.attack.scoring import Estimate, Tally, frequency, ratio, share
+from goodfence.arrays import Flags, Floats, Integers
+from goodfence.attack import GUESSING
+from goodfence.attack.guessing import Informed
+from goodfence.attack.scoring import (
+    Estimate,
+    Outcomes,
+    Tally,
+    difference,
+    frequency,
+    more_often,
+    ratio,
+    share,
+    worst_tenth_loss,
+)
 from goodfence.data.ratings import Ratings
+from goodfence.report.serialize import save_result
 
 if TYPE_CHECKING:
     import altair
-    import pyarrow as pa
 
-_SCORES = ("mae", "coverage", "recovery", "exact")
+_TABLE = "targets.parquet"
+Judged: TypeAlias = Literal["value", "high"]
+
+
+class Tried(NamedTuple):
+    """One of several attackers, and what they found on the half of the targets where the strongest was chosen."""
+
+    attack: str
+    """The attack, with its settings."""
+    what: str
+    """What its accounts do, in words."""
+    n_fakes: int
+    n_targets: int
+    recovery: Estimate
+    recovery_without: Estimate
+    advantage: Estimate
+    fully_recovered: Estimate
+    strongest: bool
+    """Whether this one was chosen, and attacked the other half."""
+    failed: str | None = None
+    """Why there are no figures: the recommender's own error."""
+
+
+class NotTried(NamedTuple):
+    """An attack that was not tried, and why."""
+
+    attack: str
+    reason: str
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class AttackReport:
-    """What fake accounts learnt about some targets.
+    """What fake profiles learnt about some targets.
 
-    Chance agreement is in both worlds, so only the advantage is leakage. Mind the sign of the paper's measure:
+    `recovery` and `advantage` are the informed attacker's: where the recommender gives no answer, or none worth
+    believing, they guess as well as one can without the target's data, in both worlds (`attack/guessing.py`). Chance
+    agreement is in both worlds, so only the advantage is leakage. `raw_recovery` and `raw_advantage` count no answer
+    as not recovered; `mae`, `coverage` and `exact` are of the answers alone. Mind the sign of the paper's measure:
     a lower `mae` means more disclosure.
     """
 
@@ -38,14 +82,14 @@ class AttackReport:
     n_fakes: int
     """How many fakes attacked each target."""
     with_target: Tally
-    """What the answers got, for each target."""
+    """What the answers alone got, for each target."""
     without_target: Tally
-    """What they got in the world without her."""
-    guessed: Tally
-    """What guessing the mean of each item's other ratings got."""
-    chosen: npt.NDArray[np.float64]
-    """For each target the share of the asking fakes that had her as a neighbour; NaN where that is not known."""
-    rows: npt.NDArray[np.int64]
+    """What they got in the world without the target."""
+    informed: Informed
+    """What the informed attacker got in both worlds, and what guessing gets."""
+    chosen: Floats
+    """For each target the share of the asking fakes that had the target as a neighbour; NaN where that is not known."""
+    rows: Integers
     """The targets' rows in the ratings."""
     ratings: Ratings
     """What was attacked."""
@@ -53,6 +97,16 @@ class AttackReport:
     """What the manifest of a saved report holds."""
     outcomes: Outcomes | None = None
     """What became of each hidden rating; None where only counts were kept. It is never saved."""
+    attacker: Any = None
+    """The attack itself, an `Attack`."""
+    n_choosing: int = 0
+    """On how many other users the strongest attacker was chosen; 0 where nobody was chosen."""
+    tried: tuple[Tried, ...] = ()
+    """All attackers of whom this one was the strongest, on other targets than those of this report; empty for one."""
+    not_tried: tuple[NotTried, ...] = ()
+    """Attacks of which this report says nothing."""
+    date: str = field(default_factory=lambda: datetime.now(UTC).date().isoformat())
+    """When it was made."""
 
     @property
     def n_targets(self) -> int:
@@ -67,15 +121,55 @@ class AttackReport:
     @property
     def estimates(self) -> dict[str, Estimate]:
         """Every number of the report with its 95% interval over targets."""
-        inside, outside = self.with_target, self.without_target
-        without = outside.estimates()
-        gained = inside.recovered - outside.recovered
+        raw, raw_without = self.with_target, self.without_target
+        inside, outside, guess = (
+            self.informed.with_target,
+            self.informed.without_target,
+            self.informed.guessed,
+        )
+        hidden, told, told_without = raw.hidden, raw.estimates(), raw_without.estimates()
         return {
-            **inside.estimates(),
+            "recovery": share(inside.recovered, hidden),
+            "recovery_without": share(outside.recovered, hidden),
+            "advantage": difference(inside.recovered, outside.recovered, hidden),
+            "fully_recovered": frequency(self.fully.astype(float)),
+            "fully_recovered_without": frequency(self.fully_without.astype(float)),
+            "worst_tenth_loss": self._worst_tenth_loss(),
+            "guess": share(guess.recovered, hidden),
+            "within_one_step": share(inside.near, hidden),
+            "within_one_step_without": share(outside.near, hidden),
+            "mae_gain": ratio(guess.error - inside.error, hidden, lowest=-np.inf),
+            "mae_gain_without": ratio(guess.error - outside.error, hidden, lowest=-np.inf),
+            **self._confident("", self.informed.sure),
+            **self._confident("_without", self.informed.sure_without),
+            "raw_recovery": told.pop("recovery"),
+            "raw_recovery_without": told_without.pop("recovery"),
+            "raw_advantage": difference(raw.recovered, raw_without.recovered, hidden),
+            **told,
+            **{f"{name}_without": found for name, found in told_without.items()},
             "target_chosen": frequency(self.chosen),
-            "advantage": ratio(gained, inside.hidden, lowest=-1.0, highest=1.0),
-            **{f"{name}_without": without[name] for name in _SCORES},
-            "guess": share(self.guessed.recovered, self.guessed.hidden),
+        }
+
+    @property
+    def fully(self) -> Flags:
+        """(targets,): of whom the informed attacker recovers every hidden rating that was asked for."""
+        return _all_recovered(self.informed.with_target)
+
+    @property
+    def fully_without(self) -> Flags:
+        """(targets,): the same in the world without the target."""
+        return _all_recovered(self.informed.without_target)
+
+    def _worst_tenth_loss(self) -> Estimate:
+        hidden = np.maximum(self.with_target.hidden, 1.0)
+        inside, outside = self.informed.with_target, self.informed.without_target
+        return worst_tenth_loss(inside.recovered / hidden, outside.recovered / hidden)
+
+    def _confident(self, suffix: str, sure: Tally) -> dict[str, Estimate]:
+        """Return how often what the attacker knows to be right is, and how much of all that is."""
+        return {
+            f"confident_precision{suffix}": share(sure.recovered, sure.predicted),
+            f"confident_coverage{suffix}": share(sure.predicted, sure.hidden),
         }
 
     @property
@@ -90,8 +184,13 @@ class AttackReport:
 
     @property
     def recovery(self) -> float:
-        """The share of all hidden ratings to which the prediction rounds."""
+        """The share of all hidden ratings that the informed attacker recovers exactly."""
         return self.estimates["recovery"].value
+
+    @property
+    def raw_recovery(self) -> float:
+        """The share of all hidden ratings to which the prediction rounds; no prediction counts as none."""
+        return self.estimates["raw_recovery"].value
 
     @property
     def exact(self) -> float:
@@ -105,42 +204,150 @@ class AttackReport:
 
     @property
     def advantage(self) -> float:
-        """Recovery minus recovery in the world without the target: what her data gave away."""
+        """Recovery minus recovery in the world without the target: what the target's data gave away."""
         return self.estimates["advantage"].value
 
     @property
-    def read_whole(self) -> Estimate:
-        """Of how many targets every hidden rating was recovered."""
-        tally = self.with_target
-        return frequency((tally.recovered == tally.hidden).astype(float))
+    def raw_advantage(self) -> float:
+        """The same of the predictions alone."""
+        return self.estimates["raw_advantage"].value
+
+    @property
+    def fully_recovered(self) -> Estimate:
+        """The share of the targets of whom every hidden rating that was asked for is recovered."""
+        return self.estimates["fully_recovered"]
 
     @property
     def guess(self) -> float:
-        """The recovery of guessing the mean of each item's other ratings."""
+        """The recovery of guessing alone: by the best of a few rules, from what everybody else rated."""
         return self.estimates["guess"].value
+
+    @property
+    def leaks(self) -> bool | None:
+        """Whether this attacker surely gains more than `GUESSING`, or recovers more people than without their data.
+
+        False where they surely gain no more; None where too few users were attacked to tell.
+        """
+        gained = self.estimates["advantage"]
+        if gained.low > GUESSING or more_often(self.fully, self.fully_without):
+            return True
+        return False if gained.high <= GUESSING else None
+
+    def above(self, limit: float, judged: Judged = "value") -> tuple[str, ...]:
+        """Return what is more than `limit`, a share: `advantage`, `fully_recovered`, both or nothing.
+
+        The share of people counts where it is more than in the world without the target by more than chance. `high`
+        judges the upper ends of the intervals; where there is none (one target) it cannot tell, and says yes.
+        """
+        found = self.estimates
+
+        def over(name: str) -> bool:
+            estimate = found[name]
+            return not (estimate.value if judged == "value" else estimate.high) <= limit
+
+        share_counts = more_often(self.fully, self.fully_without)
+        return tuple(
+            name
+            for name, counts in (("advantage", True), ("fully_recovered", share_counts))
+            if counts and over(name)
+        )
+
+    def _repr_html_(self) -> str:
+        from goodfence.report.notebook import attack_html
+
+        return attack_html(self)
 
     def __repr__(self) -> str:
         head = (
             f"AttackReport({self.attack} on {self.attacked}: {self.n_targets:,} targets, "
             f"{self.n_hidden:,} hidden ratings, {self.n_left_out:,} users left out)"
         )
-        lines = [f"  {name:<17} {estimate}" for name, estimate in self.estimates.items()]
+        lines = [f"  {name:<28} {estimate}" for name, estimate in self.estimates.items()]
         return "\n".join([head, *lines])
 
-    def table(self, *, ids: bool = False) -> pa.Table:
-        """Return one line for each target, numbered from 0; her own id only where it is asked for."""
-        from goodfence.attack.tables import target_table
+    def to_dict(self) -> dict[str, Any]:
+        """Return settings and figures as plain values: no user's id, and items that were named stay unnamed."""
+        settings = dict(self.settings.get("settings", {}))
+        if not isinstance(settings.get("choose", ""), str):
+            settings["choose"] = "named items"
+        return {
+            "date": self.date,
+            "settings": settings,
+            "seed": self.settings.get("seed"),
+            "fakes": self.n_fakes,
+            "targets": self.n_targets,
+            "choosing": self.n_choosing,
+            "left_out": self.n_left_out,
+            "hidden": self.n_hidden,
+            "leaks": self.leaks,
+            "guessing": {name: list(each) for name, each in self.informed.rules.items()},
+            "estimates": {name: one._asdict() for name, one in self.estimates.items()},
+            "tried": [as_plain(one) for one in self.tried],
+            "not_tried": [one._asdict() for one in self.not_tried],
+        }
 
-        return target_table(self, ids=ids)
+    def table(self, *, ids: bool = False) -> pa.Table:
+        """Return one line for each target, numbered from 0; with the caller's own ids only if `ids`."""
+        columns: dict[str, npt.NDArray[Any]] = {"target": np.arange(self.n_targets)}
+        if ids:
+            columns["user"] = self.ratings.users[self.rows]
+        hidden, inside, outside = (
+            self.with_target.hidden,
+            self.informed.with_target,
+            self.informed.without_target,
+        )
+        columns |= {"hidden": hidden.astype(np.int64)}
+        columns["recovery"] = inside.recovered / hidden
+        columns["recovery_without"] = outside.recovered / hidden
+        columns["advantage"] = columns["recovery"] - columns["recovery_without"]
+        columns |= _scores(self.with_target, "")
+        columns |= _scores(self.without_target, "_without")
+        columns["target_chosen"] = self.chosen
+        columns["guess"] = self.informed.guessed.recovered / hidden
+        # What does not exist is null: no error without a prediction, no neighbours without a neighbourhood.
+        arrays = {name: pa.array(column, from_pandas=True) for name, column in columns.items()}
+        return pa.table(arrays)
 
     def save(self, folder: str | PathLike[str]) -> None:
-        """Write `targets.parquet` (no ids) and `manifest.json` to `folder`, whole or not at all."""
-        from goodfence.attack.saving import save_report
+        """Write `targets.parquet` (no ids) and `manifest.json` to `folder`, in one atomic step.
 
-        save_report(self, folder)
+        A report that is there is replaced; anything else is an error.
+        """
+        manifest = {
+            "kind": "AttackReport",
+            "attack": self.attack,
+            "attacked": self.attacked,
+            **self.settings,
+            **self.to_dict(),
+            "table": _TABLE,
+        }
+        save_result(folder, "report", manifest, (_TABLE, self.table()))
 
     def chart(self) -> altair.LayerChart:
         """Return a chart of recovery with and without the target, and by guessing."""
-        from goodfence.attack.chart import recovery_chart
+        from goodfence.report.charts import recovery_chart
 
         return recovery_chart(self)
+
+
+def _all_recovered(tally: Tally) -> Flags:
+    recovered: Flags = tally.recovered == tally.hidden
+    return recovered
+
+
+def as_plain(tried: Tried) -> dict[str, Any]:
+    """Return an attacker as plain values."""
+    return {
+        name: value._asdict() if isinstance(value, Estimate) else value
+        for name, value in tried._asdict().items()
+    }
+
+
+def _scores(tally: Tally, suffix: str) -> dict[str, Floats]:
+    predicted = np.where(tally.predicted > 0, tally.predicted, np.nan)
+    return {
+        f"mae{suffix}": tally.error / predicted,
+        f"coverage{suffix}": tally.predicted / tally.hidden,
+        f"raw_recovery{suffix}": tally.recovered / tally.hidden,
+        f"exact{suffix}": tally.exact / tally.hidden,
+    }

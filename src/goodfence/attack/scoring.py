@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterable
 from dataclasses import dataclass
 from typing import Any, NamedTuple
 
@@ -9,12 +10,17 @@ import numpy as np
 import numpy.typing as npt
 from scipy import stats
 
-from goodfence.attack.targets import Floats, Targets
+from goodfence.arrays import Flags, Floats, Integers
+from goodfence.attack.targets import Targets
 from goodfence.data.ratings import Ratings
+from goodfence.data.scale import Scale
 
 EXACT = 1e-6
 """A prediction this near to the hidden rating equals it."""
+ON_GRID = 0.01
+"""A number this part of a step from a value of the scale is one."""
 CONFIDENCE = 0.95
+_TENTH = 0.1
 
 
 class Estimate(NamedTuple):
@@ -28,6 +34,28 @@ class Estimate(NamedTuple):
         if np.isnan(self.value):
             return "not known"
         return f"{self.value:.4f} ({self.low:.4f} to {self.high:.4f})"
+
+
+UNKNOWN = Estimate(np.nan, np.nan, np.nan)
+
+
+class Statistic(NamedTuple):
+    """A number over targets, its standard error, and how many targets it rests on."""
+
+    value: float
+    error: float
+    n: int
+
+    def half_width(self, confidence: float = CONFIDENCE) -> float:
+        """Return half the width of Student's interval; NaN for fewer than two targets."""
+        return float(stats.t.ppf(0.5 + confidence / 2, max(self.n - 1, 1))) * self.error
+
+    def estimate(
+        self, *, lowest: float = 0.0, highest: float = np.inf, confidence: float = CONFIDENCE
+    ) -> Estimate:
+        """Return the number with its interval, inside what is possible."""
+        half = self.half_width(confidence)
+        return Estimate(self.value, max(self.value - half, lowest), min(self.value + half, highest))
 
 
 @dataclass(frozen=True, eq=False)
@@ -44,6 +72,8 @@ class Tally:
     """How many predictions round to the hidden rating."""
     exact: Floats
     """How many equal it."""
+    near: Floats
+    """How many round to it or to the next value of the scale; without steps, as many as `recovered`."""
 
     def __repr__(self) -> str:
         return f"Tally({len(self.hidden):,} targets)"
@@ -54,13 +84,14 @@ class Tally:
         made = ~np.isnan(answers)
         errors = np.where(made, np.abs(answers - targets.ratings), 0.0)
         rounded = is_recovered(answers, targets, ratings)
+        near = is_recovered(answers, targets, ratings, steps=1)
         exact = made & (errors < EXACT)
         owners, n_targets = targets.owners, len(targets)
 
         def sums(part: npt.NDArray[Any]) -> Floats:
             return np.bincount(owners, weights=part, minlength=n_targets).astype(np.float64)
 
-        parts = (np.ones(len(answers)), made, errors, rounded, exact)
+        parts = (np.ones(len(answers)), made, errors, rounded, exact, near)
         return cls(*(sums(part) for part in parts))
 
     def estimates(self) -> dict[str, Estimate]:
@@ -73,13 +104,26 @@ class Tally:
         }
 
 
-def is_recovered(answers: Floats, targets: Targets, ratings: Ratings) -> npt.NDArray[np.bool_]:
-    """Return for each hidden rating whether the answer rounds to it; no answer does not."""
+def is_recovered(answers: Floats, targets: Targets, ratings: Ratings, *, steps: int = 0) -> Flags:
+    """Return for each hidden rating whether the answer rounds to it, or misses it by `steps`; no answer does not."""
     # A value of the scale is a sum of steps, which may miss the rating by the last bit.
-    recovered: npt.NDArray[np.bool_] = (
-        np.abs(ratings.scale.round(answers) - targets.ratings) < EXACT
-    )
+    allowed = steps * (ratings.scale.step or 0.0) + EXACT
+    recovered: Flags = np.abs(ratings.scale.round(answers) - targets.ratings) < allowed
     return recovered
+
+
+def is_rating(values: Floats, scale: Scale) -> Flags:
+    """Return which values are ratings of the scale; where any value is one, nothing can be told from it.
+
+    Examples
+    --------
+    >>> is_rating(np.array([3.001, 3.4, 6.0, np.nan]), Scale(1, 5))
+    array([ True, False, False, False])
+    """
+    if scale.step is None:
+        return np.zeros(values.shape, dtype=np.bool_)
+    near: Flags = np.abs(scale.round(values) - values) <= ON_GRID * scale.step
+    return near
 
 
 def item_mean_guesses(targets: Targets, ratings: Ratings) -> Floats:
@@ -91,35 +135,57 @@ def item_mean_guesses(targets: Targets, ratings: Ratings) -> Floats:
     return guesses
 
 
+def combination(terms: Iterable[tuple[float, Floats, Floats]]) -> Statistic:
+    """Return a weighted sum of ratios, (weight, numerators, denominators) each, over the same targets.
+
+    A ratio is that of two sums over targets, and its error the ratio estimator's of survey sampling: the spread of
+    `numerator - ratio * denominator` over the targets. In a difference of ratios each target is paired with itself.
+
+    Examples
+    --------
+    >>> cells = np.array([2.0, 4.0, 4.0])
+    >>> first, second = np.array([1.0, 2.0, 3.0]), np.array([1.0, 1.0, 2.0])
+    >>> found = combination([(1.0, first, cells), (-1.0, second, cells)])
+    >>> round(found.value, 3), round(found.error, 3), found.n
+    (0.2, 0.06, 3)
+    """
+    value, residuals = 0.0, np.zeros(())
+    for weight, numerators, denominators in terms:
+        total = float(denominators.sum())
+        if total == 0:
+            return Statistic(np.nan, np.nan, 0)
+        ratio_of_sums = float(numerators.sum()) / total
+        value += weight * ratio_of_sums
+        rests = (numerators - ratio_of_sums * denominators) / total
+        residuals = residuals + weight * rests
+    n = residuals.size
+    error = float(np.sqrt((residuals**2).sum() * n / (n - 1))) if n > 1 else np.nan
+    return Statistic(value, error, n)
+
+
 def ratio(
     numerators: Floats, denominators: Floats, *, lowest: float = 0.0, highest: float = np.inf
 ) -> Estimate:
     """Return the ratio of two sums over targets, with its interval over targets, inside what is possible.
 
-    The ratio estimator of survey sampling: the spread of `numerator - ratio * denominator` over the targets,
-    with Student's t. One target gives no interval, and neither do targets of which none has anything to count.
+    One target gives no interval, and neither do targets of which none has anything to count.
 
     Examples
     --------
     >>> print(ratio(np.array([1.0, 2.0, 3.0]), np.array([2.0, 4.0, 4.0])))
     0.6000 (0.2057 to 0.9943)
     """
-    total = float(denominators.sum())
-    if total == 0 or np.isnan(numerators).any():
-        return Estimate(np.nan, np.nan, np.nan)
-    value = float(numerators.sum()) / total
-    n_targets = len(numerators)
-    if n_targets < 2:
-        return Estimate(value, np.nan, np.nan)
-    rests = numerators - value * denominators
-    spread = float(np.sqrt((rests**2).sum() / (n_targets - 1) * n_targets)) / total
-    half = float(stats.t.ppf(0.5 + CONFIDENCE / 2, n_targets - 1)) * spread
-    return Estimate(value, max(value - half, lowest), min(value + half, highest))
+    return combination([(1.0, numerators, denominators)]).estimate(lowest=lowest, highest=highest)
 
 
 def share(numerators: Floats, denominators: Floats) -> Estimate:
     """Return a share of all that the targets have, between 0 and 1."""
     return ratio(numerators, denominators, highest=1.0)
+
+
+def difference(first: Floats, second: Floats, denominators: Floats) -> Estimate:
+    """Return the difference of two shares of the same, each target paired with itself, between -1 and 1."""
+    return ratio(first - second, denominators, lowest=-1.0, highest=1.0)
 
 
 def frequency(happened: Floats) -> Estimate:
@@ -132,8 +198,72 @@ def frequency(happened: Floats) -> Estimate:
     >>> print(frequency(np.ones(100)))
     1.0000 (0.9630 to 1.0000)
     """
-    if np.isnan(happened).any() or not np.isin(happened, (0.0, 1.0)).all():
+    binary = np.isin(happened, (0.0, 1.0)).all() and len(happened) > 0
+    if np.isnan(happened).any() or not binary:
         return share(happened, np.ones(len(happened)))
     test = stats.binomtest(int(happened.sum()), len(happened))
     interval = test.proportion_ci(CONFIDENCE, method="wilson")
     return Estimate(float(happened.mean()), float(interval.low), float(interval.high))
+
+
+def more_often(first: Flags, second: Flags) -> bool:
+    """Return whether `first` happened to more targets than `second`, by more than chance (one-sided sign test, 2.5%).
+
+    Examples
+    --------
+    >>> some = np.arange(20) < 8
+    >>> more_often(some, ~some & False), more_often(some, some)
+    (True, False)
+    """
+    only_first, only_second = int((first & ~second).sum()), int((second & ~first).sum())
+    if only_first <= only_second:
+        return False
+    test = stats.binomtest(only_first, only_first + only_second, alternative="greater")
+    return bool(test.pvalue < (1 - CONFIDENCE) / 2)
+
+
+def worst_tenth_loss(recovered: Floats, without: Floats) -> Estimate:
+    """Return the mean of the highest tenth of `recovered` minus that of the highest tenth of `without`.
+
+    Each world has its own tenth, so that nobody is in it for having been lucky in one of them. One value for each
+    target; the mean of a tenth is `q + mean(max(x - q, 0)) / 0.1` with q its threshold, and the interval is that of
+    its influence function, each target paired with itself.
+
+    Examples
+    --------
+    >>> ranks = np.arange(20) / 20
+    >>> print(worst_tenth_loss(ranks, np.zeros(20)))
+    0.9250 (0.8727 to 0.9773)
+    """
+    if len(recovered) == 0:
+        return UNKNOWN
+    first, second = (_highest_tenth(values) for values in (recovered, without))
+    return ratio(first - second, np.ones(len(first)), lowest=-1.0, highest=1.0)
+
+
+def _highest_tenth(values: Floats) -> Floats:
+    """Return for each target its part in the mean of the highest tenth: their mean is that mean."""
+    in_tenth = max(1, int(np.ceil(_TENTH * len(values))))
+    threshold = np.sort(values)[-in_tenth]
+    part = in_tenth / len(values)
+    parts: Floats = threshold + np.maximum(values - threshold, 0.0) / part
+    return parts
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Outcomes:
+    """One entry for each hidden rating: whose it is, of which item, and what recovered it. The rating is not in it."""
+
+    owners: Integers
+    """(hidden,): the position among the targets."""
+    columns: Integers
+    """(hidden,): the item's column."""
+    recovered: Flags
+    """(hidden,): whether the informed attacker recovers it."""
+    recovered_without: Flags
+    """(hidden,): the same in the world without the target."""
+    guessed: Flags
+    """(hidden,): whether the guess does."""
+
+    def __repr__(self) -> str:
+        return f"Outcomes({len(self.owners):,} hidden ratings)"

@@ -1,4 +1,4 @@
-"""Who is attacked, what the attacker knows of them, and what is hidden from him."""
+"""Who is attacked, what the attacker knows of them, and what is hidden from them."""
 
 from __future__ import annotations
 
@@ -9,20 +9,20 @@ from typing import Any, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
+from goodfence.arrays import Floats, Integers
 from goodfence.data.ratings import Id, Ratings
 from goodfence.data.splits import sample_targets
 from goodfence.errors import DataError, require
 from goodfence.rng import Streams
+from goodfence.settings import is_listed
 
-Floats: TypeAlias = npt.NDArray[np.float64]
-Integers: TypeAlias = npt.NDArray[np.int64]
 Wanted: TypeAlias = "int | Sequence[Id] | npt.NDArray[Any]"
 
 RANDOM, RAREST, POPULAR = "random", "rarest", "most_popular"
 RULES = (RANDOM, RAREST, POPULAR)
 
 # The streams below one seed: the draws of an attack never share a number.
-TARGETS, KNOWLEDGE, WORLDS, SAMPLES = range(4)
+TARGETS, KNOWLEDGE, WORLDS, SAMPLES, HALVES = range(5)
 
 
 @dataclass(frozen=True, eq=False)
@@ -105,8 +105,10 @@ def find_targets(
     """
     columns = None if isinstance(choose, str) else ratings.columns(choose)
     eligible = _eligible(ratings, known, columns)
-    if isinstance(wanted, int | np.integer):
-        rows = _drawn(ratings, int(wanted), eligible, streams)
+    if isinstance(wanted, int | np.integer) or not is_listed(wanted):
+        n = wanted if isinstance(wanted, int | np.integer) and not isinstance(wanted, bool) else 0
+        require(n >= 1, "targets", "a positive integer, or ids", wanted)
+        rows = _drawn(ratings, int(n), eligible, streams)
     else:
         rows = ratings.rows(wanted)
         _check_named(rows, eligible, known, columns is not None)
@@ -125,7 +127,6 @@ def _eligible(ratings: Ratings, known: int, columns: Integers | None) -> npt.NDA
 
 
 def _drawn(ratings: Ratings, n: int, eligible: npt.NDArray[np.bool_], streams: Streams) -> Integers:
-    require(n >= 1, "targets", "a positive integer, or ids", n)
     if not eligible.any():
         raise DataError("no user can be attacked: nobody has more ratings than the attacker knows")
     order = ratings.rows(sample_targets(ratings, ratings.shape[0], rng=streams.at(TARGETS)))

@@ -18,50 +18,47 @@ from goodfence.cli import data
 from goodfence.cli.attack import attack
 from goodfence.cli.audit import audit
 from goodfence.cli.check import check
+from goodfence.cli.command import Commands, register
+from goodfence.cli.compare import compare
 from goodfence.cli.demo import demo
 from goodfence.cli.doctor import doctor
 from goodfence.cli.evaluate import evaluate
 from goodfence.cli.explain import explain
 from goodfence.cli.fit import fit
 from goodfence.cli.frontier import frontier
+from goodfence.cli.membership import membership
 from goodfence.cli.recommend import recommend
+from goodfence.cli.related_items import related_items
 from goodfence.cli.reproduce import reproduce
-from goodfence.cli.scale import CommandWithScale
-from goodfence.cli.usage import Commands
 
 app = typer.Typer(
     name="goodfence",
     cls=Commands,
     no_args_is_help=True,
     add_completion=False,
+    context_settings={"max_content_width": 100},
     rich_markup_mode=None,  # drawing boxes costs more time than everything else that --help does
-    pretty_exceptions_enable=False,  # it would print local variables, which hold people's ratings
-    epilog="An error has a code: goodfence explain GF203 says what it means and what to do.",
+    pretty_exceptions_enable=False,  # it would print local variables, which hold users' ratings
+    epilog="An error has a code; `goodfence explain GF203` says what to do about it.",
 )
-app.command(short_help="See it on the bundled films: what kNN gives away, what would stop it.")(
-    demo
-)
-app.command(short_help="What is in a file of ratings, or wrong with it.", cls=CommandWithScale)(
-    check
-)
-app.command(short_help="What a recommender on your ratings gives away.", cls=CommandWithScale)(
-    audit
-)
-app.command(short_help="The attack, with every setting of the attacker.", cls=CommandWithScale)(
-    attack
-)
-app.command(short_help="Leak against error, mechanism by mechanism.", cls=CommandWithScale)(
-    frontier
-)
-app.command(short_help="Learn from ratings and save the model.", cls=CommandWithScale)(fit)
-app.command(short_help="The best items for one person, from a saved model.")(recommend)
-app.command(short_help="How far predictions are from held-out ratings.", cls=CommandWithScale)(
-    evaluate
-)
-app.command(short_help="The paper's figures, and a verdict on every claim.")(reproduce)
-app.command(short_help="What a mechanism does, or what an error means.")(explain)
-app.add_typer(data.app, short_help="The data sets that have a name: list, fetch.")
-app.command(short_help="Versions, threads, caches, folders.")(doctor)
+for _declared in (
+    demo,
+    check,
+    audit,
+    compare,
+    attack,
+    membership,
+    related_items,
+    frontier,
+    fit,
+    recommend,
+    evaluate,
+    reproduce,
+    explain,
+):
+    register(app, _declared)
+app.add_typer(data.app, short_help="The data sets that have a name: list, fetch, export.")
+register(app, doctor)
 
 
 def _print_version(wanted: bool) -> None:

@@ -1,83 +1,197 @@
-"""`goodfence attack FILE`: what fake accounts read of some people."""
+"""`goodfence attack FILE`: what fake profiles recover of some users' ratings."""
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Annotated
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import typer
 
-from goodfence.cli.attacking import Attacker, as_json, run_attack
-from goodfence.cli.grouping import command
-from goodfence.cli.limit import check_limit, exit_if_above
-from goodfence.cli.options import FailAbove, Out, Running, Seed, Settings, Source
-from goodfence.cli.printing import print_json, print_paragraphs
-from goodfence.cli.reading import read, say
-from goodfence.cli.recipes import build
-from goodfence.report.wording import attacked, because, finding, promise, whole
+from goodfence.attack import DEFAULT_TARGETS
+from goodfence.cli.command import command, flag
+from goodfence.cli.options import Attacker, Method, Running, Source
+from goodfence.cli.output import (
+    FOLDER,
+    FOUND,
+    JSON,
+    check_out,
+    out_option,
+    print_json,
+    print_paragraphs,
+    print_table,
+    write_json,
+)
+from goodfence.errors import require
+from goodfence.report.wording import (
+    above,
+    advantage,
+    assumed,
+    beside,
+    guarantee_cell,
+    not_tried,
+    people,
+    recovered,
+    scope,
+    tried_rows,
+    verdict,
+    verdict_line,
+    who_attacks,
+)
 
 if TYPE_CHECKING:
     from goodfence.attack.report import AttackReport
-    from goodfence.cli.recipes import Recipe
+    from goodfence.models.configuration import Configured
 
 _ALL = "all"
 
 
-@command
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Extent:
+    """How many are attacked, and what is too much."""
+
+    panel: ClassVar[str] = "Attacker"
+    targets: str | None = flag(
+        "N|all", "How many users to attack, drawn by chance, or all.", default=str(DEFAULT_TARGETS)
+    )
+    fail_above: float | None = flag(
+        "N",
+        "Exit with 1 where the advantage, or the share of users fully recovered, is above N of 100.",
+        panel="Output",
+    )
+
+    def __post_init__(self) -> None:
+        possible = self.fail_above is None or 0 <= self.fail_above <= 100
+        require(possible, "fail_above", "between 0 and 100", self.fail_above)
+        number = self.targets or _ALL
+        counted = number.isascii() and number.isdecimal() and int(number) >= 1
+        require(counted or number == _ALL, "targets", "a positive integer or 'all'", self.targets)
+
+    def n_targets(self, n_users: int) -> int | None:
+        """Return how many users are attacked; None if it is not said.
+
+        Examples
+        --------
+        >>> Extent(targets="all").n_targets(943), Extent(targets="20").n_targets(943)
+        (943, 20)
+        """
+        if self.targets is None:
+            return None
+        return n_users if self.targets == _ALL else int(self.targets)
+
+    def exit_if_above(self, report: AttackReport, running: Running) -> None:
+        """Exit with 1 where the attack gained more than `--fail-above` allows, of ratings or of users."""
+        if self.fail_above is None:
+            return
+        names = report.above(self.fail_above / 100)
+        if names:
+            running.say(f"--fail-above: {above(report, self.fail_above, names)}")
+            raise typer.Exit(FOUND)
+
+
+@command("The attack, with every setting of the attacker.")
 def attack(
     source: Source,
-    settings: Settings,
+    method: Method,
     attacker: Attacker,
+    extent: Extent,
     running: Running,
-    targets: Annotated[
-        str, typer.Option(metavar="N|all", help="How many people to attack, drawn by chance.")
-    ] = "200",
-    seed: Seed = None,
-    fail_above: FailAbove = None,
-    out: Out = None,
+    out: Annotated[Path | None, out_option(JSON, FOLDER)] = None,
 ) -> None:
-    """Attack a recommender with fake accounts, and say how much they read (exit code 1: too much)."""
-    check_limit(fail_above)
-    recipe = build(settings, running)
-    plan = attacker.attack(recipe)
-    ratings = read(source, running)
-    n_targets = n_of(targets, ratings.shape[0])
-    say(f"attacking {recipe.label}", running)
-    report = run_attack(recipe, ratings, plan, targets=n_targets, seed=seed, running=running)
-    if out is not None:
-        report.save(out)
+    """Attack a recommender with fake profiles (exit code 1: above --fail-above)."""
+    check_out(out, JSON, FOLDER)
+    chosen = method.configured(running)
+    plan = attacker.attack(chosen)
+    ratings = source.read(running)
+    running.say(f"attacking {chosen.label}")
+    from goodfence.attack.subject import Subject
+    from goodfence.audit.audit import leak
+
+    report = leak(
+        Subject(ratings, chosen.recommender, threads=running.threads),
+        known=attacker.known,
+        attack=plan,
+        targets=extent.n_targets(ratings.shape[0]) or DEFAULT_TARGETS,
+        rng=running.seed,
+        progress=running.progress,
+    )
+    told = as_json(report, chosen)
     if running.json:
-        print_json(as_json(report, recipe))
+        print_json(told)
     else:
-        print_finding(report, recipe)
-        if out is not None:
-            print_paragraphs([("Saved", str(out))])
-    exit_if_above(fail_above, report, running)
+        print_finding(report, chosen)
+    # What was found is told before it is written, which may fail.
+    if out is not None and out.suffix.lower() == JSON:
+        write_json(out, told)
+    elif out is not None:
+        report.save(out)
+    print_saved(out, running)
+    extent.exit_if_above(report, running)
 
 
-def n_of(targets: str, n_users: int) -> int:
-    """Return how many people `--targets` means.
+def print_finding(report: AttackReport, chosen: Configured) -> None:
+    """Print the verdict and its scope, then per person, per rating, who was tried, and what is guaranteed."""
+    from goodfence.audit.audit import neighbourhood
 
-    Examples
-    --------
-    >>> n_of("all", 943), n_of("20", 943)
-    (943, 20)
-    """
-    from goodfence.errors import require
-
-    number = targets.isascii() and targets.isdecimal() and int(targets) >= 1
-    require(number or targets == _ALL, "targets", "a positive integer or 'all'", targets)
-    return n_users if targets == _ALL else int(targets)
-
-
-def print_finding(report: AttackReport, recipe: Recipe) -> None:
-    """Print what was read by whom, beside what guessing gives and what is promised."""
     print_paragraphs(
         [
-            ("Tried", recipe.label),
-            ("Finding", finding(report)),
-            ("Leak", because(report)),
-            ("Who", whole(report.read_whole)),
-            ("Attacked", attacked(report, report.ratings.shape[0])),
-            ("Promise", f"{promise(recipe.promised)}. {recipe.promised.reason}"),
+            ("Verdict", verdict(report, chosen.label)),
+            ("Scope", scope(report, neighbourhood(chosen.recommender))),
+            ("Assumed", assumed(report)),
         ]
     )
+    typer.echo()
+    print_paragraphs(
+        [
+            ("People", people(report)),
+            ("Ratings", recovered(report)),
+            ("Advantage", advantage(report)),
+            ("Beside", beside(report)),
+        ]
+    )
+    print_tried(report)
+    print_paragraphs(
+        [
+            ("Not tried", not_tried(report)),
+            ("Guarantee", f"{guarantee_cell(chosen.guarantee)}. {chosen.guarantee.reason}"),
+        ]
+    )
+
+
+def print_tried(report: AttackReport) -> None:
+    """Print who attacked, or who was tried on the half of the people on whom the strongest was chosen."""
+    typer.echo()
+    if not report.tried:
+        print_paragraphs([("Attacker", f"{who_attacks(report)}.")])
+        return
+    rows = [
+        [f"{'>' if row.chosen else ' '} {row.what}", row.accounts, row.advantage]
+        for row in tried_rows(report)
+    ]
+    print_table(["  attackers tried (> chosen)", "accounts", "advantage %"], rows)
+    typer.echo()
+
+
+def print_saved(out: Path | None, running: Running) -> None:
+    """Print where the result is."""
+    if out is not None and not running.json:
+        print_paragraphs([("Saved", str(out))])
+
+
+def as_json(report: AttackReport, chosen: Configured) -> dict[str, Any]:
+    """Return everything that the report says, without ids."""
+    from goodfence import __version__
+    from goodfence.audit.audit import neighbourhood
+    from goodfence.report.serialize import describe
+
+    told, near = report.to_dict(), neighbourhood(chosen.recommender)
+    return {
+        "goodfence": __version__,
+        "verdict_line": verdict_line(report, chosen.label, near),
+        "neighbourhood": near,
+        "recommender": {"label": chosen.label, **chosen.settings},
+        "attack": told.pop("settings"),
+        "data": describe(report.ratings),
+        **told,
+        "guarantee": chosen.guarantee.to_dict(),
+    }

@@ -2,161 +2,148 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
-import typer
-
-from goodfence.auditing.pace import find_pace
-from goodfence.cli.again import command_line
-from goodfence.cli.attack import n_of, print_finding
-from goodfence.cli.attacking import Attacker, audit_as_json, run_attack
-from goodfence.cli.grouping import command
-from goodfence.cli.limit import check_limit, exit_if_above
-from goodfence.cli.options import FailAbove, Running, Seed, Settings, Source
-from goodfence.cli.printing import as_text, print_json, print_paragraphs
-from goodfence.cli.reading import fresh_seed, read, say
-from goodfence.cli.recipes import build
-from goodfence.cli.writing import check_out, is_page, write_whole
+from goodfence.cli.attack import Extent, as_json, print_finding, print_saved
+from goodfence.cli.command import command, flag
+from goodfence.cli.options import Attacker, Method, Running, Source, command_line
+from goodfence.cli.output import (
+    HTML,
+    JSON,
+    check_out,
+    is_page,
+    out_option,
+    print_json,
+    print_paragraphs,
+    write_json,
+)
 from goodfence.report.wording import about
 
 if TYPE_CHECKING:
-    from goodfence.attack.attack import Attack
-    from goodfence.auditing.report import AuditReport
-    from goodfence.cli.recipes import Recipe
+    from goodfence.audit.report import AuditReport
     from goodfence.data.ratings import Ratings
+    from goodfence.models.configuration import Configured
+    from goodfence.report.pages import AuditPage
 
 
-@command
-def audit(
-    source: Source,
-    settings: Settings,
-    attacker: Attacker,
-    running: Running,
-    targets: Annotated[
-        str | None,
-        typer.Option(
-            metavar="N|all",
-            help="How many people to attack; if not given everybody, or as many as a minute allows.",
-        ),
-    ] = None,
-    seed: Seed = None,
-    fail_above: FailAbove = None,
-    trials: Annotated[
-        int,
-        typer.Option(
-            metavar="N", help="Also try to break the promise, with N fits on each of two data sets."
-        ),
-    ] = 0,
-    out: Annotated[
-        Path | None,
-        typer.Option("--out", "-o", help="Write the report: .html for people, or .json."),
-    ] = None,
-) -> None:
-    """Say what the recommender gives away about everybody (exit code 1: more than --fail-above)."""
-    check_limit(fail_above)
-    check_out(out)
-    if seed is None and is_page(out):
-        seed = fresh_seed()  # a page says how it is made again
-    recipe = build(settings, running)
-    plan = attacker.attack(recipe)
-    ratings = read(source, running)
-    say(f"attacking {recipe.label}", running)
-    if targets is None:
-        n_targets = _affordable(recipe, ratings, plan, seed, running)
-    else:
-        n_targets = n_of(targets, ratings.shape[0])
-    report = _report(recipe, ratings, plan, n_targets, trials, seed, running)
-    if out is not None and is_page(out):
-        chosen = {
-            "targets": targets,
-            "seed": seed,
-            "fail_above": fail_above,
-            "trials": trials or None,
-        }
-        line = command_line("audit", source, settings, attacker, **chosen, out=out)
-        _write_page(report, recipe, plan, Path(source.file).name, line, seed, running, out)
-    elif out is not None:
-        write_whole(out, as_text(audit_as_json(report, recipe)) + "\n")
-    if running.json:
-        print_json(audit_as_json(report, recipe))
-    else:
-        print_finding(report.leakage, recipe)
-        print_paragraphs(_tests(report) + ([] if out is None else [("Report", str(out))]))
-    exit_if_above(fail_above, report.leakage, running)
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AuditExtent(Extent):
+    """How much is audited, and what is too much."""
 
-
-def _report(
-    recipe: Recipe,
-    ratings: Ratings,
-    plan: Attack,
-    n_targets: int,
-    trials: int,
-    seed: int | None,
-    running: Running,
-) -> AuditReport:
-    from goodfence.auditing.audit import audit as run
-
-    return run(
-        ratings,
-        recipe.recommender,
-        attack=plan,
-        targets=n_targets,
-        trials=trials,
-        rng=seed,
-        threads=running.threads,
-        progress=running.progress,
+    panel: ClassVar[str] = "Audit"
+    targets: str | None = flag(
+        "N|all",
+        "How many users to attack, drawn by chance, or all.",
+        shown="all, or as many as a minute allows",
+    )
+    trials: int = flag(
+        "N",
+        "Also test the guarantee with N fits on each of two neighbouring data sets: 0, or 30 or more.",
+        default=0,
     )
 
 
-def _write_page(
-    report: AuditReport,
-    recipe: Recipe,
-    plan: Attack,
-    data: str,
-    line: str,
-    seed: int | None,
+@command("What a recommender on your ratings gives away.")
+def audit(
+    source: Source,
+    method: Method,
+    attacker: Attacker,
+    extent: AuditExtent,
     running: Running,
-    out: Path,
+    out: Annotated[Path | None, out_option(JSON, HTML)] = None,
 ) -> None:
-    """Look around the audit, and write all of it as a page."""
-    from goodfence.auditing.survey import survey
-    from goodfence.report.audit_page import AuditPage
+    """Measure what a recommender gives away about its users (exit code 1: above --fail-above)."""
+    check_out(out, JSON, HTML)
+    if is_page(out):
+        running = running.repeatable()  # a page says how it is made
+    chosen = method.configured(running)
+    plan = attacker.attack(chosen)
+    ratings = source.read(running)
+    running.say(f"attacking {chosen.label}")
+    from goodfence.audit.audit import audit as run
 
-    say("looking around: other attackers, and what would stop them", running)
-    threads, progress = running.threads, running.progress
-    around = survey(report, recipe.recommender, plan, rng=seed, threads=threads, progress=progress)
-    AuditPage(survey=around, label=recipe.label, data=data, command=line).save(out)
+    n_targets = extent.n_targets(ratings.shape[0]) or _affordable(
+        chosen, ratings, attacker, running
+    )
+    report = run(
+        ratings,
+        chosen.recommender,
+        known=attacker.known,
+        attack=plan,
+        targets=n_targets,
+        trials=extent.trials,
+        rng=running.seed,
+        threads=running.threads,
+        progress=running.progress,
+    )
+    told = {**as_json(report.leakage, chosen), "tested": report.tested()}
+    if running.json:
+        print_json(told)
+    else:
+        print_finding(report.leakage, chosen)
+        print_paragraphs(_tests(report))
+    # What was found is told before it is written, which may fail.
+    if out is not None and is_page(out):
+        line = command_line("audit", source, method, attacker, extent, seed=running.seed, out=out)
+        page = _page(report, chosen, attacker.known, running)
+        page(data=Path(source.file).name, command=line).save(out)
+    elif out is not None:
+        write_json(out, told)
+    print_saved(out, running)
+    extent.exit_if_above(report.leakage, running)
+
+
+def _page(
+    report: AuditReport, chosen: Configured, known: int, running: Running
+) -> Callable[..., AuditPage]:
+    """Survey other attackers and other recommenders around the audit, and return the page that shows them."""
+    from goodfence.audit.survey import survey
+    from goodfence.report.pages import AuditPage
+
+    running.say("looking around: other attackers, and what would stop them")
+    around = survey(
+        report,
+        chosen.recommender,
+        known=known,
+        rng=running.seed,
+        threads=running.threads,
+        progress=running.progress,
+    )
+    return partial(AuditPage, survey=around, label=chosen.label)
+
+
+def _affordable(chosen: Configured, ratings: Ratings, attacker: Attacker, running: Running) -> int:
+    """Return how many users are attacked within a minute; say so where these are not all."""
+    from goodfence.audit.time_budget import affordable_targets
+
+    pace = affordable_targets(
+        ratings,
+        chosen.recommender,
+        attacker.attack(chosen),
+        known=attacker.known,
+        rng=running.seed,
+        threads=running.threads,
+    )
+    n_users = ratings.shape[0]
+    if pace.n_targets < n_users:
+        running.say(
+            f"note: all would take about {about(pace.seconds)}, so {pace.n_targets:,} of {n_users:,} users are "
+            "attacked, drawn by chance; --targets all attacks everybody"
+        )
+    return pace.n_targets
 
 
 def _tests(report: AuditReport) -> list[tuple[str, str]]:
-    """Return what was tried against the promise, and what came of it."""
+    """Return what was tried against the guarantee, and what came of it."""
     lines = []
     if report.exhibit is not None:
-        lines.append(("Witness", str(report.exhibit)))
+        lines.append(("Evidence", str(report.exhibit)))
     if report.bound is not None:
-        lines.append(("Runs", f"{report.summary} {report.bound}; {report.pair}."))
+        lines.append(("Trials", f"{report.summary} {report.bound}; {report.pair}."))
     elif report.guarantee.status == "proved":
-        lines.append(("", "This audit did not try to break it: --trials 1000 does."))
+        lines.append(("", "This audit did not test it: --trials 1000 does."))
     return lines
-
-
-def _affordable(
-    recipe: Recipe, ratings: Ratings, plan: Attack, seed: int | None, running: Running
-) -> int:
-    """Return how many people are attacked within a minute; say so where these are not all."""
-    silent = replace(running, quiet=True)
-
-    def trial(n: int) -> object:
-        return run_attack(recipe, ratings, plan, targets=n, seed=seed, running=silent)
-
-    n_users = ratings.shape[0]
-    pace = find_pace(trial, n_users)
-    if pace.n_targets < n_users:
-        say(
-            f"note: everybody would take about {about(pace.seconds)}, so {pace.n_targets:,} of {n_users:,} people "
-            "are attacked, drawn by chance; --targets all attacks everybody",
-            running,
-        )
-    return pace.n_targets

@@ -1,98 +1,78 @@
-"""`goodfence check FILE`: what was read, which column is what, scale, shape, problems."""
+"""`goodfence check FILE`: what was read, which column is what, scale, shape, how ratings are spread, problems."""
 
 from __future__ import annotations
 
-from dataclasses import replace
+from dataclasses import asdict, replace
+from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, cast
+from typing import TYPE_CHECKING, Any
 
-import typer
-
-from goodfence.cli.failures import failing_plainly
-from goodfence.cli.items import read_items
-from goodfence.cli.printing import collected_notes, print_json, print_lines, print_notes
-from goodfence.cli.scale import parse_scale
+from goodfence.cli.command import command, parse_scale
+from goodfence.cli.options import Output, Source
+from goodfence.cli.output import collected_notes, print_json, print_lines, print_notes
+from goodfence.errors import DataError
 
 if TYPE_CHECKING:
-    from goodfence.data.readers import Reading
+    from goodfence.data.frame import ReadOptions
+    from goodfence.data.load import ReadReport
+    from goodfence.data.ratings import Spread
     from goodfence.data.scale import Scale
-    from goodfence.data.triplets import Duplicates
 
-_POSITION = "by name, or by position from 1 where there is no header line"
-
-
-def check(
-    file: Annotated[
-        str,
-        typer.Argument(
-            metavar="FILE",
-            help="A path (csv, tsv, dat, parquet), or a name of `goodfence data list`.",
-        ),
-    ],
-    user: Annotated[
-        str | None, typer.Option(help=f"The column of the person, {_POSITION}.")
-    ] = None,
-    item: Annotated[str | None, typer.Option(help="The column of the item, likewise.")] = None,
-    rating: Annotated[str | None, typer.Option(help="The column of the rating, likewise.")] = None,
-    scale: Annotated[
-        str | None,
-        typer.Option(metavar="LOW HIGH [STEP]", help="Which ratings can be given; steps of 1."),
-    ] = None,
-    duplicates: Annotated[
-        str,
-        typer.Option(
-            metavar="error|last|first|mean", help="What to do where a pair is rated twice."
-        ),
-    ] = "error",
-    separator: Annotated[
-        str | None, typer.Option(help="What separates the fields, if not what the name says.")
-    ] = None,
-    items: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="All items there are, from a public source: one id a line, as the ratings have it.",
-        ),
-    ] = None,
-    max_bytes: Annotated[
-        int | None,
-        typer.Option(help="How many bytes the file may inflate to (2 GiB if not given)."),
-    ] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
-) -> None:
-    """Read a file of ratings and say what is in it, or what is wrong with it (exit code 3)."""
-    with failing_plainly(as_json=json):
-        stated = parse_scale(scale)
-        from goodfence.data.limits import DEFAULT_MAX_BYTES
-        from goodfence.data.readers import read_reported
-
-        limit = DEFAULT_MAX_BYTES if max_bytes is None else max_bytes
-        place, declared = _named(file)
-        with collected_notes() as notes:
-            listed = None if items is None else read_items(items, limit)
-            reading = read_reported(
-                place,
-                user=user,
-                item=item,
-                rating=rating,
-                scale=stated or declared,
-                duplicates=cast("Duplicates", duplicates),
-                separator="\t" if separator in ("\\t", "tab") else separator,
-                max_bytes=limit,
-            )
-            if listed is not None:
-                reading = replace(reading, ratings=listed.under(reading.ratings))
-        if json:
-            print_json(_as_json(reading, notes))
-        else:
-            print_notes(notes)
-            print_lines(_as_lines(reading, duplicates))
+_BAR = 40
 
 
-def _named(file: str) -> tuple[str | Path, Scale | None]:
-    """Return where the ratings are and, for a data set that has a name, their scale."""
-    from goodfence.data.catalogue import find
-    from goodfence.data.datasets import DATASETS
+@command("What is in a file of ratings, or wrong with it.")
+def check(source: Source, output: Output) -> None:
+    """Read a file of ratings and say what is in it, or everything that is wrong with it (exit code 3)."""
+    scale = parse_scale(source.scale)
+    from goodfence.data.frame import ReadOptions
+    from goodfence.data.load import on_disk
+    from goodfence.data.ratings import spread
+
+    path, declared = named_file(source.file)
+    given = {**source.reading(), "duplicates": source.duplicates or "error"}
+    options = ReadOptions(**given, scale=scale or declared)
+    with collected_notes() as notes, on_disk(path, options.max_bytes) as file:
+        listed = source.item_list()
+        found = _read(file, options, output)
+        if listed is not None:
+            found = replace(found, ratings=listed.applied_to(found.ratings))
+    about = spread(found.ratings)
+    if output.json:
+        print_json({**_as_json(found), "spread": asdict(about), "notes": notes})
+        return
+    print_notes([] if output.quiet else notes)
+    print_lines(_as_lines(found, options.duplicates, about))
+
+
+def _read(path: str | PathLike[str], options: ReadOptions, output: Output) -> ReadReport:
+    """Return what is in the file; where it cannot be read, say first all that is wrong with its rows."""
+    from goodfence.data.load import read_reported
+
+    try:
+        return read_reported(path, options)
+    except DataError:
+        _tell_problems(path, options, output)
+        raise
+
+
+def _tell_problems(path: str | PathLike[str], options: ReadOptions, output: Output) -> None:
+    from goodfence.data.problems import count_problems
+
+    try:
+        problems = count_problems(path, options)
+    except DataError:  # the file as a whole, which the error is about
+        return
+    if output.json and problems:
+        print_json({"problems": [asdict(one) for one in problems]})
+    elif problems and not output.quiet:
+        print_notes([str(one) for one in problems])
+
+
+def named_file(file: str) -> tuple[str | Path, Scale | None]:
+    """Return where the ratings are and, for a named data set, their scale."""
+    from goodfence.data.catalogue import DATASETS
+    from goodfence.data.load import find
 
     if file not in DATASETS:
         return file, None
@@ -102,28 +82,46 @@ def _named(file: str) -> tuple[str | Path, Scale | None]:
     return next(here, folder / dataset.files[0]), dataset.scale
 
 
-def _as_lines(reading: Reading, duplicates: str) -> list[tuple[str, str]]:
-    columns, ratings = reading.columns, reading.ratings
+def _as_lines(found: ReadReport, duplicates: str, about: Spread) -> list[tuple[str, str]]:
+    columns, ratings = found.columns, found.ratings
     before = "column " if columns.positional else ""
-    found = "   ".join(
+    shown = "   ".join(
         f"{role} <- {before}{name}"
-        for role, name in zip(("person", "item", "rating"), columns.chosen, strict=True)
+        for role, name in zip(("user", "item", "rating"), columns.chosen, strict=True)
     )
     unused = ", ".join(f"{before}{name}" for name in columns.unused)
     n_users, n_items = ratings.shape
-    shape = f"{n_users:,} people x {n_items:,} items, {ratings.n_ratings:,} ratings"
-    settled = f" ({duplicates} kept)" if reading.n_repeated else ""
-    problems = f"0 missing · 0 out of scale · {reading.n_repeated:,} repeated{settled}"
+    shape = f"{n_users:,} users x {n_items:,} items, {ratings.n_ratings:,} ratings"
+    problems = f"{found.n_repeated:,} repeated ({duplicates} kept)" if found.n_repeated else "none"
     return [
-        ("Columns", f"{found}   ({unused} not used)" if unused else found),
+        ("Columns", f"{shown}   ({unused} not used)" if unused else shown),
         ("Scale", f"{ratings.scale!s:<24} Shape   {shape}"),
+        ("Per user", _counted(about.per_user)),
+        ("Per item", _counted(about.per_item)),
+        *_histogram(about.grades),
         ("Problems", problems),
     ]
 
 
-def _as_json(reading: Reading, notes: list[str]) -> dict[str, Any]:
-    columns, scale = reading.columns, reading.ratings.scale
-    n_users, n_items = reading.ratings.shape
+def _counted(counts: tuple[int, int, int]) -> str:
+    fewest, median, most = counts
+    return f"{fewest:,} to {most:,} ratings, median {median:,}"
+
+
+def _histogram(grades: tuple[tuple[str, int], ...]) -> list[tuple[str, str]]:
+    """Return a line for each grade, with a bar as long as its share of the most frequent one."""
+    width = max(len(grade) for grade, _ in grades)
+    total, most = sum(n for _, n in grades), max(n for _, n in grades)
+    lines = [
+        f"{grade:>{width}}  {'#' * round(_BAR * n / most):<{_BAR}} {100 * n / total:5.1f}%"
+        for grade, n in grades
+    ]
+    return [("Ratings" if at == 0 else "", line) for at, line in enumerate(lines)]
+
+
+def _as_json(found: ReadReport) -> dict[str, Any]:
+    columns, ratings = found.columns, found.ratings
+    n_users, n_items = ratings.shape
     return {
         "columns": {
             "user": columns.user,
@@ -132,15 +130,9 @@ def _as_json(reading: Reading, notes: list[str]) -> dict[str, Any]:
             "unused": list(columns.unused),
             "by_position": columns.positional,
         },
-        "scale": {
-            "lowest": scale.lowest,
-            "highest": scale.highest,
-            "step": scale.step,
-            "declared": scale.declared,
-        },
+        "scale": asdict(ratings.scale),
         "users": n_users,
         "items": n_items,
-        "ratings": reading.ratings.n_ratings,
-        "problems": {"missing": 0, "out_of_scale": 0, "repeated": reading.n_repeated},
-        "notes": notes,
+        "ratings": ratings.n_ratings,
+        "problems": {"repeated": found.n_repeated},
     }

@@ -1,69 +1,122 @@
-"""`goodfence data list` and `goodfence data fetch NAME`: the data sets that have a name."""
+"""`goodfence data list`, `data fetch NAME`, `data export NAME FILE`: the data sets that have a name."""
 
 from __future__ import annotations
 
 import re
-from typing import TYPE_CHECKING, Annotated
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, ClassVar
 
 import typer
 
-from goodfence.cli.grouping import command
-from goodfence.cli.options import Output, Running
-from goodfence.cli.printing import print_json, print_paragraphs, print_table
-from goodfence.cli.reading import say
+from goodfence.cli.command import Commands, argument, command, register
+from goodfence.cli.options import Output
+from goodfence.cli.output import (
+    CSV,
+    PARQUET,
+    check_out,
+    print_json,
+    print_paragraphs,
+    print_table,
+)
 
 if TYPE_CHECKING:
-    from goodfence.data.datasets import Dataset
+    from goodfence.data.catalogue import Dataset
 
 app = typer.Typer(
     name="data",
-    help="The data sets that have a name: which there are, and fetching one.",
+    cls=Commands,
+    help="The data sets that have a name: list them, fetch one, or export one to a file.",
     no_args_is_help=True,
     rich_markup_mode=None,
 )
 
 
-@command
+@command("Every data set that has a name, and whether it is here.")
 def list_(output: Output) -> None:
     """Print every data set that has a name, and whether it is here."""
-    from goodfence.data.datasets import DATASETS
+    from goodfence.data.catalogue import DATASETS
 
     if output.json:
         print_json({"datasets": [_as_json(one) for one in DATASETS.values()]})
         return
     rows = [
-        [one.name, _shape(one), f"{one.n_ratings:,}", str(one.scale), where(one), _terms(one)]
+        [one.name, _shape(one), f"{one.n_ratings:,}", str(one.scale), where(one), _licence(one)]
         for one in DATASETS.values()
     ]
-    print_table(["name", "people x items", "ratings", "scale", "where", "terms"], rows)
+    print_table(["name", "users x items", "ratings", "scale", "where", "licence"], rows)
 
 
-@command
-def fetch(
-    name: Annotated[str, typer.Argument(metavar="NAME", help="A name of `goodfence data list`.")],
-    running: Running,
-) -> None:
-    """Download a data set into the cache, unless it is here, and check that it is the one."""
-    say(f"looking for {name}", running)
-    from goodfence.data.catalogue import find, read_dataset
-    from goodfence.data.datasets import DATASETS
-    from goodfence.errors import UnknownDataset, did_you_mean
+@dataclass(frozen=True, slots=True, kw_only=True)
+class NamedSet:
+    """Which data set."""
 
-    if name not in DATASETS:
-        known = ", ".join(DATASETS)
-        near = did_you_mean(name, DATASETS)
-        raise UnknownDataset(f"name must be one of {known}, got {name!r}{near}")
-    dataset = DATASETS[name]
+    panel: ClassVar[str] = "Data set"
+    name: str = argument("NAME", "A name of `goodfence data list`.")
+
+    def dataset(self) -> Dataset:
+        """Return the data set of this name."""
+        from goodfence.data.catalogue import DATASETS
+        from goodfence.errors import UnknownDataset, did_you_mean
+
+        if self.name not in DATASETS:
+            known = ", ".join(DATASETS)
+            near = did_you_mean(self.name, DATASETS)
+            raise UnknownDataset(f"name must be one of {known}, got {self.name!r}{near}")
+        return DATASETS[self.name]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exported(NamedSet):
+    """Which data set, and where to."""
+
+    file: Path = argument("FILE", "Where to write: name.csv or name.parquet.")
+
+
+@command("Write a data set to a file, as text or parquet.")
+def export(wanted: Exported, output: Output) -> None:
+    """Write the ratings of a data set to a file with the columns userId, movieId and rating."""
+    dataset = wanted.dataset()
+    check_out(wanted.file, CSV, PARQUET)
+    output.say(f"reading {dataset.name}")
+    from goodfence.data.load import load
+    from goodfence.data.tables import ratings_table, write_table
+
+    with output.noting():
+        ratings = load(dataset.name)
+    write_table(wanted.file, ratings_table(ratings))
+    if output.json:
+        print_json({**_as_json(dataset), "file": str(wanted.file)})
+        return
+    scale = dataset.scale
+    flag = f"--scale {scale.lowest:g} {scale.highest:g}" + (
+        "" if scale.step == 1 else f" {scale.step:g}"
+    )
+    print_paragraphs(
+        [
+            ("Written", f"{wanted.file}, {dataset.n_ratings:,} ratings of {_shape(dataset)}"),
+            ("Next", f"goodfence check {wanted.file} {flag}"),
+        ]
+    )
+
+
+@command("Download a data set into the cache, unless it is here.")
+def fetch(wanted: NamedSet, output: Output) -> None:
+    """Download a data set into the cache, unless it is here, and compare its checksum."""
+    output.say(f"looking for {wanted.name}")
+    from goodfence.data.load import find, read_dataset
+
+    dataset = wanted.dataset()
     folder = find(dataset)
     read_dataset(dataset, folder)
-    if running.json:
+    if output.json:
         print_json({**_as_json(dataset), "folder": str(folder)})
         return
     print_paragraphs(
         [
             ("Data", dataset.about),
             ("Shape", f"{_shape(dataset)}, {dataset.n_ratings:,} ratings, {dataset.scale}"),
-            ("Terms", dataset.licence),
+            ("Licence", dataset.licence),
             ("Source", dataset.source),
             ("Folder", str(folder)),
         ]
@@ -72,7 +125,7 @@ def fetch(
 
 def where(dataset: Dataset) -> str:
     """Return where a data set is, or how it can be had."""
-    from goodfence.data.places import cache_folder, named_folder
+    from goodfence.data.catalogue import cache_folder, named_folder
 
     if dataset.bundled:
         return "bundled"
@@ -82,8 +135,8 @@ def where(dataset: Dataset) -> str:
     return "to fetch" if dataset.archive is not None else "by hand"
 
 
-def _terms(dataset: Dataset) -> str:
-    """Return the terms in a word or two; `fetch` prints them whole."""
+def _licence(dataset: Dataset) -> str:
+    """Return the licence in a word or two; `fetch` prints all of it."""
     return re.split("[:;,]", dataset.licence)[0]
 
 
@@ -106,5 +159,6 @@ def _as_json(dataset: Dataset) -> dict[str, object]:
     }
 
 
-app.command("list")(list_)
-app.command()(fetch)
+register(app, list_)
+register(app, fetch)
+register(app, export)

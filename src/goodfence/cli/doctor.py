@@ -7,9 +7,9 @@ import sys
 from pathlib import Path
 from typing import Any
 
-from goodfence.cli.grouping import command
+from goodfence.cli.command import command
 from goodfence.cli.options import Output
-from goodfence.cli.printing import print_json, print_paragraphs
+from goodfence.cli.output import print_json, print_paragraphs
 
 LIBRARIES = ("numpy", "scipy", "numba", "pyarrow", "narwhals", "altair", "typer", "rich")
 EXTRAS = {
@@ -18,7 +18,7 @@ EXTRAS = {
 }
 
 
-@command
+@command("Versions, threads, caches, folders.")
 def doctor(output: Output) -> None:
     """Print versions, threads, caches and folders; nothing of your data."""
     import platform
@@ -54,7 +54,7 @@ def _installed(names: tuple[str, ...]) -> dict[str, str | None]:
 
 
 def _threads() -> dict[str, Any]:
-    from goodfence.engines.local.threads import thread_count
+    from goodfence.neighbours.threads import thread_count
 
     return {"used": thread_count(None), "cores": os.cpu_count()}
 
@@ -76,8 +76,7 @@ def compiled_kernels() -> dict[str, Any]:
 
 def _data() -> dict[str, Any]:
     from goodfence.cli.data import where
-    from goodfence.data.datasets import DATASETS
-    from goodfence.data.places import FOLDER_VARIABLE, cache_folder, named_folder
+    from goodfence.data.catalogue import DATASETS, FOLDER_VARIABLE, cache_folder, named_folder
     from goodfence.errors import FileProblem
 
     told: dict[str, Any] = {

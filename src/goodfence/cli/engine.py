@@ -3,19 +3,15 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
-import typer
-
-from goodfence.cli.options import Running
-from goodfence.cli.reading import say
+from goodfence.cli.command import flag
+from goodfence.cli.options import Running, Source
 from goodfence.errors import SettingError, require
 
 if TYPE_CHECKING:
-    from goodfence.cli.recipes import Recipe
-    from goodfence.data.ratings import Ratings
+    from goodfence.models.configuration import Configured
 
-_PANEL = "Engine"
 _MASTER = "local[*]"
 _UNITS = {"k": 2**10, "m": 2**20, "g": 2**30}
 
@@ -24,34 +20,23 @@ _UNITS = {"k": 2**10, "m": 2**20, "g": 2**30}
 class Engine:
     """Where the work is done; it changes nothing in the result."""
 
-    engine: Annotated[
-        str,
-        typer.Option(metavar="local|spark", help="This machine, or Spark.", rich_help_panel=_PANEL),
-    ] = "local"
-    master: Annotated[
-        str | None,
-        typer.Option(
-            help="spark: where, as in local[2], yarn, spark://host:7077; local[*] if not given.",
-            rich_help_panel=_PANEL,
-        ),
-    ] = None
-    work: Annotated[
-        str | None,
-        typer.Option(
-            help="spark: a folder for finished parts; the same command goes on from there.",
-            rich_help_panel=_PANEL,
-        ),
-    ] = None
-    memory: Annotated[
-        str | None,
-        typer.Option(
-            metavar="SIZE",
-            help="spark: what a task may take, as in 512m; it sets the size of a block.",
-            rich_help_panel=_PANEL,
-        ),
-    ] = None
+    panel: ClassVar[str] = "Engine"
+    engine: str = flag("local|spark", "Fit on this machine, or on Apache Spark.", default="local")
+    master: str | None = flag(
+        "URL", "spark: the cluster, as in local[2], yarn or spark://host:7077.", shown=_MASTER
+    )
+    work: str | None = flag(
+        "FOLDER",
+        "spark: where checkpoints are kept; the same command resumes from there.",
+        shown="no checkpoints",
+    )
+    memory: str | None = flag(
+        "SIZE",
+        "spark: how much memory a task may take, as in 512m or 2g; blocks are made to fit.",
+        shown="1g",
+    )
 
-    def check(self, recipe: Recipe) -> None:
+    def check(self, chosen: Configured) -> None:
         """Refuse what cannot be done, before anything long is begun."""
         require(self.engine in ("local", "spark"), "engine", "local or spark", self.engine)
         if self.engine == "local":
@@ -59,34 +44,58 @@ class Engine:
                 if getattr(self, name) is not None:
                     raise SettingError(f"{name} must be left out unless --engine spark is given")
             return
-        from goodfence.engines.spark.session import require_spark
-        from goodfence.models.neighbour_cf import NeighbourCF
+        from goodfence.models.neighbour_cf import NeighbourCF, choice_on_spark
+        from goodfence.spark.session import require_spark
 
-        if not isinstance(recipe.recommender, NeighbourCF):
+        if not isinstance(chosen.recommender, NeighbourCF):
             raise SettingError("engine must be local for a private model: its fit is one pass")
         bytes_of(self.memory)
+        choice_on_spark(chosen.recommender)
         require_spark()
 
-    def fit(self, recipe: Recipe, ratings: Ratings, running: Running) -> Any:
-        """Return the fitted model."""
+    def fit(
+        self, chosen: Configured, source: Source, running: Running, *, on_items: bool = True
+    ) -> Any:
+        """Return the fitted model; Spark's tasks read the file themselves. `on_items` as in `Source.read`."""
+        fitting = f"fitting {chosen.label}"
         if self.engine == "local":
-            return recipe.recommender.fit(ratings)
-        from goodfence.engines.spark.running import MEMORY
-        from goodfence.engines.spark.running import Running as Job
-        from goodfence.engines.spark.session import start
-        from goodfence.models.on_spark import fit_on_spark
+            ratings = source.read(running, on_items=on_items)
+            running.say(fitting)
+            return chosen.recommender.fit(ratings)
+        from goodfence.data.load import STDIN
+        from goodfence.models.neighbour_cf import fit_on_spark
+        from goodfence.spark.config import MEMORY, SparkConfig
+        from goodfence.spark.session import start
 
+        located = source.located()
+        if str(located.path) == STDIN:
+            raise SettingError("FILE must be a file on Spark: tasks do not read standard input")
+        listed = source.item_list()
+        if listed is not None and chosen.recommender.axis == "item":
+            raise SettingError("items must be left out for item-based neighbours on Spark")
         master = self.master or _MASTER
-        say(f"starting Spark on {master}", running)
+        running.say(f"starting Spark on {master}")
         spark = start(master)
         try:
-            job = Job(
+            config = SparkConfig(
                 spark=spark,
                 memory=bytes_of(self.memory) or MEMORY,
                 work=self.work,
                 progress=running.progress,
+                read=located.options,
             )
-            return fit_on_spark(recipe.recommender, ratings, job)
+            running.say(fitting)
+            with running.noting():
+                return fit_on_spark(
+                    chosen.recommender,
+                    located.path,
+                    config,
+                    lambda found: (
+                        located.completed(found)
+                        if listed is None
+                        else listed.applied_to(located.completed(found))
+                    ),
+                )
         finally:
             spark.stop()
 

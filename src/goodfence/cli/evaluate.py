@@ -2,63 +2,52 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated
+from dataclasses import asdict, dataclass
+from typing import Any, ClassVar
 
-import typer
-
-from goodfence.cli.grouping import command
-from goodfence.cli.options import Running, Seed, Settings, Source
-from goodfence.cli.printing import collected_notes, print_json, print_notes, print_paragraphs
-from goodfence.cli.reading import read, say
-from goodfence.cli.recipes import build
+from goodfence.cli.command import command, flag
+from goodfence.cli.options import Method, Running, Source
+from goodfence.cli.output import print_json, print_paragraphs
 from goodfence.report.wording import of_100
 
-if TYPE_CHECKING:
-    from goodfence.cli.recipes import Recipe
-    from goodfence.evaluation.scores import Scores
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Evaluation:
+    """Which ratings are held out, and what is measured besides the error."""
+
+    panel: ClassVar[str] = "Evaluation"
+    fraction: float | None = flag(
+        "X", "Share of all ratings to hold out, between 0 and 1.", shown="0.2"
+    )
+    per_user: int | None = flag(
+        "N", "How many ratings of each user to hold out, 1 or more, instead of a share of all."
+    )
+    top: int | None = flag(
+        "N", "Also score recommended lists of N items by NDCG and recall, 1 or more."
+    )
 
 
-@command
-def evaluate(
-    source: Source,
-    settings: Settings,
-    running: Running,
-    fraction: Annotated[
-        float | None, typer.Option(help="The part of all ratings to hold out; 0.2 if not given.")
-    ] = None,
-    per_user: Annotated[
-        int | None, typer.Option(help="Instead: how many of each person to hold out.")
-    ] = None,
-    top: Annotated[
-        int | None, typer.Option(help="Also score recommended lists of this length.")
-    ] = None,
-    seed: Seed = None,
-) -> None:
-    """Hold ratings out, fit on the others, and say how far the predictions are."""
-    recipe = build(settings, running, seed)
-    ratings = read(source, running)
+@command("How far predictions are from held-out ratings.")
+def evaluate(source: Source, method: Method, evaluation: Evaluation, running: Running) -> None:
+    """Hold ratings out, fit on the others, and measure the error of the predictions."""
+    chosen = method.configured(running, rng=running.seed)
+    ratings = source.read(running)
     from goodfence.data.splits import holdout
-    from goodfence.evaluation.holdout_scores import evaluate as score
+    from goodfence.evaluation import evaluate as score
 
-    with collected_notes() as notes:
-        train, test = holdout(ratings, fraction=fraction, per_user=per_user, rng=seed)
-    if not running.quiet:
-        print_notes(notes)
-    say(f"fitting {recipe.label} without the held-out ratings", running)
-    scores = score(recipe.recommender.fit(train), test, top=top)
+    held_out: dict[str, Any] = {"fraction": evaluation.fraction, "per_user": evaluation.per_user}
+    with running.noting():
+        train, test = holdout(ratings, **held_out, rng=running.seed)
+    running.say(f"fitting {chosen.label} without the held-out ratings")
+    scores = score(chosen.recommender.fit(train), test, top=evaluation.top)
     if running.json:
-        told = {"label": recipe.label, "settings": recipe.settings, "seed": seed}
+        told = {"label": chosen.label, "settings": chosen.settings, "seed": running.seed}
         print_json({**told, "protocol": "hold-out", **asdict(scores)})
-    else:
-        _print(scores, recipe)
-
-
-def _print(scores: Scores, recipe: Recipe) -> None:
+        return
     lines = [
-        ("Tried", recipe.label),
+        ("Method", chosen.label),
         ("Error", f"MAE {scores.mae:.4f}   RMSE {scores.rmse:.4f}"),
-        ("Covered", f"{of_100(scores.coverage)} of 100 of the {scores.n:,} held-out ratings"),
+        ("Coverage", f"{of_100(scores.coverage)} of 100 of the {scores.n:,} held-out ratings"),
     ]
     if scores.top is not None:
         found = f"NDCG {scores.ndcg:.4f}   recall {scores.recall:.4f}   (lists of {scores.top})"

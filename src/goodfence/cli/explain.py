@@ -1,52 +1,57 @@
-"""`goodfence explain MECHANISM|CODE`: what a mechanism does, or what an error means and what to do."""
+"""`goodfence explain MECHANISM|TERM|CODE`: what a mechanism does, what a word or an error means, what to do."""
 
 from __future__ import annotations
 
-from dataclasses import asdict
-from typing import TYPE_CHECKING, Annotated, Any
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import typer
 
-from goodfence.cli.grouping import command
-from goodfence.cli.options import Output, Running, Settings
-from goodfence.cli.printing import print_json, print_paragraphs
-from goodfence.cli.recipes import PRIVATE, build
+from goodfence.cli.command import argument, command
+from goodfence.cli.options import Output
+from goodfence.cli.output import print_json, print_paragraphs
 from goodfence.errors import SettingError, did_you_mean
 
 if TYPE_CHECKING:
     from goodfence.privacy.guarantee import Guarantee
 
-_LEAST: dict[str, dict[str, Any]] = {
-    "ppns": {"beta": 7},
-    **{name: {"epsilon": 1.0} for name in PRIVATE},
-}
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Topic:
+    """What is explained."""
+
+    panel: ClassVar[str] = "Topic"
+    about: str | None = argument(
+        "MECHANISM|TERM|CODE",
+        "A mechanism, as in ppns, a term, as in epsilon, or the code of an error, as in GF203.",
+        default=None,
+    )
 
 
-@command
-def explain(
-    output: Output,
-    about: Annotated[
-        str | None,
-        typer.Argument(metavar="MECHANISM|CODE", help="ppns, say, or GF203; a list if left out."),
-    ] = None,
-) -> None:
-    """Explain a mechanism, or the code of an error."""
+@command("What a mechanism does, or what a term or an error means.")
+def explain(topic: Topic, output: Output) -> None:
+    """Explain a mechanism, a term, or the code of an error; list them all where none is given."""
+    about = topic.about
     if about is None:
         _print_list(output)
         return
-    errors, mechanisms = explanations("errors"), explanations("mechanisms")
+    errors, mechanisms, terms = map(explanations, ("errors", "mechanisms", "terms"))
     code, name = about.upper(), about.casefold().replace("_", "-")
     if code in errors:
         _print_error(code, errors[code], output)
     elif name in mechanisms:
         _print_mechanism(name, mechanisms[name], output)
+    elif name in terms:
+        _print_term(name, terms[name], output)
     else:
-        near = did_you_mean(about, {one.casefold(): one for one in (*errors, *mechanisms)})
-        raise SettingError(f"there is nothing to explain of that name, got {about!r}{near}")
+        near = did_you_mean(about, [one.casefold() for one in (*errors, *mechanisms, *terms)])
+        raise SettingError(
+            f"about must be a mechanism, a term or a code of an error, got {about!r}{near}"
+        )
 
 
 def explanations(kind: str) -> dict[str, Any]:
-    """Return the texts about `errors` or `mechanisms`, by code or name."""
+    """Return the texts about `errors`, `mechanisms` or `terms`, by code or name."""
     import tomllib
     from importlib import resources
 
@@ -57,7 +62,7 @@ def explanations(kind: str) -> dict[str, Any]:
 def _print_list(output: Output) -> None:
     titles = {
         name: text["title"]
-        for kind in ("mechanisms", "errors")
+        for kind in ("mechanisms", "terms", "errors")
         for name, text in explanations(kind).items()
     }
     if output.json:
@@ -76,14 +81,28 @@ def _print_error(code: str, text: dict[str, Any], output: Output) -> None:
         [
             (code, text["title"]),
             ("Means", text["means"]),
-            *(("Do" if place == 0 else "", advice) for place, advice in enumerate(text["do"])),
+            *(("Do" if line == 0 else "", advice) for line, advice in enumerate(text["do"])),
             ("Exit code", str(text["exit"])),
         ]
     )
 
 
+def _print_term(name: str, text: dict[str, Any], output: Output) -> None:
+    if output.json:
+        print_json({"name": name, **text})
+        return
+    advice = enumerate(text["do"])
+    print_paragraphs(
+        [
+            (name, text["title"]),
+            ("Means", text["means"]),
+            *(("Do" if line == 0 else "", one) for line, one in advice),
+        ]
+    )
+
+
 def _print_mechanism(name: str, text: dict[str, Any], output: Output) -> None:
-    guarantee = promised(name)
+    guarantee = guaranteed(name)
     if output.json:
         print_json({"name": name, **text, "guarantee": asdict(guarantee)})
         return
@@ -93,15 +112,16 @@ def _print_mechanism(name: str, text: dict[str, Any], output: Output) -> None:
             (name, text["title"]),
             ("Does", text["does"]),
             ("Leaks", text["leaks"]),
-            ("Promise", str(guarantee)),
+            ("Guarantee", str(guarantee)),
             ("When", text["when"]),
-            *(("Settings" if place == 0 else "", setting) for place, setting in settings),
+            *(("Settings" if line == 0 else "", setting) for line, setting in settings),
             ("Python", text["python"]),
         ]
     )
 
 
-def promised(name: str) -> Guarantee:
-    """Return what the mechanism promises, with settings that are usual."""
-    settings: dict[str, Any] = {"mechanism": name, **_LEAST.get(name, {})}
-    return build(Settings(**settings), Running(quiet=True)).promised
+def guaranteed(name: str) -> Guarantee:
+    """Return what the mechanism guarantees with the settings of its explanation."""
+    from goodfence.models.configuration import parsed
+
+    return parsed(explanations("mechanisms")[name]["configuration"]).guarantee

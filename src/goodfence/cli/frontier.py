@@ -1,26 +1,36 @@
-"""`goodfence frontier FILE`: leak against error, mechanism by mechanism."""
+"""`goodfence frontier FILE`: leak against error, method by method."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import typer
 
-from goodfence.cli.again import command_line
-from goodfence.cli.grouping import command
-from goodfence.cli.options import Running, Seed, Source
-from goodfence.cli.printing import as_text, print_json, print_paragraphs, print_table
-from goodfence.cli.reading import fresh_seed, read, say
-from goodfence.cli.recipes import parse
-from goodfence.cli.writing import JSON, check_out, is_page, write_whole
-from goodfence.report.wording import measured, of_100, promise
+from goodfence.attack import DEFAULT_KNOWN, FRONTIER_TARGETS
+from goodfence.cli.attack import print_saved
+from goodfence.cli.command import command, flag
+from goodfence.cli.options import EXPERIMENT, Running, Source, command_line
+from goodfence.cli.output import (
+    FOLDER,
+    HTML,
+    JSON,
+    check_out,
+    is_page,
+    out_option,
+    print_json,
+    print_paragraphs,
+    print_table,
+    write_json,
+)
+from goodfence.report.wording import guarantee_short, measured, of_100, recommendation
 
 if TYPE_CHECKING:
-    from goodfence.auditing.frontier import Frontier
-    from goodfence.auditing.frontier_point import FrontierPoint
+    from goodfence.audit.frontier import Frontier
     from goodfence.data.ratings import Ratings
     from goodfence.privacy.guarantee import Guarantee
+    from goodfence.report.pages import FrontierPage
 
 COMPARED = (
     "knn k=50",
@@ -30,167 +40,193 @@ COMPARED = (
     "private-means epsilon=1",
     "private-cf epsilon=1",
 )
-"""What is compared where nobody says otherwise: each way once, which takes minutes and not hours."""
+"""What is compared if nothing is given: each method once, which takes minutes and not hours."""
 
 
-@command
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Comparison:
+    """What is compared, and how."""
+
+    panel: ClassVar[str] = "Comparison"
+    compared: list[str] | None = flag(
+        "METHOD",
+        "A method to compare, with settings, as in 'ppns k=50 beta=7'; may be given several times.",
+        shown="six methods",
+    )
+    full: bool = flag(
+        None, "Compare many settings of each method; takes hours.", "--full", default=False
+    )
+    known: int = flag(
+        "N",
+        "How many ratings of each target the attacker knows, 1 or more.",
+        default=DEFAULT_KNOWN,
+    )
+    targets: int = flag(
+        "N",
+        "How many users to attack, drawn by chance; each takes two fits of a private model.",
+        default=FRONTIER_TARGETS,
+    )
+    fraction: float = flag("X", "Share of all ratings to hold out, between 0 and 1.", default=0.2)
+    max_mae: float | None = flag("X", "Recommend no method with a larger error than this.")
+
+
+@command("Leak against error, method by method.")
 def frontier(
     source: Source,
+    comparison: Comparison,
     running: Running,
-    compared: Annotated[
-        list[str] | None,
-        typer.Option(
-            metavar="MECHANISM",
-            help="What to compare, as in 'ppns k=50 beta=7'; may be given several times.",
-        ),
-    ] = None,
-    full: Annotated[
-        bool, typer.Option("--full", help="Compare many settings of each; takes long.")
-    ] = False,
-    known: Annotated[int, typer.Option(help="How many ratings of a person he knows.")] = 16,
-    targets: Annotated[
-        int, typer.Option(help="How many people to attack; each takes two fits of a private model.")
-    ] = 100,
-    fraction: Annotated[float, typer.Option(help="The part of all ratings to hold out.")] = 0.2,
-    max_mae: Annotated[float | None, typer.Option(help="The error that you can bear.")] = None,
-    seed: Seed = None,
     out: Annotated[
         Path | None,
-        typer.Option(
-            "--out",
-            "-o",
-            help="Write a .html, a .json, or table, manifest and chart to a folder.",
-        ),
+        out_option(JSON, HTML, FOLDER, of="a folder for table, manifest and chart"),
     ] = None,
 ) -> None:
-    """Compare mechanisms: what each gives away, its error, its promise; and recommend one."""
-    check_out(out, folder=True)
-    if seed is None and is_page(out):
-        seed = fresh_seed()  # a page says how it is made again
-    recipes = [parse(text, running) for text in compared or COMPARED]
-    ratings = read(source, running)
-    from goodfence.auditing.compared import default_list, family_of, label_of
-    from goodfence.auditing.frontier import frontier as run
+    """Compare methods: what each gives away, its error, its guarantee; and recommend one."""
+    check_out(out, JSON, HTML, FOLDER)
+    if is_page(out):
+        running = running.repeatable()  # a page says how it is made
+    methods, names, ratings = _methods(source, comparison, running)
+    found = _compare(methods, ratings, comparison, running)
+    data = Path(source.file).name
+    found = replace(found, settings={**found.settings, "data": data})
+    best = found.recommended(comparison.max_mae)
+    choice = None if best is None else names[found.points.index(best)]
+    stated = [method.guarantee() for method in methods]
+    told = _as_json(found, names, choice)
+    if running.json:
+        print_json(told)
+    else:
+        _print(found, names, stated, _sentence(found, names, comparison.max_mae))
+    # What was found is told before it is written, which may fail.
+    if out is not None and is_page(out):
+        line = command_line("frontier", source, comparison, seed=running.seed, out=out)
+        _page(found, stated, ratings, data, line, comparison.max_mae).save(out)
+    elif out is not None and out.suffix.lower() == JSON:
+        write_json(out, told)
+    elif out is not None:
+        found.save(out)
+    print_saved(out, running)
+
+
+def _methods(
+    source: Source, comparison: Comparison, running: Running
+) -> tuple[list[Any], list[str], Ratings]:
+    """Return what is compared, with names, and the ratings: what cannot be read is told before these are."""
+    from goodfence.models.configuration import parsed
+
+    running_as = {"threads": running.threads, "progress": running.progress, "public": EXPERIMENT}
+    chosen = [parsed(text, **running_as) for text in comparison.compared or COMPARED]
+    ratings = source.read(running)
+    if comparison.full:
+        return *_many(ratings.shape[0]), ratings
+    return [one.recommender for one in chosen], [one.label for one in chosen], ratings
+
+
+def _many(n_users: int) -> tuple[list[Any], list[str]]:
+    """Return many settings of each method, and their names."""
+    from goodfence.audit.frontier_point import default_list, name_of
+
+    methods = list(default_list(n_users))
+    return methods, [name_of(one) for one in methods]
+
+
+def _compare(
+    methods: list[Any], ratings: Ratings, comparison: Comparison, running: Running
+) -> Frontier:
+    from goodfence.audit.frontier import frontier as run
     from goodfence.models.private.base import PrivateRecommender
     from goodfence.privacy.fixed_point import require_declared
 
-    ways: list[Any] = [recipe.recommender for recipe in recipes]
-    names = [recipe.label for recipe in recipes]
-    if full:
-        ways = list(default_list(ratings.shape[0]))
-        names = [f"{family_of(way)} {label_of(way)}" for way in ways]
-    if any(isinstance(way, PrivateRecommender) for way in ways):
+    if any(isinstance(one, PrivateRecommender) for one in methods):
         require_declared(ratings.scale)  # at once, and not after minutes
-    say(f"comparing {len(ways)} ways to recommend", running)
-    found = run(
+    running.say(f"comparing {len(methods)} methods")
+    return run(
         ratings,
-        ways,
-        known=known,
-        targets=targets,
-        fraction=fraction,
-        rng=seed,
+        methods,
+        known=comparison.known,
+        targets=comparison.targets,
+        fraction=comparison.fraction,
+        rng=running.seed,
         threads=running.threads,
         progress=running.progress,
     )
-    choice = _name(found.recommended(max_mae), found, names)
-    promises = [way.guarantee() for way in ways]
-    if out is not None and is_page(out):
-        line = command_line(
-            "frontier",
-            source,
-            compared=compared,
-            full=full,
-            known=known,
-            targets=targets,
-            fraction=fraction,
-            max_mae=max_mae,
-            seed=seed,
-            out=out,
-        )
-        _write_page(found, promises, ratings, Path(source.file).name, line, max_mae, out)
-    elif out is not None:
-        _write(found, names, choice, out)
-    if running.json:
-        print_json(_as_json(found, names, choice))
-        return
-    _print_table(found, names, promises)
-    lines = [("Read by", _attacker(known)), ("Choice", _sentence(choice, max_mae))]
-    print_paragraphs(lines if out is None else [*lines, ("Saved", str(out))])
 
 
-def _name(best: FrontierPoint | None, found: Frontier, names: list[str]) -> str | None:
-    return None if best is None else names[found.points.index(best)]
+def _as_json(found: Frontier, names: list[str], choice: str | None) -> dict[str, Any]:
+    told = found.to_dict()
+    points = zip(names, told["points"], strict=True)
+    return {
+        **told,
+        "points": [{"name": name, **point} for name, point in points],
+        "recommended": choice,
+    }
 
 
-def _write_page(
+def _print(found: Frontier, names: list[str], guarantees: list[Guarantee], choice: str) -> None:
+    """Print what to choose, then what each method gives away, per person first, and how it was measured."""
+    print_paragraphs([("Choice", choice), ("Scope", _scope(found))])
+    typer.echo()
+    rows = [
+        [
+            name,
+            measured(point.fully_recovered),
+            measured(point.advantage),
+            measured(point.recovery),
+            f"{point.n_targets:,}",
+            f"{point.mae:.3f}",
+            of_100(point.coverage),
+            guarantee_short(stated),
+        ]
+        for name, point, stated in zip(names, found.points, guarantees, strict=True)
+    ]
+    print_table(_HEADING, rows)
+    typer.echo()
+    print_paragraphs([("Guessing", f"recovers {measured(found.guess)}."), ("Columns", _COLUMNS)])
+
+
+_HEADING = [
+    "method",
+    "people fully %",
+    "advantage %",
+    "recovery %",
+    "n",
+    "MAE",
+    "answers %",
+    "guarantee",
+]
+_COLUMNS = (
+    "people fully: of 100 people, of whom every hidden rating asked for is recovered; recovery: of 100 hidden "
+    "ratings, by the answers or, where these tell nothing, by guessing; advantage: recovery less that without the "
+    "target in the data; in brackets the 95% interval over people; n: how many people. MAE: over held-out ratings "
+    "with a prediction; answers: how many of 100 have one. A proved guarantee is about any number of fakes."
+)
+
+
+def _scope(found: Frontier) -> str:
+    known = "some" if found.known is None else str(found.known)
+    return (
+        f"{found.date}; {found.settings['data']}; {known} ratings of each person are known. For each method the "
+        "strongest of the attackers that apply, chosen on one half of the people attacked, shown on the other. kNN, "
+        "nPNS, PNCF and PPNS are goodfence's own: neighbours among all users, by cosine."
+    )
+
+
+def _sentence(found: Frontier, names: list[str], max_mae: float | None) -> str:
+    best = found.recommended(max_mae)
+    bound = "" if max_mae is None else f" at an error of at most {max_mae:g}"
+    name = None if best is None else names[found.points.index(best)]
+    return recommendation(found, name, best, bound)
+
+
+def _page(
     found: Frontier,
-    promises: list[Guarantee],
+    stated: list[Guarantee],
     ratings: Ratings,
     data: str,
     line: str,
     max_mae: float | None,
-    out: Path,
-) -> None:
-    from goodfence.report.frontier_page import FrontierPage
+) -> FrontierPage:
+    from goodfence.report.pages import FrontierPage
 
-    page = FrontierPage(
-        found=found, promises=promises, ratings=ratings, data=data, command=line, max_mae=max_mae
+    return FrontierPage(
+        found=found, promises=stated, ratings=ratings, data=data, command=line, max_mae=max_mae
     )
-    page.save(out)
-
-
-def _write(found: Frontier, names: list[str], choice: str | None, out: Path) -> None:
-    if out.suffix.lower() == JSON:
-        write_whole(out, as_text(_as_json(found, names, choice)) + "\n")
-    else:
-        found.save(out)
-
-
-def _as_json(found: Frontier, names: list[str], choice: str | None) -> dict[str, Any]:
-    rows = zip(names, found.points, strict=True)
-    return {
-        "points": [{"name": name, **point.row()} for name, point in rows],
-        "guess": found.guess._asdict(),
-        "recommended": choice,
-        "settings": found.settings,
-    }
-
-
-def _print_table(found: Frontier, names: list[str], promises: list[Guarantee]) -> None:
-    rows = [
-        [
-            name,
-            measured(point.recovery),
-            measured(point.advantage),
-            f"{point.n_targets:,}",
-            f"{point.mae:.3f}",
-            of_100(point.coverage),
-            promise(stated),
-        ]
-        for name, point, stated in zip(names, found.points, promises, strict=True)
-    ]
-    heading = [
-        "mechanism",
-        "read of 100",
-        "because of her data",
-        "people",
-        "MAE",
-        "covered",
-        "promise",
-    ]
-    print_table(heading, [*rows, ["guessing", measured(found.guess), *[""] * 5]])
-
-
-def _attacker(known: int) -> str:
-    return (
-        f"someone who knows {known} of a person's ratings and opens as many accounts as there are neighbours, or "
-        "as candidates are looked at; one asks, or all do: the strongest of these. In brackets the 95% interval "
-        "over people. MAE is over the held-out ratings that got a prediction, covered is how many of 100 did."
-    )
-
-
-def _sentence(choice: str | None, max_mae: float | None) -> str:
-    error = "" if max_mae is None else f" at an error of at most {max_mae:g}"
-    if choice is None:
-        return f"None of these is shown to be no better than guessing{error}."
-    return f"{choice}: the least error among those no better than guessing{error}."

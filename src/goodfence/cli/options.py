@@ -1,205 +1,449 @@
-"""The options that commands share: where the ratings are, which mechanism, how to print."""
+"""The groups of options that commands share: the ratings, the recommender, the attacker, running, output.
+
+A group is a frozen dataclass whose fields are flags; `panel` is its heading in `--help`. A flag has the name of the
+Python argument (`rng` is `--seed`) and the same meaning and default in every command.
+"""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+import shlex
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import MISSING, asdict, dataclass, fields, replace
 from pathlib import Path
-from typing import Annotated
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import typer
 
-_READING = "Reading the file"
-_MECHANISM = "Mechanism"
-_POSITION = "by name, or by position from 1 where there is no header line"
+from goodfence.attack import DEFAULT_FAKES, DEFAULT_KNOWN
+from goodfence.cli.command import argument, flag, parse_scale
+from goodfence.cli.output import collected_notes, print_notes, printable
+from goodfence.errors import SettingError, did_you_mean
 
+if TYPE_CHECKING:
+    from goodfence.attack.attack import Attack
+    from goodfence.data.item_list import ItemList
+    from goodfence.data.load import LocatedRatings
+    from goodfence.data.ratings import Ratings
+    from goodfence.models.configuration import Configured
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Source:
-    """Where the ratings are and how they are read, as `gf.load` takes it."""
-
-    file: Annotated[
-        str,
-        typer.Argument(
-            metavar="FILE",
-            help="A path (csv, tsv, dat, parquet), or a name of `goodfence data list`.",
-        ),
-    ]
-    user: Annotated[
-        str | None,
-        typer.Option(help=f"The column of the person, {_POSITION}.", rich_help_panel=_READING),
-    ] = None
-    item: Annotated[
-        str | None,
-        typer.Option(help="The column of the item, likewise.", rich_help_panel=_READING),
-    ] = None
-    rating: Annotated[
-        str | None,
-        typer.Option(help="The column of the rating, likewise.", rich_help_panel=_READING),
-    ] = None
-    scale: Annotated[
-        str | None,
-        typer.Option(
-            metavar="LOW HIGH [STEP]",
-            help="Which ratings can be given; steps of 1.",
-            rich_help_panel=_READING,
-        ),
-    ] = None
-    duplicates: Annotated[
-        str | None,
-        typer.Option(
-            metavar="error|last|first|mean",
-            help="What to do where a pair is rated twice.",
-            rich_help_panel=_READING,
-        ),
-    ] = None
-    separator: Annotated[
-        str | None,
-        typer.Option(
-            help="What separates the fields, if not what the name says.", rich_help_panel=_READING
-        ),
-    ] = None
-    items: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE",
-            help="All items there are, from a public source: one id a line, as the ratings have it.",
-            rich_help_panel=_READING,
-        ),
-    ] = None
-    max_bytes: Annotated[
-        int | None,
-        typer.Option(
-            help="How many bytes the file may inflate to (2 GiB if not given).",
-            rich_help_panel=_READING,
-        ),
-    ] = None
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Settings:
-    """Which recommender, with the names of its Python arguments; None where not given."""
-
-    mechanism: Annotated[
-        str,
-        typer.Option(
-            help="knn, npns, pncf, ppns, private-means, private-cf or mcsherry-mironov.",
-            rich_help_panel=_MECHANISM,
-        ),
-    ] = "knn"
-    k: Annotated[
-        int | None,
-        typer.Option(help="How many neighbours; 50 if not given.", rich_help_panel=_MECHANISM),
-    ] = None
-    beta: Annotated[
-        int | None,
-        typer.Option(help="ppns: how many partitions.", rich_help_panel=_MECHANISM),
-    ] = None
-    epsilon: Annotated[
-        float | None,
-        typer.Option(help="The budget: pncf, ppns, private ones.", rich_help_panel=_MECHANISM),
-    ] = None
-    delta: Annotated[
-        float | None,
-        typer.Option(help="Private ones: how often it may fail.", rich_help_panel=_MECHANISM),
-    ] = None
-    unit: Annotated[
-        str | None,
-        typer.Option(
-            metavar="rating|user",
-            help="Private ones: what is protected.",
-            rich_help_panel=_MECHANISM,
-        ),
-    ] = None
-    plan: Annotated[
-        str | None,
-        typer.Option(
-            metavar="auto|means|covariance|half_step",
-            help="private-cf: what is released.",
-            rich_help_panel=_MECHANISM,
-        ),
-    ] = None
-    rho: Annotated[
-        float | None, typer.Option(help="pncf: in lambda.", rich_help_panel=_MECHANISM)
-    ] = None
-    reading: Annotated[
-        str | None,
-        typer.Option(
-            metavar="band|truncated", help="pncf: which reading.", rich_help_panel=_MECHANISM
-        ),
-    ] = None
-    weights: Annotated[
-        str | None,
-        typer.Option(help="npns: similarity, uniform, or a rank law.", rich_help_panel=_MECHANISM),
-    ] = None
-    within: Annotated[
-        int | None,
-        typer.Option(help="npns, pncf: only the within * k nearest.", rich_help_panel=_MECHANISM),
-    ] = None
-    axis: Annotated[
-        str | None,
-        typer.Option(
-            metavar="user|item", help="Neighbours of people, or items.", rich_help_panel=_MECHANISM
-        ),
-    ] = None
-    similarity: Annotated[
-        str | None,
-        typer.Option(
-            metavar="cosine|cosine_corated|pearson",
-            help="Who counts as alike.",
-            rich_help_panel=_MECHANISM,
-        ),
-    ] = None
-    over: Annotated[
-        str | None,
-        typer.Option(
-            metavar="raters|neighbours", help="Whom to divide by.", rich_help_panel=_MECHANISM
-        ),
-    ] = None
-    fallback: Annotated[
-        str | None,
-        typer.Option(
-            metavar="item_mean|user_mean|global_mean",
-            help="Where no neighbour rated the item; nothing is predicted if not given.",
-            rich_help_panel=_MECHANISM,
-        ),
-    ] = None
+_FROM_RATINGS = "from-ratings"
+EXPERIMENT = {"items": "from ratings"}
+"""Of a model that is measured and thrown away, the items are those of its ratings: nothing of it is handed on."""
+_NEIGHBOURS = "Neighbour-based recommenders (knn, npns, pncf, ppns)"
+_PRIVATE = "Private recommenders (private-means, private-cf, mcsherry-mironov)"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Output:
     """How a command prints."""
 
-    json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False
+    panel: ClassVar[str] = "Output"
+    json: bool = flag(
+        None, "Print the result as one JSON object, for programs.", "--json", default=False
+    )
+    quiet: bool = flag(None, "Print nothing on stderr but errors.", "--quiet", "-q", default=False)
+
+    @property
+    def progress(self) -> bool | None:
+        """What `progress=` is: no bar where it is to be quiet, a bar on a terminal."""
+        return False if self.quiet else None
+
+    def say(self, text: str) -> None:
+        """Say on stderr what is going on, before the slow imports: nobody waits for a second in the dark."""
+        if not self.quiet:
+            typer.echo(printable(text), err=True)
+
+    @contextmanager
+    def noting(self) -> Iterator[None]:
+        """Print what goodfence warns about in the block as notes on stderr."""
+        with collected_notes() as notes:
+            yield
+        if not self.quiet:
+            print_notes(notes)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Running(Output):
-    """How a long command runs."""
+    """How a long command runs, and prints."""
 
-    threads: Annotated[
-        int | None, typer.Option(help="How many threads; as many as cores if not given.")
-    ] = None
-    quiet: Annotated[bool, typer.Option("--quiet", "-q", help="Nothing on stderr but errors.")] = (
-        False
+    panel: ClassVar[str] = "Running"
+    seed: int | None = flag(
+        "N",
+        "Seed of a repeatable experiment, 0 or more. A private model fitted with a seed has no guarantee.",
+        shown="fresh randomness",
+    )
+    threads: int | None = flag("N", "How many threads, 1 or more.", shown="all cores")
+
+    def repeatable(self) -> Running:
+        """Return the same with a fresh seed where none is given, so that the result can be repeated."""
+        from goodfence.rng import fresh_seed
+
+        return self if self.seed is not None else replace(self, seed=fresh_seed())
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SeededRunning(Running):
+    """The same, for what is the same each time unless another seed is given."""
+
+    seed: int = flag("N", "Seed of the experiment, 0 or more.", default=7)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Source:
+    """Where the ratings are and how they are read, as `gf.load` takes it."""
+
+    panel: ClassVar[str] = "Ratings"
+    file: str = argument(
+        "FILE",
+        "A path (csv, tsv, dat, JSON lines, parquet), - for standard input, or a name of `goodfence data list`.",
+    )
+    user: str | None = flag(
+        "COLUMN",
+        "Column of the user ids, by name, or by position from 1 where the file has no header line.",
+        shown="found by its name",
+    )
+    item: str | None = flag("COLUMN", "Column of the item ids, likewise.")
+    rating: str | None = flag("COLUMN", "Column of the ratings, likewise.")
+    scale: str | None = flag(
+        "LOW HIGH [STEP]",
+        "Which ratings can be given; STEP is 1 unless given. Required by private models.",
+        shown="as observed",
+    )
+    duplicates: str | None = flag(
+        "error|last|first|mean",
+        "Which rating counts where a user rated an item more than once.",
+        shown="error",
+    )
+    separator: str | None = flag(
+        "TEXT", "What separates the fields, as in ; or tab or space.", shown="as found"
+    )
+    decimal: str | None = flag(
+        ".|,", "What stands before the fraction of a rating in text.", shown="as found"
+    )
+    encoding: str | None = flag("NAME", "How text is written, as in latin-1.", shown="utf-8")
+    unrated: list[float] | None = flag(
+        "X", "A rating that means none, as -1 or 99: such rows are left out; may be repeated."
+    )
+    items: Path | None = flag(
+        "FILE|from-ratings",
+        "List of all items from a public source, one id a line; or from-ratings, which declares public what was "
+        "rated. `fit` of a private model needs one of both.",
+        shown="the items that were rated",
+    )
+    max_bytes: int | None = flag(
+        "N", "How many bytes of memory reading may take, and a file inflate to.", shown="2 GiB"
     )
 
-    @property
-    def progress(self) -> bool | None:
-        """What `progress=` is: none where it is to be quiet, a bar on a terminal."""
-        return False if self.quiet else None
+    def read(self, running: Running, *, on_items: bool = True) -> Ratings:
+        """Return the ratings of a file or of a named data set, with the items of `--items` as columns or without."""
+        running.say(f"reading {self.file}")
+        scale = parse_scale(self.scale)
+        from goodfence.data.load import load
+
+        with running.noting():
+            listed = self.item_list() if on_items else None
+            ratings = load(self.file, scale=scale, **self.reading())
+            return ratings if listed is None else listed.applied_to(ratings)
+
+    def located(self) -> LocatedRatings:
+        """Return where the ratings are and how they are to be read, without reading them."""
+        scale = parse_scale(self.scale)
+        from goodfence.data.frame import ReadOptions
+        from goodfence.data.load import locate
+
+        given = self.reading()
+        duplicates = given.pop("duplicates")
+        return locate(self.file, ReadOptions(**given, scale=scale), duplicates)
+
+    def item_list(self) -> ItemList | None:
+        """Return the items of `--items`, if they are given."""
+        from goodfence.data.item_list import read_item_list
+
+        if self.items is None or str(self.items) == _FROM_RATINGS:
+            return None
+        return read_item_list(self.items, self.limit())
+
+    def public_items(self) -> dict[str, Any]:
+        """Return which items are public, as a private model takes it: chosen here, and nothing where it was not."""
+        from goodfence.models.private.base import FROM_RATINGS
+
+        listed = self.item_list()
+        if listed is not None:
+            return {"catalogue": listed.alone()}
+        return {} if self.items is None else {"items": FROM_RATINGS}
+
+    def reading(self) -> dict[str, Any]:
+        """Return how a file is read, as Python takes it; the scale apart."""
+        return {
+            "user": self.user,
+            "item": self.item,
+            "rating": self.rating,
+            "duplicates": self.duplicates,
+            "separator": self.field_separator(),
+            "decimal": self.decimal,
+            "encoding": self.encoding,
+            "unrated": self.unrated or None,
+            "max_bytes": self.limit(),
+        }
+
+    def field_separator(self) -> str | None:
+        """Return what separates the fields, with names for the tab and for blanks."""
+        names = {"\\t": "\t", "tab": "\t", "space": " "}
+        return names.get(self.separator or "", self.separator)
+
+    def limit(self) -> int:
+        """Return how many bytes a file may inflate to."""
+        from goodfence.data.files import DEFAULT_MAX_BYTES
+
+        return DEFAULT_MAX_BYTES if self.max_bytes is None else self.max_bytes
 
 
-Seed = Annotated[
-    int | None,
-    typer.Option(help="The same seed gives the same result; fresh randomness if not given."),
-]
-FailAbove = Annotated[
-    float | None,
-    typer.Option(
-        metavar="N",
-        help="Exit with 1 where more than N of 100 hidden ratings are read exactly.",
-    ),
-]
-Out = Annotated[
-    Path | None, typer.Option("--out", "-o", help="A folder for the table and the manifest.")
-]
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Method:
+    """Which recommender, with the names of its Python arguments; None where not given."""
+
+    panel: ClassVar[str] = "Recommender"
+    mechanism: str = flag(
+        "NAME",
+        "Neighbour-based: knn, npns, pncf, ppns. Private: private-means, private-cf, mcsherry-mironov. "
+        "`goodfence explain NAME` says what each does.",
+        default="knn",
+    )
+    k: int | None = flag("N", "Number of neighbours, 1 or more.", shown="50", panel=_NEIGHBOURS)
+    beta: int | None = flag(
+        "N",
+        "ppns: number of partitions of k candidates, 1 or more: k-1 neighbours are drawn from the first, "
+        "one from the last. Required.",
+        panel=_NEIGHBOURS,
+    )
+    epsilon: float | None = flag(
+        "X",
+        "pncf, ppns and private models: privacy budget, above 0; smaller is more private. Required by "
+        "private models.",
+        shown="1 for pncf and ppns",
+    )
+    delta: float | None = flag(
+        "X",
+        "Additive slack of the guarantee, in probability, between 0 and 1.",
+        shown="1e-5",
+        panel=_PRIVATE,
+    )
+    unit: str | None = flag(
+        "rating|user",
+        "private-means, private-cf: what is protected, one rating or all ratings of a user.",
+        shown="rating",
+        panel=_PRIVATE,
+    )
+    plan: str | None = flag(
+        "auto|means|covariance|half_step",
+        "private-cf: which statistics are released; auto decides from noisy ones.",
+        shown="auto",
+        panel=_PRIVATE,
+    )
+    rho: float | None = flag(
+        "X",
+        "pncf: the constant rho in lambda, half the width of the band around the k-th similarity; between"
+        " 0 and 1, smaller is wider.",
+        shown="0.5",
+        panel=_NEIGHBOURS,
+    )
+    reading: str | None = flag(
+        "band|truncated",
+        "pncf: interpretation of the paper. band: draw within lambda of the k-th similarity. truncated: "
+        "draw from all, with far similarities raised to the band's lower edge.",
+        shown="band",
+        panel=_NEIGHBOURS,
+    )
+    weights: str | None = flag(
+        "NAME",
+        "npns: weight of a candidate in the draw: similarity, uniform, or a function of its rank "
+        "(exponential, weibull, folded_normal).",
+        shown="similarity",
+        panel=_NEIGHBOURS,
+    )
+    within: int | None = flag(
+        "N",
+        "npns: draw from the N * k nearest candidates only. pncf: the band reaches down to the (N * k)-th"
+        " similarity. 1 or more.",
+        shown="npns: the whole list; pncf: lambda",
+        panel=_NEIGHBOURS,
+    )
+    axis: str | None = flag(
+        "user|item", "User-based or item-based.", shown="user", panel=_NEIGHBOURS
+    )
+    similarity: str | None = flag(
+        "NAME",
+        "Similarity of two rows. Over all ratings: cosine, centred_cosine (without each row's mean), jaccard. Over what"
+        " both rated: cosine_corated, pearson, adjusted_cosine, pearson_baseline, msd.",
+        shown="cosine",
+        panel=_NEIGHBOURS,
+    )
+    center: str | None = flag(
+        "user_mean|item_mean|bias",
+        "Average by how much the neighbours' ratings differ from these, and add the target's own.",
+        shown="the ratings are averaged",
+        panel=_NEIGHBOURS,
+    )
+    among: str | None = flag(
+        "all|raters",
+        "Choose neighbours once among all, or for each item among those who rated it.",
+        shown="all",
+        panel=_NEIGHBOURS,
+    )
+    shrinkage: float | None = flag(
+        "X",
+        "Multiply a similarity over n co-rated items by (n-1) / (n-1 + X), 0 or more.",
+        shown="0; 100 for pearson_baseline",
+        panel=_NEIGHBOURS,
+    )
+    min_common: int | None = flag(
+        "N",
+        "With fewer co-rated items than this the similarity is 0; 1 or more.",
+        shown="1",
+        panel=_NEIGHBOURS,
+    )
+    min_neighbours: int | None = flag(
+        "N",
+        "With fewer neighbours who rated the item there is no prediction; 1 or more.",
+        shown="1",
+        panel=_NEIGHBOURS,
+    )
+    over: str | None = flag(
+        "raters|neighbours",
+        "A prediction divides by the similarities of the neighbours who rated the item, or of all.",
+        shown="raters",
+        panel=_NEIGHBOURS,
+    )
+    fallback: str | None = flag(
+        "item_mean|user_mean|global_mean|bias",
+        "What is predicted where too few neighbours rated the item.",
+        shown="no prediction",
+        panel=_NEIGHBOURS,
+    )
+
+    def configured(
+        self, running: Running, *, rng: int | None = None, public: dict[str, Any] | None = None
+    ) -> Configured:
+        """Return the unfitted recommender that the options describe.
+
+        `public` is what `Source.public_items` returns; None for an experiment, whose items are those of its ratings.
+        """
+        from goodfence.models.configuration import configured
+
+        given = {key: value for key, value in asdict(self).items() if value is not None}
+        told = EXPERIMENT if public is None else public
+        return configured(
+            given, rng=rng, threads=running.threads, progress=running.progress, public=told
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Attacker:
+    """Who attacks, with the names of the attacks' Python arguments."""
+
+    panel: ClassVar[str] = "Attacker"
+    known: int = flag(
+        "N", "How many ratings of each target the attacker knows, 1 or more.", default=DEFAULT_KNOWN
+    )
+    choose: str = flag(
+        "random|rarest|most_popular",
+        "Which ones: drawn by chance, or those of the rarest or the most popular items.",
+        default="random",
+    )
+    fakes: int | None = flag(
+        "N",
+        "How many fake profiles are added for each target, 1 or more.",
+        shown=f"k, or {DEFAULT_FAKES} where the recommender has no k",
+    )
+    strategy: str | None = flag(
+        "knn|cover|adaptive",
+        "knn: the published attack, k fakes with the known ratings. cover: as many fakes as the mechanism"
+        " has candidates, all asking. adaptive: fakes that also rate the item in question.",
+        shown="the strongest of the usual ones; knn with --fakes, --ask, --combine or --rounds",
+    )
+    ask: str | None = flag(
+        "one|all",
+        "knn, cover: one fake asks for predictions, or all do.",
+        shown="one; all with cover",
+    )
+    combine: str | None = flag(
+        "mode|mean",
+        "knn, cover: how several predictions become one, by the most frequent or the mean.",
+        shown="mode",
+    )
+    rounds: int | None = flag(
+        "N",
+        "knn, cover: how often the fakes ask, each time after a refit with fresh randomness.",
+        shown="1",
+    )
+
+    def attack(self, chosen: Configured) -> Attack | None:
+        """Return the attack that the options describe, on this recommender; None for the usual ones."""
+        from goodfence.attack.adaptive import AdaptiveAttack
+        from goodfence.attack.knn_attack import CoverAttack, KNNAttack
+        from goodfence.models.neighbour_cf import traits_of
+
+        given = {key: value for key, value in asdict(self).items() if value is not None}
+        if not set(given) - {"known", "choose"} and self.choose == "random":
+            return None
+        strategy = given.pop("strategy", "knn")
+        kinds: dict[str, Any] = {"knn": KNNAttack, "cover": CoverAttack, "adaptive": AdaptiveAttack}
+        if strategy not in kinds:
+            near = did_you_mean(strategy, kinds)
+            raise SettingError(
+                f"strategy must be one of {', '.join(kinds)}, got {strategy!r}{near}"
+            )
+        if not traits_of(chosen.recommender).n_neighbours:
+            given.setdefault("fakes", DEFAULT_FAKES)
+        for key in ("ask", "combine", "rounds"):
+            if strategy == "adaptive" and key in given:
+                raise SettingError(f"{key} must be left out with strategy='adaptive'")
+        attack: Attack = kinds[strategy](**given)
+        return attack
+
+
+def command_line(name: str, *groups: Any, **others: Any) -> str:
+    """Return the command that reproduces a result: every option that was given, files without their folders.
+
+    Parameters
+    ----------
+    name : str
+        The command.
+    groups
+        Groups of options, such as `Source`; a field without a default is an argument by position.
+    others
+        Further options; None is not given.
+
+    Examples
+    --------
+    >>> source = Source(file="/home/ann/my ratings.csv", scale="0,10")
+    >>> command_line("audit", source, seed=7, out=Path("x/audit.html"))
+    "goodfence audit 'my ratings.csv' --scale 0 10 --seed 7 --out audit.html"
+    """
+    words = ["goodfence", name]
+    for group in groups:
+        for one in fields(group):
+            value = getattr(group, one.name)
+            if one.default is MISSING:
+                words.append(shlex.quote(Path(str(value)).name))
+            elif value != one.default:
+                words += _flag(one.name, value)
+    for key, value in others.items():
+        words += _flag(key, value)
+    return " ".join(words)
+
+
+def _flag(name: str, value: Any) -> Sequence[str]:
+    flag = f"--{name.replace('_', '-')}"
+    if value is None or value is False:
+        return []
+    if value is True:
+        return [flag]
+    if isinstance(value, Path):
+        return [flag, shlex.quote(value.name)]
+    if isinstance(value, list | tuple):
+        return [word for one in value for word in _flag(name, one)]
+    if name == "scale":
+        return [flag, *str(value).replace(",", " ").split()]
+    return [flag, shlex.quote(str(value))]

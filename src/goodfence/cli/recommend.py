@@ -1,37 +1,69 @@
-"""`goodfence recommend MODEL USER`: what one person may like, best first."""
+"""`goodfence recommend MODEL USER`: the best items for one user, or with `--all` for everybody, from a saved model."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
-import typer
-
-from goodfence.cli.grouping import command
+from goodfence.cli.command import argument, command, flag
 from goodfence.cli.options import Output
-from goodfence.cli.printing import print_json, print_table
+from goodfence.cli.output import (
+    CSV,
+    PARQUET,
+    check_out,
+    out_option,
+    print_json,
+    print_paragraphs,
+    print_table,
+)
+from goodfence.errors import SettingError
 
 if TYPE_CHECKING:
     from goodfence.data.ratings import Id, Ratings
 
 
-@command
-def recommend(
-    model: Annotated[
-        Path, typer.Argument(metavar="MODEL", help="A folder that `goodfence fit` wrote.")
-    ],
-    user: Annotated[
-        str, typer.Argument(metavar="USER", help="A person of the ratings, by her id.")
-    ],
-    output: Output,
-    n: Annotated[int, typer.Option("--n", "-n", help="How many items.")] = 10,
-) -> None:
-    """Print the best items that somebody has not rated, with the predicted ratings."""
-    from goodfence.models.loading import load_model
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Request:
+    """Which model is asked, and for whom."""
 
-    fitted: Any = load_model(model)
+    panel: ClassVar[str] = "Recommendations"
+    model: Path = argument("MODEL", "A folder that `goodfence fit` wrote.")
+    user: str | None = argument(
+        "USER", "A user of the ratings, by the file's own id.", default=None
+    )
+    n: int = flag("N", "How many items to recommend, 1 or more.", "--n", "-n", default=10)
+    everybody: bool = flag(None, "For every user, into the file -o.", "--all", default=False)
+    max_bytes: int | None = flag("N", "How many bytes of memory the model may take.", shown="2 GiB")
+
+    def check(self, out: Path | None) -> None:
+        """Refuse what cannot be meant, before the model is read."""
+        if self.everybody == (self.user is not None):
+            raise SettingError("user must be given, or --all, and not both")
+        if self.everybody and out is None:
+            raise SettingError("out must be given with --all, as in -o recommendations.parquet")
+        check_out(out, CSV, PARQUET)
+
+
+@command("The best items for one user, or for all, from a saved model.")
+def recommend(
+    request: Request, output: Output, out: Annotated[Path | None, out_option(CSV, PARQUET)] = None
+) -> None:
+    """Print the best items that a user has not rated, with the predicted ratings; or write them to a file."""
+    request.check(out)
+    from goodfence.data.files import DEFAULT_MAX_BYTES
+    from goodfence.models.persistence import load_model
+
+    limit = DEFAULT_MAX_BYTES if request.max_bytes is None else request.max_bytes
+    fitted: Any = load_model(request.model, max_bytes=limit)
     ratings: Ratings = fitted.ratings_
-    found = fitted.recommend(_id_of(user, ratings), n)
+    if out is not None:
+        users = ratings.users.tolist()
+        asked = users if request.user is None else [_id_of(request.user, ratings)]
+        n_rows = _write(out, fitted, asked, request.n)
+        _tell_written(out, len(asked), n_rows, output)
+        return
+    found = fitted.recommend(_id_of(request.user or "", ratings), request.n)
     pairs = list(zip(found.items.tolist(), found.scores.tolist(), strict=True))
     if output.json:
         listed = [{"item": i, "score": s, "title": ratings.title(i)} for i, s in pairs]
@@ -39,14 +71,40 @@ def recommend(
         return
     titles = ratings.titles
     rows = [
-        [f"{place}", f"{score:.2f}", str(item), *([titles.get(item, "")] if titles else [])]
-        for place, (item, score) in enumerate(pairs, start=1)
+        [f"{rank}", f"{score:.2f}", str(item), *([titles.get(item, "")] if titles else [])]
+        for rank, (item, score) in enumerate(pairs, start=1)
     ]
     print_table(["", "score", "item", *(["title"] if titles else [])], rows)
 
 
+def _write(out: Path, fitted: Any, users: list[Id], n: int) -> int:
+    """Write user, rank, item and score of every recommendation, and return how many there are."""
+    import pyarrow as pa
+
+    from goodfence.data.tables import write_table
+
+    columns: dict[str, list[Any]] = {"user": [], "rank": [], "item": [], "score": []}
+    for user in users:
+        items, scores = fitted.recommend(user, n)
+        columns["user"] += [user] * len(items)
+        columns["rank"] += range(1, len(items) + 1)
+        columns["item"] += items.tolist()
+        columns["score"] += scores.tolist()
+    table = pa.table(columns)
+    write_table(out, table)
+    return int(table.num_rows)
+
+
+def _tell_written(out: Path, n_users: int, n_rows: int, output: Output) -> None:
+    if output.json:
+        print_json({"out": str(out), "users": n_users, "recommendations": n_rows})
+        return
+    told = f"{n_rows:,} recommendations for {n_users:,} users: user, rank, item, score"
+    print_paragraphs([("Written", f"{out}, {told}")])
+
+
 def _id_of(text: str, ratings: Ratings) -> Id:
-    """Return the id that is meant: a number where the ratings have numbers."""
+    """Return the id that is meant: an integer where the ratings have integers."""
     numbers = ratings.users.dtype.kind in "iu"
     digits = text.removeprefix("-")
     return int(text) if numbers and digits.isascii() and digits.isdecimal() else text

@@ -1,98 +1,88 @@
-"""`goodfence reproduce [FIGURE]`: the paper's figures again, and a verdict on every claim."""
+"""`goodfence reproduce [FIGURE]`: the paper's figures, and a verdict on every claim."""
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 import typer
 
-from goodfence.cli.failures import failing_plainly
-from goodfence.cli.printing import collected_notes, print_json, print_notes
+from goodfence.cli.command import argument, command, flag
+from goodfence.cli.options import SeededRunning
+from goodfence.cli.output import FOLDER, collected_notes, out_option, print_json, print_notes
 
 if TYPE_CHECKING:
-    from collections.abc import Sequence
+    from collections.abc import Mapping, Sequence
 
-    from goodfence.experiments.claims.verdict import Claim
+    from goodfence.reproduction.claims import Claim
 
 _COLOURS = {"holds": "green", "fails": "red", "reversed": "red", "cannot tell": "yellow"}
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FigureOptions:
+    """Which figure, at what size, on what data."""
+
+    panel: ClassVar[str] = "Experiment"
+    figure: str | None = argument(
+        "FIGURE",
+        "item-movielens, user-movielens, user-douban, attack-beta, attack-k, attack-epsilon or attack-m; "
+        "all, with all fourteen claims, if none is named.",
+        default=None,
+    )
+    quick: bool = flag(
+        None, "Fewer points, seeds and targets: minutes, not hours.", "--quick", default=False
+    )
+    data: str | None = flag(
+        "NAME|FILE", "Other ratings: a named data set, or a file.", shown="the paper's data"
+    )
+
+
+@command("The paper's figures, and a verdict on every claim.")
 def reproduce(
-    figure: Annotated[
-        str | None,
-        typer.Argument(
-            metavar="[FIGURE]",
-            help="item-movielens, user-movielens, user-douban, attack-beta, attack-k, attack-epsilon or attack-m; "
-            "all, with all fourteen claims, if none is named.",
-        ),
-    ] = None,
-    quick: Annotated[
-        bool, typer.Option("--quick", help="Fewer points, seeds and targets.")
-    ] = False,
-    seed: Annotated[int, typer.Option(help="The same seed gives the same tables.")] = 7,
-    data: Annotated[
-        str | None,
-        typer.Option(help="A catalogue name or a file to use instead of the paper's data."),
-    ] = None,
+    chosen: FigureOptions,
+    running: SeededRunning,
     out: Annotated[
         Path,
-        typer.Option(help="The folder for the results; a run that was stopped goes on there."),
-    ] = Path("reproduction"),
-    report: Annotated[
-        Path | None,
-        typer.Option(
-            metavar="FILE.md",
-            help="Also compare readings and data sets, and write a report; charts go to docs/reproduction beside it.",
+        out_option(
+            FOLDER,
+            of="the folder of tables, charts and manifests; a run that was stopped resumes there",
         ),
-    ] = None,
-    threads: Annotated[
-        int | None, typer.Option(help="How many threads; as many as cores if not given.")
-    ] = None,
-    json: Annotated[bool, typer.Option("--json", help="Print the result as JSON.")] = False,
+    ] = Path("reproduction"),
 ) -> None:
-    """Draw the figures of the paper again and judge its claims; a failed claim is a result, not an error."""
-    with failing_plainly(as_json=json):
-        from goodfence.errors import SettingError
-
-        if report is not None and (figure is not None or data is not None):
-            raise SettingError("report must be left out for a single figure, or for other data")
-        settings: dict[str, Any] = {
-            "rng": seed,
-            "quick": quick,
-            "data": data,
-            "keep": out / "points",
-            "threads": threads,
-        }
-        with collected_notes() as notes:
-            claims, manifest = _run(figure, settings, out, report)
-        if json:
-            told = {"out": str(out), "claims": [claim.as_json() for claim in claims]}
-            print_json({**told, "manifest": manifest, "notes": notes})
-        else:
-            print_notes(notes)
-            _print(claims, figure, out)
+    """Draw the figures of the paper and judge its claims; a failed claim is a result, not an error."""
+    settings: dict[str, Any] = {
+        "rng": running.seed,
+        "quick": chosen.quick,
+        "data": chosen.data,
+        "keep": out / "points",
+        "threads": running.threads,
+    }
+    with collected_notes() as notes:
+        claims, manifest = _run(chosen.figure, settings, out)
+    if running.json:
+        told = {"out": str(out), "claims": [claim.to_dict() for claim in claims]}
+        print_json({**told, "manifest": manifest, "notes": notes})
+        return
+    print_notes([] if running.quiet else notes)
+    _print(claims, chosen.figure, out)
 
 
 def _run(
-    figure: str | None, settings: dict[str, Any], out: Path, report: Path | None
-) -> tuple[Sequence[Claim], Any]:
-    from goodfence.experiments.reproduce import reproduce as one
-    from goodfence.experiments.reproduce import reproduce_all
+    figure: str | None, settings: dict[str, Any], out: Path
+) -> tuple[Sequence[Claim], Mapping[str, Any]]:
+    from goodfence.reproduction.figures import Figure, Reproduction, reproduce_all
+    from goodfence.reproduction.figures import reproduce as reproduce_one
 
-    if figure is not None:
-        drawn = one(figure, **settings)
-        drawn.save(out / figure)
-        return drawn.claims, drawn.manifest
-    if report is not None:
-        from goodfence.experiments.document import require_data, write_report
-
-        require_data()  # before the long run, not after it
-    whole = reproduce_all(**settings)
-    whole.save(out)
-    if report is not None:
-        write_report(whole, report)
-    return whole.claims, whole.manifest
+    found: Figure | Reproduction
+    if figure is None:
+        found = reproduce_all(**settings)
+        found.save(out)
+    else:
+        found = reproduce_one(figure, **settings)
+        found.save(out / figure)
+    return found.claims, found.manifest
 
 
 def _print(claims: Sequence[Claim], figure: str | None, out: Path) -> None:

@@ -1,4 +1,4 @@
-"""Which column of a table holds the person, which the item and which the rating.
+"""Which column of a table holds the user, which the item and which the rating.
 
 Columns are found by name, whatever the case and the punctuation, or by position where a file has
 no header line. Two columns that could both be meant are an error, not a guess.
@@ -6,6 +6,7 @@ no header line. Two columns that could both be meant are an error, not a guess.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from types import MappingProxyType
@@ -21,19 +22,61 @@ def _with_id(words: str) -> frozenset[str]:
 
 NAMES: Mapping[str, frozenset[str]] = MappingProxyType(
     {
-        "user": _with_id("user person customer member reviewer rater viewer reader") | {"uid"},
+        "user": _with_id(
+            "user person customer member reviewer rater viewer reader client listener visitor "
+            "account consumer voter player"
+        )
+        | {"uid"},
         "item": _with_id(
             "item movie film book product song track album artist game show anime joke recipe "
-            "business"
+            "business article place restaurant hotel beer wine video course app venue manga paper"
         )
-        | {"iid", "isbn", "asin"},
+        | {"iid", "isbn", "isbn13", "asin", "sku"},
         "rating": frozenset({"rating", "ratings", "score", "scores", "star", "stars"})
         | {"starrating", "grade", "userrating", "userscore", "itemrating", "movierating"}
-        | {"filmrating", "bookrating", "productrating", "reviewscore", "overall"},
+        | {"filmrating", "bookrating", "productrating", "reviewscore", "overall", "feedback"}
+        | {"rate", "vote", "preference", "myscore", "myrating", "ratingscore", "scorerating"}
+        | {
+            "reviewrating",
+            "reviewoverall",
+            "ratingvalue",
+            "overallrating",
+            "stargiven",
+            "bewertung",
+        },
     }
 )
 """The names that are known, without case and punctuation."""
 
+SECOND: Mapping[str, frozenset[str]] = MappingProxyType(
+    {
+        "user": frozenset({"username", "useridx", "usercode", "userindex", "reviewername"})
+        | {"profilename", "reviewprofilename", "author", "profile", "profileid"},
+        "item": frozenset({"title", "movietitle", "booktitle", "itemname", "itemidx", "itemcode"})
+        | {"itemindex", "moviename", "productname", "name", "parentasin", "beerbeerid"},
+        "rating": frozenset({"value", "points", "response", "label", "mark"}),
+    }
+)
+"""Names that count only where no column has one of `NAMES`: a title beside an id is not the item."""
+
+COUNTS = frozenset(
+    [
+        "weight",
+        "count",
+        "counts",
+        "plays",
+        "playcount",
+        "listens",
+        "clicks",
+        "views",
+        "purchases",
+        "quantity",
+        "hours",
+    ]
+)
+"""Names of how often somebody did something, which is no rating."""
+
+_TYPED = re.compile(r":(token|float|token_seq|float_seq)$")  # as RecBole writes behind a name
 _EXAMPLES = {
     "user": "user, userId, user_id, uid",
     "item": "item, itemId, movie_id, book_id",
@@ -45,7 +88,7 @@ _LONGEST_SHOWN = 40
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Columns:
-    """The columns that hold the person, the item and the rating, and those that are not used."""
+    """The columns that hold the user, the item and the rating, and those that are not used."""
 
     user: str
     item: str
@@ -81,17 +124,20 @@ def plain(name: str) -> str:
 
     Examples
     --------
-    >>> plain(" User-ID ")
-    'userid'
+    >>> plain(" User-ID "), plain("user_id:token")
+    ('userid', 'userid')
     """
-    return "".join(letter for letter in name.casefold() if letter.isalnum())
+    return "".join(letter for letter in _TYPED.sub("", name).casefold() if letter.isalnum())
+
+
+def are_known(names: Sequence[str]) -> bool:
+    """Return whether any of the names is one that a header line has."""
+    known = frozenset().union(*NAMES.values(), *SECOND.values(), COUNTS)
+    return any(plain(name) in known for name in names)
 
 
 def are_positions(user: str | None, item: str | None, rating: str | None) -> bool:
-    """Return whether the caller names all three columns by position.
-
-    That is the way to read a file that has no header line.
-    """
+    """Return whether the caller names all three columns by position: the file has no header line."""
     return all(name is not None and name.isdecimal() for name in (user, item, rating))
 
 
@@ -102,14 +148,9 @@ def find_columns(
     item: str | None = None,
     rating: str | None = None,
 ) -> Columns:
-    """Return which of `names` are the person, the item and the rating.
+    """Return which of `names` are the user, the item and the rating.
 
-    Parameters
-    ----------
-    names
-        The names of all columns, in their order.
-    user, item, rating
-        The column of that role where the caller names it; None finds it by its name.
+    The column of a role is the one that the caller names; None finds it by its name.
 
     Examples
     --------
@@ -117,18 +158,14 @@ def find_columns(
     ('timestamp',)
     """
     given = {"user": user, "item": item, "rating": rating}
-    _check_names(names)
+    if not all(isinstance(name, str) for name in names):
+        raise ColumnProblem("the names of the columns must be text; name them before reading")
     chosen = {
         role: _named(role, name, names) if name is not None else _recognised(role, names, given)
         for role, name in given.items()
     }
     _check_different(chosen)
-    return Columns(
-        user=chosen["user"],
-        item=chosen["item"],
-        rating=chosen["rating"],
-        unused=_unused(names, chosen),
-    )
+    return Columns(**chosen, unused=_unused(names, chosen), positional=False)
 
 
 def find_positions(
@@ -167,18 +204,7 @@ def find_positions(
             )
         chosen[role] = str(position) if name is None else name
     _check_different(chosen)
-    return Columns(
-        user=chosen["user"],
-        item=chosen["item"],
-        rating=chosen["rating"],
-        unused=_unused(names, chosen),
-        positional=True,
-    )
-
-
-def _check_names(names: Sequence[str]) -> None:
-    if not all(isinstance(name, str) for name in names):
-        raise ColumnProblem("the names of the columns must be text; name them before reading")
+    return Columns(**chosen, unused=_unused(names, chosen), positional=True)
 
 
 def _named(role: str, name: str, names: Sequence[str]) -> str:
@@ -186,9 +212,11 @@ def _named(role: str, name: str, names: Sequence[str]) -> str:
     if len(found) > 1:
         raise ColumnProblem(f"{role} must name one column, and {shown(name)} names {len(found)}")
     if not found:
+        # Names are suggested where one of them is known: in a file without a header line they are somebody's ids.
+        known = names if any(are_known([one]) for one in names) else []
         raise ColumnProblem(
             f"{role} must name a column, and there is none called "
-            f"{shown(name)}{did_you_mean(name, names)}"
+            f"{shown(name)}{did_you_mean(name, known)}"
         )
     return name
 
@@ -196,6 +224,7 @@ def _named(role: str, name: str, names: Sequence[str]) -> str:
 def _recognised(role: str, names: Sequence[str], given: Mapping[str, str | None]) -> str:
     taken = set(given.values())
     found = [name for name in names if plain(name) in NAMES[role] and name not in taken]
+    found = found or [name for name in names if plain(name) in SECOND[role] and name not in taken]
     if len(found) > 1:
         listed = " and ".join(shown(name) for name in found[:3])
         raise ColumnProblem(
@@ -203,12 +232,17 @@ def _recognised(role: str, names: Sequence[str], given: Mapping[str, str | None]
             f"(--{role})"
         )
     if not found:
+        count = next((n for n in names if plain(n) in COUNTS and n not in taken), None)
+        if role == "rating" and count is not None:
+            raise ColumnProblem(
+                f"rating must be a column of ratings, and {shown(count)} sounds like a count, which is none; "
+                "if it is meant, name it with rating= (--rating)"
+            )
         # The names that are there are not listed: in a file without a header line they are
         # somebody's rating.
         raise ColumnProblem(
             f"{role} must be a column called {_EXAMPLES[role]} or the like, and none of the "
-            f"{len(names)} is; "
-            f"name it with {role}= (--{role}), or give positions if the file has no header line "
+            f"{len(names)} is; name it with {role}= (--{role}), or give positions if the file has no header line "
             "(user='1', item='2', rating='3')"
         )
     return found[0]

@@ -1,24 +1,33 @@
-"""Fetching a file over HTTP: resumed where that can be, checked, never half there."""
+"""Fetching an archive over HTTP (resumed where that can be, checked, never half there), and unpacking it."""
 
 from __future__ import annotations
 
 import hashlib
 import http.client
 import secrets
+import stat
 import sys
 import urllib.error
 import urllib.request
-from collections.abc import Callable, Iterator
+import zipfile
+import zlib
+from collections.abc import Callable, Collection, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
-from goodfence.errors import DownloadProblem, require
+from goodfence.data.files import atomic_write
+from goodfence.errors import DownloadProblem, FileProblem, SizeProblem, require
+from goodfence.settings import positive
 
 _CHUNK = 2**16
 _PARTIAL_CONTENT = 206
 _RANGE_NOT_SATISFIABLE = 416
+MAX_FILE_BYTES = 256 * 2**20
+"""No file in an archive of the catalogue is larger than this when unpacked."""
+_UNPACK_CHUNK = 2**20
+_ENCRYPTED = 0x1
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -27,8 +36,8 @@ class RemoteFile:
 
     url: str
     """Its address."""
-    md5: str
-    """The checksum that its publisher states."""
+    sha256: str
+    """Its checksum."""
     n_bytes: int
     """Its size; more than that is never written."""
 
@@ -50,25 +59,24 @@ def fetch(remote: RemoteFile, folder: Path, *, timeout: float = 30.0) -> Path:
     next call goes on from there if the server can, and from the start if not. Only a file with the
     right checksum gets the right name.
 
-    Parameters
-    ----------
-    remote
-        What to fetch.
-    folder
-        Where it goes; made if it is not there.
-    timeout
-        Seconds without an answer after which the server counts as gone.
+    The server counts as gone after `timeout` seconds without an answer.
     """
     target = folder / remote.name
+    positive(timeout, "timeout")
+    for taken in (target, target.with_name(f"{target.name}.part")):
+        if taken.exists() and not taken.is_file():
+            raise DownloadProblem(
+                f"{taken} must be a file, and is a folder or a device; remove it, then it is fetched again"
+            )
     if target.exists():
-        if _md5(target) != remote.md5:
+        if _sha256(target) != remote.sha256:
             raise DownloadProblem(
                 f"{target} has a wrong checksum; remove it, then it is fetched again"
             )
         return target
     with _claimed(target) as part:
         _receive(remote, part, folder, timeout)
-        if _md5(part) != remote.md5:
+        if _sha256(part) != remote.sha256:
             part.unlink()
             raise DownloadProblem(
                 f"{remote.name} arrived with a wrong checksum and was removed; try again, "
@@ -96,16 +104,9 @@ def _claimed(target: Path) -> Iterator[Path]:
     try:
         yield mine
     finally:
-        if mine.exists():
-            _rest(mine, resting)
-
-
-def _rest(mine: Path, resting: Path) -> None:
-    """Keep what has arrived for the next time; nothing needs no file."""
-    if mine.stat().st_size:
-        mine.replace(resting)
-    else:
-        mine.unlink()
+        if mine.exists() and mine.stat().st_size:
+            mine.replace(resting)  # what has arrived is there for the next time
+        mine.unlink(missing_ok=True)
 
 
 def _receive(remote: RemoteFile, part: Path, folder: Path, timeout: float) -> None:
@@ -130,7 +131,7 @@ def _receive(remote: RemoteFile, part: Path, folder: Path, timeout: float) -> No
 
 
 def _transfer(remote: RemoteFile, part: Path, timeout: float) -> None:
-    """Bring the part up to the whole: by what is missing, or else from the start."""
+    """Bring the part to its full size: by what is missing, or else from the start."""
     have = part.stat().st_size
     if have == remote.n_bytes:
         return
@@ -189,7 +190,89 @@ def _progress(remote: RemoteFile, have: int) -> Iterator[Callable[[int], None]]:
         yield lambda n_bytes: bar.advance(task, n_bytes)
 
 
-def _md5(file: Path) -> str:
+def _sha256(file: Path) -> str:
     with file.open("rb") as opened:
-        # what the publisher states; the ratings inside have checksums of their own
-        return hashlib.file_digest(opened, lambda: hashlib.md5(usedforsecurity=False)).hexdigest()
+        return hashlib.file_digest(opened, "sha256").hexdigest()
+
+
+def extract(
+    archive: Path,
+    *,
+    folder: Path,
+    wanted: Sequence[str],
+    expected: Collection[str],
+    max_bytes: int = MAX_FILE_BYTES,
+) -> list[Path]:
+    """Write the `wanted` members of a zip archive into `folder`, in order, each by an atomic write.
+
+    All of the archive is checked before anything is written: it holds nothing but `expected`
+    members, no path that leads elsewhere, no link, nothing encrypted, nothing larger than
+    `max_bytes` when unpacked.
+
+    `wanted` are names of the archive, all of them among `expected`, where a name ending in "/" is a folder; files are
+    written under the last part of their names, and returned.
+    """
+    try:
+        with zipfile.ZipFile(archive) as opened:
+            _check(opened.infolist(), archive.name, wanted, expected, max_bytes)
+            return [_write(opened, member, folder, max_bytes) for member in wanted]
+    except OSError as problem:
+        reason = problem.strerror or type(problem).__name__
+        raise FileProblem(f"{folder} must be written to, and could not be: {reason}") from None
+    except (zipfile.BadZipFile, zlib.error, EOFError, NotImplementedError) as problem:
+        raise FileProblem(
+            f"{archive.name} must be a whole zip archive, and is damaged or none; "
+            "remove it and try again"
+        ) from problem
+
+
+def _check(
+    members: Sequence[zipfile.ZipInfo],
+    archive: str,
+    wanted: Sequence[str],
+    expected: Collection[str],
+    max_bytes: int,
+) -> None:
+    names = [member.orig_filename for member in members]
+    for member in members:
+        _check_member(member, archive, expected, max_bytes)
+    if len(set(names)) != len(names):
+        raise FileProblem(
+            f"{archive} must hold each file once, and one is there twice; not unpacked"
+        )
+    if not set(wanted) <= set(names):
+        raise FileProblem(f"{archive} must hold {', '.join(wanted)}; not unpacked")
+
+
+def _check_member(
+    member: zipfile.ZipInfo, archive: str, expected: Collection[str], max_bytes: int
+) -> None:
+    if member.orig_filename not in expected or member.filename != member.orig_filename:
+        raise FileProblem(
+            f"{archive} must hold nothing but the files of the data set, and one is none of them; "
+            "not unpacked"
+        )
+    kind = stat.S_IFMT(member.external_attr >> 16)
+    if kind not in (0, stat.S_IFDIR if member.is_dir() else stat.S_IFREG):
+        raise FileProblem(f"{archive} must hold plain files only; not unpacked")
+    if member.flag_bits & _ENCRYPTED:
+        raise FileProblem(f"{archive} must not be encrypted; not unpacked")
+    if member.file_size > max_bytes:
+        raise SizeProblem(
+            f"a file in {archive} must have at most {max_bytes:,} bytes when unpacked, "
+            f"got {member.file_size:,}; not unpacked"
+        )
+
+
+def _write(opened: zipfile.ZipFile, member: str, folder: Path, max_bytes: int) -> Path:
+    target = folder / member.rsplit("/", 1)[-1]
+    n_bytes = 0
+    with opened.open(member) as source, atomic_write(target) as file:
+        while chunk := source.read(_UNPACK_CHUNK):
+            n_bytes += len(chunk)
+            if n_bytes > max_bytes:  # the size a member states may be a lie
+                raise SizeProblem(
+                    f"a file in an archive must have at most {max_bytes:,} bytes when unpacked"
+                )
+            file.write(chunk)
+    return target

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import hashlib
 from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, TypeAlias
 
@@ -10,13 +12,17 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
+from goodfence.arrays import Floats, Integers
+from goodfence.data.frame import Duplicates, Triplets, read_triplets
 from goodfence.data.ids import Ids
-from goodfence.data.layout import lay_out, places_on
-from goodfence.data.scale import Scale
-from goodfence.data.triplets import Duplicates, Triplets, read_triplets
-from goodfence.errors import DataError, require
+from goodfence.data.scale import Scale, ScaleLike
+from goodfence.errors import DataError, SettingError, given, require
+from goodfence.markup import html_table
 
 Id: TypeAlias = "str | int"
+IdSequence: TypeAlias = "Sequence[Id] | npt.NDArray[Any]"
+Profile: TypeAlias = Mapping[Any, float]
+"""What one user rated, by item id; or who rated one item, by user id."""
 
 
 class Ratings:
@@ -26,31 +32,36 @@ class Ratings:
 
     Parameters
     ----------
-    csr
+    csr : scipy.sparse.csr_array
         The ratings, users x items, each cell at most once.
-    users, items
+    users, items : sequence of id
         The ids of the rows and of the columns, integers or text, all different.
-    scale
+    scale : Scale or tuple of float, optional
         What ratings can be given: a `Scale`, or (lowest, highest) or (lowest, highest, step),
         which declares it. None observes it from the data, and says so.
-    titles
-        What the items are called, where that is known: id to name.
+    titles : mapping of id to str, optional
+        What the items are called, where that is known.
+    items_declared : bool, default True
+        Whether `items` is stated by the caller or a catalogue; False where these are the items that somebody rated,
+        a list which a private model does not take for public.
 
     Examples
     --------
     >>> from scipy import sparse
     >>> matrix = sparse.csr_array(np.array([[5.0, 0.0], [3.0, 4.0]]))
     >>> Ratings(matrix, users=["ann", "bob"], items=[10, 20], scale=(1, 5))
-    Ratings(2 users x 2 items, 3 ratings, whole numbers 1-5)
+    Ratings(2 users x 2 items, 3 ratings, integers 1-5)
     """
 
     def __init__(
         self,
         csr: sparse.csr_array,
-        users: Sequence[Id] | npt.NDArray[Any] | Ids,
-        items: Sequence[Id] | npt.NDArray[Any] | Ids,
-        scale: Scale | tuple[float, ...] | None = None,
+        users: IdSequence | Ids,
+        items: IdSequence | Ids,
+        scale: ScaleLike | None = None,
         titles: Mapping[Any, str] | None = None,
+        *,
+        items_declared: bool = True,
     ) -> None:
         self._user_ids = Ids.of(users, "users")
         self._item_ids = Ids.of(items, "items")
@@ -58,7 +69,10 @@ class Ratings:
         shape = (len(self._user_ids), len(self._item_ids))
         require(self._csr.shape == shape, "csr", f"of shape {shape}", self._csr.shape)
         self._scale = _checked_scale(self._csr.data, scale)
+        named = titles is None or isinstance(titles, Mapping)
+        require(named, "titles", "a mapping of items to text", type(titles))
         self._titles = dict(titles or {})
+        self._items_declared = items_declared
 
     @classmethod
     def from_frame(
@@ -68,14 +82,24 @@ class Ratings:
         user: str | None = None,
         item: str | None = None,
         rating: str | None = None,
-        scale: Scale | tuple[float, ...] | None = None,
+        scale: ScaleLike | None = None,
         duplicates: Duplicates = "error",
-        items: Sequence[Id] | npt.NDArray[Any] | Ids | None = None,
+        items: IdSequence | Ids | None = None,
     ) -> Ratings:
         """Return the ratings of a data frame: pandas, polars, arrow, or anything narwhals knows.
 
-        Columns are found by their names unless `user`, `item` and `rating` name them. `items` lists all items there
-        are, as in `on_items`; None takes those that somebody rated.
+        Parameters
+        ----------
+        frame : data frame
+            One row per rating.
+        user, item, rating : str, optional
+            The columns, where their names do not tell.
+        scale : Scale or tuple of float, optional
+            What ratings can be given; None observes it from the data.
+        duplicates : {"error", "last", "first", "mean"}, default "error"
+            What is done about a pair that was rated twice.
+        items : sequence of id, optional
+            All items there are, as in `on_items`; None takes those that somebody rated.
 
         Examples
         --------
@@ -97,11 +121,12 @@ class Ratings:
         cls,
         triplets: Triplets,
         *,
-        scale: Scale | tuple[float, ...] | None = None,
+        scale: ScaleLike | None = None,
         titles: Mapping[Any, str] | None = None,
     ) -> Ratings:
         """Return the ratings of checked triplets."""
-        return cls(triplets.csr(), triplets.users, triplets.items, scale, titles)
+        ids = triplets.users, triplets.items
+        return cls(triplets.csr(), *ids, scale, titles, items_declared=False)
 
     @property
     def csr(self) -> sparse.csr_array:
@@ -124,6 +149,11 @@ class Ratings:
         return self._scale
 
     @property
+    def items_declared(self) -> bool:
+        """Whether the list of items was stated, and not taken from what was rated."""
+        return self._items_declared
+
+    @property
     def shape(self) -> tuple[int, int]:
         """The number of users and of items."""
         return len(self._user_ids), len(self._item_ids)
@@ -135,24 +165,58 @@ class Ratings:
 
     @cached_property
     def transposed(self) -> Ratings:
-        """The same ratings, items x users.
-
-        Built once, kept, and its own transposed is this very object.
-        """
+        """The same ratings, items x users: built once, and its own transposed is this very object."""
         other = Ratings.__new__(Ratings)
         other._user_ids, other._item_ids = self._item_ids, self._user_ids
         other._csr = _frozen(sparse.csr_array(self._csr.T.tocsr()))
         other._scale, other._titles = self._scale, self._titles
+        other._items_declared = self._items_declared
         other.__dict__["transposed"] = self
         return other
 
-    def rows(self, users: Sequence[Id] | npt.NDArray[Any]) -> npt.NDArray[np.int64]:
+    def rows(self, users: IdSequence) -> Integers:
         """Return the row numbers of these users."""
         return self._user_ids.positions(users)
 
-    def columns(self, items: Sequence[Id] | npt.NDArray[Any]) -> npt.NDArray[np.int64]:
+    def row(self, user: Id) -> int:
+        """Return the row number of one user."""
+        asked: Any = user
+        if isinstance(asked, list | tuple | set | dict | np.ndarray):
+            raise SettingError(
+                f"user must be one id, got {given(type(user))} of {np.size(user)}; ask for each: "
+                "[model.recommend(user) for user in users]"
+            )
+        return int(self.rows([user])[0])
+
+    def columns(self, items: IdSequence) -> Integers:
         """Return the column numbers of these items."""
         return self._item_ids.positions(items)
+
+    def cells(self, rows: Any, columns: Any) -> tuple[Integers, Integers]:
+        """Return row and column numbers as kernels take them: as many of each, and all within the matrix.
+
+        Examples
+        --------
+        >>> from scipy import sparse
+        >>> one = Ratings(sparse.csr_array(np.array([[5.0]])), ["ann"], ["b"], scale=(1, 5))
+        >>> one.cells([0], [1])
+        Traceback (most recent call last):
+        ...
+        goodfence.errors.DataError: columns must be numbers of columns of the ratings; at least one is not
+        """
+        asked = []
+        for name, numbers, size in zip(
+            ("rows", "columns"), (rows, columns), self.shape, strict=True
+        ):
+            array = np.asarray(numbers)
+            whole = array.ndim == 1 and (array.dtype.kind in "iu" or not array.size)
+            if not whole or (array.size and not (array.min() >= 0 and array.max() < size)):
+                raise DataError(
+                    f"{name} must be numbers of {name} of the ratings; at least one is not"
+                )
+            asked.append(array.astype(np.int64, copy=False))
+        require(len(asked[0]) == len(asked[1]), "columns", "as many as rows", len(asked[1]))
+        return asked[0], asked[1]
 
     def title(self, item: Id) -> str:
         """Return what the item is called, or its id where no title is known."""
@@ -163,7 +227,7 @@ class Ratings:
         """What the items are called, where that is known."""
         return dict(self._titles)
 
-    def on_items(self, items: Sequence[Id] | npt.NDArray[Any] | Ids) -> Ratings:
+    def on_items(self, items: IdSequence | Ids) -> Ratings:
         """Return the same ratings with these items as columns, in this order; all that were rated must be there.
 
         Which items exist is then what the caller says, and not what happened to be rated: a private model, which
@@ -174,23 +238,32 @@ class Ratings:
         >>> from scipy import sparse
         >>> one = Ratings(sparse.csr_array(np.array([[5.0]])), ["ann"], ["b"], scale=(1, 5))
         >>> one.on_items(["a", "b", "c"])
-        Ratings(1 users x 3 items, 1 ratings, whole numbers 1-5)
+        Ratings(1 users x 3 items, 1 ratings, integers 1-5)
         """
         wanted = Ids.of(items, "items")
-        places = places_on(self._item_ids, wanted)
-        rated = np.zeros(len(places), dtype=np.bool_)
+        same = wanted.are_text == self._item_ids.are_text or not len(self._item_ids)
+        rule = "ids of the same kind as those of the ratings"
+        require(same, "the given items", rule, "text and integers")
+        positions = positions_among(self._item_ids, wanted)
+        rated = np.zeros(len(positions), dtype=np.bool_)
         rated[self._csr.indices] = True
-        if (places[rated] < 0).any():
+        if (positions[rated] < 0).any():
             raise DataError(
                 "items must list every item that was rated, and at least one is missing"
             )
-        laid = lay_out(self._csr, places, len(wanted))
-        return Ratings(laid, self._user_ids, wanted, self._scale, self._titles)
+        moved = move_columns(self._csr, positions, len(wanted))
+        return Ratings(moved, self._user_ids, wanted, self._scale, self._titles)
 
     def replaced(self, csr: sparse.csr_array) -> Ratings:
         """Return ratings with the same ids, titles and scale, and another matrix."""
-        scale = self._scale
-        return Ratings(csr, self._user_ids, self._item_ids, scale, self._titles)
+        ids, declared = (self._user_ids, self._item_ids), self._items_declared
+        return Ratings(csr, *ids, self._scale, self._titles, items_declared=declared)
+
+    def _repr_html_(self) -> str:
+        n_users, n_items = self.shape
+        rows = [("users", f"{n_users:,}"), ("items", f"{n_items:,}")]
+        rows += [("ratings", f"{self.n_ratings:,}"), ("scale", str(self.scale))]
+        return html_table(["Ratings", ""], rows)
 
     def __repr__(self) -> str:
         n_users, n_items = self.shape
@@ -198,10 +271,65 @@ class Ratings:
         return f"Ratings({shape}, {self.n_ratings:,} ratings, {self.scale})"
 
 
+def check_csr(starts: Any, columns: Any, n_stored: int, shape: tuple[int, ...]) -> None:
+    """Raise unless these arrays make a sparse matrix of this shape.
+
+    scipy's own full check stops early where the last start is 0, and its compiled code, like ours, reads and writes
+    wherever an index points: what was not made here is checked here first.
+    """
+    check_starts(starts, n_stored, "csr")
+    if len(starts) != shape[0] + 1 or len(columns) != n_stored:
+        raise DataError("csr must have one start a row, and one column a rating")
+    _check_indices(columns, shape[1])
+
+
+def check_starts(starts: Any, n_stored: int, name: str) -> None:
+    """Raise unless these are where the rows of a sparse matrix begin: from 0, never falling, to the end."""
+    _require_integers(starts, name)
+    if (
+        not len(starts)
+        or starts[0] != 0
+        or starts[-1] != n_stored
+        or (starts[1:] < starts[:-1]).any()
+    ):
+        raise DataError(f"{name} must have starts from 0 to its end that never fall")
+
+
+def _check_indices(indices: Any, size: int) -> None:
+    _require_integers(indices, "csr")
+    if len(indices) and not (indices.min() >= 0 and indices.max() < size):
+        raise DataError("csr must have indices within its shape; at least one is not")
+
+
+def _require_integers(array: Any, name: str) -> None:
+    if not (
+        isinstance(array, np.ndarray) and array.ndim == 1 and array.dtype in (np.int32, np.int64)
+    ):
+        raise DataError(f"{name} must have one-dimensional 32- or 64-bit integers as its indices")
+
+
+def _check_sparse(matrix: Any) -> None:
+    """Raise unless the arrays of a sparse array are sound, whose format may be csr, csc or coo."""
+    form = matrix.format if sparse.issparse(matrix) and matrix.ndim == 2 else ""
+    if form in ("csr", "csc"):
+        shape = matrix.shape if form == "csr" else matrix.shape[::-1]
+        check_csr(matrix.indptr, matrix.indices, len(matrix.data), shape)
+    elif form == "coo":
+        for axis, indices in enumerate((matrix.row, matrix.col)):
+            _check_indices(indices, matrix.shape[axis])
+            if len(indices) != len(matrix.data):
+                raise DataError("csr must have one row and one column a rating")
+    else:
+        raise DataError(
+            "csr must be a scipy sparse array, users x items, of the format csr, csc or coo"
+        )
+
+
 def _frozen(csr: sparse.csr_array) -> sparse.csr_array:
     """Return a canonical float64 copy that cannot be written to; explicit zeros stay."""
-    if not sparse.issparse(csr):
-        raise DataError("csr must be a scipy sparse array, users x items")
+    _check_sparse(csr)
+    if csr.dtype.kind not in "buif":
+        raise DataError("csr must hold numbers")
     frozen = sparse.csr_array(csr, dtype=np.float64)
     n_stored = frozen.nnz
     if not frozen.has_canonical_format:
@@ -211,9 +339,8 @@ def _frozen(csr: sparse.csr_array) -> sparse.csr_array:
         raise DataError("csr must hold each cell at most once")
     if not np.isfinite(frozen.data).all():
         raise DataError("csr must hold finite ratings only")
-    parts = (_read_only(part) for part in (frozen.data, frozen.indices, frozen.indptr))
-    data, indices, indptr = parts
-    result = sparse.csr_array((data, indices, indptr), shape=frozen.shape, copy=False)
+    parts = tuple(_read_only(part) for part in (frozen.data, frozen.indices, frozen.indptr))
+    result = sparse.csr_array(parts, shape=frozen.shape, copy=False)
     result.has_canonical_format = True
     return result
 
@@ -224,9 +351,7 @@ def _read_only(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
     return kept
 
 
-def _checked_scale(
-    values: npt.NDArray[np.float64], scale: Scale | tuple[float, ...] | None
-) -> Scale:
+def _checked_scale(values: Floats, scale: ScaleLike | None) -> Scale:
     if scale is None:
         if values.size == 0:
             raise DataError("ratings must not be empty unless their scale is declared")
@@ -235,3 +360,137 @@ def _checked_scale(
     if not stated.holds(values).all():
         raise DataError(f"every rating must be on the scale ({stated}); at least one is not")
     return stated
+
+
+def positions_among(items: Ids, wanted: Ids) -> Integers:
+    """Return the position of each of the items among the wanted ones; -1 where it has none.
+
+    Integers and text are compared as text: 7 is "7", and not "07".
+
+    Examples
+    --------
+    >>> positions_among(Ids.of(["b", "x"], "items"), Ids.of(["a", "b"], "items"))
+    array([ 1, -1])
+    >>> positions_among(Ids.of(["10", "tt9", "010"], "items"), Ids.of([9, 10], "items"))
+    array([ 1, -1, -1])
+    """
+    listed, asked = wanted.values.tolist(), items.values.tolist()
+    if wanted.are_text != items.are_text:
+        listed, asked = [str(item) for item in listed], [str(item) for item in asked]
+    position = {item: at for at, item in enumerate(listed)}
+    return np.array([position.get(item, -1) for item in asked], dtype=np.int64)
+
+
+def move_columns(csr: sparse.csr_array, positions: Integers, n_columns: int) -> sparse.csr_array:
+    """Return the matrix with column j moved to positions[j], and left out where that is -1; a stored 0 stays.
+
+    Examples
+    --------
+    >>> move_columns(sparse.csr_array(np.array([[5.0, 3.0]])), np.array([2, -1]), 3).toarray()
+    array([[0., 0., 5.]])
+    """
+    rows = np.repeat(np.arange(csr.shape[0]), np.diff(csr.indptr))
+    columns = positions[csr.indices]
+    kept = columns >= 0
+    cells: tuple[Any, ...] = (csr.data[kept], (rows[kept], columns[kept]))
+    return sparse.csr_array(cells, shape=(csr.shape[0], n_columns))
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Summary:
+    """A few numbers about ratings; about everybody together and about nobody alone."""
+
+    n_users: int
+    n_items: int
+    n_ratings: int
+    scale: str
+    density: float
+    """The share of all pairs of user and item that are rated."""
+    per_user: tuple[float, float, float]
+    """The quartiles of how many ratings a user gave."""
+    most_rated: tuple[tuple[str, int], ...]
+    """The titles of the items with the most ratings, and how many each has."""
+
+
+def summarise(ratings: Ratings, *, n_titles: int = 5) -> Summary:
+    """Return a summary of `ratings` with the `n_titles` items that are rated most.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> table = pa.table({"user": [1, 1, 2], "item": ["a", "b", "b"], "rating": [1, 2, 3]})
+    >>> summarise(Ratings.from_frame(table), n_titles=1).most_rated
+    (('b', 2),)
+    """
+    n_users, n_items = ratings.shape
+    per_user = np.diff(ratings.csr.indptr)
+    per_item = np.bincount(ratings.csr.indices, minlength=n_items)
+    lower, middle, upper = (float(value) for value in np.quantile(per_user, [0.25, 0.5, 0.75]))
+    most = np.argsort(-per_item, kind="stable")[:n_titles].tolist()
+    ids = ratings.items.tolist()
+    return Summary(
+        n_users=n_users,
+        n_items=n_items,
+        n_ratings=ratings.n_ratings,
+        scale=str(ratings.scale),
+        density=ratings.n_ratings / (n_users * n_items),
+        per_user=(lower, middle, upper),
+        most_rated=tuple((ratings.title(ids[place]), int(per_item[place])) for place in most),
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spread:
+    """How ratings are spread over grades, users and items."""
+
+    grades: tuple[tuple[str, int], ...]
+    """Each rating that occurs, or each of ten ranges where they are many, and how often it was given."""
+    per_user: tuple[int, int, int]
+    """The smallest, the median and the largest number of ratings of a user."""
+    per_item: tuple[int, int, int]
+    """The same of an item."""
+
+
+_MOST_GRADES = 21
+
+
+def spread(ratings: Ratings) -> Spread:
+    """Return how `ratings` are spread.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> table = pa.table({"user": [1, 1, 2], "item": ["a", "b", "b"], "rating": [1, 2, 2]})
+    >>> spread(Ratings.from_frame(table))
+    Spread(grades=(('1', 1), ('2', 2)), per_user=(1, 1, 2), per_item=(1, 1, 2))
+    """
+    csr = ratings.csr
+    return Spread(
+        grades=tuple(_grades(csr.data)),
+        per_user=_spread(np.diff(csr.indptr)),
+        per_item=_spread(np.bincount(csr.indices, minlength=csr.shape[1])),
+    )
+
+
+def _grades(values: Floats) -> list[tuple[str, int]]:
+    grades, counts = np.unique(values, return_counts=True)
+    if len(grades) <= _MOST_GRADES:
+        named = zip(grades.tolist(), counts.tolist(), strict=True)
+        return [(f"{grade:g}", count) for grade, count in named]
+    counts, edges = np.histogram(values, bins=10)
+    ends = zip(edges[:-1].tolist(), edges[1:].tolist(), counts.tolist(), strict=True)
+    return [(f"{low:.3g} to {high:.3g}", count) for low, high, count in ends]
+
+
+def _spread(counts: npt.NDArray[np.int64]) -> tuple[int, int, int]:
+    ordered = np.sort(counts)
+    return int(ordered[0]), int(ordered[(len(ordered) - 1) // 2]), int(ordered[-1])
+
+
+def ratings_checksum(ratings: Ratings) -> str:
+    """Return the sha256 of the ratings: shape, scale, and each cell in order; ids are not in it."""
+    csr, scale = ratings.csr, ratings.scale
+    digest = hashlib.sha256(repr((csr.shape, scale.lowest, scale.highest, scale.step)).encode())
+    for part, kind in ((csr.indptr, "<i8"), (csr.indices, "<i8"), (csr.data, "<f8")):
+        digest.update(np.ascontiguousarray(part, dtype=kind).tobytes())
+    return digest.hexdigest()

@@ -1,7 +1,7 @@
 """Parts of ratings, by chance: what is held out, folds, and who is asked about.
 
 Only raw 64-bit words of a stream decide, so the same seed gives the same parts on every machine and
-with every version of NumPy. All parts keep the ids and the shape of the whole.
+with every version of NumPy. All parts keep the ids and the shape of all ratings.
 """
 
 from __future__ import annotations
@@ -14,13 +14,17 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
+from goodfence.arrays import Flags, Words
 from goodfence.data.ratings import Ratings
-from goodfence.errors import GoodfenceWarning, SettingError, require
+from goodfence.errors import DataError, GoodfenceWarning, SettingError, require
 from goodfence.rng import RNG, Streams
+from goodfence.settings import checked, instance, integer
+from goodfence.settings import fraction as within_one
 
 DEFAULT_FRACTION = 0.2
 
 
+@checked
 def holdout(
     ratings: Ratings,
     *,
@@ -32,26 +36,34 @@ def holdout(
 
     Parameters
     ----------
-    fraction
-        The part of all ratings that is held out, between 0 and 1, rounded to whole ratings; 0.2
+    ratings : Ratings
+        What to split.
+    fraction : float, optional
+        The part of all ratings that is held out, between 0 and 1, rounded to an integer number; 0.2
         where neither `fraction` nor `per_user` is given.
-    per_user
+    per_user : int, optional
         Instead: how many ratings of each user are held out. Who has no more than that keeps them
         all, and a warning says how many such users there are.
-    rng
-        Where chance comes from.
+    rng : int, sequence of int, Generator or None, default None
+        Where chance comes from; None takes fresh entropy.
+
+    Returns
+    -------
+    (Ratings, Ratings)
+        Train and test.
 
     Examples
     --------
     >>> from scipy import sparse
-    >>> whole = Ratings(sparse.csr_array(np.ones((4, 5))), range(4), range(5), scale=(1, 5))
-    >>> train, test = holdout(whole, fraction=0.2, rng=7)
+    >>> ratings = Ratings(sparse.csr_array(np.ones((4, 5))), range(4), range(5), scale=(1, 5))
+    >>> train, test = holdout(ratings, fraction=0.2, rng=7)
     >>> train.n_ratings, test.n_ratings, test.shape
     (16, 4, (4, 5))
-    >>> train, test = holdout(whole, per_user=2, rng=7)
+    >>> train, test = holdout(ratings, per_user=2, rng=7)
     >>> np.diff(test.csr.indptr).tolist()
     [2, 2, 2, 2]
     """
+    instance(ratings, "ratings", Ratings, "Ratings")
     if fraction is not None and per_user is not None:
         raise SettingError("fraction and per_user must not both be given; leave one out")
     words = Streams(rng).words(ratings.n_ratings)
@@ -59,25 +71,37 @@ def holdout(
     return _part(ratings, ~held), _part(ratings, held)
 
 
+@checked
 def folds(ratings: Ratings, *, n: int = 5, rng: RNG = None) -> Iterator[tuple[Ratings, Ratings]]:
-    """Return `n` pairs (train, test): every rating is in exactly one of the test parts.
+    """Yield `n` pairs (train, test): every rating is in exactly one of the test parts.
 
-    The sizes of the test parts differ by at most one. The pairs are made one at a time, as they are
-    asked for.
+    The sizes of the test parts differ by at most one. The pairs are made one at a time.
+
+    Parameters
+    ----------
+    ratings : Ratings
+        What to split.
+    n : int, default 5
+        How many pairs.
+    rng : int, sequence of int, Generator or None, default None
+        Where chance comes from; None takes fresh entropy.
 
     Examples
     --------
     >>> from scipy import sparse
-    >>> whole = Ratings(sparse.csr_array(np.ones((4, 5))), range(4), range(5), scale=(1, 5))
-    >>> [test.n_ratings for train, test in folds(whole, n=3, rng=7)]
+    >>> ratings = Ratings(sparse.csr_array(np.ones((4, 5))), range(4), range(5), scale=(1, 5))
+    >>> [test.n_ratings for train, test in folds(ratings, n=3, rng=7)]
     [7, 7, 6]
     """
-    require(2 <= n <= ratings.n_ratings, "n", "at least 2 and at most the number of ratings", n)
+    instance(ratings, "ratings", Ratings, "Ratings")
+    n = integer(n, "n", least=2, most=max(2, ratings.n_ratings))
+    require(n <= ratings.n_ratings, "n", "at most the number of ratings", n)
     fold = np.empty(ratings.n_ratings, dtype=np.int64)
     fold[Streams(rng).order(ratings.n_ratings)] = np.arange(ratings.n_ratings) % n
     return ((_part(ratings, fold != turn), _part(ratings, fold == turn)) for turn in range(n))
 
 
+@checked
 def sample_targets(
     ratings: Ratings, n: int, *, rng: RNG = None, more_than: int = 0
 ) -> npt.NDArray[Any]:
@@ -86,33 +110,42 @@ def sample_targets(
     Fewer such users than `n`: all of them. The order is that of the draw, so that with one seed the
     first hundred of two hundred are the hundred. For items, ask with `ratings.transposed`.
 
+    Parameters
+    ----------
+    ratings : Ratings
+        Whose users.
+    n : int
+        How many.
+    rng : int, sequence of int, Generator or None, default None
+        Where chance comes from; None takes fresh entropy.
+    more_than : int, default 0
+        How many ratings a target has at least, less one.
+
     Examples
     --------
     >>> from scipy import sparse
-    >>> whole = Ratings(sparse.csr_array(np.tri(5)), list("abcde"), range(5), scale=(1, 5))
-    >>> sorted(sample_targets(whole, 9, more_than=3, rng=7))
+    >>> ratings = Ratings(sparse.csr_array(np.tri(5)), list("abcde"), range(5), scale=(1, 5))
+    >>> sorted(sample_targets(ratings, 9, more_than=3, rng=7))
     ['d', 'e']
     """
-    require(n >= 1, "n", "a positive integer", n)
-    require(more_than >= 0, "more_than", "0 or more", more_than)
+    instance(ratings, "ratings", Ratings, "Ratings")
+    n = integer(n, "n", least=1)
+    more_than = integer(more_than, "more_than", least=0)
     order = Streams(rng).order(ratings.shape[0])
     eligible = np.diff(ratings.csr.indptr) > more_than
     targets: npt.NDArray[Any] = ratings.users[order[eligible[order]][:n]]
     return targets
 
 
-def _share(fraction: float | None, words: npt.NDArray[np.uint64]) -> npt.NDArray[np.bool_]:
-    share = DEFAULT_FRACTION if fraction is None else fraction
-    require(0 < share < 1, "fraction", "between 0 and 1", fraction)
+def _share(fraction: float | None, words: Words) -> Flags:
+    share = DEFAULT_FRACTION if fraction is None else within_one(fraction, "fraction")
     held = np.zeros(len(words), dtype=np.bool_)
     held[np.argsort(words, kind="stable")[: round(share * len(words))]] = True
     return held
 
 
-def _per_user(
-    ratings: Ratings, per_user: int, words: npt.NDArray[np.uint64]
-) -> npt.NDArray[np.bool_]:
-    require(per_user >= 1, "per_user", "a positive integer", per_user)
+def _per_user(ratings: Ratings, per_user: int, words: Words) -> Flags:
+    per_user = integer(per_user, "per_user", least=1)
     indptr = ratings.csr.indptr
     counts = np.diff(indptr)
     n_short = int(((counts > 0) & (counts <= per_user)).sum())
@@ -130,9 +163,48 @@ def _per_user(
     return held
 
 
-def _part(ratings: Ratings, inside: npt.NDArray[np.bool_]) -> Ratings:
+def _part(ratings: Ratings, inside: Flags) -> Ratings:
     """Return the ratings that are `inside`; a stored 0 stays a rating."""
     csr = ratings.csr
     ends = np.concatenate(([0], np.cumsum(inside)))[csr.indptr]
     parts = (csr.data[inside], csr.indices[inside], ends)
     return ratings.replaced(sparse.csr_array(parts, shape=csr.shape))
+
+
+def core(ratings: Ratings, *, per_user: int, per_item: int) -> Ratings:
+    """Return the part in which every user has `per_user` and every item `per_item` ratings or more.
+
+    Leaving out an item may bring a user below the limit, so it is repeated until stable. The result is the largest
+    such part, in whatever order users and items go.
+
+    Examples
+    --------
+    >>> from scipy import sparse
+    >>> chain = Ratings(sparse.csr_array(np.tri(4)), list("abcd"), range(4), scale=(1, 5))
+    >>> core(chain, per_user=2, per_item=2)
+    Ratings(3 users x 3 items, 8 ratings, integers 1-5)
+    """
+    per_user = integer(per_user, "per_user", least=1)
+    per_item = integer(per_item, "per_item", least=1)
+    users, items = _stable(ratings, per_user, per_item)
+    if not users.any():
+        raise DataError(f"no part of the ratings has {per_user:,} a user and {per_item:,} an item")
+    matrix = ratings.csr[np.flatnonzero(users)][:, np.flatnonzero(items)]
+    kept = ratings.items[items]
+    known = ratings.titles
+    titles = {item: known[item] for item in kept.tolist() if item in known}
+    ids = ratings.users[users], kept
+    return Ratings(matrix, *ids, ratings.scale, titles, items_declared=False)
+
+
+def _stable(ratings: Ratings, per_user: int, per_item: int) -> tuple[Flags, Flags]:
+    n_users, n_items = ratings.shape
+    rows = np.repeat(np.arange(n_users), np.diff(ratings.csr.indptr))
+    columns = ratings.csr.indices
+    while True:
+        users = np.bincount(rows, minlength=n_users) >= per_user
+        items = np.bincount(columns, minlength=n_items) >= per_item
+        inside = users[rows] & items[columns]
+        if inside.all():
+            return users, items
+        rows, columns = rows[inside], columns[inside]

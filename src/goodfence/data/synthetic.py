@@ -1,6 +1,6 @@
 """Ratings that were never given: long-tailed as real ones, with planted groups of taste.
 
-For scale and for tests with a known answer; no statement about people follows from them.
+For scale and for tests with a known answer; no statement about users follows from them.
 """
 
 from __future__ import annotations
@@ -12,18 +12,19 @@ from dataclasses import dataclass
 from itertools import pairwise
 
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse
 from scipy.special import ndtri
 
+from goodfence.arrays import Floats, Integers, Rows
 from goodfence.data.ratings import Ratings
-from goodfence.data.scale import Scale
+from goodfence.data.scale import Scale, ScaleLike
 from goodfence.errors import require
-from goodfence.kernels.synthetic import choose_items, rate_items
+from goodfence.kernels.synthetic import Levels, Tastes, choose_items, rate_items
 from goodfence.rng import RNG, Streams
+from goodfence.settings import checked, integer
 
 # What Douban and Netflix look like: the most rated item has three users in ten, popularity falls a
-# little faster than Zipf's law, and the spread of the logarithm of activity is about 1.25.
+# little faster than Zipf says, and the spread of the logarithm of activity is about 1.25.
 _TOP_SHARE = 0.28
 _TAIL = 1.3
 _ACTIVITY_SPREAD = 1.25
@@ -31,6 +32,7 @@ _OWN_SHARE = 0.5  # tries that go to the user's own group of items
 
 # How a rating comes about, on a scale from 0 to 1: mean and spreads
 _MEAN, _USER, _ITEM, _TASTE, _NOISE = 0.66, 0.10, 0.11, 0.12, 0.16
+_MOST = 10**8  # users or items; more would not fit into any memory we know
 _N_PARTS = 64  # pieces of work for the threads; the result does not depend on it
 
 # the paths of the streams
@@ -38,16 +40,16 @@ _ACTIVITY, _USER_GROUP, _ITEM_GROUP, _COLUMN, _LEVELS, _CHOICE, _RATING = range(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Plan:
+class Planted:
     """What is planted: how active users are, how popular items, and who shares a taste."""
 
-    counts: npt.NDArray[np.int64]
+    counts: Integers
     """Ratings of each user."""
-    weights: npt.NDArray[np.float64]
+    weights: Floats
     """Popularity of each item; they sum to 1."""
-    user_groups: npt.NDArray[np.int64]
+    user_groups: Integers
     """The group of taste of each user."""
-    item_groups: npt.NDArray[np.int64]
+    item_groups: Integers
     """The group of taste to which each item appeals."""
 
     @property
@@ -56,24 +58,25 @@ class Plan:
         return int(self.item_groups.max()) + 1
 
 
+@checked
 def synthetic(
     *,
     users: int,
     items: int,
     ratings: int,
     rng: RNG = None,
-    scale: Scale | tuple[float, ...] = (1, 5),
+    scale: ScaleLike = (1, 5),
 ) -> Ratings:
     """Make up ratings with a long tail of items and of users, and groups of taste.
 
     Parameters
     ----------
-    users, items, ratings
+    users, items, ratings : int
         How many of each, exactly. No cell is rated twice; an item of the far tail may have no
         rating, a user has at least one where there are enough.
-    rng
-        Where chance comes from.
-    scale
+    rng : int, sequence of int, Generator or None, default None
+        Where chance comes from; None takes fresh entropy.
+    scale : Scale or tuple of float, default (1, 5)
         What ratings can be given.
 
     Notes
@@ -86,7 +89,7 @@ def synthetic(
     Examples
     --------
     >>> synthetic(users=200, items=300, ratings=4000, rng=7)
-    Ratings(200 users x 300 items, 4,000 ratings, whole numbers 1-5)
+    Ratings(200 users x 300 items, 4,000 ratings, integers 1-5)
     """
     stated = Scale.of(scale)
     streams = Streams(rng)
@@ -99,7 +102,7 @@ def synthetic(
     return Ratings(matrix, np.arange(1, users + 1), np.arange(1, items + 1), stated)
 
 
-def plan(*, users: int, items: int, ratings: int, rng: RNG = None) -> Plan:
+def plan(*, users: int, items: int, ratings: int, rng: RNG = None) -> Planted:
     """Return what `synthetic` plants with the same arguments.
 
     Examples
@@ -111,10 +114,11 @@ def plan(*, users: int, items: int, ratings: int, rng: RNG = None) -> Plan:
     return _planted(users, items, ratings, Streams(rng))
 
 
-def _planted(users: int, items: int, ratings: int, streams: Streams) -> Plan:
+def _planted(users: int, items: int, ratings: int, streams: Streams) -> Planted:
     for name, count in (("users", users), ("items", items)):
-        require(1 <= count < 2**31, name, "from 1 to 2,147,483,647", count)
-    require(1 <= ratings <= users * items, "ratings", "from 1 to users x items", ratings)
+        integer(count, name, least=1, most=_MOST)
+    integer(ratings, "ratings", least=1, most=10 * _MOST)
+    require(ratings <= users * items, "ratings", "from 1 to users x items", ratings)
     n_groups = min(items, max(2, round(min(users, items) ** 0.5 / 8)))
     counts = _counts(_normals(streams, users, _ACTIVITY), ratings, items)
     by_rank = _popularity(counts, items, n_groups)
@@ -125,7 +129,7 @@ def _planted(users: int, items: int, ratings: int, streams: Streams) -> Plan:
     order = np.lexsort((streams.words(items, _ITEM_GROUP), rounds))
     group_by_rank = np.empty(items, dtype=np.int64)
     group_by_rank[order] = np.arange(items) % n_groups
-    return Plan(
+    return Planted(
         counts=counts,
         weights=by_rank[ranks],
         user_groups=(streams.words(users, _USER_GROUP) % np.uint64(n_groups)).astype(np.int64),
@@ -133,7 +137,7 @@ def _planted(users: int, items: int, ratings: int, streams: Streams) -> Plan:
     )
 
 
-def _counts(normals: npt.NDArray[np.float64], ratings: int, items: int) -> npt.NDArray[np.int64]:
+def _counts(normals: Floats, ratings: int, items: int) -> Integers:
     """Return lognormal numbers of ratings that sum to `ratings`, none above `items`."""
     activity = np.exp(_ACTIVITY_SPREAD * normals)
     least = 1.0 if ratings >= len(activity) else 0.0
@@ -149,14 +153,12 @@ def _counts(normals: npt.NDArray[np.float64], ratings: int, items: int) -> npt.N
     return counts
 
 
-def _popularity(
-    counts: npt.NDArray[np.int64], items: int, n_groups: int
-) -> npt.NDArray[np.float64]:
+def _popularity(counts: Integers, items: int, n_groups: int) -> Floats:
     """Return the weights by rank; the first item is rated by `_TOP_SHARE` of the users."""
     ranks = np.arange(1, items + 1, dtype=np.float64)
 
-    def weights(shift: float) -> npt.NDArray[np.float64]:
-        raw: npt.NDArray[np.float64] = np.power(ranks + shift, -_TAIL)
+    def weights(shift: float) -> Floats:
+        raw: Floats = np.power(ranks + shift, -_TAIL)
         return raw / float(raw.sum())
 
     def share(shift: float) -> float:
@@ -172,45 +174,45 @@ def _popularity(
     return weights(float(np.exp(low)))
 
 
-def _choices(planted: Plan, indptr: npt.NDArray[np.int64], key: int) -> npt.NDArray[np.int32]:
+def _choices(planted: Planted, indptr: Integers, key: int) -> Rows:
     """Return which items the users rate, row after row, ascending within each."""
     by_group = np.argsort(planted.item_groups, kind="stable").astype(np.int32)
     starts = np.searchsorted(planted.item_groups[by_group], np.arange(planted.n_groups + 1))
     cumulative = np.concatenate(([0.0], np.cumsum(planted.weights[by_group])))
     columns = np.empty(int(indptr[-1]), dtype=np.int32)
-    settings = (
-        indptr,
-        planted.user_groups,
-        starts,
-        cumulative,
-        by_group,
-        _OWN_SHARE,
-        np.uint64(key),
+    tastes = Tastes(planted.user_groups, starts, cumulative, by_group, _OWN_SHARE)
+    stream = np.uint64(key)
+    _in_parts(
+        indptr, lambda first, last: choose_items(first, last, indptr, tastes, stream, columns)
     )
-    _in_parts(indptr, lambda first, last: choose_items(first, last, *settings, columns))
     return columns
 
 
 def _levels(
-    planted: Plan,
-    indptr: npt.NDArray[np.int64],
-    columns: npt.NDArray[np.int32],
+    planted: Planted,
+    indptr: Integers,
+    columns: Rows,
     streams: Streams,
-) -> npt.NDArray[np.float64]:
+) -> Floats:
     """Return how much the users like what they rate, from 0 to 1."""
     n_users, n_items, n_groups = len(planted.counts), len(planted.weights), planted.n_groups
     normals = _normals(streams, n_users + n_items + n_groups**2, _LEVELS)
-    user_levels = _MEAN + _USER * normals[:n_users]
-    item_levels = _ITEM * normals[n_users : n_users + n_items]
-    tastes = _TASTE * normals[n_users + n_items :].reshape(n_groups, n_groups)
-    levels = np.empty(len(columns), dtype=np.float64)
-    tables = (user_levels, planted.user_groups, item_levels, planted.item_groups, tastes)
-    settings = (indptr, columns, *tables, _NOISE, np.uint64(streams.key(_RATING)))
-    _in_parts(indptr, lambda first, last: rate_items(first, last, *settings, levels))
-    return levels
+    levels = Levels(
+        _MEAN + _USER * normals[:n_users],
+        planted.user_groups,
+        _ITEM * normals[n_users : n_users + n_items],
+        planted.item_groups,
+        _TASTE * normals[n_users + n_items :].reshape(n_groups, n_groups),
+        _NOISE,
+    )
+    key, out = np.uint64(streams.key(_RATING)), np.empty(len(columns))
+    _in_parts(
+        indptr, lambda first, last: rate_items(first, last, indptr, columns, levels, key, out)
+    )
+    return out
 
 
-def _in_parts(indptr: npt.NDArray[np.int64], work: Callable[[int, int], None]) -> None:
+def _in_parts(indptr: Integers, work: Callable[[int, int], None]) -> None:
     """Call `work(first, last)` for ranges of rows with about equally many ratings, on threads."""
     edges = np.searchsorted(indptr, np.linspace(0, indptr[-1], _N_PARTS + 1))
     edges[0], edges[-1] = 0, len(indptr) - 1
@@ -219,8 +221,8 @@ def _in_parts(indptr: npt.NDArray[np.int64], work: Callable[[int, int], None]) -
             done.result()
 
 
-def _normals(streams: Streams, n: int, path: int) -> npt.NDArray[np.float64]:
+def _normals(streams: Streams, n: int, path: int) -> Floats:
     """Return standard normals made of raw words, which no version of NumPy changes."""
     words = streams.words(n, path) >> np.uint64(11)
-    normals: npt.NDArray[np.float64] = ndtri((words.astype(np.float64) + 0.5) * 2.0**-53)
+    normals: Floats = ndtri((words.astype(np.float64) + 0.5) * 2.0**-53)
     return normals

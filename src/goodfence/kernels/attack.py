@@ -6,33 +6,43 @@ attacked data: real rows behind a removed one move up by one, and the fakes foll
 
 from __future__ import annotations
 
-import numpy as np
-import numpy.typing as npt
+from typing import NamedTuple
 
-from goodfence.kernels.compiled import kernel
-from goodfence.kernels.draw import draw, laplace
+import numpy as np
+
+from goodfence.arrays import AnyFloats, AnyIntegers, Csr, Words
+from goodfence.kernels import kernel
+from goodfence.kernels.draw import PoolArrays, draw, laplace
 from goodfence.kernels.predict import divided, search
-from goodfence.kernels.types import Floats, Ints
 
 FAKE = -1
 """The number of every fake in a list of real rows."""
 
-Keys = npt.NDArray[np.uint64]
+
+class AttackedData(NamedTuple):
+    """The data that each target's fakes are in."""
+
+    keys: Words
+    """(targets,): the key of the random stream."""
+    removed: AnyIntegers
+    """(targets,): the row that is not there, -1 for none."""
+    n_rows: int
+    """How many real rows there are with the target's."""
 
 
 @kernel
 def insert_fakes(
-    rows: Ints,
-    similarities: Floats,
-    fake_similarities: Floats,
+    rows: AnyIntegers,
+    similarities: AnyFloats,
+    fake_similarities: AnyFloats,
     n_fakes: int,
-    removed: Ints,
-    all_rows: Ints,
-    all_similarities: Floats,
+    removed: AnyIntegers,
+    all_rows: AnyIntegers,
+    all_similarities: AnyFloats,
 ) -> None:
     """Write candidate lists of real rows and `n_fakes` fakes, without the `removed` row (-1: nobody).
 
-    A fake stands behind every real row that is as similar: its row number is larger.
+    A fake follows every real row that is as similar: its row number is larger.
     """
     for target in range(rows.shape[0]):
         source, fakes = 0, 0
@@ -52,7 +62,9 @@ def insert_fakes(
 
 
 @kernel
-def number_rows(rows: Ints, removed: int, n_real: int, asker: int, numbers: Ints) -> None:
+def number_rows(
+    rows: AnyIntegers, removed: int, n_real: int, asker: int, numbers: AnyIntegers
+) -> None:
     """Write the row numbers that the attacked data has for a list of real rows and fakes.
 
     `n_real` counts the rows before the fakes, without the removed one; fake `asker` (from 0) is not in the list.
@@ -69,66 +81,53 @@ def number_rows(rows: Ints, removed: int, n_real: int, asker: int, numbers: Ints
 
 @kernel
 def draw_for_fakes(
-    log_weights: Floats,
-    rows: Ints,
-    starts: Ints,
-    stops: Ints,
-    takes: Ints,
-    keys: Keys,
-    removed: Ints,
-    n_rows: int,
-    positions: Ints,
-    numbers: Ints,
+    log_weights: AnyFloats,
+    rows: AnyIntegers,
+    pools: PoolArrays,
+    data: AttackedData,
+    positions: AnyIntegers,
+    numbers: AnyIntegers,
 ) -> None:
     """Draw the neighbours of each asking fake of each target.
 
-    `positions` and `numbers`, (targets, askers, k), get where the chosen stand in the list, and their row
-    numbers in the attacked data; `n_rows` counts the real rows with the target.
+    `positions` and `numbers`, (targets, askers, k), get the positions of the chosen in the list, and their row
+    numbers in the attacked data.
     """
     listed = np.empty(rows.shape[1], np.int32)
     for target in range(positions.shape[0]):
-        n_real = n_rows - (1 if removed[target] >= 0 else 0)
+        removed, key = data.removed[target], data.keys[target]
+        n_real = data.n_rows - (1 if removed >= 0 else 0)
+        own = PoolArrays(pools.starts[target], pools.stops[target], pools.takes[target])
         for asker in range(positions.shape[1]):
-            number_rows(rows[target], removed[target], n_real, asker, listed)
+            number_rows(rows[target], removed, n_real, asker, listed)
             chosen = positions[target, asker]
-            draw(
-                log_weights[target],
-                listed,
-                starts[target],
-                stops[target],
-                takes[target],
-                keys[target],
-                np.uint64(n_real + asker),
-                chosen,
-            )
+            draw(log_weights[target], listed, own, key, np.uint64(n_real + asker), chosen)
             for place in range(chosen.size):
                 numbers[target, asker, place] = listed[chosen[place]]
 
 
 @kernel
 def noise_for_fakes(
-    keys: Keys, removed: Ints, n_rows: int, numbers: Ints, scales: Floats, noise: Floats
+    data: AttackedData, numbers: AnyIntegers, scales: AnyFloats, noise: AnyFloats
 ) -> None:
     """Fill `noise` with Laplace noise for each (asking fake, neighbour): shapes (targets, askers, k)."""
     askers = np.empty(numbers.shape[1], np.int32)
     for target in range(numbers.shape[0]):
-        n_real = n_rows - (1 if removed[target] >= 0 else 0)
+        n_real = data.n_rows - (1 if data.removed[target] >= 0 else 0)
         for asker in range(askers.size):
             askers[asker] = n_real + asker
-        laplace(keys[target], askers, numbers[target], scales[target], noise[target])
+        laplace(data.keys[target], askers, numbers[target], scales[target], noise[target])
 
 
 @kernel
 def predict_beside_helpers(
-    cells: Ints,
+    cells: AnyIntegers,
     rating: float,
-    neighbours: Ints,
-    weights: Floats,
-    starts: Ints,
-    columns: Ints,
-    ratings: Floats,
+    neighbours: AnyIntegers,
+    weights: AnyFloats,
+    rated: Csr,
     over_raters: bool,
-    predictions: Floats,
+    predictions: AnyFloats,
 ) -> None:
     """Predict column `cells[q]` for question q, where every fake neighbour gave that column `rating`.
 
@@ -142,9 +141,9 @@ def predict_beside_helpers(
                 total += weight[place] * rating
                 size += abs(weight[place])
                 continue
-            entry = search(starts, columns, near[place], cells[question])
+            entry = search(rated, near[place], cells[question])
             if entry >= 0:
-                total += weight[place] * ratings[entry]
+                total += weight[place] * rated.values[entry]
                 size += abs(weight[place])
         fixed = -1.0 if over_raters else np.abs(weight).sum()
         predictions[question] = divided(total, size, fixed)

@@ -13,11 +13,12 @@ the largest uniform that could be.
 from __future__ import annotations
 
 import math
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 
-from goodfence.kernels.compiled import kernel
+from goodfence.arrays import Floats, Integers, Rows
+from goodfence.kernels import kernel
 from goodfence.kernels.philox import (
     DRAW,
     N_VALUES,
@@ -27,16 +28,20 @@ from goodfence.kernels.philox import (
     uniform_and_coin,
 )
 
-Floats = npt.NDArray[np.float64]
-Integers = npt.NDArray[np.int64]
-Rows = npt.NDArray[np.int32]
-
 _BLOCK = 128
 _EVERY = np.uint64(1 << 52)
 _NONE = np.uint64(0)
 _SLACK = 1e-9
 _ROUNDING = 1e-15
 _SURELY = 4.0  # exp(exp(4)) is beyond 2**53: everybody has fired
+
+
+class PoolArrays(NamedTuple):
+    """Pools as kernels take them: (pools,) for one list, (targets, pools) for several."""
+
+    starts: Integers
+    stops: Integers
+    takes: Integers
 
 
 @kernel
@@ -174,9 +179,7 @@ def _draw_pool(
 def draw(
     log_weights: Floats,
     rows: Rows,
-    starts: Integers,
-    stops: Integers,
-    takes: Integers,
+    pools: PoolArrays,
     key: np.uint64,
     asker: np.uint64,
     out: Integers,
@@ -187,21 +190,22 @@ def draw(
     ----------
     log_weights, rows
         Log-weight and row number of each candidate, in list order, shape (n,).
-    starts, stops, takes
-        The pools, shape (p,): how many of which positions.
+    pools
+        How many of which positions.
     key, asker
         Where chance comes from; see `goodfence.kernels.philox`.
     out
         Shape (sum of `takes`,).
     """
     filled = 0
-    for pool in range(takes.size):
-        if takes[pool] > 0:
-            start, stop = starts[pool], stops[pool]
-            part = out[filled : filled + takes[pool]]
+    for pool in range(pools.takes.size):
+        take = pools.takes[pool]
+        if take > 0:
+            start, stop = pools.starts[pool], pools.stops[pool]
+            part = out[filled : filled + take]
             _draw_pool(log_weights[start:stop], rows[start:stop], key, asker, part)
             part += start
-            filled += takes[pool]
+            filled += take
     out.sort()
 
 
@@ -209,26 +213,15 @@ def draw(
 def draw_rows(
     log_weights: Floats,
     rows: Rows,
-    starts: Integers,
-    stops: Integers,
-    takes: Integers,
+    pools: PoolArrays,
     key: np.uint64,
     askers: Rows,
     out: Integers,
 ) -> None:
     """Fill each row of `out` by `draw`; every array has one more axis, the targets."""
     for row in range(out.shape[0]):
-        asker = np.uint64(askers[row])
-        draw(
-            log_weights[row],
-            rows[row],
-            starts[row],
-            stops[row],
-            takes[row],
-            key,
-            asker,
-            out[row],
-        )
+        own = PoolArrays(pools.starts[row], pools.stops[row], pools.takes[row])
+        draw(log_weights[row], rows[row], own, key, np.uint64(askers[row]), out[row])
 
 
 @kernel

@@ -1,6 +1,6 @@
 """Who is among the first `take` to fire: the Poisson-binomial integral, node by node.
 
-Candidate i fires at time T_i, exponential with rate w_i; she is included if fewer than `take`
+Candidate i fires at time T_i, exponential with rate w_i, and is included if fewer than `take`
 others fired before. With x = log t, p_j = P[T_j <= t] and N_i the number of others that have fired,
 
     mu_i = integral over x of  (w_i t e^{-w_i t})  P[N_i <= take - 1]  dx .
@@ -8,7 +8,7 @@ others fired before. With x = log t, p_j = P[T_j <= t] and N_i the number of oth
 The second factor falls from 1 to 0 in a narrow stretch. Left of it the integral is 1 - e^{-w_i t};
 across it panels of Gauss-Legendre nodes, as wide as the fall is steep, reach rounding error.
 
-The law of N_i is the law of everybody's count with one taken out again. Taking out is stable for
+The distribution of N_i is that of the count of all with one taken out again. Taking out is stable for
 p_i <= 1/2 when the fired are counted, and for p_i >= 1/2 when those who have not fired are, so each
 is done where it is stable.
 """
@@ -18,17 +18,16 @@ from __future__ import annotations
 import math
 
 import numpy as np
-import numpy.typing as npt
 
-from goodfence.kernels.compiled import kernel
-
-Floats = npt.NDArray[np.float64]
+from goodfence.arrays import Floats
+from goodfence.kernels import kernel
 
 _STEPS = 40
 _WIDEST = 0.6
 _LARGE = 40.0  # exp(-exp(40)) is 0
 _FEW = 400
 _NOTHING = 1e-30
+_TOLERANCE = 1e-14
 
 
 @kernel
@@ -43,39 +42,39 @@ def chances(log_weights: Floats, x: float, fired: Floats, unfired: Floats, densi
 
 
 @kernel
-def count_law(yes: Floats, no: Floats, length: int) -> tuple[Floats, int]:
+def count_distribution(yes: Floats, no: Floats, length: int) -> tuple[Floats, int]:
     """Return P[m successes] of independent trials, for m below `length`, and the first m above 0.
 
     Only the band of counts that can be is carried along; what is below 1e-30 is 0.
     """
-    law, following = np.zeros(length + 1), np.zeros(length + 1)
-    law[0] = 1.0
+    distribution, following = np.zeros(length + 1), np.zeros(length + 1)
+    distribution[0] = 1.0
     low, high = 0, 0
     for place in range(yes.size):
         p, q = yes[place], no[place]
-        law[high + 1] = 0.0
+        distribution[high + 1] = 0.0
         high = min(high + 1, length - 1)
-        following[low] = law[low] * q
+        following[low] = distribution[low] * q
         for m in range(low + 1, high + 1):
-            following[m] = law[m] * q + law[m - 1] * p
+            following[m] = distribution[m] * q + distribution[m - 1] * p
         while low < high and following[low] < _NOTHING:
             following[low] = 0.0
             low += 1
         while low < high and following[high] < _NOTHING:
             high -= 1
-        law, following = following, law
-    law[:low] = 0.0
-    law[high + 1 :] = 0.0
-    return law[:length], low
+        distribution, following = following, distribution
+    distribution[:low] = 0.0
+    distribution[high + 1 :] = 0.0
+    return distribution[:length], low
 
 
 @kernel
-def below_without_one(law: Floats, low: int, yes: Floats, no: Floats) -> Floats:
-    """Return P[successes of the others < len(law)] for each trial; needs yes <= no."""
+def below_without_one(distribution: Floats, low: int, yes: Floats, no: Floats) -> Floats:
+    """Return P[successes of the others < len(distribution)] for each trial; needs yes <= no."""
     last, total, inverse = np.zeros(yes.size), np.zeros(yes.size), 1.0 / no
-    for m in range(low, law.size):
+    for m in range(low, distribution.size):
         for place in range(yes.size):
-            last[place] = (law[m] - yes[place] * last[place]) * inverse[place]
+            last[place] = (distribution[m] - yes[place] * last[place]) * inverse[place]
             total[place] += last[place]
     return total
 
@@ -86,11 +85,11 @@ def others_below(fired: Floats, unfired: Floats, take: int) -> Floats:
     below = np.empty(fired.size)
     early, late = fired <= 0.5, fired > 0.5
     if early.any():
-        law, low = count_law(fired, unfired, take)
-        below[early] = below_without_one(law, low, fired[early], unfired[early])
+        distribution, low = count_distribution(fired, unfired, take)
+        below[early] = below_without_one(distribution, low, fired[early], unfired[early])
     if late.any():
-        law, low = count_law(unfired, fired, fired.size - take)
-        below[late] = 1.0 - below_without_one(law, low, unfired[late], fired[late])
+        distribution, low = count_distribution(unfired, fired, fired.size - take)
+        below[late] = 1.0 - below_without_one(distribution, low, unfired[late], fired[late])
     return np.minimum(np.maximum(below, 0.0), 1.0)
 
 
@@ -137,7 +136,7 @@ def inclusion(log_weights: Floats, take: int, nodes: Floats, node_weights: Float
         edge = start
         for _ in range(_FEW):
             chances(log_weights, edge, fired, unfired, density)
-            below = count_law(fired, unfired, take)[0].sum()
+            below = count_distribution(fired, unfired, take)[0].sum()
             if (side > 0 and below < tolerance) or (side < 0 and 1.0 - below < tolerance):
                 break
             half = 0.5 * _width(fired, unfired, density)
@@ -150,3 +149,52 @@ def inclusion(log_weights: Floats, take: int, nodes: Floats, node_weights: Float
             edge += side * 2.0 * half
     chances(log_weights, edge, fired, unfired, density)
     return np.minimum(included + fired, 1.0)
+
+
+@kernel
+def included_beside(
+    others: Floats, candidates: Floats, take: int, nodes: Floats, node_weights: Floats
+) -> Floats:
+    """Return mu of each candidate beside the others, (2, candidates): in `take` draws and in `take` - 1.
+
+    Parameters
+    ----------
+    others, candidates
+        Log-weights, shifted so that the `take`-th largest of the others is 0, and within -700 and 700.
+    take
+        At least 2, at most the number of the others.
+    nodes, node_weights
+        A Gauss-Legendre rule on (-1, 1).
+    """
+    fired, unfired, density = np.empty(others.size), np.empty(others.size), np.empty(others.size)
+    included = np.zeros((2, candidates.size))
+    start = middle_of_firing(others, take)
+    edge = start
+    for side in (1.0, -1.0):
+        edge = start
+        for _ in range(_FEW):
+            chances(others, edge, fired, unfired, density)
+            distribution = count_distribution(fired, unfired, take)[0]
+            below = distribution.sum()
+            fewer = below - distribution[take - 1]
+            if (side > 0 and below < _TOLERANCE) or (side < 0 and 1.0 - fewer < _TOLERANCE):
+                break
+            half = 0.5 * _width(fired, unfired, density)
+            centre = edge + side * half
+            for node in range(nodes.size):
+                x = centre + half * nodes[node]
+                chances(others, x, fired, unfired, density)
+                distribution = count_distribution(fired, unfired, take)[0]
+                below = distribution.sum()
+                for place in range(candidates.size):
+                    log_rate = min(candidates[place] + x, _LARGE)
+                    mass = half * node_weights[node] * math.exp(log_rate - math.exp(log_rate))
+                    included[0, place] += mass * below
+                    included[1, place] += mass * (below - distribution[take - 1])
+            edge += side * 2.0 * half
+    for place in range(candidates.size):
+        # Left of the last edge nobody is shut out yet.
+        first = -math.expm1(-math.exp(min(candidates[place] + edge, _LARGE)))
+        included[0, place] = min(included[0, place] + first, 1.0)
+        included[1, place] = min(included[1, place] + first, 1.0)
+    return included

@@ -1,34 +1,75 @@
 """What two rows have in common, summed for one row against every row of a block.
 
 A block of rows is given by its columns (who rated each item): `starts`, `raters`, `ratings`, as in a sparse
-matrix. Columns are walked in ascending order, so each sum is the same in any tile, thread or cluster.
+matrix. Columns are walked in ascending order, so each sum is the same in any tile, thread or cluster. Positions are
+made unsigned, because for signed ones a test for negative ones would be compiled in.
 """
 
 from __future__ import annotations
 
 import numpy as np
 
-from goodfence.kernels.compiled import kernel
-from goodfence.kernels.types import Floats, Ints
+from goodfence.arrays import AnyFloats, AnyIntegers, Csr
+from goodfence.kernels import kernel
 
 ROUNDING = 1e-14
 
 
 @kernel
 def add_dots(
-    columns: Ints, values: Floats, starts: Ints, raters: Ints, ratings: Floats, dots: Floats
+    columns: AnyIntegers,
+    values: AnyFloats,
+    starts: AnyIntegers,
+    raters: AnyIntegers,
+    ratings: AnyFloats,
+    dots: AnyFloats,
 ) -> None:
     """Add to `dots[j]` the dot product of the row (`columns`, `values`) with row j of the block."""
     for position in range(columns.size):
         column = columns[position]
         value = values[position]
-        for entry in range(starts[column], starts[column + 1]):
-            dots[raters[entry]] += value * ratings[entry]
+        for entry in range(np.uint64(starts[column]), np.uint64(starts[column + 1])):
+            dots[np.uint32(raters[entry])] += value * ratings[entry]
+
+
+@kernel
+def dots_of_rows(rows: AnyIntegers, others: Csr, table: Csr, dots: AnyFloats) -> None:
+    """Write the dot products of some rows of `others` with each row of a block, (rows, block)."""
+    for place in range(rows.size):
+        row = rows[place]
+        own = slice(others.starts[row], others.starts[row + 1])
+        dots[place] = 0.0
+        columns, values = others.columns[own], others.values[own]
+        add_dots(columns, values, table.starts, table.columns, table.values, dots[place])
+
+
+@kernel
+def add_counted_dots(
+    columns: AnyIntegers,
+    values: AnyFloats,
+    starts: AnyIntegers,
+    raters: AnyIntegers,
+    ratings: AnyFloats,
+    sums: AnyFloats,
+) -> None:
+    """Add to `sums[j]` the dot product with row j of the block, and how many columns they share."""
+    for position in range(columns.size):
+        column = columns[position]
+        value = values[position]
+        for entry in range(np.uint64(starts[column]), np.uint64(starts[column + 1])):
+            row = np.uint32(raters[entry])
+            sums[row, 0] += value * ratings[entry]
+            sums[row, 1] += 1.0
 
 
 @kernel
 def add_moments(
-    columns: Ints, values: Floats, starts: Ints, raters: Ints, ratings: Floats, moments: Floats
+    columns: AnyIntegers,
+    values: AnyFloats,
+    starts: AnyIntegers,
+    raters: AnyIntegers,
+    ratings: AnyFloats,
+    moments: AnyFloats,
 ) -> None:
     """Add to `moments[j]` the six sums over the columns shared with row j of the block.
 
@@ -37,8 +78,8 @@ def add_moments(
     for position in range(columns.size):
         column = columns[position]
         value = values[position]
-        for entry in range(starts[column], starts[column + 1]):
-            sums = moments[raters[entry]]
+        for entry in range(np.uint64(starts[column]), np.uint64(starts[column + 1])):
+            sums = moments[np.uint32(raters[entry])]
             rating = ratings[entry]
             sums[0] += 1.0
             sums[1] += value
@@ -52,7 +93,7 @@ def add_moments(
 def cosine(dot: float, squared_norm: float, other_squared_norm: float) -> float:
     """Return dot / (norm x other norm), so that exactly equal fractions give exactly equal floats.
 
-    With whole numbers, `dot * dot` and the product of the squared norms are exact, division and square root
+    With integers, `dot * dot` and the product of the squared norms are exact, division and square root
     are correctly rounded: the result depends on the fraction alone, and never falls when the fraction grows.
     """
     product = squared_norm * other_squared_norm
@@ -63,14 +104,16 @@ def cosine(dot: float, squared_norm: float, other_squared_norm: float) -> float:
 
 
 @kernel
-def cosines(dots: Floats, squared_norm: float, squared_norms: Floats, similarities: Floats) -> None:
+def cosines(
+    dots: AnyFloats, squared_norm: float, squared_norms: AnyFloats, similarities: AnyFloats
+) -> None:
     """Write the cosine of one row with every row of a block [COS]."""
     for j in range(dots.size):
         similarities[j] = cosine(dots[j], squared_norm, squared_norms[j])
 
 
 @kernel
-def corated_cosines(moments: Floats, similarities: Floats) -> None:
+def corated_cosines(moments: AnyFloats, similarities: AnyFloats) -> None:
     """Write the cosine over the co-rated columns only."""
     for j in range(moments.shape[0]):
         similarities[j] = cosine(moments[j, 5], moments[j, 3], moments[j, 4])
@@ -78,17 +121,17 @@ def corated_cosines(moments: Floats, similarities: Floats) -> None:
 
 @kernel
 def correlations(
-    moments: Floats,
+    moments: AnyFloats,
     total: float,
     count: float,
-    totals: Floats,
-    counts: Floats,
-    similarities: Floats,
+    totals: AnyFloats,
+    counts: AnyFloats,
+    similarities: AnyFloats,
 ) -> None:
     """Write Pearson's correlation over the co-rated columns.
 
     `total / count` is the mean that centres the row, `totals / counts` those of the block; a negative `count`
-    centres both on the co-rated columns. Everything is multiplied by the counts first: with whole numbers the
+    centres both on the co-rated columns. Everything is multiplied by the counts first: with integers the
     sums stay exact.
     """
     for j in range(moments.shape[0]):
@@ -109,3 +152,32 @@ def correlations(
         if variance_a > noise_a and variance_b > noise_b:
             product = variance_a * variance_b
             similarities[j] = min(1.0, max(-1.0, covariance / np.sqrt(product)))
+
+
+@kernel
+def jaccards(common: AnyFloats, count: float, counts: AnyFloats, similarities: AnyFloats) -> None:
+    """Write how many columns both have, over how many either has."""
+    for j in range(common.size):
+        either = count + counts[j] - common[j]
+        similarities[j] = common[j] / either if either > 0.0 else 0.0
+
+
+@kernel
+def inverse_differences(moments: AnyFloats, unit: float, similarities: AnyFloats) -> None:
+    """Write 1 / (1 + mean squared difference) over the co-rated columns; ratings are in steps of 1 / `unit`."""
+    for j in range(moments.shape[0]):
+        n, _, _, own_squared, other_squared, dot = moments[j]
+        similarities[j] = 0.0
+        if n > 0.0:
+            differences = max(0.0, own_squared + other_squared - 2.0 * dot) / (unit * unit)
+            similarities[j] = 1.0 / (differences / n + 1.0)
+
+
+@kernel
+def shrink(common: AnyFloats, shrinkage: float, least: int, similarities: AnyFloats) -> None:
+    """Multiply each similarity by `(n - 1) / (n - 1 + shrinkage)`; 0 where fewer than `least` are co-rated."""
+    for j in range(common.size):
+        if common[j] < least:
+            similarities[j] = 0.0
+        elif shrinkage > 0.0:
+            similarities[j] *= (common[j] - 1.0) / (common[j] - 1.0 + shrinkage)

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import numpy as np
-import numpy.typing as npt
 
-from goodfence.kernels.compiled import kernel
-from goodfence.kernels.types import Floats, Ints
+from goodfence.arrays import AnyFloats, AnyIntegers, Words
+from goodfence.kernels import kernel
 
 RADIX_PAYS = 512
 DIGIT_BITS = 11
@@ -15,11 +14,9 @@ LONG_STRETCH = 32
 SIGN = np.uint64(1 << 63)
 UPPER = np.uint64(0xFFFFFFFF00000000)
 
-Words = npt.NDArray[np.uint64]
-
 
 @kernel
-def kth_largest(values: Floats, k: int) -> float:
+def kth_largest(values: AnyFloats, k: int) -> float:
     """Return the k-th largest of `values` (k from 1); the array is reordered."""
     low, high = 0, values.size - 1
     wanted = k - 1
@@ -72,7 +69,7 @@ def _upper_half_order(packed: Words) -> Words:
 
 
 @kernel
-def _settle(values: Floats, order: Ints) -> None:
+def _settle(values: AnyFloats, order: AnyIntegers) -> None:
     """Bring a short stretch of `order` into descending order of its values, keeping ties as they are."""
     if order.size > LONG_STRETCH:
         order[:] = order[np.argsort(-values[order], kind="mergesort")]
@@ -86,7 +83,7 @@ def _settle(values: Floats, order: Ints) -> None:
 
 
 @kernel
-def _all_tie(values: Floats, order: Ints) -> bool:
+def _all_tie(values: AnyFloats, order: AnyIntegers) -> bool:
     first = values[order[0]]
     for position in range(1, order.size):  # noqa: SIM110 - compiled: no generators
         if values[order[position]] != first:
@@ -95,10 +92,10 @@ def _all_tie(values: Floats, order: Ints) -> bool:
 
 
 @kernel
-def descending_order(values: Floats) -> Ints:
+def descending_order(values: AnyFloats) -> AnyIntegers:
     """Return the stable order of `values`, largest first; no NaN.
 
-    A radix sort over the upper half of the floats' bits, with the position in the lower half: whole candidate
+    A radix sort over the upper half of the floats' bits, with the position in the lower half: full candidate
     lists are long, and this is many times faster than comparing. Stretches that are equal in the upper half
     are few and short, or ties; they are settled by comparing.
     """
@@ -108,7 +105,7 @@ def descending_order(values: Floats) -> Ints:
     packed = np.empty(n, dtype=np.uint64)
     bits = (values + 0.0).view(np.uint64)  # -0.0 becomes 0.0, and they tie
     for i in range(n):
-        # Floats of either sign in ascending order as unsigned integers, then turned round.
+        # AnyFloats of either sign in ascending order as unsigned integers, then turned round.
         key = bits[i] if bits[i] & SIGN else ~(bits[i] | SIGN)
         packed[i] = (key & UPPER) | np.uint64(i)
     packed = _upper_half_order(packed)
@@ -127,7 +124,7 @@ def descending_order(values: Floats) -> Ints:
 
 @kernel
 def nearest(
-    similarities: Floats, skip: int, scratch: Floats, indices: Ints, values: Floats
+    similarities: AnyFloats, skip: int, scratch: AnyFloats, indices: AnyIntegers, values: AnyFloats
 ) -> None:
     """Write the `indices.size` nearest rows and their similarities, in the order of a candidate list.
 
@@ -157,3 +154,87 @@ def nearest(
             found += 1
     for position in range(n):
         values[position] = similarities[indices[position]]
+
+
+_RUN = 12
+
+
+@kernel
+def comes_before(a: int, b: int, similarities: AnyFloats, rows: AnyIntegers) -> bool:
+    """Return whether candidate a comes before candidate b."""
+    if similarities[a] != similarities[b]:
+        return bool(similarities[a] > similarities[b])
+    return bool(rows[a] < rows[b])
+
+
+@kernel
+def sort_candidates(similarities: AnyFloats, rows: AnyIntegers) -> AnyIntegers:
+    """Return the order of candidates: spread over buckets by similarity, nearly in order, then merged."""
+    count = similarities.size
+    slots = spread(similarities)
+    for start in range(0, count, _RUN):
+        for place in range(start + 1, min(start + _RUN, count)):
+            moving = slots[place]
+            at = place
+            while at > start and comes_before(moving, slots[at - 1], similarities, rows):
+                slots[at] = slots[at - 1]
+                at -= 1
+            slots[at] = moving
+    spare = np.empty_like(slots)
+    run = _RUN
+    while run < count:
+        for start in range(0, count, 2 * run):
+            middle, end = min(start + run, count), min(start + 2 * run, count)
+            if middle < end and comes_before(slots[middle], slots[middle - 1], similarities, rows):
+                merge(slots, spare, start, middle, end, similarities, rows)
+        run *= 2
+    return slots
+
+
+@kernel
+def merge(
+    slots: AnyIntegers,
+    spare: AnyIntegers,
+    start: int,
+    middle: int,
+    end: int,
+    similarities: AnyFloats,
+    rows: AnyIntegers,
+) -> None:
+    """Merge two sorted runs of `slots`."""
+    left, right = start, middle
+    for place in range(start, end):
+        from_left = right >= end
+        if not from_left and left < middle:
+            from_left = not comes_before(slots[right], slots[left], similarities, rows)
+        if from_left:
+            spare[place] = slots[left]
+            left += 1
+        else:
+            spare[place] = slots[right]
+            right += 1
+    slots[start:end] = spare[start:end]
+
+
+@kernel
+def spread(similarities: AnyFloats) -> AnyIntegers:
+    """Return the candidates in buckets of falling similarity: nearly in order, in linear time."""
+    count = similarities.size
+    slots = np.arange(count)
+    low, high = np.inf, -np.inf
+    for slot in range(count):
+        low = min(low, similarities[slot])
+        high = max(high, similarities[slot])
+    if not high > low:
+        return slots
+    scale = (count - 1) / (high - low)
+    starts = np.zeros(count + 1, dtype=np.int64)
+    for slot in range(count):
+        starts[int((high - similarities[slot]) * scale) + 1] += 1
+    for bucket in range(count):
+        starts[bucket + 1] += starts[bucket]
+    for slot in range(count):
+        bucket = int((high - similarities[slot]) * scale)
+        slots[starts[bucket]] = slot
+        starts[bucket] += 1
+    return slots

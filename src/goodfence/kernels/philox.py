@@ -9,19 +9,15 @@ All words are 32 bits kept in 64, so that no product overflows, compiled or not.
 
 from __future__ import annotations
 
-from collections.abc import Callable
-from typing import ParamSpec, TypeAlias, TypeVar, cast
+from typing import TypeAlias
 
 import numpy as np
-import numpy.typing as npt
-from numba import njit
 
-from goodfence.kernels.compiled import kernel
+from goodfence.arrays import Rows, Words
+from goodfence.kernels import inlined, kernel
 
 Word: TypeAlias = np.uint64
-Words: TypeAlias = "tuple[np.uint64, np.uint64, np.uint64, np.uint64]"
-P = ParamSpec("P")
-R = TypeVar("R")
+Counter: TypeAlias = "tuple[np.uint64, np.uint64, np.uint64, np.uint64]"
 
 DRAW = Word(0)
 """The purpose of the numbers that choose neighbours."""
@@ -40,13 +36,8 @@ _MULTIPLIERS = (Word(0xD2511F53), Word(0xCD9E8D57))
 _WEYL = (Word(0x9E3779B9), Word(0xBB67AE85))
 
 
-def _inlined(function: Callable[P, R]) -> Callable[P, R]:
-    """Copy `function` into its caller, so that a loop over candidates runs four at a time."""
-    return cast("Callable[P, R]", njit(inline="always")(function))
-
-
-@_inlined
-def philox(c0: Word, c1: Word, c2: Word, c3: Word, k0: Word, k1: Word) -> Words:
+@inlined
+def philox(c0: Word, c1: Word, c2: Word, c3: Word, k0: Word, k1: Word) -> Counter:
     """Return the four 32-bit words of a counter of four words under a key of two."""
     for _ in range(_ROUNDS):
         first = _MULTIPLIERS[0] * c0
@@ -61,13 +52,7 @@ def philox(c0: Word, c1: Word, c2: Word, c3: Word, k0: Word, k1: Word) -> Words:
 
 
 @kernel
-def hash_candidates(
-    key: Word,
-    purpose: Word,
-    asker: Word,
-    candidates: npt.NDArray[np.int32],
-    out: npt.NDArray[np.uint64],
-) -> None:
+def hash_candidates(key: Word, purpose: Word, asker: Word, candidates: Rows, out: Words) -> None:
     """Fill `out` with 52 random bits for each candidate, as an integer below 2**52.
 
     Parameters

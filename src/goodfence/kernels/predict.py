@@ -1,31 +1,44 @@
 """Predictions [PRED]: what the chosen neighbours rated, weighted by how similar they are.
 
 For one row all sums are formed in the order of its neighbours, so `predict`, `recommend` and `answer` agree to
-the last bit. `fixed` is the denominator for the reading over all neighbours, or negative for the reading over
-those who rated the item.
+the last bit. `fixed` is the denominator where all neighbours count, or negative where only those who rated the
+item do.
 """
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
-from goodfence.kernels.compiled import kernel
-from goodfence.kernels.types import Floats, Ints
+from goodfence.arrays import AnyFloats, AnyIntegers, Csr
+from goodfence.kernels import kernel
+from goodfence.kernels.order import descending_order, kth_largest
 
 LOOK_UP_COST = 30
 """What looking one column up in one row costs, in steps of walking through a row."""
 
 
+class CellGroups(NamedTuple):
+    """The cells to predict, grouped by row.
+
+    Cells of one row are predicted together, from the ratings of its neighbours.
+    """
+
+    groups: AnyIntegers
+    """(rows + 1,): where each row's cells begin in `columns`."""
+    rows: AnyIntegers
+    columns: AnyIntegers
+
+
 @kernel
 def add_neighbours(
-    neighbours: Ints,
-    weights: Floats,
-    starts: Ints,
-    columns: Ints,
-    ratings: Floats,
-    places: Ints,
-    sums: Floats,
-    sizes: Floats,
+    neighbours: AnyIntegers,
+    weights: AnyFloats,
+    rated: Csr,
+    places: AnyIntegers,
+    sums: AnyFloats,
+    sizes: AnyFloats,
 ) -> None:
     """Add each neighbour's weighted ratings, and the sizes of the weights, at the places of their columns.
 
@@ -35,10 +48,10 @@ def add_neighbours(
         weight = weights[position]
         size = abs(weight)
         neighbour = neighbours[position]
-        for entry in range(starts[neighbour], starts[neighbour + 1]):
-            place = places[columns[entry]]
+        for entry in range(rated.starts[neighbour], rated.starts[neighbour + 1]):
+            place = places[rated.columns[entry]]
             if place >= 0:
-                sums[place] += weight * ratings[entry]
+                sums[place] += weight * rated.values[entry]
                 sizes[place] += size
 
 
@@ -51,49 +64,45 @@ def divided(total: float, size: float, fixed: float) -> float:
 
 
 @kernel
-def search(starts: Ints, columns: Ints, row: int, column: int) -> int:
-    """Return where `column` stands in `row`, or -1."""
-    low, high = starts[row], starts[row + 1]
+def search(rated: Csr, row: int, column: int) -> int:
+    """Return the entry of `column` in `row`, or -1."""
+    low, high = rated.starts[row], rated.starts[row + 1]
     while low < high:
         middle = (low + high) // 2
-        if columns[middle] < column:
+        if rated.columns[middle] < column:
             low = middle + 1
         else:
             high = middle
-    if low < starts[row + 1] and columns[low] == column:
+    if low < rated.starts[row + 1] and rated.columns[low] == column:
         return int(low)
     return -1
 
 
 @kernel
 def predict_one(
-    column: int, neighbours: Ints, weights: Floats, starts: Ints, columns: Ints, ratings: Floats
+    column: int, neighbours: AnyIntegers, weights: AnyFloats, rated: Csr
 ) -> tuple[float, float]:
     """Return the two sums of one prediction, by looking the column up in each neighbour's row."""
     total, size = 0.0, 0.0
     for position in range(neighbours.size):
-        entry = search(starts, columns, neighbours[position], column)
+        entry = search(rated, neighbours[position], column)
         if entry >= 0:
-            total += weights[position] * ratings[entry]
+            total += weights[position] * rated.values[entry]
             size += abs(weights[position])
     return total, size
 
 
 @kernel
 def predict_cells(
-    groups: Ints,
-    rows: Ints,
-    cells: Ints,
-    neighbours: Ints,
-    weights: Floats,
-    starts: Ints,
-    columns: Ints,
-    ratings: Floats,
+    cells: CellGroups,
+    neighbours: AnyIntegers,
+    weights: AnyFloats,
+    rated: Csr,
     over_raters: bool,
     n_columns: int,
-    predictions: Floats,
+    predictions: AnyFloats,
 ) -> None:
-    """Predict the cells `cells[groups[g]:groups[g + 1]]` of row `rows[g]`, for each group g.
+    """Predict each of the cells.
 
     A row with few cells looks them up in each neighbour's row; one with many walks through all that the
     neighbours rated. Both give the same sums in the same order.
@@ -101,45 +110,46 @@ def predict_cells(
     places = np.full(n_columns, -1, dtype=np.int32)
     sums = np.zeros(n_columns)
     sizes = np.zeros(n_columns)
-    for group in range(groups.size - 1):
-        first, last = groups[group], groups[group + 1]
-        near, weight = neighbours[rows[group]], weights[rows[group]]
+    columns = cells.columns
+    for group in range(cells.groups.size - 1):
+        first, last, row = cells.groups[group], cells.groups[group + 1], cells.rows[group]
+        near, weight = neighbours[row], weights[row]
         fixed = -1.0 if over_raters else np.abs(weight).sum()
         n_rated = 0
         for neighbour in near:
-            n_rated += starts[neighbour + 1] - starts[neighbour]
+            n_rated += rated.starts[neighbour + 1] - rated.starts[neighbour]
         if (last - first) * near.size * LOOK_UP_COST < n_rated:
             for cell in range(first, last):
-                total, size = predict_one(cells[cell], near, weight, starts, columns, ratings)
+                total, size = predict_one(columns[cell], near, weight, rated)
                 predictions[cell] = divided(total, size, fixed)
             continue
         n_places = 0
         for cell in range(first, last):
-            if places[cells[cell]] < 0:
-                places[cells[cell]] = n_places
+            if places[columns[cell]] < 0:
+                places[columns[cell]] = n_places
                 sums[n_places] = 0.0
                 sizes[n_places] = 0.0
                 n_places += 1
-        add_neighbours(near, weight, starts, columns, ratings, places, sums, sizes)
+        add_neighbours(near, weight, rated, places, sums, sizes)
         for cell in range(first, last):
-            place = places[cells[cell]]
+            place = places[columns[cell]]
             predictions[cell] = divided(sums[place], sizes[place], fixed)
         for cell in range(first, last):
-            places[cells[cell]] = -1
+            places[columns[cell]] = -1
 
 
 @kernel
 def predict_for_profile(
-    profile: Floats,
-    rows: Ints,
-    neighbours: Ints,
-    weights: Floats,
+    profile: AnyFloats,
+    rows: AnyIntegers,
+    neighbours: AnyIntegers,
+    weights: AnyFloats,
     over_raters: bool,
-    predictions: Floats,
+    predictions: AnyFloats,
 ) -> None:
     """Predict each of `rows` from one column of ratings: `profile[j]` is row j's, NaN where it has none.
 
-    Item-based: the rows are items, the column is what one person rated.
+    Item-based: the rows are items, the column is what one user rated.
     """
     for position in range(rows.size):
         row = rows[position]
@@ -152,3 +162,183 @@ def predict_for_profile(
                 total += weight * rating
                 size += abs(weight)
         predictions[position] = divided(total, size, -1.0 if over_raters else fixed)
+
+
+MIN_SIMILARITY = 1e-6
+"""Who is less similar than this is no candidate among the raters of an item."""
+GUESSES = 16
+"""How often the similarity of the k-th nearest is guessed before it is selected. Only time depends on it."""
+NOBODY = -1
+"""The entry of a place in a list that no rater takes."""
+
+
+class RaterCandidates(NamedTuple):
+    """How similar some rows are to some candidates, and who of these rated each column."""
+
+    similarities: AnyFloats
+    """(rows, candidates)."""
+    own: AnyIntegers
+    """(rows,): where a row itself is among the candidates, or -1."""
+    raters: Csr
+    """For each column the candidates that rated it, ascending, with what is averaged."""
+
+
+@kernel
+def gather_raters(
+    candidates: RaterCandidates,
+    row: int,
+    column: int,
+    similarities: AnyFloats,
+    entries: AnyIntegers,
+) -> int:
+    """Write the raters of one column who are similar at all, in order; return how many they are.
+
+    The arrays have room for one more. Everybody is written, and overwritten unless similar enough: no branch, which
+    would be guessed wrong half of the time.
+    """
+    raters, similar, own = candidates.raters, candidates.similarities[row], candidates.own[row]
+    count = np.uint64(0)
+    for entry in range(np.uint64(raters.starts[column]), np.uint64(raters.starts[column + 1])):
+        candidate = raters.columns[entry]
+        similarity = similar[np.uint32(candidate)]
+        similarities[count] = similarity
+        entries[count] = entry
+        count += np.uint64((similarity >= MIN_SIMILARITY) & (candidate != own))
+    return int(count)
+
+
+@kernel
+def gather_ratings(
+    candidates: RaterCandidates, row: int, column: int, similarities: AnyFloats, values: AnyFloats
+) -> int:
+    """Write the same, with what is averaged in the place of the entries."""
+    raters, similar, own = candidates.raters, candidates.similarities[row], candidates.own[row]
+    count = np.uint64(0)
+    for entry in range(np.uint64(raters.starts[column]), np.uint64(raters.starts[column + 1])):
+        candidate = raters.columns[entry]
+        similarity = similar[np.uint32(candidate)]
+        similarities[count] = similarity
+        values[count] = raters.values[entry]
+        count += np.uint64((similarity >= MIN_SIMILARITY) & (candidate != own))
+    return int(count)
+
+
+@kernel
+def most_raters(candidates: RaterCandidates, columns: AnyIntegers) -> int:
+    """Return how many raters any of the columns has at most."""
+    most = 0
+    for column in columns:
+        n_raters = candidates.raters.starts[column + 1] - candidates.raters.starts[column]
+        most = max(most, n_raters)
+    return most
+
+
+@kernel
+def count_from(similarities: AnyFloats, limit: float) -> int:
+    """Return how many are at least `limit`."""
+    count = np.int64(0)
+    for place in range(similarities.size):  # in this form it is compiled to count eight at a time
+        count += np.int64(similarities[place] >= limit)
+    return int(count)
+
+
+@kernel
+def limit_of_nearest(similarities: AnyFloats, k: int) -> float:
+    """Return a limit that exactly k of more than k similarities reach, or -1 if it is not found soon: there are ties.
+
+    Counting takes a few nanoseconds, so the limit is guessed: by how many are too many, then by halves.
+    """
+    low, n_low, high, n_high = MIN_SIMILARITY, similarities.size, 1.0, 0
+    for guess in range(GUESSES):
+        share = 0.5 if guess % 2 else (n_low - k) / (n_low - n_high)
+        limit = low + share * (high - low)
+        count = count_from(similarities, limit)
+        if count == k:
+            return limit
+        if count > k:
+            low, n_low = limit, count
+        else:
+            high, n_high = limit, count
+    return -1.0
+
+
+@kernel
+def average_nearest(
+    similarities: AnyFloats, values: AnyFloats, k: int, scratch: AnyFloats
+) -> float:
+    """Return the average over the k most similar, weighted by similarity; of equally similar ones the first count."""
+    limit = limit_of_nearest(similarities, k) if similarities.size > k else MIN_SIMILARITY
+    total, size = 0.0, 0.0
+    if limit > 0.0:
+        for place in range(similarities.size):
+            weight = similarities[place] if similarities[place] >= limit else 0.0
+            total += weight * values[place]
+            size += weight
+        return total / size
+    scratch[: similarities.size] = similarities
+    last = kth_largest(scratch[: similarities.size], k)
+    n_ties = k - count_from(similarities, np.nextafter(last, np.inf))
+    for place in range(similarities.size):
+        similarity = similarities[place]
+        if similarity > last or (similarity == last and n_ties > 0):
+            n_ties -= similarity == last
+            total += similarity * values[place]
+            size += similarity
+    return total / size
+
+
+@kernel
+def predict_nearest_raters(
+    candidates: RaterCandidates,
+    rows: AnyIntegers,
+    columns: AnyIntegers,
+    k: int,
+    least: int,
+    predictions: AnyFloats,
+) -> None:
+    """Predict each cell from the k nearest of those who rated its column; NaN where they are fewer than `least`."""
+    longest = most_raters(candidates, columns) + 1
+    similarities, values, scratch = np.empty(longest), np.empty(longest), np.empty(longest)
+    for cell in range(rows.size):
+        n = gather_ratings(candidates, rows[cell], columns[cell], similarities, values)
+        predictions[cell] = np.nan
+        if n >= least:
+            predictions[cell] = average_nearest(similarities[:n], values[:n], k, scratch)
+
+
+@kernel
+def count_raters(
+    candidates: RaterCandidates, rows: AnyIntegers, columns: AnyIntegers, counts: AnyIntegers
+) -> None:
+    """Write how many candidates there are among the raters of each cell's column."""
+    longest = most_raters(candidates, columns) + 1
+    similarities, entries = np.empty(longest), np.empty(longest, dtype=np.int64)
+    for cell in range(rows.size):
+        row, column = rows[cell], columns[cell]
+        counts[cell] = gather_raters(candidates, row, column, similarities, entries)
+
+
+@kernel
+def list_raters(
+    candidates: RaterCandidates,
+    rows: AnyIntegers,
+    columns: AnyIntegers,
+    similarities: AnyFloats,
+    entries: AnyIntegers,
+) -> None:
+    """Write for each cell the candidate list of the raters of its column, (cells, length), nearest first.
+
+    A list that is too short is filled up with `NOBODY`, whose similarity is 0.
+    """
+    longest = most_raters(candidates, columns) + 1
+    found, places = np.empty(longest), np.empty(longest, dtype=np.int64)
+    for cell in range(rows.size):
+        row, column = rows[cell], columns[cell]
+        n = gather_raters(candidates, row, column, found, places)
+        order = descending_order(found[:n])
+        length = min(n, similarities.shape[1])
+        for rank in range(length):
+            similarities[cell, rank] = found[order[rank]]
+            entries[cell, rank] = places[order[rank]]
+        similarities[cell, length:] = 0.0
+        entries[cell, length:] = NOBODY

@@ -2,47 +2,79 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
 
-from goodfence.kernels.compiled import kernel
-from goodfence.kernels.types import Floats, Ints
+from goodfence.arrays import AnyFloats, AnyIntegers, Csr
+from goodfence.kernels import kernel
 
 N_PEAKS = 3
-"""How many an item keeps: enough when the asker herself and one deleted row do not count."""
+"""How many an item keeps: enough when the asker and one deleted row do not count."""
 
 
-@kernel
-def find_peaks(indptr: Ints, indices: Ints, strengths: Floats, values: Floats, rows: Ints) -> None:
-    """Fill `values` and `rows`, (items, N_PEAKS): each item's largest strengths, and whose.
+class Peaks(NamedTuple):
+    """The strongest ratings of each item."""
 
-    `values` starts as 0 and `rows` as -1; a strength of 0 is no peak.
+    values: AnyFloats
+    """(items, N_PEAKS): the largest strengths, 0 where there are fewer."""
+    rows: AnyIntegers
+    """(items, N_PEAKS): whose they are, -1 where there are fewer."""
+
+
+class RatedRows(NamedTuple):
+    """Rows of ratings, and what their norms would be without one of them.
+
+    N' of a pair [RS] is the product of two such rests.
     """
-    for row in range(indptr.size - 1):
-        for place in range(indptr[row], indptr[row + 1]):
-            item, strength, owner = indices[place], strengths[place], row
-            for rank in range(N_PEAKS):
-                if strength > values[item, rank]:
-                    values[item, rank], strength = strength, values[item, rank]
-                    rows[item, rank], owner = owner, rows[item, rank]
+
+    ratings: Csr
+    rests: AnyFloats
+    """For each rating the norm of its row without it."""
+    norms: AnyFloats
+    """(rows,): the norm of each row."""
+
+
+class OwnRatings(NamedTuple):
+    """One profile, over all items."""
+
+    ratings: AnyFloats
+    rests: AnyFloats
+    """The norm without this rating, below 0 where there is no rating."""
+    norm: float
+
+
+class PairSums(NamedTuple):
+    """What is known of one row and each other, (rows,)."""
+
+    terms: AnyFloats
+    dots: AnyFloats
+    smallest: AnyFloats
+    """The smallest N'."""
 
 
 @kernel
-def strongest(
-    indptr: Ints,
-    indices: Ints,
-    strengths: Floats,
-    peak_values: Floats,
-    peak_rows: Ints,
-    out: Floats,
-) -> None:
+def find_peaks(strengths: Csr, peaks: Peaks) -> None:
+    """Fill in the peaks, which start as 0 and -1; a strength of 0 is no peak."""
+    for row in range(strengths.starts.size - 1):
+        for place in range(strengths.starts[row], strengths.starts[row + 1]):
+            item, strength, owner = strengths.columns[place], strengths.values[place], row
+            for rank in range(N_PEAKS):
+                if strength > peaks.values[item, rank]:
+                    peaks.values[item, rank], strength = strength, peaks.values[item, rank]
+                    peaks.rows[item, rank], owner = owner, peaks.rows[item, rank]
+
+
+@kernel
+def strongest(strengths: Csr, peaks: Peaks, out: AnyFloats) -> None:
     """Fill `out` with each row's largest product of a strength and another row's best there."""
-    for row in range(indptr.size - 1):
+    for row in range(strengths.starts.size - 1):
         best = 0.0
-        for place in range(indptr[row], indptr[row + 1]):
-            item = indices[place]
-            other = peak_values[item, 1 if peak_rows[item, 0] == row else 0]
-            if strengths[place] > 0.0 and other > 0.0:
-                best = max(best, strengths[place] * other)
+        for place in range(strengths.starts[row], strengths.starts[row + 1]):
+            item, strength = strengths.columns[place], strengths.values[place]
+            other = peaks.values[item, 1 if peaks.rows[item, 0] == row else 0]
+            if strength > 0.0 and other > 0.0:
+                best = max(best, strength * other)
         out[row] = best
 
 
@@ -58,25 +90,14 @@ def pair_value(
 
 
 @kernel
-def compare(
-    own: Floats,
-    own_rests: Floats,
-    indices: Ints,
-    values: Floats,
-    rests: Floats,
-    clamp: bool,
-) -> tuple[float, float, float]:
-    """Return term 1, the dot product and the smallest N' of a profile and a row.
-
-    `own` and `own_rests` are over all items; `own_rests` is below 0 where the profile has no
-    rating.
-    """
+def compare(own: OwnRatings, rated: RatedRows, row: int, clamp: bool) -> tuple[float, float, float]:
+    """Return term 1, the dot product and the smallest N' of a profile and a row."""
     term, dot, smallest = 0.0, 0.0, np.inf
-    for place in range(indices.size):
-        item = indices[place]
-        product = own[item] * values[place]
-        rest = own_rests[item] * rests[place]
-        if own_rests[item] < 0.0 or product == 0.0:
+    for place in range(rated.ratings.starts[row], rated.ratings.starts[row + 1]):
+        item = rated.ratings.columns[place]
+        product = own.ratings[item] * rated.ratings.values[place]
+        rest = own.rests[item] * rated.rests[place]
+        if own.rests[item] < 0.0 or product == 0.0:
             continue
         dot += product
         if rest > 0.0:
@@ -89,60 +110,30 @@ def compare(
 
 @kernel
 def compare_with_rows(
-    own: Floats,
-    own_rests: Floats,
-    own_norm: float,
-    rows: Ints,
-    indptr: Ints,
-    indices: Ints,
-    values: Floats,
-    rests: Floats,
-    norms: Floats,
-    derived: bool,
-    clamp: bool,
-    out: Floats,
+    own: OwnRatings, rated: RatedRows, rows: AnyIntegers, derived: bool, clamp: bool, out: AnyFloats
 ) -> None:
     """Fill `out` with RS of one profile and each of `rows`."""
     for place in range(rows.size):
-        row = rows[place]
-        part = slice(indptr[row], indptr[row + 1])
-        term, dot, rest = compare(own, own_rests, indices[part], values[part], rests[part], clamp)
-        out[place] = pair_value(term, dot, rest, own_norm * norms[row], derived, clamp)
+        term, dot, rest = compare(own, rated, rows[place], clamp)
+        norms = own.norm * rated.norms[rows[place]]
+        out[place] = pair_value(term, dot, rest, norms, derived, clamp)
 
 
 @kernel
-def strongest_pair(
-    indptr: Ints,
-    indices: Ints,
-    values: Floats,
-    rests: Floats,
-    norms: Floats,
-    item_indptr: Ints,
-    item_rows: Ints,
-    item_values: Floats,
-    item_rests: Floats,
-    clamp: bool,
-    out: Floats,
-) -> None:
-    """Fill `out` with each row's largest RS, second term as derived: a loop over all pairs."""
-    n_rows = indptr.size - 1
-    terms, dots, smallest = np.zeros(n_rows), np.zeros(n_rows), np.full(n_rows, np.inf)
+def strongest_pair(rated: RatedRows, by_item: RatedRows, clamp: bool, out: AnyFloats) -> None:
+    """Fill `out` with each row's largest RS, second term as derived: a loop over all pairs.
+
+    `by_item` holds the same ratings, items x rows; its norms are those of the rows, too.
+    """
+    ratings, norms = rated.ratings, rated.norms
+    n_rows = ratings.starts.size - 1
+    sums = PairSums(np.zeros(n_rows), np.zeros(n_rows), np.full(n_rows, np.inf))
+    terms, dots, smallest = sums
     for row in range(n_rows):
-        for place in range(indptr[row], indptr[row + 1]):
-            if values[place] > 0.0:
-                item = indices[place]
-                part = slice(item_indptr[item], item_indptr[item + 1])
-                _add_item(
-                    values[place],
-                    rests[place],
-                    item_rows[part],
-                    item_values[part],
-                    item_rests[part],
-                    clamp,
-                    terms,
-                    dots,
-                    smallest,
-                )
+        for place in range(ratings.starts[row], ratings.starts[row + 1]):
+            if ratings.values[place] > 0.0:
+                item = ratings.columns[place]
+                _add_item(ratings.values[place], rated.rests[place], by_item, item, clamp, sums)
         dots[row] = terms[row] = 0.0
         best = 0.0
         for other in range(n_rows):
@@ -156,23 +147,18 @@ def strongest_pair(
 
 @kernel
 def _add_item(
-    value: float,
-    rest: float,
-    rows: Ints,
-    values: Floats,
-    rests: Floats,
-    clamp: bool,
-    terms: Floats,
-    dots: Floats,
-    smallest: Floats,
+    value: float, rest: float, by_item: RatedRows, item: int, clamp: bool, sums: PairSums
 ) -> None:
-    for place in range(rows.size):
-        other, product, left = rows[place], value * values[place], rest * rests[place]
+    """Add what one rating of an item has in common with each rating of that item."""
+    for place in range(by_item.ratings.starts[item], by_item.ratings.starts[item + 1]):
+        other = by_item.ratings.columns[place]
+        product = value * by_item.ratings.values[place]
+        left = rest * by_item.rests[place]
         if product == 0.0:
             continue
-        dots[other] += product
+        sums.dots[other] += product
         if left > 0.0:
-            terms[other] = max(terms[other], product / left)
-            smallest[other] = min(smallest[other], left)
+            sums.terms[other] = max(sums.terms[other], product / left)
+            sums.smallest[other] = min(sums.smallest[other], left)
         elif clamp:
-            terms[other], smallest[other] = np.inf, 0.0
+            sums.terms[other], sums.smallest[other] = np.inf, 0.0

@@ -6,10 +6,12 @@ order.
 
 from __future__ import annotations
 
-import numpy as np
-import numpy.typing as npt
+from typing import NamedTuple
 
-from goodfence.kernels.compiled import kernel
+import numpy as np
+
+from goodfence.arrays import Floats, Integers, Rows
+from goodfence.kernels import kernel
 from goodfence.kernels.philox import Word, philox, to_uniform
 
 _UNIT_NOISE = 3.0**0.5 / 65536.0  # the sum of four uniforms of 16 bits has variance 65536**2 / 3
@@ -19,6 +21,33 @@ _S12, _S16, _S32 = Word(12), Word(16), Word(32)
 
 DENSE = 8
 """Who rates more than one item in this many gets a key for every item instead of repeated tries."""
+
+
+class Tastes(NamedTuple):
+    """Which items are popular with whom."""
+
+    user_groups: Integers
+    """(users,): the group of taste of each user."""
+    group_starts: Integers
+    """(groups + 1,): where the items of each group begin; items are in the order of their groups."""
+    cumulative: Floats
+    """(items + 1,): the running sum of the items' weights, starting at 0."""
+    columns: Rows
+    """(items,): which column each item is."""
+    own_share: float
+    """How many tries go to the user's own group."""
+
+
+class Levels(NamedTuple):
+    """What a rating is made of, on a scale from 0 to 1."""
+
+    users: Floats
+    user_groups: Integers
+    items: Floats
+    item_groups: Integers
+    tastes: Floats
+    """(groups, groups): what a group of users thinks of a group of items."""
+    noise: float
 
 
 @kernel
@@ -40,30 +69,20 @@ def noise_of(key: Word, row: int, item: int) -> float:
 
 @kernel
 def choose_items(
-    first: int,
-    last: int,
-    indptr: npt.NDArray[np.int64],
-    user_groups: npt.NDArray[np.int64],
-    group_starts: npt.NDArray[np.int64],
-    cumulative: npt.NDArray[np.float64],
-    columns: npt.NDArray[np.int32],
-    own_share: float,
-    key: Word,
-    out: npt.NDArray[np.int32],
+    first: int, last: int, indptr: Integers, tastes: Tastes, key: Word, out: Rows
 ) -> None:
     """Write which items the rows from `first` to before `last` rate, ascending, all different.
 
-    Items stand in the order of their groups, and `columns` says which each is; `cumulative` (items
-    + 1) is the running sum of their weights, starting at 0. A try takes the user's own group with
-    probability `own_share`, all items otherwise, and an item by its weight; an item that is there
-    already is tried again. That is successive sampling.
+    A try takes the user's own group with probability `own_share`, all items otherwise, and an item by its weight;
+    an item that is there already is tried again. That is successive sampling.
     """
+    cumulative, columns, own_share = tastes.cumulative, tastes.columns, tastes.own_share
     n_items = len(cumulative) - 1
     seen = np.full(n_items, -1, np.int64)
     for row in range(first, last):
         begin, end = indptr[row], indptr[row + 1]
-        group = user_groups[row]
-        low, high = group_starts[group], group_starts[group + 1]
+        group = tastes.user_groups[row]
+        low, high = tastes.group_starts[group], tastes.group_starts[group + 1]
         if (end - begin) * DENSE > n_items:
             keys = _arrivals(row, low, high, cumulative, own_share, key)
             out[begin:end] = columns[np.argsort(keys)[: end - begin]]
@@ -73,12 +92,7 @@ def choose_items(
             while at < end:
                 coin, place = two_uniforms(key, row, count)
                 own = coin < own_share
-                item = _by_weight(
-                    cumulative,
-                    low if own else 0,
-                    high if own else n_items,
-                    place,
-                )
+                item = _by_weight(cumulative, low if own else 0, high if own else n_items, place)
                 count += 1
                 if seen[item] != row:
                     seen[item] = row
@@ -88,9 +102,7 @@ def choose_items(
 
 
 @kernel
-def _by_weight(
-    cumulative: npt.NDArray[np.float64], low: int, high: int, uniform_number: float
-) -> int:
+def _by_weight(cumulative: Floats, low: int, high: int, uniform_number: float) -> int:
     """Return the item from `low` to before `high` in whose part of the sum the number falls."""
     wanted = cumulative[low] + uniform_number * (cumulative[high] - cumulative[low])
     left, right = low, high - 1
@@ -105,13 +117,8 @@ def _by_weight(
 
 @kernel
 def _arrivals(
-    row: int,
-    low: int,
-    high: int,
-    cumulative: npt.NDArray[np.float64],
-    own_share: float,
-    key: Word,
-) -> npt.NDArray[np.float64]:
+    row: int, low: int, high: int, cumulative: Floats, own_share: float, key: Word
+) -> Floats:
     """Return when each item arrives, exponential by its weight; the first are taken."""
     n_items = len(cumulative) - 1
     own_total = cumulative[high] - cumulative[low]
@@ -127,28 +134,13 @@ def _arrivals(
 
 @kernel
 def rate_items(
-    first: int,
-    last: int,
-    indptr: npt.NDArray[np.int64],
-    items: npt.NDArray[np.int32],
-    user_levels: npt.NDArray[np.float64],
-    user_groups: npt.NDArray[np.int64],
-    item_levels: npt.NDArray[np.float64],
-    item_groups: npt.NDArray[np.int64],
-    tastes: npt.NDArray[np.float64],
-    noise: float,
-    key: Word,
-    out: npt.NDArray[np.float64],
+    first: int, last: int, indptr: Integers, items: Rows, levels: Levels, key: Word, out: Floats
 ) -> None:
-    """Write how the rows from `first` to before `last` like their items, from 0 to 1.
-
-    A user's level, an item's level, what the user's group thinks of the item's group, and noise.
-    """
+    """Write how the rows from `first` to before `last` like their items, from 0 to 1."""
     for row in range(first, last):
         for at in range(indptr[row], indptr[row + 1]):
             item = items[at]
-            level = (
-                user_levels[row] + item_levels[item] + tastes[user_groups[row], item_groups[item]]
-            )
-            level += noise * noise_of(key, row, item)
+            taste = levels.tastes[levels.user_groups[row], levels.item_groups[item]]
+            level = levels.users[row] + levels.items[item] + taste
+            level += levels.noise * noise_of(key, row, item)
             out[at] = min(max(level, 0.0), 1.0)

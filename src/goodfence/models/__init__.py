@@ -1,1 +1,1 @@
-"""Recommenders: fit, predict, recommend, answer, and say what they promise."""
+"""Recommenders: fit, predict, recommend, answer, and say what they guarantee."""

@@ -6,58 +6,105 @@ The neighbours are drawn once, in `fit`: asking again reveals nothing new.
 from __future__ import annotations
 
 import dataclasses
+from collections.abc import Callable
 from hashlib import blake2b
 from os import PathLike
-from typing import Any, Literal, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, Self, get_args
 
 import numpy as np
-import numpy.typing as npt
+from scipy import sparse
 
-from goodfence.data.ratings import Id, Ratings
-from goodfence.engines.local.candidates import Axis, lay_out, rows_of
-from goodfence.engines.local.draws import Draws
-from goodfence.engines.local.predictions import Neighbourhoods
-from goodfence.engines.local.rows import RowsAgainstAll
-from goodfence.errors import NotFittedError, require
-from goodfence.kernels.predict import predict_for_profile
-from goodfence.models.fallback import Fallback, Means, check_fallback
-from goodfence.models.recommender import Floats, Ids, Profile, Recommendations, best
-from goodfence.privacy.guarantee import Guarantee
-from goodfence.rng import RNG, Streams
-from goodfence.selection.mechanism import Mechanism
-from goodfence.selection.sensitivity import (
-    ItemPeaks,
-    item_peaks,
-    profile_pair_sensitivities,
-    profile_sensitivity,
+from goodfence.arrays import AnyIntegers, Floats, Rows
+from goodfence.data.ratings import Id, Profile, Ratings
+from goodfence.errors import (
+    DataError,
+    GoodfenceError,
+    ModelFileError,
+    NotFittedError,
+    SettingError,
+    require,
 )
-from goodfence.similarity.measure import Similarity
-from goodfence.similarity.profiles import Profiles
+from goodfence.models.persistence import (
+    Arrays,
+    load_as,
+    pack_ratings,
+    unpack_ratings,
+    write_model,
+)
+from goodfence.models.recommender import (
+    Among,
+    Center,
+    Fallback,
+    IdsLike,
+    Recommendations,
+    Traits,
+    best,
+    check_fallback,
+)
+from goodfence.neighbours.baseline import Baseline, without_noise
+from goodfence.neighbours.candidate_lists import (
+    Axis,
+    RowsAgainstAll,
+    compared,
+    rows_of,
+)
+from goodfence.neighbours.draw import Chosen, Draws, choose_from_lists
+from goodfence.neighbours.predict import Neighbourhoods, Over
+from goodfence.neighbours.raters import RaterNeighbourhoods
+from goodfence.neighbours.similarity import Similarity
+from goodfence.neighbours.threads import thread_count
+from goodfence.privacy.guarantee import Guarantee
+from goodfence.registry import made_of, register, settings_of
+from goodfence.rng import RNG, Streams, seed_of
+from goodfence.selection.knn import KNN
+from goodfence.selection.mechanism import Mechanism, integer, is_mechanism
+from goodfence.settings import checked
 
-Over: TypeAlias = Literal["raters", "neighbours"]
+if TYPE_CHECKING:
+    from goodfence.spark.config import SparkConfig
+    from goodfence.spark.neighbours import Choice
 
 
+@checked
+@register
 class NeighbourCF:
     """Predict from the ratings of chosen neighbours [PRED].
 
     Parameters
     ----------
-    mechanism
+    mechanism : Mechanism
         Who becomes a neighbour: `KNN`, `NPNS`, `PNCF`, `PPNS`, or your own.
-    axis
+    axis : {"user", "item"}, default "user"
         User-based, or item-based.
-    similarity
-        `cosine` [COS], `cosine_corated`, `pearson`, or a `Similarity`.
-    over
+    similarity : str or Similarity, default "cosine"
+        `cosine` [COS], `cosine_corated`, `pearson`, `centred_cosine`, `adjusted_cosine`, `pearson_baseline`,
+        `jaccard`, `msd`, or a `Similarity`.
+    center : {"user_mean", "item_mean", "bias"}, optional
+        Average by how much the neighbours' ratings differ from these, and add the target's own [CENTER]; None averages
+        the ratings.
+    among : {"all", "raters"}, default "all"
+        Choose a row's neighbours once, among all rows, as the paper does; or for each item among those who rated it
+        (item-based: among the items that the user rated), as LensKit and Surprise do.
+    shrinkage : float, optional
+        As in `Similarity`; None leaves it as it is there.
+    min_common : int, optional
+        As in `Similarity`; None leaves it as it is there.
+    min_neighbours : int, default 1
+        With fewer neighbours who rated the item there is no prediction.
+    over : {"raters", "neighbours"}, default "raters"
         Divide by the similarities of the neighbours who rated the item, or of all of them.
-    fallback
-        What to predict where no neighbour rated the item: None (NaN), or a mean.
-    rng
+    fallback : {"item_mean", "user_mean", "global_mean", "bias"}, optional
+        What to predict where there would be no prediction; None for NaN.
+    rng : RNG, optional
         None for randomness from the operating system; a seed makes an experiment repeatable.
-    threads
+    threads : int, optional
         How many threads to use; None for as many as there are cores.
-    progress
+    progress : bool, optional
         Show a bar on standard error during `fit`; None for a terminal only.
+
+    Notes
+    -----
+    With `among="raters"` there is no `neighbours_`: who is chosen depends on the item. Chance is still fixed by `fit`.
 
     Examples
     --------
@@ -74,97 +121,229 @@ class NeighbourCF:
         *,
         axis: Axis = "user",
         similarity: Similarity | str = "cosine",
+        center: Center | None = None,
+        among: Among = "all",
+        shrinkage: float | None = None,
+        min_common: int | None = None,
+        min_neighbours: int = 1,
         over: Over = "raters",
         fallback: Fallback | None = None,
         rng: RNG = None,
         threads: int | None = None,
         progress: bool | None = None,
     ) -> None:
+        sound = is_mechanism(mechanism)
+        require(
+            sound, "mechanism", "a selection mechanism, as in KNN(k=50)", type(mechanism).__name__
+        )
         require(axis in ("user", "item"), "axis", "'user' or 'item'", axis)
+        centers = get_args(Center)
+        require(center is None or center in centers, "center", f"None or one of {centers}", center)
+        require(among in ("all", "raters"), "among", "'all' or 'raters'", among)
         require(over in ("raters", "neighbours"), "over", "'raters' or 'neighbours'", over)
+        alike = among == "raters" and over == "neighbours"
+        require(not alike, "over", "'raters' with among='raters': all neighbours rated", over)
         check_fallback(fallback)
+        thread_count(threads)
         self.mechanism = mechanism
         self.axis: Axis = axis
-        self.similarity = Similarity.of(similarity)
+        self.similarity = Similarity.of(similarity, shrinkage=shrinkage, min_common=min_common)
+        self.center = center
+        self.among: Among = among
+        self.min_neighbours = integer(min_neighbours, "min_neighbours", least=1)
+        few = self.min_neighbours <= mechanism.k
+        require(few, "min_neighbours", f"at most k={mechanism.k}", self.min_neighbours)
         self.over: Over = over
         self.fallback = fallback
         self.rng = rng
         self.threads = threads
         self.progress = progress
 
+    @classmethod
+    def accurate(
+        cls,
+        mechanism: Mechanism | None = None,
+        *,
+        rng: RNG = None,
+        threads: int | None = None,
+        progress: bool | None = None,
+    ) -> Self:
+        """Return an item-based neighbourhood with settings for accuracy, not fitted yet.
+
+        Each item is compared without its mean, the nearest 20 of those the user rated answer, and where they are
+        fewer than 3, the user and item biases do. The paper's settings are the defaults of `NeighbourCF`.
+
+        Parameters
+        ----------
+        mechanism : Mechanism, optional
+            Which of the items that the user rated become neighbours; None for the nearest, `KNN(k=20)`.
+        rng, threads, progress
+            As in `NeighbourCF`.
+
+        Examples
+        --------
+        >>> import goodfence as gf
+        >>> train, test = gf.holdout(gf.load("movietweetings"), fraction=0.2, rng=7)
+        >>> accurate, paper = gf.NeighbourCF.accurate(), gf.NeighbourCF(gf.KNN(k=20))
+        >>> gf.evaluate(accurate.fit(train), test).mae < gf.evaluate(paper.fit(train), test).mae
+        True
+        """
+        chosen = KNN(k=20) if mechanism is None else mechanism
+        return cls(
+            chosen,
+            axis="item",
+            similarity="centred_cosine",
+            center="item_mean",
+            among="raters",
+            min_neighbours=min(3, chosen.k),
+            fallback="bias",
+            rng=rng,
+            threads=threads,
+            progress=progress,
+        )
+
+    @property
+    def shrinkage(self) -> float:
+        """By how much similarities over few co-rated items are shrunk."""
+        return self.similarity.shrinkage or 0.0
+
+    @property
+    def min_common(self) -> int:
+        """With how many co-rated items two rows are at all similar."""
+        return self.similarity.min_common
+
     def __repr__(self) -> str:
-        return f"NeighbourCF({self.mechanism}, axis={self.axis!r}, similarity='{self.similarity}')"
+        words = [f"{self.mechanism}, axis={self.axis!r}, similarity='{self.similarity}'"]
+        if self.center is not None:
+            words.append(f"center={self.center!r}")
+        if self.among != "all":
+            words.append(f"among={self.among!r}")
+        if self.min_neighbours != 1:
+            words.append(f"min_neighbours={self.min_neighbours}")
+        return f"NeighbourCF({', '.join(words)})"
+
+    @property
+    def traits(self) -> Traits:
+        """What attack and audit must know: its neighbours are users, or it says nothing of them."""
+        mechanism, own = (
+            self.mechanism,
+            type(self) is NeighbourCF,
+        )  # a subclass may answer otherwise
+        label = getattr(mechanism, "label", type(mechanism).__name__)
+        settings = _settings_in_words(mechanism)
+        if self.among == "raters":
+            label += ", among raters"
+        if self.center is not None:
+            settings += f", center={self.center}"
+        how: dict[str, Any] = {
+            "among": self.among,
+            "center": self.center,
+            "fresh_answers": False,
+        }
+        if self.axis == "item":
+            return Traits(family=f"{label}, item-based", settings=settings, title=repr(self), **how)
+        usual = (Similarity.of("cosine"), "raters", None)
+        plain = own and (self.similarity, self.over, self.fallback) == usual and self._by_lists
+        return Traits(
+            family=label,
+            settings=settings,
+            title=repr(mechanism) if plain else repr(self),
+            mechanism=mechanism,
+            similarity=self.similarity,
+            n_neighbours=mechanism.k,
+            needs_refits=not own or self.fallback is not None or not self._by_lists,
+            answers_alike=False,
+            **how,
+        )
+
+    @property
+    def _by_lists(self) -> bool:
+        """Whether candidate lists of plain ratings alone decide what is predicted."""
+        plain = self.center is None and self.among == "all" and self.min_neighbours == 1
+        return plain and not self.similarity.counts_common and self.similarity.base("user") is None
 
     def fit(self, ratings: Ratings) -> Self:
         """Choose the neighbours of every row, once."""
         self._prepare(ratings, Streams(self.rng).key())
-        chosen = self._draws().choose(threads=self.threads, progress=self.progress)
-        self.neighbours_ = chosen.neighbours
-        self.similarities_ = chosen.similarities
-        self.weights_ = chosen.weights
-        return self
+        if self.among == "raters":
+            return self
+        return self._take(self._draws.choose(threads=self.threads, progress=self.progress))
 
-    def restore(
-        self,
-        ratings: Ratings,
-        key: int,
-        neighbours: npt.NDArray[np.int32],
-        similarities: Floats,
-        weights: Floats,
-    ) -> Self:
-        """Take over what another fit chose."""
+    def restore(self, ratings: Ratings, key: int, chosen: Chosen | None) -> Self:
+        """Take over what another fit chose; None where neighbours are chosen for each item."""
         self._prepare(ratings, key)
-        self.neighbours_, self.similarities_, self.weights_ = neighbours, similarities, weights
-        return self
+        return self if chosen is None else self._take(chosen)
 
     def _prepare(self, ratings: Ratings, key: int) -> None:
+        profiles = compared(ratings, self.axis, self.similarity)
+        self._draws = Draws(profiles, self.mechanism, self.similarity, key)
         self.ratings_ = ratings
         self.key_ = key
         self._rows = rows_of(ratings, self.axis)
-        self._profiles = Profiles.of(self._rows.csr)
-        self._means = Means.of(ratings) if self.fallback else None
-        self._peaks: ItemPeaks | None = None
+        self._center = Baseline.of(ratings, self.center) if self.center else None
+        self._fallback = Baseline.of(ratings, self.fallback) if self.fallback else None
+        self._raters: RaterNeighbourhoods | None = None
+        if self.among == "raters":
+            rated = self._averaged("item" if self.axis == "user" else "user")
+            self._raters = RaterNeighbourhoods(self._draws, rated, self.min_neighbours)
+        else:
+            self._rated = self._averaged(self.axis)
 
-    def _draws(self) -> Draws:
-        return Draws(self._profiles, self.mechanism, self.similarity, self.key_)
+    def _averaged(self, axis: Axis) -> sparse.csr_array:
+        """Return what is averaged over neighbours, with the users or the items as rows."""
+        csr = rows_of(self.ratings_, axis).csr
+        if self._center is None:
+            return csr
+        return (self._center if axis == "user" else self._center.transposed).deviations(csr)
 
-    def predict(self, users: Ids, items: Ids) -> Floats:
+    def _take(self, chosen: Chosen) -> Self:
+        self.neighbours_ = chosen.neighbours
+        self.similarities_ = chosen.similarities
+        self.weights_ = chosen.weights
+        self._near = self._around(self.neighbours_, self.weights_)
+        return self
+
+    def _around(self, neighbours: Rows, weights: Floats) -> Neighbourhoods:
+        return Neighbourhoods(neighbours, weights, self.over == "raters", self.min_neighbours)
+
+    def predict(self, users: IdsLike, items: IdsLike) -> Floats:
         """Return the predicted rating of users[j] for items[j], NaN where no neighbour rated it."""
         self._require_fitted()
         require(len(users) == len(items), "items", "as many as users", len(items))
         return self.predict_cells(self.ratings_.rows(users), self.ratings_.columns(items))
 
-    def predict_cells(
-        self, rows: npt.NDArray[np.integer], columns: npt.NDArray[np.integer]
-    ) -> Floats:
+    def predict_cells(self, rows: AnyIntegers, columns: AnyIntegers) -> Floats:
         """Return predictions for cells given by user row and item column, as `predict` does."""
         self._require_fitted()
+        rows, columns = self.ratings_.cells(rows, columns)
         cells = (rows, columns) if self.axis == "user" else (columns, rows)
-        predictions = self._neighbourhoods().predict(self._rows.csr, *cells, threads=self.threads)
-        if self._means is None or self.fallback is None:
-            return predictions
-        missing = np.isnan(predictions)
-        predictions[missing] = self._means.of_cells(self.fallback, rows[missing], columns[missing])
-        return predictions
+        if self._raters is not None:
+            found = self._raters.predict(*cells, threads=self.threads)
+        else:
+            found = self._near.predict(self._rated, *cells, threads=self.threads)
+        if self._center is not None:
+            found = self._center.at(rows, columns) + found
+        if self._fallback is not None:
+            found = np.where(np.isnan(found), self._fallback.at(rows, columns), found)
+        return found
 
     def recommend(self, user: Id, n: int = 10) -> Recommendations:
         """Return at most n items the user has not rated, best first."""
         self._require_fitted()
-        row = int(self.ratings_.rows([user])[0])
+        row = self.ratings_.row(user)
         csr = self.ratings_.csr
-        seen = csr.indices[csr.indptr[row] : csr.indptr[row + 1]]
+        rated = slice(csr.indptr[row], csr.indptr[row + 1])
         unseen = np.ones(csr.shape[1], dtype=np.bool_)
-        unseen[seen] = False
+        unseen[csr.indices[rated]] = False
+        every = np.arange(csr.shape[1])
         if self.axis == "user":
-            every = np.arange(csr.shape[1])
             scores = self.predict_cells(np.full(csr.shape[1], row), every)
         else:
-            scores = self._from_items(seen, csr.data[csr.indptr[row] : csr.indptr[row + 1]])
-            scores = self._filled(scores, row)
+            scores = self._answer(csr.indices[rated], csr.data[rated], every)
         return best(self.ratings_.items, scores, unseen, n)
 
-    def answer(self, profile: Profile, items: Ids) -> Floats:
-        """Return predictions for somebody who is not in the data, from her ratings {item: rating}.
+    def answer(self, profile: Profile, items: IdsLike) -> Floats:
+        """Return predictions for an out-of-sample user, from their ratings {item: rating} (fold-in).
 
         The same profile gets the same draw: asking twice reveals nothing new.
         """
@@ -172,92 +351,237 @@ class NeighbourCF:
         wanted = self.ratings_.columns(items)
         columns = self.ratings_.columns(list(profile))
         values = np.fromiter(profile.values(), dtype=np.float64, count=len(profile))
-        if self.axis == "item":
-            scores = self._from_items(columns, values)[wanted]
-        else:
-            scores = self._from_neighbours_of(profile, columns, values, wanted)
-        if self._means is None or self.fallback is None:
-            return scores
-        own = float(values.mean()) if len(values) else self._means.overall
-        missing = np.isnan(scores)
-        scores[missing] = self._means.of_newcomer(self.fallback, own, wanted[missing])
-        return scores
+        if not np.isfinite(values).all():
+            raise DataError("a profile must hold finite ratings only")
+        return self._answer(columns, values, wanted)
 
     def guarantee(self) -> Guarantee:
-        """Return what the mechanism promises."""
+        """Return what the mechanism guarantees."""
         return self.mechanism.guarantee()
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the fitted model, with the ratings it answers from, to the folder `path`."""
-        from goodfence.models.saved_neighbours import save
-
         self._require_fitted()
-        save(self, path)
+        ratings_settings, arrays = pack_ratings(self.ratings_)
+        settings = {
+            "mechanism": settings_of(self.mechanism),
+            "axis": self.axis,
+            "similarity": dataclasses.asdict(self.similarity),
+            "center": self.center,
+            "among": self.among,
+            "min_neighbours": self.min_neighbours,
+            "over": self.over,
+            "fallback": self.fallback,
+            "rng": seed_of(self.rng),
+            "threads": self.threads,
+            "progress": self.progress,
+            "key": self.key_,
+            "ratings": ratings_settings,
+        }
+        if self.among == "all":
+            arrays |= {
+                "neighbours": self.neighbours_,
+                "similarities": self.similarities_,
+                "weights": self.weights_,
+            }
+        write_model(path, NeighbourCF.__name__, settings, arrays)
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Self:
         """Return the fitted model that was saved in the folder `path`."""
-        from goodfence.models.loading import load_as
-
         return load_as(cls, path)
 
-    def _from_items(self, columns: npt.NDArray[np.integer], values: Floats) -> Floats:
-        """Return item-based predictions of every item for one person's ratings."""
-        profile = np.full(self.ratings_.shape[1], np.nan)
-        profile[columns] = values
-        predictions = np.empty(len(profile))
-        every = np.arange(len(profile))
-        raters = self.over == "raters"
-        predict_for_profile(profile, every, self.neighbours_, self.weights_, raters, predictions)
-        return predictions
+    @classmethod
+    def from_saved(cls, settings: dict[str, Any], arrays: Arrays) -> NeighbourCF:
+        """Return the fitted model of a manifest's settings and its arrays."""
+        stated = dict(settings)
+        try:
+            ratings = unpack_ratings(stated.pop("ratings"), arrays)
+            mechanism = _unpack_mechanism(stated.pop("mechanism"))
+            similarity = Similarity(**stated.pop("similarity"))
+            key = _unpack_key(stated.pop("key"))
+            model = NeighbourCF(mechanism, similarity=similarity, **stated)
+            if model.among == "raters":
+                return model.restore(ratings, key, None)
+            chosen = Chosen(arrays["neighbours"], arrays["similarities"], arrays["weights"])
+        except ModelFileError:
+            raise
+        except (KeyError, TypeError, ValueError, GoodfenceError):
+            text = "the model's settings are not sound; save the model again"
+            raise ModelFileError(text) from None
+        _check_chosen(chosen, ratings.shape[0 if model.axis == "user" else 1], mechanism.k)
+        return model.restore(ratings, key, chosen)
+
+    def _answer(self, columns: AnyIntegers, values: Floats, wanted: AnyIntegers) -> Floats:
+        """Return predictions of `wanted` for a user with these ratings, whether in the data or not."""
+        averaged, center, fallback = values, self._center, self._fallback
+        own = 0.0 if center is None else center.own(columns, values)
+        if center is not None:
+            averaged = without_noise(values - center.for_own(own, columns))
+        if self.axis == "user":
+            found = self._from_neighbours_of(columns, values, wanted)
+        elif self._raters is not None:
+            found = self._raters.predict_column(columns, averaged, wanted)
+        else:
+            found = self._near.predict_column(columns, averaged, wanted)
+        if center is not None:
+            found = center.for_own(own, wanted) + found
+        if fallback is not None:
+            expected = fallback.for_own(fallback.own(columns, values), wanted)
+            found = np.where(np.isnan(found), expected, found)
+        return found
 
     def _from_neighbours_of(
-        self, profile: Profile, columns: npt.NDArray[np.integer], values: Floats, wanted: Any
+        self, columns: AnyIntegers, values: Floats, wanted: AnyIntegers
     ) -> Floats:
-        """Return user-based predictions for a newcomer: her candidate list, her draw, then [PRED]."""
-        others = lay_out(self._profiles, self._rows, [profile])
-        n_rows = self._profiles.n_rows
-        reach = self.mechanism.reach(n_rows)
-        engine = RowsAgainstAll(self._profiles, self.similarity)
-        found = engine.nearest(others, np.zeros(1, dtype=np.int64), reach, themselves=False)
+        """Return user-based predictions of a fold-in: its candidate list, its draw, then [PRED]."""
+        draws, others = self._draws, self._draws.profiles.lay_out([columns], [values])
         key = _profile_key(self.key_, columns, values)
-        draws = dataclasses.replace(self._draws(), key=key)
-        bounds = self._newcomer_bounds(others, found[0])
-        neighbours, _, weights = draws.from_lists(np.array([n_rows]), *found, bounds)
-        newcomer = Neighbourhoods(neighbours, weights, self.over == "raters")
-        return newcomer.predict(self._rows.csr, np.zeros(len(wanted), dtype=np.int64), wanted)
-
-    def _newcomer_bounds(self, others: Profiles, indices: npt.NDArray[np.int32]) -> Floats | None:
-        """Return RS of a newcomer among the rows, where the mechanism needs it."""
-        options = self.mechanism.sensitivity
-        if options is None:
-            return None
-        if self._peaks is None:
-            self._peaks = item_peaks(self._profiles.rows, options)
-        columns, values = others.rows.indices, others.rows.data
-        if options.scope == "target":
-            return np.array([profile_sensitivity(self._peaks, columns, values)])
-        return profile_pair_sensitivities(self._peaks, columns, values)[0][indices]
-
-    def _filled(self, scores: Floats, row: int) -> Floats:
-        if self._means is None or self.fallback is None:
-            return scores
-        missing = np.flatnonzero(np.isnan(scores))
-        scores[missing] = self._means.of_cells(self.fallback, np.full(len(missing), row), missing)
-        return scores
-
-    def _neighbourhoods(self) -> Neighbourhoods:
-        return Neighbourhoods(self.neighbours_, self.weights_, self.over == "raters")
+        if self._raters is not None:
+            return self._raters.predict_fold_in(others, key, wanted)
+        n_rows = draws.profiles.n_rows
+        reach = self.mechanism.reach(n_rows)
+        engine = RowsAgainstAll(draws.profiles, self.similarity)
+        lists = engine.nearest(others, np.zeros(1, dtype=np.int64), reach, themselves=False)
+        bounds = draws.profile_bounds(others)
+        if bounds is not None and bounds.ndim == 2:
+            bounds = np.take_along_axis(bounds, lists[0].astype(np.int64), axis=1)
+        askers = np.array([n_rows])
+        near, _, weights = choose_from_lists(self.mechanism, key, askers, *lists, bounds)
+        rows = np.zeros(len(wanted), dtype=np.int64)
+        return self._around(near, weights).predict(self._rated, rows, wanted)
 
     def _require_fitted(self) -> None:
-        if not hasattr(self, "neighbours_"):
+        if not hasattr(self, "key_"):
             raise NotFittedError("the model must be fitted before it is asked; call fit(ratings)")
 
 
-def _profile_key(key: int, columns: npt.NDArray[np.integer], values: Floats) -> int:
+def as_recommender(
+    thing: object,
+    *,
+    similarity: Similarity | str = "cosine",
+    over: Over = "raters",
+    threads: int | None = None,
+) -> Any:
+    """Return what can be fitted and asked: a recommender as it is, or `NeighbourCF` of a mechanism.
+
+    Parameters
+    ----------
+    thing : Mechanism or recommender
+        A recommender needs `fit`, and `predict` or `answer`.
+    similarity, over, threads
+        As in `NeighbourCF`, for a bare mechanism; a recommender has its own.
+
+    Examples
+    --------
+    >>> import goodfence as gf
+    >>> as_recommender(gf.KNN(k=5))
+    NeighbourCF(KNN(k=5), axis='user', similarity='cosine')
+    """
+    if is_mechanism(thing):
+        return NeighbourCF(thing, similarity=similarity, over=over, threads=threads)
+    able = {name for name in ("fit", "predict", "answer") if callable(getattr(thing, name, None))}
+    if isinstance(thing, type) or "fit" not in able or len(able) == 1:
+        got = f"the class {thing.__name__}" if isinstance(thing, type) else type(thing).__name__
+        raise SettingError(
+            "what is tested must be a selection mechanism, or a recommender with fit and predict or answer, "
+            f"got {got}"
+        )
+    return thing
+
+
+def traits_of(thing: object) -> Traits:
+    """Return what attack and audit must know of a mechanism or a recommender; little of a stranger.
+
+    Examples
+    --------
+    >>> import goodfence as gf
+    >>> traits_of(gf.PPNS(k=5, beta=2)).settings, traits_of(gf.NeighbourCF(gf.KNN(k=5))).n_neighbours
+    ('k=5, β=2', 5)
+    """
+    recommender = as_recommender(thing)
+    stated = getattr(recommender, "traits", None)
+    if isinstance(stated, Traits):
+        return stated
+    kind, fresh = type(recommender).__name__, getattr(recommender, "fresh_answers", None)
+    return Traits(family=kind, title=kind, fresh_answers=fresh)
+
+
+def _settings_in_words(mechanism: Any) -> str:
+    """Return the settings that tell members of one family apart; an epsilon of 1 where it is usual is not said."""
+    words = [f"k={mechanism.k}"]
+    beta = getattr(mechanism, "beta", None) or getattr(mechanism, "within", None)
+    bounded = hasattr(mechanism, "within")
+    if beta is not None:
+        words.append(f"β={beta}")
+    elif bounded:
+        words.append("whole list")
+    epsilon = getattr(mechanism, "epsilon", None)
+    if epsilon is not None and (bounded or epsilon != 1):
+        words.append(f"ε={epsilon:g}")
+    return ", ".join(words)
+
+
+def _profile_key(key: int, columns: AnyIntegers, values: Floats) -> int:
     """Return a key for the draw of a profile: the same profile, in any order, gets the same one."""
     order = np.argsort(columns)
     digest = blake2b(key.to_bytes(8, "little"), digest_size=8)
     digest.update(np.ascontiguousarray(columns[order], dtype="<i8").tobytes())
     digest.update(np.ascontiguousarray(values[order], dtype="<f8").tobytes())
     return int.from_bytes(digest.digest(), "little")
+
+
+def fit_on_spark(
+    model: NeighbourCF,
+    ratings: Ratings | str | PathLike[str],
+    config: SparkConfig,
+    completed: Callable[[Ratings], Ratings] | None = None,
+) -> NeighbourCF:
+    """Choose the neighbours of every row on a cluster, once; then the model answers here.
+
+    A path is read by the tasks, and the ratings come here last; `completed` adds what else is known of them.
+    """
+    from goodfence.spark.neighbours import fit_neighbours
+
+    choice = choice_on_spark(model)
+    found, chosen = fit_neighbours(ratings, choice, config)
+    return model.restore(found if completed is None else completed(found), choice.key, chosen)
+
+
+def choice_on_spark(model: NeighbourCF) -> Choice:
+    """Return what Spark is asked to choose for a model, or say that it cannot."""
+    from goodfence.spark.neighbours import Choice
+
+    rule = "'all' on Spark: among the raters of an item nobody is chosen before it is asked for"
+    require(model.among == "all", "among", rule, model.among)
+    key, similarity = Streams(model.rng).key(), model.similarity
+    return Choice(mechanism=model.mechanism, similarity=similarity, key=key, axis=model.axis)
+
+
+def _unpack_key(key: object) -> int:
+    """Return the key of the draws, a word of 64 bits."""
+    if type(key) is not int or not 0 <= key < 1 << 64:
+        raise ModelFileError("the key of the model must be a 64-bit integer")
+    return key
+
+
+def _unpack_mechanism(settings: dict[str, Any]) -> Mechanism:
+    """Return the mechanism whose settings a manifest holds."""
+    try:
+        mechanism: Mechanism = made_of(settings)
+    except (TypeError, ValueError, GoodfenceError):
+        text = "the model's mechanism or a setting of it is not one of this goodfence"
+        raise ModelFileError(text) from None
+    return mechanism
+
+
+def _check_chosen(chosen: Chosen, n_rows: int, k: int) -> None:
+    """Raise unless a saved model's neighbours are k rows of its own for each row."""
+    near, values = chosen.neighbours, (chosen.similarities, chosen.weights)
+    if any(array.shape != (n_rows, k) for array in (near, *values)):
+        raise ModelFileError(f"the model's neighbours must have the shape ({n_rows}, {k})")
+    typed = near.dtype == np.int32 and all(array.dtype == np.float64 for array in values)
+    if not all(np.isfinite(array).all() for array in values if typed):
+        raise ModelFileError("the model's similarities and weights must be finite numbers")
+    if not typed or (near.size and not (0 <= near.min() <= near.max() < n_rows)):
+        raise ModelFileError("the model's neighbours must be row numbers of its ratings")

@@ -1,25 +1,33 @@
-"""What every recommender can do. Evaluation, attack and audit ask for nothing more."""
+"""What every recommender can do, and what evaluation, attack and audit ask of one."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping, Sequence
+import copy
+from collections.abc import Sequence
+from dataclasses import dataclass
 from os import PathLike
-from typing import Any, NamedTuple, Protocol, Self, TypeAlias
+from typing import Any, Literal, NamedTuple, Protocol, Self, TypeAlias, TypeVar, get_args
 
 import numpy as np
 import numpy.typing as npt
 
-from goodfence.data.ratings import Id, Ratings
-from goodfence.engines.local.ranking import best_columns
+from goodfence.arrays import Floats
+from goodfence.data.ratings import Id, Profile, Ratings
+from goodfence.errors import require
+from goodfence.markup import html_table
+from goodfence.neighbours.baseline import Base
+from goodfence.neighbours.predict import best_columns
+from goodfence.neighbours.similarity import Similarity
 from goodfence.privacy.guarantee import Guarantee
+from goodfence.rng import RNG
+from goodfence.selection.mechanism import Mechanism
 
-Floats: TypeAlias = npt.NDArray[np.float64]
-Ids: TypeAlias = Sequence[Id] | npt.NDArray[Any]
-Profile: TypeAlias = Mapping[Any, float]
+IdsLike: TypeAlias = Sequence[Id] | npt.NDArray[Any]
+R = TypeVar("R")
 
 
 class Recommendations(NamedTuple):
-    """Items somebody has not rated, best first."""
+    """Items that a user has not rated, best first."""
 
     items: npt.NDArray[Any]
     """The items' own ids."""
@@ -29,15 +37,21 @@ class Recommendations(NamedTuple):
     def __repr__(self) -> str:
         return f"Recommendations({len(self.items)} items)"
 
+    def _repr_html_(self) -> str:
+        """Return what was asked for, as a notebook shows it: items and scores, and not whose they are."""
+        pairs = zip(self.items.tolist(), self.scores.tolist(), strict=True)
+        rows = [(rank, item, f"{score:.2f}") for rank, (item, score) in enumerate(pairs, start=1)]
+        return html_table(["", "item", "score"], rows, title="Recommendations")
+
 
 class Recommender(Protocol):
-    """A recommender that learns from ratings, answers questions, and states its promise."""
+    """A recommender that is fitted to ratings, predicts, and states its guarantee."""
 
     def fit(self, ratings: Ratings) -> Self:
         """Learn from the ratings; every random choice is made here, once."""
         ...
 
-    def predict(self, users: Ids, items: Ids) -> Floats:
+    def predict(self, users: IdsLike, items: IdsLike) -> Floats:
         """Return the predicted rating of users[j] for items[j], NaN where there is none."""
         ...
 
@@ -45,22 +59,108 @@ class Recommender(Protocol):
         """Return at most n items the user has not rated, best first."""
         ...
 
-    def answer(self, profile: Profile, items: Ids) -> Floats:
-        """Return predictions for somebody who is not in the data, from her ratings."""
+    def answer(self, profile: Profile, items: IdsLike) -> Floats:
+        """Return predictions for an out-of-sample user, from their ratings {item: rating} (fold-in)."""
         ...
 
     def guarantee(self) -> Guarantee:
-        """Return what is promised, to whom, and whether that is proved."""
+        """Return what is guaranteed, for which unit, and whether that is proved."""
         ...
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write the fitted recommender to a folder, whole or not at all."""
+        """Write the fitted recommender to a folder, atomically."""
         ...
+
+
+class Predicts(Protocol):
+    """All that an attack needs of a recommender that knows its users: `fit` and `predict`."""
+
+    def fit(self, ratings: Ratings) -> Any:
+        """Learn, and return what can be asked."""
+        ...
+
+    def predict(self, users: IdsLike, items: IdsLike) -> Floats:
+        """Return the predicted rating of users[j] for items[j], NaN where there is none."""
+        ...
+
+
+class FoldsIn(Protocol):
+    """All that an attack needs of a recommender that is asked with a profile: `fit` and `answer`."""
+
+    def fit(self, ratings: Ratings) -> Any:
+        """Learn, and return what can be asked."""
+        ...
+
+    def answer(self, profile: Profile, items: IdsLike) -> Floats:
+        """Return predictions for an out-of-sample user, from their ratings."""
+        ...
+
+
+Attackable: TypeAlias = "Predicts | FoldsIn"
+Among: TypeAlias = Literal["all", "raters"]
+Center: TypeAlias = Literal["user_mean", "item_mean", "bias"]
+Fallback: TypeAlias = Base
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Traits:
+    """What attack and audit must know of a recommender, as its attribute `traits`.
+
+    The defaults hold for one that says nothing of itself.
+    """
+
+    family: str
+    """Its name in tables, without settings."""
+    settings: str = ""
+    """The settings that tell it from others of its family."""
+    title: str
+    """Its name with all settings, and without data."""
+    mechanism: Mechanism | None = None
+    """Which mechanism chooses a user's neighbours among the users; None for none, or an unknown one."""
+    similarity: Similarity | None = None
+    """What these neighbours are chosen by."""
+    n_neighbours: int | None = None
+    """How many users a user's predictions rest on; 0 for no user alone, None if that is not known."""
+    needs_refits: bool = True
+    """Whether an attack must fit it in each world; if not, candidate lists give the same answers."""
+    answers_alike: bool = True
+    """Whether equal profiles get equal answers, so that a second fake profile is told nothing new."""
+    fresh_answers: bool | None = None
+    """Whether the same question gets another answer each time; None if that is not known: then it is asked twice."""
+    among: Among = "all"
+    """Whether a user has the same neighbours for all items, or for each item some of its raters."""
+    center: Center | None = None
+    """What is subtracted from the neighbours' ratings, and added to their mean."""
+    fresh_noise: bool = False
+    """Whether its guarantee is lost with a seed, so that an attack must not set one."""
+
+
+def unfitted_copy(recommender: R, rng: RNG) -> R:
+    """Return a copy to be fitted, with this `rng` if it has one; what was given stays as it is."""
+    copied: Any = copy.copy(recommender)
+    if hasattr(copied, "rng"):
+        copied.rng = rng
+    made: R = copied
+    return made
+
+
+def guarantee_of(recommender: Any) -> Guarantee:
+    """Return the guarantee; a recommender that states none has the status `none`."""
+    if not hasattr(recommender, "guarantee"):
+        return Guarantee(status="none", reason="The recommender states no guarantee.")
+    stated: Guarantee = recommender.guarantee()
+    return stated
 
 
 def best(
     items: npt.NDArray[Any], scores: Floats, unseen: npt.NDArray[np.bool_], n: int
 ) -> Recommendations:
-    """Return the n best-scored unseen items: NaN is no score, ties stand in column order."""
+    """Return the n best-scored unseen items: NaN is no score, ties are in column order."""
     chosen = best_columns(scores, unseen, n)
     return Recommendations(items[chosen], scores[chosen])
+
+
+def check_fallback(fallback: Base | None) -> None:
+    """Raise unless `fallback` is None or one of the baselines."""
+    known = get_args(Base)
+    require(fallback is None or fallback in known, "fallback", f"None or one of {known}", fallback)

@@ -1,1 +1,1 @@
-"""What a mechanism promises about privacy, and what that promise is worth."""
+"""What is guaranteed about privacy: the claim, its cost, and the noise that pays for it."""

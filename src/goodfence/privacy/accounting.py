@@ -6,10 +6,10 @@ Two bounds hold at the same time, and the smaller one is stated (proofs: `docs/m
   Gaussian too. zCDP adds up under adaptive composition, and turns into (epsilon, delta) by Canonne, Kamath and
   Steinke (2020), Proposition 12.
 * Gaussian: with real Gaussian noise, rounded or not, the release would be D/sigma-GDP (Dong, Roth and Su 2022), and
-  squares of mu add up. The integer Gaussian is not that law, but it is within `lattice_distance` of it in total
+  squares of mu add up. The integer Gaussian is another distribution, but within `lattice_distance` of it in total
   variation, and that distance is paid for in delta: by less than one part in a thousand at the noise used here.
 
-Every number is rounded to the side that promises less.
+Every number is rounded to the side that guarantees less.
 """
 
 from __future__ import annotations
@@ -23,6 +23,7 @@ from scipy.optimize import minimize_scalar
 from scipy.special import log_ndtr, ndtr
 
 from goodfence.errors import require
+from goodfence.privacy.guarantee import Unit
 
 _SLACK = 1e-11
 """Relative allowance for rounding in scipy's normal distribution, far above its stated error."""
@@ -42,6 +43,8 @@ class Release:
     """The parameter of the integer Gaussian."""
     dimension: int
     """How many integers."""
+    unit: Unit | None = None
+    """What one unit of privacy is, where that is stated."""
 
     def __post_init__(self) -> None:
         require(self.sensitivity >= 0, "sensitivity", "at least 0", self.sensitivity)
@@ -107,17 +110,17 @@ def total_epsilon(mu: float, distance: float, delta: float) -> float:
     distance
         The total variation of `Account.distance`.
     delta
-        The delta of the promise, between 0 and 1.
+        The delta of the guarantee, between 0 and 1.
     """
     _require_delta(delta)
     if mu == 0:
         return 0.0
     concentrated = zcdp_epsilon(mu**2 / 2, delta)
     # (1 + e^epsilon) distance is what the distance costs in delta; epsilon is at most `concentrated`.
-    price = (1 + math.exp(min(concentrated, 700))) * distance
-    if price >= delta:
+    cost = (1 + math.exp(min(concentrated, 700))) * distance
+    if cost >= delta:
         return concentrated
-    return min(concentrated, gaussian_epsilon(mu, delta - price))
+    return min(concentrated, gaussian_epsilon(mu, delta - cost))
 
 
 @lru_cache(maxsize=256)  # of public settings only, and an attack or audit fits thousands of times
@@ -132,6 +135,21 @@ def total_mu(epsilon: float, delta: float, distance: float) -> float:
     require(0 < epsilon < math.inf, "epsilon", "positive and finite", epsilon)
     _require_delta(delta)
     return _last(lambda mu: total_epsilon(mu, distance, delta) <= epsilon, math.sqrt(2 * epsilon))
+
+
+def group_epsilon(epsilon: float, delta: float, size: int) -> float:
+    """Return the epsilon, at the same delta, of `size` units together, where one of them has `epsilon`.
+
+    They move a release `size` times as far, so its mu is `size` times as large, and epsilon grows faster than that.
+    What the noise being of integers costs is not counted: less than one part in a thousand of a small epsilon.
+
+    Examples
+    --------
+    >>> round(group_epsilon(1.0, 1e-5, 10), 1)
+    14.4
+    """
+    require(size >= 1, "size", "at least 1", size)
+    return gaussian_epsilon(size * total_mu(epsilon, delta, 0.0), delta)
 
 
 def gaussian_delta(mu: float, epsilon: float) -> float:
@@ -202,3 +220,49 @@ def _last(holds: Callable[[float], bool], highest: float) -> float:
             break
         low, high = (middle, high) if holds(middle) else (low, middle)
     return low * (1 - 1e-9)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FitRecord:
+    """What one fit was asked and released: a guarantee is made from this, never from settings that can change.
+
+    Examples
+    --------
+    >>> from goodfence.privacy.accounting import Release
+    >>> sums = Release(name="item sums", sensitivity=4_000_000, sigma=2**24, dimension=3000)
+    >>> record = FitRecord(unit="user", epsilon=1.0, delta=1e-5, account=Account((sums,)), private=True)
+    >>> record.stated_epsilon
+    1.0
+    """
+
+    unit: Unit
+    """What was protected."""
+    epsilon: float
+    """What was asked before anything was released."""
+    delta: float
+    """The delta that goes with it."""
+    account: Account
+    """What was released."""
+    private: bool
+    """Whether nobody can know or repeat the noise."""
+    catalogue_given: bool = False
+    """Whether the caller gave the list of items, rather than let that of the ratings be public."""
+    n_fits: int = 1
+    """Which fit of this model it was. Earlier ones have spent their own budgets on the data they saw."""
+
+    def __post_init__(self) -> None:
+        require(0 < self.epsilon < float("inf"), "epsilon", "positive and finite", self.epsilon)
+        require(0 < self.delta < 1, "delta", "between 0 and 1", self.delta)
+        require(self.n_fits >= 1, "n_fits", "at least 1", self.n_fits)
+        require(bool(self.account.releases), "account", "of at least one release", 0)
+        units = {release.unit for release in self.account.releases}
+        require(units <= {None, self.unit}, "unit", "that of all releases", self.unit)
+
+    @property
+    def stated_epsilon(self) -> float:
+        """What may be guaranteed: what was asked, never the cost of the branch that was taken.
+
+        Which stages follow the first is decided by what it showed, and they do not all cost the same to the last
+        digit. A number that depends on what was released is not an epsilon; the one fixed beforehand is.
+        """
+        return max(self.epsilon, self.account.epsilon(self.delta))

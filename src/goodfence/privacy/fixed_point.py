@@ -1,6 +1,6 @@
-"""From ratings to integers, and from integers with noise back to numbers.
+"""From ratings to integers: the scale 1..5, the grid, clamped residuals, and how far one rating moves them.
 
-Privacy is decided in integers only: what one person contributes is a vector of integers, sums of integers have no
+Privacy is decided in integers only: what one user contributes is a vector of integers, sums of integers have no
 rounding, and the noise is of integers. Floating point enters before (a rating is put on the grid by itself) and after
 (what was released is divided by the grid).
 """
@@ -8,15 +8,17 @@ rounding, and the noise is of integers. Floating point enters before (a rating i
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field
+from collections.abc import Callable
+from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 
+from goodfence.arrays import AnyIntegers, Csr, Floats, Integers
+from goodfence.data.ratings import Ratings
 from goodfence.data.scale import Scale
 from goodfence.errors import DataError, SettingError, require
-from goodfence.privacy.accounting import Account, Release
-from goodfence.privacy.noise import SIGMA, Integers, Noise
+from goodfence.kernels.private import residuals
+from goodfence.privacy.noise import SIGMA
 
 CENTRE = 3.5
 """The point of the scale 1..5 from which ratings are measured."""
@@ -26,32 +28,6 @@ LARGEST = 1 << 61
 """Integers on a grid stay below this, so that sums and differences of a few do not overflow."""
 UP = 1 + 1e-9
 """A factor that covers the rounding of the few floating-point operations in a bound."""
-
-Floats = npt.NDArray[np.float64]
-
-
-@dataclass
-class Publisher:
-    """The one door through which anything leaves the data: integers go in, the same with noise come out.
-
-    Examples
-    --------
-    >>> from goodfence.privacy.noise import SystemNoise
-    >>> publisher = Publisher(SystemNoise())
-    >>> noisy = publisher.publish("counts", np.array([3, 5]), sensitivity=2**22)
-    >>> round(publisher.account.mu, 3)
-    0.25
-    """
-
-    noise: Noise
-    account: Account = field(default_factory=Account)
-
-    def publish(self, name: str, totals: Integers, sensitivity: int) -> Integers:
-        """Return the totals plus noise, and write down what that cost."""
-        require(totals.dtype == np.int64, "totals", "64-bit integers", totals.dtype)
-        release = Release(name=name, sensitivity=sensitivity, sigma=SIGMA, dimension=totals.size)
-        self.account = Account((*self.account.releases, release))
-        return totals + self.noise.draw(totals.size).reshape(totals.shape)
 
 
 def require_declared(scale: Scale) -> None:
@@ -107,23 +83,91 @@ def to_grid(values: Floats, grid: int) -> Integers:
     return scaled.astype(np.int64)
 
 
-def offset_move(near: int, prior: int, n_items: int) -> float:
-    """Bound how far, in l2 over a person's other residuals, one more rating moves them through her offset.
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Clamps:
+    """How a residual is clamped, so that one rating can move little. Public constants, on the scale 1..5."""
 
-    With c other ratings her offset moves by at most near(1 + c/(c + prior))/(c + 1 + prior), and by less than 1
-    more because it is rounded down; clamping moves no residual farther. Largest over c = 0, ..., n_items.
-    """
-    others = np.arange(0, n_items + 1, dtype=np.float64)
-    move = near * (1 + others / (others + prior)) / (others + 1 + prior) + 1
-    return float((np.sqrt(others) * move).max()) * UP
+    near: float
+    """Each rating counts in its user bias only up to this distance from its item bias."""
+    prior: int
+    """How many ratings at the centre are added to a user's own when the user bias is computed."""
+    wide: float
+    """A residual is clamped to plus and minus this."""
+
+    def __post_init__(self) -> None:
+        require(self.near > 0, "near", "positive", self.near)
+        require(self.prior >= 1, "prior", "at least 1", self.prior)
+        require(self.wide > 0, "wide", "positive", self.wide)
+
+    def on(self, grid: int) -> tuple[int, int]:
+        """Return `near` and `wide` on the grid."""
+        return int(self.near * grid), int(self.wide * grid)
+
+    def others_move(self, grid: int, n_items: int) -> float:
+        """Bound how far, in l2 over a user's other residuals, one rating more moves them through the user bias.
+
+        With c other ratings the user bias moves by at most near(1 + c/(c + prior))/(c + 1 + prior), and by less than
+        1 more because it is rounded down; clamping moves no residual farther. Largest over c = 0, ..., n_items.
+        """
+        near, _ = self.on(grid)
+        others = np.arange(0, n_items + 1, dtype=np.float64)
+        move = near * (1 + others / (others + self.prior)) / (others + 1 + self.prior) + 1
+        return float((np.sqrt(others) * move).max()) * UP
 
 
-def whole_sensitivity(mu: float) -> int:
+@dataclass(frozen=True, slots=True)
+class UserProfiles:
+    """All users' ratings, mapped to 1..5 and measured from its centre. Nothing here may be shown to anybody."""
+
+    indptr: AnyIntegers
+    indices: AnyIntegers
+    values: Floats
+    n_items: int
+
+    @classmethod
+    def of(cls, ratings: Ratings) -> UserProfiles:
+        """Return the profiles of these ratings, whose scale must be declared."""
+        require_declared(ratings.scale)
+        csr = ratings.csr
+        return cls(csr.indptr, csr.indices, centred(csr.data, ratings.scale), csr.shape[1])
+
+    def __repr__(self) -> str:
+        return "UserProfiles(not shown)"
+
+    @property
+    def counts(self) -> Integers:
+        """How many ratings each user gave."""
+        return np.diff(self.indptr).astype(np.int64)
+
+    def rows(self, first: int = 0, last: int | None = None) -> Csr:
+        """Return the profiles of the users in rows first..last-1."""
+        end = len(self.indptr) if last is None else last + 1
+        return Csr(self.indptr[first:end], self.indices, self.values)
+
+    def residuals(self, clamps: Clamps, item_bias: Floats, grid: int) -> Integers:
+        """Return every rating's residual on the grid."""
+        near, wide = clamps.on(grid)
+        ratings, biases = to_grid(self.values, grid), to_grid(item_bias, grid)
+        found = residuals(self.indptr, self.indices, ratings, biases, near, clamps.prior, wide)
+        return found.astype(np.int64, copy=False)
+
+
+def integer_sensitivity(mu: float) -> int:
     """Return the integer sensitivity that spends mu: sensitivity/sigma is at most mu.
 
     Examples
     --------
-    >>> whole_sensitivity(0.25) == SIGMA // 4
+    >>> integer_sensitivity(0.25) == SIGMA // 4
     True
     """
     return math.floor(mu * SIGMA)
+
+
+def finest_grid(bound: Callable[[int], int], mu: float) -> int:
+    """Return a grid whose sensitivity, by `bound`, spends at most mu, and nearly that."""
+    target, large = integer_sensitivity(mu), 1 << 30
+    grid = math.ceil(target / bound(large) * large) + 1
+    while grid > 1 and bound(grid) > target:
+        grid -= max(1, grid >> 20)
+    require(bound(grid) <= target, "epsilon", "larger for this catalogue", mu)
+    return grid

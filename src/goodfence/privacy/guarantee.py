@@ -1,21 +1,29 @@
-"""A privacy claim as a value: whom it is about, what it says, and whether it is true."""
+"""A privacy claim as a value: whom it is about, what it says, and whether it is true.
+
+A mechanism M is (epsilon, delta)-differentially private if for all neighbouring data sets D and D' and every set S of
+outputs P[M(D) in S] <= e^epsilon P[M(D') in S] + delta. Unit and adjacency say which data sets are neighbours. delta is
+an additive slack in the probability of every event, not the probability with which the bound fails.
+"""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
-from typing import Literal, TypeAlias, get_args
+from dataclasses import asdict, dataclass
+from typing import Any, Literal, TypeAlias, get_args
 
 from goodfence.errors import require
+from goodfence.markup import html_table
+from goodfence.settings import checked
 
 Status: TypeAlias = Literal["proved", "claimed", "refuted", "none"]
 Unit: TypeAlias = Literal["rating", "user"]
 Adjacency: TypeAlias = Literal["add/remove", "replace"]
 
 
+@checked
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Guarantee:
-    """What is promised to whom, and the status of that promise.
+    """What is guaranteed to whom, and the status of that claim.
 
     Examples
     --------
@@ -24,15 +32,15 @@ class Guarantee:
     """
 
     status: Status
-    """`proved` here, `claimed` by a paper, `refuted` by a counter-example, or `none` made."""
+    """`proved` here, `claimed` by a paper, `refuted` by a counterexample, or `none` made."""
     unit: Unit | None = None
     """What two neighbouring data sets differ in: one rating, or all ratings of one user."""
     adjacency: Adjacency | None = None
     """How they differ in it: it is there or not, or it has another value."""
     epsilon: float | None = None
-    """The promised (where refuted: the claimed) bound on the log-ratio; `None` without one."""
+    """The guaranteed (where refuted: the claimed) epsilon; `None` without one."""
     delta: float | None = None
-    """The probability with which the bound may fail; `None` without a promise."""
+    """The slack that is added to the bound on the probability of every event; `None` without a guarantee."""
     reason: str
     """One sentence: why this is so."""
 
@@ -51,6 +59,14 @@ class Guarantee:
         complete = None not in stated
         require(complete, "a guarantee", "stated with unit, adjacency, epsilon and delta", stated)
         _require_budget(self.epsilon, self.delta)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the guarantee as plain values."""
+        return asdict(self)
+
+    def _repr_html_(self) -> str:
+        rows = [(name, value) for name, value in asdict(self).items() if value is not None]
+        return html_table(["guarantee", ""], rows)
 
     def __str__(self) -> str:
         if self.status == "none":

@@ -1,7 +1,8 @@
-"""Integer Gaussian noise: from the operating system where privacy is promised, from a seed in experiments.
+"""Integer Gaussian noise, and the one door through which anything leaves the data.
 
-All noise has the same parameter, `SIGMA` = 2^24. What is released is scaled to a grid instead, so that its
-sensitivity fits the budget (`privacy/fixed_point.py`).
+The noise comes from the operating system where privacy is guaranteed, from a seed in experiments. It always has the
+same parameter, `SIGMA` = 2^24: what is released is scaled to a grid instead, so that its sensitivity fits the budget
+(`privacy/fixed_point.py`).
 """
 
 from __future__ import annotations
@@ -9,12 +10,17 @@ from __future__ import annotations
 import os
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, field
 from typing import Protocol, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 
-from goodfence.kernels.discrete_gaussian import fill_gaussians
+from goodfence.arrays import Integers, Words
+from goodfence.errors import require
+from goodfence.kernels.gaussian import fill_gaussians
+from goodfence.privacy.accounting import Account, Release
+from goodfence.privacy.guarantee import Unit
+from goodfence.rng import Streams
 
 BITS = 24
 SIGMA = 1 << BITS
@@ -25,8 +31,7 @@ WORDS_A_DRAW = 16
 """Roughly what a draw reads on average; only a guess of how many words to fetch at once."""
 _PIECE = 1 << 16
 
-Integers: TypeAlias = npt.NDArray[np.int64]
-Words: TypeAlias = Callable[[int], npt.NDArray[np.uint64]]
+WordSource: TypeAlias = Callable[[int], Words]
 
 
 class Noise(Protocol):
@@ -64,12 +69,12 @@ class SystemNoise:
         return out
 
 
-def system_words(n: int) -> npt.NDArray[np.uint64]:
+def system_words(n: int) -> Words:
     """Return n 64-bit words of the operating system's randomness."""
     return np.frombuffer(os.urandom(8 * n), dtype=np.uint64)
 
 
-def integer_gaussians(out: Integers, bits: int, words: Words) -> None:
+def integer_gaussians(out: Integers, bits: int, words: WordSource) -> None:
     """Fill `out` with integer Gaussians of sigma 2^bits, from the words that `words` supplies.
 
     Words that an unfinished draw has read are read again, before any new ones: so the draws are those of one
@@ -84,3 +89,56 @@ def integer_gaussians(out: Integers, bits: int, words: Words) -> None:
 
 def _fill(piece: Integers) -> None:
     integer_gaussians(piece, BITS, system_words)
+
+
+class SeededNoise:
+    """Repeatable noise: rounded real Gaussians of the same sigma as `SystemNoise`.
+
+    Examples
+    --------
+    >>> bool((SeededNoise(Streams(7)).draw(5) == SeededNoise(Streams(7)).draw(5)).all())
+    True
+    """
+
+    private = False
+
+    def __init__(self, streams: Streams) -> None:
+        self._streams = streams
+        self._drawn = 0
+
+    def draw(self, n: int) -> Integers:
+        """Return n draws of the next stream below the seed."""
+        generator = self._streams.at(self._drawn)
+        self._drawn += 1
+        return np.rint(generator.normal(0.0, SIGMA, n)).astype(np.int64)
+
+
+@dataclass
+class Publisher:
+    """The one door through which anything leaves the data: integers go in, the same with noise come out.
+
+    Examples
+    --------
+    >>> publisher = Publisher(SystemNoise())
+    >>> noisy = publisher.publish("counts", np.array([3, 5]), sensitivity=2**22)
+    >>> round(publisher.account.mu, 3)
+    0.25
+    """
+
+    noise: Noise
+    account: Account = field(default_factory=Account)
+    unit: Unit | None = None
+    """What the sensitivities are to, one rating or one user, where that is stated."""
+
+    def publish(self, name: str, totals: Integers, sensitivity: int) -> Integers:
+        """Return the totals plus noise, and enter the privacy cost in the account."""
+        require(totals.dtype == np.int64, "totals", "64-bit integers", totals.dtype)
+        release = Release(
+            name=name,
+            sensitivity=sensitivity,
+            sigma=SIGMA,
+            dimension=totals.size,
+            unit=self.unit,
+        )
+        self.account = Account((*self.account.releases, release))
+        return totals + self.noise.draw(totals.size).reshape(totals.shape)

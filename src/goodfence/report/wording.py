@@ -1,16 +1,24 @@
-"""What an attack found, in words: who attacked, what he read, what guessing gives, how sure that is."""
+"""What was found, in words for people who are no engineers: attackers, findings, and guarantees."""
 
 from __future__ import annotations
 
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from goodfence.attack.report import AttackReport
+    from goodfence.attack.report import AttackReport, Tried
     from goodfence.attack.scoring import Estimate
+    from goodfence.audit.frontier import Frontier
+    from goodfence.audit.frontier_point import FrontierPoint
+    from goodfence.audit.survey import Group
     from goodfence.privacy.guarantee import Guarantee
 
 _KNOWS = {"random": "{m}", "rarest": "the {m} rarest", "most_popular": "the {m} most popular"}
-_TAKES = {"mode": "most frequent answer", "mean": "mean"}
+_TAKES = {"mode": "the most frequent answer", "mean": "the mean"}
+_HYPHEN = re.compile(r"\d{4}-\d{2}-\d{2}|(?<=\d)-(?=\d)")
 _SMALL = 0.0995  # what is shown as less than ten of a hundred needs a digit more
 
 
@@ -49,81 +57,247 @@ def measured(estimate: Estimate) -> str:
     return f"{of_100(estimate.value)} ({interval(estimate)})"
 
 
-def attacker(report: AttackReport) -> str:
-    """Return who attacked: what he knows, how many accounts he opens, what they do."""
+def who_attacks(report: AttackReport) -> str:
+    """Return who attacked: what is known, how many accounts are opened, what they do."""
     stated: dict[str, Any] = dict(report.settings["settings"])
-    m = stated["known"]
-    choose = stated["choose"]
-    known = _KNOWS[choose].format(m=m) if isinstance(choose, str) else f"{m} named ones"
-    accounts = "account" if report.n_fakes == 1 else "accounts"
-    text = (
-        f"Someone who knows {known} of a person's ratings and opens {report.n_fakes:,} {accounts}"
-    )
-    if stated["name"] == "AdaptiveAttack":
-        return f"{text} that also rate the item in question"
-    if stated["ask"] == "all":
-        text += ", all of which ask,"
-    if stated["rounds"] > 1:
-        text += f" again after each of {stated['rounds']} refits,"
-    return text
-
-
-def finding(report: AttackReport) -> str:
-    """Return what was read by whom, and what guessing gives."""
-    return f"{read_by(report)} {guessed(report)}"
-
-
-def read_by(report: AttackReport) -> str:
-    """Return what was read by whom."""
-    read = report.estimates["recovery"]
-    return f"{attacker(report)} reads {of_100(read.value)} of 100 of her other ratings exactly (95%: {interval(read)})."
-
-
-def guessed(report: AttackReport) -> str:
-    """Return what guessing gives."""
-    guess = report.estimates["guess"]
-    return f"Someone who never saw her data guesses {of_100(guess.value)} of 100 (95%: {interval(guess)})."
-
-
-def because(report: AttackReport) -> str:
-    """Return how much of that is there only because she is in the data."""
-    gained, without = report.estimates["advantage"], report.estimates["recovery_without"]
     return (
-        f"Without her in the data the same accounts read {of_100(without.value)} of 100 (95%: {interval(without)}); "
-        f"the difference, {of_100(gained.value)} of 100 (95%: {interval(gained)}), is what her data gives away."
+        f"someone who knows {_knowledge(stated)} of a person's ratings and opens {accounts(report.n_fakes)}: "
+        f"{strategy(stated, report.n_fakes)}"
     )
 
 
-def whole(read_whole: Estimate) -> str:
-    """Return how many people were read completely."""
-    return f"{of_100(read_whole.value)} of 100 people are read completely (95%: {interval(read_whole)})."
+def _knowledge(stated: Mapping[str, Any]) -> str:
+    m, choose = stated["known"], stated["choose"]
+    return _KNOWS[choose].format(m=m) if isinstance(choose, str) else f"{m} named ones"
+
+
+def accounts(n_fakes: int) -> str:
+    """Return a number of accounts.
+
+    Examples
+    --------
+    >>> accounts(1), accounts(1200)
+    ('1 account', '1,200 accounts')
+    """
+    return f"{n_fakes:,} {'account' if n_fakes == 1 else 'accounts'}"
+
+
+def strategy(stated: Mapping[str, Any], n_fakes: int = 2) -> str:
+    """Return what the accounts of an attacker do, by the settings of the attack; no named item is in it.
+
+    Examples
+    --------
+    >>> strategy({"name": "KNNAttack", "ask": "all", "combine": "mean", "rounds": 1})
+    'all ask, and the mean counts'
+    """
+    if stated["name"] == "AdaptiveAttack":
+        text = "one asks, the others rate the item, too"
+        if stated.get("centred"):
+            text += "; means taken away"
+        return f"{text}; equal weights" if stated.get("helpers") == "equal" else text
+    if n_fakes == 1:
+        text = "it asks"
+    elif stated["ask"] == "one":
+        text = "one asks"
+    else:
+        text = f"all ask, and {_TAKES[stated['combine']]} counts"
+    return text if stated["rounds"] == 1 else f"{text}, after each of {stated['rounds']} refits"
+
+
+def verdict(report: AttackReport, name: str) -> str:
+    """Return what was found about the recommender called `name`, for the reader who must decide."""
+    found = report.estimates
+    n_tried = len(report.tried) or 1
+    by = "the attacker tried" if n_tried == 1 else f"the {n_tried} attackers tried"
+    heads = {
+        True: f"{name} leaks.",
+        False: f"{name} is no better for an attacker than guessing, by {by}.",
+        None: f"{name}: not settled by {by}; more people attacked would narrow the intervals.",
+    }
+    return (
+        f"{heads[report.leaks]} {of_100(found['fully_recovered'].value)} of 100 people are fully recovered, "
+        f"{of_100(found['fully_recovered_without'].value)} without their own data; of 100 hidden ratings "
+        f"{of_100(found['advantage'].value)} ({interval(found['advantage'])}) are recovered only because of that data."
+    )
+
+
+def scope(report: AttackReport, neighbourhood: str = "") -> str:
+    """Return when, about whom, by whom: the date, who was attacked, and whose neighbours."""
+    told = f"{report.date}. Attacked: {attacked(report, report.ratings.shape[0])}."
+    return f"{told} Neighbourhood: {neighbourhood}." if neighbourhood else told
+
+
+def assumed(report: AttackReport) -> str:
+    """Return what the attacker must be able to do."""
+    stated = report.settings["settings"]
+    known = {
+        "random": "drawn by chance",
+        "rarest": "the rarest",
+        "most_popular": "the most popular",
+    }
+    which = known[stated["choose"]] if isinstance(stated["choose"], str) else "of named items"
+    return (
+        f"{stated['known']} ratings of each person are known ({which}), without an error; accounts can be opened; "
+        "the recommender is fitted with them, and shows predicted ratings."
+    )
+
+
+def verdict_line(report: AttackReport, name: str, neighbourhood: str) -> str:
+    """Return verdict, scope and assumptions as one text: what a program keeps of a finding."""
+    return f"{verdict(report, name)} {scope(report, neighbourhood)} Assumed: {assumed(report)}"
+
+
+def people(report: AttackReport) -> str:
+    """Return of how many people everything is recovered, and what the worst-off tenth loses."""
+    found = report.estimates
+    return (
+        f"{of_100(found['fully_recovered'].value)} of 100 people are fully recovered "
+        f"(95%: {interval(found['fully_recovered'])}), "
+        f"{of_100(found['fully_recovered_without'].value)} without their own data "
+        f"(95%: {interval(found['fully_recovered_without'])}): {fully_means(report)}. {worst_off(report)}"
+    )
+
+
+def fully_means(report: AttackReport) -> str:
+    """Return what of a person must be recovered to call them fully recovered."""
+    most = report.settings["settings"].get("items")
+    if most is None:
+        return "every hidden rating, exactly"
+    return f"every one of up to {most} hidden ratings asked for, exactly"
+
+
+def worst_off(report: AttackReport) -> str:
+    """Return what the worst-off tenth loses."""
+    worst = report.estimates["worst_tenth_loss"]
+    return (
+        f"The worst-off tenth loses {of_100(worst.value)} of 100 ratings (95%: {interval(worst)}): what is recovered "
+        "of it, less what is recovered of the worst-off tenth without their data."
+    )
+
+
+def recovered(report: AttackReport) -> str:
+    """Return what is recovered of all hidden ratings in both worlds, and by guessing."""
+    found = report.estimates
+    told, without, guess = (found[name] for name in ("recovery", "recovery_without", "guess"))
+    return (
+        f"{of_100(told.value)} of 100 hidden ratings are recovered (95%: {interval(told)}), "
+        f"{of_100(without.value)} without the target's data (95%: {interval(without)}). "
+        f"Guessing, with no account, recovers {of_100(guess.value)} (95%: {interval(guess)})."
+    )
+
+
+def advantage(report: AttackReport) -> str:
+    """Return the difference of both worlds."""
+    gained = report.estimates["advantage"]
+    return f"{of_100(gained.value)} of 100 (95%: {interval(gained)}): what the target's data gives away."
+
+
+def beside(report: AttackReport) -> str:
+    """Return further figures, shortly: near misses, the gain in error, what is sure, and the answers alone."""
+    found = report.estimates
+    near, near_without = found["within_one_step"], found["within_one_step_without"]
+    sure, right = found["confident_coverage"], found["confident_precision"]
+    raw, raw_without = found["raw_recovery"], found["raw_recovery_without"]
+    known = f"Known to be right {of_100(sure.value)}"
+    if right.value == right.value:
+        known += f", of which {of_100(right.value)} of 100 are"
+    return (
+        f"Of 100: wrong by one step at most {of_100(near.value)} ({of_100(near_without.value)} without). {known}. "
+        f"By the answers alone {of_100(raw.value)} ({of_100(raw_without.value)} without). "
+        f"Mean error {found['mae_gain'].value:.2f} less than by guessing ({found['mae_gain_without'].value:.2f} "
+        "without)."
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class TriedRow:
+    """Attackers who do the same with several numbers of accounts, and the strongest of them."""
+
+    what: str
+    n_fakes: int
+    others: tuple[int, ...]
+    """The other numbers of accounts that were tried."""
+    advantage: str
+    fully_recovered: str
+    chosen: bool
+
+    @property
+    def accounts(self) -> str:
+        """How many accounts the strongest opened, and the others."""
+        also = ", ".join(f"{n:,}" for n in self.others)
+        return f"{self.n_fakes:,} (also {also})" if also else f"{self.n_fakes:,}"
+
+
+def tried_rows(report: AttackReport) -> list[TriedRow]:
+    """Return who was tried, one line for those who differ in the number of accounts only, the strongest first."""
+    kinds: dict[str, list[Tried]] = {}
+    for one in report.tried:
+        kinds.setdefault(one.what, []).append(one)
+    rows = []
+    for what, members in kinds.items():
+        best = max(
+            members, key=lambda one: (one.strongest, -1.0 if one.failed else one.advantage.value)
+        )
+        rows.append(
+            TriedRow(
+                what=what,
+                n_fakes=best.n_fakes,
+                others=tuple(sorted({one.n_fakes for one in members} - {best.n_fakes, 0})),
+                advantage="failed" if best.failed else measured(best.advantage),
+                fully_recovered="" if best.failed else measured(best.fully_recovered),
+                chosen=best.strongest,
+            )
+        )
+    return sorted(rows, key=lambda row: not row.chosen)
+
+
+def not_tried(report: AttackReport) -> str:
+    """Return which attacks were not tried, and why."""
+    return "; ".join(f"{one.attack} ({one.reason})" for one in report.not_tried) + "."
+
+
+def above(report: AttackReport, limit: float, names: Sequence[str]) -> str:
+    """Return what is above a limit of 100, with its figures; `names` as `AttackReport.above` gives them."""
+    found = report.estimates
+    words = {
+        "advantage": "of 100 hidden ratings {value} are given away",
+        "fully_recovered": "of 100 people {value} are fully recovered",
+    }
+    told = " and ".join(words[name].format(value=measured(found[name])) for name in names)
+    return f"above the limit of {limit:g}: {told}"
 
 
 def attacked(report: AttackReport, n_users: int) -> str:
-    """Return how many were attacked, of how many, and why not all."""
-    left_out = f"{report.n_left_out:,} people have too few ratings" if report.n_left_out else ""
-    if report.n_targets + report.n_left_out == n_users:
-        some = (
-            "everybody"
-            if not left_out
-            else f"everybody but {report.n_left_out:,} with too few ratings"
+    """Return how many were attacked, of how many, why not all, and on whom the attacker was chosen."""
+    from goodfence.report.serialize import about as rounded  # not before: help is fast
+
+    n_all = report.n_targets + report.n_choosing
+    few = f"{report.n_left_out:,} with too few ratings" if report.n_left_out else ""
+    if report.n_left_out + n_all == n_users:
+        told = f"everybody but {few}" if few else f"everybody: {n_all:,} people"
+    else:
+        told = f"{n_all:,} of about {rounded(n_users):,} people, drawn by chance"
+    if report.n_choosing:
+        told += f"; the strongest attacker was chosen on {report.n_choosing:,}, all figures are about the other "
+        told += f"{report.n_targets:,}"
+    return f"{told}; {report.n_hidden:,} hidden ratings"
+
+
+def recommendation(
+    found: Frontier, name: str | None, best: FrontierPoint | None, bound: str = ""
+) -> str:
+    """Return which of several recommenders to take, and why; `bound` says what else it must be."""
+    if best is None or name is None:
+        return (
+            f"None of these stops the attackers tried{bound}. More people attacked would narrow the intervals; other "
+            "settings may do better."
         )
-        return f"{some}: {report.n_targets:,} people, {report.n_hidden:,} hidden ratings"
-    told = f"{report.n_targets:,} of {n_users:,} people, drawn by chance; {report.n_hidden:,} hidden ratings"
-    return f"{told} ({left_out})" if left_out else told
-
-
-def promise(guarantee: Guarantee) -> str:
-    """Return a promise in a few words, for a line of a table."""
-    if guarantee.status == "none":
-        return "none"
-    unit = {"rating": "one rating", "user": "one person"}[guarantee.unit or "rating"]
-    stated = f"{unit}, eps={guarantee.epsilon:.3g}"
-    if guarantee.status == "proved":
-        return f"proved: {stated}, any number of fakes"
-    if guarantee.status == "refuted":
-        return f"refuted (witness): {stated}"
-    return f"{guarantee.status}: {stated}"
+    gained = f"they gain {measured(best.advantage)} of 100 hidden ratings"
+    if best.no_better_than_guessing():
+        why = f"{gained}, no better than guessing"
+    else:
+        why = f"{gained}, {found.cut(best):.0f} times less than where most is given away, and the guarantee is proved"
+    return f"{name}: the least error among those that stop the attackers tried{bound}; {why}."
 
 
 def about(seconds: float) -> str:
@@ -140,32 +314,174 @@ def about(seconds: float) -> str:
     return f"{seconds:.0f} seconds"
 
 
-def strategy(report: AttackReport) -> str:
-    """Return what one attacker does, shortly, for a line among others who know as much."""
-    stated: dict[str, Any] = dict(report.settings["settings"])
-    n_fakes = report.n_fakes
-    accounts = "one account" if n_fakes == 1 else f"{n_fakes:,} accounts"
-    if stated["name"] == "AdaptiveAttack":
-        return f"{accounts}, which also rate the item in question"
-    if stated["choose"] in ("rarest", "most_popular"):
-        kind = stated["choose"].replace("_", " ")
-        return f"{accounts}; he knows the {kind} items she rated"
-    text = accounts
-    if n_fakes > 1 and stated["ask"] == "one":
-        text += ", one asks"
-    elif n_fakes > 1:
-        text += f", all ask and he takes the {_TAKES[stated['combine']]}"
-    return text if stated["rounds"] == 1 else f"{text}, after each of {stated['rounds']} refits"
-
-
 def dashed(text: str) -> str:
-    """Return the text with a dash, not a hyphen, between numbers.
+    """Return the text with a dash, not a hyphen, between numbers, but for dates.
 
     Examples
     --------
-    >>> dashed("92 (89-94)")
-    '92 (89–94)'
+    >>> dashed("92 (89-94) on 2026-11-17")
+    '92 (89–94) on 2026-11-17'
     """
-    import re
+    return _HYPHEN.sub(lambda found: "–" if found[0] == "-" else found[0], text)
 
-    return re.sub(r"(?<=\d)-(?=\d)", "–", text)
+
+def known_of(report: AttackReport) -> int:
+    """Return how many ratings the attacker of a report knew."""
+    return int(report.settings["settings"]["known"])
+
+
+def group_name(group: Group) -> str:
+    """Return how many ratings the members of a group have, in round numbers.
+
+    Examples
+    --------
+    >>> from dataclasses import replace
+    >>> from goodfence.attack.scoring import Estimate
+    >>> from goodfence.audit.survey import Group
+    >>> one = Estimate(1.0, 1.0, 1.0)
+    >>> found = dict.fromkeys(("recovery", "recovery_without", "advantage", "guess"), one)
+    >>> group = Group(least=20, below=50, n_users=12, n_hidden=90, **found)
+    >>> group_name(group), group_name(replace(group, below=None)), group_name(replace(group, least=1))
+    ('20–49 ratings', '20 or more ratings', 'fewer than 50 ratings')
+    """
+    if group.least <= 1:
+        if group.below is None:
+            return "any number of ratings"
+        return "only 1 rating" if group.below == 2 else f"fewer than {group.below:,} ratings"
+    if group.below is None:
+        return f"{group.least:,} or more ratings"
+    return f"{group.least:,}–{group.below - 1:,} ratings"
+
+
+_TITLES = {
+    "proved": "Promised, and proved",
+    "claimed": "Promised by a paper; not proved here",
+    "refuted": "Promised by a paper; it does not hold",
+    "none": "Nothing is promised",
+}
+_OPEN = (
+    "Whoever opens accounts may recover whatever the answers give away. The figures above say how much the attackers "
+    "tried did; nothing says that another cannot recover more."
+)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Card:
+    """A guarantee in words for somebody who has never heard of epsilon, and who makes it."""
+
+    status: str
+    title: str
+    names: str
+    words: str
+    reasons: tuple[str, ...]
+    """Why, once for each reason; with the names where there are several."""
+    terms: str
+    """The guarantee as specialists state it; empty where there is none."""
+
+
+def cards_of(names: Sequence[str], guarantees: Sequence[Guarantee]) -> list[Card]:
+    """Return one card for all who guarantee the same, proved ones first."""
+    makers: dict[tuple[object, ...], list[tuple[str, Guarantee]]] = {}
+    for name, one in zip(names, guarantees, strict=True):
+        same = (one.status, one.unit, one.adjacency, one.epsilon, one.delta)
+        makers.setdefault(same, []).append((name, one))
+    order = list(_TITLES)
+    cards = [_card(made_by) for made_by in makers.values()]
+    return sorted(cards, key=lambda card: order.index(card.status))
+
+
+def _card(made_by: Sequence[tuple[str, Guarantee]]) -> Card:
+    guarantee = made_by[0][1]
+    reasons: dict[str, list[str]] = {}
+    for name, one in made_by:
+        reasons.setdefault(one.reason, []).append(name)
+    told = [
+        reason if len(reasons) == 1 else f"{', '.join(names)}: {reason}"
+        for reason, names in reasons.items()
+    ]
+    terms = ""
+    if guarantee.status != "none":
+        terms = (
+            f"epsilon = {guarantee.epsilon:.3g}, delta = {guarantee.delta:g}, for one {guarantee.unit} "
+            f"({guarantee.adjacency})"
+        )
+    return Card(
+        status=guarantee.status,
+        title=_TITLES[guarantee.status],
+        names=" · ".join(name for name, _ in made_by),
+        words=_OPEN if guarantee.status == "none" else in_words(guarantee),
+        reasons=tuple(told),
+        terms=terms,
+    )
+
+
+def guarantee_cell(guarantee: Guarantee) -> str:
+    """Return a guarantee in a few words of the field, for a line of a table."""
+    if guarantee.status == "none":
+        return "none"
+    unit = {"rating": "one rating", "user": "one person"}[guarantee.unit or "rating"]
+    stated = f"{unit}, eps={guarantee.epsilon:.3g}"
+    if guarantee.status == "proved":
+        return f"proved: {stated}, any number of fakes"
+    if guarantee.status == "refuted":
+        return f"refuted (counterexample): {stated}"
+    return f"{guarantee.status}: {stated}"
+
+
+def guarantee_short(guarantee: Guarantee) -> str:
+    """Return the status of a guarantee, what it is about and its epsilon, for a table.
+
+    Examples
+    --------
+    >>> from goodfence.privacy.guarantee import Guarantee
+    >>> guarantee_short(Guarantee(status="none", reason="So."))
+    'none'
+    """
+    if guarantee.status == "none":
+        return "none"
+    return f"{guarantee.status}: {guarantee.unit}, eps={guarantee.epsilon:.3g}"
+
+
+def briefly(guarantee: Guarantee) -> str:
+    """Return in a few words what there is of a guarantee.
+
+    Examples
+    --------
+    >>> from goodfence.privacy.guarantee import Guarantee
+    >>> briefly(Guarantee(status="none", reason="So."))
+    'none'
+    """
+    about = "one rating of a person" if guarantee.unit == "rating" else "everything a person rated"
+    return {
+        "none": "none",
+        "refuted": f"a paper makes one about {about}; it does not hold",
+        "claimed": f"a paper makes one about {about}; it is not proved here",
+        "proved": f"proved, about {about}",
+    }[guarantee.status]
+
+
+def in_words(guarantee: Guarantee) -> str:
+    """Return a guarantee without its Greek letters.
+
+    Examples
+    --------
+    >>> from goodfence.privacy.guarantee import Guarantee
+    >>> stated = Guarantee(status="proved", unit="user", adjacency="add/remove", epsilon=1, delta=0, reason="So.")
+    >>> in_words(stated).split(". ")[1]
+    'Whoever guesses whether that person is in the data, at even odds before, is right at most 73% of the time.'
+    """
+    one = "one rating of a person" if guarantee.unit == "rating" else "everything a person rated"
+    doubt = "that rating was given" if guarantee.unit == "rating" else "that person is in the data"
+    # No test of two equally likely neighbours is right more often than (e^epsilon + delta)/(e^epsilon + 1).
+    unaided = 1.0 / (1.0 + math.exp(-(guarantee.epsilon or 0.0)))
+    right = unaided + (guarantee.delta or 0.0) * (1 - unaided)
+    stated = (
+        f"However many accounts are opened and whatever they ask, what they are told is nearly as likely with {one} "
+        f"in the data as without. Whoever guesses whether {doubt}, at even odds before, is right at most "
+        f"{right:.0%} of the time."
+    )
+    if guarantee.status == "proved":
+        return stated
+    if guarantee.status == "claimed":
+        return f"The paper says: {stated[0].lower()}{stated[1:]} Nobody checked that here."
+    return f"The paper says: {stated[0].lower()}{stated[1:]} That is not so."

@@ -2,34 +2,53 @@
 
 from __future__ import annotations
 
+import math
+from collections import defaultdict
+from collections.abc import Sequence
 from typing import Literal, TypeAlias
 
 import numpy as np
 from scipy.optimize import brentq
+from scipy.special import logsumexp
 
+from goodfence.arrays import Floats
 from goodfence.errors import SettingError, require
 from goodfence.kernels.inclusion import inclusion
-from goodfence.selection.mechanism import RS, Floats, Mechanism, weights_if_drawn
+from goodfence.selection.mechanism import RS, Mechanism, weights_if_drawn
+from goodfence.settings import checked
 
-Method: TypeAlias = Literal["exact", "manly"]
+InclusionMethod: TypeAlias = Literal["exact", "manly"]
 
 _NODES, _NODE_WEIGHTS = np.polynomial.legendre.leggauss(16)
 _EXTREME = 700.0  # beyond e^700 to 1 an order is certain
+_MOST = 12  # the sum of `choice_probability` goes over all subsets of the chosen
 
 
+@checked
 def inclusion_probabilities(
-    mechanism: Mechanism, similarities: Floats, sensitivity: RS = None, *, method: Method = "exact"
+    mechanism: Mechanism,
+    similarities: Floats,
+    sensitivity: RS = None,
+    *,
+    method: InclusionMethod = "exact",
 ) -> Floats:
     """Return the probability mu of each candidate of one list to be among the k neighbours.
 
     Parameters
     ----------
-    similarities
+    mechanism : Mechanism
+        `KNN`, `NPNS`, `PNCF`, `PPNS`, or one of your own.
+    similarities : array of float
         Shape (n,), descending.
-    sensitivity
-        RS of the target; with `scope="pair"` of shape (n,).
-    method
-        `exact`, or Manly's approximation [approx].
+    sensitivity : float or array of float, optional
+        RS of the target; with `scope="pair"` of shape (n,). None where the mechanism needs none.
+    method : {"exact", "manly"}, default "exact"
+        Exact, or Manly's approximation [approx].
+
+    Returns
+    -------
+    array of float
+        Shape (n,).
 
     Examples
     --------
@@ -48,10 +67,20 @@ def inclusion_probabilities(
     return included
 
 
+@checked
 def alpha(
-    mechanism: Mechanism, similarities: Floats, sensitivity: RS = None, *, method: Method = "exact"
+    mechanism: Mechanism,
+    similarities: Floats,
+    sensitivity: RS = None,
+    *,
+    method: InclusionMethod = "exact",
 ) -> float:
     """Return the expected sum of the k neighbours' similarities [ACCURACY].
+
+    Parameters
+    ----------
+    mechanism, similarities, sensitivity, method
+        As in `inclusion_probabilities`.
 
     Examples
     --------
@@ -63,7 +92,7 @@ def alpha(
     return float(listed @ inclusion_probabilities(mechanism, listed, sensitivity, method=method))
 
 
-def pool_inclusion(log_weights: Floats, take: int, *, method: Method = "exact") -> Floats:
+def pool_inclusion(log_weights: Floats, take: int, *, method: InclusionMethod = "exact") -> Floats:
     """Return the inclusion probabilities of `take` successive draws from one pool.
 
     Candidates of log-weight -inf are drawn last, uniformly.
@@ -86,7 +115,7 @@ def pool_inclusion(log_weights: Floats, take: int, *, method: Method = "exact") 
     return included
 
 
-def _among_weighted(log_weights: Floats, take: int, method: Method) -> Floats:
+def _among_weighted(log_weights: Floats, take: int, method: InclusionMethod) -> Floats:
     """Return the probabilities of 1 <= take < n draws with positive weights."""
     if log_weights.max() == log_weights.min():
         return np.full(log_weights.size, take / log_weights.size)
@@ -132,3 +161,62 @@ def _checked(similarities: Floats) -> Floats:
     if listed.ndim != 1 or not np.isfinite(listed).all() or (np.diff(listed) > 0).any():
         raise SettingError("similarities must be one list of finite numbers, descending")
     return listed
+
+
+def choice_probability(
+    mechanism: Mechanism, similarities: Floats, chosen: Sequence[int], sensitivity: RS = None
+) -> float:
+    """Return the probability that exactly the positions `chosen` of one list become the neighbours.
+
+    For small k only: the sum goes over every order in which they could have been drawn.
+
+    Examples
+    --------
+    >>> from goodfence.selection.npns import NPNS
+    >>> round(choice_probability(NPNS(k=2), np.array([0.5, 0.25, 0.25]), [1, 2]), 6)
+    0.166667
+    """
+    require(len(chosen) <= _MOST, "chosen", f"at most {_MOST} positions", len(chosen))
+    pools = mechanism.pools(similarities, sensitivity)
+    log_weights = weights_if_drawn(mechanism, pools, similarities, sensitivity)
+    left, probability = set(chosen), 1.0
+    for pool in pools:
+        start, stop = int(pool.start), int(pool.stop)
+        inside = [place - start for place in left if start <= place < stop]
+        left -= {place + start for place in inside}
+        if len(inside) != int(pool.take):
+            return 0.0
+        probability *= drawn_probability(log_weights[start:stop], inside)
+    return 0.0 if left else probability
+
+
+def drawn_probability(log_weights: Floats, chosen: Sequence[int]) -> float:
+    """Return the probability that successive draws from one pool give `chosen`, in any order.
+
+    Candidates of log-weight -inf are drawn last, uniformly.
+
+    Examples
+    --------
+    >>> round(drawn_probability(np.zeros(3), [0, 1]), 12)
+    0.333333333333
+    """
+    weighted = {int(place) for place in np.flatnonzero(log_weights > -np.inf)}
+    if len(weighted) >= len(chosen):
+        return _in_any_order(log_weights, chosen) if weighted.issuperset(chosen) else 0.0
+    if not weighted.issubset(chosen):
+        return 0.0
+    return 1.0 / math.comb(log_weights.size - len(weighted), len(chosen) - len(weighted))
+
+
+def _in_any_order(log_weights: Floats, chosen: Sequence[int]) -> float:
+    reached = {frozenset[int](): 1.0}
+    for _ in chosen:
+        following: defaultdict[frozenset[int], float] = defaultdict(float)
+        for drawn, probability in reached.items():
+            total = logsumexp(np.delete(log_weights, list(drawn)))
+            for place in chosen:
+                if place not in drawn:
+                    share = math.exp(log_weights[place] - total)
+                    following[drawn | {place}] += probability * share
+        reached = dict(following)
+    return float(sum(reached.values()))

@@ -3,18 +3,27 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 import numpy as np
 
+from goodfence.arrays import Floats
 from goodfence.privacy.guarantee import Guarantee
-from goodfence.selection.mechanism import RS, Floats, require_list
-from goodfence.selection.pool import Pool
-from goodfence.selection.rules import whole
+from goodfence.registry import register
+from goodfence.selection.mechanism import RS, Pool, integer, require_list
+from goodfence.settings import checked
 
 
+@checked
+@register
 @dataclass(frozen=True, slots=True, kw_only=True)
 class KNN:
     """The k nearest candidates: no chance, no protection.
+
+    Parameters
+    ----------
+    k : int
+        How many neighbours are chosen.
 
     Examples
     --------
@@ -22,11 +31,13 @@ class KNN:
     (Pool(start=0, stop=2, take=2),)
     """
 
+    name: ClassVar[str] = "knn"
+    label: ClassVar[str] = "kNN"
+
     k: int
-    """How many neighbours are chosen."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "k", whole(self.k, "k", least=1))
+        object.__setattr__(self, "k", integer(self.k, "k", least=1))
 
     @property
     def sensitivity(self) -> None:
@@ -38,7 +49,7 @@ class KNN:
         return require_list(self.k, n_candidates, k=self.k)
 
     def pools(self, similarities: Floats, sensitivity: RS = None) -> tuple[Pool, ...]:  # noqa: ARG002 - protocol
-        """Return one pool, the k nearest, taken whole."""
+        """Return one pool, the k nearest, of which all are taken."""
         self.reach(similarities.shape[-1])
         return (Pool(0, self.k, take=self.k),)
 

@@ -2,17 +2,21 @@
 
 from __future__ import annotations
 
-from typing import Protocol, TypeAlias
+from typing import NamedTuple, Protocol, TypeAlias, TypeGuard
 
 import numpy as np
 import numpy.typing as npt
 
+from goodfence.arrays import Floats
 from goodfence.errors import SettingError
+from goodfence.kernels.draw import PoolArrays
 from goodfence.privacy.guarantee import Guarantee
-from goodfence.selection.pool import Pool, takes_all
 from goodfence.selection.sensitivity import Sensitivity
+from goodfence.settings import finite as finite
+from goodfence.settings import fraction as fraction
+from goodfence.settings import integer as integer
+from goodfence.settings import positive as positive
 
-Floats: TypeAlias = npt.NDArray[np.float64]
 RS: TypeAlias = "float | Floats | None"
 
 
@@ -51,14 +55,20 @@ class Mechanism(Protocol):
         ...
 
     def guarantee(self) -> Guarantee:
-        """Return what the mechanism promises, and what that is worth."""
+        """Return what the mechanism guarantees, and whether that holds."""
         ...
+
+
+def is_mechanism(thing: object) -> TypeGuard[Mechanism]:
+    """Return whether this is a selection mechanism, which a recommender never is."""
+    made = not isinstance(thing, type) and not hasattr(thing, "fit")
+    return made and callable(getattr(thing, "pools", None))
 
 
 def weights_if_drawn(
     mechanism: Mechanism, pools: tuple[Pool, ...], similarities: Floats, sensitivity: RS
 ) -> Floats:
-    """Return the log-weights; equal ones, and no sensitivity needed, where every pool is taken whole."""
+    """Return the log-weights; equal ones, and no sensitivity needed, where all of every pool is taken."""
     if takes_all(pools):
         return np.zeros(similarities.shape)
     return mechanism.log_weights(similarities, sensitivity)
@@ -71,14 +81,129 @@ def require_list(needed: int, n_candidates: int, *, k: int, beta: int = 1) -> in
     --------
     >>> require_list(350, 942, k=50, beta=7)
     350
-    >>> require_list(350, 300, k=50, beta=7)
+    >>> require_list(350, 300, k=50, beta=7)  # doctest: +ELLIPSIS
     Traceback (most recent call last):
     ...
-    goodfence.errors.SettingError: beta * k must be at most the list's length 300, got beta=7, k=50
+    goodfence.errors.SettingError: beta * k must be at most the list's length 300, got beta=7, k=50: ...
     """
     if needed > n_candidates:
-        name = "k" if beta == 1 else "beta * k"
+        name, got = ("k", k) if beta == 1 else ("beta * k", f"beta={beta}, k={k}")
         raise SettingError(
-            f"{name} must be at most the list's length {n_candidates}, got beta={beta}, k={k}"
+            f"{name} must be at most the list's length {n_candidates}, got {got}: "
+            "there are no more others to choose from"
         )
     return needed
+
+
+def shortest_list(mechanism: Mechanism, *, at_most: int) -> int | None:
+    """Return how many candidates the mechanism needs at least, in steps of k; None if that is more than `at_most`.
+
+    Examples
+    --------
+    >>> from goodfence.selection.ppns import PPNS
+    >>> shortest_list(PPNS(k=5, beta=3), at_most=100)
+    15
+    """
+    for n_candidates in range(mechanism.k, at_most + 1, mechanism.k):
+        try:
+            mechanism.reach(n_candidates)
+        except SettingError:
+            continue
+        return n_candidates
+    return None
+
+
+Ranks: TypeAlias = "int | npt.NDArray[np.int64]"
+
+
+class Pool(NamedTuple):
+    """Take `take` candidates of ranks `start` to `stop` - 1 of the sorted list (0 is the nearest).
+
+    Each field is an integer, or for a batch of targets an array of shape (rows,).
+
+    Examples
+    --------
+    >>> Pool(0, 50, take=49)
+    Pool(start=0, stop=50, take=49)
+    """
+
+    start: Ranks
+    stop: Ranks
+    take: Ranks
+
+
+def pool_arrays(pools: tuple[Pool, ...], n_rows: int) -> PoolArrays:
+    """Return the starts, stops and takes of `pools`, each of shape (n_rows, number of pools).
+
+    Examples
+    --------
+    >>> pool_arrays((Pool(0, 2, take=1), Pool(2, 4, take=1)), n_rows=1).starts
+    array([[0, 2]])
+    """
+    columns = (
+        [np.broadcast_to(np.asarray(part, dtype=np.int64), (n_rows,)) for part in parts]
+        for parts in zip(*pools, strict=True)
+    )
+    return PoolArrays(*(np.ascontiguousarray(np.stack(parts, axis=1)) for parts in columns))
+
+
+def takes_all(pools: tuple[Pool, ...]) -> bool:
+    """Return whether all of every pool is taken, so that nothing is left to chance.
+
+    Examples
+    --------
+    >>> takes_all((Pool(0, 5, take=5),))
+    True
+    """
+    return all(
+        bool(np.all(np.subtract(pool.stop, pool.start) == np.asarray(pool.take))) for pool in pools
+    )
+
+
+_LARGEST = 1e300  # so that the difference of two log-weights is still a number
+
+
+def log_omega(scores: Floats, sensitivity: Floats, *, epsilon: float, k: int) -> Floats:
+    """Return the logarithms of the selection weights [OMEGA].
+
+    Where the sensitivity is 0 nothing is co-rated, no score says anything, and the log-weight is 0:
+    equal weights.
+
+    Parameters
+    ----------
+    scores
+        The similarities.
+    sensitivity
+        RS, broadcast against `scores`.
+
+    Examples
+    --------
+    >>> log_omega(np.array([0.8, 0.4]), np.array(0.1), epsilon=1.0, k=2)
+    array([1. , 0.5])
+    """
+    divisor = 4.0 * k * sensitivity
+    known = divisor > 0
+    with np.errstate(over="ignore"):
+        exponents = epsilon * scores / np.where(known, divisor, 1.0)
+    return np.where(known, np.clip(exponents, -_LARGEST, _LARGEST), 0.0)
+
+
+def spread_over(similarities: Floats, sensitivity: object, options: Sensitivity) -> Floats:
+    """Return RS in a shape that broadcasts against `similarities`; anything else is an error.
+
+    Examples
+    --------
+    >>> spread_over(np.zeros((2, 3)), [0.1, 0.2], Sensitivity()).shape
+    (2, 1)
+    """
+    if sensitivity is None:
+        raise SettingError("sensitivity must be given: the selection weight [OMEGA] divides by it")
+    values: Floats = np.asarray(sensitivity, dtype=np.float64)
+    if not (np.isfinite(values).all() and (values >= 0).all()):
+        raise SettingError("sensitivity must be finite and at least 0")
+    wanted = similarities.shape if options.scope == "pair" else similarities.shape[:-1]
+    if values.shape != wanted and values.ndim > 0:
+        raise SettingError(
+            f"sensitivity must have shape {wanted} for scope={options.scope!r}, got {values.shape}"
+        )
+    return values if options.scope == "pair" else values[..., np.newaxis]

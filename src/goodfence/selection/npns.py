@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, TypeAlias, get_args
+from typing import ClassVar, Literal, TypeAlias, get_args
 
 import numpy as np
 
+from goodfence.arrays import Floats
 from goodfence.errors import require
 from goodfence.privacy.guarantee import Guarantee
-from goodfence.selection.mechanism import RS, Floats, require_list
-from goodfence.selection.pool import Pool
-from goodfence.selection.rules import finite, positive, whole
+from goodfence.registry import register
+from goodfence.selection.mechanism import RS, Pool, finite, integer, positive, require_list
+from goodfence.settings import checked
 
-Law: TypeAlias = Literal["similarity", "uniform", "exponential", "weibull", "folded_normal"]
+Weighting: TypeAlias = Literal["similarity", "uniform", "exponential", "weibull", "folded_normal"]
 
 _SHAPES: dict[str, dict[str, float]] = {
     "exponential": {"rate": 1.0},
@@ -23,12 +24,29 @@ _SHAPES: dict[str, dict[str, float]] = {
 _SMALLEST = -1e300  # a finite log-weight, however far the rank
 
 
+@checked
+@register
 @dataclass(frozen=True, slots=True, kw_only=True)
 class NPNS:
-    """k draws from the list, with a weight for each candidate: by default her similarity.
+    """k draws from the list, with a weight for each candidate: by default the similarity.
 
-    The rank laws are densities at `rank / k`, the rank of the nearest being 1: how many
-    neighbourhoods away she is. So they do not change when the list grows.
+    The rank distributions are densities at `rank / k`, the rank of the nearest being 1: how many
+    neighbourhoods away a candidate is. So they do not change when the list grows.
+
+    Parameters
+    ----------
+    k : int
+        How many neighbours are chosen.
+    weights : {"similarity", "uniform", "exponential", "weibull", "folded_normal"}, default "similarity"
+        What a candidate's weight is: its similarity, 1, or a density at its rank.
+    rate : float, optional
+        Exponential only: its rate; 1 unless given.
+    shape, scale : float, optional
+        Weibull only: its shape and scale; 2 and 1 unless given.
+    mean, deviation : float, optional
+        Folded normal only: mean and standard deviation before folding; 0 and 1 unless given.
+    within : int, optional
+        Draw from the `within * k` nearest only (beta); None draws from the full list.
 
     Examples
     --------
@@ -36,28 +54,28 @@ class NPNS:
     array([-1., -2., -3.])
     """
 
+    name: ClassVar[str] = "npns"
+    label: ClassVar[str] = "nPNS"
+
     k: int
-    """How many neighbours are chosen."""
-    weights: Law = "similarity"
-    """What a candidate's weight is: her similarity, 1, or a law of her rank."""
+    weights: Weighting = "similarity"
     rate: float | None = None
-    """Exponential law only: its rate; 1 unless given."""
     shape: float | None = None
-    """Weibull law only: its shape; 2 unless given."""
     scale: float | None = None
-    """Weibull law only: its scale; 1 unless given."""
     mean: float | None = None
-    """Folded normal law only: the mean before folding; 0 unless given."""
     deviation: float | None = None
-    """Folded normal law only: the standard deviation before folding; 1 unless given."""
     within: int | None = None
-    """Draw from the `within * k` nearest only (beta); `None` draws from the whole list."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "k", whole(self.k, "k", least=1))
-        require(self.weights in get_args(Law), "weights", f"one of {get_args(Law)}", self.weights)
+        object.__setattr__(self, "k", integer(self.k, "k", least=1))
+        require(
+            self.weights in get_args(Weighting),
+            "weights",
+            f"one of {get_args(Weighting)}",
+            self.weights,
+        )
         if self.within is not None:
-            object.__setattr__(self, "within", whole(self.within, "within", least=1))
+            object.__setattr__(self, "within", integer(self.within, "within", least=1))
         own = _SHAPES.get(self.weights, {})
         for name in ("rate", "shape", "scale", "mean", "deviation"):
             given = getattr(self, name)
@@ -73,13 +91,13 @@ class NPNS:
         return
 
     def reach(self, n_candidates: int) -> int:
-        """Return `within * k`, or the whole list."""
+        """Return `within * k`, or the length of the list."""
         beta = self.within or 1
         require_list(beta * self.k, n_candidates, k=self.k, beta=beta)
         return n_candidates if self.within is None else beta * self.k
 
     def pools(self, similarities: Floats, sensitivity: RS = None) -> tuple[Pool, ...]:  # noqa: ARG002 - protocol
-        """Return one pool: the whole list, or its `within * k` nearest."""
+        """Return one pool: the full list, or its `within * k` nearest."""
         return (Pool(0, self.reach(similarities.shape[-1]), take=self.k),)
 
     def log_weights(self, similarities: Floats, sensitivity: RS = None) -> Floats:  # noqa: ARG002 - protocol
@@ -88,9 +106,9 @@ class NPNS:
             nobody = np.full(similarities.shape, -np.inf)
             return np.log(similarities, out=nobody, where=similarities > 0)
         distances = np.arange(1, similarities.shape[-1] + 1) / self.k
-        return np.broadcast_to(self._rank_law(distances), similarities.shape)
+        return np.broadcast_to(self._log_density(distances), similarities.shape)
 
-    def _rank_law(self, distances: Floats) -> Floats:
+    def _log_density(self, distances: Floats) -> Floats:
         if self.weights == "exponential" and self.rate is not None:
             return -self.rate * distances
         if self.weights == "weibull" and self.shape is not None and self.scale is not None:
@@ -107,18 +125,18 @@ class NPNS:
         """Return that there is none."""
         return Guarantee(
             status="none",
-            reason="The draw is random, but nothing bounds how much one rating changes its law.",
+            reason="The draw is random, but nothing bounds how much one rating changes its distribution.",
         )
 
 
 def _weibull(distances: Floats, shape: float) -> Floats:
     with np.errstate(over="ignore"):
-        law: Floats = (shape - 1.0) * np.log(distances) - distances**shape
-    return np.maximum(law, _SMALLEST)
+        logs: Floats = (shape - 1.0) * np.log(distances) - distances**shape
+    return np.maximum(logs, _SMALLEST)
 
 
 def _folded_normal(distances: Floats, mean: float, deviation: float) -> Floats:
     near = -0.5 * ((distances - mean) / deviation) ** 2
     far = -0.5 * ((distances + mean) / deviation) ** 2
-    law: Floats = np.logaddexp(near, far)
-    return np.maximum(law, _SMALLEST)
+    logs: Floats = np.logaddexp(near, far)
+    return np.maximum(logs, _SMALLEST)

@@ -1,29 +1,55 @@
-"""PNCF: private neighbour collaborative filtering (Zhu et al.), in two readings."""
+"""PNCF: private neighbour collaborative filtering (Zhu et al.), in two interpretations."""
 
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import Literal, TypeAlias, get_args
+from typing import ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
 
+from goodfence.arrays import Floats
 from goodfence.errors import require
 from goodfence.privacy.guarantee import Guarantee
-from goodfence.selection.mechanism import RS, Floats, require_list
-from goodfence.selection.omega import log_omega, spread_over
-from goodfence.selection.pool import Pool
-from goodfence.selection.rules import fraction, positive, whole
+from goodfence.registry import register
+from goodfence.selection.mechanism import (
+    RS,
+    Pool,
+    fraction,
+    integer,
+    log_omega,
+    positive,
+    require_list,
+    spread_over,
+)
 from goodfence.selection.sensitivity import Sensitivity
+from goodfence.settings import checked
 
-Reading: TypeAlias = Literal["band", "truncated"]
+_READINGS = ("band", "truncated")
 
 
+@checked
+@register
 @dataclass(frozen=True, slots=True, kw_only=True)
 class PNCF:
     """Whoever is clearly near is in; the rest is drawn from the band around the k-th similarity.
 
     Then the similarities used in prediction carry Laplace noise, one draw for each neighbour.
+
+    Parameters
+    ----------
+    k : int
+        How many neighbours are chosen.
+    epsilon : float, default 1.0
+        The budget: half of it for the draw [OMEGA], half for the noise.
+    rho : float, default 0.5
+        The constant in lambda, strictly between 0 and 1.
+    reading : {"band", "truncated"}, default "band"
+        `band`: draw within lambda of `sim_k`. `truncated` (Zhu): draw from all, far ones lifted.
+    within : int, optional
+        Take `lambda = sim_k - sim_{within * k}` (beta, in the attack experiments).
+    sensitivity : Sensitivity, default Sensitivity()
+        Which RS the weights, lambda and the noise use.
 
     Examples
     --------
@@ -31,34 +57,30 @@ class PNCF:
     (Pool(start=0, stop=1, take=1), Pool(start=1, stop=4, take=1))
     """
 
+    name: ClassVar[str] = "pncf"
+    label: ClassVar[str] = "PNCF"
+
     k: int
-    """How many neighbours are chosen."""
     epsilon: float = 1.0
-    """The budget: half of it for the draw [OMEGA], half for the noise."""
     rho: float = 0.5
-    """The constant in lambda, strictly between 0 and 1."""
-    reading: Reading = "band"
-    """`band`: draw within lambda of `sim_k`. `truncated` (Zhu): draw from all, far ones lifted."""
+    reading: Literal["band", "truncated"] = "band"
     within: int | None = None
-    """Take `lambda = sim_k - sim_{within * k}` (beta, in the attack experiments)."""
     sensitivity: Sensitivity = field(default_factory=Sensitivity)
-    """Which RS the weights, lambda and the noise use."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "k", whole(self.k, "k", least=1))
+        object.__setattr__(self, "k", integer(self.k, "k", least=1))
         object.__setattr__(self, "epsilon", positive(self.epsilon, "epsilon"))
         object.__setattr__(self, "rho", fraction(self.rho, "rho"))
         object.__setattr__(self, "sensitivity", Sensitivity.of(self.sensitivity))
-        known = get_args(Reading)
-        require(self.reading in known, "reading", f"one of {known}", self.reading)
+        require(self.reading in _READINGS, "reading", f"one of {_READINGS}", self.reading)
         if self.within is not None:
-            object.__setattr__(self, "within", whole(self.within, "within", least=1))
+            object.__setattr__(self, "within", integer(self.within, "within", least=1))
         # One lifted score is one weight only if one sensitivity serves all: RS of a far pair is 0.
         lifted = self.reading == "truncated" and self.sensitivity.scope == "pair"
         require(not lifted, "sensitivity.scope", "'target' with reading='truncated'", "pair")
 
     def reach(self, n_candidates: int) -> int:
-        """Return the whole list: anybody may be inside the band."""
+        """Return the length of the list: every candidate may be inside the band."""
         beta = self.within or 1
         require_list(beta * self.k, n_candidates, k=self.k, beta=beta)
         return n_candidates
@@ -84,7 +106,7 @@ class PNCF:
         return kth - width, kth + width
 
     def pools(self, similarities: Floats, sensitivity: RS = None) -> tuple[Pool, ...]:
-        """Return who is in for sure and the band; or, truncated, the whole list."""
+        """Return who is in for sure and the band; or, truncated, the full list."""
         if self.reading == "truncated":
             return (Pool(0, self.reach(similarities.shape[-1]), take=self.k),)
         lower, upper = self.edges(similarities, sensitivity)

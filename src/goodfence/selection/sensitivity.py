@@ -10,29 +10,40 @@ target only the strongest other rating of each item counts, and no loop over pai
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field
-from typing import Any, Literal, TypeAlias
+from dataclasses import dataclass, replace
+from typing import Any, Literal
 
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse
 
+from goodfence.arrays import AnyFloats, AnyIntegers, Csr, Floats, Integers
 from goodfence.errors import DataError, SettingError, require
 from goodfence.kernels.sensitivity import (
     N_PEAKS,
+    OwnRatings,
+    Peaks,
+    RatedRows,
     compare_with_rows,
     find_peaks,
     strongest,
     strongest_pair,
 )
-
-Floats: TypeAlias = npt.NDArray[np.float64]
-Integers: TypeAlias = npt.NDArray[np.integer[Any]]
+from goodfence.settings import checked
 
 
+@checked
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Sensitivity:
-    """Which of the readings of RS is meant.
+    """Which interpretation of RS is meant [RS].
+
+    Parameters
+    ----------
+    reading : {"printed", "derived"}, default "printed"
+        The second term: as printed (it never binds), or as derived, `sim (N/N' - 1)`.
+    scope : {"target", "pair"}, default "target"
+        One value for a target, the largest over all candidates; or one value for each candidate.
+    clamp : bool, default True
+        Take min(RS, 1), also where N' = 0; False leaves out pairs with N' = 0.
 
     Examples
     --------
@@ -41,11 +52,8 @@ class Sensitivity:
     """
 
     reading: Literal["printed", "derived"] = "printed"
-    """The second term: as printed (it never binds), or as derived, `sim (N/N' - 1)`."""
     scope: Literal["target", "pair"] = "target"
-    """One value for a target, the largest over all candidates; or one value for each candidate."""
     clamp: bool = True
-    """Take min(RS, 1), also where N' = 0; `False` leaves out pairs with N' = 0."""
 
     def __post_init__(self) -> None:
         readings, scopes = ("printed", "derived"), ("target", "pair")
@@ -64,50 +72,41 @@ class Sensitivity:
         return cls(**options)
 
 
-DEFAULT = Sensitivity()
-
-
 @dataclass(frozen=True, eq=False, repr=False)
 class ItemPeaks:
     """The strongest ratings of each item, computed once and asked for many targets."""
 
     csr: sparse.csr_array
     options: Sensitivity
-    norms: Floats
-    """The norm of each row."""
-    rests: Floats
-    """For each rating the norm of its row without it."""
-    values: Floats = field(default_factory=lambda: np.empty((0, N_PEAKS)))
-    """(items, 3): the largest strengths, 0 where there are fewer."""
-    rows: npt.NDArray[np.int64] = field(default_factory=lambda: np.empty((0, N_PEAKS), np.int64))
-    """(items, 3): whose they are, -1 where there are fewer."""
+    rated: RatedRows
+    strongest: Peaks
 
-    def best(self, columns: Integers, excluded: tuple[int | None, ...]) -> Floats:
+    def best(self, columns: AnyIntegers, excluded: tuple[int | None, ...]) -> Floats:
         """Return the largest strength of each of `columns`, without at most two `excluded` rows."""
-        owners, values = self.rows[columns], self.values[columns]
+        owners, values = self.strongest.rows[columns], self.strongest.values[columns]
         counted = ~np.isin(owners, [row for row in excluded if row is not None])
         kept: Floats = np.where(counted, values, 0.0).max(axis=1, initial=0.0)
         return kept
 
 
-def item_peaks(csr: sparse.csr_array, options: Sensitivity = DEFAULT) -> ItemPeaks:
+def item_peaks(csr: sparse.csr_array, options: Sensitivity | None = None) -> ItemPeaks:
     """Return the strongest ratings of each item of `csr` (rows x items).
 
     Examples
     --------
-    >>> item_peaks(sparse.csr_array(np.array([[3.0, 4.0], [0.0, 5.0]]))).values[0]
+    >>> item_peaks(sparse.csr_array(np.array([[3.0, 4.0], [0.0, 5.0]]))).strongest.values[0]
     array([0.75, 0.  , 0.  ])
     """
     if csr.nnz and csr.data.min() < 0:
         raise DataError("ratings must not be negative: RS bounds a cosine of non-negative vectors")
-    norms, rests = _norms_and_rests(csr)
-    values = np.zeros((csr.shape[1], N_PEAKS))
-    rows = np.full((csr.shape[1], N_PEAKS), -1, dtype=np.int64)
-    find_peaks(csr.indptr, csr.indices, _strengths(csr.data, rests, options), values, rows)
-    return ItemPeaks(csr, options, norms, rests, values, rows)
+    stated, rated = options or Sensitivity(), _rated(csr)
+    n_items = csr.shape[1]
+    peaks = Peaks(np.zeros((n_items, N_PEAKS)), np.full((n_items, N_PEAKS), -1, dtype=np.int64))
+    find_peaks(_row_strengths(rated, stated), peaks)
+    return ItemPeaks(csr, stated, rated, peaks)
 
 
-def sensitivities(csr: sparse.csr_array, options: Sensitivity = DEFAULT) -> Floats:
+def sensitivities(csr: sparse.csr_array, options: Sensitivity | None = None) -> Floats:
     """Return RS of each row as a target: the largest over all others; 0 if nothing is co-rated.
 
     Examples
@@ -115,32 +114,24 @@ def sensitivities(csr: sparse.csr_array, options: Sensitivity = DEFAULT) -> Floa
     >>> sensitivities(sparse.csr_array(np.array([[3.0, 4.0], [4.0, 3.0], [0.0, 0.0]])))
     array([1., 1., 0.])
     """
-    peaks = item_peaks(csr, options)
+    found = item_peaks(csr, options)
+    stated, rated = found.options, found.rated
     out = np.zeros(csr.shape[0])
-    if options.reading == "printed":
-        strengths = _strengths(csr.data, peaks.rests, options)
-        strongest(csr.indptr, csr.indices, strengths, peaks.values, peaks.rows, out)
-        return np.minimum(out, 1.0) if options.clamp else out
-    by_item = csr.tocsc()
+    if stated.reading == "printed":
+        strongest(_row_strengths(rated, stated), found.strongest, out)
+        return np.minimum(out, 1.0) if stated.clamp else out
     order = sparse.csr_array((np.arange(csr.nnz), csr.indices, csr.indptr), csr.shape).tocsc().data
-    strongest_pair(
-        csr.indptr,
-        csr.indices,
-        csr.data,
-        peaks.rests,
-        peaks.norms,
-        by_item.indptr,
-        by_item.indices,
-        by_item.data,
-        peaks.rests[order],
-        options.clamp,
-        out,
-    )
+    turned = csr.tocsc()
+    by_item = Csr(turned.indptr, turned.indices, turned.data)
+    strongest_pair(rated, RatedRows(by_item, rated.rests[order], rated.norms), stated.clamp, out)
     return out
 
 
 def pair_sensitivities(
-    csr: sparse.csr_array, targets: Integers, candidates: Integers, options: Sensitivity = DEFAULT
+    csr: sparse.csr_array,
+    targets: AnyIntegers,
+    candidates: AnyIntegers,
+    options: Sensitivity | None = None,
 ) -> Floats:
     """Return RS of each target row and each of its candidate rows.
 
@@ -173,7 +164,7 @@ def row_sensitivity(peaks: ItemPeaks, row: int, *, without: int | None = None) -
 
 def profile_sensitivity(
     peaks: ItemPeaks,
-    columns: Integers,
+    columns: AnyIntegers,
     values: Floats,
     *,
     n_copies: int = 1,
@@ -181,7 +172,7 @@ def profile_sensitivity(
 ) -> float:
     """Return RS of a profile of which `n_copies` are appended to the data; the first asks.
 
-    It equals RS of that row in the whole matrix, appended; and, with `without`, in the matrix
+    It equals RS of that row in the matrix with the copies; and, with `without`, in the matrix
     without that row.
 
     Parameters
@@ -199,7 +190,7 @@ def profile_sensitivity(
 
 
 def profile_pair_sensitivities(
-    peaks: ItemPeaks, columns: Integers, values: Floats
+    peaks: ItemPeaks, columns: AnyIntegers, values: Floats
 ) -> tuple[Floats, float]:
     """Return RS of a profile that is not in the data with each row, and with an equal profile.
 
@@ -216,7 +207,7 @@ def profile_pair_sensitivities(
 
 def _largest(
     peaks: ItemPeaks,
-    columns: Integers,
+    columns: AnyIntegers,
     values: Floats,
     excluded: tuple[int | None, ...],
     *,
@@ -234,45 +225,34 @@ def _largest(
     return float(min(largest, 1.0)) if peaks.options.clamp else float(largest)
 
 
-def _compared(
-    peaks: ItemPeaks, columns: Integers, values: Floats, rows: npt.NDArray[np.int64]
-) -> Floats:
-    n_items = peaks.csr.shape[1]
-    own, own_rests = np.zeros(n_items), np.full(n_items, -1.0)
-    own[columns], own_rests[columns] = values, _profile_rests(values)
+def _compared(peaks: ItemPeaks, columns: AnyIntegers, values: Floats, rows: Integers) -> Floats:
+    """Return RS of a profile and each of `rows`."""
+    n_items, options = peaks.csr.shape[1], peaks.options
+    ratings, rests = np.zeros(n_items), np.full(n_items, -1.0)
+    ratings[columns], rests[columns] = values, _profile_rests(values)
+    own = OwnRatings(ratings, rests, float(np.sqrt(_squared_norm(values))))
     out = np.zeros(rows.size)
-    compare_with_rows(
-        own,
-        own_rests,
-        float(np.sqrt(_squared_norm(values))),
-        rows,
-        peaks.csr.indptr,
-        peaks.csr.indices,
-        peaks.csr.data,
-        peaks.rests,
-        peaks.norms,
-        peaks.options.reading == "derived",
-        peaks.options.clamp,
-        out,
-    )
+    compare_with_rows(own, peaks.rated, rows, options.reading == "derived", options.clamp, out)
     return out
 
 
-def _with_copy(peaks: ItemPeaks, columns: Integers, values: Floats) -> float:
+def _with_copy(peaks: ItemPeaks, columns: AnyIntegers, values: Floats) -> float:
     """Return RS of a profile and an equal one."""
     indptr = np.array([0, len(columns)], dtype=np.int64)
     shape = (1, peaks.csr.shape[1])
     alone = sparse.csr_array((np.asarray(values, np.float64), np.asarray(columns), indptr), shape)
-    norms, rests = _norms_and_rests(alone)
-    copy = ItemPeaks(alone, peaks.options, norms, rests)
+    copy = replace(peaks, csr=alone, rated=_rated(alone))
     return float(_compared(copy, columns, values, np.zeros(1, dtype=np.int64))[0])
 
 
-def _norms_and_rests(csr: sparse.csr_array) -> tuple[Floats, Floats]:
+def _rated(csr: sparse.csr_array) -> RatedRows:
+    """Return the rows with their norms, and with their norms without each rating."""
     owners = np.repeat(np.arange(csr.shape[0]), np.diff(csr.indptr))
     squares = csr.data * csr.data
     totals = np.bincount(owners, weights=squares, minlength=csr.shape[0])
-    return np.sqrt(totals), np.sqrt(totals[owners] - squares)
+    return RatedRows(
+        Csr(csr.indptr, csr.indices, csr.data), np.sqrt(totals[owners] - squares), np.sqrt(totals)
+    )
 
 
 def _squared_norm(values: Floats) -> float:
@@ -285,7 +265,13 @@ def _profile_rests(values: Floats) -> Floats:
     return rests
 
 
-def _strengths(values: Floats, rests: Floats, options: Sensitivity) -> Floats:
+def _row_strengths(rated: RatedRows, options: Sensitivity) -> Csr:
+    """Return the strength of each rating, by row."""
+    starts, columns, values = rated.ratings
+    return Csr(starts, columns, _strengths(values, rated.rests, options))
+
+
+def _strengths(values: AnyFloats, rests: AnyFloats, options: Sensitivity) -> Floats:
     """Return `r / |r'|`; infinite where a row has nothing else, or 0 where such are left out."""
     alone = np.inf if options.clamp else 0.0
     only = np.where(values > 0, alone, 0.0)

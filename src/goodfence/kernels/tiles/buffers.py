@@ -14,10 +14,10 @@ import numpy as np
 import numpy.typing as npt
 from numba import float32, uint32, uint64
 
-from goodfence.kernels.compiled import kernel
+from goodfence.arrays import AnyFloats, AnyIntegers, Flags
+from goodfence.kernels import kernel
 from goodfence.kernels.moments import cosine
-from goodfence.kernels.tiles.sorting import sort_candidates
-from goodfence.kernels.types import Flags, Floats, Ints
+from goodfence.kernels.order import sort_candidates
 
 MARGIN = 1 - 2e-6
 """A float32 similarity (three roundings, of norms that were rounded too) is within 4e-7 of the truth."""
@@ -41,7 +41,7 @@ class Buffers(NamedTuple):
     squared_norms: npt.NDArray[np.float64]
     """(positions,)."""
     rows: npt.NDArray[np.int32]
-    """(positions,): which row stands there."""
+    """(positions,): which row is there."""
 
 
 class Scratch(NamedTuple):
@@ -70,13 +70,13 @@ def dot_of(entry: Any) -> Any:
 
 
 @kernel
-def rough(entry: Any, inverse: Any, inverses: Floats) -> Any:
+def rough(entry: Any, inverse: Any, inverses: AnyFloats) -> Any:
     """Return the float32 similarity of an entry to the row whose inverse norm is given."""
     return float32(dot_of(entry)) * (inverses[position_of(entry)] * inverse)
 
 
 @kernel
-def cut_near(values: Floats, n: int) -> Any:
+def cut_near(values: AnyFloats, n: int) -> Any:
     """Return a bound that at least n of the values reach, just under the n-th largest."""
     low, high = values[0], values[0]
     for slot in range(values.size):
@@ -95,7 +95,7 @@ def cut_near(values: Floats, n: int) -> Any:
 
 
 @kernel
-def gather(home: int, buffers: Buffers, entries: Ints) -> int:
+def gather(home: int, buffers: Buffers, entries: AnyIntegers) -> int:
     """Copy a row's entries together; return how many there are."""
     count = int(buffers.counts[home])
     n = buffers.kept.shape[1]
@@ -107,7 +107,7 @@ def gather(home: int, buffers: Buffers, entries: Ints) -> int:
 
 
 @kernel
-def find_unsure(guesses: Floats, buffers: Buffers, unsure: Flags) -> None:
+def find_unsure(guesses: AnyFloats, buffers: Buffers, unsure: Flags) -> None:
     """Flag each position whose first threshold was never raised and may have turned away one of the n best.
 
     A raised threshold leaves a margin under n entries. A guessed one does not: it is trusted only where n entries
@@ -129,7 +129,7 @@ def find_unsure(guesses: Floats, buffers: Buffers, unsure: Flags) -> None:
 
 @kernel
 def promising(
-    entries: Ints, count: int, n: int, inverse: Any, inverses: Floats, values: Floats
+    entries: AnyIntegers, count: int, n: int, inverse: Any, inverses: AnyFloats, values: AnyFloats
 ) -> Any:
     """Keep in front the entries that can be among the n best; return how many, and the threshold."""
     for slot in range(count):
@@ -162,8 +162,8 @@ def shrink(position: int, buffers: Buffers, scratch: Scratch) -> None:
 
 
 @kernel
-def keep_exactly(position: int, entries: Ints, count: int, n: int, buffers: Buffers) -> int:
-    """Put the n best by the exact order in front: the rare way, for masses of ties."""
+def keep_exactly(position: int, entries: AnyIntegers, count: int, n: int, buffers: Buffers) -> int:
+    """Put the n best by the exact order in front: the rare case, for masses of ties."""
     similarities = np.empty(count)
     rows = np.empty(count, dtype=np.int32)
     exact(position, entries, count, buffers, similarities, rows)
@@ -174,7 +174,12 @@ def keep_exactly(position: int, entries: Ints, count: int, n: int, buffers: Buff
 
 @kernel
 def exact(
-    position: int, entries: Ints, count: int, buffers: Buffers, similarities: Floats, rows: Ints
+    position: int,
+    entries: AnyIntegers,
+    count: int,
+    buffers: Buffers,
+    similarities: AnyFloats,
+    rows: AnyIntegers,
 ) -> None:
     """Write the float64 similarities and the row numbers of entries."""
     squared_norm = buffers.squared_norms[position]
@@ -186,7 +191,7 @@ def exact(
 
 
 @kernel
-def append(position: int, offered: Ints, buffers: Buffers, scratch: Scratch) -> None:
+def append(position: int, offered: AnyIntegers, buffers: Buffers, scratch: Scratch) -> None:
     """Add entries to a row's buffer, shrinking it whenever it is full."""
     n = buffers.kept.shape[1]
     capacity = n + buffers.extra.shape[1]

@@ -1,6 +1,6 @@
 """Rows laid out for the tiles, in positions of ascending norm.
 
-Popular items are dense: `strips` holds one byte for each (item, position). A row's popular items stand in
+Popular items are dense: `strips` holds one byte for each (item, position). A row's popular items are in
 *segments* of one rating value each, short enough for their sums to fit 8 bits. All other items are the tail:
 each row's own, and for each block of positions a list of who rated the item.
 """
@@ -12,19 +12,19 @@ from typing import NamedTuple
 import numpy as np
 import numpy.typing as npt
 
-from goodfence.kernels.compiled import kernel
+from goodfence.arrays import AnyIntegers
+from goodfence.kernels import kernel
 from goodfence.kernels.tiles.strips import UNROLL, WIDTH
-from goodfence.kernels.types import Ints
 
 
 class Stored(NamedTuple):
     """The ratings as they are stored, and how they are to be laid out."""
 
     rows: npt.NDArray[np.int32]
-    """(positions,): which row stands there."""
-    starts: Ints
-    indices: Ints
-    ratings: Ints
+    """(positions,): which row is there."""
+    starts: AnyIntegers
+    indices: AnyIntegers
+    ratings: AnyIntegers
     """A sparse matrix, by row: where each begins, its items, its ratings."""
     numbers: npt.NDArray[np.int32]
     """(items,): 0, 1, ... for popular items, -1, -2, ... for those of the tail."""
@@ -48,7 +48,7 @@ class RowSide(NamedTuple):
     tail: npt.NDArray[np.int64]
     """(rows + 1,): where each row's tail begins."""
     tail_items: npt.NDArray[np.uint32]
-    tail_ratings: Ints
+    tail_ratings: AnyIntegers
 
 
 class ColumnSide(NamedTuple):
@@ -60,12 +60,16 @@ class ColumnSide(NamedTuple):
     """(tail items + 1,): where each tail item's list begins."""
     columns: npt.NDArray[np.uint16]
     """Who rated it, as columns of the block, ascending."""
-    ratings: Ints
+    ratings: AnyIntegers
 
 
 @kernel
 def count_row(
-    indices: Ints, ratings: Ints, numbers: Ints, longest: int, by_value: Ints
+    indices: AnyIntegers,
+    ratings: AnyIntegers,
+    numbers: AnyIntegers,
+    longest: int,
+    by_value: AnyIntegers,
 ) -> tuple[int, int, int]:
     """Return the segments, the padded popular entries and the tail entries of one row."""
     by_value[:] = 0
@@ -91,7 +95,7 @@ def count_rows(
     first: int,
     last: int,
     stored: Stored,
-    counts: Ints,
+    counts: AnyIntegers,
 ) -> None:
     """Write segments, padded entries and tail entries of the positions first..last to `counts` (3, rows + 1)."""
     by_value = np.zeros(stored.largest + 1, dtype=np.int64)
@@ -108,9 +112,9 @@ def lay_out_rows(
     first: int,
     last: int,
     stored: Stored,
-    first_items: Ints,
+    first_items: AnyIntegers,
     side: RowSide,
-    strips: Ints,
+    strips: AnyIntegers,
 ) -> None:
     """Write segments, tails and strips of the positions first..last."""
     ratings, numbers = stored.ratings, stored.numbers
@@ -147,11 +151,11 @@ def lay_out_rows(
 def cut_segments(
     position: int,
     place: int,
-    by_value: Ints,
+    by_value: AnyIntegers,
     longest: int,
     nobody: int,
     side: RowSide,
-    cursor: Ints,
+    cursor: AnyIntegers,
 ) -> None:
     """Cut one row's popular items in segments, pad each, and leave in `cursor` where each value's items go."""
     segment = side.segments[position]
@@ -172,7 +176,12 @@ def cut_segments(
 
 @kernel
 def list_tail(
-    first: int, last: int, side: RowSide, starts: Ints, columns: Ints, ratings: Ints
+    first: int,
+    last: int,
+    side: RowSide,
+    starts: AnyIntegers,
+    columns: AnyIntegers,
+    ratings: AnyIntegers,
 ) -> None:
     """Write for each tail item who of the positions first..last rated it, by ascending position."""
     starts[:] = 0

@@ -12,9 +12,9 @@ import numpy as np
 import numpy.typing as npt
 from numba import float32, uint8, uint64
 
-from goodfence.kernels.compiled import kernel
+from goodfence.arrays import AnyFloats, AnyIntegers
+from goodfence.kernels import kernel
 from goodfence.kernels.tiles.buffers import Buffers, Scratch, append, pack
-from goodfence.kernels.types import Floats, Ints
 
 CHUNK = 4096
 """Columns looked at in one go: calls cost more than a threshold that is raised a little later."""
@@ -32,19 +32,53 @@ class Log(NamedTuple):
     grouped: npt.NDArray[np.uint64]
 
 
-class Found(NamedTuple):
-    """Space for one chunk of a row."""
+class Hits(NamedTuple):
+    """Space for one chunk of a row: what is offered there."""
 
     flags: npt.NDArray[np.uint8]
     words: npt.NDArray[np.uint64]
     """The flags, eight at a time."""
-    hits: npt.NDArray[np.uint32]
+    columns: npt.NDArray[np.uint32]
     entries: npt.NDArray[np.uint64]
+
+
+class Space(NamedTuple):
+    """What one thread needs for its tiles."""
+
+    hits: Hits
+    log: Log
+    scratch: Scratch
+
+
+@kernel
+def work_space(width: int, capacity: int) -> Space:
+    """Return space for tiles of this width and buffers of this capacity."""
+    flags = np.zeros(CHUNK, dtype=np.uint8)
+    hits = Hits(
+        flags,
+        flags.view(np.uint64),
+        np.empty(CHUNK + 8, dtype=np.uint32),
+        np.empty(CHUNK + 1, dtype=np.uint64),
+    )
+    size = max(LOG, 2 * width) + 1
+    log = Log(
+        np.empty(size, dtype=np.uint32),
+        np.empty(size, dtype=np.uint64),
+        np.empty(width + 1, dtype=np.int64),
+        np.empty(size, dtype=np.uint64),
+    )
+    scratch = Scratch(np.empty(capacity, dtype=np.uint64), np.empty(capacity, dtype=np.float32))
+    return Space(hits, log, scratch)
 
 
 @kernel
 def flag_promising(
-    sums: Ints, inverses: Floats, thresholds: Floats, inverse: Any, threshold: Any, flags: Ints
+    sums: AnyIntegers,
+    inverses: AnyFloats,
+    thresholds: AnyFloats,
+    inverse: Any,
+    threshold: Any,
+    flags: AnyIntegers,
 ) -> None:
     """Flag each column that may enter the row's list, or whose list the row may enter."""
     for column in range(sums.size):
@@ -53,14 +87,14 @@ def flag_promising(
 
 
 @kernel
-def list_flagged(found: Found, width: int) -> int:
+def list_flagged(hits: Hits, width: int) -> int:
     """Write the numbers of the set flags, ascending; return how many. `width` is a multiple of eight."""
     count = 0
     for word in range(width // 8):
-        if found.words[word] != uint64(0):
+        if hits.words[word] != uint64(0):
             for column in range(8 * word, 8 * word + 8):
-                found.hits[count] = column
-                count += found.flags[column]
+                hits.columns[count] = column
+                count += hits.flags[column]
     return count
 
 
@@ -69,20 +103,20 @@ def split_hits(
     position: int,
     low: int,
     n_hits: int,
-    sums: Ints,
-    found: Found,
-    log: Log,
+    sums: AnyIntegers,
+    space: Space,
     logged: int,
     buffers: Buffers,
 ) -> tuple[int, int]:
     """Pack what the row's list takes (how many is returned), and log what the columns' lists take."""
     inverse, threshold = buffers.inverses[position], buffers.thresholds[position]
+    hits, log = space.hits, space.log
     n_found = 0
     for hit in range(n_hits):
-        column = low + found.hits[hit]
-        dot = sums[found.hits[hit]]
+        column = low + hits.columns[hit]
+        dot = sums[hits.columns[hit]]
         similarity = float32(dot) * (buffers.inverses[column] * inverse)
-        found.entries[n_found] = pack(column, dot)
+        hits.entries[n_found] = pack(column, dot)
         n_found += 1 if similarity >= threshold else 0
         log.columns[logged] = column
         log.entries[logged] = pack(position, dot)
@@ -94,13 +128,11 @@ def split_hits(
 def offer_row(
     position: int,
     first_column: int,
-    sums: Ints,
+    sums: AnyIntegers,
     to_columns: bool,
-    found: Found,
-    log: Log,
+    space: Space,
     logged: int,
     buffers: Buffers,
-    scratch: Scratch,
 ) -> int:
     """Offer all columns of one tile row to its list, and the row to theirs; return the log's length."""
     for start in range(0, sums.size, CHUNK):
@@ -112,24 +144,23 @@ def offer_row(
             buffers.thresholds[low:high],
             buffers.inverses[position],
             buffers.thresholds[position],
-            found.flags,
+            space.hits.flags,
         )
-        n_hits = list_flagged(found, end - start)
+        n_hits = list_flagged(space.hits, end - start)
         if n_hits == 0:
             continue
-        n_found, after = split_hits(
-            position, low, n_hits, sums[start:end], found, log, logged, buffers
-        )
+        n_found, after = split_hits(position, low, n_hits, sums[start:end], space, logged, buffers)
         if n_found:
-            append(position, found.entries[:n_found], buffers, scratch)
+            append(position, space.hits.entries[:n_found], buffers, space.scratch)
         if to_columns:
             logged = after
     return logged
 
 
 @kernel
-def serve_log(first_column: int, log: Log, logged: int, buffers: Buffers, scratch: Scratch) -> None:
+def serve_log(first_column: int, space: Space, logged: int, buffers: Buffers) -> None:
     """Append the logged entries to their columns' buffers, grouped by column."""
+    log = space.log
     starts = log.starts
     starts[:] = 0
     for place in range(logged):
@@ -144,5 +175,5 @@ def serve_log(first_column: int, log: Log, logged: int, buffers: Buffers, scratc
     for column in range(starts.size - 1):
         end = starts[column]
         if end > start:
-            append(first_column + column, log.grouped[start:end], buffers, scratch)
+            append(first_column + column, log.grouped[start:end], buffers, space.scratch)
         start = end

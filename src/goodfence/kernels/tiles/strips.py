@@ -13,20 +13,26 @@ from llvmlite import ir
 from numba import types, uintp
 from numba.extending import intrinsic, overload
 
-from goodfence.kernels.types import Ints
+from goodfence.arrays import AnyIntegers
 
 WIDTH = 128
-"""Columns of a strip: so many bytes of one item are summed at a time."""
+"""Columns of a strip: the bytes of one item that are summed at a time."""
 UNROLL = 4
 """Items summed in one turn of the loop; segments are padded to a multiple of it."""
 
 _LANES = 32
-_I8, _I16, _I32, _I64 = (ir.IntType(bits) for bits in (8, 16, 32, 64))
+_I8, _I16, _I32, _I64 = ir.IntType(8), ir.IntType(16), ir.IntType(32), ir.IntType(64)
 _BYTES = ir.VectorType(_I8, _LANES)
 
 
 def add_strips(
-    sums: Ints, strips: Ints, strip: int, items: Ints, start: int, count: int, value: Any
+    sums: AnyIntegers,
+    strips: AnyIntegers,
+    strip: int,
+    items: AnyIntegers,
+    start: int,
+    count: int,
+    value: Any,
 ) -> None:
     """Add `value` times the strips of the items `items[start:start + count]` to one row of sums.
 

@@ -1,38 +1,62 @@
-"""What all private models share: one release in `fit`, then each person's own ratings on her side.
+"""What all private models share: one release in `fit`, then each user's own ratings on their side.
 
-The released quantities satisfy differential privacy; a person's predictions are a function of them and of her own
-ratings. So everybody except her sees only what is private in her data (joint differential privacy), whatever is asked
-and however often.
+The released quantities satisfy differential privacy; a user's predictions are a function of them and of the user's own
+ratings. So all others see only what is private in that user's data (joint differential privacy), whatever is asked and
+however often.
 """
 
 from __future__ import annotations
 
+import dataclasses
 from abc import ABC, abstractmethod
 from os import PathLike
-from typing import Any, Self
+from typing import Any, ClassVar, Literal, Self, TypeAlias
 
 import numpy as np
+from scipy import sparse
 
-from goodfence.data.ids import Ids as CheckedIds
-from goodfence.data.ratings import Id, Ratings
-from goodfence.errors import NotFittedError, ValueProblem, require
-from goodfence.models.private.catalogue import on_catalogue
-from goodfence.models.private.local_ridge import ItemModel
-from goodfence.models.private.people import People, Unit
-from goodfence.models.recommender import Floats, Ids, Profile, Recommendations, best
-from goodfence.privacy.accounting import Account, total_mu
-from goodfence.privacy.fit_record import FitRecord
-from goodfence.privacy.fixed_point import Publisher, centred, uncentred
-from goodfence.privacy.guarantee import Guarantee
-from goodfence.privacy.noise import MOST_MU, Noise, SystemNoise
-from goodfence.privacy.seeded_noise import SeededNoise
+from goodfence.arrays import Csr, Floats
+from goodfence.data.ids import Ids
+from goodfence.data.ratings import Id, Profile, Ratings, move_columns, positions_among
+from goodfence.errors import (
+    ModelFileError,
+    NotFittedError,
+    SettingError,
+    ValueProblem,
+    require,
+)
+from goodfence.models.persistence import (
+    Arrays,
+    load_as,
+    pack_ratings,
+    refusing,
+    unpack_ratings,
+    write_model,
+)
+from goodfence.models.private.item_model import FARTHEST, MOST_FEATURES, ItemModel
+from goodfence.models.recommender import IdsLike, Recommendations, Traits
+from goodfence.neighbours.predict import best_columns
+from goodfence.privacy.accounting import Account, FitRecord, Release, total_mu
+from goodfence.privacy.fixed_point import UserProfiles, centred, require_declared, uncentred
+from goodfence.privacy.guarantee import Guarantee, Unit
+from goodfence.privacy.noise import MOST_MU, SIGMA, Publisher, SeededNoise, SystemNoise
 from goodfence.rng import RNG, Streams
 
+FromRatings: TypeAlias = Literal["from ratings"]
+FROM_RATINGS: FromRatings = "from ratings"
+"""Declares public which items somebody rated."""
+NO_ITEMS = (
+    "the list of items must be chosen for a private model, because one that is taken from the ratings shows what was "
+    "rated; give catalogue=ids from a public source, or load the ratings with items=ids (--items FILE), or declare "
+    "what was rated public with items='from ratings' (--items from-ratings)"
+)
 SEEDED = (
     "The noise came from a seed, so whoever knows the seed can take it away; fit with rng=None."
 )
+_FEW = 10_000
+"""Below a sensitivity of so many integers rounding leaves a part of a budget unused."""
 _REASON = (
-    "Statistics were released once with integer Gaussian noise, and a person's own ratings are used for her own "
+    "Statistics were released once with integer Gaussian noise, and a user's own ratings are used for their own "
     "predictions only (joint differential privacy)."
 )
 
@@ -40,8 +64,18 @@ _REASON = (
 class PrivateRecommender(ABC):
     """A recommender that releases noisy statistics once. Subclasses say which, in `_learn`."""
 
+    _saved: ClassVar[tuple[str, ...]] = ("epsilon", "delta", "unit", "items")
+    """The arguments that are saved."""
+
     def __init__(
-        self, *, epsilon: float, delta: float, unit: Unit, catalogue: Ids | None, rng: RNG
+        self,
+        *,
+        epsilon: float,
+        delta: float,
+        unit: Unit,
+        catalogue: IdsLike | None,
+        items: FromRatings | None,
+        rng: RNG,
     ) -> None:
         require(0 < epsilon < np.inf, "epsilon", "positive and finite", epsilon)
         require(0 < delta < 1, "delta", "between 0 and 1", delta)
@@ -49,38 +83,60 @@ class PrivateRecommender(ABC):
         self.epsilon = float(epsilon)
         self.delta = float(delta)
         self.unit: Unit = unit
+        require(items in (None, FROM_RATINGS), "items", f"{FROM_RATINGS!r} or left out", items)
+        one = catalogue is None or items is None
+        require(one, "items", "left out where a catalogue is given", items)
         self.catalogue = catalogue
+        self.items: FromRatings | None = items
         self.rng = rng
 
     def __repr__(self) -> str:
         settings = f"epsilon={self.epsilon:g}, delta={self.delta:g}, unit={self.unit!r}"
         return f"{type(self).__name__}({settings})"
 
+    @property
+    def traits(self) -> Traits:
+        """What attack and audit must know: no user's ratings are used alone, and a seed would void the guarantee."""
+        label = getattr(self, "label", type(self).__name__)
+        return Traits(
+            family=f"{label}, per {self.unit}",
+            settings=f"ε={self.epsilon:g}",
+            title=repr(self),
+            n_neighbours=0,
+            fresh_answers=False,
+            fresh_noise=True,
+        )
+
     @abstractmethod
-    def _learn(self, people: People, mu: float, publisher: Publisher) -> ItemModel:
-        """Spend mu on releases through the publisher, and make the item model from them."""
+    def _learn(self, profiles: UserProfiles, mu: float, publisher: Publisher) -> ItemModel:
+        """Spend mu on releases through the publisher, and make the item model from them (post-processing)."""
 
     @abstractmethod
     def _distance(self, n_items: int) -> float:
         """Bound the `Account.distance` of any releases that `_learn` may make."""
 
-    @abstractmethod
     def settings(self) -> dict[str, Any]:
         """Return the arguments that make this model again, as they are saved."""
+        return {name: getattr(self, name) for name in self._saved}
 
     def fit(self, ratings: Ratings) -> Self:
         """Release what the model needs, once. To fit again is to spend again.
 
-        The declared scale and the list of items are public inputs: the `catalogue`, or where that is None the items
-        of the ratings.
+        Parameters
+        ----------
+        ratings : Ratings
+            Of a declared scale, which is public, as is the list of items: the `catalogue`, or that of the ratings,
+            where it was declared there or is by `items="from ratings"`.
         """
         laid = self.laid_out(ratings)
-        people = People.of(laid)
-        require(people.n_items >= 1, "ratings", "of at least one item", people.n_items)
-        mu = total_mu(self.epsilon, self.delta, self._distance(people.n_items))
+        profiles = UserProfiles.of(laid)
+        require(profiles.n_items >= 1, "ratings", "of at least one item", profiles.n_items)
+        mu = total_mu(self.epsilon, self.delta, self._distance(profiles.n_items))
         require(mu <= MOST_MU, "epsilon", f"smaller (its mu at most {MOST_MU})", self.epsilon)
-        publisher = Publisher(self._noise())
-        model = self._learn(people, mu, publisher)
+        seeded = self.rng is not None
+        noise = SeededNoise(Streams(self.rng)) if seeded else SystemNoise()
+        publisher = Publisher(noise, unit=self.unit)
+        model = self._learn(profiles, mu, publisher)
         record = FitRecord(
             unit=self.unit,
             epsilon=self.epsilon,
@@ -93,25 +149,29 @@ class PrivateRecommender(ABC):
         return self.restore(laid, model, record)
 
     def laid_out(self, ratings: Ratings) -> Ratings:
-        """Return the ratings as they are fitted: on the `catalogue` where there is one, else as they are."""
+        """Return the ratings as they are fitted: on the `catalogue`, or as they are where that was chosen."""
+        stated = self.items is not None or ratings.items_declared
+        if self.catalogue is None and not stated:
+            raise SettingError(NO_ITEMS)
         if self.catalogue is None:
             return ratings
-        return on_catalogue(ratings, CheckedIds.of(self.catalogue, "items"))
+        return on_catalogue(ratings, Ids.of(self.catalogue, "items"))
 
     def restore(self, ratings: Ratings, model: ItemModel, record: FitRecord) -> Self:
-        """Take over what another fit released, on the terms of that fit."""
+        """Take over what another fit released, with the record of that fit."""
         self.ratings_ = ratings
         self.model_ = model
         self.record_ = record
-        self._values = centred(ratings.csr.data, ratings.scale)
+        csr = ratings.csr
+        self._profiles = Csr(csr.indptr, csr.indices, centred(csr.data, ratings.scale))
         return self
 
     @property
     def account_(self) -> Account:
-        """What the last fit released, and at what price."""
+        """What the last fit released, and at what privacy cost."""
         return self.record_.account
 
-    def predict(self, users: Ids, items: Ids) -> Floats:
+    def predict(self, users: IdsLike, items: IdsLike) -> Floats:
         """Return the predicted rating of users[j] for items[j]."""
         self._require_fitted()
         require(len(users) == len(items), "items", "as many as users", len(items))
@@ -120,25 +180,26 @@ class PrivateRecommender(ABC):
     def predict_cells(self, rows: Any, columns: Any) -> Floats:
         """Return predictions for cells given by user row and item column, as `predict` does."""
         self._require_fitted()
-        csr = self.ratings_.csr
-        found = self.model_.predict_cells(csr.indptr, csr.indices, self._values, rows, columns)
+        found = self.model_.predict_cells(self._profiles, *self.ratings_.cells(rows, columns))
         return uncentred(found, self.ratings_.scale)
 
     def recommend(self, user: Id, n: int = 10) -> Recommendations:
         """Return at most n items the user has not rated, best first."""
         self._require_fitted()
-        csr = self.ratings_.csr
-        row = int(self.ratings_.rows([user])[0])
-        part = slice(csr.indptr[row], csr.indptr[row + 1])
-        every = np.arange(csr.shape[1])
-        scores = self.model_.predict_person(csr.indices[part], self._values[part], every)
-        unseen = np.ones(csr.shape[1], dtype=np.bool_)
-        unseen[csr.indices[part]] = False
-        order = best(self.ratings_.items, scores, unseen, n)  # ranked before clipping makes ties
-        return Recommendations(order.items, uncentred(order.scores, self.ratings_.scale))
+        row = self.ratings_.row(user)
+        starts, columns, values = self._profiles
+        own = slice(starts[row], starts[row + 1])
+        n_items = self.ratings_.shape[1]
+        scores = self.model_.predict_user(columns[own], values[own], np.arange(n_items))
+        unseen = np.ones(n_items, dtype=np.bool_)
+        unseen[columns[own]] = False
+        chosen = best_columns(scores, unseen, n)  # ranked before clipping makes ties
+        return Recommendations(
+            self.ratings_.items[chosen], uncentred(scores[chosen], self.ratings_.scale)
+        )
 
-    def answer(self, profile: Profile, items: Ids) -> Floats:
-        """Return predictions for somebody who is not in the data, from her ratings {item: rating}."""
+    def answer(self, profile: Profile, items: IdsLike) -> Floats:
+        """Return predictions for an out-of-sample user (fold-in), from their ratings {item: rating}."""
         self._require_fitted()
         wanted = self.ratings_.columns(items)
         columns = self.ratings_.columns(list(profile))
@@ -148,11 +209,11 @@ class PrivateRecommender(ABC):
                 "every rating of the profile must be on the scale; at least one is not"
             )
         values = centred(given, self.ratings_.scale)
-        found = self.model_.predict_person(columns, values, wanted)
+        found = self.model_.predict_user(columns, values, wanted)
         return uncentred(found, self.ratings_.scale)
 
     def guarantee(self) -> Guarantee:
-        """Return what the last fit promised (before `fit`: what is asked now).
+        """Return what the last fit guaranteed (before `fit`: what is asked now).
 
         It is about that fit alone, and about the ratings as they were given to it.
         """
@@ -166,44 +227,187 @@ class PrivateRecommender(ABC):
             adjacency="add/remove",
             epsilon=self.epsilon if record is None else record.stated_epsilon,
             delta=asked.delta,
-            reason=f"{_REASON} {self._terms()}",
+            reason=f"{_REASON} {self._conditions()}",
         )
 
-    def _terms(self) -> str:
-        """Return on what the promise rests, and what it does not cover."""
+    def _conditions(self) -> str:
+        """Return on what the guarantee rests, and what it does not cover."""
         record: FitRecord | None = getattr(self, "record_", None)
         given = self.catalogue is not None if record is None else record.catalogue_given
-        items = "the given catalogue" if given else "the list of items in the ratings"
+        rated = self.items is not None if record is None else not record.catalogue_given
+        items = "the list of items in the ratings" if rated else "the list of items"
+        items = "the given catalogue" if given else items
         n_fits = 1 if record is None else record.n_fits
         which = "" if n_fits == 1 else f", and this was fit {n_fits}"
         return f"The scale and {items} are public. Each fit spends this again{which}."
 
     def save(self, path: str | PathLike[str], *, ratings: bool = True) -> None:
-        """Write the fitted model to the folder `path`.
+        """Write the fitted model to the folder `path`; a seed is not written, only that there was one.
 
         Parameters
         ----------
-        path
+        path : str or path
             The folder.
-        ratings
-            Whether the ratings go with it. Without them nothing but what was released is written, which may be given
-            to anybody; the model then answers newcomers (`answer`) and knows no user.
+        ratings : bool, default True
+            Whether the ratings go with it. Without them nothing is written but what was released and what is public
+            (settings, scale, the list of items), which may be given to anybody; no titles, since those that are known
+            are of items that somebody rated. The model then answers out-of-sample users (`answer`) and knows no user.
         """
-        from goodfence.models.private.saved import save
-
         self._require_fitted()
-        save(self, path, ratings=ratings)
+        kept = self.ratings_ if ratings else public_part(self.ratings_)
+        ratings_settings, arrays = pack_ratings(kept)
+        record = dataclasses.asdict(self.record_)
+        settings = {
+            "arguments": {**self.settings(), **self._as_fitted()},
+            "releases": list(record.pop("account")["releases"]),
+            "fit": record,
+            "seeded": not self.record_.private,
+            "ratings": ratings_settings,
+        }
+        released = self.model_
+        # The file's names are those of its first format.
+        arrays |= {"effects": released.bias, "features": released.features}
+        arrays |= {"weights": released.weights}
+        write_model(path, type(self).__name__, settings, arrays)
+
+    def _as_fitted(self) -> dict[str, Any]:
+        """Return the arguments that the record of the fit holds too; attributes may have been changed since."""
+        record = self.record_
+        items = None if record.catalogue_given else FROM_RATINGS
+        stated = {
+            "epsilon": record.epsilon,
+            "delta": record.delta,
+            "unit": record.unit,
+            "items": items,
+        }
+        return {name: stated[name] for name in self._saved if name in stated}
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Self:
         """Return the fitted model that was saved in the folder `path`."""
-        from goodfence.models.loading import load_as
-
         return load_as(cls, path)
 
-    def _noise(self) -> Noise:
-        return SystemNoise() if self.rng is None else SeededNoise(Streams(self.rng))
+    @classmethod
+    def from_saved(cls, settings: dict[str, Any], arrays: Arrays) -> Self:
+        """Return the fitted model of a manifest's settings and its arrays."""
+        with refusing("the model's settings are not sound; save the model again"):
+            ratings = unpack_ratings(settings["ratings"], arrays)
+            require_declared(ratings.scale)
+            model = cls(**settings["arguments"])
+            account = Account(tuple(_release(stated) for stated in settings["releases"]))
+            record = FitRecord(account=account, **_typed(settings["fit"], FitRecord))
+            if record.catalogue_given:
+                model.catalogue = ratings.items
+            released = ItemModel(arrays["effects"], arrays["features"], arrays["weights"])
+            agree = settings["seeded"] is (not record.private) and model._agrees(
+                record, settings["arguments"], ratings.shape[1]
+            )
+        if not agree:
+            raise ModelFileError("the model's statements about its fit do not agree; refused")
+        _check(released, ratings.shape[1])
+        return model.restore(ratings, released, record)
+
+    def _agrees(self, record: FitRecord, arguments: dict[str, Any], n_items: int) -> bool:
+        """Return whether the record of a fit is that of a fit with these arguments: the same terms, and their cost.
+
+        A file that says epsilon = 1 over releases that cost more or less, or that are for another unit, was changed.
+        """
+        as_recorded = {
+            "epsilon": record.epsilon,
+            "delta": record.delta,
+            "unit": record.unit,
+            "items": None if record.catalogue_given else FROM_RATINGS,
+        }
+        same = all(
+            arguments[name] == value for name, value in as_recorded.items() if name in self._saved
+        )
+        mu = total_mu(record.epsilon, record.delta, self._distance(n_items))
+        spent, few = record.account.mu, mu * SIGMA < _FEW
+        of_unit = all(each.unit == self.unit == record.unit for each in record.account.releases)
+        return same and of_unit and (0.9 * mu <= spent or few) and spent <= mu * (1 + 1e-6)
 
     def _require_fitted(self) -> None:
         if not hasattr(self, "model_"):
             raise NotFittedError("the model must be fitted before it is asked; call fit(ratings)")
+
+
+def _release(stated: dict[str, Any]) -> Release:
+    release = Release(**_typed(stated, Release))
+    require(release.sigma == SIGMA, "sigma", f"{SIGMA}", release.sigma)
+    return release
+
+
+_TYPES: dict[str, tuple[type, ...]] = {
+    "bool": (bool,),
+    "int": (int,),
+    "float": (int, float),
+    "str": (str,),
+    "Unit": (str,),
+    "Unit | None": (str,),
+}
+
+
+def _typed(stated: dict[str, Any], kind: type[Any]) -> dict[str, Any]:
+    """Return what a file states of a record, each value of its field's very type: `true` is no number here."""
+    types = {field.name: _TYPES.get(str(field.type)) for field in dataclasses.fields(kind)}
+    for name, value in stated.items():
+        if type(value) not in (types[name] or ()):
+            raise TypeError(name)
+    return stated
+
+
+def _check(released: ItemModel, n_items: int) -> None:
+    """Refuse arrays of a file that no fit can have written."""
+    bias, features, weights = released.bias, released.features, released.weights
+    shaped = (
+        bias.shape == weights.shape == (n_items,)
+        and features.ndim == 2
+        and len(features) == n_items
+        and 1 <= features.shape[1] <= MOST_FEATURES
+    )
+    # Not `>`: NaN fails these tests too. Weights below 0 could make a user's matrix singular.
+    if (
+        not shaped
+        or not all(a.dtype == np.float64 for a in (bias, features, weights))
+        or not all((np.abs(a) <= FARTHEST).all() for a in (bias, features))
+        or not ((weights >= 0) & (weights <= 1)).all()
+        or not (features[:, 0] == 1).all()
+    ):
+        raise ModelFileError(
+            f"the model's arrays must be numbers of at most {FARTHEST:g}, one row an item"
+        )
+
+
+def on_catalogue(ratings: Ratings, catalogue: Ids) -> Ratings:
+    """Return the ratings with the catalogue's items as columns, in its order; no other item is used.
+
+    That ratings of other items are left out is not told, because it would tell that somebody gave one. One item that is
+    no number makes text of all ids in a file; so ids of different kinds are compared as they are spelled.
+
+    Examples
+    --------
+    >>> import numpy as np
+    >>> csr = sparse.csr_array(np.array([[5.0, 3.0]]))
+    >>> two = Ratings(csr, users=[1], items=["a", "b"], scale=(1, 5))
+    >>> on_catalogue(two, Ids.of(["b", "c"], "items")).csr.toarray()
+    array([[3., 0.]])
+    >>> on_catalogue(two, Ids.of([1, 2], "items")).n_ratings
+    0
+    """
+    positions = positions_among(Ids.of_sorted(ratings.items, "items"), catalogue)  # all different
+    matrix = move_columns(ratings.csr, positions, len(catalogue))
+    titles = {
+        catalogue.values[at]: ratings.titles[item]
+        for item, at in zip(ratings.items.tolist(), positions.tolist(), strict=True)
+        if at >= 0 and item in ratings.titles
+    }
+    return Ratings(matrix, ratings.users, catalogue, ratings.scale, titles)
+
+
+def public_part(ratings: Ratings) -> Ratings:
+    """Return ratings of the same items on the same scale, given by nobody, without titles.
+
+    Nothing else: the kind of the users' ids is that of the users, and titles are known of what was rated.
+    """
+    empty = sparse.csr_array((0, ratings.shape[1]))
+    return Ratings(empty, np.empty(0, dtype=np.int64), ratings.items, ratings.scale)

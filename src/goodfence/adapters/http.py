@@ -1,0 +1,312 @@
+"""A recommender behind an address: a small protocol of two questions, in JSON.
+
+    POST /fit       {"protocol": 1, "users": [...], "items": [...], "ratings": [...], "seed": 7}
+                    -> {"model": "any text"}
+    POST /predict   {"protocol": 1, "model": "any text", "users": [...], "items": [...]}
+                    -> {"predictions": [3.5, null, ...]}
+    POST /answer    {"protocol": 1, "model": "any text", "profile": {"items": [...], "ratings": [...]},
+                     "items": [...]}
+                    -> {"predictions": [3.5, null, ...]}
+
+Only the model that was fitted last is ever asked, so that a service need not keep more than one.
+"""
+
+from __future__ import annotations
+
+import json
+import socket
+import ssl
+import threading
+import time
+import warnings
+from collections.abc import Mapping
+from contextlib import closing, suppress
+from dataclasses import dataclass, field
+from http.client import HTTPConnection, HTTPException, HTTPResponse
+from ipaddress import ip_address
+from typing import Any
+from urllib.parse import urlsplit
+
+import numpy as np
+import numpy.typing as npt
+
+from goodfence.adapters.libraries import flatten
+from goodfence.data.files import check_limit, readable
+from goodfence.data.ratings import Profile, Ratings
+from goodfence.errors import BlackBoxProblem, GoodfenceWarning, require
+from goodfence.models.recommender import IdsLike
+from goodfence.settings import checked, positive
+
+PROTOCOL = 1
+_LONGEST_NAME = 200
+_SEEDS = 2**32
+
+
+@checked
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Endpoint:
+    """Where a recommender is served, and how patiently it is asked.
+
+    The ratings are sent there and nowhere else: no redirection is followed and no proxy used.
+
+    Parameters
+    ----------
+    url : str
+        The address, to which `/fit`, `/predict` and `/answer` are added.
+    timeout : float, default 60.0
+        How many seconds one question may take, from the look-up of the address to the last byte of the answer.
+    max_bytes : int, default 64 MiB
+        How large an answer may be.
+    headers : mapping of str to str, default empty
+        What is sent with each question, for example a key. No error and no `repr` shows it.
+
+    Examples
+    --------
+    >>> Endpoint(url="http://127.0.0.1:8000/recommender", headers={"Authorization": "Bearer secret"})
+    Endpoint('http://127.0.0.1:8000')
+    """
+
+    url: str
+    timeout: float = 60.0
+    max_bytes: int = 64 * 2**20
+    headers: Mapping[str, str] = field(default_factory=dict)
+
+    def __post_init__(self) -> None:
+        _check_url(self.url)
+        _warn_if_open(self.url)
+        positive(self.timeout, "timeout")
+        object.__setattr__(self, "max_bytes", int(self.max_bytes))
+        check_limit(self.max_bytes)
+        require(
+            isinstance(self.headers, Mapping), "headers", "a mapping of text", type(self.headers)
+        )
+        kept = dict(self.headers)
+        require(_can_be_sent(kept), "headers", "single lines of plain text by name", "others")
+        object.__setattr__(self, "headers", kept)
+
+    def __repr__(self) -> str:
+        return f"Endpoint({self.shown!r})"
+
+    @property
+    def shown(self) -> str:
+        """The address as errors show it: no path, which may hold a key."""
+        parts = urlsplit(self.url)
+        return f"{parts.scheme}://{parts.netloc}"
+
+    def train(self, ratings: Ratings, *, rng: int | None = None) -> _Served:
+        """Let the service learn, and return what can be asked."""
+        users, items, values = flatten(ratings)
+        sent = {"users": users.tolist(), "items": items.tolist(), "ratings": values.tolist()}
+        seed = None if rng is None else rng % _SEEDS
+        name = self.post("fit", {**sent, "seed": seed}).get("model")
+        if not isinstance(name, str) or len(name) > _LONGEST_NAME:
+            raise self.problem(f'answer /fit with {{"model": text of at most {_LONGEST_NAME}}}')
+        return _Served(self, name)
+
+    def post(self, question: str, body: dict[str, Any]) -> dict[str, Any]:
+        """Return what the service answers."""
+        sent = json.dumps({"protocol": PROTOCOL, **body}, allow_nan=False).encode()
+        exchange = Exchange(f"{self.url.rstrip('/')}/{question}", self.timeout, self.max_bytes)
+        received = exchange.post(sent, self.headers, where=self.shown)
+        try:
+            answer = json.loads(received, parse_constant=_refuse)
+        except (ValueError, RecursionError):
+            raise self.problem(f"answer /{question} in JSON") from None
+        if not isinstance(answer, dict):
+            raise self.problem(f"answer /{question} with a JSON object")
+        return answer
+
+    def problem(self, rule: str) -> BlackBoxProblem:
+        """Return the error of a service that breaks a rule."""
+        return BlackBoxProblem(f"the recommender at {self.shown} must {rule}, and did not")
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class _Served:
+    """A model that the service has trained."""
+
+    endpoint: Endpoint
+    name: str
+
+    def predict(self, users: IdsLike, items: IdsLike) -> npt.NDArray[np.float64]:
+        """Return the predicted rating of users[j] for items[j]."""
+        return self._predictions("predict", {"users": _plain(users)}, items)
+
+    def answer(self, profile: Profile, items: IdsLike) -> npt.NDArray[np.float64]:
+        """Return predictions for an out-of-sample user."""
+        ratings = [float(value) for value in profile.values()]
+        sent = {"items": _plain(list(profile)), "ratings": ratings}
+        return self._predictions("answer", {"profile": sent}, items)
+
+    def _predictions(
+        self, question: str, whom: dict[str, Any], items: IdsLike
+    ) -> npt.NDArray[np.float64]:
+        body = {"model": self.name, **whom, "items": _plain(items)}
+        numbers = self.endpoint.post(question, body).get("predictions")
+        if not _are_predictions(numbers, len(items)):
+            raise self.endpoint.problem(
+                f'answer /{question} with {{"predictions": a list of numbers or null, one for each item}}'
+            )
+        try:
+            return np.array(numbers, dtype=np.float64)
+        except OverflowError:
+            raise self.endpoint.problem("answer with numbers that a float can hold") from None
+
+
+def _are_predictions(numbers: Any, n: int) -> bool:
+    listed = isinstance(numbers, list) and len(numbers) == n
+    return listed and all(one is None or type(one) in (int, float) for one in numbers)
+
+
+def _plain(ids: IdsLike) -> list[Any]:
+    """Return ids as JSON knows them."""
+    return [one.item() if isinstance(one, np.generic) else one for one in ids]
+
+
+def _refuse(constant: str) -> None:
+    raise ValueError(constant)
+
+
+def _check_url(url: str) -> None:
+    """Refuse what is no plain address, without repeating it: it may hold a password or a key."""
+    require(isinstance(url, str), "url", "an address, https://... or http://...", type(url))
+    try:
+        parts = urlsplit(url)
+        port_is_right = parts.port is None or parts.port > 0
+    except ValueError:
+        parts, port_is_right = urlsplit(""), False
+    web = parts.scheme in ("http", "https") and bool(parts.hostname) and port_is_right
+    printable = url.isascii() and url.isprintable() and " " not in url
+    require(web and printable, "url", "an address, https://... or http://...", "another text")
+    bare = not (parts.query or parts.fragment or "@" in parts.netloc)
+    require(bare, "url", "without password and query (use headers=)", "one with")
+
+
+def _warn_if_open(url: str) -> None:
+    """Warn where everybody's ratings would travel readable for all on the way."""
+    parts = urlsplit(url)
+    host = parts.hostname or ""
+    try:
+        here = ip_address(host).is_loopback
+    except ValueError:
+        here = host == "localhost"
+    if parts.scheme == "http" and not here:
+        warnings.warn(
+            "the ratings are sent to another machine without encryption; use https where you can",
+            GoodfenceWarning,
+            stacklevel=4,
+        )
+
+
+def _can_be_sent(headers: Mapping[Any, Any]) -> bool:
+    texts = [*headers, *headers.values()]
+    return all(isinstance(one, str) and one.isascii() and one.isprintable() for one in texts)
+
+
+_CHUNK = 2**16
+
+
+@dataclass(frozen=True, slots=True)
+class Exchange:
+    """Posts JSON to one address; one deadline holds from the look-up of its name to the last byte."""
+
+    url: str
+    timeout: float
+    max_bytes: int
+
+    def post(self, body: bytes, headers: Mapping[str, str], *, where: str) -> bytes:
+        """Return the body of the answer; an error names `where`, and nothing that was sent or received."""
+        stated = {"Content-Type": "application/json", "Accept": "application/json", **headers}
+        deadline = _Deadline(self.timeout)
+        rule = ""
+        try:
+            with deadline, closing(self._connection(deadline)) as connection:
+                connection.request("POST", urlsplit(self.url).path, body, stated)
+                answer = self._read(connection.getresponse())
+            if not deadline.passed:  # a connection that was shut down looks like one that has ended
+                return answer
+        except BlackBoxProblem as problem:
+            rule = str(problem)
+        except (OSError, HTTPException) as error:
+            rule = f"must be reached within {self.timeout:g} seconds, and was not ({type(error).__name__})"
+        if deadline.passed:
+            rule = f"must answer within {self.timeout:g} seconds, and did not"
+        raise BlackBoxProblem(f"the recommender at {where} {rule}")
+
+    def _connection(self, deadline: _Deadline) -> HTTPConnection:
+        """Return a connection that is open; no proxy is used, and a redirection is an answer like any other."""
+        parts = urlsplit(self.url)
+        host, secure = parts.hostname or "", parts.scheme == "https"
+        port = parts.port or (443 if secure else 80)
+        connected = deadline.connect(host, port)
+        if secure:
+            connected = deadline.watch(
+                ssl.create_default_context().wrap_socket(connected, server_hostname=host)
+            )
+        connection = HTTPConnection(parts.netloc.rpartition("@")[2], timeout=self.timeout)
+        connection.sock = connected
+        return connection
+
+    def _read(self, response: HTTPResponse) -> bytes:
+        """Read to the end, and no more than the limit."""
+        if response.status != 200:
+            raise BlackBoxProblem(f"must answer with status 200, got {response.status}")
+        parts, n_bytes = [], 0
+        while part := response.read1(_CHUNK):
+            n_bytes += len(part)
+            if n_bytes > self.max_bytes:
+                limit = readable(self.max_bytes)
+                raise BlackBoxProblem(f"must answer with at most {limit}, and sent more")
+            parts.append(part)
+        if response.length not in (None, 0):  # what is left of the stated length
+            raise BlackBoxProblem("must send the whole answer, and hung up")
+        return b"".join(parts)
+
+
+class _Deadline:
+    """Shuts a connection down when the time is over: a time-out of the socket begins again with each byte."""
+
+    def __init__(self, seconds: float) -> None:
+        self.passed = False
+        self._end = time.monotonic() + seconds
+        self._watched: socket.socket | None = None
+        self._timer = threading.Timer(seconds, self._shut)
+        self._timer.daemon = True
+
+    def __enter__(self) -> _Deadline:
+        self._timer.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._timer.cancel()
+        self.passed |= time.monotonic() >= self._end
+        if self._watched is not None:
+            self._watched.close()
+
+    def connect(self, host: str, port: int) -> socket.socket:
+        """Return a connection to the first address that answers."""
+        problem: OSError = OSError("no address")
+        for family, kind, protocol, _, address in socket.getaddrinfo(
+            host, port, type=socket.SOCK_STREAM
+        ):
+            tried = self.watch(socket.socket(family, kind, protocol))
+            tried.settimeout(max(0.001, self._end - time.monotonic()))
+            try:
+                tried.connect(address)
+            except OSError as error:
+                tried.close()
+                problem = error
+            else:
+                return tried
+        raise problem
+
+    def watch(self, connection: socket.socket) -> socket.socket:
+        """Return the connection, which is shut down when the time is over."""
+        self._watched = connection
+        return connection
+
+    def _shut(self) -> None:
+        self.passed = True
+        if self._watched is not None:
+            with suppress(OSError):
+                self._watched.shutdown(socket.SHUT_RDWR)

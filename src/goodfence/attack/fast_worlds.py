@@ -1,0 +1,237 @@
+"""Worlds of a user-based `NeighbourCF` without a fit: the fakes' own candidate lists decide what they are told.
+
+A block of targets is asked about at once. Both worlds share the similarities to the real rows: in the world
+without the target its row is skipped, and the rows behind move up by one. The answers equal those of `RefitWorlds`
+(append the fakes, fit with the same seed, ask) to the last bit.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from goodfence.arrays import Csr, Floats, Integers, Rows
+from goodfence.attack.fakes import Asked, FakeSensitivity, fake_profiles, fake_similarities
+from goodfence.attack.targets import Targets
+from goodfence.data.ratings import Ratings
+from goodfence.kernels.attack import (
+    FAKE,
+    AttackedData,
+    draw_for_fakes,
+    insert_fakes,
+    noise_for_fakes,
+    predict_beside_helpers,
+)
+from goodfence.kernels.draw import PoolArrays
+from goodfence.models.neighbour_cf import NeighbourCF
+from goodfence.neighbours.candidate_lists import RowsAgainstAll
+from goodfence.neighbours.draw import check_similarity
+from goodfence.neighbours.predict import Neighbourhoods
+from goodfence.neighbours.similarity import Profiles
+from goodfence.neighbours.threads import ranges, run
+from goodfence.rng import Streams
+from goodfence.selection.mechanism import Pool, pool_arrays, takes_all
+
+_CELLS = 2_000_000
+"""How many list entries are held at a time."""
+_MOST = 512
+_PIECE = 32
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Lists:
+    """The candidate lists of the asking fakes of some targets, in one of the worlds."""
+
+    rows: Rows
+    """(targets, reach): real rows, `FAKE` for a fake."""
+    similarities: Floats
+    """(targets, reach): descending."""
+    removed: Integers
+    """(targets,): the row that this world lacks, -1 for none."""
+    bounds: Floats | None
+    """RS of each asker, (targets,), or of each pair, (targets, reach); None where the mechanism needs none."""
+
+
+class NeighbourWorlds:
+    """Worlds of `model`, which need not be fitted, attacked by `n_fakes` fake profiles."""
+
+    one_by_one = False
+
+    def __init__(
+        self, ratings: Ratings, model: NeighbourCF, n_fakes: int, *, threads: int | None = None
+    ) -> None:
+        check_similarity(model.mechanism, model.similarity)
+        self.mechanism, self.similarity = model.mechanism, model.similarity
+        self.over_raters = model.over == "raters"
+        self.n_fakes, self.threads = n_fakes, model.threads if threads is None else threads
+        self.ratings = ratings
+        self.profiles = Profiles.of(ratings.csr)
+        self.n_rows = ratings.shape[0]
+        self.reach = self.mechanism.reach(self.n_rows + n_fakes - 1)
+        self.reach_without = self.mechanism.reach(self.n_rows + n_fakes - 2)
+
+    @cached_property
+    def sensitivity(self) -> FakeSensitivity | None:
+        """RS of the fakes, where the mechanism needs it."""
+        options = self.mechanism.sensitivity
+        return None if options is None else FakeSensitivity.of(self.profiles, options)
+
+    def at_once(self, n_askers: int) -> int:
+        """Return how many targets' lists are held at a time."""
+        return max(1, min(_MOST, _CELLS // max(self.reach, n_askers * self.mechanism.k)))
+
+    def ask(
+        self,
+        targets: Targets,
+        seeds: Sequence[int],
+        n_askers: int,
+        helper_rating: float | None = None,
+    ) -> Asked:
+        """Return what the first `n_askers` fakes are told about the hidden items of each target."""
+        keys = np.array([Streams(seed).key() for seed in seeds], dtype=np.uint64)
+        told = []
+        for lists in self.lists(targets, helper_rating):
+            neighbours, weights = self._choose(lists, keys, n_askers)
+            answers = self._answers(targets, neighbours, weights, helper_rating)
+            told.append((neighbours, answers))
+        (neighbours, with_target), (_, without_target) = told
+        among = (neighbours == targets.rows[:, np.newaxis, np.newaxis]).any(axis=2)
+        return Asked(with_target, without_target, among.mean(axis=1))
+
+    def lists(self, targets: Targets, helper_rating: float | None = None) -> tuple[Lists, Lists]:
+        """Return the candidate lists of the asking fakes, in the world with each target and without.
+
+        They are the same for every fake that asks, but for the numbers of the others.
+        """
+        askers, helpers = fake_profiles(self.profiles, targets, helper_rating)
+        engine = RowsAgainstAll(self.profiles, self.similarity)
+        n_nearest = min(self.n_rows, self.reach + 1)
+        every = np.arange(len(targets))
+        nearest = engine.nearest(askers, every, n_nearest, themselves=False, threads=self.threads)
+        alike = fake_similarities(askers, helpers, self.similarity)
+        nobody = np.full(len(targets), -1, dtype=np.int64)
+        worlds = []
+        for removed, reach in ((nobody, self.reach), (targets.rows, self.reach_without)):
+            shape = (len(targets), reach)
+            merged = np.empty(shape, dtype=np.int32), np.empty(shape)
+            insert_fakes(*nearest, alike, self.n_fakes - 1, removed, *merged)
+            bounds = self._bounds(merged[0], askers, helpers, removed)
+            worlds.append(Lists(*merged, removed, bounds))
+        return worlds[0], worlds[1]
+
+    def _choose(
+        self,
+        lists: Lists,
+        keys: npt.NDArray[np.uint64],
+        n_askers: int,
+    ) -> tuple[Rows, Floats]:
+        """Return the neighbours of each asker and what they count, (targets, askers, k)."""
+        log_weights, pools = self.statements(lists)
+        starts, stops, takes = pool_arrays(pools, len(keys))
+        shape = (len(keys), n_askers, self.mechanism.k)
+        positions, numbers = np.empty(shape, dtype=np.int64), np.empty(shape, dtype=np.int32)
+
+        def work(piece: tuple[int, int]) -> None:
+            block = slice(*piece)
+            draw_for_fakes(
+                log_weights[block],
+                lists.rows[block],
+                PoolArrays(starts[block], stops[block], takes[block]),
+                AttackedData(keys[block], lists.removed[block], self.n_rows),
+                positions[block],
+                numbers[block],
+            )
+
+        run(work, ranges(len(keys), _PIECE), threads=self.threads)
+        flat = positions.reshape(len(keys), -1)
+        neighbours = np.take_along_axis(lists.rows, flat, axis=1).reshape(shape)
+        weights = np.take_along_axis(lists.similarities, flat, axis=1).reshape(shape)
+        return neighbours, self._with_noise(weights, flat, lists, keys, numbers)
+
+    def statements(self, lists: Lists) -> tuple[Floats, tuple[Pool, ...]]:
+        """Return the mechanism's log-weights and pools for some lists."""
+        pools = self.mechanism.pools(lists.similarities, lists.bounds)
+        if takes_all(pools):
+            return np.zeros(lists.similarities.shape), pools
+        log_weights = self.mechanism.log_weights(lists.similarities, lists.bounds)
+        return np.ascontiguousarray(log_weights), pools
+
+    def _bounds(
+        self,
+        rows: Rows,
+        askers: Profiles,
+        helpers: Profiles,
+        removed: Integers,
+    ) -> Floats | None:
+        """Return RS of each asker, or of each pair, or None."""
+        if self.sensitivity is None:
+            return None
+        fellows = helpers if self.n_fakes > 1 else None
+        if self.sensitivity.options.scope == "target":
+            return self.sensitivity.of_askers(askers, fellows, removed)
+        alike = None if fellows is None else self.sensitivity.of_helpers(askers, fellows)
+        return self.sensitivity.of_pairs(askers, rows.astype(np.int64), alike)
+
+    def _with_noise(
+        self,
+        weights: Floats,
+        positions: Integers,
+        lists: Lists,
+        keys: npt.NDArray[np.uint64],
+        numbers: Rows,
+    ) -> Floats:
+        """Return the weights with the mechanism's noise, where it adds any."""
+        scale = None if lists.bounds is None else self.mechanism.noise_scale(lists.bounds)
+        if scale is None:
+            return weights
+        wide = np.broadcast_to(np.asarray(scale).reshape(len(keys), -1), lists.similarities.shape)
+        scales = np.take_along_axis(wide, positions, axis=1).reshape(weights.shape)
+        noise = np.empty(weights.shape)
+        noise_for_fakes(AttackedData(keys, lists.removed, self.n_rows), numbers, scales, noise)
+        return weights + (noise + 0.0)
+
+    def _answers(
+        self,
+        targets: Targets,
+        neighbours: Rows,
+        weights: Floats,
+        helper_rating: float | None,
+    ) -> Floats:
+        """Return the predictions of the hidden cells, (askers, hidden)."""
+        n_targets, n_askers, k = neighbours.shape
+        if helper_rating is not None:
+            csr = self.ratings.csr
+            rated = Csr(csr.indptr, csr.indices, csr.data)
+            answers = np.empty((n_askers, n_targets))
+            for asker in range(n_askers):
+                predict_beside_helpers(
+                    targets.columns,
+                    helper_rating,
+                    np.ascontiguousarray(neighbours[:, asker]),
+                    np.ascontiguousarray(weights[:, asker]),
+                    rated,
+                    self.over_raters,
+                    answers[asker],
+                )
+            return answers
+        # Fakes rated none of the hidden items: an empty row stands in for each of them.
+        near = np.where(neighbours == FAKE, np.int32(self.n_rows), neighbours)
+        groups = Neighbourhoods(near.reshape(-1, k), weights.reshape(-1, k), self.over_raters)
+        rows = targets.owners * n_askers + np.arange(n_askers)[:, np.newaxis]
+        columns = np.tile(targets.columns, n_askers)
+        answers = groups.predict(self._rated, rows.ravel(), columns, threads=self.threads)
+        return answers.reshape(n_askers, -1)
+
+    @cached_property
+    def _rated(self) -> sparse.csr_array:
+        """The real ratings, and one row with none."""
+        csr = self.ratings.csr
+        indptr = np.append(csr.indptr, csr.indptr[-1])
+        indptr.flags.writeable = False
+        shape = (csr.shape[0] + 1, csr.shape[1])
+        return sparse.csr_array((csr.data, csr.indices, indptr), shape=shape, copy=False)

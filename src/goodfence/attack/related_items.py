@@ -1,0 +1,545 @@
+"""The passive attack on related-items lists over time, after Calandrino et al. (2011): watch, and compare.
+
+The attacker opens no account. They know some of the items that the target rated, and look at the public lists "related
+to this item" of these before and after a refresh. A rating by the target of a new item x raises x on the list of every
+item that they rated. So the score of x is
+
+    s(x) = how many of the known items have x on their list after the refresh, and had it lower or not at all before,
+
+and the attacker names the x with the highest score, if one alone has it (or every x with at least so many).
+"""
+
+from __future__ import annotations
+
+import dataclasses
+import warnings
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, NamedTuple, Protocol, TypeAlias
+
+import narwhals.stable.v1 as nw
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+from scipy import sparse
+
+from goodfence.arrays import Flags, Floats, Integers, Rows
+from goodfence.attack.scoring import Estimate, combination, share
+from goodfence.attack.targets import KNOWLEDGE, SAMPLES, TARGETS, Wanted
+from goodfence.data.columns import NAMES, find_columns, plain
+from goodfence.data.frame import find_repeats, rating_values
+from goodfence.data.ids import Ids, code_ids, describe
+from goodfence.data.ratings import Id, Ratings
+from goodfence.data.scale import Scale
+from goodfence.errors import ColumnProblem, DataError, GoodfenceWarning, require
+from goodfence.kernels.co_counts import RatedSoFar, count_ratings, count_risen, nearest_items
+from goodfence.neighbours.threads import bar
+from goodfence.rng import RNG, Streams, seed_of
+from goodfence.selection.mechanism import integer
+from goodfence.settings import checked
+
+ListsOf: TypeAlias = Callable[[Ratings], Mapping[Any, Sequence[Id]]]
+
+DEFAULT_TARGETS = 60
+"""How many users are watched."""
+EVERY = (1, 20, 100, 500)
+"""After how many ratings, by anybody, the lists are refreshed."""
+_TIMES = ("time", "timestamp", "date", "datetime", "ts", "unixtime")
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class RatingLog:
+    """Who rated what, in the order of time, each pair once."""
+
+    users: Ids
+    items: Ids
+    rows: Integers
+    """(ratings,): who."""
+    columns: Integers
+    """(ratings,): what."""
+    values: Floats
+    """(ratings,): how; 1 where the log does not say."""
+
+    def __repr__(self) -> str:
+        return f"RatingLog({len(self.users):,} users, {len(self.items):,} items, {len(self.rows):,} ratings)"
+
+    @classmethod
+    def of(cls, log: Any) -> RatingLog:
+        """Return the log of a data frame with columns for user, item and time, or of three arrays in this order.
+
+        Ratings of the same time are in the order of the rows. A column of ratings is optional. Where a user rated an
+        item twice the first counts, with a warning.
+
+        Examples
+        --------
+        >>> RatingLog.of((["ann", "bob", "ann"], [7, 7, 9], [30, 10, 20])).columns
+        array([0, 1, 0])
+        """
+        if isinstance(log, RatingLog):
+            return log
+        table = _as_table(log)
+        time = _time_column(table.column_names)
+        found = find_columns(table.column_names, rating=time)
+        users = code_ids(table[found.user], "user", "users")
+        items = code_ids(table[found.item], "item", "items")
+        order = np.argsort(_times(table[time]), kind="stable")
+        rated = next((name for name in found.unused if plain(name) in NAMES["rating"]), None)
+        values = np.ones(len(order)) if rated is None else rating_values(table[rated], "rating")
+        rows, columns = (coded.codes[order].astype(np.int64) for coded in (users, items))
+        repeats = find_repeats(rows, columns, len(items.ids))
+        first = np.sort(repeats.order[repeats.starts])
+        if repeats.n_repeated:
+            warnings.warn(
+                f"{repeats.n_repeated:,} ratings repeat a pair of user and item; kept the first",
+                GoodfenceWarning,
+                stacklevel=3,
+            )
+        return cls(users.ids, items.ids, rows[first], columns[first], values[order][first])
+
+    def until(self, position: int, row: int = 0, without: Integers | None = None) -> Ratings:
+        """Return the first `position` ratings, all users and items of the log; of `row`, those of `without` are not."""
+        kept = np.arange(len(self.rows)) < position
+        if without is not None:
+            kept &= ~((self.rows == row) & np.isin(self.columns, without))
+        shape = (len(self.users), len(self.items))
+        csr = sparse.csr_array(
+            (self.values[kept], (self.rows[kept], self.columns[kept])), shape=shape
+        )
+        return Ratings(csr, self.users, self.items, Scale.observed(self.values))
+
+
+class Refreshes(NamedTuple):
+    """What the attacker got at one refresh interval; arrays of shape (targets,)."""
+
+    every: int
+    """After how many ratings the lists are refreshed."""
+    new: Floats
+    """How many new ratings of the target there were to be named."""
+    named: Floats
+    """How many items were named after refreshes with such a rating."""
+    right: Floats
+    """How many of these the target had rated since the refresh before."""
+    named_without: Floats
+    """How many would be named if these ratings of the target were not in the lists."""
+    right_without: Floats
+    """How many of these are right, by chance: people rate what others rate."""
+    quiet: Floats
+    """How many refreshes without any rating of the target were looked at, too."""
+    alarms: Floats
+    """How many of these led the attacker to name something."""
+
+    @property
+    def found(self) -> Estimate:
+        """The share of the new ratings that was named (yield)."""
+        return share(self.right, self.new)
+
+    @property
+    def precision(self) -> Estimate:
+        """The share of what was named that is right, of an attacker who knows that the target was active."""
+        return share(self.right, self.named)
+
+    @property
+    def precision_without(self) -> Estimate:
+        """The same where the target's new ratings are not in the lists: what chance gives."""
+        return share(self.right_without, self.named_without)
+
+    @property
+    def gain(self) -> Estimate:
+        """Precision less that without the target's new ratings: what these gave away; targets are paired."""
+        if not self.named_without.sum():
+            return self.precision
+        terms = [
+            (1.0, self.right, self.named),
+            (-1.0, self.right_without, self.named_without),
+        ]
+        return combination(terms).estimate(lowest=-1.0, highest=1.0)
+
+    @property
+    def false_alarms(self) -> Estimate:
+        """How often something is named though the target rated nothing: for one who does not know."""
+        return share(self.alarms, self.quiet)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class RelatedItemsReport:
+    """What watching the lists gives away, by refresh interval. It holds no id and no rating."""
+
+    refreshes: tuple[Refreshes, ...]
+    """In the order of the intervals."""
+    n_targets: int
+    """How many users were watched."""
+    n_left_out: int
+    """How many users could not be: fewer ratings than the attacker is to know in the first half of theirs."""
+    settings: dict[str, Any]
+    """The attack's settings, as plain values."""
+    seed: Any
+    """The seed of the experiment."""
+
+    def refresh_after(self, precision: float = 0.1) -> int | None:
+        """Return the advice: refresh after at least so many ratings for the gain in precision to stay below this level.
+
+        That is the shortest interval tried from which on its whole 95% interval is below; None if there is none.
+        """
+        require(0 < precision < 1, "precision", "between 0 and 1", precision)
+        advised = None
+        for one in reversed(self.refreshes):
+            # Where nothing was named there is no precision, and nothing to fear.
+            if one.named.sum() > 0 and not one.gain.high < precision:
+                break
+            advised = one.every
+        return advised
+
+    def __repr__(self) -> str:
+        head = f"RelatedItemsReport({self.n_targets:,} targets, {self.n_left_out:,} users left out)"
+        lines = [
+            f"  refreshed every {one.every:,}: yield {one.found}, precision {one.precision}, "
+            f"without {one.precision_without}, false alarms {one.false_alarms}"
+            for one in self.refreshes
+        ]
+        return "\n".join([head, *lines])
+
+    def to_dict(self, precision: float = 0.1) -> dict[str, Any]:
+        """Return settings and figures as plain values; `precision` is the level of the advice."""
+        return {
+            "settings": self.settings,
+            "seed": self.seed,
+            "targets": self.n_targets,
+            "left_out_users": self.n_left_out,
+            "refreshes": [
+                {
+                    "every": one.every,
+                    "new_ratings": int(one.new.sum()),
+                    "named": int(one.named.sum()),
+                    "yield": one.found._asdict(),
+                    "precision": one.precision._asdict(),
+                    "precision_without": one.precision_without._asdict(),
+                    "gain": one.gain._asdict(),
+                    "false_alarms": one.false_alarms._asdict(),
+                }
+                for one in self.refreshes
+            ],
+            "advice": {"precision": precision, "refresh_after": self.refresh_after(precision)},
+        }
+
+
+@checked
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RelatedItemsAttack:
+    """Watch the related-items lists of known items, and name what rose on several of them.
+
+    Examples
+    --------
+    >>> log = [0, 0, 1, 1, 0, 0], [0, 1, 2, 3, 4, 5], range(6)  # user 0 rates 4 and 5 after 0 and 1
+    >>> found = RelatedItemsAttack(known=2, n=4, every=(1,)).run(log, targets=[0], rng=7)
+    >>> found.refreshes[0].found.value
+    1.0
+    """
+
+    known: int = 16
+    """m: how many items the attacker knows, drawn by chance from the first half of what the target rated."""
+    n: int = 50
+    """N: how many items a list shows."""
+    every: tuple[int, ...] = EVERY
+    """The refresh intervals to try, in ratings by anybody, ascending."""
+    at_least: int | None = None
+    """Name every item with at least this score; None names the one with the highest, if it is alone."""
+
+    def __post_init__(self) -> None:
+        for name in ("known", "n"):
+            object.__setattr__(self, name, integer(getattr(self, name), name, least=1))
+        every = tuple(integer(one, "every", least=1) for one in self.every)
+        require(bool(every) and list(every) == sorted(set(every)), "every", "ascending", every)
+        object.__setattr__(self, "every", every)
+        if self.at_least is not None:
+            object.__setattr__(self, "at_least", integer(self.at_least, "at_least", least=1))
+
+    def run(
+        self,
+        log: Any,
+        *,
+        lists: ListsOf | None = None,
+        targets: Wanted = DEFAULT_TARGETS,
+        rng: RNG = None,
+        progress: bool | None = None,
+    ) -> RelatedItemsReport:
+        """Play a log in the order of time, refresh the lists every so many ratings, and watch some users.
+
+        Parameters
+        ----------
+        log : data frame, or three arrays
+            Users, items and times, and if there are any, ratings; found by the names of the columns.
+        lists : callable, optional
+            Takes the `Ratings` so far and returns {item: [items, best first]}. It is called at every refresh that
+            matters. None: by the cosine of the sets of raters, ties in the order of the items' ids, kept up to date
+            rating by rating.
+        targets : int or sequence of ids, default 60
+            How many users to draw among those who can be watched, or their ids.
+        rng : RNG, optional
+            A seed for a repeatable experiment.
+        progress : bool, optional
+            Show a bar on standard error; None for a terminal only.
+        """
+        played, streams = RatingLog.of(log), Streams(rng)
+        watched, n_left_out = _watched(played, targets, self.known, streams)
+        snapshots: _Snapshots
+        snapshots = _CoRated(played, watched, self.n)
+        if lists is not None:
+            snapshots = _Given(played, watched, self.n, lists)
+        counts = np.zeros((len(self.every), 7, len(watched)))
+        windows = _windows(played, watched, self.every, streams)
+        self._play(snapshots, windows, watched, counts, progress)
+        each = tuple(Refreshes(one, *counts[place]) for place, one in enumerate(self.every))
+        return RelatedItemsReport(
+            refreshes=each,
+            n_targets=len(watched),
+            n_left_out=n_left_out,
+            settings={"name": type(self).__name__, **dataclasses.asdict(self)},
+            seed=seed_of(rng),
+        )
+
+    def _play(
+        self,
+        snapshots: _Snapshots,
+        windows: list[_Window],
+        watched: list[_Watched],
+        counts: npt.NDArray[np.float64],
+        progress: bool | None,
+    ) -> None:
+        """Compare the lists at both ends of every window, in one pass over the log."""
+        moments = [(one.start, 1, place) for place, one in enumerate(windows)]
+        moments += [(one.stop, 0, place) for place, one in enumerate(windows)]
+        before: dict[int, Rows] = {}
+        with bar("related items", len(windows), show=progress) as advance:
+            for position, begins, place in sorted(moments):
+                window = windows[place]
+                seen = snapshots.at(position, window.target)
+                if begins:
+                    before[place] = seen
+                    continue
+                old, known = before.pop(place), watched[window.target].known
+                named = self.named(old, seen, known)
+                told = [0, 0, 0, 0, 0, 1, min(len(named), 1)]
+                if len(window.new):
+                    unmoved = snapshots.at(position, window.target, window.new)
+                    both = named, self.named(old, unmoved, known)
+                    hits = (n for one in both for n in (len(one), np.isin(one, window.new).sum()))
+                    told = [len(window.new), *map(int, hits), 0, 0]
+                counts[window.interval, :, window.target] += told
+                advance(1)
+
+    def named(self, before: Rows, after: Rows, known: Integers) -> Integers:
+        """Return the columns that the attacker names from the lists, (known, n), before and after a refresh.
+
+        Examples
+        --------
+        >>> attack = RelatedItemsAttack(known=2, n=2)
+        >>> before = np.array([[4, 5], [5, -1]], dtype=np.int32)
+        >>> attack.named(before, np.array([[6, 4], [5, 6]], dtype=np.int32), np.array([0, 1]))
+        array([6])
+        """
+        n_items = 1 + max(int(before.max(initial=0)), int(after.max(initial=0)), int(known.max()))
+        scores = np.zeros(n_items, dtype=np.int64)
+        count_risen(before, after, np.empty(n_items, dtype=np.int64), scores)
+        scores[known] = 0
+        if self.at_least is not None:
+            return np.flatnonzero(scores >= self.at_least)
+        best = np.flatnonzero(scores == scores.max())
+        return best if len(best) == 1 and scores.max() > 0 else best[:0]
+
+
+def co_rated_lists(ratings: Ratings, n: int = 50) -> dict[Id, list[Id]]:
+    """Return the n items most similar to each item by the cosine of their sets of raters, best first.
+
+    Ties are in the order of the columns; items without a common rater are not listed.
+
+    Examples
+    --------
+    >>> matrix = sparse.csr_array(np.array([[1.0, 1.0, 0.0], [1.0, 1.0, 0.0], [0.0, 1.0, 1.0]]))
+    >>> co_rated_lists(Ratings(matrix, users=[1, 2, 3], items=["a", "b", "c"]))
+    {'a': ['b'], 'b': ['a', 'c'], 'c': ['b']}
+    """
+    rows, columns = ratings.csr.tocoo().coords
+    log = RatingLog(
+        Ids.of(ratings.users, "users"),
+        Ids.of(ratings.items, "items"),
+        rows.astype(np.int64),
+        columns.astype(np.int64),
+        ratings.csr.data,
+    )
+    every = np.arange(len(log.items))
+    found = _CoRated(log, [_Watched(0, every, every[:0])], n).at(len(rows), 0)
+    listed = ratings.items.tolist()
+    return {listed[column]: [listed[one] for one in found[column] if one >= 0] for column in every}
+
+
+class _Watched(NamedTuple):
+    """One target: columns that the attacker knows, and where in the log the new ratings are."""
+
+    row: int
+    known: Integers
+    positions: Integers
+
+
+class _Window(NamedTuple):
+    """The ratings between two refreshes, as one target's attacker looks at them."""
+
+    interval: int
+    """The position of the refresh interval among those that are tried."""
+    target: int
+    start: int
+    stop: int
+    new: Integers
+    """What the target rated in it for the first time."""
+
+
+class _Snapshots(Protocol):
+    """The lists of a target's known items at a moment of the log; moments do not go back."""
+
+    def at(self, position: int, target: int, without: Integers | None = None) -> Rows:
+        """Return the lists, (known, n), after `position` ratings, `without` those of the target of these columns."""
+        ...
+
+
+class _CoRated:
+    """Lists by the cosine of the sets of raters, from co-counts that grow with the log."""
+
+    def __init__(self, log: RatingLog, watched: list[_Watched], n: int) -> None:
+        self.log, self.n, self.position = log, n, 0
+        columns = np.unique(np.concatenate([one.known for one in watched]))
+        self.watch = np.full(len(log.items), -1, dtype=np.int64)
+        self.watch[columns] = np.arange(len(columns))
+        self.known = [self.watch[one.known] for one in watched]
+        n_items = len(log.items)
+        lengths = np.bincount(log.rows, minlength=len(log.users))
+        self.so_far = RatedSoFar(
+            starts=np.cumsum(lengths) - lengths,
+            lengths=np.zeros(len(lengths), dtype=np.int64),
+            items=np.empty(len(log.rows), dtype=np.int32),
+            n_raters=np.zeros(n_items, dtype=np.int64),
+            co_counts=np.zeros((len(columns), n_items), dtype=np.int32),
+        )
+
+    def at(self, position: int, target: int, without: Integers | None = None) -> Rows:
+        part = slice(self.position, position)
+        count_ratings(self.log.rows[part], self.log.columns[part], self.watch, self.so_far)
+        self.position = position
+        known = self.known[target]
+        lists = np.empty((len(known), self.n), dtype=np.int32)
+        self._add(known, without, -1)
+        nearest_items(known, self.so_far, np.empty(self.n), lists)
+        self._add(known, without, 1)
+        return lists
+
+    def _add(self, known: Integers, columns: Integers | None, count: int) -> None:
+        """Add `count` raters of all known items and each of the columns."""
+        if columns is not None:
+            self.so_far.co_counts[np.ix_(known, columns)] += count
+            self.so_far.n_raters[columns] += count
+
+
+class _Given:
+    """Lists of the caller's own function, called once for each moment."""
+
+    def __init__(self, log: RatingLog, watched: list[_Watched], n: int, lists: ListsOf) -> None:
+        self.log, self.watched, self.n, self.lists = log, watched, n, lists
+        self.position, self.listed = -1, {}  # type: tuple[int, Mapping[Any, Sequence[Id]]]
+
+    def at(self, position: int, target: int, without: Integers | None = None) -> Rows:
+        row, known, _ = self.watched[target]
+        if without is not None:
+            return self._columns(self.lists(self.log.until(position, row, without)), known)
+        if position != self.position:
+            self.position, self.listed = position, self.lists(self.log.until(position))
+        return self._columns(self.listed, known)
+
+    def _columns(self, listed: Mapping[Any, Sequence[Id]], known: Integers) -> Rows:
+        found = np.full((len(known), self.n), -1, dtype=np.int32)
+        for number, item in enumerate(self.log.items.values[known].tolist()):
+            shown = list(listed.get(item, ()))[: self.n]
+            found[number, : len(shown)] = self.log.items.positions(shown)
+        return found
+
+
+def _watched(
+    log: RatingLog, wanted: Wanted, known: int, streams: Streams
+) -> tuple[list[_Watched], int]:
+    """Return whom the attacker watches with what they know, and how many users cannot be watched."""
+    eligible: Flags = np.bincount(log.rows, minlength=len(log.users)) // 2 >= known
+    if not eligible.any():
+        raise DataError(f"no user can be watched: nobody has {2 * known} ratings, twice known")
+    if isinstance(wanted, int | np.integer):
+        require(wanted >= 1, "targets", "a positive integer, or ids", wanted)
+        order = streams.order(len(log.users), TARGETS)
+        rows = order[eligible[order]][: int(wanted)]
+    else:
+        rows = log.users.positions(wanted)
+        if len(rows) == 0 or len(np.unique(rows)) != len(rows) or not eligible[rows].all():
+            raise DataError(f"targets must be different users with {2 * known} ratings or more")
+    by_user = np.argsort(log.rows, kind="stable")
+    starts = np.searchsorted(log.rows[by_user], np.arange(len(log.users) + 1))
+    found = []
+    for row in rows.tolist():
+        own = by_user[starts[row] : starts[row + 1]]
+        past, new = own[: len(own) // 2], own[len(own) // 2 :]
+        drawn = past[streams.order(len(past), KNOWLEDGE, row)[:known]]
+        found.append(_Watched(row, np.sort(log.columns[drawn]), new))
+    return found, int((~eligible).sum())
+
+
+def _windows(
+    log: RatingLog, watched: list[_Watched], every: tuple[int, ...], streams: Streams
+) -> list[_Window]:
+    """Return the windows with new ratings of each target, and as many without any, drawn by chance after the first."""
+    found = []
+    for interval, length in enumerate(every):
+        last = (len(log.rows) - 1) // length
+        for target, one in enumerate(watched):
+            numbers = one.positions // length
+            active = np.unique(numbers)
+            others = np.setdiff1d(np.arange(active[0], last + 1), active, assume_unique=True)
+            order = streams.order(len(others), SAMPLES, interval, target)
+            for number in [*active.tolist(), *others[order[: len(active)]].tolist()]:
+                new = log.columns[one.positions[numbers == number]]
+                ends = number * length, min((number + 1) * length, len(log.rows))
+                found.append(_Window(interval, target, *ends, new))
+    return found
+
+
+def _as_table(log: Any) -> pa.Table:
+    if isinstance(log, tuple | list):
+        if len(log) != 3:
+            raise DataError("the log must be a data frame, or three arrays: users, items and times")
+        names = ("user", "item", "time")
+        return pa.table({name: pa.array(list(part)) for name, part in zip(names, log, strict=True)})
+    if isinstance(log, pa.Table):
+        return log
+    try:
+        return nw.from_native(log, eager_only=True).to_arrow()
+    except Exception:  # each library has its own error, and some quote a value
+        raise DataError(
+            "the log must be a data frame in memory (pandas, polars, arrow or another that narwhals knows), "
+            "with one kind of value in each column, or three arrays: users, items and times"
+        ) from None
+
+
+def _time_column(names: Sequence[str]) -> str:
+    found = [name for name in names if plain(name) in _TIMES]
+    if len(found) != 1:
+        raise ColumnProblem(
+            f"time must be one column called {', '.join(_TIMES[:3])} or the like, "
+            f"and {len(found) or 'none'} of the {len(names)} are; rename one"
+        )
+    return found[0]
+
+
+def _times(column: pa.ChunkedArray) -> Floats | Integers:
+    if not pa.types.is_temporal(column.type):
+        return rating_values(column, "time")
+    if column.null_count:
+        raise DataError("time must not be missing, and in at least one row it is")
+    try:
+        return np.asarray(column.cast(pa.int64()).to_numpy())
+    except pa.ArrowException:
+        raise ColumnProblem(
+            f"time must hold numbers or dates, it holds {describe(column.type)}"
+        ) from None

@@ -1,0 +1,118 @@
+"""`assert_leak_below`: an audit as a test, so that a team learns of a leak from its CI."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, get_args
+
+from goodfence.attack import DEFAULT_KNOWN
+from goodfence.attack.attack import Attack
+from goodfence.attack.knn_attack import Ask, KNNAttack
+from goodfence.attack.report import AttackReport, Judged
+from goodfence.attack.scoring import Estimate
+from goodfence.attack.strongest import applied, strongest, usual_attackers
+from goodfence.attack.subject import Subject
+from goodfence.attack.targets import Wanted
+from goodfence.data.ratings import Ratings
+from goodfence.errors import require
+from goodfence.models.recommender import Attackable
+from goodfence.rng import RNG
+from goodfence.selection.mechanism import Mechanism
+from goodfence.settings import checked, is_listed, within
+
+
+@checked
+def assert_leak_below(
+    recommender: Mechanism | Attackable,
+    ratings: Ratings,
+    limit: float,
+    *,
+    known: int = DEFAULT_KNOWN,
+    fakes: int | Sequence[int] | None = None,
+    ask: Ask | None = None,
+    targets: Wanted | None = None,
+    judged: Judged = "value",
+    rng: RNG = 0,
+    threads: int | None = None,
+) -> AttackReport:
+    """Attack a recommender, and fail if it gives away more than `limit` of 100.
+
+    Judged are the advantage, of 100 hidden ratings, and how many of 100 users are fully recovered, where these are
+    more than without their data by more than chance. Returned is the report of the strongest attacker, as in `audit`.
+
+    Parameters
+    ----------
+    recommender, ratings, threads
+        As in `KNNAttack.run`.
+    limit
+        How many of 100 may be given away.
+    known, fakes, ask
+        What the attackers know; the accounts they open and which of them ask, as in `KNNAttack`. With neither, the
+        usual attackers try, as in `audit`. Several numbers of `fakes` are several attackers.
+    targets
+        How many users to attack, or their ids; None for 200, or 30 where every one needs fits.
+    judged
+        `value` compares the estimates with the limit; `high` the upper ends of their 95% intervals, which fails
+        where too few users were attacked to be sure.
+    rng
+        The seed, fixed unless given, so that a test says the same tomorrow; only private recommenders draw fresh noise.
+
+    Raises
+    ------
+    AssertionError
+        Who recovered how much, with its interval and what guessing recovers; nobody's id.
+
+    Examples
+    --------
+    >>> import goodfence as gf
+    >>> films = gf.load("movietweetings")
+    >>> report = assert_leak_below(gf.NPNS(k=20), films, 50, targets=50)
+    >>> assert_leak_below(gf.KNN(k=20), films, 10, targets=50)
+    Traceback (most recent call last):
+    ...
+    AssertionError: Someone who knows 8 of a person's ratings ...
+    """
+    limit = within(limit, "limit", least=0, most=100)
+    require(judged in get_args(Judged), "judged", "'value' or 'high'", judged)
+    subject = Subject(ratings, recommender, threads=threads)
+    attackers = _attackers(subject, known, fakes, ask)
+    report = strongest(subject, attackers, targets=targets, rng=rng, progress=False)
+    above = report.above(limit / 100, judged)
+    if above:
+        raise AssertionError(_complaint(report, above, known, limit, judged))
+    return report
+
+
+def _attackers(
+    subject: Subject, known: int, fakes: int | Sequence[int] | None, ask: Ask | None
+) -> Sequence[Attack]:
+    """Return the attackers that are asked for, or the usual ones."""
+    if fakes is None and ask is None:
+        return usual_attackers(subject, known=known)
+    opened: Any = fakes if is_listed(fakes) else (fakes,)
+    require(len(opened) > 0, "fakes", "at least one number", fakes)
+    wanted = [KNNAttack(known=known, fakes=n, ask="one" if ask is None else ask) for n in opened]
+    return [applied(attack, subject) or attack for attack in wanted]
+
+
+def _complaint(
+    report: AttackReport, above: Sequence[str], known: int, limit: float, judged: Judged
+) -> str:
+    found = report.estimates
+    more = "more than the limit" if judged == "value" else "not surely within the limit"
+    what = {"advantage": "The advantage", "fully_recovered": "The share of people"}
+    which = " and ".join([what[above[0]], *(what[name].lower() for name in above[1:])])
+    verb = "is" if len(above) == 1 else "are"
+    accounts = "account" if report.n_fakes == 1 else "accounts"
+    return (
+        f"Someone who knows {known} of a person's ratings and opens {report.n_fakes} {accounts} recovers "
+        f"{_of_100(found['recovery'])} of the others exactly, and {_of_100(found['recovery_without'])} without that "
+        f"person's data: an advantage of {_of_100(found['advantage'])}. {_of_100(found['fully_recovered'])} "
+        f"people are fully recovered. {which} {verb} {more} of {limit:g}. Someone who never saw the data of a person "
+        f"guesses {_of_100(found['guess'])}. ({report.n_targets:,} people attacked, {report.attacked}.)"
+    )
+
+
+def _of_100(estimate: Estimate) -> str:
+    value, low, high = (100 * part for part in estimate)
+    return f"{value:.1f} of 100 (95%: {low:.1f} to {high:.1f})"

@@ -1,0 +1,377 @@
+"""`survey`: an audit with its surroundings: other attackers, other knowledge, and other recommenders."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from itertools import pairwise
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from goodfence.arrays import Flags, Floats
+from goodfence.attack import DEFAULT_FAKES, DEFAULT_KNOWN, FRONTIER_TARGETS
+from goodfence.attack.adaptive import AdaptiveAttack
+from goodfence.attack.attack import Attack
+from goodfence.attack.report import AttackReport
+from goodfence.attack.scoring import CONFIDENCE, Estimate, Outcomes, combination
+from goodfence.attack.strongest import usual_attackers
+from goodfence.attack.subject import Subject
+from goodfence.attack.targets import RULES
+from goodfence.audit.frontier import Frontier, frontier
+from goodfence.audit.frontier_point import Compared, TargetDraw, name_of, short_list
+from goodfence.audit.report import AuditReport
+from goodfence.audit.time_budget import find_pace
+from goodfence.data.ratings import Ratings
+from goodfence.data.scale import Scale
+from goodfence.errors import DataError
+from goodfence.models.neighbour_cf import as_recommender
+from goodfence.models.recommender import guarantee_of
+from goodfence.neighbours.threads import bar
+from goodfence.privacy.guarantee import Guarantee
+from goodfence.report.wording import known_of
+from goodfence.rng import RNG, seed_of
+
+KNOWN = (1, 2, 4, 8, 16, 32, 64)
+TARGETS = 1000
+"""How many users other attackers attack."""
+ATTACKER_SECONDS, RECOMMENDER_SECONDS = 10.0, 25.0
+"""How long each of these may take before fewer users are attacked: only large data, or a model that is refitted."""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class Survey:
+    """An audit and its surroundings. Figures only: no id and no rating leaves it."""
+
+    audit: AuditReport
+    """The audit itself."""
+    by_known: tuple[AttackReport, ...]
+    """The same attacker with less knowledge and with more, ascending; the audit's own among them."""
+    by_strategy: tuple[AttackReport, ...]
+    """Others with as many known ratings, the audit's own first; those among whom it was chosen are its `tried`."""
+    by_activity: tuple[Group, ...]
+    """What was recovered of users with few ratings and with many."""
+    by_popularity: tuple[Group, ...]
+    """What was recovered of items that few rated, and many."""
+    frontier: Frontier
+    """Other recommenders on the same ratings; the audited one first."""
+    guarantees: tuple[Guarantee, ...]
+    """What each of these guarantees."""
+    n_skipped: int
+    """How many other attackers would have taken too long, even for ten users: they are not here."""
+    neighbours: bool
+    """Whether the audited one chooses neighbours among users, as the attack supposes."""
+    scale: Scale
+    """On which ratings can be given; where it is only observed, the private models took it as declared."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return every figure as plain values: no ids, no ratings."""
+        leakage = self.audit.leakage.to_dict()
+        return {
+            "attack": leakage,
+            "fully_recovered": leakage["estimates"]["fully_recovered"],
+            "tested": self.audit.tested(),
+            "neighbourhood": self.audit.neighbourhood,
+            "verdict_line": self.audit.verdict_line,
+            "guarantee": self.audit.guarantee.to_dict(),
+            "by_known": [report.to_dict() for report in self.by_known],
+            "by_strategy": [report.to_dict() for report in self.by_strategy],
+            "by_activity": [group.to_dict() for group in self.by_activity],
+            "by_popularity": [group.to_dict() for group in self.by_popularity],
+            "frontier": {
+                **self.frontier.to_dict(),
+                "guarantees": [guarantee.to_dict() for guarantee in self.guarantees],
+            },
+        }
+
+    def __repr__(self) -> str:
+        return (
+            f"Survey({self.audit.audited}: {len(self.by_known)} amounts of knowledge, {len(self.by_strategy)} "
+            f"attackers, {len(self.frontier.points)} recommenders)"
+        )
+
+
+def survey(
+    audit: AuditReport,
+    audited: Compared,
+    *,
+    known: int = DEFAULT_KNOWN,
+    compared: Sequence[Compared] | None = None,
+    targets: int = TARGETS,
+    rng: RNG = None,
+    threads: int | None = None,
+    progress: bool | None = None,
+) -> Survey:
+    """Attack again with other knowledge and by other attackers, and measure what else could be used.
+
+    Parameters
+    ----------
+    audit, audited, known, rng
+        What `audit` returned, and what it was given.
+    compared
+        Other recommenders; None for kNN, PPNS, nPNS, PNCF and two private models.
+    targets
+        How many users other attackers attack, no more than the audit did, and fewer where it would take long.
+    threads, progress
+        As in `KNNAttack.run`.
+
+    Examples
+    --------
+    >>> import goodfence as gf
+    >>> films, fence = gf.load("movietweetings"), gf.KNN(k=20)
+    >>> report = gf.audit(films, fence, targets=40, trials=0, rng=7)
+    >>> found = survey(report, fence, compared=[gf.PPNS(k=20, beta=3)], targets=20, rng=7)
+    >>> [point.family for point in found.frontier.points], len(found.by_known) > 3
+    (['kNN', 'PPNS'], True)
+    """
+    leakage, ratings, seed = audit.leakage, audit.leakage.ratings, seed_of(rng)
+    subject = Subject(ratings, audited, threads=threads)
+    running = TargetDraw(min(targets, leakage.n_targets), seed)
+    around = _around(subject, leakage, running, progress=progress)
+    if compared is None:
+        compared = short_list(ratings.shape[0], subject.traits.n_neighbours or DEFAULT_FAKES)
+    different = [one for one in compared if name_of(one) != name_of(audited)]
+    everything = [subject.recommender, *(as_recommender(one, threads=threads) for one in different)]
+    return Survey(
+        audit=audit,
+        **around._asdict(),
+        by_activity=by_activity(leakage),
+        by_popularity=by_popularity(leakage),
+        frontier=frontier(
+            _declared(ratings),
+            everything,
+            known=known,
+            reports=[leakage],  # the same question has the same answer
+            targets=min(FRONTIER_TARGETS, targets),
+            seconds=RECOMMENDER_SECONDS,
+            rng=seed,
+            threads=threads,
+            progress=progress,
+        ),
+        guarantees=tuple(guarantee_of(one) for one in everything),
+        neighbours=subject.traits.mechanism is not None,
+        scale=ratings.scale,
+    )
+
+
+class _Around(NamedTuple):
+    """What other attackers found."""
+
+    by_known: tuple[AttackReport, ...]
+    by_strategy: tuple[AttackReport, ...]
+    n_skipped: int
+
+
+def _around(
+    subject: Subject, leakage: AttackReport, running: TargetDraw, *, progress: bool | None
+) -> _Around:
+    """Attack with other knowledge, and by others."""
+    knowing = _knowing(leakage.attacker, subject.ratings)
+    others = _strategies(leakage, subject)
+    reports: dict[Attack, AttackReport | None] = {}
+    with bar("other attackers", len(knowing) + len(others), show=progress) as advance:
+        for other in (*knowing, *others):
+            reports[other] = _affordable(subject, other, running)
+            advance(1)
+
+    def made_by(attacks: list[Attack]) -> list[AttackReport]:
+        return [leakage, *(one for other in attacks if (one := reports[other]) is not None)]
+
+    return _Around(
+        by_known=tuple(sorted(made_by(knowing), key=known_of)),
+        by_strategy=tuple(made_by(others)),
+        n_skipped=sum(report is None for report in reports.values()),
+    )
+
+
+def _affordable(subject: Subject, attack: Attack, running: TargetDraw) -> AttackReport | None:
+    """Attack as many users as are wanted, and fewer where it would take long.
+
+    None where that would be fewer than ten: such figures say little, and are about too few.
+    """
+
+    def some(n: int) -> AttackReport:
+        fresh = Subject(subject.ratings, subject.recommender, threads=subject.threads)
+        return attack.run_on(fresh, targets=n, rng=running.seed, progress=False)
+
+    n_targets = find_pace(some, running.targets, longest=ATTACKER_SECONDS).n_targets
+    return None if n_targets < min(SMALLEST, running.targets) else some(n_targets)
+
+
+def _knowing(attack: Attack, ratings: Ratings) -> list[Attack]:
+    """Return the same attacker with other knowledge, as far as half of the users have more ratings than that."""
+    if not isinstance(attack.choose, str):
+        return []
+    half = float(np.median(np.diff(ratings.csr.indptr)))
+    return [replace(attack, known=m) for m in KNOWN if m != attack.known and m < half]
+
+
+def _strategies(leakage: AttackReport, subject: Subject) -> list[Attack]:
+    """Return who else attacks: one who knows other ratings, and, unless the audit tried them, the usual ones."""
+    own: Attack = leakage.attacker
+    if not isinstance(own.choose, str):
+        return []
+    plans = [replace(own, choose=choose) for choose in RULES]
+    if not leakage.tried:
+        plans = [*usual_attackers(subject, known=own.known), *plans]
+    chosen: list[Attack] = []
+    seen = {_numbered(own, subject)}
+    for plan in plans:
+        if _numbered(plan, subject) not in seen:
+            seen.add(_numbered(plan, subject))
+            chosen.append(plan)
+    return chosen
+
+
+def _numbered(attack: Attack, subject: Subject) -> tuple[object, ...]:
+    """Return what tells attackers apart: a cover of k fakes is k fakes that all ask."""
+    n_fakes = attack.n_fakes(subject.recommender, subject.ratings.shape[0])
+    kind = "adaptive" if isinstance(attack, AdaptiveAttack) else "knn"
+    names = ("ask", "combine", "rounds", "centred", "helpers")
+    settings = (getattr(attack, name, None) for name in names)
+    return kind, attack.known, attack.choose, n_fakes, *settings
+
+
+def _declared(ratings: Ratings) -> Ratings:
+    """Return the ratings with their scale as if somebody vouched for it: to try what would come of it."""
+    scale = ratings.scale
+    if scale.declared:
+        return ratings
+    return Ratings(
+        ratings.csr, ratings.users, ratings.items, replace(scale, declared=True), ratings.titles
+    )
+
+
+SMALLEST = 10
+"""A group of fewer users is merged with the next: its figures would be about somebody."""
+_STEPS = (1, 2, 5)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Group:
+    """Some of those attacked, and what was recovered of them.
+
+    The intervals of all groups of a table hold together: each is that much wider (Bonferroni).
+    """
+
+    least: int
+    """From so many ratings."""
+    below: int | None
+    """To fewer than this; None for the last group. A round number: who has most ratings is not told."""
+    n_users: int
+    """How many users these figures are about."""
+    n_hidden: int
+    """How many hidden ratings."""
+    recovery: Estimate
+    """The share of these that the informed attacker recovers."""
+    recovery_without: Estimate
+    """The same in the world without the target."""
+    advantage: Estimate
+    """The difference."""
+    guess: Estimate
+    """The share that guessing gives."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the group as plain values."""
+        names = ("recovery", "recovery_without", "advantage", "guess")
+        return asdict(self) | {name: getattr(self, name)._asdict() for name in names}
+
+
+def by_activity(report: AttackReport) -> tuple[Group, ...]:
+    """Return what was recovered of users with few ratings and with many; nothing below ten users.
+
+    Examples
+    --------
+    >>> import goodfence as gf
+    >>> films = gf.load("movietweetings")
+    >>> report = gf.KNNAttack(known=8).run(films, gf.KNN(k=20), targets=100, rng=7)
+    >>> groups = by_activity(report)
+    >>> sum(group.n_users for group in groups), min(group.n_users for group in groups) >= 10
+    (100, True)
+    """
+    found = _outcomes(report)
+    n_ratings = np.diff(report.ratings.csr.indptr)[report.rows]
+    return _grouped(n_ratings[found.owners], found)
+
+
+def by_popularity(report: AttackReport) -> tuple[Group, ...]:
+    """Return what was recovered of ratings of rare items and of popular ones; nothing below ten users.
+
+    A user is in every group of which they rated an item.
+    """
+    found = _outcomes(report)
+    csr = report.ratings.csr
+    n_raters = np.bincount(csr.indices, minlength=csr.shape[1])
+    return _grouped(n_raters[found.columns], found)
+
+
+def _outcomes(report: AttackReport) -> Outcomes:
+    if report.outcomes is None:
+        raise DataError("the report must know what became of each hidden rating: run the attack")
+    return report.outcomes
+
+
+def _grouped(sizes: npt.NDArray[Any], found: Outcomes) -> tuple[Group, ...]:
+    edges = _round_numbers(int(sizes.max(initial=1)))
+    wanted = [(sizes >= low) & (sizes < high) for low, high in pairwise(edges)]
+    spans = _merged(wanted, found)
+    together = 1 - (1 - CONFIDENCE) / max(len(spans), 1)
+    groups = []
+    for first, last in spans:
+        cells = np.logical_or.reduce(wanted[first:last])
+        below = None if last == len(wanted) else edges[last]
+        groups.append(_group(edges[first], below, cells, found, together))
+    return tuple(groups)
+
+
+def _round_numbers(highest: int) -> list[int]:
+    """Return 1, 2, 5, 10, ... until one is above `highest`."""
+    numbers = [1]
+    while numbers[-1] <= highest:
+        power, step = divmod(len(numbers), len(_STEPS))
+        numbers.append(_STEPS[step] * 10**power)
+    return numbers
+
+
+def _merged(cells: list[Flags], found: Outcomes) -> list[tuple[int, int]]:
+    """Return spans of neighbouring groups, each of enough users; none where all together are too few."""
+    spans: list[tuple[int, int]] = []
+    first = 0
+    for last in range(1, len(cells) + 1):
+        if _n_users(found, np.logical_or.reduce(cells[first:last])) >= SMALLEST:
+            spans.append((first, last))
+            first = last
+    if spans and first < len(cells):
+        spans[-1] = spans[-1][0], len(cells)
+    return spans
+
+
+def _n_users(found: Outcomes, cells: Flags) -> int:
+    return len(np.unique(found.owners[cells]))
+
+
+def _group(
+    least: int, below: int | None, cells: Flags, found: Outcomes, confidence: float
+) -> Group:
+    _, owners = np.unique(found.owners[cells], return_inverse=True)
+    hidden = np.bincount(owners).astype(np.float64)
+
+    def counted(happened: Flags) -> Floats:
+        return np.bincount(owners, weights=happened[cells]).astype(np.float64)
+
+    def shared(counts: Floats, lowest: float = 0.0) -> Estimate:
+        found = combination([(1.0, counts, hidden)])
+        return found.estimate(lowest=lowest, highest=1.0, confidence=confidence)
+
+    with_target, without = counted(found.recovered), counted(found.recovered_without)
+    return Group(
+        least=least,
+        below=below,
+        n_users=len(hidden),
+        n_hidden=int(hidden.sum()),
+        recovery=shared(with_target),
+        recovery_without=shared(without),
+        advantage=shared(with_target - without, lowest=-1.0),
+        guess=shared(counted(found.guessed)),
+    )

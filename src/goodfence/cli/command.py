@@ -1,0 +1,251 @@
+"""How a command is declared: groups of options spread over its flags, help in panels, errors as one sentence."""
+
+from __future__ import annotations
+
+import inspect
+import re
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+from dataclasses import MISSING, field, fields, is_dataclass
+from typing import Annotated, Any, get_type_hints
+
+import typer
+from typer.core import TyperCommand, TyperGroup
+
+from goodfence.cli.output import failed, failing_plainly
+from goodfence.errors import did_you_mean
+
+USAGE = 2
+_INFO = "option"
+_UsageError: Any = typer.BadParameter.__mro__[1]  # the root of them, whichever parser is beneath
+_HELP = "NoArgsIsHelpError"
+_FIRST_COLUMN = 30
+_LAST = "Running Output"
+"""The panels that come after all others, in this order."""
+_NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)")
+_MOST = 3
+_WORDS_AS_DEFAULT = re.compile(r"\[default: \((.*)\)\]")
+
+
+def flag(
+    metavar: str | None,
+    text: str,
+    *names: str,
+    default: Any = None,
+    shown: str | None = None,
+    panel: str | None = None,
+) -> Any:
+    """Return the field of a group that stands for an option.
+
+    Parameters
+    ----------
+    metavar : str or None
+        What follows the flag; None for a switch.
+    text : str
+        The help.
+    names : str
+        The flags, if not the field's name.
+    default : object, default None
+        The value if the option is not given.
+    shown : str or None, default None
+        What the help calls the default, where None stands for what the library takes.
+    panel : str or None, default None
+        The heading in the help; None for the group's.
+    """
+    option = typer.Option(
+        *names, metavar=metavar, help=text, show_default=shown or True, rich_help_panel=panel
+    )
+    return field(default=default, metadata={_INFO: option})
+
+
+def argument(metavar: str, text: str, *, default: Any = MISSING) -> Any:
+    """Return the field of a group that stands for an argument by position; without a default it is required."""
+    return field(default=default, metadata={_INFO: typer.Argument(metavar=metavar, help=text)})
+
+
+def command(summary: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+    """Declare a command: its parameters are groups of options (dataclasses with a `panel`) and plain options.
+
+    One of the groups has the field `json`, which also says how an error is printed. Plain options are in a panel
+    of the command's name. `register` adds the result to an application.
+
+    Parameters
+    ----------
+    summary
+        What the list of commands says about it.
+    """
+
+    def declare(body: Callable[..., None]) -> Callable[..., None]:
+        groups = get_type_hints(body, include_extras=True)
+        groups.pop("return", None)
+
+        def run(**given: Any) -> None:
+            with failing_plainly(as_json=given["json"]):
+                body(**{name: _gathered(kind, name, given) for name, kind in groups.items()})
+
+        parameters = [one for name, kind in groups.items() for one in _spread(kind, name, body)]
+        # Arguments by position come first, as the parser wants what has no default before what has one.
+        parameters.sort(key=lambda one: one.default is not inspect.Parameter.empty)
+        stated: Any = run  # any callable may have a signature and a summary
+        stated.__signature__ = inspect.Signature(parameters)
+        stated.summary = summary
+        run.__name__, run.__doc__ = body.__name__, body.__doc__
+        run.__annotations__ = {one.name: one.annotation for one in parameters}
+        return run
+
+    return declare
+
+
+def register(app: typer.Typer, declared: Any) -> None:
+    """Add a declared command to an application, under the name of its function."""
+    name = declared.__name__.rstrip("_").replace("_", "-")
+    app.command(name, cls=Command, short_help=declared.summary)(declared)
+
+
+def _spread(kind: Any, name: str, body: Callable[..., None]) -> Iterator[inspect.Parameter]:
+    """Yield the parameters that stand for one parameter of the command: the fields of a group, or itself."""
+    if not is_dataclass(kind):
+        default = inspect.signature(body).parameters[name].default
+        yield _parameter(name, default, kind, body.__name__.rstrip("_").capitalize())
+        return
+    hints = get_type_hints(kind, include_extras=True)
+    annotate: Any = Annotated  # types that are only known here
+    for one in fields(kind):
+        default = inspect.Parameter.empty if one.default is MISSING else one.default
+        annotated: Any = hints[one.name]
+        if _INFO in one.metadata:
+            annotated = annotate[annotated, one.metadata[_INFO]]
+        yield _parameter(one.name, default, annotated, _panel_of(kind, one.name))
+
+
+def _panel_of(kind: Any, name: str) -> str:
+    """Return the panel of the class that declares the field, which may be a base of the group."""
+    declaring = next(one for one in kind.__mro__ if name in inspect.get_annotations(one))
+    return str(declaring.panel)
+
+
+def _parameter(name: str, default: Any, kind: Any, panel: str) -> inspect.Parameter:
+    (info,) = kind.__metadata__
+    info.rich_help_panel = info.rich_help_panel or panel
+    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind)
+
+
+def _gathered(kind: Any, name: str, given: dict[str, Any]) -> Any:
+    """Return the group made of its fields, or the plain option itself."""
+    if not is_dataclass(kind):
+        return given[name]
+    group: Any = kind
+    return group(**{one.name: given[one.name] for one in fields(kind)})
+
+
+class Command(TyperCommand):
+    """A command with panels in its help, whose `--scale` takes two or three numbers."""
+
+    def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
+        """Parse the arguments, with the numbers after `--scale` joined to one: the parser knows fixed counts only."""
+        parsed: list[str] = super().parse_args(ctx, join_scale(args))
+        return parsed
+
+    def collect_usage_pieces(self, ctx: Any) -> list[str]:
+        """Return the words of the usage line: a required argument by its bare name."""
+        return [piece.strip("{}") for piece in super().collect_usage_pieces(ctx)]
+
+    def format_options(self, ctx: Any, formatter: Any) -> None:
+        """Write arguments and options panel by panel, as plain text: rich would cost more time than all else."""
+        panels: dict[str, list[tuple[str, str]]] = {}
+        for one in self.get_params(ctx):
+            record = one.get_help_record(ctx)
+            if record is not None:
+                flag = record[0].partition(" <")[0]  # an argument's type is said by its help
+                text = _WORDS_AS_DEFAULT.sub(r"[default: \1]", record[1])
+                panels.setdefault(_panel(one), []).append((flag, text))
+        widest = max(len(flag) for rows in panels.values() for flag, _ in rows)
+        width = min(widest, _FIRST_COLUMN)
+        for panel in sorted(panels, key=_LAST.find):
+            with formatter.section(panel):
+                formatter.write_dl([(flag.ljust(width), text) for flag, text in panels[panel]])
+
+
+def _panel(one: Any) -> str:
+    if one.param_type_name == "argument":
+        return "Arguments"
+    return getattr(one, "rich_help_panel", None) or "Output"
+
+
+class Commands(TyperGroup):
+    """A group of commands that answers a mistyped one as every other error is answered."""
+
+    def make_context(self, info_name: Any, args: Any, *rest: Any, **extra: Any) -> Any:
+        """Parse the options before the command."""
+        with _told_plainly(as_json="--json" in args):
+            return super().make_context(info_name, args, *rest, **extra)
+
+    def invoke(self, ctx: Any) -> Any:
+        """Run the command."""
+        given = [*getattr(ctx, "_protected_args", ()), *ctx.args]
+        with _told_plainly(as_json="--json" in given):
+            return super().invoke(ctx)
+
+
+@contextmanager
+def _told_plainly(*, as_json: bool) -> Iterator[None]:
+    try:
+        yield
+    except _UsageError as problem:
+        if type(problem).__name__ == _HELP:  # no argument at all: the help is the answer
+            raise
+        raise failed("GF100", _sentence(problem), USAGE, as_json=as_json) from None
+
+
+def _sentence(problem: Any) -> str:
+    """Return what was wrong; a mistyped option with the one that was probably meant."""
+    where = problem.ctx.command_path if problem.ctx is not None else "goodfence"
+    option = getattr(problem, "option_name", None)
+    if option is not None and hasattr(problem, "possibilities"):
+        said = f"there is no option {option}"
+        near = did_you_mean(option, problem.possibilities or ())
+    else:
+        said, near = problem.format_message().rstrip("."), ""
+        said = said.replace(". Did you mean", "; did you mean")
+    told = f"{said[:1].lower()}{said[1:]}{near}"
+    return f"{told} See {where} --help" if told.endswith("?") else f"{told}; see {where} --help"
+
+
+def join_scale(arguments: list[str]) -> list[str]:
+    """Return the arguments with the numbers after `--scale` joined by commas.
+
+    Examples
+    --------
+    >>> join_scale(["--scale", "0.5", "5", "0.5", "ratings.csv"])
+    ['--scale=0.5,5,0.5', 'ratings.csv']
+    """
+    if "--scale" not in arguments:
+        return arguments
+    first = arguments.index("--scale") + 1
+    numbers: list[str] = []
+    for argument in arguments[first : first + _MOST]:
+        if not _NUMBER.fullmatch(argument):
+            break
+        numbers.append(argument)
+    if not numbers:
+        return arguments
+    rest = arguments[first + len(numbers) :]
+    return [*arguments[: first - 1], f"--scale={','.join(numbers)}", *rest]
+
+
+def parse_scale(text: str | None) -> tuple[float, ...] | None:
+    """Return the numbers of "LOW,HIGH" or "LOW,HIGH,STEP".
+
+    Examples
+    --------
+    >>> parse_scale("1,5")
+    (1.0, 5.0)
+    """
+    from goodfence.errors import require
+
+    if text is None:
+        return None
+    parts = text.replace(",", " ").split()
+    good = len(parts) in (2, _MOST) and all(map(_NUMBER.fullmatch, parts))
+    require(good, "scale", "LOW HIGH or LOW HIGH STEP, as in --scale 1 5", text)
+    return tuple(float(part) for part in parts)

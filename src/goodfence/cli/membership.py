@@ -1,0 +1,144 @@
+"""`goodfence membership FILE`: how well members of the data are told from others, by leaving known ratings out."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+
+from goodfence.attack import DEFAULT_FAKES, DEFAULT_KNOWN, DEFAULT_TARGETS
+from goodfence.cli.command import command, flag
+from goodfence.cli.options import Method, Running, Source
+from goodfence.cli.output import (
+    JSON,
+    check_out,
+    out_option,
+    print_json,
+    print_paragraphs,
+    write_json,
+)
+from goodfence.report.wording import interval, of_100
+
+if TYPE_CHECKING:
+    from goodfence.attack.membership import MembershipReport, OperatingPoint
+    from goodfence.attack.scoring import Estimate
+    from goodfence.models.configuration import Configured
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Asker:
+    """Who asks about whom, with the names of `MembershipAttack`'s arguments."""
+
+    panel: ClassVar[str] = "Attacker"
+    known: int = flag(
+        "N", "How many ratings of each target the attacker knows.", default=DEFAULT_KNOWN
+    )
+    left_out: int = flag("N", "How many of these are left out, one at a time.", default=6)
+    choose: str = flag("random|rarest|most_popular", "Which ratings are known.", default="random")
+    fakes: int | None = flag(
+        "N",
+        "How many fake profiles ask each question, 1 or more.",
+        shown=f"k, or {DEFAULT_FAKES} where the recommender has no k",
+    )
+    targets: int = flag(
+        "N",
+        "How many users, drawn by chance; half of them set thresholds.",
+        default=DEFAULT_TARGETS,
+    )
+
+
+@command("Whether users can be told to be in the data.")
+def membership(
+    source: Source,
+    method: Method,
+    asker: Asker,
+    running: Running,
+    out: Annotated[Path | None, out_option(JSON)] = None,
+) -> None:
+    """Measure membership inference: fakes with all but one of the known ratings ask for that one."""
+    check_out(out, JSON)
+    chosen = method.configured(running)
+    from goodfence.attack.membership import MembershipAttack
+    from goodfence.models.neighbour_cf import traits_of
+
+    has_k = bool(traits_of(chosen.recommender).n_neighbours)
+    attack = MembershipAttack(
+        known=asker.known,
+        left_out=asker.left_out,
+        choose=asker.choose,
+        fakes=asker.fakes or (None if has_k else DEFAULT_FAKES),
+    )
+    ratings = source.read(running)
+    running.say(f"attacking {chosen.label}")
+    found = attack.run(
+        ratings,
+        chosen.recommender,
+        targets=asker.targets,
+        rng=running.seed,
+        threads=running.threads,
+        progress=running.progress,
+    )
+    if out is not None:
+        write_json(out, _as_json(found, chosen))
+    if running.json:
+        print_json(_as_json(found, chosen))
+        return
+    _print(found, chosen)
+    print_paragraphs([] if out is None else [("Saved", str(out))])
+
+
+def _print(found: MembershipReport, chosen: Configured) -> None:
+    told = found.settings
+    print_paragraphs(
+        [
+            ("Method", chosen.label),
+            (
+                "AUC",
+                f"{_number(found.auc)}. A member scores above a user who is not in the data this often; 0.5 is chance.",
+            ),
+            *((f"At {point.rate:.0%}", _point(point)) for point in found.points),
+            (
+                "All",
+                f"Of all answers about hidden ratings {of_100(found.precision_of_all.value)} of 100 are right.",
+            ),
+            (
+                "Attacked",
+                f"{found.n_targets:,} users, of whom {told['known']} ratings are known and {told['left_out']} left out",
+            ),
+            ("Guarantee", found.bound_in_words),
+        ]
+    )
+
+
+def _number(one: Estimate) -> str:
+    return f"{one.value:.3f} (95%: {one.low:.3f}-{one.high:.3f})"
+
+
+def _point(point: OperatingPoint) -> str:
+    members = f"{_share(point.true_positives)} of 100 members are recognised"
+    others = f"{_share(point.false_positives)} of 100 others are taken for members"
+    if point.precision.value != point.precision.value:  # nobody is above the threshold
+        return f"{members}, {others}. Nothing would be published."
+    return (
+        f"{members}, {others}. Published would be {_share(point.published)} of 100 hidden ratings; "
+        f"{_share(point.precision)} of 100 of what is published would be right."
+    )
+
+
+def _share(one: Estimate) -> str:
+    return f"{of_100(one.value)} ({interval(one)})"
+
+
+def _as_json(found: MembershipReport, chosen: Configured) -> dict[str, Any]:
+    from goodfence import __version__
+    from goodfence.report.serialize import describe
+
+    told = found.to_dict()
+    return {
+        "goodfence": __version__,
+        "recommender": {"label": chosen.label, **chosen.settings},
+        "attack": told.pop("settings"),
+        "data": describe(found.recovery.ratings),
+        **told,
+        "guarantee": chosen.guarantee.to_dict(),
+    }

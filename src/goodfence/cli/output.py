@@ -1,0 +1,240 @@
+"""How results are printed: labels and lines for people, JSON for programs, notes on stderr."""
+
+from __future__ import annotations
+
+import os
+import warnings
+from collections.abc import Iterator, Mapping, Sequence
+from contextlib import contextmanager
+from pathlib import Path
+from tempfile import TemporaryFile
+from typing import Any
+
+import typer
+
+from goodfence.errors import FileProblem, GoodfenceError, GoodfenceWarning, SettingError
+
+_WIDTH = 9
+_HARD = "\N{NO-BREAK SPACE}"
+LINE = 100
+"""How long a printed line may be."""
+
+
+def printable(text: str) -> str:
+    r"""Return `text` with a question mark for what would move the cursor or change colours.
+
+    Examples
+    --------
+    >>> printable("a\x1b[31mb")
+    'a?[31mb'
+    """
+    return "".join(letter if letter.isprintable() else "?" for letter in text)
+
+
+def print_lines(lines: Sequence[tuple[str, str]]) -> None:
+    """Print pairs of a label and what it labels."""
+    for label, text in lines:
+        name = typer.style(label.ljust(_WIDTH), bold=True)
+        typer.echo(f"  {name} {printable(text.replace(_HARD, ' '))}".rstrip())
+
+
+def print_paragraphs(lines: Sequence[tuple[str, str]]) -> None:
+    """Print pairs of a label and a text that may need several lines."""
+    import textwrap
+
+    for label, text in lines:
+        # An interval stays on one line.
+        joined = printable(text).replace("(95%: ", f"(95%:{_HARD}")
+        first, *others = textwrap.wrap(joined, LINE - _WIDTH - 3) or [""]
+        print_lines([(label, first), *(("", other) for other in others)])
+
+
+def print_table(names: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
+    """Print rows under names, each column as wide as it needs; nothing where there are no rows."""
+    if not rows:
+        return
+    widths = [max(map(len, column)) for column in zip(names, *rows, strict=True)]
+    typer.echo(typer.style(_row(names, widths), bold=True))
+    for row in rows:
+        typer.echo(_row([printable(cell) for cell in row], widths))
+
+
+def _row(cells: Sequence[str], widths: Sequence[int]) -> str:
+    padded = (cell.ljust(width) for cell, width in zip(cells, widths, strict=True))
+    return f"  {'  '.join(padded)}".rstrip()
+
+
+def print_json(result: Mapping[str, object]) -> None:
+    """Print one JSON object."""
+    from goodfence.report.serialize import to_json
+
+    typer.echo(to_json(result, ascii_only=True))
+
+
+def write_json(out: Path, result: Mapping[str, object]) -> None:
+    """Write one JSON object to the file that `--out` names."""
+    from goodfence.report.serialize import write_json as write
+
+    write(out, result, name="out")
+
+
+@contextmanager
+def collected_notes() -> Iterator[list[str]]:
+    """Collect what goodfence warns about.
+
+    The list is filled when the block ends without an error.
+    """
+    notes: list[str] = []
+    with warnings.catch_warnings(record=True) as caught:
+        warnings.simplefilter("always", GoodfenceWarning)
+        yield notes
+        notes.extend(str(one.message) for one in caught if one.category is GoodfenceWarning)
+
+
+def print_notes(notes: Sequence[str]) -> None:
+    """Print notes on stderr."""
+    for note in notes:
+        typer.echo(f"note: {printable(note)}", err=True)
+
+
+JSON, HTML, FOLDER = ".json", ".html", ""
+"""What `--out` can be, by its ending; a folder has none that is known."""
+CSV, PARQUET = ".csv", ".parquet"
+_WRITTEN = {
+    HTML: "name.html for a page",
+    JSON: "name.json for the result",
+    CSV: "name.csv for a table of text",
+    PARQUET: "name.parquet for a table",
+    FOLDER: "a folder for table and manifest",
+}
+
+
+def out_option(*endings: str, of: str = "") -> Any:
+    """Return the option `-o, --out` of a command that writes these; `of` says what a folder holds, if not a table."""
+    kinds = {**_WRITTEN, FOLDER: of or _WRITTEN[FOLDER]}
+    text = "; ".join(kinds[ending] for ending in endings)
+    return typer.Option(
+        "--out",
+        "-o",
+        metavar="PATH",
+        rich_help_panel="Output",
+        help=f"Where to write: {text}. An older result there is replaced, in one atomic step.",
+    )
+
+
+def check_out(out: Path | None, *endings: str) -> None:
+    """Raise unless `out` can be written as one of these; tried before anything long begins."""
+    if out is None:
+        return
+    ending = out.suffix.lower()
+    files = [one for one in endings if one]
+    if ending in files:
+        if out.is_dir():
+            raise FileProblem("out must be a file, and a folder of that name is there")
+        check_writable(out.parent)
+        return
+    if FOLDER not in endings or (files and ending):
+        verb = "be a folder or end" if FOLDER in endings else "end"
+        raise SettingError(f"out must {verb} in {' or '.join(files)}, got {ending or 'no ending'}")
+    if out.exists() and not (out / "manifest.json").is_file():
+        raise FileProblem(
+            "out must be a new folder or one that goodfence wrote; choose another, or remove it"
+        )
+    check_writable(next(one for one in (out.parent, *out.parent.parents) if one.exists()))
+
+
+_PROBE = bytes(2**16)
+
+
+def check_writable(folder: Path) -> None:
+    """Raise, with the cause, unless a file can be written into the folder: asked before anything long begins."""
+    if not folder.is_dir():
+        raise FileProblem("out must be in a folder that is there")
+    try:
+        with TemporaryFile(dir=folder, prefix=".goodfence-") as probe:
+            probe.write(_PROBE)
+            probe.flush()
+            os.fsync(probe.fileno())
+    except OSError as problem:
+        raise FileProblem(unwritten(problem)) from None
+
+
+def unwritten(problem: OSError) -> str:
+    """Return why a result could not be written, in the system's words and without the path.
+
+    Examples
+    --------
+    >>> unwritten(OSError(28, "No space left on device", "/home/ann"))
+    'out must be written, and could not be: no space left on device'
+    """
+    reason = (problem.strerror or type(problem).__name__).strip()
+    return f"out must be written, and could not be: {reason[:1].lower()}{reason[1:]}"
+
+
+def is_page(out: Path | None) -> bool:
+    """Return whether a page is wanted.
+
+    Examples
+    --------
+    >>> is_page(Path("audit.html")), is_page(Path("audit.json")), is_page(None)
+    (True, False, False)
+    """
+    return out is not None and out.suffix.lower() == HTML
+
+
+FOUND = 1
+DATA = 3
+BUG = 70
+INTERRUPTED = 130
+
+
+@contextmanager
+def failing_plainly(*, as_json: bool) -> Iterator[None]:
+    """Run a command's body; turn what it raises into a sentence and an exit code."""
+    try:
+        yield
+    except (typer.Exit, typer.Abort, BrokenPipeError):
+        raise
+    except KeyboardInterrupt:
+        raise failed("GF130", "interrupted", INTERRUPTED, as_json=as_json) from None
+    except MemoryError:
+        sentence = "the data must fit in memory, and does not"
+        raise failed("GF205", sentence, DATA, as_json=as_json) from None
+    except GoodfenceError as problem:
+        raise failed(problem.code, str(problem), problem.exit_code, as_json=as_json) from None
+    except (
+        OSError
+    ) as problem:  # readers have sentences of their own: what is left is a disk that refuses
+        raise failed(FileProblem.code, unwritten(problem), DATA, as_json=as_json) from None
+    except Exception as fault:  # its message may quote somebody's rating, so only its type is told
+        raise failed("GF999", _place(fault), BUG, as_json=as_json) from None
+
+
+def failed(code: str, sentence: str, exit_code: int, *, as_json: bool) -> typer.Exit:
+    """Print one sentence on stderr, and return the exit that goes with it."""
+    shown = printable(sentence)
+    if as_json:
+        from goodfence.report.serialize import to_json
+
+        shown = to_json({"error": {"code": code, "message": shown}}, ascii_only=True, indent=None)
+    else:
+        shown = f"{typer.style('error', fg='red')} {code}: {shown}"
+    typer.echo(shown, err=True)
+    return typer.Exit(exit_code)
+
+
+def _place(fault: Exception) -> str:
+    """Return the type of the fault and the last line of goodfence that it passed, and no more."""
+    import traceback
+
+    package = Path(__file__).parents[1]
+    places = [
+        f"{Path(frame.filename).relative_to(package.parent).as_posix()}:{frame.lineno}"
+        for frame in traceback.extract_tb(fault.__traceback__)
+        if Path(frame.filename).is_relative_to(package)
+    ]
+    place = places[-1] if places else "an unknown place"
+    return (
+        f"this is a fault of goodfence ({type(fault).__name__} at {place}); "
+        "please report this line, it holds nothing of your data"
+    )

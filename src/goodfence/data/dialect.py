@@ -1,0 +1,184 @@
+"""How a text file is laid out: what separates its fields, and whether its first line names them.
+
+The ending of the file's name is asked first, then its first lines. What fits in two ways is refused, with the setting
+that decides.
+"""
+
+from __future__ import annotations
+
+import csv
+import re
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from goodfence.data.columns import Columns, are_known, are_positions, find_columns, find_positions
+from goodfence.data.files import RatingsFile
+from goodfence.errors import ColumnProblem, FileProblem, require
+
+STAND_IN = b"\x1f"
+"""The one-byte separator that takes the place of `::` and of runs of blanks; ASCII calls it the unit separator."""
+BLANKS = " "
+"""The separator that stands for any run of spaces and tabs."""
+_ANY = (",", "\t", "::", ";", "|", BLANKS)
+_ENDINGS = {
+    ".csv": (",",),
+    ".tsv": ("\t",),
+    ".tab": ("\t",),
+    ".inter": ("\t",),
+    ".dat": ("::", "\t"),
+    ".data": ("\t",),
+    ".base": ("\t",),
+    ".test": ("\t",),
+}
+"""What separates the fields, by the ending of the file's name; several are told apart by the first lines."""
+_NAMES = {"\t": "tabs", "::": "'::'", BLANKS: "spaces"}
+_NUMBER = re.compile(r"[+-]?(\d+[.,]?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
+_RUN = re.compile(rb"[ \t]+")
+_EDGE = re.compile(rb"(?m)^\x1f|\x1f(?=\r?$)")
+_FEWEST = 3
+_POSITIONAL = (3, 4)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dialect:
+    """What separates the fields of a file, the fields of its first line, and which of them are the ratings'."""
+
+    separator: str
+    fields: tuple[str, ...]
+    columns: Columns
+
+    @property
+    def delimiter(self) -> str:
+        """The one character between fields after `single`."""
+        return STAND_IN.decode() if self.separator in ("::", BLANKS) else self.separator
+
+    @property
+    def quotes(self) -> bool:
+        """Whether a field may be quoted."""
+        return self.delimiter == self.separator
+
+    @property
+    def single(self) -> Callable[[bytes], bytes] | None:
+        """What makes one character of every separator; None where it is one."""
+        if self.separator == "::":
+            return lambda lines: lines.replace(b"::", STAND_IN)
+        return _joined if self.separator == BLANKS else None
+
+
+def _joined(lines: bytes) -> bytes:
+    """Return the lines with one character for each run of blanks, and none at their ends."""
+    single = b"  " not in lines and b"\t" not in lines
+    marked = lines.replace(b" ", STAND_IN) if single else _RUN.sub(STAND_IN, lines)
+    edged = marked[:1] == STAND_IN or any(
+        mark in marked for mark in (b"\x1f\n", b"\x1f\r", b"\n\x1f")
+    )
+    return _EDGE.sub(b"", marked) if edged else marked
+
+
+def recognise(
+    lines: Sequence[str], file: RatingsFile, separator: str | None, named: dict[str, Any]
+) -> Dialect:
+    """Return how a file is laid out, from its first lines that are not blank.
+
+    `separator` is what the caller states, `named` what the caller calls the columns; None is to be found.
+    """
+    used = _separator(lines, file, separator)
+    fields = split(lines[0], used)
+    if are_positions(**named) or _is_data(fields, named):
+        columns = find_positions(len(fields), **named)
+    else:
+        columns = find_columns(fields, **named)
+    return Dialect(separator=used, fields=tuple(fields), columns=columns)
+
+
+def _is_data(fields: list[str], named: dict[str, Any]) -> bool:
+    """Return whether the first line is a rating and not a header: no known name, and a number where ratings are."""
+    if all(map(_NUMBER.fullmatch, fields)):
+        return True
+    if are_known(fields) or any(name in fields for name in named.values()):
+        return False
+    looked_at = fields[2:3] if len(fields) in _POSITIONAL else fields
+    return any(map(_NUMBER.fullmatch, looked_at))
+
+
+def _separator(lines: Sequence[str], file: RatingsFile, given: str | None) -> str:
+    """Return what separates the fields of the first lines, or refuse to guess."""
+    if given is not None:
+        require(_is_separator(given), "separator", "one ASCII character or '::'", given)
+    stated = (given,) if given is not None else _ENDINGS.get(file.suffixes[0], _ANY)
+    fitting = [one for one in stated if _fits(lines[0], one)]
+    if len(fitting) > 1:
+        fitting = _steady(lines, fitting) or fitting
+    if given is None and (not fitting or (fitting == ["\t"] and _doubled(lines))):
+        fitting = _steady(lines, [one for one in _ANY if _fits(lines[0], one)]) or fitting
+    if len(fitting) == 1:
+        return fitting[0]
+    raise _undecided(lines[0], file, stated, fitting)
+
+
+def _is_separator(given: object) -> bool:
+    if not isinstance(given, str):
+        return False
+    return given == "::" or (len(given) == 1 and given.isascii() and given not in '"\r\n\0\x1f')
+
+
+def _fits(line: str, separator: str) -> bool:
+    return len(split(line, separator)) >= _FEWEST
+
+
+def _steady(lines: Sequence[str], separators: list[str]) -> list[str]:
+    """Return the separators with which all lines have equally many fields."""
+    found = [one for one in separators if len({len(split(line, one)) for line in lines}) == 1]
+    if BLANKS in found and len(found) > 1:
+        # Runs of blanks may fit where one tab does; they are meant only where tabs leave empty fields.
+        others = [one for one in found if one != BLANKS]
+        found = [BLANKS] if others == ["\t"] and _doubled(lines) else others
+    return found
+
+
+def _doubled(lines: Sequence[str]) -> bool:
+    """Return whether single tabs would leave an empty field in each line."""
+    return all("" in split(line, "\t") for line in lines)
+
+
+def _undecided(
+    line: str, file: RatingsFile, stated: Sequence[str], fitting: list[str]
+) -> FileProblem | ColumnProblem:
+    if fitting:
+        return FileProblem(
+            f"{file.name!r} must have one separator, and {_listed(fitting)} both fit its first "
+            "line; say which with separator= (--separator)"
+        )
+    other = [one for one in _ANY if _fits(line, one)]
+    if other:
+        return FileProblem(
+            f"{file.name!r} must be separated by {_listed(stated)}, and looks separated by "
+            f"{_listed(other[:1])}; if so, say it with separator= (--separator)"
+        )
+    return ColumnProblem(
+        f"{file.name!r} must have columns for user, item and rating separated by "
+        f"{_listed(stated)}, and its first line has {len(split(line, stated[0]))} field(s)"
+    )
+
+
+def _listed(separators: Sequence[str]) -> str:
+    return " or ".join(_NAMES.get(one, repr(one)) for one in separators)
+
+
+def split(line: str, separator: str) -> list[str]:
+    """Return the fields of a line, without blanks around them.
+
+    Examples
+    --------
+    >>> split('7,"a,b", 3', ","), split("7  a 3 ", " ")
+    (['7', 'a,b', '3'], ['7', 'a', '3'])
+    """
+    if separator == BLANKS:
+        return line.split()
+    if separator == "::":
+        return [field.strip() for field in line.split(separator)]
+    try:
+        return [field.strip() for field in next(csv.reader([line], delimiter=separator))]
+    except csv.Error:  # a field beyond all measure
+        return []

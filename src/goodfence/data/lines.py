@@ -1,0 +1,205 @@
+"""The lines of a text file, checked while they stream: size, encoding, line ends, length."""
+
+from __future__ import annotations
+
+import codecs
+import gzip
+import zlib
+from collections.abc import Iterator
+from itertools import chain
+from typing import BinaryIO, cast
+
+import numpy as np
+
+from goodfence.data.files import LONGEST_LINE, RatingsFile, readable, too_large
+from goodfence.errors import FileProblem, require
+
+CHUNK = 4 * LONGEST_LINE
+"""How many bytes are read at a time; several lines must fit."""
+BYTES_OF_A_ROW = 64
+"""What a rating takes in memory while a file is read, its ids apart: `max_bytes` allows so many rows."""
+BYTES_OF_AN_ID = 80
+"""What a different id takes that was read as text, its letters apart."""
+TIMES_HELD = 4
+"""How often the text of ids is held at once while it is made into ids."""
+ENCODINGS = ("utf-8", "latin-1", "cp1252", "cp1251", "utf-16", "utf-32", "gb18030", "shift_jis")
+"""How the text of a file may be written."""
+BYTE_ORDER_MARK = codecs.BOM_UTF8
+UNIT_SEPARATOR = b"\x1f"
+
+_OTHER_ENCODINGS = (
+    (codecs.BOM_UTF32_LE, "UTF-32"),
+    (codecs.BOM_UTF32_BE, "UTF-32"),
+    (codecs.BOM_UTF16_LE, "UTF-16"),
+    (codecs.BOM_UTF16_BE, "UTF-16"),
+)
+
+
+class Lines:
+    """The checked lines of one text file as UTF-8, read once from its beginning to its end.
+
+    Parameters
+    ----------
+    file
+        What to read; gzip if its name ends in `.gz`.
+    max_bytes
+        How many bytes it may inflate to; as many lines as fit with `BYTES_OF_A_ROW` each.
+    encoding
+        How its text is written, one of `ENCODINGS`; None is UTF-8.
+    """
+
+    def __init__(self, file: RatingsFile, max_bytes: int, encoding: str | None = None) -> None:
+        rule = f"one of {', '.join(ENCODINGS)}"
+        require(encoding is None or encoding in ENCODINGS, "encoding", rule, encoding)
+        self.n_lines = 0
+        """How many lines that are not blank were read."""
+        self.n_read = 0
+        """How many lines were read."""
+        self._file = file
+        self._max_bytes = max_bytes
+        self._encoding = None if encoding == "utf-8" else encoding
+        self._chunks = self._checked()
+
+    def head(self, n: int = 1) -> list[bytes]:
+        """Return the first lines that are not blank, without their ends: one at least, `n` at most.
+
+        They are only looked at: `chunks` gives them again.
+        """
+        chunk = next(self._chunks, b"")
+        while chunk and not chunk.strip():
+            chunk = next(self._chunks, b"")
+        if not chunk.strip():
+            raise FileProblem(f"{self._file.name!r} must hold ratings, and is empty")
+        self._chunks = chain([chunk], self._chunks)
+        lines = chunk.lstrip(b"\r\n").split(b"\n", 2 * n)[:-1]
+        return [line.rstrip(b"\r") for line in lines if line not in (b"", b"\r")][:n]
+
+    def chunks(self, *, without_first: bool) -> Iterator[bytes]:
+        """Yield pieces of whole lines, with or without the first that is not blank."""
+        if without_first:
+            chunk = next(self._chunks).lstrip(b"\r\n")
+            yield chunk[chunk.index(b"\n") + 1 :] or b"\n"  # nothing would mean the end of the file
+        yield from self._chunks
+
+    def _checked(self) -> Iterator[bytes]:
+        """Yield whole lines, each checked; the last one always gets an end."""
+        held, n_bytes = b"", 0
+        for number, piece in enumerate(self._text()):
+            n_bytes += len(piece)
+            self._check_size(n_bytes)
+            if number == 0:
+                piece = self._without_mark(piece)
+            chunk = held + piece
+            end = chunk.rfind(b"\n") + 1
+            held = chunk[end:]
+            self._check(chunk[:end])
+            self._check_length(held, self.n_read)
+            if end:
+                yield chunk[:end]
+        if held:
+            self._check(held + b"\n")
+            yield held + b"\n"
+
+    def _text(self) -> Iterator[bytes]:
+        """Yield the file's bytes as UTF-8."""
+        if self._encoding is None:
+            yield from self._pieces()
+            return
+        decoder = codecs.getincrementaldecoder(self._encoding)(errors="strict")
+        try:
+            for piece in self._pieces():
+                yield decoder.decode(piece).encode()
+            yield decoder.decode(b"", final=True).encode()
+        except UnicodeError:
+            raise FileProblem(
+                f"{self._file.name!r} must be {self._encoding} text, as encoding= (--encoding) says, and is not"
+            ) from None
+
+    def _pieces(self) -> Iterator[bytes]:
+        name = self._file.name
+        packed = self._file.suffixes[1] == ".gz"
+        if packed and not self._file.beginning.startswith(b"\x1f\x8b"):
+            raise FileProblem(f"{name!r} must be a gzip file, as its name says, and is not")
+        try:
+            with self._open(packed) as stream:
+                while piece := stream.read(CHUNK):
+                    yield piece
+        except (EOFError, zlib.error, gzip.BadGzipFile):
+            raise FileProblem(
+                f"{name!r} must be a whole gzip file, and is cut short or damaged"
+            ) from None
+        except OSError:
+            raise FileProblem(f"{name!r} must be readable, and reading it failed") from None
+
+    def _open(self, packed: bool) -> BinaryIO:
+        path = self._file.path
+        return cast("BinaryIO", gzip.open(path, "rb")) if packed else path.open("rb")
+
+    def _without_mark(self, piece: bytes) -> bytes:
+        for mark, encoding in _OTHER_ENCODINGS:
+            if piece.startswith(mark):
+                raise FileProblem(
+                    f"{self._file.name!r} must be UTF-8 text, and is {encoding}; save it as UTF-8, or say "
+                    f"encoding='{encoding.lower()}' (--encoding {encoding.lower()})"
+                )
+        return piece.removeprefix(BYTE_ORDER_MARK)
+
+    def _check_size(self, n_bytes: int) -> None:
+        if max(n_bytes, self.n_read * BYTES_OF_A_ROW) > self._max_bytes:
+            raise too_large(self._file.name, self._max_bytes)
+
+    def _check(self, lines: bytes) -> None:
+        """Check lines that are whole, and count them."""
+        self._check_length(lines, self.n_read)
+        if b"\0" in lines:
+            raise self._problem("text without NUL bytes", lines[: lines.index(b"\0")])
+        if UNIT_SEPARATOR in lines:
+            before = lines[: lines.index(UNIT_SEPARATOR)]
+            raise self._problem("text without control characters", before)
+        if lines.count(b"\r") != lines.count(b"\r\n"):
+            place = next(
+                i for i, b in enumerate(lines) if b == 13 and lines[i + 1 : i + 2] != b"\n"
+            )
+            raise self._problem("text with ordinary line ends", lines[:place])
+        try:
+            lines.decode()  # an end of line is never inside a character
+        except UnicodeDecodeError as problem:
+            advice = "if it is Latin-1, say so with encoding='latin-1' (--encoding latin-1)"
+            raise self._problem("UTF-8 text", lines[: problem.start], advice) from None
+        self._count(lines)
+
+    def _check_length(self, lines: bytes, n_before: int) -> None:
+        start = 0
+        while len(lines) - start > LONGEST_LINE:
+            end = lines.rfind(b"\n", start, start + LONGEST_LINE + 1)
+            if end < 0:
+                line = n_before + lines.count(b"\n", 0, start) + 1
+                raise FileProblem(
+                    f"{self._file.name!r} must have lines of at most {readable(LONGEST_LINE)}, "
+                    f"line {line} is longer"
+                )
+            start = end + 1
+
+    def _count(self, lines: bytes) -> None:
+        n_ends = lines.count(b"\n")
+        self.n_read += n_ends
+        if n_ends * BYTES_OF_A_ROW > self._max_bytes:  # one chunk of nothing but ends
+            raise too_large(self._file.name, self._max_bytes)
+        self.n_lines += n_ends - len(blank_lines(lines))
+
+    def _problem(self, rule: str, before: bytes, advice: str = "") -> FileProblem:
+        line = self.n_read + before.count(b"\n") + 1
+        said = f"{self._file.name!r} must be {rule}, line {line} is not"
+        return FileProblem(f"{said}; {advice}" if advice else said)
+
+
+def blank_lines(lines: bytes) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+    """Return which lines, counted from 0, have nothing but their end."""
+    if b"\n\n" not in lines and b"\n\r\n" not in lines and lines[:1] not in (b"\n", b"\r"):
+        return np.empty(0, dtype=np.int64)
+    letters = np.frombuffer(lines, dtype=np.uint8)
+    ends = np.flatnonzero(letters == ord("\n"))
+    starts = np.append(0, ends[:-1] + 1)
+    lengths = ends - starts
+    blank = (lengths == 0) | ((lengths == 1) & (letters[starts] == ord("\r")))
+    return np.flatnonzero(blank)

@@ -1,0 +1,418 @@
+"""Loading ratings: a data set by its name, or a file by its path."""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import sys
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+
+from goodfence.arrays import Floats
+from goodfence.data.catalogue import (
+    DATASETS,
+    FOLDER_VARIABLE,
+    Archive,
+    Dataset,
+    cache_folder,
+    named_folder,
+)
+from goodfence.data.columns import ROLES, Columns
+from goodfence.data.download import extract, fetch
+from goodfence.data.files import (
+    DEFAULT_MAX_BYTES,
+    RatingsFile,
+    check_limit,
+    find_file,
+    too_large,
+)
+from goodfence.data.frame import Duplicates, ReadOptions, order_triplets
+from goodfence.data.ids import are_dense, is_text
+from goodfence.data.lines import BYTES_OF_A_ROW, BYTES_OF_AN_ID, TIMES_HELD
+from goodfence.data.ratings import Id, Ratings
+from goodfence.data.read_json import is_json, read_json
+from goodfence.data.read_parquet import read_parquet
+from goodfence.data.read_text import read_text
+from goodfence.data.scale import Scale, ScaleLike
+from goodfence.data.sentinels import warn_of_sentinels, without_unrated
+from goodfence.errors import (
+    ColumnProblem,
+    DownloadProblem,
+    FileProblem,
+    SettingError,
+    UnknownDataset,
+    did_you_mean,
+    require,
+)
+from goodfence.settings import checked
+
+BUNDLED = Path(__file__).parent / "bundled"
+"""The data that comes with goodfence."""
+PARQUET = (".parquet", ".pq")
+STDIN = "-"
+"""What stands for standard input in the place of a path."""
+_NO_TEXT = (
+    *(".npz", ".npy", ".pkl", ".pickle", ".joblib", ".xls", ".xlsx", ".ods", ".feather", ".arrow"),
+    *(".orc", ".avro", ".h5", ".hdf5", ".mat", ".rdata", ".rds", ".sav", ".db", ".sqlite"),
+    *(".bz2", ".xz", ".zst", ".zip", ".7z", ".rar", ".tar", ".tgz", ".pdf", ".html", ".xml"),
+)
+_BYTES_OF_SORTING = 16  # what sorting takes for each row, where ids are integers far apart
+_BYTES_OF_A_TEXT = 128  # what an id that is text takes beside its letters, as Python's own text
+_MOST_GRADES = 1000
+
+
+@checked
+def load(
+    name: str | os.PathLike[str],
+    *,
+    user: str | None = None,
+    item: str | None = None,
+    rating: str | None = None,
+    scale: ScaleLike | None = None,
+    duplicates: Duplicates | None = None,
+    separator: str | None = None,
+    decimal: str | None = None,
+    encoding: str | None = None,
+    unrated: float | Sequence[float] | None = None,
+    items: Sequence[Id] | npt.NDArray[Any] | None = None,
+    max_bytes: int = DEFAULT_MAX_BYTES,
+) -> Ratings:
+    """Return the ratings of a data set that has a name, or of a file.
+
+    A named one is looked for in what comes with goodfence, then in the folder `GOODFENCE_DATA`,
+    then in the user's cache; then its original archive is downloaded into the cache.
+
+    Parameters
+    ----------
+    name : str or path
+        A name of the catalogue, or a path: text (csv, tsv, "::" dat, blanks, JSON lines, the Netflix Prize's
+        files; gz of these) or parquet; "-" is standard input.
+    user, item, rating : str, optional
+        For a file: its columns, where their names do not tell; "1", "2", ... where it has no header line.
+    scale : Scale or tuple of float, optional
+        For a file: what ratings can be given; None observes it from the data.
+    duplicates : {"error", "last", "first", "mean"}, optional
+        What is done about a pair that was rated twice. None means "error" for a file, and for a
+        name what the catalogue declares, with a warning where that leaves ratings out.
+    separator : str, optional
+        For a text file: what separates its fields, one character or "::"; a space is any run of blanks. None finds
+        it by the ending and the first lines.
+    decimal : {".", ","}, optional
+        For a text file: what stands before the fraction of a rating. None finds it, and warns of a comma.
+    encoding : str, optional
+        For a text file: how it is written, "latin-1" for example. None is UTF-8.
+    unrated : float or sequence of float, optional
+        For a file: what its ratings say where there is none, -1 or 99 for example. Such rows are left out.
+    items : sequence of id, optional
+        All items there are, from a public source, in the order of the columns; every item that was rated must be
+        among them. None takes those that somebody rated.
+    max_bytes : int, default 2 GiB
+        The most memory that reading may take, and the most that a file may inflate to.
+
+    Returns
+    -------
+    Ratings
+
+    Examples
+    --------
+    >>> load("movietweetings")
+    Ratings(1,238 users x 1,191 items, 45,027 ratings, integers 0-10)
+    """
+    own: dict[str, Any] = {"user": user, "item": item, "rating": rating, "scale": scale}
+    own |= {"separator": separator, "decimal": decimal, "encoding": encoding, "unrated": unrated}
+    options = ReadOptions(**own, max_bytes=int(max_bytes))
+    located = locate(name, options, duplicates)
+    found = located.completed(read_ratings(located.path, located.options))
+    return found if items is None else found.on_items(items)
+
+
+_STATED = ("user", "item", "rating", "scale", "separator", "decimal", "encoding", "unrated")
+"""What a named data set states itself."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class LocatedRatings:
+    """A file of ratings that was found, how it is to be read, and what is known of it."""
+
+    path: Path
+    options: ReadOptions
+    dataset: Dataset | None = None
+    """None where the file has no name in the catalogue."""
+
+    def completed(self, ratings: Ratings) -> Ratings:
+        """Return what was read, with titles, after making sure that it is what the catalogue says."""
+        dataset = self.dataset
+        if dataset is None:
+            return ratings
+        if (ratings.shape, ratings.n_ratings) != (dataset.shape, dataset.n_ratings):
+            users, items = dataset.shape
+            raise FileProblem(
+                f"{self.path} must be {dataset.name} with {users:,} users, {items:,} items and "
+                f"{dataset.n_ratings:,} ratings, got {ratings!r}; load it by its path if that is meant"
+            )
+        # Which items a published data set holds was published with it: its list is declared.
+        known = dataset.titles
+        titles = known.read(self.path.parent, ratings.items.tolist()) if known else None
+        return Ratings(ratings.csr, ratings.users, ratings.items, ratings.scale, titles)
+
+
+def locate(
+    name: str | os.PathLike[str], options: ReadOptions, duplicates: Duplicates | None = None
+) -> LocatedRatings:
+    """Return where the ratings of a name or a path are, without reading them; None for `duplicates` as in `load`."""
+    dataset = DATASETS.get(name) if isinstance(name, str) else None
+    if dataset is None:
+        return LocatedRatings(
+            path=_path(name),
+            options=replace(options, duplicates="error" if duplicates is None else duplicates),
+        )
+    for setting in _STATED:
+        if getattr(options, setting) is not None:
+            raise SettingError(f"{setting} must be left out for a named data set, which states it")
+    return _located(dataset, find(dataset), duplicates, options.max_bytes)
+
+
+def find(
+    dataset: Dataset,
+    *,
+    named: Path | None = None,
+    cache: Path | None = None,
+    timeout: float = 30.0,
+) -> Path:
+    """Return the folder that holds a data set, after downloading it if need be.
+
+    `named` and `cache` are where to look; None takes the folder `GOODFENCE_DATA` and the user's cache. A server
+    counts as gone after `timeout` seconds without an answer.
+    """
+    if dataset.bundled:
+        return BUNDLED
+    cached = cache or cache_folder()
+    roots = [root for root in (named or named_folder(), cached) if root is not None]
+    for root in roots:
+        if _ratings_file(dataset, root / dataset.folder) is not None:
+            return root / dataset.folder
+    if dataset.archive is None:
+        raise DownloadProblem(
+            f"{dataset.name} is not here and cannot be fetched; put {dataset.files[0]} into "
+            f"{roots[0] / dataset.folder} or name the folder above it in {FOLDER_VARIABLE} "
+            f"(it comes from: {dataset.source})"
+        )
+    return _fetched(dataset.archive, cached, cached / dataset.folder, timeout)
+
+
+def read_dataset(
+    dataset: Dataset,
+    folder: Path,
+    *,
+    duplicates: Duplicates | None = None,
+    max_bytes: int = DEFAULT_MAX_BYTES,
+) -> Ratings:
+    """Return the ratings of a data set from its folder, after making sure that it is the one."""
+    located = _located(dataset, folder, duplicates, max_bytes)
+    return located.completed(read_ratings(located.path, located.options))
+
+
+def _located(
+    dataset: Dataset, folder: Path, duplicates: Duplicates | None, max_bytes: int
+) -> LocatedRatings:
+    path = _ratings_file(dataset, folder)
+    if path is None:
+        raise FileProblem(f"{folder} must hold {' or '.join(dataset.files)}")
+    _check_sum(dataset, path)
+    rule = dataset.duplicates if duplicates is None else duplicates
+    options = ReadOptions(scale=dataset.scale, duplicates=rule, max_bytes=max_bytes)
+    return LocatedRatings(path=path, options=options, dataset=dataset)
+
+
+def _path(name: str | os.PathLike[str]) -> Path:
+    """Return the path that is meant: one that exists, or that looks like one."""
+    require(isinstance(name, str | os.PathLike), "name", "a path or a name of a data set", name)
+    path = Path(name)
+    try:
+        exists = path.exists()
+    except (OSError, ValueError):  # too long for a name, or with a NUL in it
+        exists = False
+    if not isinstance(name, str) or path.suffix or len(path.parts) > 1 or exists or name == STDIN:
+        return path
+    known = ", ".join(DATASETS)
+    raise UnknownDataset(
+        f"name must be a file or one of {known}, got {name!r}{did_you_mean(name, DATASETS)}"
+    )
+
+
+def _ratings_file(dataset: Dataset, folder: Path) -> Path | None:
+    files = (folder / file for file in dataset.files)
+    return next((file for file in files if file.is_file()), None)
+
+
+def _fetched(archive: Archive, cache: Path, folder: Path, timeout: float) -> Path:
+    """Download an archive into the cache and unpack what is wanted; the ratings come last."""
+    downloaded = fetch(archive.remote, cache, timeout=timeout)
+    members = [f"{archive.folder}/{file}" for file in archive.wanted]
+    others = [f"{archive.folder}/{file}" for file in archive.others]
+    known = {f"{archive.folder}/", *members, *others}
+    extract(downloaded, folder=folder, wanted=members, expected=known)
+    return folder
+
+
+def _check_sum(dataset: Dataset, path: Path) -> None:
+    if dataset.sha256 is None or path.name != dataset.files[0]:
+        return
+    with path.open("rb") as opened:
+        found = hashlib.file_digest(opened, "sha256").hexdigest()
+    if found != dataset.sha256:
+        raise FileProblem(
+            f"{path} must be the original of {dataset.name}, and its checksum differs; "
+            "get it again, or load it by its path if that is meant"
+        )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReadReport:
+    """Ratings, and how they were found in their file."""
+
+    ratings: Ratings
+    columns: Columns
+    n_repeated: int
+    """How many rows repeated a pair of user and item and were merged as the caller asked."""
+
+
+def read_ratings(path: str | os.PathLike[str], options: ReadOptions | None = None) -> Ratings:
+    r"""Return the ratings of a file of text or parquet, by the ending of its name and its first lines.
+
+    Everything in it is checked, and nothing is repaired.
+
+    Examples
+    --------
+    >>> import pathlib, tempfile
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> path = pathlib.Path(folder.name, "ratings.csv")
+    >>> _ = path.write_text("userId,movieId,rating\n7,a,4\n8,a,0\n")
+    >>> read_ratings(path, ReadOptions(scale=(0, 5)))
+    Ratings(2 users x 1 items, 2 ratings, integers 0-5)
+    >>> folder.cleanup()
+    """
+    return read_reported(path, options).ratings
+
+
+def read_reported(path: str | os.PathLike[str], options: ReadOptions | None = None) -> ReadReport:
+    """Return the ratings of a file as `read_ratings` does, with the columns they were found in."""
+    given = options or ReadOptions()
+    stated = None if given.scale is None else Scale.of(given.scale)
+    table, columns = read_table(path, given)
+    table = without_unrated(table, given.unrated, columns.label("rating"))
+    parts = {role: table[role] for role in ROLES}
+    del table  # as large as the ratings themselves: each column goes when it is no longer needed
+    triplets = order_triplets(parts, columns, duplicates=given.duplicates, scale=stated)
+    if stated is None:
+        if columns.positional and given.rating is None:
+            check_grades(triplets.values, columns)
+        warn_of_sentinels(triplets.values, columns.label("rating"))
+    ratings = Ratings.from_triplets(triplets, scale=stated)
+    return ReadReport(ratings=ratings, columns=columns, n_repeated=triplets.n_repeated)
+
+
+def read_table(
+    path: str | os.PathLike[str], options: ReadOptions | None = None
+) -> tuple[pa.Table, Columns]:
+    """Return a file's user, item and rating as an arrow table, and what they are called in it."""
+    given = options or ReadOptions()
+    with opened(path, given.max_bytes) as file:
+        if file.suffixes == (file.path.suffix.lower(), "") and file.suffixes[0] in PARQUET:
+            table, columns = read_parquet(file, given)
+        elif is_json(file):
+            table, columns = read_json(file, given)
+        else:
+            table, columns = read_text(file, given)
+        _check_memory(table, file, given.max_bytes)
+    return table, columns
+
+
+@contextmanager
+def opened(path: str | os.PathLike[str], max_bytes: int) -> Iterator[RatingsFile]:
+    """Give the file at `path`, or what standard input holds where that is "-", if it may be one of ratings."""
+    check_limit(max_bytes)
+    with on_disk(path, max_bytes) as place:
+        file = find_file(place, max_bytes)
+        _check_ending(file)
+        yield file
+
+
+@contextmanager
+def on_disk(path: str | os.PathLike[str], max_bytes: int) -> Iterator[str | os.PathLike[str]]:
+    """Give `path` itself, or where standard input was written to where that is "-"; it is removed afterwards."""
+    if os.fspath(path) != STDIN:
+        yield path
+        return
+    with TemporaryDirectory(prefix="goodfence-") as folder:  # which nobody else may enter
+        yield _spooled(Path(folder), max_bytes)
+
+
+def _spooled(folder: Path, max_bytes: int) -> Path:
+    """Write standard input into the folder, under a name that tells what it is."""
+    source = sys.stdin.buffer
+    start = source.read(4)
+    ending = ".parquet" if start == b"PAR1" else ".gz" if start.startswith(b"\x1f\x8b") else ""
+    path, n_bytes = folder / f"standard input{ending}", len(start)
+    with path.open("xb") as file:
+        file.write(start)
+        while piece := source.read(2**20):
+            n_bytes += len(piece)
+            if n_bytes > max_bytes:
+                raise too_large("standard input", max_bytes)
+            file.write(piece)
+    return path
+
+
+def _check_ending(file: RatingsFile) -> None:
+    ending, packed = file.suffixes
+    if ending in PARQUET and packed:
+        raise FileProblem(
+            f"{file.name!r} must be text inside its gzip, and says it is parquet; unpack it first"
+        )
+    if ending in _NO_TEXT:
+        raise FileProblem(
+            f"{file.name!r} must end in .csv, .tsv, .dat, .txt, .jsonl (each also with .gz) or .parquet, and says that "
+            "it is something else; export it as one of these"
+        )
+
+
+def _check_memory(table: pa.Table, file: RatingsFile, max_bytes: int) -> None:
+    """Refuse more rows and ids than `max_bytes` allows, before they are put in order."""
+    ids = _bytes_of_ids(table["user"]) + _bytes_of_ids(table["item"])
+    if table.num_rows * BYTES_OF_A_ROW + ids > max_bytes:
+        raise too_large(file.name, max_bytes)
+
+
+def _bytes_of_ids(column: pa.ChunkedArray) -> int:
+    """Return what ids take in memory beside their rows; several chunks of text may hold the same ones."""
+    if pa.types.is_integer(column.type):
+        return 0 if are_dense(column) else _BYTES_OF_SORTING * len(column)
+    if not pa.types.is_dictionary(column.type):
+        return 0
+    if not is_text(column.type.value_type):
+        return BYTES_OF_AN_ID * max(len(chunk.dictionary) for chunk in column.chunks)
+    return sum(
+        len(chunk.dictionary) * _BYTES_OF_A_TEXT + TIMES_HELD * chunk.dictionary.nbytes
+        for chunk in column.chunks
+    )
+
+
+def check_grades(values: Floats, columns: Columns) -> None:
+    """Refuse ids or times in the place of ratings, where no name says what the column is."""
+    grades = np.unique(values)
+    integers = bool((grades == np.floor(grades)).all())
+    if integers and (len(grades) > _MOST_GRADES or np.abs(grades).max() > _MOST_GRADES):
+        raise ColumnProblem(
+            f"{columns.label('rating')} must look like ratings, and holds integers that are ids or times: more than "
+            f"{_MOST_GRADES:,} different, or larger than that; give the positions of user, item and rating, or declare "
+            "the scale"
+        )

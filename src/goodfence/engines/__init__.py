@@ -1,1 +1,0 @@
-"""Candidate lists, draws and predictions in bulk: here (`local`) and on a cluster (`spark`), by the same names."""

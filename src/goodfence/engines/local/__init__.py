@@ -1,1 +1,0 @@
-"""Everything on this machine, over its threads."""

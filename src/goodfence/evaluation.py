@@ -1,0 +1,187 @@
+"""How well a recommender predicts: `evaluate`, on ratings held out, and `paper_protocol`, on ratings left in place."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import numpy as np
+import numpy.typing as npt
+
+from goodfence.arrays import Floats
+from goodfence.data.ratings import Id, Ratings
+from goodfence.data.splits import sample_targets
+from goodfence.errors import require
+from goodfence.markup import html_table
+from goodfence.models.recommender import Recommender
+from goodfence.neighbours.candidate_lists import Axis, compared, rows_of
+from goodfence.neighbours.draw import Draws
+from goodfence.neighbours.predict import Neighbourhoods, Over
+from goodfence.neighbours.similarity import Similarity
+from goodfence.rng import RNG, Streams
+from goodfence.selection.mechanism import Mechanism
+from goodfence.settings import checked, integer
+
+# The streams of `paper_protocol` below one seed.
+TARGETS, CHOICES = range(2)
+
+
+@checked
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Scores:
+    """How far predictions are from ratings, over the rated cells only, pooled [MAE].
+
+    Examples
+    --------
+    >>> Scores.of(np.array([3.0, np.nan, 5.0]), np.array([4.0, 2.0, 5.0]))
+    Scores(mae=0.5, rmse=0.7071, coverage=0.6667, n=3)
+    """
+
+    mae: float
+    """Mean absolute error over the cells that got a prediction; NaN if none did."""
+    rmse: float
+    """Root of the mean squared error over the same cells."""
+    coverage: float
+    """The share of the cells that got a prediction."""
+    n: int
+    """The number of cells."""
+    top: int | None = None
+    """The length of the recommended lists that `ndcg` and `recall` speak of."""
+    ndcg: float | None = None
+    """Normalised discounted cumulative gain of the recommended lists; mean over users."""
+    recall: float | None = None
+    """The share of a user's held-out items that are in the recommended list; mean over users."""
+
+    def _repr_html_(self) -> str:
+        rows = [(name, f"{value:.4g}") for name, value in asdict(self).items() if value is not None]
+        return html_table(["figure", "value"], rows, title="Scores")
+
+    @classmethod
+    def of(cls, predictions: Floats, ratings: Floats) -> Scores:
+        """Return the scores of predictions, NaN for none, against the ratings that they predict."""
+        made = ~np.isnan(predictions)
+        errors = np.abs(predictions[made] - ratings[made])
+        n_made = int(made.sum())
+        return cls(
+            mae=float(errors.mean()) if n_made else float(np.nan),
+            rmse=float(np.sqrt((errors**2).mean())) if n_made else float(np.nan),
+            coverage=n_made / len(ratings) if len(ratings) else float(np.nan),
+            n=len(ratings),
+        )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the scores as plain values."""
+        return asdict(self)
+
+    def __repr__(self) -> str:
+        text = f"Scores(mae={self.mae:.4g}, rmse={self.rmse:.4g}, coverage={self.coverage:.4g}, n={self.n}"
+        if self.top is not None:
+            text += f", ndcg@{self.top}={self.ndcg:.4g}, recall@{self.top}={self.recall:.4g}"
+        return text + ")"
+
+
+@checked
+def evaluate(model: Recommender, test: Ratings, *, top: int | None = None) -> Scores:
+    """Return how well a fitted model predicts ratings it has not seen.
+
+    Parameters
+    ----------
+    model : Recommender
+        Any fitted recommender.
+    test : Ratings
+        The held-out ratings, with the ids the model was fitted with.
+    top : int, optional
+        Also compare the recommended lists of this length with the held-out items: NDCG and recall.
+
+    Examples
+    --------
+    >>> import goodfence as gf
+    >>> train, test = gf.holdout(gf.load("movietweetings"), fraction=0.2, rng=7)
+    >>> scores = gf.evaluate(gf.NeighbourCF(gf.KNN(k=30)).fit(train), test)
+    >>> scores.mae < 2
+    True
+    """
+    csr = test.csr
+    rows = np.repeat(np.arange(csr.shape[0]), np.diff(csr.indptr))
+    predictions = np.asarray(model.predict(test.users[rows], test.items[csr.indices]))
+    scores = Scores.of(predictions, csr.data)
+    if top is None:
+        return scores
+    top = integer(top, "top", least=1, most=max(1, test.shape[1]))
+    ndcg, recall = _list_scores(model, test, top)
+    return replace(scores, top=top, ndcg=ndcg, recall=recall)
+
+
+def _list_scores(model: Recommender, test: Ratings, top: int) -> tuple[float, float]:
+    """Return NDCG and recall of the recommended lists, each a mean over the users with held-out items."""
+    gains = 1.0 / np.log2(np.arange(2, top + 2))
+    csr = test.csr
+    ndcg, recall = [], []
+    for row in np.flatnonzero(np.diff(csr.indptr)):
+        held_out = csr.indices[csr.indptr[row] : csr.indptr[row + 1]]
+        listed = test.columns(model.recommend(test.users[row], top).items)
+        hits = np.isin(listed, held_out)
+        ndcg.append(gains[: len(hits)][hits].sum() / gains[: len(held_out)].sum())
+        recall.append(hits.sum() / len(held_out))
+    if not ndcg:
+        return float(np.nan), float(np.nan)
+    return float(np.mean(ndcg)), float(np.mean(recall))
+
+
+@checked
+def paper_protocol(
+    ratings: Ratings,
+    mechanism: Mechanism,
+    *,
+    axis: Axis = "user",
+    targets: int | Sequence[Id] | npt.NDArray[Any] = 200,
+    similarity: Similarity | str = "cosine",
+    over: Over = "raters",
+    rng: RNG = None,
+    threads: int | None = None,
+) -> Scores:
+    """Return the paper's scores: all ratings of some targets, predicted with those ratings in place.
+
+    Parameters
+    ----------
+    ratings : Ratings
+        Who rated what how.
+    mechanism : Mechanism
+        Who becomes a neighbour.
+    axis : {"user", "item"}, default "user"
+        Targets are users, or items.
+    targets : int or sequence of ids, default 200
+        How many to draw at random (all, if there are no more), or their ids.
+    similarity, over
+        As in `NeighbourCF`.
+    rng : int, sequence of int, Generator or None, default None
+        A seed for a repeatable experiment; None for fresh randomness.
+    threads : int, optional
+        How many threads to use; None for as many as there are cores.
+
+    Notes
+    -----
+    This is not an honest estimate of error on unseen ratings: each target's ratings helped to find the
+    neighbours that predict them. `evaluate` with `holdout` is.
+
+    Examples
+    --------
+    >>> import goodfence as gf
+    >>> gf.paper_protocol(gf.load("movietweetings"), gf.KNN(k=30), targets=100, rng=7).n > 100
+    True
+    """
+    require(over in ("raters", "neighbours"), "over", "'raters' or 'neighbours'", over)
+    streams = Streams(rng)
+    rows = rows_of(ratings, axis)
+    if isinstance(targets, int | np.integer):
+        targets = sample_targets(rows, int(targets), rng=streams.at(TARGETS))
+    askers = rows.rows(targets)
+    measure = Similarity.of(similarity)
+    draws = Draws(compared(ratings, axis, measure), mechanism, measure, streams.key(CHOICES))
+    chosen = draws.choose(askers, threads=threads)
+    csr = rows.csr[askers]
+    positions = np.repeat(np.arange(len(askers)), np.diff(csr.indptr))
+    near = Neighbourhoods(chosen.neighbours, chosen.weights, over == "raters")
+    predictions = near.predict(rows.csr, positions, csr.indices, threads=threads)
+    return Scores.of(predictions, csr.data)

@@ -1,1 +1,0 @@
-"""How good the predictions are: hold-out scores, and the paper's protocol."""

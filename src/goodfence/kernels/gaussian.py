@@ -1,0 +1,138 @@
+"""Exact draws of the integer Gaussian from random bits, with integer arithmetic only.
+
+The algorithms are those of Canonne, Kamath and Steinke, *The Discrete Gaussian for Differential Privacy* (2020),
+for a sigma that is a power of two. `docs/mechanisms/noise.md` proves that the output has the distribution
+P(k) proportional to exp(-k²/(2 sigma²)) on |k| < 121 sigma, given fair bits: what is missing has probability below
+exp(-7000), and is accounted for there.
+
+A draw reads as many words as it needs. When the words run out in the middle of a draw, the kernel says where that
+draw began, so that the caller can go on with the same words followed by new ones: to throw them away and begin
+afresh would prefer draws that need few words, and these are not of the same distribution.
+"""
+
+from __future__ import annotations
+
+from typing import Any, TypeAlias
+
+import numpy as np
+
+from goodfence.arrays import AnyIntegers
+from goodfence.kernels import kernel
+
+Whole: TypeAlias = int | np.signedinteger[Any]
+"""Kept apart from uint64 by hand: the compiler makes a float of a signed and an unsigned integer together."""
+
+_DICE = np.uint64(15)  # the low bits of a word choose one of K, the other 49 are a fraction
+_SIDES = np.int64(1 << 15)
+_FRACTION = 49
+_WRONG = np.int64(-1)  # the words ran out
+_FARTHEST = 120
+
+
+@kernel
+def _bernoulli_exp(
+    words: AnyIntegers, position: Whole, numerator: Whole, bits: int
+) -> tuple[bool, Whole]:
+    """Return whether an event of probability exp(-numerator/2^bits) happened, and the next position.
+
+    `numerator` is at most 2^bits, and `bits` at most 49. Trial K succeeds with probability numerator/2^bits/K;
+    the first failure is at an odd K with the probability wanted (their Algorithm 1).
+    """
+    trial = 1
+    threshold = np.uint64(numerator) << np.uint64(_FRACTION - bits)
+    while True:
+        if position >= len(words):
+            return False, _WRONG
+        word = words[position]
+        position += 1
+        side = np.int64(word & np.uint64(_SIDES - 1))
+        if side >= _SIDES - _SIDES % trial:
+            continue  # one of the sides left over, so that all that are kept fall fairly on 0..trial-1
+        if side % trial != 0 or (word >> _DICE) >= threshold:
+            return trial % 2 == 1, position
+        trial += 1
+
+
+@kernel
+def _all_exp_one(words: AnyIntegers, position: Whole, times: Whole) -> tuple[bool, Whole]:
+    """Return whether `times` independent events of probability exp(-1) all happened."""
+    for _ in range(times):
+        happened, position = _bernoulli_exp(words, position, 1, 0)
+        if position == _WRONG or not happened:
+            return False, position
+    return True, position
+
+
+@kernel
+def _geometric(words: AnyIntegers, position: Whole) -> tuple[Whole, Whole]:
+    """Return how many events of probability exp(-1) happened before the first that did not."""
+    count = 0
+    while True:
+        happened, position = _bernoulli_exp(words, position, 1, 0)
+        if position == _WRONG or not happened:
+            return count, position
+        count += 1
+
+
+@kernel
+def _one_gaussian(words: AnyIntegers, position: Whole, bits: int) -> tuple[Whole, Whole]:
+    """Return one integer Gaussian of sigma 2^bits (their Algorithms 2 and 3, with t = sigma)."""
+    sigma = np.int64(1) << bits
+    while True:
+        if position >= len(words):
+            return 0, _WRONG
+        low = np.int64(words[position] & np.uint64(sigma - 1))
+        negative = (words[position] >> np.uint64(63)) == np.uint64(1)
+        position += 1
+        kept, position = _bernoulli_exp(words, position, low, bits)
+        if position == _WRONG:
+            return 0, _WRONG
+        if not kept:
+            continue
+        high, position = _geometric(words, position)
+        if position == _WRONG:
+            return 0, _WRONG
+        if (negative and high == 0 and low == 0) or high > _FARTHEST:
+            continue
+        magnitude = high * sigma + low
+        # gamma = (|y| - sigma)²/(2 sigma²); its whole part and its fraction are tried one after the other.
+        squared = (magnitude - sigma) * (magnitude - sigma)
+        scale = 2 * bits + 1
+        kept, position = _all_exp_one(words, position, squared >> scale)
+        if position == _WRONG:
+            return 0, _WRONG
+        if not kept:
+            continue
+        rest = squared & ((np.int64(1) << scale) - 1)
+        kept, position = _bernoulli_exp(words, position, rest, scale)
+        if position == _WRONG:
+            return 0, _WRONG
+        if kept:
+            return (-magnitude if negative else magnitude), position
+
+
+@kernel
+def fill_gaussians(words: AnyIntegers, bits: int, out: AnyIntegers) -> tuple[int, Whole]:
+    """Fill `out` with integer Gaussians of sigma 2^bits, as far as the words reach.
+
+    Parameters
+    ----------
+    words
+        Independent uniform 64-bit words (uint64).
+    bits
+        The binary logarithm of sigma, 0 to 24.
+    out
+        Where the draws go (int64).
+
+    Returns
+    -------
+    How many draws were made, and the position of the first word that no finished draw has used.
+    """
+    position: Whole = 0
+    for done in range(len(out)):
+        value, after = _one_gaussian(words, position, bits)
+        if after == _WRONG:
+            return done, position
+        out[done] = value
+        position = after
+    return len(out), position

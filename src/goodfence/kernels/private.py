@@ -1,0 +1,407 @@
+"""The private models, user by user: clamped residuals, integers to be released, and predictions on a user's own side.
+
+What a user adds to a release is a vector of integers, and where its norm is bounded by scaling, the norm is tested in
+integers too, whatever floating point did before. Nothing here raises, whatever the numbers: an error would tell
+something of the user at whom it occurred.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from goodfence.arrays import AnyFloats, AnyIntegers, Csr, Floats
+from goodfence.kernels import kernel
+
+# Far beyond what features within their bounds give; below it the matrix is safely inverted.
+_LARGEST_TRACE = 1e9
+_HIGHEST_LEVERAGE = 1 - 1e-9
+
+
+class ItemFeatures(NamedTuple):
+    """What is known of the items, one row each, and the ridge penalty of every feature."""
+
+    bias: Floats
+    features: Floats
+    """The first is 1: its coefficient is the user bias."""
+    weights: Floats
+    penalties: Floats
+
+
+class HalfStepLimits(NamedTuple):
+    """The public bounds of a half step."""
+
+    residual: float
+    """Where residuals are clamped."""
+    score: float
+    """The longest score."""
+    items: int
+    """The norm of one user's integers in the sums by item."""
+    scores: int
+    """The same in the moments of the scores."""
+
+
+@kernel
+def residuals(
+    starts: AnyIntegers,
+    columns: AnyIntegers,
+    ratings: AnyIntegers,
+    biases: AnyIntegers,
+    near: int,
+    prior: int,
+    wide: int,
+) -> AnyIntegers:
+    """Return each rating less its item bias and its user bias, clamped to ±`wide`.
+
+    The user bias is the sum of the user's ratings less their item biases, each clamped to ±`near`, divided by
+    `prior` more than their number, rounded down. All arithmetic is in integers.
+    """
+    out = np.empty(len(ratings), dtype=np.int64)
+    for row in range(len(starts) - 1):
+        total = np.int64(0)
+        for at in range(starts[row], starts[row + 1]):
+            value = ratings[at] - biases[columns[at]]
+            total += min(max(value, -near), near)
+        user_bias = total // np.int64(starts[row + 1] - starts[row] + prior)
+        for at in range(starts[row], starts[row + 1]):
+            value = ratings[at] - biases[columns[at]] - user_bias
+            out[at] = min(max(value, -wide), wide)
+    return out
+
+
+@kernel
+def add_by_item(
+    columns: AnyIntegers, values: AnyIntegers, weight: int, sums: AnyIntegers, counts: AnyIntegers
+) -> None:
+    """Add each value to the sum of its item, and `weight` to its count."""
+    for at in range(len(columns)):
+        sums[columns[at]] += values[at]
+        counts[columns[at]] += weight
+
+
+@kernel
+def add_normalised(
+    rows: Csr,
+    grid: int,
+    stretch: float,
+    floor: float,
+    limit: int,
+    sums: AnyIntegers,
+    counts: AnyIntegers,
+) -> None:
+    """Add each user's values and ones, scaled so that all of theirs together have a norm of at most `limit`.
+
+    A value x (in units of 1/grid) enters as `stretch`·x beside its one. The user's vector of these is divided
+    by its norm, or by `floor` where the norm is less, times `limit`, and cut to integers toward zero. The norm
+    of the integers is then tested in integers; a user who fails the test is left out.
+    """
+    for row in range(len(rows.starts) - 1):
+        begin, end = rows.starts[row], rows.starts[row + 1]
+        squares = 0.0
+        for at in range(begin, end):
+            scaled = stretch * rows.values[at] / grid
+            squares += scaled * scaled + 1.0
+        size = limit / max(np.sqrt(squares), floor)
+        one = np.int64(size)
+        spent = np.int64(0)
+        for at in range(begin, end):
+            integer = np.int64(size * (stretch * rows.values[at] / grid))
+            spent += integer * integer + one * one
+        if spent > limit * limit:
+            continue
+        for at in range(begin, end):
+            sums[rows.columns[at]] += np.int64(size * (stretch * rows.values[at] / grid))
+            counts[rows.columns[at]] += one
+
+
+@kernel
+def user_scales(starts: AnyIntegers, values: AnyIntegers, power: int, size: float) -> AnyFloats:
+    """Return size/|x|^power for each user's vector x of integers; 0 for the vector of zeros."""
+    out = np.zeros(len(starts) - 1, dtype=np.float64)
+    for row in range(len(starts) - 1):
+        squares = np.int64(0)
+        for at in range(starts[row], starts[row + 1]):
+            squares += values[at] * values[at]
+        if squares > 0:
+            out[row] = (
+                size / np.float64(squares) if power == 2 else size / np.sqrt(np.float64(squares))
+            )
+    return out
+
+
+@kernel
+def add_pairs(
+    first: int,
+    last: int,
+    by_item: Csr,
+    by_user: Csr,
+    scales: AnyFloats,
+    toward_zero: bool,
+    out: AnyFloats,
+) -> None:
+    """Fill rows first..last-1 of the strict upper triangle: out[i, j] = sum over users of round(scale·x_i·x_j).
+
+    Parameters
+    ----------
+    by_item
+        For each item who rated it, and at which position of `by_user`.
+    by_user
+        For each user which items, ascending, with which residual (integers in float64).
+    scales
+        Each user's factor.
+    toward_zero
+        Cut the products toward zero; otherwise round them to the nearest integer.
+    out
+        Integers in float64, exact below 2^53; rows first..last-1 must be zero above the diagonal.
+    """
+    for item in range(first, last):
+        row = out[item]
+        for visit in range(by_item.starts[item], by_item.starts[item + 1]):
+            user, own = by_item.columns[visit], by_item.values[visit]
+            factor = scales[user] * by_user.values[own]
+            if toward_zero:
+                for at in range(own + 1, by_user.starts[user + 1]):
+                    row[by_user.columns[at]] += np.trunc(factor * by_user.values[at])
+            else:
+                for at in range(own + 1, by_user.starts[user + 1]):
+                    row[by_user.columns[at]] += np.rint(factor * by_user.values[at])
+
+
+@kernel
+def add_half_steps(
+    profiles: Csr,
+    known: ItemFeatures,
+    limits: HalfStepLimits,
+    items_out: AnyIntegers,
+    scores_out: AnyIntegers,
+) -> None:
+    """Add every user's integers to items_out[i] = sum of x_i (1, p) and scores_out = sum of (1, p)(1, p)ᵀ.
+
+    A user's score p is their ridge coefficients on the features but the constant one; for item i it is computed
+    without their rating of i, and x_i is the error of the prediction made so. Their residuals x are scaled to a norm
+    of at most 1, (1, p) to one of at most sqrt(1 + limits.score²), and all is cut to integers toward zero. A user
+    whose integers exceed the limits or are not finite, or who would divide by zero or invert a matrix that is nearly
+    singular, is left out. A user without ratings adds nothing.
+    """
+    longest = np.sqrt(1 + limits.score * limits.score)
+    n_features = known.features.shape[1]
+    for row in range(len(profiles.starts) - 1):
+        begin, end = profiles.starts[row], profiles.starts[row + 1]
+        if begin == end:
+            continue
+        items = profiles.columns[begin:end]
+        targets = profiles.values[begin:end] - known.bias[items]
+        matrix, vector = _normal_equations(items, targets, known)
+        # Not `>=`: NaN and infinities, which the inversion refuses by raising, fail this test too.
+        if not np.trace(matrix) < _LARGEST_TRACE:
+            continue
+        inverse, coefficients = np.eye(n_features), np.zeros(n_features)
+        if not _invert(matrix, vector, inverse, coefficients):
+            continue
+        errors, parts = np.empty(end - begin), np.empty((end - begin, n_features))
+        if not _leave_each_out(
+            items, targets, known, (inverse, coefficients), limits, errors, parts
+        ):
+            continue
+        size = limits.items / (longest * max(np.sqrt((errors * errors).sum()), 1.0))
+        sound, of_items = _as_integers(size, errors, parts, limits.items)
+        score = coefficients * _shortening(coefficients, limits.score)
+        score[0] = 1.0
+        repeated = np.empty((n_features, n_features))
+        repeated[:] = score
+        unit = limits.scores / (longest * longest)
+        sound_score, of_scores = _as_integers(unit, score, repeated, limits.scores)
+        if not (sound and sound_score):
+            continue
+        scores_out += of_scores
+        for at in range(end - begin):
+            items_out[items[at]] += of_items[at]
+
+
+@kernel
+def _normal_equations(
+    items: AnyIntegers, targets: AnyFloats, known: ItemFeatures
+) -> tuple[AnyFloats, AnyFloats]:
+    """Return matrix and vector of a user's ridge regression."""
+    n_features = known.features.shape[1]
+    matrix = np.diag(known.penalties)
+    vector = np.zeros(n_features)
+    for at in range(len(items)):
+        item = items[at]
+        for one in range(n_features):
+            weighted = known.weights[item] * known.features[item, one]
+            vector[one] += weighted * targets[at]
+            for two in range(n_features):
+                matrix[one, two] += weighted * known.features[item, two]
+    return matrix, vector
+
+
+@kernel
+def _invert(
+    matrix: AnyFloats, vector: AnyFloats, inverse: AnyFloats, coefficients: AnyFloats
+) -> bool:
+    """Turn `inverse`, the identity, into the inverse of the matrix, and `coefficients`, zero, into its product.
+
+    Return whether every pivot is positive, as they are of a positive definite matrix, which needs no exchange of rows.
+    Plain loops in a fixed order, and no library: a user's numbers must be the same to the last bit whoever else is in
+    the data, and what a library of linear algebra returns may depend on where in memory its arguments lie.
+    """
+    size = len(matrix)
+    for one in range(size):
+        pivot = matrix[one, one]
+        if not pivot > 0:  # not `<=`: a NaN fails this test too
+            return False
+        for column in range(size):
+            matrix[one, column] /= pivot
+            inverse[one, column] /= pivot
+        for row in range(size):
+            factor = matrix[row, one]
+            if row != one:
+                for column in range(size):
+                    matrix[row, column] -= factor * matrix[one, column]
+                    inverse[row, column] -= factor * inverse[one, column]
+    for row in range(size):
+        for column in range(size):
+            coefficients[row] += inverse[row, column] * vector[column]
+    return True
+
+
+@kernel
+def _leave_each_out(
+    items: AnyIntegers,
+    targets: AnyFloats,
+    known: ItemFeatures,
+    solved: tuple[AnyFloats, AnyFloats],
+    limits: HalfStepLimits,
+    errors: AnyFloats,
+    parts: AnyFloats,
+) -> bool:
+    """Fill in, for each rating, the error of its prediction from the others, and (1, score) of these.
+
+    `solved` is the inverse of the matrix and the coefficients of all ratings. Return whether all is sound.
+    """
+    n_features = known.features.shape[1]
+    inverse, coefficients = solved
+    without = np.empty(n_features)
+    for at in range(len(items)):
+        feature, weight = known.features[items[at]], known.weights[items[at]]
+        leverage = _leave_out(inverse, feature, weight, targets[at], coefficients, without)
+        if not leverage < _HIGHEST_LEVERAGE:  # not `>=`: a NaN fails this test too
+            return False
+        predicted = 0.0
+        for one in range(n_features):
+            predicted += feature[one] * without[one]
+        errors[at] = min(max(targets[at] - predicted, -limits.residual), limits.residual)
+        factor = _shortening(without, limits.score)
+        parts[at, 0] = 1.0
+        for one in range(1, n_features):
+            parts[at, one] = without[one] * factor
+    return True
+
+
+@kernel
+def _leave_out(
+    inverse: AnyFloats,
+    feature: AnyFloats,
+    weight: float,
+    target: float,
+    coefficients: AnyFloats,
+    without: AnyFloats,
+) -> float:
+    """Fill `without` with the coefficients that the other ratings alone give, and return this one's leverage.
+
+    Where the leverage is nearly 1 or no number, `without` is not to be used. Plain loops: an array for each rating
+    takes longer to make than to fill.
+    """
+    n_features = len(feature)
+    leverage, fitted = 0.0, 0.0
+    for one in range(n_features):
+        pulled = 0.0
+        for two in range(n_features):
+            pulled += inverse[one, two] * feature[two]
+        without[one] = pulled
+        leverage += feature[one] * pulled
+        fitted += feature[one] * coefficients[one]
+    leverage *= weight
+    if leverage < _HIGHEST_LEVERAGE:
+        step = weight * (target - fitted) / (1 - leverage)
+        for one in range(n_features):
+            without[one] = coefficients[one] - without[one] * step
+    return leverage
+
+
+@kernel
+def _shortening(coefficients: AnyFloats, longest: float) -> float:
+    """Return the factor that shortens a score, the coefficients but the first, to `longest` where it is longer."""
+    squares = 0.0
+    for one in range(1, len(coefficients)):
+        squares += coefficients[one] * coefficients[one]
+    length = np.sqrt(squares)
+    return longest / length if length > longest else 1.0
+
+
+@kernel
+def _as_integers(
+    size: float, factors: AnyFloats, rows: AnyFloats, limit: int
+) -> tuple[bool, AnyIntegers]:
+    """Return whether the integers size·factors[i]·rows[i], cut toward zero, are within the limit; and they."""
+    out = np.empty(rows.shape, dtype=np.int64)
+    spent = 0.0
+    for at in range(len(rows)):
+        for one in range(rows.shape[1]):
+            scaled = np.trunc(size * factors[at] * rows[at, one])
+            spent += scaled * scaled
+    # Not `>=`: a NaN fails this test too. A bound on floats first, so that the integers cannot overflow.
+    if not spent < 2.0 * limit * limit:
+        return False, out
+    exact = np.int64(0)
+    for at in range(len(rows)):
+        for one in range(rows.shape[1]):
+            out[at, one] = np.int64(size * factors[at] * rows[at, one])
+            exact += out[at, one] * out[at, one]
+    return bool(exact <= limit * limit), out
+
+
+@kernel
+def predict_rows(
+    users: AnyIntegers,
+    ends: AnyIntegers,
+    columns: AnyIntegers,
+    profiles: Csr,
+    known: ItemFeatures,
+    out: AnyFloats,
+) -> None:
+    """Predict columns[ends[j]:ends[j + 1]] for the user in row users[j], from their own ratings.
+
+    Ratings and `out` are measured from the centre of the scale, as the item biases are.
+    """
+    for turn in range(len(users)):
+        begin, end = profiles.starts[users[turn]], profiles.starts[users[turn] + 1]
+        coefficients = solve_user(profiles.columns[begin:end], profiles.values[begin:end], known)
+        for at in range(ends[turn], ends[turn + 1]):
+            value = known.bias[columns[at]]
+            for feature in range(len(coefficients)):
+                value += known.features[columns[at], feature] * coefficients[feature]
+            out[at] = value
+
+
+@kernel
+def solve_user(items: AnyIntegers, ratings: AnyFloats, known: ItemFeatures) -> AnyFloats:
+    """Return a user's coefficients: least weighted squared error plus the penalties' squares."""
+    n_features = known.features.shape[1]
+    matrix = np.zeros((n_features, n_features))
+    vector = np.zeros(n_features)
+    for at in range(len(items)):
+        item = items[at]
+        target = ratings[at] - known.bias[item]
+        for row in range(n_features):
+            weighted = known.weights[item] * known.features[item, row]
+            vector[row] += weighted * target
+            for column in range(row + 1):
+                matrix[row, column] += weighted * known.features[item, column]
+    for row in range(n_features):
+        for column in range(row):
+            matrix[column, row] = matrix[row, column]
+        matrix[row, row] += known.penalties[row]
+    return np.linalg.solve(matrix, vector)

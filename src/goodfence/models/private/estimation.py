@@ -1,0 +1,306 @@
+"""Post-processing: item biases and factors from what was released, each shrunk as its noise deserves.
+
+Item biases: the distribution of (count, bias) over the items is not assumed but estimated, as a discrete prior on a
+grid, fitted to the noisy data by expectation-maximisation (Kiefer and Wolfowitz's nonparametric maximum likelihood).
+Each item's bias is then its posterior mean. So there is no threshold or strength to choose, and what rarely rated items
+are like is learnt. Factors: variational Bayes on the covariance, least squares with a prior on half steps.
+"""
+
+from __future__ import annotations
+
+import numpy as np
+from scipy.linalg import eigh
+from scipy.special import ndtr
+
+from goodfence.arrays import AnyFloats, Float32s, Floats
+from goodfence.errors import SettingError
+from goodfence.models.private.item_model import ItemBiases, bounded
+from goodfence.models.private.releases import (
+    Covariance,
+    HalfStep,
+    ItemResiduals,
+    ItemSums,
+    residual_grid,
+)
+from goodfence.privacy.fixed_point import Clamps
+from goodfence.privacy.noise import SIGMA
+
+_GRID_COUNTS, _GRID_BIASES = 30, 31
+_LARGEST_BIAS = 2.2
+_PRIOR_STEPS = 30
+_FIRST_SPREAD = 0.6
+"""How widely biases lie before anything is known of them; where the estimate of their distribution begins."""
+_ITEMS_AT_ONCE = 64
+"""So few that what is computed of them stays in the processor's cache."""
+_RATING_SPREAD = 1.05
+"""How widely ratings lie about their user's mean, on the scale 1..5: a guess from experience, not from the data."""
+_RESIDUAL_SPREAD = 0.93
+"""The same about what is known of their user and item."""
+MOST_FACTORS = 40
+MOST_PUBLIC = 900
+"""Public features: with what is found beside them they stay within `MOST_FEATURES`."""
+_SPARE_FACTORS = 4
+"""Factors tried beyond those whose eigenvalue stands out of the noise."""
+_FACTOR_STEPS, _DAMPING = 25, 0.5
+HALF_STEP_WEIGHT = 1.9
+"""A rating's weight in the half step over its weight in the item sums, for residuals of ordinary size."""
+_HALF_STEP_SPREAD, _HALF_STEP_SQUARE = 0.7, 0.11
+_REFINE_STEPS = 15
+_FIRST_VARIANCE = 0.15**2
+_FREE_SCALE = 0.25
+"""How widely users differ along each free factor: a public constant."""
+_PUBLIC_SCALE = 0.3
+"""How widely they differ along all public factors together: a public constant."""
+_FARTHEST_DEVIATION = 4.0
+_CONSTANT = 1e-9
+"""A column that varies by less than this part of its size is taken as constant."""
+
+
+def estimate_biases(sums: ItemSums, wide: float, weight: float) -> ItemBiases:
+    """Return posterior means and variances of the items' biases, and posterior mean counts.
+
+    Parameters
+    ----------
+    sums
+        What was released.
+    wide
+        Where residuals were clamped: a clamped residual follows its item bias only in part.
+    weight
+        The typical weight of a rating in the sums (1 for the unit rating).
+    """
+    slope = 2 * float(ndtr(wide / _RATING_SPREAD)) - 1
+    variance = min(0.95, 0.7 * wide**2) * weight
+    counts, biases = _grid(sums)
+    likelihood = _likelihood(sums, counts, biases, slope, variance)
+    prior = _prior(likelihood, biases)
+    joint = likelihood @ np.stack(
+        [prior, prior * biases, prior * biases**2, prior * counts], axis=1
+    ).astype(np.float32)
+    total = np.maximum(joint[:, 0].astype(np.float64), 1e-30)
+    mean = joint[:, 1] / total
+    variances = np.maximum(joint[:, 2] / total - mean**2, 1e-6)
+    return ItemBiases(mean, variances, joint[:, 3] / total)
+
+
+def _grid(sums: ItemSums) -> tuple[Floats, Floats]:
+    """Return the grid's counts (0 and a geometric sequence) and biases, one pair for each of its points."""
+    largest = max(float(sums.counts.max()), 4 * sums.counts_noise)
+    least = min(sums.counts_noise / 2, largest / 100)
+    counts = np.concatenate([[0.0], np.geomspace(least, largest, _GRID_COUNTS - 1)])
+    biases = np.linspace(-_LARGEST_BIAS, _LARGEST_BIAS, _GRID_BIASES)
+    return np.repeat(counts, _GRID_BIASES), np.tile(biases, _GRID_COUNTS)
+
+
+def _likelihood(
+    sums: ItemSums, counts: Floats, biases: Floats, slope: float, variance: float
+) -> Float32s:
+    """Return the likelihood of every item at every point, each item's largest being 1."""
+    # A point stands for its surroundings.
+    gaps = np.repeat(np.gradient(counts[::_GRID_BIASES]) / 2.5, _GRID_BIASES)
+    of_sums = sums.sums_noise**2 + counts * variance
+    of_counts = sums.counts_noise**2 + gaps**2
+    constant = -0.5 * np.log(of_sums * of_counts)
+    out = np.empty((len(sums.sums), len(counts)), dtype=np.float32)
+    for start in range(0, len(out), _ITEMS_AT_ONCE):
+        part = slice(start, start + _ITEMS_AT_ONCE)
+        log = constant - (sums.counts[part, None] - counts) ** 2 / (2 * of_counts)
+        log -= (sums.sums[part, None] - slope * counts * biases) ** 2 / (2 * of_sums)
+        log -= log.max(axis=1, keepdims=True)
+        out[part] = np.exp(log)
+    return out
+
+
+def _prior(likelihood: Float32s, biases: Floats) -> Float32s:
+    """Return the prior over the grid that makes all items together likeliest."""
+    prior = np.exp(-(biases**2) / (2 * _FIRST_SPREAD**2)).astype(np.float32)
+    prior /= prior.sum()
+    for _ in range(_PRIOR_STEPS):
+        prior = prior * ((1 / np.maximum(likelihood @ prior, 1e-30)) @ likelihood)
+        prior /= prior.sum()
+    return prior
+
+
+def update_biases(found: ItemResiduals, items: ItemBiases, wide: float) -> ItemBiases:
+    """Return the biases after what the residuals say, each weighed by how sure it is."""
+    expected, variance = _response(items, found.noise, wide)
+    precision = expected**2 / variance + 1 / items.variances
+    change = expected * found.sums / variance / precision
+    return ItemBiases(np.clip(items.biases + change, -2.5, 2.5), 1 / precision, items.counts)
+
+
+def expected_variance(items: ItemBiases, clamps: Clamps, mu: float) -> float:
+    """Return the biases' mean variance over ratings that would be left after item residuals at privacy cost mu."""
+    noise = SIGMA / residual_grid(clamps, len(items.biases), mu)
+    expected, variance = _response(items, noise, clamps.wide)
+    left = 1 / (expected**2 / variance + 1 / items.variances)
+    return float(items.counts @ left / max(float(items.counts.sum()), 1e-12))
+
+
+def _response(items: ItemBiases, noise: float, wide: float) -> tuple[Floats, Floats]:
+    """Return how much an item's sum of residuals moves with its bias, and the sum's variance."""
+    slope = 2 * float(ndtr(wide / _RESIDUAL_SPREAD)) - 1
+    return items.counts * slope, noise**2 + items.counts * min(0.75, 0.7 * wide**2)
+
+
+def factorise(covariance: Covariance, reach: Floats, chance: float) -> Floats:
+    """Return the items' factors q from the released covariance, one row an item.
+
+    Parameters
+    ----------
+    covariance
+        What was released.
+    reach
+        a, one number an item.
+    chance
+        Besides the noise, who happened to rate both items makes their covariance vary, by this times a_i a_j.
+    """
+    reach = np.maximum(reach, max(float(reach.max()), 1e-12) * 1e-3)
+    # noise² + chance a_i a_j is nearly n_i n_j with these n; dividing by their roots makes all entries equally noisy.
+    spread = np.sqrt(covariance.noise**2 + chance * reach**2)
+    scale = (1 / np.sqrt(spread)).astype(np.float32)
+    even = Covariance(covariance.matrix * scale[:, None] * scale[None, :], 1.0)
+    return _factors(even, reach * scale)
+
+
+def _factors(covariance: Covariance, reach: Floats) -> Floats:
+    """Return the factors of a covariance whose entries are all equally noisy."""
+    factors = _start(covariance, reach)
+    n_items, rank = factors.shape
+    if rank == 0:
+        return factors
+    spread = np.zeros((n_items, rank, rank))
+    strength = 1 / (_mean_square(factors, reach) + 1e-6)
+    squared = reach**2
+    precision = squared / covariance.noise**2
+    for _ in range(_FACTOR_STEPS):
+        loaded = reach[:, None] * factors
+        own = loaded[:, :, None] * loaded[:, None, :] + squared[:, None, None] * spread
+        inverse = precision[:, None, None] * (own.sum(axis=0) - own)
+        inverse[:, np.arange(rank), np.arange(rank)] += strength
+        spread = np.linalg.inv(inverse)
+        pull = (covariance.matrix @ loaded.astype(np.float32)).astype(np.float64)
+        pull *= (reach / covariance.noise**2)[:, None]
+        found = np.einsum("ijk,ik->ij", spread, pull)
+        factors = _DAMPING * factors + (1 - _DAMPING) * found
+        diagonal = np.einsum("ijj->j", spread)
+        strength = n_items / ((factors**2).sum(axis=0) + diagonal + 1e-9)
+    return factors
+
+
+def _start(covariance: Covariance, reach: Floats) -> Floats:
+    """Return factors from the leading eigenvectors, their eigenvalues shrunk by what noise adds."""
+    matrix, n_items = covariance.matrix, len(reach)
+    most = min(MOST_FACTORS, n_items - 1)
+    if most < 1:
+        return np.zeros((n_items, 0))
+    values, vectors = leading_eigenvectors(matrix, most)
+    edge = 2 * covariance.noise * np.sqrt(n_items)
+    rank = min(most, int((values > edge).sum()) + _SPARE_FACTORS)
+    kept = np.maximum(values[:rank].astype(np.float64), 1e-9)
+    shrunk = np.sqrt(np.maximum(kept**2 - edge**2, (0.2 * kept) ** 2))
+    factors = vectors[:, :rank] * np.sqrt(shrunk) / reach[:, None]
+    limit = 3 * np.sqrt(_mean_square(factors, reach))
+    return np.asarray(np.clip(factors, -limit, limit))
+
+
+def leading_eigenvectors(matrix: AnyFloats, n: int) -> tuple[AnyFloats, AnyFloats]:
+    """Return the n largest eigenvalues of a symmetric matrix, largest first, and their eigenvectors as columns.
+
+    A direct method, because the same release must give the same factors: an iteration begins anywhere, and where it
+    meets an invariant subspace begins again with fresh randomness. For the sizes here it takes no longer.
+    """
+    size = len(matrix)
+    values, vectors = eigh(matrix, subset_by_index=(size - n, size - 1))
+    return values[::-1], vectors[:, ::-1]
+
+
+def _mean_square(factors: Floats, reach: Floats) -> Floats:
+    squares: Floats = (reach[:, None] ** 2 * factors**2).sum(axis=0) / (reach**2).sum()
+    return squares
+
+
+def refine(step: HalfStep, items: ItemBiases, factors: Floats) -> tuple[ItemBiases, Floats]:
+    """Return item biases and factors after the half step.
+
+    Item i's row is taken as W_i P theta_i plus noise, where W_i is its count, P the mean moment of (1, score) and
+    theta_i = (change of bias, change of factors), about 0. How far factors change is estimated over all items.
+    """
+    n_factors = factors.shape[1]
+    data = (HALF_STEP_WEIGHT * items.counts)[:, None, None] * _moment(step.scores)
+    noise = step.items_noise**2 * np.eye(n_factors + 1)
+    noise = noise + (_HALF_STEP_SPREAD * _HALF_STEP_SQUARE) * data
+    solved = np.linalg.solve(noise, data)  # noise^-1 W P; both are symmetric
+    precision = data @ solved
+    pull = np.einsum("ijk,ij->ik", solved, step.items)
+    variance, shares = _FIRST_VARIANCE * np.eye(n_factors), items.shares
+    for _ in range(_REFINE_STEPS):
+        spread = np.linalg.inv(precision + _prior_precision(items.variances, variance))
+        change = np.einsum("ijk,ik->ij", spread, pull)
+        moved, around = change[:, 1:], spread[:, 1:, 1:]
+        variance = np.einsum("i,ij,ik->jk", shares, moved, moved)
+        variance += np.einsum("i,ijk->jk", shares, around) + 1e-6 * np.eye(n_factors)
+    biases = np.clip(items.biases + change[:, 0], -2.5, 2.5)
+    variances = np.ascontiguousarray(spread[:, 0, 0], dtype=np.float64)
+    return ItemBiases(biases, variances, items.counts), bounded(factors + change[:, 1:])
+
+
+def _moment(scores: Floats) -> Floats:
+    """Return the mean moment of (1, score): the noisy sum over the noisy number, made positive."""
+    values, vectors = np.linalg.eigh(scores / max(float(scores[0, 0]), 1.0))
+    return np.asarray((vectors * np.clip(values, 1e-3, None)) @ vectors.T)
+
+
+def _prior_precision(of_biases: Floats, of_factors: Floats) -> Floats:
+    """Return the inverse of the prior's variances, one matrix an item."""
+    n_factors = len(of_factors)
+    out = np.zeros((len(of_biases), n_factors + 1, n_factors + 1))
+    out[:, 0, 0] = 1 / of_biases
+    out[:, 1:, 1:] = np.linalg.inv(of_factors)
+    return out
+
+
+def free_factors(items: ItemBiases) -> Floats:
+    """Return two factors that cost no budget: an item's bias, and the logarithm of its count, both standardised."""
+    floor = max(float(items.counts.max()) * 1e-5, 1e-12)
+    popularity = np.log(np.maximum(items.counts, floor))
+    columns = [_standardised(values, items.shares) for values in (items.biases, popularity)]
+    return _FREE_SCALE * np.stack(columns, axis=1)
+
+
+def _standardised(values: Floats, shares: Floats) -> Floats:
+    """Return the values from their mean over ratings, in standard deviations."""
+    off = values - float(shares @ values)
+    spread = np.sqrt(float(shares @ off**2)) + 1e-6
+    return np.asarray(np.clip(off / spread, -_FARTHEST_DEVIATION, _FARTHEST_DEVIATION))
+
+
+def public_factors(features: Floats | None, n_items: int) -> Floats:
+    """Return public features, each column in standard deviations from its mean; none where there are none.
+
+    They are cut at four standard deviations, and a column that is constant becomes zero. So years, seconds since 1970
+    and zeros and ones may go side by side.
+
+    Examples
+    --------
+    >>> public_factors(np.array([[1.0], [0.0], [0.0], [1.0]]), 4).ravel()
+    array([ 0.3, -0.3, -0.3,  0.3])
+    """
+    if features is None:
+        return np.zeros((n_items, 0))
+    table = np.asarray(features, dtype=np.float64)
+    if table.ndim != 2 or len(table) != n_items or not np.isfinite(table).all():
+        raise SettingError(
+            f"features must be finite numbers, one row for each of the {n_items} items"
+        )
+    if table.shape[1] > MOST_PUBLIC:
+        raise SettingError(
+            f"features must have at most {MOST_PUBLIC} columns, got {table.shape[1]}"
+        )
+    largest = np.abs(table).max(axis=0, initial=0.0)
+    shares = table / np.where(largest > 0, largest, 1.0)  # so that no square overflows
+    off = shares - shares.mean(axis=0)
+    spread = np.sqrt((off**2).mean(axis=0))
+    standard = np.where(spread > _CONSTANT, off / np.maximum(spread, _CONSTANT), 0.0)
+    cut = np.clip(standard, -_FARTHEST_DEVIATION, _FARTHEST_DEVIATION)
+    factors: Floats = cut * (_PUBLIC_SCALE / np.sqrt(max(table.shape[1], 1)))
+    return factors

@@ -1,0 +1,103 @@
+"""What is released, used on each user's side: their ratings and the items' features give their predictions."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from goodfence.arrays import AnyIntegers, Csr, Floats
+from goodfence.kernels.private import ItemFeatures, predict_rows, solve_user
+from goodfence.neighbours.threads import ranges, run
+
+NOISE = 0.85
+"""The variance of a rating that no feature explains, on the scale 1..5: a public constant."""
+USER_BIAS_PENALTY = 2.0
+"""The same, divided by the variance of user biases."""
+FARTHEST = 10.0
+"""No bias or factor of an item is farther from 0: a public constant, far beyond what is found in practice."""
+MOST_FEATURES = 1024
+"""A user's regression has a matrix of this many rows and columns at most: 8 MiB."""
+_CHUNK = 64
+
+
+@dataclass(frozen=True, slots=True)
+class ItemBiases:
+    """What was estimated of the items, over ratings on the scale 1..5 measured from its centre."""
+
+    biases: Floats
+    variances: Floats
+    """How unsure each bias is."""
+    counts: Floats
+    """How often each item was rated."""
+
+    @property
+    def shares(self) -> Floats:
+        """Each item's share of all ratings."""
+        return self.counts / max(float(self.counts.sum()), 1e-12)
+
+
+@dataclass(frozen=True, slots=True)
+class ItemModel:
+    """All that is known of the items, made from released quantities only: it may be given to anybody."""
+
+    bias: Floats
+    """Each item's bias, measured from the centre of the scale 1..5."""
+    features: Floats
+    """Each item's features: first 1, whose coefficient is the user bias, then the item's factors."""
+    weights: Floats
+    """How much a rating of the item says about a user: less where the item bias is unsure."""
+
+    @classmethod
+    def of(cls, items: ItemBiases, factors: Floats) -> ItemModel:
+        """Return the model of items with these biases and factors.
+
+        All numbers are finite and within public bounds, whatever came before: users' own numbers are computed
+        with them, and must neither overflow nor divide by zero.
+        """
+        ones = np.ones((len(items.biases), 1))
+        features = np.ascontiguousarray(np.concatenate([ones, bounded(factors)], axis=1))
+        unsure = np.maximum(np.nan_to_num(items.variances), 0.0)
+        return cls(bounded(items.biases), features, NOISE / (NOISE + unsure))
+
+    @property
+    def known(self) -> ItemFeatures:
+        """The arrays as kernels take them, with the ridge's penalties: of the user bias, and of every factor."""
+        penalties = np.full(self.features.shape[1], NOISE)
+        penalties[0] = USER_BIAS_PENALTY
+        return ItemFeatures(self.bias, self.features, self.weights, penalties)
+
+    def predict_user(self, columns: AnyIntegers, values: Floats, wanted: AnyIntegers) -> Floats:
+        """Return predictions of the wanted items for a user with these ratings."""
+        coefficients = solve_user(columns, values, self.known)
+        predictions: Floats = self.bias[wanted] + self.features[wanted] @ coefficients
+        return predictions
+
+    def predict_cells(self, profiles: Csr, rows: AnyIntegers, columns: AnyIntegers) -> Floats:
+        """Return predictions of columns[j] for the user in rows[j]; each user's regression is solved once."""
+        order = np.argsort(rows, kind="stable")
+        users, starts = np.unique(rows[order], return_index=True)
+        ends = np.append(starts, len(rows))
+        sorted_columns = np.asarray(columns)[order]
+        known, found = self.known, np.empty(len(rows))
+
+        def work(chunk: tuple[int, int]) -> None:
+            first, last = chunk
+            asked = users[first:last], ends[first : last + 1], sorted_columns
+            predict_rows(*asked, profiles, known, found)
+
+        run(work, ranges(len(users), _CHUNK))
+        out = np.empty(len(rows))
+        out[order] = found
+        return out
+
+
+def bounded(values: Floats) -> Floats:
+    """Return the values cut to plus and minus `FARTHEST`, 0 where they are not numbers.
+
+    Examples
+    --------
+    >>> bounded(np.array([0.5, -4e8, np.nan]))
+    array([  0.5, -10. ,   0. ])
+    """
+    return np.asarray(np.clip(np.nan_to_num(values), -FARTHEST, FARTHEST), dtype=np.float64)

@@ -1,0 +1,79 @@
+"""`PrivateMeans`: item biases, released once with noise, and each user's own bias on their side."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+
+from goodfence.models.private.base import FromRatings, PrivateRecommender
+from goodfence.models.private.budget import SUMS, SUMS_WEIGHT
+from goodfence.models.private.estimation import estimate_biases
+from goodfence.models.private.item_model import ItemModel
+from goodfence.models.private.releases import release_sums
+from goodfence.models.recommender import IdsLike
+from goodfence.privacy.accounting import lattice_distance
+from goodfence.privacy.fixed_point import UserProfiles
+from goodfence.privacy.guarantee import Unit
+from goodfence.privacy.noise import SIGMA, Publisher
+from goodfence.registry import register
+from goodfence.rng import RNG
+from goodfence.settings import checked
+
+
+@checked
+@register
+class PrivateMeans(PrivateRecommender):
+    """Item biases with noise-aware shrinkage, and user biases. The simple private model.
+
+    Parameters
+    ----------
+    epsilon : float
+        Of (epsilon, delta)-differential privacy, which everything that is released satisfies together.
+    delta : float, default 1e-5
+        The slack in the probability of every event. Choose it well below one over the number of those protected.
+    unit : {"rating", "user"}, default "rating"
+        What is protected: one rating, or one user with all their ratings.
+    catalogue : sequence of ids
+        The ids of all items there are, from a public source. Ratings of other items are not used.
+    items : {"from ratings"}
+        Instead of a catalogue: declares the items of the ratings public. Beware where these are only those that
+        somebody rated. One of both must be given to fit.
+    rng : seed or generator, optional
+        None for noise from the operating system. A seed makes an experiment repeatable, and its guarantee `none`.
+
+    Examples
+    --------
+    >>> import goodfence as gf
+    >>> from goodfence.models.private.means import PrivateMeans
+    >>> films = gf.load("movietweetings")
+    >>> model = PrivateMeans(epsilon=1.0, items="from ratings").fit(films)
+    >>> model.guarantee().status, model.guarantee().epsilon <= 1.0
+    ('proved', True)
+    """
+
+    name: ClassVar[str] = "private-means"
+    label: ClassVar[str] = "PrivateMeans"
+
+    def __init__(
+        self,
+        *,
+        epsilon: float,
+        delta: float = 1e-5,
+        unit: Unit = "rating",
+        catalogue: IdsLike | None = None,
+        items: FromRatings | None = None,
+        rng: RNG = None,
+    ) -> None:
+        super().__init__(
+            epsilon=epsilon, delta=delta, unit=unit, catalogue=catalogue, items=items, rng=rng
+        )
+
+    def _learn(self, profiles: UserProfiles, mu: float, publisher: Publisher) -> ItemModel:
+        settings = SUMS[self.unit]
+        sums = release_sums(profiles, settings, self.unit, mu, publisher)
+        items = estimate_biases(sums, settings.clamps.wide, SUMS_WEIGHT[self.unit])
+        return ItemModel.of(items, np.zeros((profiles.n_items, 0)))
+
+    def _distance(self, n_items: int) -> float:
+        return lattice_distance(2 * n_items, SIGMA)

@@ -1,0 +1,1 @@
+"""Candidate lists, draws and predictions on this machine, over its threads."""

@@ -1,0 +1,151 @@
+"""What a user is expected to give an item without any neighbour: means, and regularised user and item biases."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Literal, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from goodfence.arrays import AnyIntegers, Floats
+from goodfence.data.ratings import Ratings
+
+Base: TypeAlias = Literal["user_mean", "item_mean", "global_mean", "bias"]
+
+USER_DAMPING = 15.0
+ITEM_DAMPING = 10.0
+"""How many ratings without a bias each user, and each item, is given beside its own (lambda_3 and lambda_2 of Koren,
+"Factor in the neighbors", 2010)."""
+SWEEPS = 10
+"""How often the item biases and then the user biases are estimated, each given the other."""
+_NOTHING = 1e-12
+"""A deviation below this is rounding noise, and would be a direction of its own in a cosine."""
+
+
+@dataclass(frozen=True, eq=False)
+class Baseline:
+    """`overall + rows[u] + columns[i]` for each user u and item i [BIAS]."""
+
+    overall: float
+    rows: Floats
+    """(users,): the user means or biases, 0 where they do not count."""
+    columns: Floats
+    """(items,): the item means or biases, likewise."""
+    mean: float
+    """The mean of all ratings: that of a row without any."""
+    damping: tuple[float | None, float | None]
+    """What the rows, and the columns, are regularised with: 0 for a mean, None for no term at all."""
+
+    @classmethod
+    def of(cls, ratings: Ratings, base: Base) -> Baseline:
+        """Return the baseline of this name.
+
+        Examples
+        --------
+        >>> import goodfence as gf
+        >>> films = gf.load("movietweetings")
+        >>> bool(Baseline.of(films, "global_mean").overall == films.csr.data.mean())
+        True
+        """
+        mean = float(ratings.csr.data.mean()) if ratings.n_ratings else float(np.nan)
+        n_users, n_items = ratings.shape
+        nothing = cls(0.0, np.zeros(n_users), np.zeros(n_items), mean, (None, None))
+        if base == "user_mean":
+            rows = _row_means(ratings.csr, mean)
+            return replace(nothing, rows=rows, damping=(0.0, None))
+        if base == "item_mean":
+            return cls.of(ratings.transposed, "user_mean").transposed
+        if base == "global_mean":
+            return replace(nothing, overall=mean)
+        return _biases(ratings, nothing)
+
+    @property
+    def transposed(self) -> Baseline:
+        """The same with the items as rows."""
+        return Baseline(self.overall, self.columns, self.rows, self.mean, self.damping[::-1])
+
+    def at(self, rows: AnyIntegers, columns: AnyIntegers) -> Floats:
+        """Return what is expected in each cell (row, column)."""
+        expected: Floats = self.overall + self.rows[rows] + self.columns[columns]
+        return expected
+
+    def own(self, columns: AnyIntegers, values: Floats) -> float:
+        """Return the term of a row with these ratings, which need not be in the data (fold-in)."""
+        damping = self.damping[0]
+        if damping is None:
+            return 0.0
+        order = np.argsort(columns)
+        left = values[order] - self.overall - self.columns[columns[order]]
+        total = float(np.bincount(np.zeros(len(left), dtype=np.int64), left, minlength=1)[0])
+        weight = damping + len(left)
+        return total / weight if weight > 0 else self.mean
+
+    def for_own(self, own: float, columns: AnyIntegers) -> Floats:
+        """Return what is expected of a row with the term `own` in each of `columns`."""
+        expected: Floats = self.overall + own + self.columns[columns]
+        return expected
+
+    def deviations(self, csr: sparse.csr_array) -> sparse.csr_array:
+        """Return by how much each rating of `csr` (rows x columns) differs from what is expected."""
+        left = csr.data - self.at(_owners(csr), csr.indices)
+        return read_only((without_noise(left), csr.indices, csr.indptr), csr.shape)
+
+
+def without_noise(deviations: Floats) -> Floats:
+    """Return the deviations with 0 for what only rounding has left."""
+    return np.where(np.abs(deviations) < _NOTHING, 0.0, deviations)
+
+
+def read_only(
+    parts: tuple[Floats, npt.NDArray[np.int32], npt.NDArray[np.int32]], shape: tuple[int, int]
+) -> sparse.csr_array:
+    """Return a matrix that cannot be written to: one kind of array for the kernels, so they compile once."""
+    views = [part.view() for part in parts]
+    for view in views:
+        view.flags.writeable = False
+    return sparse.csr_array(tuple(views), shape=shape, copy=False)
+
+
+def _biases(ratings: Ratings, nothing: Baseline) -> Baseline:
+    """Return the biases by alternating least squares: the items', then the users', given the others."""
+    mean = nothing.mean
+    by_user, by_item = _Sums.of(ratings.csr, mean), _Sums.of(ratings.transposed.csr, mean)
+    user_biases, item_biases = nothing.rows, nothing.columns
+    for _ in range(SWEEPS):
+        item_biases = by_item.left_by(user_biases) / (ITEM_DAMPING + by_item.counts)
+        user_biases = by_user.left_by(item_biases) / (USER_DAMPING + by_user.counts)
+    return Baseline(mean, user_biases, item_biases, mean, (USER_DAMPING, ITEM_DAMPING))
+
+
+@dataclass(frozen=True, eq=False)
+class _Sums:
+    """What the ratings of each row sum to, and which columns they are in."""
+
+    totals: Floats
+    counts: npt.NDArray[np.int64]
+    rated: sparse.csr_array
+    """A one for each rating."""
+
+    @classmethod
+    def of(cls, csr: sparse.csr_array, mean: float) -> _Sums:
+        rated = sparse.csr_array((np.ones(csr.nnz), csr.indices, csr.indptr), csr.shape)
+        totals = np.bincount(_owners(csr), csr.data - mean, minlength=csr.shape[0])
+        return cls(totals.astype(np.float64), np.diff(csr.indptr), rated)
+
+    def left_by(self, biases: Floats) -> Floats:
+        """Return what is left of each row's sum without the biases of its columns."""
+        left: Floats = self.totals - self.rated @ biases
+        return left
+
+
+def _row_means(csr: sparse.csr_array, overall: float) -> Floats:
+    counts = np.diff(csr.indptr)
+    sums = np.bincount(_owners(csr), csr.data, minlength=csr.shape[0])
+    return np.where(counts > 0, sums / np.maximum(counts, 1), overall)
+
+
+def _owners(csr: sparse.csr_array) -> npt.NDArray[np.int64]:
+    """Return the row of each stored rating."""
+    return np.repeat(np.arange(csr.shape[0]), np.diff(csr.indptr))

@@ -1,0 +1,313 @@
+"""Candidate lists: for each row the other rows by descending similarity, ties by ascending row number."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+import numpy as np
+
+from goodfence.arrays import AnyIntegers, Csr, Floats, Rows
+from goodfence.data.ratings import Profile, Ratings
+from goodfence.errors import DataError, require
+from goodfence.kernels.moments import (
+    add_counted_dots,
+    add_dots,
+    add_moments,
+    corated_cosines,
+    correlations,
+    cosines,
+    dots_of_rows,
+    inverse_differences,
+    jaccards,
+    shrink,
+)
+from goodfence.kernels.order import nearest
+from goodfence.neighbours import all_pairs as tiles
+from goodfence.neighbours.baseline import Baseline
+from goodfence.neighbours.similarity import OVER_ALL, Profiles, Similarity
+from goodfence.neighbours.threads import Advance, bar, ranges, run
+from goodfence.settings import checked
+
+Axis: TypeAlias = Literal["user", "item"]
+ShortLists: TypeAlias = Literal["error", "shorten"]
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class CandidateLists:
+    """For each row its nearest other rows, nearest first."""
+
+    indices: Rows
+    """(rows, n): row numbers, by descending similarity, ties by ascending row number."""
+    similarities: Floats
+    """(rows, n): how similar."""
+
+    def __repr__(self) -> str:
+        shape = " x ".join(f"{size:,}" for size in self.indices.shape)
+        return f"CandidateLists({shape})"
+
+
+def rows_of(ratings: Ratings, axis: Axis) -> Ratings:
+    """Return the ratings with the things to be compared as rows: users, or items."""
+    require(axis in ("user", "item"), "axis", "'user' or 'item'", axis)
+    return ratings if axis == "user" else ratings.transposed
+
+
+def compared(ratings: Ratings, axis: Axis, similarity: Similarity) -> Profiles:
+    """Return the rows that are compared: the ratings, or what is left of them without means or biases."""
+    base = similarity.base(axis)
+    if base is None:
+        return Profiles.of(rows_of(ratings, axis).csr)
+    baseline = Baseline.of(ratings, base)
+    oriented = baseline if axis == "user" else baseline.transposed
+    return Profiles.of(rows_of(ratings, axis).csr, oriented)
+
+
+def list_length(n: int, n_candidates: int, short_lists: ShortLists) -> int:
+    """Return the length of a list of `n` when there are `n_candidates`, or say that there are too few."""
+    require(n >= 1, "n", "at least 1", n)
+    require(short_lists in ("error", "shorten"), "short_lists", "'error' or 'shorten'", short_lists)
+    if short_lists == "error":
+        rule = f"at most {n_candidates:,}, the number of candidates (or short_lists='shorten')"
+        require(n <= n_candidates, "n", rule, n)
+    return min(n, n_candidates)
+
+
+@checked
+def candidate_lists(
+    ratings: Ratings,
+    *,
+    n: int,
+    axis: Axis = "user",
+    similarity: Similarity | str = "cosine",
+    short_lists: ShortLists = "error",
+    threads: int | None = None,
+    progress: bool | None = None,
+) -> CandidateLists:
+    """Return for every row the n most similar other rows, exactly.
+
+    Parameters
+    ----------
+    ratings : Ratings
+        Who rated what how.
+    n : int
+        The length of each list.
+    axis : {"user", "item"}, default "user"
+        Compare users, or items.
+    similarity : Similarity or str, default "cosine"
+        A name that `Similarity` has, or a `Similarity`.
+    short_lists : {"error", "shorten"}, default "error"
+        What to do when there are fewer than n other rows: an error, or lists of as many as there are.
+    threads : int, optional
+        How many threads to use; None for as many as there are cores.
+    progress : bool, optional
+        Show a bar on standard error; None for a terminal only.
+
+    Returns
+    -------
+    CandidateLists
+        Two arrays, `indices` and `similarities`, of shape (rows, n).
+
+    Examples
+    --------
+    >>> import goodfence as gf
+    >>> films = gf.load("movietweetings")
+    >>> gf.candidate_lists(films, n=20)
+    CandidateLists(1,238 x 20)
+    """
+    rows = rows_of(ratings, axis)
+    length = list_length(n, rows.shape[0] - 1, short_lists)
+    measure = Similarity.of(similarity)
+    profiles = compared(ratings, axis, measure)
+    found = nearest_rows(profiles, length, measure, threads=threads, progress=progress)
+    return CandidateLists(*found)
+
+
+def nearest_rows(
+    profiles: Profiles,
+    n: int,
+    similarity: Similarity,
+    *,
+    threads: int | None = None,
+    progress: bool | None = None,
+) -> tuple[Rows, Floats]:
+    """Return for every row its n nearest other rows, and their similarities."""
+    if tiles.fits(profiles, similarity):
+        steps = tiles.n_tiles(profiles.n_rows, threads)
+        with bar("candidate lists", steps, show=progress) as advance:
+            return tiles.nearest_by_tiles(profiles, n, threads=threads, advance=advance)
+    engine = RowsAgainstAll(profiles, similarity)
+    every = np.arange(profiles.n_rows)
+    with bar("candidate lists", engine.n_pieces(len(every)), show=progress) as advance:
+        return engine.nearest(profiles, every, n, themselves=True, threads=threads, advance=advance)
+
+
+@checked
+def candidate_list(
+    ratings: Ratings,
+    profile: Profile | Sequence[Profile],
+    *,
+    n: int | None = None,
+    axis: Axis = "user",
+    similarity: Similarity | str = "cosine",
+    threads: int | None = None,
+) -> CandidateLists:
+    """Return the candidate list of one profile, or of a batch of them, that need not be in the data.
+
+    Parameters
+    ----------
+    ratings : Ratings
+        Who rated what how.
+    profile : mapping of id to float, or a sequence of them
+        What somebody rated, `{item: rating}` (with `axis="item"`: who rated something, `{user: rating}`), or a
+        sequence of such profiles.
+    n : int, optional
+        The length of the list; None for every row.
+    axis, similarity, threads
+        As in `candidate_lists`.
+
+    Returns
+    -------
+    CandidateLists
+        For one profile, arrays of shape (n,); for a batch, (profiles, n).
+    """
+    rows = rows_of(ratings, axis)
+    batch = [profile] if isinstance(profile, Mapping) else list(profile)
+    rule = "a mapping of items to ratings, or a list of such"
+    require(all(isinstance(one, Mapping) for one in batch), "profile", rule, type(profile))
+    length = list_length(rows.shape[0] if n is None else n, rows.shape[0], "error")
+    measure = Similarity.of(similarity)
+    profiles = compared(ratings, axis, measure)
+    others = profiles_beside(profiles, rows, batch)
+    engine = RowsAgainstAll(profiles, measure)
+    every = np.arange(len(batch))
+    indices, values = engine.nearest(others, every, length, themselves=False, threads=threads)
+    if isinstance(profile, Mapping):
+        return CandidateLists(indices[0], values[0])
+    return CandidateLists(indices, values)
+
+
+def profiles_beside(profiles: Profiles, rows: Ratings, batch: Sequence[Profile]) -> Profiles:
+    """Return out-of-sample profiles, given by ids, in the units and columns of `profiles`."""
+    columns, values = [], []
+    for profile in batch:
+        ratings = np.fromiter(profile.values(), dtype=np.float64, count=len(profile))
+        if not np.isfinite(ratings).all():
+            raise DataError("a profile must hold finite ratings only")
+        columns.append(rows.columns(list(profile)))
+        values.append(ratings)
+    return profiles.lay_out(columns, values)
+
+
+_PIECE = 64
+
+
+@dataclass(frozen=True, eq=False)
+class RowsAgainstAll:
+    """Compares single rows with all rows of `profiles`."""
+
+    profiles: Profiles
+    similarity: Similarity
+
+    def similarities(self, others: Profiles, row: int) -> Floats:
+        """Return the similarity of row `row` of `others` to every row of the profiles."""
+        start, stop = others.rows.indptr[row], others.rows.indptr[row + 1]
+        columns, values = others.rows.indices[start:stop], others.rows.data[start:stop]
+        result = np.empty(self.profiles.n_rows)
+        if self.similarity.name in OVER_ALL:
+            common = self._over_all(columns, values, float(others.squared_norms[row]), result)
+        else:
+            common = self._over_corated(columns, values, result)
+        if self.similarity.counts_common:
+            shrinkage = self.similarity.shrinkage or 0.0
+            shrink(common, shrinkage, self.similarity.min_common, result)
+        return result
+
+    def block(self, rows: AnyIntegers) -> Floats:
+        """Return the similarities of some rows of the profiles to every row, (rows, all rows)."""
+        result = np.empty((len(rows), self.profiles.n_rows))
+        plain = self.similarity.name in ("cosine", "centred_cosine")
+        if not plain or self.similarity.counts_common:
+            for place, row in enumerate(rows.tolist()):
+                result[place] = self.similarities(self.profiles, row)
+            return result
+        own, table = self.profiles.rows, self.profiles.columns
+        others, turned = (Csr(one.indptr, one.indices, one.data) for one in (own, table))
+        dots_of_rows(rows, others, turned, result)
+        norms = self.profiles.squared_norms
+        for place, row in enumerate(rows.tolist()):
+            cosines(result[place], float(norms[row]), norms, result[place])
+        return result
+
+    def _over_all(
+        self, columns: AnyIntegers, values: Floats, squared_norm: float, result: Floats
+    ) -> Floats:
+        """Write similarities that divide by what is said of all ratings of a row; return the numbers co-rated."""
+        table, n_rows = self.profiles.columns, self.profiles.n_rows
+        if self.similarity.name != "jaccard" and not self.similarity.counts_common:
+            dots = np.zeros(n_rows)
+            add_dots(columns, values, table.indptr, table.indices, table.data, dots)
+            cosines(dots, squared_norm, self.profiles.squared_norms, result)
+            return dots
+        sums = np.zeros((n_rows, 2))
+        add_counted_dots(columns, values, table.indptr, table.indices, table.data, sums)
+        if self.similarity.name == "jaccard":
+            jaccards(sums[:, 1], float(len(values)), self.profiles.counts, result)
+        else:
+            cosines(sums[:, 0], squared_norm, self.profiles.squared_norms, result)
+        return sums[:, 1]
+
+    def _over_corated(self, columns: AnyIntegers, values: Floats, result: Floats) -> Floats:
+        """Write similarities over the co-rated columns; return how many they are."""
+        table, name = self.profiles.columns, self.similarity.name
+        moments = np.zeros((self.profiles.n_rows, 6))
+        add_moments(columns, values, table.indptr, table.indices, table.data, moments)
+        if name == "pearson":
+            count = float(len(values)) if self.similarity.centre == "all" else -1.0
+            total = float(values.sum())
+            correlations(moments, total, count, self.profiles.totals, self.profiles.counts, result)
+        elif name == "msd":
+            inverse_differences(moments, float(max(self.profiles.factor, 1)), result)
+        else:
+            corated_cosines(moments, result)
+        return moments[:, 0]
+
+    def nearest(
+        self,
+        others: Profiles,
+        rows: AnyIntegers,
+        n: int,
+        *,
+        themselves: bool,
+        threads: int | None = None,
+        advance: Advance | None = None,
+    ) -> tuple[Rows, Floats]:
+        """Return the n nearest rows to each of `rows` of `others`, and their similarities.
+
+        `themselves` says that `others` are the profiles: then no row is its own neighbour.
+        """
+        indices = np.empty((len(rows), n), dtype=np.int32)
+        values = np.empty((len(rows), n))
+        self.compute_shared()
+        _ = others.squared_norms
+
+        def work(piece: tuple[int, int]) -> None:
+            scratch = np.empty(self.profiles.n_rows)
+            for position in range(*piece):
+                row = int(rows[position])
+                similarities = self.similarities(others, row)
+                skip = row if themselves else -1
+                nearest(similarities, skip, scratch, indices[position], values[position])
+
+        run(work, ranges(len(rows), _PIECE), threads=threads, advance=advance)
+        return indices, values
+
+    def n_pieces(self, n_rows: int) -> int:
+        """Return how many steps `nearest` reports for `n_rows` rows."""
+        return len(ranges(n_rows, _PIECE))
+
+    def compute_shared(self) -> None:
+        """Compute what the threads share before they start."""
+        _ = self.profiles.columns, self.profiles.squared_norms
+        _ = self.profiles.totals, self.profiles.counts

@@ -1,0 +1,302 @@
+"""The chosen neighbours of many rows: candidate lists, sensitivities and draws together.
+
+A mechanism that looks at the nearest few of each list gets candidate lists of that length. One that looks at
+full lists gets them a block of rows at a time, and only the chosen k are kept.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import cached_property
+
+import numpy as np
+import numpy.typing as npt
+
+from goodfence.arrays import AnyIntegers, Floats, Integers, Rows
+from goodfence.data.ratings import Ratings
+from goodfence.errors import SettingError
+from goodfence.kernels.draw import draw_rows, laplace
+from goodfence.neighbours.candidate_lists import Axis, RowsAgainstAll, compared, nearest_rows
+from goodfence.neighbours.similarity import Profiles, Similarity
+from goodfence.neighbours.threads import bar, ranges, run
+from goodfence.rng import RNG, Streams
+from goodfence.selection.mechanism import RS, Mechanism, pool_arrays, weights_if_drawn
+from goodfence.selection.sensitivity import (
+    ItemPeaks,
+    item_peaks,
+    pair_sensitivities,
+    profile_pair_sensitivities,
+    profile_sensitivity,
+    sensitivities,
+)
+
+_PIECE = 4096
+"""The most rows whose neighbours one thread chooses at a time."""
+_PIECE_CELLS = 2_000_000
+"""The most list entries that one thread holds at a time: about 100 MB with all that is computed from them."""
+
+
+@dataclass(frozen=True, eq=False)
+class Chosen:
+    """The chosen neighbours of some rows, nearest first."""
+
+    neighbours: Rows
+    """(rows, k): row numbers."""
+    similarities: Floats
+    """(rows, k): how similar each one is."""
+    weights: Floats
+    """(rows, k): what each one counts in a prediction: the similarity, with noise if the mechanism adds it."""
+
+
+@dataclass(frozen=True, eq=False)
+class Draws:
+    """Chooses neighbours among the rows of `profiles`."""
+
+    profiles: Profiles
+    mechanism: Mechanism
+    similarity: Similarity
+    key: int
+    """The key of the random stream: the draw of a row depends on the key and its row number only."""
+
+    def __post_init__(self) -> None:
+        check_similarity(self.mechanism, self.similarity)
+
+    def choose(
+        self,
+        rows: AnyIntegers | None = None,
+        *,
+        threads: int | None = None,
+        progress: bool | None = None,
+    ) -> Chosen:
+        """Return the chosen neighbours of `rows`, or of every row."""
+        askers = np.arange(self.profiles.n_rows) if rows is None else np.asarray(rows)
+        reach = self.mechanism.reach(self.profiles.n_rows - 1)
+        lists = self._lists(askers, reach, rows is None, threads, progress)
+        bounds = self._target_bounds(askers)
+        shape = (len(askers), self.mechanism.k)
+        chosen = Chosen(np.empty(shape, dtype=np.int32), np.empty(shape), np.empty(shape))
+
+        def work(piece: tuple[int, int]) -> None:
+            part = slice(*piece)
+            indices, similarities = lists(part)
+            block = askers[part]
+            bound = self._pair_bounds(block, indices) if bounds is None else bounds[part]
+            found = self.from_lists(block, indices, similarities, bound)
+            chosen.neighbours[part], chosen.similarities[part], chosen.weights[part] = found
+
+        pieces = ranges(len(askers), max(1, min(_PIECE, _PIECE_CELLS // max(reach, 1))))
+        with bar("choosing neighbours", len(pieces), show=progress) as advance:
+            run(work, pieces, threads=threads, advance=advance)
+        return chosen
+
+    def from_lists(
+        self, askers: AnyIntegers, indices: Rows, similarities: Floats, bounds: Floats | None
+    ) -> tuple[Rows, Floats, Floats]:
+        """Return the chosen neighbours, their similarities and their weights, given candidate lists.
+
+        `bounds` is RS where the mechanism needs it: one for each asker, or one for each list entry.
+        """
+        return choose_from_lists(self.mechanism, self.key, askers, indices, similarities, bounds)
+
+    def _lists(
+        self,
+        askers: AnyIntegers,
+        reach: int,
+        everybody: bool,
+        threads: int | None,
+        progress: bool | None,
+    ) -> Callable[[slice], tuple[Rows, Floats]]:
+        """Return what hands out the candidate lists of a part of `askers`."""
+        if everybody and reach < self.profiles.n_rows - 1:
+            indices, similarities = nearest_rows(
+                self.profiles, reach, self.similarity, threads=threads, progress=progress
+            )
+            return lambda part: (indices[part], similarities[part])
+        engine = RowsAgainstAll(self.profiles, self.similarity)
+        engine.compute_shared()
+        return lambda part: engine.nearest(
+            self.profiles, askers[part], reach, themselves=True, threads=1
+        )
+
+    def _target_bounds(self, askers: AnyIntegers) -> Floats | None:
+        options = self.mechanism.sensitivity
+        if options is None or options.scope == "pair":
+            return None
+        return self._target_sensitivities[askers]
+
+    def _pair_bounds(self, askers: AnyIntegers, indices: Rows) -> Floats | None:
+        options = self.mechanism.sensitivity
+        if options is None:
+            return None
+        return pair_sensitivities(self.profiles.rows, askers, indices, options)
+
+    def row_bounds(self, askers: AnyIntegers) -> Floats | None:
+        """Return RS of each asker, or with `scope="pair"` of each asker and each row; None where none is needed."""
+        options, rows = self.mechanism.sensitivity, self.profiles.rows
+        if options is None:
+            return None
+        if options.scope == "target":
+            return self._target_sensitivities[askers]
+        parts = (slice(rows.indptr[asker], rows.indptr[asker + 1]) for asker in askers)
+        pairs = [
+            profile_pair_sensitivities(self._peaks, rows.indices[part], rows.data[part])[0]
+            for part in parts
+        ]
+        return np.array(pairs).reshape(len(askers), -1)
+
+    def profile_bounds(self, others: Profiles) -> Floats | None:
+        """Return the same for an out-of-sample row, the one row of `others`."""
+        options = self.mechanism.sensitivity
+        if options is None:
+            return None
+        columns, values = others.rows.indices, others.rows.data
+        if options.scope == "target":
+            return np.array([profile_sensitivity(self._peaks, columns, values)])
+        return profile_pair_sensitivities(self._peaks, columns, values)[0][np.newaxis]
+
+    @cached_property
+    def _target_sensitivities(self) -> Floats:
+        return sensitivities(self.profiles.rows, self.mechanism.sensitivity)
+
+    @cached_property
+    def _peaks(self) -> ItemPeaks:
+        return item_peaks(self.profiles.rows, self.mechanism.sensitivity)
+
+
+def choose_neighbours(
+    ratings: Ratings,
+    mechanism: Mechanism,
+    *,
+    axis: Axis = "user",
+    similarity: Similarity | str = "cosine",
+    rng: RNG = None,
+    threads: int | None = None,
+    progress: bool | None = None,
+) -> Chosen:
+    """Return the chosen neighbours of every row, as `NeighbourCF.fit` does with the same seed.
+
+    Examples
+    --------
+    >>> import goodfence as gf
+    >>> chosen = choose_neighbours(gf.load("movietweetings"), gf.PPNS(k=5, beta=2), rng=7)
+    >>> chosen.neighbours.shape
+    (1238, 5)
+    """
+    measure = Similarity.of(similarity)
+    draws = Draws(compared(ratings, axis, measure), mechanism, measure, Streams(rng).key())
+    return draws.choose(threads=threads, progress=progress)
+
+
+def choose_from_lists(
+    mechanism: Mechanism,
+    key: int,
+    askers: AnyIntegers,
+    indices: Rows,
+    similarities: Floats,
+    bounds: Floats | None,
+) -> tuple[Rows, Floats, Floats]:
+    """Return the chosen neighbours of `askers`, their similarities and their weights, given candidate lists.
+
+    A draw depends on the key and the row numbers only: not on which lists are drawn from together, or where.
+    """
+    positions, weights = draw_with_noise(mechanism, key, askers, indices, similarities, bounds)
+    neighbours = np.take_along_axis(indices, positions, axis=1)
+    return neighbours, np.take_along_axis(similarities, positions, axis=1), weights
+
+
+def draw_with_noise(
+    mechanism: Mechanism,
+    key: int,
+    askers: AnyIntegers,
+    indices: Rows,
+    similarities: Floats,
+    bounds: Floats | None,
+) -> tuple[Integers, Floats]:
+    """Return which positions of each list are the neighbours, and what each of them counts in a prediction."""
+    positions = draw_neighbours(mechanism, similarities, indices, askers, key, bounds)
+    chosen = np.take_along_axis(similarities, positions, axis=1)
+    scale = mechanism.noise_scale(bounds)
+    if scale is None:
+        return positions, chosen
+    scales = np.asarray(scale)
+    if scales.ndim == 2:
+        scales = np.take_along_axis(scales, positions, axis=1)
+    neighbours = np.take_along_axis(indices, positions, axis=1)
+    return positions, chosen + laplace_noise(neighbours, askers, key, scales)
+
+
+def check_similarity(mechanism: Mechanism, similarity: Similarity) -> None:
+    """Raise where the mechanism needs a sensitivity that the similarity does not have."""
+    known = similarity.name in ("cosine", "cosine_corated") and not similarity.counts_common
+    if mechanism.sensitivity is not None and not known:
+        raise SettingError(
+            "similarity must be a cosine, not shrunk, for a mechanism with a sensitivity: "
+            f"RS is not defined for {similarity}"
+        )
+
+
+def draw_neighbours(
+    mechanism: Mechanism,
+    similarities: Floats,
+    rows: AnyIntegers,
+    askers: AnyIntegers,
+    key: int,
+    sensitivity: RS = None,
+) -> Integers:
+    """Return which positions of each target's list are the neighbours, shape (rows, k), ascending.
+
+    `similarities` and `rows`, (targets, n), are the candidate lists; `askers` the targets' row numbers; `key` comes
+    from `Streams.key`; `sensitivity` is RS where the mechanism needs it, (targets,), or (targets, n) with
+    `scope="pair"`.
+
+    Examples
+    --------
+    >>> from goodfence.selection.knn import KNN
+    >>> lists = np.array([[0.9, 0.5, 0.1]])
+    >>> draw_neighbours(KNN(k=2), lists, np.array([[4, 7, 1]]), np.array([0]), key=7)
+    array([[0, 1]])
+    """
+    if similarities.ndim != 2 or rows.shape != similarities.shape:
+        raise SettingError("similarities and rows must both have shape (targets, candidates)")
+    if askers.shape != similarities.shape[:1]:
+        raise SettingError("askers must have one row number for each target")
+    pools = mechanism.pools(similarities, sensitivity)
+    log_weights = weights_if_drawn(mechanism, pools, similarities, sensitivity)
+    chosen = np.empty((len(similarities), mechanism.k), dtype=np.int64)
+    draw_rows(
+        np.ascontiguousarray(log_weights),
+        np.ascontiguousarray(rows, dtype=np.int32),
+        pool_arrays(pools, len(similarities)),
+        np.uint64(key),
+        np.ascontiguousarray(askers, dtype=np.int32),
+        chosen,
+    )
+    return chosen
+
+
+def laplace_noise(rows: AnyIntegers, askers: AnyIntegers, key: int, scale: npt.ArrayLike) -> Floats:
+    """Return Laplace noise, one number for each (target, neighbour), the same when asked again.
+
+    `rows`, (targets, k), are the neighbours' row numbers, `askers` the targets'. `scale` is one number, (targets,), or
+    (targets, k); 0 is no noise.
+
+    Examples
+    --------
+    >>> laplace_noise(np.array([[4, 7]]), np.array([0]), key=7, scale=0.0)
+    array([[0., 0.]])
+    """
+    scales = np.asarray(scale, dtype=np.float64)
+    if not (np.isfinite(scales).all() and (scales >= 0).all()):
+        raise SettingError("scale must be finite and at least 0")
+    if scales.ndim == 1:
+        scales = scales[:, np.newaxis]
+    noise = np.empty(rows.shape)
+    laplace(
+        np.uint64(key),
+        np.ascontiguousarray(askers, dtype=np.int32),
+        np.ascontiguousarray(rows, dtype=np.int32),
+        np.ascontiguousarray(np.broadcast_to(scales, rows.shape)),
+        noise,
+    )
+    return noise + 0.0  # no negative zero

@@ -1,0 +1,208 @@
+"""Predictions and recommendations in bulk, over threads [PRED]."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Literal, TypeAlias
+
+import numpy as np
+from scipy import sparse
+
+from goodfence.arrays import AnyIntegers, Csr, Flags, Floats, Integers, Rows
+from goodfence.data.ratings import Ratings
+from goodfence.errors import require
+from goodfence.kernels.predict import CellGroups, predict_cells, predict_for_profile
+from goodfence.neighbours.candidate_lists import Axis, rows_of
+from goodfence.neighbours.draw import Chosen
+from goodfence.neighbours.threads import ranges, run, thread_count
+
+Over: TypeAlias = Literal["raters", "neighbours"]
+
+_PIECE = 65_536
+
+
+@dataclass(frozen=True, eq=False)
+class Neighbourhoods:
+    """Who the chosen neighbours of each row are, and how much each of them counts."""
+
+    neighbours: Rows
+    """(rows, k)."""
+    weights: Floats
+    """(rows, k): the similarities, with noise where the mechanism adds it."""
+    over_raters: bool
+    """Divide by the weights of those who rated the item, or of all neighbours."""
+    least: int = 1
+    """With fewer neighbours who rated the item than this there is no prediction."""
+
+    def predict(
+        self,
+        csr: sparse.csr_array,
+        rows: AnyIntegers,
+        columns: AnyIntegers,
+        threads: int | None = None,
+    ) -> Floats:
+        """Return the prediction for each cell (row, column), NaN where too few neighbours rated it."""
+        predictions = self._predict(csr, rows, columns, threads)
+        if self.least > 1:
+            ones = sparse.csr_array((np.ones(csr.nnz), csr.indices, csr.indptr), csr.shape)
+            shares = self._shares._predict(ones, rows, columns, threads)
+            predictions[self._too_few(shares, rows)] = np.nan
+        return predictions
+
+    def predict_column(self, rated: AnyIntegers, values: Floats, rows: AnyIntegers) -> Floats:
+        """Return the predictions of `rows` in one column, where the rows `rated` have `values`.
+
+        Item-based: what one user rated, and the items that are asked for.
+        """
+        predictions = self._predict_column(rated, values, rows)
+        if self.least > 1:
+            shares = self._shares._predict_column(rated, np.ones(len(rated)), rows)
+            predictions[self._too_few(shares, rows)] = np.nan
+        return predictions
+
+    @property
+    def _shares(self) -> Neighbourhoods:
+        """The same neighbours, each counting 1 or nothing: of all ones they predict the share that rated."""
+        return Neighbourhoods(self.neighbours, (self.weights != 0).astype(np.float64), False)
+
+    def _too_few(self, shares: Floats, rows: AnyIntegers) -> Flags:
+        """Return where fewer neighbours rated the item than are needed."""
+        counts = np.nan_to_num(shares) * (self.weights != 0).sum(axis=1)[rows]
+        too_few: Flags = counts < self.least - 0.5
+        return too_few
+
+    def _predict_column(self, rated: AnyIntegers, values: Floats, rows: AnyIntegers) -> Floats:
+        profile = np.full(len(self.neighbours), np.nan)
+        profile[rated] = values
+        predictions = np.empty(len(rows))
+        near = (self.neighbours, self.weights)
+        predict_for_profile(profile, np.asarray(rows), *near, self.over_raters, predictions)
+        return predictions
+
+    def _predict(
+        self,
+        csr: sparse.csr_array,
+        rows: AnyIntegers,
+        columns: AnyIntegers,
+        threads: int | None = None,
+    ) -> Floats:
+        ordered = bool((rows[1:] >= rows[:-1]).all())
+        order = None if ordered else np.argsort(rows, kind="stable")
+        sorted_rows = np.asarray(rows if order is None else rows[order], dtype=np.int64)
+        cells = np.asarray(columns if order is None else columns[order], dtype=np.int64)
+        starts = np.flatnonzero(
+            np.r_[True, sorted_rows[1:] != sorted_rows[:-1]][: len(sorted_rows)]
+        )
+        groups = np.append(starts, len(sorted_rows)).astype(np.int64)
+        rated, results = Csr(csr.indptr, csr.indices, csr.data), np.empty(len(cells))
+        group_rows = sorted_rows[starts]
+
+        def work(piece: tuple[int, int]) -> None:
+            first, last = piece
+            part = CellGroups(groups[first : last + 1], group_rows[first:last], cells)
+            predict_cells(
+                part, self.neighbours, self.weights, rated, self.over_raters, csr.shape[1], results
+            )
+
+        run(work, _pieces(len(group_rows), len(cells), thread_count(threads)), threads=threads)
+        if order is None:
+            return results
+        predictions = np.empty(len(cells))
+        predictions[order] = results
+        return predictions
+
+
+def predict(
+    ratings: Ratings,
+    chosen: Chosen,
+    cells: tuple[AnyIntegers, AnyIntegers],
+    *,
+    axis: Axis = "user",
+    over: Over = "raters",
+    threads: int | None = None,
+) -> Floats:
+    """Return predictions [PRED] for cells given by user rows and item columns, NaN where no neighbour rated it.
+
+    Examples
+    --------
+    >>> import goodfence as gf
+    >>> from goodfence.neighbours.draw import choose_neighbours
+    >>> films = gf.load("movietweetings")
+    >>> chosen = choose_neighbours(films, gf.KNN(k=30))
+    >>> len(predict(films, chosen, (np.array([0, 0]), np.array([1, 2]))))
+    2
+    """
+    require(over in ("raters", "neighbours"), "over", "'raters' or 'neighbours'", over)
+    rows, columns = cells if axis == "user" else cells[::-1]
+    around = Neighbourhoods(chosen.neighbours, chosen.weights, over == "raters")
+    return around.predict(rows_of(ratings, axis).csr, rows, columns, threads)
+
+
+def _pieces(n_groups: int, n_cells: int, threads: int) -> list[tuple[int, int]]:
+    """Cut the rows so that each thread has work, and a piece is neither long nor tiny."""
+    n_pieces = max(threads, -(-n_cells // _PIECE))
+    return ranges(n_groups, max(1, -(-n_groups // n_pieces)))
+
+
+@dataclass(frozen=True, eq=False, slots=True)
+class Recommended:
+    """For each user the best unrated items, best first."""
+
+    columns: Rows
+    """(users, n): item columns, -1 where there are fewer."""
+    scores: Floats
+    """(users, n): the predicted ratings, NaN where there are fewer."""
+
+    def __repr__(self) -> str:
+        shape = " x ".join(f"{size:,}" for size in self.columns.shape)
+        return f"Recommended({shape})"
+
+
+def recommend(
+    ratings: Ratings,
+    chosen: Chosen,
+    *,
+    n: int = 10,
+    axis: Axis = "user",
+    over: Over = "raters",
+    threads: int | None = None,
+) -> Recommended:
+    """Return for every user at most n unrated items, best first, as `NeighbourCF.recommend` does.
+
+    Examples
+    --------
+    >>> import goodfence as gf
+    >>> from goodfence.neighbours.draw import choose_neighbours
+    >>> films = gf.synthetic(users=60, items=40, ratings=600, rng=1)
+    >>> recommend(films, choose_neighbours(films, gf.KNN(k=10)), n=3)
+    Recommended(60 x 3)
+    """
+    n_users, n_items = ratings.shape
+    every = np.arange(n_items)
+    columns = np.full((n_users, n), -1, dtype=np.int32)
+    scores = np.full((n_users, n), np.nan)
+    for user in range(n_users):
+        cells = (np.full(n_items, user), every)
+        predicted = predict(ratings, chosen, cells, axis=axis, over=over, threads=threads)
+        unseen = np.ones(n_items, dtype=np.bool_)
+        unseen[ratings.csr.indices[ratings.csr.indptr[user] : ratings.csr.indptr[user + 1]]] = False
+        best = best_columns(predicted, unseen, n)
+        columns[user, : len(best)], scores[user, : len(best)] = best, predicted[best]
+    return Recommended(columns, scores)
+
+
+def best_columns(scores: Floats, unseen: Flags, n: int) -> Integers:
+    """Return the columns of the n best scores among the unseen: NaN is no score, ties are in column order.
+
+    Examples
+    --------
+    >>> best_columns(np.array([3.0, np.nan, 4.0, 3.0]), np.ones(4, dtype=bool), 2)
+    array([2, 0])
+    """
+    require(n >= 1, "n", "at least 1", n)
+    eligible = np.flatnonzero(unseen & ~np.isnan(scores))
+    if len(eligible) > n:
+        last = np.partition(scores[eligible], len(eligible) - n)[len(eligible) - n]
+        eligible = eligible[scores[eligible] >= last]
+    order = np.argsort(-scores[eligible], kind="stable")[:n]
+    return eligible[order]

@@ -1,0 +1,258 @@
+"""Neighbours chosen for each prediction among those who rated the item, as LensKit and Surprise choose them.
+
+The candidate list of a cell (row, column) holds the other rows that rated the column and are at all similar. Where
+it is shorter than the mechanism needs, it is filled up with nobody: whoever draws nobody has a neighbour less. What
+chance decides depends on (key, row, candidate) only, and so does noise: asking again, or about another column,
+reveals no other number. Where everybody rated everything these are the neighbours of `among="all"`.
+
+The similarities of a row to all others are computed when the row is first asked for, exactly, a block of rows at a
+time, and kept while there is room for them. There is never an n x n matrix of many rows.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+from threading import Lock
+from typing import NamedTuple
+
+import numpy as np
+from scipy import sparse
+
+from goodfence.arrays import AnyIntegers, Csr, Floats, Integers
+from goodfence.errors import SettingError
+from goodfence.kernels.predict import (
+    NOBODY,
+    RaterCandidates,
+    count_raters,
+    list_raters,
+    predict_nearest_raters,
+)
+from goodfence.neighbours.candidate_lists import RowsAgainstAll
+from goodfence.neighbours.draw import Draws, draw_with_noise
+from goodfence.neighbours.similarity import Profiles
+from goodfence.neighbours.threads import ranges, run, thread_count
+from goodfence.selection.mechanism import shortest_list
+
+_BLOCK_CELLS = 1 << 19
+"""The most similarities that one thread holds at a time, unless one row has more."""
+_LIST_CELLS = 1 << 20
+"""The most list entries that one thread draws from at a time."""
+_COLUMN_CELLS = 1 << 24
+"""The most similarities that one column is predicted from at once."""
+_KEPT_BYTES = 256 << 20
+"""The most memory for similarities that are kept to be asked for again."""
+_LONGEST = 1 << 24
+"""A mechanism that needs a longer list than this is refused."""
+
+
+class Askers(NamedTuple):
+    """Some rows that ask, beside the candidates that they can have."""
+
+    candidates: RaterCandidates
+    askers: AnyIntegers
+    """(rows,): the row numbers that ask; that of an out-of-sample row is the number of rows."""
+    numbers: AnyIntegers
+    """(candidates,): the row numbers of the candidates."""
+    bounds: Floats | None
+    """RS of each asker, (rows,), or of each pair, (rows, candidates); None where the mechanism needs none."""
+    key: int
+
+
+class KeptSimilarities:
+    """The similarities of rows to all rows: computed when they are first asked for, and kept while there is room."""
+
+    def __init__(self, engine: RowsAgainstAll) -> None:
+        self.engine = engine
+        n_rows = engine.profiles.n_rows
+        self._table = np.empty((min(n_rows, _KEPT_BYTES // (8 * max(n_rows, 1))), n_rows))
+        self._places = np.full(n_rows, -1, dtype=np.int64)
+        self._n_kept = 0
+        self._keeping = Lock()
+        engine.compute_shared()
+
+    def of(self, rows: Integers) -> Floats:
+        """Return the similarities of some rows to all, (rows, all rows)."""
+        places = self._places[rows]
+        missing = places < 0
+        if not missing.any():
+            return self._table[places]
+        computed = self.engine.block(rows[missing])
+        self._keep(rows[missing], computed)
+        if missing.all():
+            return computed
+        found = np.empty((len(rows), computed.shape[1]))
+        found[missing], found[~missing] = computed, self._table[places[~missing]]
+        return found
+
+    def _keep(self, rows: Integers, computed: Floats) -> None:
+        with self._keeping:
+            first = self._n_kept
+            last = min(first + len(rows), len(self._table))
+            self._table[first:last] = computed[: last - first]
+            self._places[rows[: last - first]] = np.arange(first, last)
+            self._n_kept = last
+
+
+@dataclass(frozen=True, eq=False)
+class RaterNeighbourhoods:
+    """Predicts each cell from neighbours drawn among those who rated its column."""
+
+    draws: Draws
+    raters: sparse.csr_array
+    """columns x rows: who rated each column, and what is averaged: the ratings, or their deviations."""
+    least: int
+    """With fewer neighbours than this there is no prediction."""
+
+    def __post_init__(self) -> None:
+        _ = self._shortest
+
+    def predict(
+        self, rows: AnyIntegers, columns: AnyIntegers, threads: int | None = None
+    ) -> Floats:
+        """Return the prediction for each cell (row, column), NaN where too few neighbours rated it."""
+        return self._by_rows(rows, columns, self._raters, threads)
+
+    def predict_fold_in(self, others: Profiles, key: int, columns: AnyIntegers) -> Floats:
+        """Return the predictions of an out-of-sample row, the one row of `others`, drawn with its own key."""
+        similarities = self._similarities.engine.similarities(others, 0)[np.newaxis]
+        candidates = RaterCandidates(similarities, np.array([-1]), self._raters)
+        bounds = self.draws.profile_bounds(others)
+        askers = np.array([self._n_rows])
+        asking = Askers(candidates, askers, self._every, bounds, key)
+        return self._answers(asking, np.zeros(len(columns), dtype=np.int64), np.asarray(columns))
+
+    def predict_column(self, rated: AnyIntegers, values: Floats, rows: AnyIntegers) -> Floats:
+        """Return the predictions of `rows` in one column, where the rows `rated` have `values`.
+
+        Item-based: what one user rated, and the items that are asked for. Similarities are symmetric, so the fewer
+        of both are compared with all.
+        """
+        order = np.argsort(rated)
+        numbers = np.asarray(rated, dtype=np.int64)[order]
+        averaged = np.asarray(values, dtype=np.float64)[order]
+        ends, asked = np.array([0, len(numbers)]), np.asarray(rows, dtype=np.int64)
+        one = np.zeros(len(asked), dtype=np.int64)
+        if not len(numbers) < len(asked) <= _COLUMN_CELLS // max(len(numbers), 1):
+            return self._by_rows(asked, one, Csr(ends, numbers, averaged), threads=1)
+        similarities = np.ascontiguousarray(self._similarities.of(numbers)[:, asked].T)
+        places = np.searchsorted(numbers, asked)
+        own = np.where(np.isin(asked, numbers), places, -1)
+        raters = Csr(ends, np.arange(len(numbers)), averaged)
+        bounds = self._bounds(asked, numbers)
+        candidates = RaterCandidates(similarities, own, raters)
+        asking = Askers(candidates, asked, numbers, bounds, self.draws.key)
+        return self._answers(asking, np.arange(len(asked)), one)
+
+    def _by_rows(
+        self, rows: AnyIntegers, columns: AnyIntegers, raters: Csr, threads: int | None
+    ) -> Floats:
+        """Predict cells a block of rows at a time, from the similarities of each of these rows to all."""
+        order = np.argsort(rows, kind="stable")
+        askers, starts = np.unique(np.asarray(rows, dtype=np.int64)[order], return_index=True)
+        ends = np.append(starts, len(order))
+        wanted, found = np.asarray(columns, dtype=np.int64)[order], np.empty(len(order))
+
+        def work(piece: tuple[int, int]) -> None:
+            first, last = piece
+            asking = self._asking(askers[first:last], raters)
+            cells = slice(ends[first], ends[last])
+            places = np.repeat(np.arange(last - first), np.diff(ends[first : last + 1]))
+            found[cells] = self._answers(asking, places, wanted[cells])
+
+        most = max(1, _BLOCK_CELLS // max(self._n_rows, 1))
+        share = -(-len(askers) // (4 * thread_count(threads)))
+        run(work, ranges(len(askers), max(1, min(most, share))), threads=threads)
+        predictions = np.empty(len(order))
+        predictions[order] = found
+        return predictions
+
+    def _asking(self, askers: Integers, raters: Csr) -> Askers:
+        """Return rows that ask, with their similarities to all rows."""
+        bounds = self._bounds(askers, self._every)
+        candidates = RaterCandidates(self._similarities.of(askers), askers, raters)
+        return Askers(candidates, askers, self._every, bounds, self.draws.key)
+
+    def _answers(self, asking: Askers, places: Integers, columns: Integers) -> Floats:
+        """Return the predictions of some cells: each by the place of its row among the asking, and its column."""
+        predictions = np.empty(len(places))
+        if self._takes_nearest:
+            k = self.draws.mechanism.k
+            predict_nearest_raters(asking.candidates, places, columns, k, self.least, predictions)
+            return predictions
+        counts = np.empty(len(places), dtype=np.int64)
+        count_raters(asking.candidates, places, columns, counts)
+        needed, which = np.unique(np.maximum(counts, self._shortest), return_inverse=True)
+        lengths = np.array([self.draws.mechanism.reach(n) for n in needed.tolist()])[which]
+        for length in np.unique(lengths).tolist():
+            cells = np.flatnonzero(lengths == length)
+            for first, last in ranges(len(cells), max(1, _LIST_CELLS // length)):
+                part = cells[first:last]
+                predictions[part] = self._drawn(asking, places[part], columns[part], length)
+        return predictions
+
+    def _drawn(self, asking: Askers, places: Integers, columns: Integers, length: int) -> Floats:
+        """Return the predictions of cells whose lists all have this length: the mechanism's draw, then [PRED]."""
+        similarities = np.empty((len(places), length))
+        entries = np.empty((len(places), length), dtype=np.int64)
+        list_raters(asking.candidates, places, columns, similarities, entries)
+        raters, nobody = asking.candidates.raters, entries == NOBODY
+        if nobody.all():
+            return np.full(len(places), np.nan)
+        positions = raters.columns[np.where(nobody, 0, entries)]
+        indices = np.where(nobody, self._n_rows + np.arange(length), asking.numbers[positions])
+        bounds = asking.bounds
+        if bounds is not None:
+            bounds = bounds[places]
+            if bounds.ndim == 2:
+                bounds = np.where(nobody, 0.0, np.take_along_axis(bounds, positions, axis=1))
+        drawn, weights = draw_with_noise(
+            self.draws.mechanism, asking.key, asking.askers[places], indices, similarities, bounds
+        )
+        chosen = np.take_along_axis(entries, drawn, axis=1)
+        real = chosen != NOBODY
+        counted = np.where(real, weights, 0.0)
+        totals = (counted * raters.values[np.where(real, chosen, 0)]).sum(axis=1)
+        sizes, n_chosen = np.abs(counted).sum(axis=1), real.sum(axis=1)
+        said = (n_chosen >= self.least) & (sizes > 0)
+        return np.where(said, totals / np.where(said, sizes, 1.0), np.nan)
+
+    def _bounds(self, askers: Integers, numbers: Integers) -> Floats | None:
+        """Return RS of the askers, or of each of them and each candidate, where the mechanism needs it."""
+        if self._takes_nearest:
+            return None
+        found = self.draws.row_bounds(askers)
+        return found if found is None or found.ndim == 1 else found[:, numbers]
+
+    @cached_property
+    def _shortest(self) -> int:
+        """How many places a list must have, so that the mechanism can choose."""
+        found = shortest_list(self.draws.mechanism, at_most=_LONGEST)
+        if found is None:
+            raise SettingError(
+                "mechanism must be able to choose from a list of 16 million candidates"
+            )
+        return found
+
+    @cached_property
+    def _takes_nearest(self) -> bool:
+        """Whether the k nearest are taken as they are, so that nothing is drawn."""
+        mechanism = self.draws.mechanism
+        looks_at_k = mechanism.reach(self._shortest + 1) == mechanism.k
+        return looks_at_k and mechanism.noise_scale(1.0) is None
+
+    @cached_property
+    def _similarities(self) -> KeptSimilarities:
+        return KeptSimilarities(RowsAgainstAll(self.draws.profiles, self.draws.similarity))
+
+    @cached_property
+    def _raters(self) -> Csr:
+        return Csr(self.raters.indptr, self.raters.indices, self.raters.data)
+
+    @cached_property
+    def _every(self) -> Integers:
+        return np.arange(self._n_rows)
+
+    @property
+    def _n_rows(self) -> int:
+        return self.draws.profiles.n_rows

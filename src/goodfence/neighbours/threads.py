@@ -1,0 +1,130 @@
+"""Work cut in pieces and done by several threads; kernels release the interpreter lock."""
+
+from __future__ import annotations
+
+import os
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
+from contextlib import contextmanager
+from itertools import islice
+from typing import TypeAlias, TypeVar
+
+from goodfence.settings import integer
+
+Piece = TypeVar("Piece")
+
+MOST_THREADS = 1024
+_LOOK_UP = 0.2
+
+
+def thread_count(threads: int | None) -> int:
+    """Return how many threads to use: as asked, or as many as this process may run on."""
+    if threads is None:
+        available = getattr(os, "sched_getaffinity", None)
+        return len(available(0)) if available else os.cpu_count() or 1
+    return integer(threads, "threads", least=1, most=MOST_THREADS)
+
+
+def run(
+    work: Callable[[Piece], None],
+    pieces: Iterable[Piece],
+    *,
+    threads: int | None = None,
+    advance: Advance | None = None,
+) -> None:
+    """Do `work` on every piece. An interrupt or an error stops it after the pieces under way.
+
+    Keep a piece well under a second: that is how long an interrupt waits.
+    """
+    waiting = iter(pieces)
+    n_threads = thread_count(threads)
+    if n_threads == 1:  # in this very thread, which may itself be one of several
+        for piece in waiting:
+            work(piece)
+            if advance is not None:
+                advance(1)
+        return
+    with ThreadPoolExecutor(n_threads) as pool:
+        under_way = {pool.submit(work, piece) for piece in islice(waiting, n_threads)}
+        while under_way:
+            # A bounded wait lets the main thread see Ctrl-C on every platform.
+            done, under_way = wait(under_way, timeout=_LOOK_UP, return_when=FIRST_COMPLETED)
+            for future in done:
+                future.result()
+                if advance is not None:
+                    advance(1)
+                for piece in waiting:
+                    under_way.add(pool.submit(work, piece))
+                    break
+
+
+def run_pairs(
+    work: Callable[[int, int], None],
+    n_blocks: int,
+    *,
+    threads: int | None = None,
+    advance: Advance | None = None,
+) -> None:
+    """Do `work(a, b)` for all blocks a <= b, so that no two under way at a time share a block."""
+    waiting = [(a, a + gap) for gap in range(n_blocks) for a in range(n_blocks - gap)]
+    n_threads = thread_count(threads)
+    under_way: dict[Future[None], tuple[int, int]] = {}
+    with ThreadPoolExecutor(n_threads) as pool:
+        while waiting or under_way:
+            while len(under_way) < n_threads:
+                busy = {block for pair in under_way.values() for block in pair}
+                free = (i for i, pair in enumerate(waiting) if busy.isdisjoint(pair))
+                place = next(free, None)
+                if place is None:
+                    break
+                pair = waiting.pop(place)
+                under_way[pool.submit(work, *pair)] = pair
+            done, _ = wait(under_way, timeout=_LOOK_UP, return_when=FIRST_COMPLETED)
+            for future in done:
+                del under_way[future]
+                future.result()
+                if advance is not None:
+                    advance(1)
+
+
+def ranges(n: int, size: int) -> list[tuple[int, int]]:
+    """Cut 0..n in ranges of at most `size`.
+
+    Examples
+    --------
+    >>> ranges(5, 2)
+    [(0, 2), (2, 4), (4, 5)]
+    """
+    return [(start, min(start + size, n)) for start in range(0, n, size)]
+
+
+Advance: TypeAlias = Callable[[int], None]
+"""Tells that n steps more are done."""
+
+
+def shown(show: bool | None) -> bool:
+    """Return whether there is a bar: None is for a terminal only."""
+    return sys.stderr.isatty() if show is None else show
+
+
+@contextmanager
+def bar(what: str, steps: int, *, show: bool | None = None) -> Iterator[Advance]:
+    """Show a bar for `steps` steps of `what`, and hand out the function that advances it.
+
+    `show=None` shows it on a terminal only, and only once the work has gone on for a moment.
+    """
+    if not shown(show):
+        yield _nothing
+        return
+    from rich.console import Console
+    from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
+
+    columns = (TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn(compact=True))
+    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+        task = progress.add_task(what, total=steps)
+        yield lambda done: progress.advance(task, done)
+
+
+def _nothing(_: int) -> None:
+    return

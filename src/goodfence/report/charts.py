@@ -1,0 +1,289 @@
+"""Charts: each is one Vega-Lite specification, from which altair, PNG, SVG, HTML and a page's picture are made."""
+
+from __future__ import annotations
+
+import json
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from goodfence.errors import MissingExtra
+from goodfence.report.serialize import plain
+
+if TYPE_CHECKING:
+    import altair
+    from markupsafe import Markup
+
+    from goodfence.attack.report import AttackReport
+
+Spec: TypeAlias = dict[str, Any]
+COLOUR: Spec = {"field": "colour", "type": "nominal", "scale": None}
+"""A colour that is in the data as it is."""
+SCHEMA = "https://vega.github.io/schema/vega-lite/v5.json"
+FONT = "Helvetica, Arial, DejaVu Sans, sans-serif"
+_PNG_SCALE = 2.0
+_ANGLE = "\ue03c"
+"""Stands for `<` until the chart is inside a page's script, where it is written as an escape."""
+_LIGHT = {
+    "ink": "#222222",
+    "soft": "#444444",
+    "line": "#e4e4e4",
+    "paper": "#ffffff",
+    "read": "#d55e00",
+    "without": "#0072b2",
+    "guess": "#f0c75e",
+    "guess-ink": "#755500",
+    "good": "#00714f",
+}
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Theme:
+    """Size and colours: a chart is drawn alike in all of them."""
+
+    name: str
+    """`file`, or the class of the picture in a page: `wide` or `narrow`."""
+    width: int
+    """Of the plane, without axes."""
+    height: int
+    padding: Mapping[str, int] | int
+    """The room around it."""
+    font: int = 14
+    """The size of the axes' letters."""
+
+    @property
+    def in_page(self) -> bool:
+        """Whether the page's style gives the colours, which differ in the dark and on paper."""
+        return self.name != "file"
+
+    def colour(self, name: str) -> str:
+        """Return a colour by its name in the page's style."""
+        return f"var(--{name})" if self.in_page else _LIGHT[name]
+
+
+FILE = Theme(name="file", width=860, height=500, padding=18)
+WIDE = Theme(
+    name="wide", width=684, height=310, padding={"left": 52, "right": 24, "top": 34, "bottom": 56}
+)
+NARROW = Theme(
+    name="narrow", width=284, height=240, padding={"left": 46, "right": 10, "top": 34, "bottom": 54}
+)
+
+
+def layered(theme: Theme, x: Spec, y: Spec, layers: Sequence[Spec], **more: Any) -> Spec:
+    """Return a chart of layers on common axes; the name of the y axis is above it, to be read without turning."""
+    ink, soft, line = (theme.colour(name) for name in ("ink", "soft", "line"))
+    above = {"titleAngle": 0, "titleAlign": "left", "titleAnchor": "end", "titleBaseline": "bottom"}
+    above |= {"titleX": -44, "titleY": -10, "domain": False, "ticks": False, "labelPadding": 8}
+    y = {**y, "axis": {**y["axis"], **above}}
+    made: Spec = {
+        "$schema": SCHEMA,
+        "config": {
+            "aria": False,
+            "font": FONT,
+            "axis": {
+                "labelFontSize": theme.font,
+                "titleFontSize": theme.font,
+                "titleFontWeight": "normal",
+                "titlePadding": 10,
+                "labelColor": soft,
+                "titleColor": ink,
+                "gridColor": line,
+                "domainColor": soft,
+                "tickColor": soft,
+            },
+            "view": {"stroke": None},
+        },
+        "background": None if theme.in_page else theme.colour("paper"),
+        "padding": theme.padding,
+        "width": theme.width,
+        "height": theme.height,
+        **({"autosize": "none"} if theme.in_page else {}),
+        **more,
+        "layer": [
+            {**layer, "encoding": {"x": x, "y": y, **layer.get("encoding", {})}} for layer in layers
+        ],
+    }
+    return plain(made)  # type: ignore[no-any-return]
+
+
+def as_altair(spec: Spec) -> altair.LayerChart:
+    """Return the chart as altair knows it."""
+    try:
+        import altair
+    except ImportError:
+        raise MissingExtra("a chart needs altair; install altair") from None
+    chart: altair.LayerChart = altair.LayerChart.from_dict(spec)
+    return chart
+
+
+def chart_files(spec: Spec) -> dict[str, bytes]:
+    """Return the chart as PNG, SVG, and HTML that needs no network."""
+    import vl_convert
+
+    svg = vl_convert.vegalite_to_svg(spec)
+    return {
+        "chart.png": vl_convert.svg_to_png(svg, scale=_PNG_SCALE),
+        "chart.svg": svg.encode(),
+        "chart.html": _as_html(spec).encode(),
+    }
+
+
+def _as_html(spec: Spec) -> str:
+    """Return a page with the chart. No name in it, such as that of a class, ends the script and begins another."""
+    import vl_convert
+
+    quiet = json.loads(json.dumps(spec, ensure_ascii=False).replace("<", _ANGLE))
+    page: str = vl_convert.vegalite_to_html(quiet, bundle=True)
+    return page.replace(_ANGLE, "\\u003c")
+
+
+def inline_svg(spec: Spec, theme: Theme, said: str) -> Markup:
+    """Return the chart as a picture in a page: `said` is its text alternative, and each mark tells what it is."""
+    import vl_convert
+    from markupsafe import Markup, escape
+
+    svg = vl_convert.vegalite_to_svg(spec)
+    box = svg.partition('viewBox="')[2].partition('"')[0]
+    inside = svg[svg.index(">") + 1 : svg.rindex("</svg>")]
+    told = re.sub(
+        r'<path aria-label="([^"]*)" role="graphics-symbol" aria-roledescription="[^"]*"([^>]*)/>',
+        r"<path\2><title>\1</title></path>",
+        inside,
+    )
+    quiet = re.sub(r' (?:role|aria-[a-z]+|class)="[^"]*"', "", told)
+    head = (
+        f'<svg class="chart {theme.name}" viewBox="{box}" role="img" aria-label="{escape(said)}">'
+    )
+    return Markup(f"{head}{quiet}</svg>")  # noqa: S704 - what vl-convert wrote, which escapes all text
+
+
+def share_axis(title: str, highest: float = 1.0) -> Spec:
+    """Return a y axis for shares, in percent."""
+    values = [0, 0.2, 0.4, 0.6, 0.8, 1.0]
+    return {
+        "field": "share",
+        "type": "quantitative",
+        "title": title,
+        "scale": {"domain": [0, highest], "nice": False},
+        "axis": {"format": "%", "values": values},
+    }
+
+
+def recovery_chart(report: AttackReport) -> altair.LayerChart:
+    """Return bars with their 95% intervals: recovery in both worlds, by guessing, and exact."""
+    bars = {
+        "recovery": "with the target",
+        "recovery_without": "without the target",
+        "guess": "guessing",
+        "exact": "exact, with the target",
+    }
+    found = report.estimates
+    rows = [{"what": label, **found[name]._asdict()} for name, label in bars.items()]
+    y = {"field": "what", "type": "nominal", "sort": list(bars.values()), "title": None}
+    share = {"type": "quantitative", "scale": {"domain": [0, 1]}}
+    x = {"field": "value", "title": "share of the hidden ratings", **share}
+    between = {"x": {"field": "low", **share}, "x2": {"field": "high"}, "y": y}
+    spec = {
+        "$schema": SCHEMA,
+        "data": {"values": plain(rows)},
+        "title": {
+            "text": report.attacked,
+            "subtitle": f"{report.n_targets:,} targets, {report.n_hidden:,} hidden ratings",
+        },
+        "layer": [
+            {"mark": {"type": "bar", "color": "#7a9cc6"}, "encoding": {"x": x, "y": y}},
+            {"mark": {"type": "rule", "strokeWidth": 2}, "encoding": between},
+        ],
+    }
+    return as_altair(spec)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Known:
+    """What was recovered by an attacker who knew `known` ratings: a point of each line of the chart."""
+
+    known: int
+    read: Sequence[float]
+    """Share, and the ends of its interval; so are the others."""
+    without: Sequence[float]
+    guess: Sequence[float]
+    told: str
+    """What the mark tells."""
+    own: bool
+    """Whether this is the audit's own attacker."""
+
+
+def knowledge_spec(points: Sequence[Known], theme: Theme) -> Spec:
+    """Return recovery by how many ratings the attacker knows: with the target, without, and by guessing."""
+    known = [point.known for point in points]
+    room = (known[-1] / known[0]) ** 0.06
+    x = {
+        "field": "known",
+        "type": "quantitative",
+        "title": "ratings of the target that are known",
+        "scale": {"type": "log", "base": 2, "domain": [known[0] / room, known[-1] * room]},
+        "axis": {"values": known, "format": ",d", "grid": False},
+    }
+    layers: list[Spec] = []
+    for name, dash, shape in (
+        ("guess", None, None),
+        ("without", [7, 5], "diamond"),
+        ("read", None, "circle"),
+    ):
+        colour = theme.colour("guess-ink" if name == "guess" else name)
+        rows = []
+        for point in points:
+            share, low, high = getattr(point, name)
+            told = f"{point.told}: {share:.0%} {_TOLD[name]}"
+            row = {"known": point.known, "share": share, "low": low, "high": high}
+            rows.append({**row, "told": told, "size": 200 if point.own else 110, "own": point.own})
+        data = {"values": [row for row in rows if row["share"] == row["share"]]}
+        band = {"y": {**share_axis(""), "field": "low"}, "y2": {"field": "high"}}
+        opacity = 0.6 if name == "guess" else 0.18
+        layers += [
+            {
+                "data": data,
+                "mark": {"type": "area", "color": theme.colour(name), "opacity": opacity},
+                "encoding": band,
+            },
+            {
+                "data": data,
+                "mark": {
+                    "type": "line",
+                    "color": colour,
+                    "strokeWidth": 1 if shape is None else 2.5,
+                }
+                | ({"strokeDash": dash} if dash else {}),
+            },
+        ]
+        if shape is not None:
+            layers.append(_spots(data, shape, colour, theme, own=name == "read"))
+    return layered(theme, x, share_axis("hidden ratings recovered"), layers)
+
+
+_TOLD = {"read": "read", "without": "read without the target in the data", "guess": "guessed"}
+
+
+def _spots(data: Spec, shape: str, colour: str, theme: Theme, *, own: bool) -> Spec:
+    """Return the marks of a line; with `own` the audit's own attacker is ringed."""
+    ring = {"condition": {"test": "datum.own", "value": theme.colour("ink")}}
+    return {
+        "data": data,
+        "mark": {
+            "type": "point",
+            "shape": shape,
+            "color": colour,
+            "filled": True,
+            "opacity": 1,
+            "strokeWidth": 2,
+            "stroke": theme.colour("paper"),
+            "aria": True,
+        },
+        "encoding": {
+            "size": {"field": "size", "type": "quantitative", "scale": None},
+            "description": {"field": "told", "type": "nominal"},
+            **({"stroke": {**ring, "value": theme.colour("paper")}} if own else {}),
+        },
+    }

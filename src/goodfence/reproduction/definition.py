@@ -1,0 +1,242 @@
+"""What a figure is: read from `definitions/*.toml`, checked, and fitted to the data at hand."""
+
+from __future__ import annotations
+
+import tomllib
+import warnings
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from functools import cache
+from importlib.resources import files
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+
+from goodfence.data.load import load
+from goodfence.data.ratings import Ratings
+from goodfence.errors import DownloadProblem, GoodfenceWarning, SettingError, did_you_mean, require
+from goodfence.neighbours.predict import Over
+from goodfence.registry import made_of, settings_of
+from goodfence.selection.mechanism import Mechanism
+
+Protocol: TypeAlias = Literal["paper", "attack"]
+Number: TypeAlias = "int | float"
+
+ORDER = (
+    "item-movielens",
+    "user-movielens",
+    "user-douban",
+    "attack-beta",
+    "attack-k",
+    "attack-epsilon",
+    "attack-m",
+)
+"""The figures in the order of the paper."""
+BUNDLED = "movietweetings"
+DATA_LABELS = {
+    "ml-100k": "MovieLens",
+    "ml-1m": "MovieLens 1M",
+    "douban-movie": "Douban film",
+    "movietweetings": "MovieTweetings",
+}
+PRIVATE = ("nPNS", "PNCF", "PPNS")
+"""The series that a claim compares with each other."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Definition:
+    """One figure: what is fixed, what varies, and which mechanisms are drawn."""
+
+    id: str
+    title: str
+    caption: str
+    protocol: Protocol
+    """`paper`: all ratings of some targets, in place. `attack`: the hidden ratings of attacked targets."""
+    axis: Literal["user", "item"]
+    data: str
+    """The catalogue name of the ratings, or a path."""
+    note: str
+    """What a reader must know of the data."""
+    x: str
+    """The parameter on the x-axis."""
+    label: str
+    scale: Literal["linear", "log"]
+    values: tuple[Number, ...]
+    """The points of the x-axis."""
+    fixed: Mapping[str, Number]
+    series: Mapping[str, Mapping[str, Any]]
+    """The mechanisms; a text other than the mechanism's name is a parameter."""
+
+    def parameters(self, x: Number) -> dict[str, Number]:
+        """Return every parameter at one point."""
+        return {**self.fixed, self.x: x}
+
+    def mechanism(self, series: str, x: Number) -> Mechanism:
+        """Return the mechanism of one series at one point.
+
+        Examples
+        --------
+        >>> definition("attack-beta").mechanism("PPNS", 7).pools(np.zeros(942))
+        (Pool(start=0, stop=50, take=49), Pool(start=300, stop=350, take=1))
+        """
+        parameters = self.parameters(x)
+        settings = {
+            name: parameters[value] if name != "mechanism" and isinstance(value, str) else value
+            for name, value in self.series[series].items()
+        }
+        made: Mechanism = made_of(settings)
+        return made
+
+    def known(self, x: Number) -> int:
+        """Return m, how many ratings the attacker knows, at one point."""
+        return int(self.parameters(x)["known"])
+
+    @property
+    def most_known(self) -> int:
+        """The largest m of the figure: targets have more ratings than that."""
+        return max(map(self.known, self.values)) if self.protocol == "attack" else 0
+
+    def fitted(self, ratings: Ratings) -> Definition:
+        """Return the definition with the points that these ratings can hold.
+
+        Without an attack the paper goes up to `n / (2 k)` partitions; nowhere can beta * k exceed the list.
+        """
+        n_rows = ratings.shape[0 if self.axis == "user" else 1]
+        kept = tuple(x for x in self.values if self._fits(x, n_rows, ratings))
+        if not kept:
+            raise SettingError(f"data must be larger for the figure {self.id}: no point of it fits")
+        return replace(self, values=kept)
+
+    def _fits(self, x: Number, n_rows: int, ratings: Ratings) -> bool:
+        parameters = self.parameters(x)
+        if self.protocol == "paper":
+            return 2 * parameters["beta"] * parameters["k"] <= n_rows
+        if parameters["beta"] * parameters["k"] > n_rows - 1:
+            return False
+        return bool((np.diff(ratings.csr.indptr) > parameters["known"]).any())
+
+
+@cache
+def definition(
+    name: str, *, quick: bool = False, bundled: bool = False, data: str | None = None
+) -> Definition:
+    """Return the definition of a figure.
+
+    Parameters
+    ----------
+    name
+        One of `ORDER`.
+    quick
+        Fewer points.
+    bundled
+        On the ratings that come with goodfence.
+    data
+        On these ratings instead of those of the paper.
+    """
+    rule = f"one of {', '.join(ORDER)}{did_you_mean(name, ORDER)}"
+    require(name in ORDER, "figure", rule, name)
+    text = (files("goodfence.reproduction") / "definitions" / f"{name}.toml").read_text(
+        encoding="utf-8"
+    )
+    read = tomllib.loads(text)
+    points = read["bundled"] if bundled else read["x"]
+    elsewhere = BUNDLED if bundled else data
+    name_of_data = elsewhere or read["data"]
+    return Definition(
+        id=read["id"],
+        title=read["title"].format(data=DATA_LABELS.get(name_of_data, name_of_data)),
+        caption=read["caption"],
+        protocol=read["protocol"],
+        axis=read["axis"],
+        data=name_of_data,
+        note=_note(read, elsewhere),
+        x=read["x"]["name"],
+        label=read["x"]["label"],
+        scale=read["x"]["scale"],
+        values=tuple(points["quick" if quick else "values"]),
+        fixed=read["fixed"],
+        series=read["series"],
+    )
+
+
+def _note(read: Mapping[str, Any], elsewhere: str | None) -> str:
+    if elsewhere is None:
+        return str(read.get("note", ""))
+    where = "the bundled MovieTweetings" if elsewhere == BUNDLED else "other ratings"
+    return f"Drawn from {where}, NOT from {DATA_LABELS[read['data']]} as in the paper."
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Interpretation:
+    """How the paper is interpreted where it is ambiguous; the defaults are what its text supports best.
+
+    Examples
+    --------
+    >>> from goodfence.selection.ppns import PPNS
+    >>> Interpretation(rs="derived").applied(PPNS(k=5, beta=2)).sensitivity.reading
+    'derived'
+    """
+
+    similarity: str = "cosine"
+    """`cosine` as printed [COS], or `cosine_corated`: norms over co-rated items only."""
+    rs: Literal["printed", "derived"] = "printed"
+    """The second term of [RS]."""
+    pncf: Literal["band", "truncated"] = "band"
+    """How PNCF draws: as this paper describes it, or as Zhu et al. do."""
+    over: Over = "raters"
+    """Whom the denominator of [PRED] counts."""
+
+    def applied(self, mechanism: Mechanism) -> Mechanism:
+        """Return the mechanism under this interpretation."""
+        settings: dict[str, Any] = settings_of(mechanism)
+        if settings.get("sensitivity") is not None:
+            settings["sensitivity"] = {**settings["sensitivity"], "reading": self.rs}
+        if "rho" in settings:
+            settings["reading"] = self.pncf
+        made: Mechanism = made_of(settings)
+        return made
+
+
+DEFAULT = Interpretation()
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Sources:
+    """Loads each set of ratings once."""
+
+    data: str | None = None
+    """Take these ratings for every figure: a catalogue name, or a path; None for those of the paper."""
+    _loaded: dict[str, Ratings | None] = field(default_factory=dict)
+
+    def figure(self, name: str, *, quick: bool) -> tuple[Definition, Ratings]:
+        """Return a figure with the points that its ratings can hold, and the ratings."""
+        if self.data == BUNDLED:
+            wanted = definition(name, quick=quick, bundled=True)
+        else:
+            wanted = definition(name, quick=quick, data=self.data)
+        ratings = self.ratings(wanted.data)
+        if ratings is None:
+            wanted = definition(name, quick=quick, bundled=True)
+            ratings = self.ratings(BUNDLED)
+        assert ratings is not None, "the bundled ratings are always there"  # noqa: S101 - types
+        return wanted.fitted(ratings), ratings
+
+    def ratings(self, name: str) -> Ratings | None:
+        """Return the ratings of this name; None, with a warning, where they cannot be had."""
+        if name not in self._loaded:
+            self._loaded[name] = _load(name, asked_for=name == self.data)
+        return self._loaded[name]
+
+
+def _load(name: str, *, asked_for: bool) -> Ratings | None:
+    try:
+        return load(name)
+    except DownloadProblem as problem:
+        if asked_for:
+            raise
+        warnings.warn(
+            f"{problem}; until then the figures that need it are drawn from the bundled ratings",
+            GoodfenceWarning,
+            stacklevel=2,
+        )
+        return None

@@ -1,0 +1,301 @@
+"""Claims 12 to 14: what candidate lists look like, without an attack and to a fake."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass
+from itertools import product
+
+import numpy as np
+
+from goodfence.arrays import Floats, Rows
+from goodfence.attack.knn_attack import KNNAttack
+from goodfence.attack.scoring import Statistic
+from goodfence.attack.targets import find_targets
+from goodfence.data.ratings import Ratings
+from goodfence.data.splits import sample_targets
+from goodfence.evaluation import TARGETS
+from goodfence.neighbours.candidate_lists import Axis, RowsAgainstAll, rows_of
+from goodfence.neighbours.similarity import Profiles, Similarity
+from goodfence.reproduction.claims import Claim, Question, claim_of, settled
+from goodfence.reproduction.definition import DEFAULT
+from goodfence.reproduction.runs import Seed, Unattacked
+from goodfence.rng import Streams
+from goodfence.selection.inclusion import alpha, inclusion_probabilities, pool_inclusion
+from goodfence.selection.mechanism import Mechanism
+from goodfence.selection.npns import NPNS
+from goodfence.selection.pncf import PNCF
+from goodfence.selection.ppns import PPNS
+from goodfence.selection.sensitivity import ItemPeaks, item_peaks, profile_sensitivity
+
+KNOWN = 8
+MECHANISM = PPNS(k=50, beta=7)
+"""The setting of the paper's attacks."""
+
+
+def partition_one(ratings: Ratings, seed: Seed, n_targets: int) -> Claim:
+    """Claim 12: whether partition 1 of an asking fake is the fakes and the target, all of similarity 1."""
+    seen = _fake_lists(ratings, seed, n_targets)
+    similar = np.array([one.similarity for one in seen])
+    first = np.array([one.place(MECHANISM.k) < MECHANISM.k for one in seen])
+    numbers = {
+        "targets": float(len(seen)),
+        "share of similarity 1": float((similar == 1.0).mean()),
+        "mean similarity": float(similar.mean()),
+        "largest similarity": float(similar.max()),
+        "share in partition 1": float(first.mean()),
+    }
+    return settled(
+        12,
+        holds=bool(first.all() and (similar == 1.0).all()),
+        sentences=(
+            "A fake's first partition is always its fellow fakes and the target, all of similarity 1.",
+            (
+                "Only the fakes have similarity 1; the target, who rated more than the attacker knows, has "
+                f"{similar.mean():.2f} on average, and for {1 - first.mean():.0%} of the targets strangers are nearer."
+            ),
+        ),
+        numbers=numbers,
+    )
+
+
+def second_half_is_zero(settings: Mapping[str, tuple[Ratings, Axis]], seed: Seed, n: int) -> Claim:
+    """Claim 13: the share of zero similarities in the second halves of the lists, for each setting."""
+    shares = {name: _zeros(*setting, seed, n) for name, setting in settings.items()}
+    tests = []
+    for name, values in shares.items():
+        error = float(values.std(ddof=1) / np.sqrt(len(values)))
+        over_half = Statistic(float(values.mean()) - 0.5, error, len(values))
+        tests.append(Question(f"{name}: share of zeros, minus a half", over_half, "above"))
+    told = ", ".join(f"{values.mean():.0%} ({name})" for name, values in shares.items())
+    sentences = {
+        "holds": f"Most similarities in the second half of a list are zero: {told}.",
+        "fails": f"Not everywhere are most similarities in the second half of a list zero: {told}.",
+    }
+    numbers = {f"{name}: share of zeros": float(each.mean()) for name, each in shares.items()}
+    return claim_of(13, settings, tests, sentences, numbers, directed=False)
+
+
+def fakes_needed(ratings: Ratings, seed: Seed, n_targets: int) -> Claim:
+    """Claim 14: how often the target is the only real neighbour, for several numbers of fakes."""
+    k, beta = MECHANISM.k, MECHANISM.beta
+    tried = (k, (beta - 1) * k + 1, beta * k)
+    lists = _fake_lists(ratings, seed, n_targets)
+    alone, numbers = {}, {}
+    for n_fakes in tried:
+        alone[n_fakes] = float(np.mean([one.alone(n_fakes) for one in lists]))
+        attack = KNNAttack(known=KNOWN, fakes=n_fakes)
+        found = attack.run(ratings, MECHANISM, targets=n_targets, rng=seed, progress=False)
+        numbers[f"{n_fakes} fakes: probability of being alone"] = alone[n_fakes]
+        numbers[f"{n_fakes} fakes: advantage"] = found.raw_advantage
+    fewer = tried[1]
+    return settled(
+        14,
+        holds=not any(alone[n_fakes] > 0 for n_fakes in tried[:-1]),
+        sentences=(
+            "With fewer than beta * k fakes the target is never the only real neighbour.",
+            (
+                f"{fewer} fakes, fewer than beta * k = {tried[-1]}, make the target the only real neighbour about "
+                f"as often ({alone[fewer]:.1%} against {alone[tried[-1]]:.1%}), and the attacker does not need that: "
+                f"{k} fakes already gain {numbers[f'{k} fakes: advantage']:.0%} of the hidden ratings."
+            ),
+        ),
+        numbers=numbers,
+    )
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class _FakeList:
+    """The real part of an asking fake's candidate list, and the target's position in it."""
+
+    similarities: Floats
+    rank: int
+    """How many real users are before the target."""
+    peaks: ItemPeaks
+    columns: Rows
+    values: Floats
+
+    @property
+    def similarity(self) -> float:
+        return float(self.similarities[self.rank])
+
+    def place(self, n_fakes: int) -> int:
+        """Return the target's place in the list with the n_fakes - 1 fellow fakes, which follow equals."""
+        before = 0 if self.similarity == 1.0 else n_fakes - 1
+        return self.rank + before
+
+    def alone(self, n_fakes: int) -> float:
+        """Return the exact probability that the target is the only real neighbour of the asking fake."""
+        k, beta = MECHANISM.k, MECHANISM.beta
+        n_equal = int((self.similarities == 1.0).sum())
+        fakes = slice(n_equal, n_equal + n_fakes - 1)
+        listed = np.insert(self.similarities, n_equal, np.ones(n_fakes - 1))[: beta * k]
+        fake = np.zeros(beta * k, dtype=np.bool_)
+        fake[fakes] = True
+        place = self.place(n_fakes)
+        if place >= beta * k or k <= place < (beta - 1) * k:
+            return 0.0
+        rs = profile_sensitivity(self.peaks, self.columns, self.values, n_copies=n_fakes)
+        included = inclusion_probabilities(MECHANISM, listed, rs)
+        last = slice((beta - 1) * k, beta * k)
+        strangers = ~fake
+        strangers[place] = False
+        near = np.flatnonzero(strangers[:k])
+        if len(near) > 1:  # k - 1 of k are taken: two strangers cannot both be left out
+            return 0.0
+        left_out = float(1.0 - included[near[0]]) if len(near) else 1.0
+        if place < k:
+            chosen = left_out if len(near) else float(included[place])
+            return chosen * float(included[last][fake[last]].sum())
+        return left_out * float(included[place])
+
+
+def _fake_lists(ratings: Ratings, seed: Seed, n_targets: int) -> list[_FakeList]:
+    """Return the list of the fakes of each target."""
+    targets, _ = find_targets(ratings, n_targets, KNOWN, "random", Streams(seed))
+    profiles = Profiles.of(ratings.csr)
+    fakes = profiles.lay_out(list(targets.known_columns), list(targets.known_ratings))
+    engine = RowsAgainstAll(profiles, Similarity.of(DEFAULT.similarity))
+    peaks = item_peaks(profiles.rows, MECHANISM.sensitivity)
+    found = []
+    for place, row in enumerate(targets.rows.tolist()):
+        part = slice(fakes.rows.indptr[place], fakes.rows.indptr[place + 1])
+        similarities = engine.similarities(fakes, place)
+        order = np.argsort(-similarities, kind="stable")
+        rank = int(np.flatnonzero(order == row)[0])
+        profile = fakes.rows.indices[part], fakes.rows.data[part]
+        found.append(_FakeList(similarities[order], rank, peaks, *profile))
+    return found
+
+
+def _zeros(ratings: Ratings, axis: Axis, seed: Seed, n: int) -> Floats:
+    """Return the share of zeros in the second half of the list, for each of `n` rows."""
+    rows = rows_of(ratings, axis)
+    askers = rows.rows(sample_targets(rows, n, rng=Streams(seed).at(TARGETS)))
+    profiles = Profiles.of(rows.csr)
+    engine = RowsAgainstAll(profiles, Similarity.of(DEFAULT.similarity))
+    n_candidates = profiles.n_rows - 1
+    half = n_candidates - n_candidates // 2
+    shares = np.empty(len(askers))
+    for place, asker in enumerate(askers.tolist()):
+        similarities = np.delete(engine.similarities(profiles, asker), asker)
+        shares[place] = min(int((similarities == 0).sum()), half) / half
+    return shares
+
+
+_GOOD = 0.01
+_EXACT = 1e-9
+_RANDOM = 77
+_SMALL = (4, 3)
+"""k and beta of the enumeration."""
+
+
+def allocation_is_optimal(ratings: Ratings, seed: Seed, n_lists: int = 20) -> Claim:
+    """Claim 10: no feasible allocation has a larger alpha than (k-1, 0, ..., 0, 1)."""
+    k, beta = _SMALL
+    n_tried, n_better, least = 0, 0, np.inf
+    for similarities, rs in _small_lists(ratings, seed, n_lists):
+        for epsilon in (1.0, 1000.0):
+            best = PPNS(k=k, beta=beta, epsilon=epsilon)
+            reached = alpha(best, similarities, rs)
+            for counts in _allocations(k, beta):
+                other = PPNS(k=k, beta=beta, epsilon=epsilon, allocation=counts)
+                margin = reached - alpha(other, similarities, rs)
+                n_tried += 1
+                n_better += margin < -_EXACT
+                least = min(least, margin)
+    return settled(
+        10,
+        holds=n_better == 0,
+        sentences=(
+            (
+                "Given that one neighbour must come from the last partition, taking all others from the first gives "
+                "the largest expected similarity: proved, and confirmed by enumeration."
+            ),
+            "Some other allocation gives a larger expected similarity.",
+        ),
+        numbers={"allocations tried": n_tried, "better ones": n_better, "least margin": least},
+    )
+
+
+def manly_is_good(ratings: Ratings, seed: Seed, n_lists: int = 10) -> Claim:
+    """Claim 11: Manly's approximation of the inclusion probabilities, at the settings of the figures."""
+    numbers: dict[str, float] = {}
+    axes: tuple[Axis, ...] = ("user", "item")
+    for axis in axes:
+        lists = Unattacked.of(ratings, n_lists, seed, axis=axis)
+        for mechanism in _settings(lists.rows.shape[0]):
+            rs = lists.sensitivities(mechanism)
+            errors = [
+                _manly_errors(mechanism, listed, None if rs is None else float(rs[position]))
+                for position, listed in enumerate(lists.similarities)
+            ]
+            name = f"{axis}-based {type(mechanism).__name__} epsilon={getattr(mechanism, 'epsilon', 1):g}"
+            probability, relative = (max(part) for part in zip(*errors, strict=True))
+            numbers[f"{name}: largest error of a probability"] = probability
+            numbers[f"{name}: largest relative error of alpha"] = relative
+    equal = [
+        float(np.abs(_pool(n, take, "exact") - _pool(n, take, "manly")).max())
+        for n, take in ((50, 49), (100, 99), (700, 50), (50, 1))
+    ]
+    numbers["equal weights: largest error of a probability"] = max(equal)
+    largest = max(value for name, value in numbers.items() if name.endswith("probability"))
+    return settled(
+        11,
+        holds=largest <= _GOOD and max(equal) <= _EXACT,
+        sentences=(
+            (
+                f"Manly's formula misses no probability by more than {largest:.4f} at the settings of the figures, "
+                "and is exact for equal weights."
+            ),
+            f"Manly's formula misses a probability by {largest:.4f} at the settings of the figures.",
+        ),
+        numbers=numbers,
+    )
+
+
+def _settings(n_rows: int) -> tuple[Mechanism, ...]:
+    k = min(100, n_rows // 8)
+    return (
+        PPNS(k=k, beta=4),
+        PPNS(k=k, beta=4, epsilon=100.0),
+        NPNS(k=k),
+        PNCF(k=k),
+        PNCF(k=k, epsilon=100.0),
+    )
+
+
+def _manly_errors(
+    mechanism: Mechanism, similarities: Floats, rs: float | None
+) -> tuple[float, float]:
+    exact = inclusion_probabilities(mechanism, similarities, rs)
+    manly = inclusion_probabilities(mechanism, similarities, rs, method="manly")
+    true_alpha = float(similarities @ exact)
+    off = abs(float(similarities @ manly) - true_alpha)
+    return float(np.abs(exact - manly).max()), off / true_alpha if true_alpha else 0.0
+
+
+def _pool(n: int, take: int, method: str) -> Floats:
+    return pool_inclusion(np.zeros(n), take, method="manly" if method == "manly" else "exact")
+
+
+def _small_lists(ratings: Ratings, seed: Seed, n_lists: int) -> Iterator[tuple[Floats, float]]:
+    """Hand out short lists: stretches of real ones, near and far, and random ones."""
+    k, beta = _SMALL
+    lists = Unattacked.of(ratings, n_lists, seed)
+    sensitivities = lists.sensitivities(PPNS(k=k, beta=beta))
+    assert sensitivities is not None, "PPNS has a sensitivity"  # noqa: S101 - for the type checker
+    for rs, listed in zip(sensitivities.tolist(), lists.similarities, strict=True):
+        yield listed[: k * beta], rs
+        yield listed[:: len(listed) // (k * beta)][: k * beta], rs
+    generator = Streams(seed).at(_RANDOM)
+    for _ in range(n_lists):
+        yield np.sort(generator.random(k * beta))[::-1], 0.01 + float(generator.random())
+
+
+def _allocations(k: int, beta: int) -> Iterator[tuple[int, ...]]:
+    """Hand out every feasible allocation of [FINAL]: at least one from the last partition."""
+    for counts in product(range(k), repeat=beta - 1):
+        last = k - sum(counts)
+        if last >= 1:
+            yield (*counts, last)

@@ -1,0 +1,276 @@
+"""The points of a figure: each is computed once and kept on disk, so that a run that was stopped goes on."""
+
+from __future__ import annotations
+
+import hashlib
+import json
+from collections.abc import Iterator
+from dataclasses import asdict, dataclass, field
+from functools import cached_property
+from pathlib import Path
+
+import numpy as np
+import numpy.typing as npt
+import pyarrow as pa
+import pyarrow.parquet as pq
+
+import goodfence
+from goodfence.arrays import Floats, Integers, Rows
+from goodfence.attack.fast_worlds import NeighbourWorlds
+from goodfence.attack.knn_attack import KNNAttack
+from goodfence.attack.targets import Targets, find_targets
+from goodfence.data.files import atomic_write
+from goodfence.data.ratings import Ratings, ratings_checksum
+from goodfence.data.splits import sample_targets
+from goodfence.evaluation import CHOICES, TARGETS
+from goodfence.models.neighbour_cf import NeighbourCF
+from goodfence.neighbours.candidate_lists import Axis, RowsAgainstAll, rows_of
+from goodfence.neighbours.draw import Draws
+from goodfence.neighbours.predict import Neighbourhoods
+from goodfence.neighbours.similarity import Profiles, Similarity
+from goodfence.reproduction.definition import DEFAULT, Definition, Interpretation, Number
+from goodfence.reproduction.estimates import Predictions, count
+from goodfence.rng import Streams
+from goodfence.selection.mechanism import Mechanism
+from goodfence.selection.sensitivity import Sensitivity, sensitivities
+
+Seed = list[int]
+
+_NUMBERING = 99
+"""The stream that numbers the targets, apart from those of the experiments."""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Experiment:
+    """A figure with its data, its seeds and its number of targets."""
+
+    definition: Definition
+    ratings: Ratings
+    n_seeds: int
+    n_targets: int
+    rng: int
+    interpretation: Interpretation = DEFAULT
+    threads: int | None = None
+    keep: Path | None = None
+    """Where finished points are kept; None keeps none."""
+
+    def __repr__(self) -> str:
+        return f"Experiment({self.definition.id}, {self.n_seeds} seeds x {self.n_targets} targets)"
+
+    @property
+    def n_points(self) -> int:
+        """How many points there are to compute."""
+        return len(self.definition.values) * self.n_seeds
+
+    @cached_property
+    def checksum(self) -> str:
+        """The checksum of the ratings."""
+        return ratings_checksum(self.ratings)
+
+    def seed(self, number: int) -> Seed:
+        """Return the seed of the run with this number: what `rng=` takes to repeat it by hand."""
+        return [self.rng, number]
+
+    def points(self) -> Iterator[tuple[Number, int, pa.Table, bool]]:
+        """Hand out (x, seed number, table of counts, whether it was computed now) of each point."""
+        for number in range(self.n_seeds):
+            protocol = _Protocol(self, self.seed(number))
+            for x in self.definition.values:
+                path = self._path(x, number)
+                table = _kept(path)
+                computed = table is None
+                if table is None:
+                    table = protocol.counts(x)
+                    if path is not None:
+                        with atomic_write(path) as file:
+                            pq.write_table(table, file, compression="zstd")
+                yield x, number, table, computed
+
+    @cached_property
+    def target_numbers(self) -> Integers:
+        """An anonymous number for each row, the same at every point: its position in an order drawn by chance."""
+        n_rows = self.ratings.shape[0 if self.definition.axis == "user" else 1]
+        numbers = np.empty(n_rows, dtype=np.int64)
+        numbers[Streams(self.rng).order(n_rows, _NUMBERING)] = np.arange(n_rows)
+        return numbers
+
+    def _path(self, x: Number, number: int) -> Path | None:
+        """Return where a point is kept: its name is a fingerprint of every setting."""
+        if self.keep is None:
+            return None
+        definition = self.definition
+        stated = {
+            "version": goodfence.__version__,
+            "figure": definition.id,
+            "protocol": definition.protocol,
+            "axis": definition.axis,
+            "series": {name: repr(definition.mechanism(name, x)) for name in definition.series},
+            "parameters": definition.parameters(x),
+            "most_known": definition.most_known,
+            "interpretation": asdict(self.interpretation),
+            "n_targets": self.n_targets,
+            "seed": self.seed(number),
+            "ratings": self.checksum,
+        }
+        text = json.dumps(stated, sort_keys=True)
+        name = hashlib.sha256(text.encode()).hexdigest()[:16]
+        return self.keep / f"{definition.id}-{definition.x}-{x:g}-seed-{number}-{name}.parquet"
+
+
+def _kept(path: Path | None) -> pa.Table | None:
+    if path is None or not path.is_file():
+        return None
+    try:
+        return pq.read_table(path)
+    except (pa.ArrowException, OSError):  # damaged: it is computed again
+        return None
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class _Protocol:
+    """One seed of an experiment, by its protocol."""
+
+    experiment: Experiment
+    seed: Seed
+    _made: dict[tuple[str, int], Predictions] = field(default_factory=dict)
+
+    def counts(self, x: Number) -> pa.Table:
+        """Return one line of counts for each series and target at x."""
+        experiment = self.experiment
+        definition = experiment.definition
+        known = definition.known(x) if definition.protocol == "attack" else 0
+        targets = self._attacked.targets(known) if known else self._unattacked.targets
+        predictions = {}
+        for series in definition.series:
+            mechanism = definition.mechanism(series, x)
+            key = repr(mechanism), known
+            if key not in self._made:  # many series are the same at every x
+                self._made[key] = (
+                    self._attacked.predict(mechanism, targets)
+                    if known
+                    else Predictions(self._unattacked.predict(mechanism))
+                )
+            predictions[series] = self._made[key]
+        numbers = experiment.target_numbers[targets.rows]
+        return count(predictions, targets, experiment.ratings, numbers)
+
+    @cached_property
+    def _unattacked(self) -> Unattacked:
+        experiment = self.experiment
+        return Unattacked.of(
+            experiment.ratings,
+            experiment.n_targets,
+            self.seed,
+            axis=experiment.definition.axis,
+            interpretation=experiment.interpretation,
+            threads=experiment.threads,
+        )
+
+    @cached_property
+    def _attacked(self) -> Attacked:
+        experiment = self.experiment
+        ids = sample_targets(
+            experiment.ratings,
+            experiment.n_targets,
+            rng=Streams(self.seed).at(TARGETS),
+            more_than=experiment.definition.most_known,
+        )
+        return Attacked(
+            experiment.ratings, ids, self.seed, experiment.interpretation, experiment.threads
+        )
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Attacked:
+    """Some targets under the kNN attack: the same ones whatever the attacker knows of them."""
+
+    ratings: Ratings
+    ids: npt.NDArray[np.generic]
+    seed: Seed
+    interpretation: Interpretation
+    threads: int | None = None
+
+    def targets(self, known: int) -> Targets:
+        """Return what the attacker knows of the targets, and what is hidden."""
+        found, _ = find_targets(self.ratings, self.ids, known, "random", Streams(self.seed))
+        return found
+
+    def predict(self, mechanism: Mechanism, targets: Targets) -> Predictions:
+        """Return what the first fake of each target is told, with and without the target."""
+        applied, over = self.interpretation.applied(mechanism), self.interpretation.over
+        model = NeighbourCF(applied, similarity=self.interpretation.similarity, over=over)
+        worlds = NeighbourWorlds(self.ratings, model, applied.k, threads=self.threads)
+        attack = KNNAttack(known=targets.known_columns.shape[1])
+        told = attack.answers(worlds, targets, Streams(self.seed), progress=False)
+        return Predictions(told.with_target, told.without_target, told.chosen)
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Unattacked:
+    """Targets by the paper's protocol, with their candidate lists, which every mechanism draws from."""
+
+    rows: Ratings
+    """What the neighbours are found with, the things to be compared as rows."""
+    profiles: Profiles
+    targets: Targets
+    """Nothing is known of them: every rating is asked for."""
+    indices: Rows
+    similarities: Floats
+    key: int
+    interpretation: Interpretation
+    threads: int | None
+    _sensitivities: dict[Sensitivity, Floats] = field(default_factory=dict)
+
+    @classmethod
+    def of(
+        cls,
+        ratings: Ratings,
+        n_targets: int,
+        seed: Seed,
+        *,
+        axis: Axis = "user",
+        held_out: Ratings | None = None,
+        interpretation: Interpretation = DEFAULT,
+        threads: int | None = None,
+    ) -> Unattacked:
+        """Draw targets as `paper_protocol` does; their ratings are asked for, or those held out."""
+        rows, streams = rows_of(ratings, axis), Streams(seed)
+        askers = rows.rows(sample_targets(rows, n_targets, rng=streams.at(TARGETS)))
+        profiles = Profiles.of(rows.csr)
+        engine = RowsAgainstAll(profiles, Similarity.of(interpretation.similarity))
+        n_candidates = profiles.n_rows - 1
+        lists = engine.nearest(profiles, askers, n_candidates, themselves=True, threads=threads)
+        asked = rows if held_out is None else rows_of(held_out, axis)
+        targets = _every_rating(asked, askers)
+        return cls(rows, profiles, targets, *lists, streams.key(CHOICES), interpretation, threads)
+
+    def sensitivities(self, mechanism: Mechanism) -> Floats | None:
+        """Return RS of every target, where the mechanism needs it; computed once for all rows."""
+        options = mechanism.sensitivity
+        if options is None:
+            return None
+        if options not in self._sensitivities:
+            self._sensitivities[options] = sensitivities(self.profiles.rows, options)
+        return self._sensitivities[options][self.targets.rows]
+
+    def predict(self, mechanism: Mechanism) -> Floats:
+        """Return the prediction of each rating that is asked for, NaN where no neighbour rated it."""
+        applied, targets = self.interpretation.applied(mechanism), self.targets
+        reach = applied.reach(self.profiles.n_rows - 1)
+        similarity = Similarity.of(self.interpretation.similarity)
+        neighbours, _, weights = Draws(self.profiles, applied, similarity, self.key).from_lists(
+            targets.rows,
+            self.indices[:, :reach],
+            self.similarities[:, :reach],
+            self.sensitivities(applied),
+        )
+        near = Neighbourhoods(neighbours, weights, self.interpretation.over == "raters")
+        return near.predict(self.rows.csr, targets.owners, targets.columns, threads=self.threads)
+
+
+def _every_rating(ratings: Ratings, rows: Integers) -> Targets:
+    """Return these rows as targets of whom nothing is known."""
+    csr = ratings.csr[rows]
+    known = np.empty((len(rows), 0), dtype=np.int64)
+    starts, columns = csr.indptr.astype(np.int64), csr.indices.astype(np.int64)
+    return Targets(rows, known, known.astype(np.float64), starts, columns, csr.data)

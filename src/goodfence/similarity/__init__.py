@@ -1,1 +1,0 @@
-"""What similar means, and in which order a candidate list stands."""

@@ -1,0 +1,472 @@
+"""From a path or a data frame to chunks: one pass over the ratings, in tasks.
+
+A chunk is some consecutive ratings of one split of the input. An id is there once, and a rating says it by its
+position among the sorted ids of the chunk. So what is done id by id later is done once for each id of a chunk, and not
+once for each rating.
+
+Files of this machine are read by the tasks themselves: Spark hands the rows of a data frame to Python one by one, which
+takes longer than everything else that is done with them here.
+"""
+
+from __future__ import annotations
+
+import os
+import warnings
+import zlib
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import dataset
+
+from goodfence import errors
+from goodfence.arrays import Floats, Integers
+from goodfence.data.columns import ROLES, find_columns
+from goodfence.data.frame import ReadOptions, rating_values
+from goodfence.data.ids import code_ids
+from goodfence.data.load import check_grades, read_table
+from goodfence.data.scale import Scale
+from goodfence.data.sentinels import without_unrated
+from goodfence.errors import ColumnProblem, DataError, GoodfenceWarning, ValueProblem, require
+from goodfence.neighbours.similarity import EXACT, FACTORS, ON_GRID
+from goodfence.neighbours.threads import ranges
+from goodfence.spark import messages, shuffle
+from goodfence.spark.config import SparkConfig
+from goodfence.spark.messages import ChunkFacts, ChunkIds, ChunkRatings, Message, Numbers
+from goodfence.spark.session import without_pandas_advice
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+Given: TypeAlias = "DataFrame | str | os.PathLike[str]"
+_ID_TYPES = {
+    pa.int8(): "tinyint",
+    pa.int16(): "smallint",
+    pa.int32(): "int",
+    pa.int64(): "bigint",
+    pa.string(): "string",
+    pa.large_string(): "string",
+}
+"""Types of ids, and what Spark calls them."""
+_RATING_TYPES = (pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.float32(), pa.float64())
+_WRONG = (
+    *(f"{role} must not be missing, {{n:,}} rows are" for role in ROLES),
+    "rating must be a finite number, {n:,} rows are not",
+    "rating must be on the declared scale, {n:,} rows are not",
+)
+_BYTES_OF_A_RATING = 24
+_ROWS_AT_A_TIME = 1 << 16
+_CHUNKS_IN_MEMORY = 8
+"""A chunk, as it came, is this part of the memory of a task: it is there several times while it is coded."""
+_LARGEST_CHUNK = 32 << 20
+"""No chunk has more bytes: the next one takes the memory that this one leaves."""
+
+
+def encode(given: Given, config: SparkConfig) -> DataFrame:
+    """Return `ChunkFacts`, `ChunkIds` and `ChunkRatings` of each chunk, from its split, by its number in the split."""
+    from pyspark.sql import DataFrame
+
+    encoder, directory = Encoder.of(config), shuffle.SPILL.get()
+    frame = given
+    if isinstance(given, str | os.PathLike):
+        reader = reader_of(os.fspath(given), config)
+        if reader is not None:
+            n_splits = len(reader.splits)
+            frame = config.spark.range(0, n_splits, 1, n_splits)
+            return _mapped(frame, lambda batches: encoder.read(reader, batches), directory)
+        frame = config.spark.read.parquet(os.fspath(given))
+    if not isinstance(frame, DataFrame):
+        kind = type(given).__name__
+        raise DataError(f"ratings must be Ratings, a data frame of Spark, or a path, got {kind}")
+    rule = "'error' for ratings in no order (a data frame, or files that Spark reads)"
+    require(config.read.duplicates == "error", "duplicates", rule, config.read.duplicates)
+    rule = "left out for a data frame, or files that Spark reads; leave such rows out first"
+    require(config.read.unrated is None, "unrated", rule, config.read.unrated)
+    return _mapped(_chosen_columns(frame, config.read), encoder.rows, directory)
+
+
+def _mapped(frame: DataFrame, sent: Any, directory: str | None) -> DataFrame:
+    def mapped(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for one in sent(batches):
+            yield messages.to_arrow([one], directory)
+
+    with without_pandas_advice():
+        return frame.mapInArrow(mapped, messages.SCHEMA)
+
+
+def _chosen_columns(frame: DataFrame, options: ReadOptions) -> DataFrame:
+    """Return the columns user, item and rating of a data frame, by these names."""
+    from pyspark.sql.types import IntegralType, NumericType, StringType
+
+    columns = find_columns(frame.columns, **options.columns)
+    types = {field.name: field.dataType for field in frame.schema.fields}
+    for role, name in zip(ROLES[:2], columns.chosen, strict=False):
+        if not isinstance(types[name], IntegralType | StringType):
+            raise ColumnProblem(f"{columns.label(role)} must hold integers or text")
+    if not isinstance(types[columns.rating], NumericType):
+        raise ColumnProblem(f"{columns.label('rating')} must hold numbers")
+    ids = (f"`{name}` as {role}" for role, name in zip(ROLES[:2], columns.chosen, strict=False))
+    return frame.selectExpr(*ids, f"cast(`{columns.rating}` as double) as rating")
+
+
+def reader_of(path: str, config: SparkConfig) -> WholeFile | PlainFiles | None:
+    """Return how tasks read the files of a path; None where Spark has to: parquet of elsewhere, nested folders."""
+    files = files_here(path, config)
+    plain = plain_files(files, config.read) if config.read.unrated is None else None
+    if plain is not None and plain.n_rows:
+        most = min(config.memory // _BYTES_OF_A_RATING, -(-plain.n_rows // config.n_cores))
+        return plain.joined(most)
+    if len(files) == 1 and not Path(path).is_dir():
+        return WholeFile(path=files[0], options=config.read)
+    if not files and _is_text(path):  # on the disk of the driver: Spark copies it to the tasks
+        config.spark.sparkContext.addFile(str(Path(path).absolute()))
+        return WholeFile(path=Path(path).name, options=config.read, copied=True)
+    return None
+
+
+def files_here(path: str, config: SparkConfig) -> list[str]:
+    """Return the files that Spark would read, where all tasks can read them as this process can; otherwise none."""
+    spark: Any = config.spark
+    default = str(spark._jsc.hadoopConfiguration().get("fs.defaultFS"))
+    if not (config.on_this_machine and default.startswith("file:")) or "://" in path:
+        return []
+    place = Path(path).absolute()
+    if not place.is_dir():
+        return [] if set(path) & set("*?[{") and not place.exists() else [str(place)]
+    found = sorted(one for one in place.iterdir() if not one.name.startswith(("_", ".")))
+    return [str(one) for one in found] if all(one.is_file() for one in found) else []
+
+
+def _is_text(path: str) -> bool:
+    if "://" in path or not Path(path).is_file():
+        return False
+    with Path(path).open("rb") as file:
+        return file.read(4) != b"PAR1"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class WholeFile:
+    """A file that one task reads as the local engine does: text, or parquet of unusual types."""
+
+    path: str
+    options: ReadOptions
+    copied: bool = False
+    """Whether Spark copies it to the machine of the task."""
+    splits: tuple[None] = (None,)
+    """One: only the whole file says which ids are integers."""
+
+    def read(self, _split: int) -> Iterator[pa.RecordBatch]:
+        """Yield the columns user, item and rating."""
+        from pyspark import SparkFiles
+
+        path = SparkFiles.get(self.path) if self.copied else self.path
+        table, columns = read_table(path, self.options)
+        table = without_unrated(table, self.options.unrated, columns.label("rating"))
+        if table.num_rows == 0:
+            return
+        values = rating_values(table["rating"], columns.label("rating"))
+        if columns.positional and self.options.rating is None and self.options.scale is None:
+            check_grades(values, columns)
+        with warnings.catch_warnings(action="ignore"):  # the driver looks at all ids itself
+            coded = [code_ids(table[one], columns.label(one), f"{one}s") for one in ROLES[:2]]
+        ids = [(pa.array(one.ids.values), one.codes) for one in coded]
+        for own in (slice(*piece) for piece in ranges(len(values), _ROWS_AT_A_TIME)):
+            arrays = [*(every.take(pa.array(codes[own])) for every, codes in ids), values[own]]
+            yield pa.record_batch(arrays, names=list(ROLES))
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class PlainFiles:
+    """Parquet files with the same columns, of plain types: tasks read their row groups."""
+
+    names: tuple[str, ...]
+    """What user, item and rating are called."""
+    types: tuple[pa.DataType, ...]
+    splits: tuple[tuple[dataset.ParquetFileFragment, ...], ...]
+    """The row groups that each task reads."""
+
+    @property
+    def n_rows(self) -> int:
+        """The number of rows of all files."""
+        return sum(_n_rows(group) for split in self.splits for group in split)
+
+    def read(self, split: int) -> Iterator[pa.RecordBatch]:
+        """Yield user, item and rating as Spark has them: integers that are too large as the nearest double."""
+        plain = [pa.string() if pa.types.is_large_string(one) else one for one in self.types]
+        how = {"columns": list(self.names), "batch_size": _ROWS_AT_A_TIME, "use_threads": False}
+        for batch in (batch for group in self.splits[split] for batch in group.to_batches(**how)):
+            user, item, rating = (batch.column(name) for name in self.names)
+            if pa.types.is_dictionary(rating.type):
+                rating = rating.dictionary_decode()
+            arrays = [
+                user.cast(plain[0]),
+                item.cast(plain[1]),
+                rating.cast(pa.float64(), safe=False),
+            ]
+            yield pa.record_batch(arrays, names=list(ROLES))
+
+    def joined(self, n_rows: int) -> PlainFiles:
+        """Return the same in splits of about `n_rows` rows each, or of one larger row group."""
+        splits: list[tuple[dataset.ParquetFileFragment, ...]] = []
+        n_waiting = n_rows
+        for group in (group for split in self.splits for group in split):
+            if n_waiting >= n_rows:
+                splits.append(())
+                n_waiting = 0
+            splits[-1] = (*splits[-1], group)
+            n_waiting += _n_rows(group)
+        return replace(self, splits=tuple(splits))
+
+
+def _n_rows(group: dataset.ParquetFileFragment) -> int:
+    return sum(one.num_rows for one in group.row_groups)
+
+
+def plain_files(paths: Sequence[str], options: ReadOptions) -> PlainFiles | None:
+    """Look at the ends of parquet files; None where they are not plain, or not alike."""
+    try:
+        files = list(dataset.dataset(list(paths), format="parquet").get_fragments())
+        found = {_plain_columns(file.physical_schema, options) for file in files}
+        splits = tuple((group,) for file in files for group in file.split_by_row_group())
+    except (pa.ArrowException, OSError):
+        return None  # whoever reads it then says what is wrong with it
+    for names, types in found if len(found) == 1 else ():
+        if {*types[:2]} <= {*_ID_TYPES} and types[2] in _RATING_TYPES:
+            return PlainFiles(names=names, types=types, splits=splits)
+    return None
+
+
+def _plain_columns(
+    schema: pa.Schema, options: ReadOptions
+) -> tuple[tuple[str, ...], tuple[pa.DataType, ...]]:
+    """Return the names and the types of user, item and rating; the type null for a column that is not plain."""
+    names = tuple(find_columns(schema.names, **options.columns).chosen)
+    alone = all(schema.names.count(name) == 1 and "." not in name for name in names)
+    types = (schema.field(name).type if alone else pa.null() for name in names)
+    return names, tuple(one.value_type if pa.types.is_dictionary(one) else one for one in types)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Encoder:
+    """How ratings become chunks."""
+
+    most: int
+    """About how many bytes of ratings, as they come, make a chunk."""
+    scale: Scale | None = None
+    """On which every rating must be, if it is declared."""
+
+    @classmethod
+    def of(cls, config: SparkConfig) -> Encoder:
+        """Return the encoder of a job."""
+        scale = None if config.read.scale is None else Scale.of(config.read.scale)
+        return cls(most=min(config.memory // _CHUNKS_IN_MEMORY, _LARGEST_CHUNK), scale=scale)
+
+    def read(
+        self, reader: WholeFile | PlainFiles, batches: Iterator[pa.RecordBatch]
+    ) -> Iterator[Message]:
+        """Yield the chunks of the splits that a task reads, then what the reader warned of or raised."""
+        for split in (split for batch in batches for split in batch.column("id").to_pylist()):
+            error = None
+            with warnings.catch_warnings(record=True, action="always") as notes:
+                try:
+                    yield from self.encode(reader.read(split), split)
+                except errors.GoodfenceError as problem:  # its sentence holds no rating and no id
+                    error = [type(problem).__name__, str(problem)]
+                except (pa.ArrowException, OSError):
+                    error = ["FileProblem", "a file must be whole, and is cut short or damaged"]
+            told = [str(one.message) for one in notes if one.category is GoodfenceWarning]
+            yield replace(_no_facts(split, -1), notes=told, error=error)
+
+    def rows(self, batches: Iterator[pa.RecordBatch]) -> Iterator[Message]:
+        """Yield the chunks of a task that Spark gives the rows of a data frame."""
+        from pyspark import TaskContext
+
+        context = TaskContext.get()
+        assert context is not None  # noqa: S101 - tasks alone run this
+        return self.encode(batches, context.partitionId())
+
+    def encode(self, batches: Iterator[pa.RecordBatch], split: int) -> Iterator[Message]:
+        """Yield the chunks of one split; one in which something is wrong has facts and nothing else."""
+        for number, table in enumerate(_gathered(batches, self.most)):
+            facts, ratings = self.examine(table, split, number)
+            if ratings is None:
+                yield facts
+                continue
+            users, items = (coded(table.column(role)) for role in ROLES[:2])
+            n_bytes = [users.ids.nbytes, items.ids.nbytes]
+            types = [_ID_TYPES[users.ids.type], _ID_TYPES[items.ids.type]]
+            stamp = stamp_of(users.ids, items.ids)
+            n_ids = [len(users.ids), len(items.ids)]
+            yield replace(facts, id_bytes=n_bytes, id_types=types)
+            yield ChunkIds(number, split, stamp, users.ids, items.ids)
+            yield ChunkRatings(number, split, stamp, n_ids, users.codes, items.codes, ratings)
+
+    def examine(
+        self, table: pa.Table, split: int, number: int
+    ) -> tuple[ChunkFacts, Numbers | None]:
+        """Return the facts of a chunk, and its ratings in their smallest form; None where something is wrong."""
+        missing = [_n_missing(table.column(role)) for role in ROLES]
+        values = table.column("rating").drop_null().to_numpy()
+        finite = values[np.isfinite(values)]
+        n_off = 0 if self.scale is None else int((~self.scale.holds(finite)).sum())
+        wrong = [*missing, len(values) - len(finite), n_off]
+        facts = replace(
+            _no_facts(split, number),
+            chunks=np.array([split]),
+            n_ratings=table.num_rows,
+            n_wrong=wrong,
+        )
+        if any(wrong):
+            return facts, None
+        ratings = smallest(values)
+        return replace(facts, extremes=extremes_of(ratings)), ratings
+
+
+def _gathered(batches: Iterator[pa.RecordBatch], most: int) -> Iterator[pa.Table]:
+    """Yield batches together, as soon as they have `most` bytes."""
+    waiting: list[pa.RecordBatch] = []
+    n_bytes = 0
+    for batch in batches:
+        if batch.num_rows:
+            waiting.append(batch)
+            n_bytes += batch.nbytes
+        if n_bytes >= most:
+            yield pa.Table.from_batches(waiting)
+            waiting, n_bytes = [], 0
+    if waiting:
+        yield pa.Table.from_batches(waiting)
+
+
+def _no_facts(split: int, number: int) -> ChunkFacts:
+    nothing = [-np.inf] * (2 + len(FACTORS))
+    return ChunkFacts(
+        number, split, np.empty(0, int), 0, [0] * len(_WRONG), nothing, [0, 0], [], []
+    )
+
+
+def _n_missing(column: pa.ChunkedArray) -> int:
+    """Return how many values are null, or text without a character."""
+    n_empty = pc.sum(pc.equal(column, "")).as_py() if column.type == pa.string() else 0
+    return int(column.null_count) + (n_empty or 0)
+
+
+def extremes_of(ratings: Numbers) -> list[float]:
+    """Return at most what minus a rating, the rating itself and its distance from each grid are."""
+    if ratings.dtype == np.uint8:
+        return [-float(ratings.min()), float(ratings.max()), *(0.0 for _ in FACTORS)]
+    values = ratings.astype(np.float64)
+    lowest, largest = float(values.min()), float(values.max())
+    with np.errstate(over="ignore", invalid="ignore"):  # what is too large is on no grid
+        scaled = (values * factor for factor in FACTORS)
+        off = [float(np.abs(one - np.rint(one)).max()) for one in scaled]
+    return [-lowest, largest, *off]
+
+
+def smallest(values: Floats) -> Numbers:
+    """Return ratings in the smallest type that holds all of them exactly.
+
+    Examples
+    --------
+    >>> smallest(np.array([1.0, 5.0])).dtype, smallest(np.array([0.5, 5.0])).dtype
+    (dtype('uint8'), dtype('float32'))
+    """
+    if bool(((values >= 0) & (values <= np.iinfo(np.uint8).max)).all()):
+        integers = values.astype(np.uint8)
+        if bool((integers == values).all()):
+            return integers
+    with np.errstate(over="ignore"):
+        halves = values.astype(np.float32)
+    return halves if bool((halves == values).all()) else values
+
+
+def narrow(n: int) -> type[np.uint16 | np.int32]:
+    """Return the smallest type that holds 0, ..., n - 1."""
+    return np.uint16 if n <= 1 << 16 else np.int32
+
+
+class Coded(NamedTuple):
+    """Different ids, sorted, and for each rating the position of its id among them."""
+
+    ids: pa.Array
+    codes: Numbers
+
+
+def coded(column: pa.ChunkedArray) -> Coded:
+    """Return the ids of a column and its codes.
+
+    Examples
+    --------
+    >>> found = coded(pa.chunked_array([["bob", "ann"], ["bob"]]))
+    >>> found.ids.to_pylist(), found.codes
+    (['ann', 'bob'], array([1, 0, 1], dtype=uint16))
+    """
+    found = column.combine_chunks().dictionary_encode()
+    order = pc.sort_indices(found.dictionary)
+    ranks = np.empty(len(order), dtype=narrow(len(order)))
+    ranks[order.to_numpy()] = np.arange(len(order))
+    return Coded(found.dictionary.take(order), ranks[found.indices.to_numpy()])
+
+
+def stamp_of(*ids: pa.Array) -> int:
+    """Return what tells the ids of a chunk from those that the chunk would have, were it cut otherwise."""
+    stamp = 0
+    for part in (part for one in ids for part in messages.arrays_of_ids(one)):
+        stamp = zlib.crc32(part.data, stamp)
+    return stamp
+
+
+def facts_of(chunks: DataFrame) -> ChunkFacts:
+    """Return the facts of all chunks; a task puts them together, since the extremes of one may be of one rating."""
+    facts = shuffle.resend(shuffle.of_kind(chunks, ChunkFacts), "0")
+    return checked_facts(shuffle.collect(shuffle.shuffle(facts, 1, merge_facts), ChunkFacts))
+
+
+def numbered(chunks: DataFrame, n_chunks: Integers) -> DataFrame:
+    """Return messages of chunks at the partition of their chunk: numbered by the split, then by the chunk."""
+    before = ",".join(map(str, (np.cumsum(n_chunks) - n_chunks).tolist()))
+    return shuffle.resend(chunks, f"int(split('{before}', ',')[sender]) + partition")
+
+
+def grid_factor(facts: ChunkFacts) -> int:
+    """Return what makes every rating an integer small enough to be exact, 0 where nothing does."""
+    below, above, *off = facts.extremes
+    grids = (factor for factor, far in zip(FACTORS, off, strict=True) if far < ON_GRID)
+    factor = next(grids, 0)
+    units = max(below, above) * factor
+    return factor if units * units * facts.n_ratings < EXACT else 0
+
+
+def merge_facts(partition: int, inbox: shuffle.Inbox) -> Iterator[ChunkFacts]:
+    """Send the facts of all chunks together."""
+    found = inbox.every(ChunkFacts)
+    yield ChunkFacts(
+        partition,
+        partition,
+        chunks=np.concatenate([one.chunks for one in found]),
+        n_ratings=sum(one.n_ratings for one in found),
+        n_wrong=np.sum([one.n_wrong for one in found], axis=0).tolist(),
+        extremes=np.max([one.extremes for one in found], axis=0).tolist(),
+        id_bytes=np.sum([one.id_bytes for one in found], axis=0).tolist(),
+        id_types=next((one.id_types for one in found if one.id_types), []),
+        notes=sorted({note for one in found for note in one.notes}),
+        error=next((one.error for one in found if one.error), None),
+    )
+
+
+def checked_facts(merged: Sequence[ChunkFacts]) -> ChunkFacts:
+    """Return the facts of all chunks; what is missing or not finite is an error that names no row's content."""
+    for note in (note for one in merged for note in one.notes):
+        warnings.warn(note, GoodfenceWarning, stacklevel=2)
+    for kind, sentence in (one.error for one in merged if one.error):
+        raise getattr(errors, kind)(sentence)
+    if not any(one.n_ratings for one in merged):
+        raise DataError("there must be at least one rating, and there is none")
+    (found,) = merged
+    for sentence, n in zip(_WRONG, found.n_wrong, strict=True):
+        if n:
+            raise ValueProblem(sentence.format(n=n))
+    return found

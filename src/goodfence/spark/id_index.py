@@ -1,0 +1,307 @@
+"""The index of ids: their row and column numbers, on the cluster, in the order in which `Ratings` numbers them.
+
+Integers are sorted by value and text by code point. Ids are shared out in ranges, of users and of items; a task for
+each range sorts the ids of all chunks, and says to each chunk where in the range its own ones are. Numbers, not ids,
+then decide ties, so the lists are those of one machine.
+"""
+
+from __future__ import annotations
+
+import secrets
+import shutil
+from bisect import bisect_left
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass
+from functools import partial
+from itertools import chain, pairwise
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+from pyarrow import parquet
+
+from goodfence.errors import SizeProblem
+from goodfence.neighbours.threads import ranges
+from goodfence.spark import shuffle
+from goodfence.spark.checkpoint import PersistedFrames
+from goodfence.spark.chunks import coded
+from goodfence.spark.messages import (
+    BlockLists,
+    BlockNeighbours,
+    ChunkFacts,
+    ChunkIds,
+    IdPositions,
+    IdsInRange,
+    Message,
+    Numbers,
+    SortedIds,
+    from_arrow,
+)
+from goodfence.spark.session import without_pandas_advice
+from goodfence.spark.shuffle import Inbox
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+Borders: TypeAlias = tuple[int | str, ...]
+"""The lowest id of each range but the first."""
+RowLists: TypeAlias = type[BlockLists] | type[BlockNeighbours]
+ArrowTask: TypeAlias = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+_MOST = np.iinfo(np.int32).max
+_COPIES = 8
+"""How many times the ids of a range are in the memory of a task, about, while they are sorted."""
+_SAMPLED = 32
+"""Ids for each range that say where its borders are."""
+_ENTRIES_AT_A_TIME = 1 << 20
+"""List entries that go to Spark at a time: it takes some while the next are made."""
+
+
+@dataclass(frozen=True, slots=True, repr=False)
+class IdRanges:
+    """How ids are shared out: the ranges of the users, then those of the items."""
+
+    user_borders: Borders = ()
+    item_borders: Borders = ()
+
+    @property
+    def n_users(self) -> int:
+        """The number of ranges of users."""
+        return len(self.user_borders) + 1
+
+    @property
+    def n(self) -> int:
+        """The number of ranges."""
+        return self.n_users + len(self.item_borders) + 1
+
+    def share(self, partition: int, inbox: Inbox) -> Iterator[IdsInRange]:
+        """Send the ids of one chunk to their ranges."""
+        chunk = inbox.only(ChunkIds)
+        parts = cut_at(chunk.users, self.user_borders) + cut_at(chunk.items, self.item_borders)
+        for number, ids in enumerate(parts):
+            if len(ids):
+                yield IdsInRange(number, partition, chunk.stamp, ids)
+
+    def sort(self, partition: int, inbox: Inbox) -> Iterator[Message]:
+        """Send the ids of one range in order; and to each chunk where its own are among them."""
+        shared = inbox.every(IdsInRange)
+        found = coded(pa.chunked_array([one.ids for one in shared]))
+        yield SortedIds(partition, partition, found.ids, count=len(found.ids))
+        ends = np.cumsum([0, *(len(one.ids) for one in shared)])
+        for one, own in zip(shared, pairwise(ends.tolist()), strict=True):
+            yield IdPositions(one.sender, partition, one.stamp, found.codes[slice(*own)])
+
+
+def cut_at(ids: pa.Array, borders: Borders) -> list[pa.Array]:
+    """Return sorted ids in parts: one begins at the first id that is not below a border.
+
+    Examples
+    --------
+    >>> [part.to_pylist() for part in cut_at(pa.array([1, 2, 5]), (2, 9))]
+    [[1], [2, 5], []]
+    """
+    found = (bisect_left(ids, border, key=lambda one: one.as_py()) for border in borders)
+    return [ids[first:last] for first, last in pairwise([0, *found, len(ids)])]
+
+
+def sample_ids(
+    n_ranges: tuple[int, int], id_bytes: Sequence[int], partition: int, inbox: Inbox
+) -> Iterator[ChunkIds]:
+    """Send ids of one chunk, the same number apart from each other, and more of a larger chunk."""
+    chunk, sampled = inbox.only(ChunkIds), []
+    for ids, n, n_bytes in zip((chunk.users, chunk.items), n_ranges, id_bytes, strict=True):
+        n_own = min(len(ids), -(-_SAMPLED * n * ids.nbytes // n_bytes))
+        sampled.append(ids.take((2 * np.arange(n_own) + 1) * len(ids) // (2 * n_own)))
+    yield ChunkIds(0, partition, chunk.stamp, *sampled)
+
+
+def ranges_from(samples: Sequence[ChunkIds], n_ranges: tuple[int, int]) -> IdRanges:
+    """Return the ranges that share out what the chunks sent in equal parts."""
+    users, items = n_ranges
+    return IdRanges(
+        _borders([one.users for one in samples], users),
+        _borders([one.items for one in samples], items),
+    )
+
+
+def _borders(samples: list[pa.Array], n_ranges: int) -> Borders:
+    every = sorted(one for part in samples for one in part.to_pylist())
+    chosen = {every[len(every) * number // n_ranges] for number in range(1, n_ranges)}
+    return tuple(sorted(chosen))
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class IdIndex:
+    """The ids of the rows or of the columns, and their numbers."""
+
+    sorted_ids: DataFrame
+    """`SortedIds` of each range."""
+    starts: tuple[int, ...]
+    """(ranges of users, then of items,): the number of the first id of each."""
+    n_ranges: int
+    """How many ranges are of this kind."""
+    n: int
+    """How many ids there are."""
+    id_type: str
+    """What Spark calls the type of the ids."""
+
+    @property
+    def frame(self) -> DataFrame:
+        """Columns `id` and `number`."""
+        starts = self.starts
+
+        def mapped(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+            for one in Inbox(from_arrow(batches)).every(SortedIds):
+                numbers = pa.array(starts[one.partition] + np.arange(one.count), pa.int32())
+                yield pa.record_batch([one.ids, numbers], names=["id", "number"])
+
+        with without_pandas_advice():
+            return self.sorted_ids.mapInArrow(mapped, f"id {self.id_type}, number int")
+
+    def collect(self) -> pa.Array:
+        """Return all ids, in the order of their numbers, on the driver."""
+        return pa.concat_arrays([one.ids for one in shuffle.collect(self.sorted_ids, SortedIds)])
+
+
+def send_to_blocks(
+    starts: tuple[int, ...], block_rows: int, partition: int, inbox: Inbox
+) -> Iterator[SortedIds]:
+    """Send the ids of one range to the blocks of their rows."""
+    ids = inbox.only(SortedIds).ids
+    first = starts[partition]
+    last = first + len(ids)
+    for block in range(first // block_rows, -(-last // block_rows)):
+        begin, end = max(first, block * block_rows), min(last, (block + 1) * block_rows)
+        yield SortedIds(block, partition, ids[begin - first : end - first])
+
+
+def index_ids(
+    chunk_ids: DataFrame, facts: ChunkFacts, memory: int, persisted: PersistedFrames
+) -> tuple[IdIndex, IdIndex, DataFrame]:
+    """Return the index of the users and that of the items, and `IdPositions` for each chunk.
+
+    Only how many ids each range has comes to the driver, and the borders of the ranges where there are several.
+    """
+    id_ranges = _ranges(chunk_ids, facts, memory)
+    shared = shuffle.run_tasks(chunk_ids, id_ranges.share)
+    index = persisted.persist(shuffle.shuffle(shared, id_ranges.n, id_ranges.sort))
+    sorted_ids = shuffle.of_kind(index, SortedIds)
+    counts = np.zeros(id_ranges.n, dtype=np.int64)
+    for partition, count in sorted_ids.select("partition", "count").collect():
+        counts[partition] = count
+    by_kind = np.split(counts, [id_ranges.n_users])
+    if max(int(one.sum()) for one in by_kind) > _MOST:
+        raise SizeProblem(f"there must be at most {_MOST:,} ids of each kind, and there are more")
+    starts = tuple(np.concatenate([np.cumsum(one) - one for one in by_kind]).tolist())
+    users, items = (
+        IdIndex(
+            sorted_ids=sorted_ids.where(f"partition {compared} {id_ranges.n_users}"),
+            starts=starts,
+            n_ranges=len(own),
+            n=int(own.sum()),
+            id_type=id_type,
+        )
+        for compared, own, id_type in zip(("<", ">="), by_kind, facts.id_types, strict=True)
+    )
+    return users, items, shuffle.of_kind(index, IdPositions)
+
+
+def _ranges(chunk_ids: DataFrame, facts: ChunkFacts, memory: int) -> IdRanges:
+    most = min(memory, _MOST)  # of text arrow joins no more in one array
+    users, items = (-(-_COPIES * n_bytes // most) for n_bytes in facts.id_bytes)
+    if users == items == 1:
+        return IdRanges()
+    task = partial(sample_ids, (users, items), facts.id_bytes)
+    samples = shuffle.collect(shuffle.run_tasks(chunk_ids, task), ChunkIds)
+    return ranges_from(samples, (users, items))
+
+
+def with_ids(
+    lists: DataFrame, kind: RowLists, ids: IdIndex, block_rows: int, columns: dict[str, str]
+) -> DataFrame:
+    """Return the columns `id`, `row` and one array for each of `columns` (name: type of its elements).
+
+    The ids come to the messages of their blocks: a join of the rows would move all their arrays. The result is made,
+    so that what it was made from can be forgotten.
+    """
+    fields = ", ".join(f"{name} array<{element}>" for name, element in columns.items())
+    schema, names = f"id {ids.id_type}, row int, {fields}", list(columns)
+    sent = shuffle.run_tasks(ids.sorted_ids, partial(send_to_blocks, ids.starts, block_rows))
+    blocks = lists.union(sent).repartitionById(-(-ids.n // block_rows), "partition")
+
+    def mapped(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        return _rows_with_ids(batches, kind, names)
+
+    if shuffle.SPILL.get() is not None:
+        return _written(blocks, mapped, schema)
+    with without_pandas_advice():
+        return made(blocks.mapInArrow(mapped, schema))
+
+
+def made(frame: DataFrame) -> DataFrame:
+    """Return a result after it has been made; Spark holds it."""
+    held = frame.persist()
+    held.count()
+    return held
+
+
+def _written(frame: DataFrame, task: ArrowTask, schema: str) -> DataFrame:
+    """Return what a task makes of each partition, after it has been made; it lies in files of this machine.
+
+    Spark would take its rows from Python one by one, which takes several times as long. The files go with the
+    session, or when the result is released as one that Spark holds: by `unpersist`.
+    """
+    from pyspark import SparkFiles
+
+    folder = Path(SparkFiles.getRootDirectory()) / f"goodfence-{secrets.token_hex(8)}"
+    folder.mkdir()
+
+    def write(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        path = _write_parquet(task(batches), folder)
+        yield pa.record_batch([pa.array([path], pa.string())], names=["path"])
+
+    with without_pandas_advice():
+        found = frame.mapInArrow(write, "path string").where("path is not null").collect()
+    # By name: there may be files of attempts that failed, or were slower than others.
+    result = frame.sparkSession.read.schema(schema).parquet(*(f"file:{path}" for (path,) in found))
+    vars(result)["unpersist"] = partial(_unpersist, result, folder)
+    return result
+
+
+def _unpersist(frame: DataFrame, folder: Path, blocking: bool = False) -> DataFrame:
+    shutil.rmtree(folder, ignore_errors=True)
+    return type(frame).unpersist(frame, blocking)
+
+
+def _write_parquet(batches: Iterator[pa.RecordBatch], folder: Path) -> str | None:
+    """Write rows to a new parquet file and return where it is; None where there are no rows."""
+    path = folder / f"{secrets.token_hex(12)}.parquet"
+    first = next(batches, None)
+    if first is None:
+        return None
+    plain: Any = {"compression": "none", "use_dictionary": False, "write_statistics": False}
+    with parquet.ParquetWriter(path, first.schema, **plain) as file:
+        for batch in chain([first], batches):
+            file.write_batch(batch)
+    return str(path)
+
+
+def _rows_with_ids(
+    batches: Iterator[pa.RecordBatch], kind: RowLists, names: Sequence[str]
+) -> Iterator[pa.RecordBatch]:
+    """Yield the rows of one block, each with its id."""
+    inbox = Inbox(from_arrow(batches))
+    for lists in inbox.every(kind):
+        ids = pa.concat_arrays([one.ids for one in inbox.every(SortedIds)])
+        matrices = [getattr(lists, name) for name in names]
+        n_rows, n = matrices[0].shape
+        for begin, end in ranges(n_rows, max(1, _ENTRIES_AT_A_TIME // max(1, n))):
+            rows = pa.array(lists.first + np.arange(begin, end), pa.int32())
+            arrays = [_list_array(matrix[begin:end]) for matrix in matrices]
+            yield pa.record_batch([ids[begin:end], rows, *arrays], names=["id", "row", *names])
+
+
+def _list_array(matrix: Numbers) -> pa.Array:
+    n_rows, n = matrix.shape
+    starts = pa.array(np.arange(n_rows + 1) * n, pa.int32())
+    return pa.ListArray.from_arrays(starts, pa.array(matrix.ravel()))

@@ -1,0 +1,214 @@
+"""The chosen neighbours of every row on Spark: those of `goodfence.neighbours.draw` for the same seed."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+from scipy import sparse
+
+from goodfence.arrays import Floats, Integers
+from goodfence.data.ratings import Ratings
+from goodfence.errors import DataError
+from goodfence.neighbours.candidate_lists import Axis
+from goodfence.neighbours.draw import Chosen, check_similarity, choose_from_lists
+from goodfence.neighbours.similarity import Similarity
+from goodfence.neighbours.threads import ranges
+from goodfence.rng import RNG, Streams
+from goodfence.selection.mechanism import Mechanism
+from goodfence.selection.sensitivity import Sensitivity, pair_sensitivities
+from goodfence.spark import shuffle
+from goodfence.spark.all_pairs import (
+    ListSettings,
+    check_comparable,
+    sent_to_tiles,
+    tile_number,
+)
+from goodfence.spark.candidate_lists import lists_of
+from goodfence.spark.config import SparkConfig
+from goodfence.spark.id_index import with_ids
+from goodfence.spark.messages import Block, BlockLists, BlockNeighbours, ListEntries
+from goodfence.spark.ratings import BlockLayout, Rated, RatingBlocks, opened, profiles_of
+from goodfence.spark.session import config_of
+from goodfence.spark.shuffle import Inbox
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_COLUMNS = {"neighbours": "int", "similarities": "double", "weights": "double"}
+_ENTRIES = 2_000_000
+"""The most list entries that are drawn from at a time."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Choice:
+    """Whose neighbours are chosen how: by (key, row number), wherever the lists are."""
+
+    mechanism: Mechanism
+    similarity: Similarity
+    key: int
+    axis: Axis = "user"
+
+    def __post_init__(self) -> None:
+        check_comparable(self.similarity)
+        check_similarity(self.mechanism, self.similarity)
+
+
+def choose_neighbours(
+    ratings: Rated,
+    mechanism: Mechanism,
+    *,
+    axis: Axis = "user",
+    similarity: Similarity | str = "cosine",
+    rng: RNG = None,
+    spark: SparkSession | None = None,
+    config: SparkConfig | None = None,
+) -> Any:
+    """Return the chosen neighbours of every row: the same for the same seed as on one machine.
+
+    Parameters
+    ----------
+    ratings : Ratings, DataFrame or path
+        As in `candidate_lists`.
+    mechanism : Mechanism
+        Who becomes a neighbour: `KNN`, `NPNS`, `PNCF`, `PPNS`, or your own, if the workers can import it.
+    axis, similarity, rng
+        As in `NeighbourCF`.
+    spark, config
+        As in `candidate_lists`.
+
+    Returns
+    -------
+    Chosen or DataFrame
+        For `Ratings` the arrays of the local engine. Otherwise a data frame with `id`, `row`, `neighbours`,
+        `similarities` and `weights`, complete; after its `unpersist` ask again.
+    """
+    settled = config_of(spark, config)
+    measure, key = Similarity.of(similarity), Streams(rng).key()
+    choice = Choice(mechanism=mechanism, similarity=measure, key=key, axis=axis)
+    with _chosen(ratings, choice, settled) as (rows, chosen):
+        if rows.ids:
+            return with_ids(chosen, BlockNeighbours, rows.ids[0], rows.layout.block_rows, _COLUMNS)
+        return _collected(chosen)
+
+
+def fit_neighbours(ratings: Rated, choice: Choice, config: SparkConfig) -> tuple[Ratings, Chosen]:
+    """Return what a fitted model holds, on the driver: the ratings, and the chosen neighbours.
+
+    The ratings of a path or a data frame are read by tasks, and come to the driver last, as blocks.
+    """
+    with _chosen(ratings, choice, config) as (rows, chosen):
+        found = _collected(chosen)
+        if isinstance(ratings, Ratings):
+            return ratings, found
+        return rows.collect(choice.axis, config), found
+
+
+def _collected(chosen: DataFrame) -> Chosen:
+    found = shuffle.collect(chosen, BlockNeighbours)
+    return Chosen(*(np.concatenate([getattr(one, name) for one in found]) for name in _COLUMNS))
+
+
+@contextmanager
+def _chosen(
+    ratings: Rated, choice: Choice, config: SparkConfig
+) -> Iterator[tuple[RatingBlocks, DataFrame]]:
+    """Open ratings, and hand out their blocks and `BlockNeighbours` of each block."""
+    mechanism, options = choice.mechanism, choice.mechanism.sensitivity
+    with opened(ratings, choice.axis, lambda n_rows: mechanism.reach(n_rows - 1), config) as rows:
+        layout = rows.layout
+        if options is not None and layout.lowest < 0:
+            raise DataError(
+                "ratings must not be negative: RS bounds a cosine of non-negative vectors"
+            )
+        settings = ListSettings(
+            n=mechanism.reach(layout.n_rows - 1),
+            layout=layout,
+            similarity=choice.similarity,
+            bounds=options if options is not None and options.scope == "target" else None,
+        )
+        n_tasks = layout.n_tiles + 3 * layout.n_blocks
+        with lists_of(rows, settings, config, "choosing neighbours", n_tasks) as lists:
+            if options is not None and options.scope == "pair":
+                lists = PairBounds(options, layout).added_to(lists, rows.blocks)
+            yield rows, shuffle.run_tasks(lists, partial(draw, choice))
+
+
+def draw(choice: Choice, partition: int, inbox: Inbox) -> Iterator[BlockNeighbours]:
+    """Send the chosen neighbours of a block."""
+    lists = inbox.only(BlockLists)
+    n_rows, n = lists.indices.shape
+    numbers = lists.first + np.arange(n_rows)
+    found = []
+    for piece in ranges(n_rows, max(1, _ENTRIES // max(n, 1))):
+        own = slice(*piece)
+        bounds = None if lists.bounds is None else lists.bounds[own]
+        entries = lists.indices[own], lists.similarities[own]
+        found.append(
+            choose_from_lists(choice.mechanism, choice.key, numbers[own], *entries, bounds)
+        )
+    arrays = map(np.concatenate, zip(*found, strict=True))
+    yield BlockNeighbours(partition, partition, lists.first, *arrays)
+
+
+@dataclass(frozen=True, slots=True)
+class PairBounds:
+    """RS of every pair of a row and a candidate: each is computed in the tile that has the ratings of both."""
+
+    options: Sensitivity
+    layout: BlockLayout
+
+    def added_to(self, lists: DataFrame, blocks: DataFrame) -> DataFrame:
+        """Return the lists with RS of every entry."""
+        n_blocks, n_tiles = self.layout.n_blocks, self.layout.n_tiles
+        entries = shuffle.run_tasks(lists, self.send_entries)
+        together = sent_to_tiles(blocks, n_blocks, 0, n_tiles).union(entries)
+        bounds = shuffle.shuffle(together, n_tiles, self.compute)
+        return shuffle.shuffle(lists.union(bounds), n_blocks, self.add)
+
+    def send_entries(self, partition: int, inbox: Inbox) -> Iterator[ListEntries]:
+        """Send the entries of a block's lists to the tiles of the candidates."""
+        lists = inbox.only(BlockLists)
+        others = lists.indices // self.layout.block_rows
+        for other in np.unique(others).tolist():
+            owners, slots = (one.astype(np.int32) for one in np.nonzero(others == other))
+            a, b = sorted((partition, other))
+            tile = tile_number(a, b, self.layout.n_blocks)
+            candidates = lists.indices[owners, slots]
+            yield ListEntries(tile, partition, lists.first, owners, slots, candidates)
+
+    def compute(self, partition: int, inbox: Inbox) -> Iterator[ListEntries]:
+        """Send RS of the entries that came to this tile, back to their lists."""
+        blocks = inbox.every(Block)
+        csr = profiles_of(blocks, self.layout.factor).rows
+        numbers = np.concatenate([block.numbers for block in blocks])
+        for entries in inbox.every(ListEntries):
+            targets = np.searchsorted(numbers, entries.first + entries.owners)
+            candidates = np.searchsorted(numbers, entries.candidates)
+            bounds = _ragged_bounds(csr, targets, candidates, self.options)
+            yield replace(entries, partition=entries.sender, sender=partition, bounds=bounds)
+
+    def add(self, _partition: int, inbox: Inbox) -> Iterator[BlockLists]:
+        """Send a block's lists with RS of every entry."""
+        lists = inbox.only(BlockLists)
+        bounds = np.zeros(lists.indices.shape)
+        for one in inbox.every(ListEntries):
+            bounds[one.owners, one.slots] = one.bounds
+        yield replace(lists, bounds=bounds)
+
+
+def _ragged_bounds(
+    csr: sparse.csr_array, targets: Integers, candidates: Integers, options: Sensitivity
+) -> Floats:
+    """Return RS of (targets[j], candidates[j]) for each j; targets ascend. Short ones are filled with themselves."""
+    every, owners, counts = np.unique(targets, return_inverse=True, return_counts=True)
+    starts = np.cumsum(counts) - counts
+    slots = np.arange(len(targets)) - starts[owners]
+    padded = np.repeat(every[:, np.newaxis], counts.max(), axis=1)
+    padded[owners, slots] = candidates
+    bounds: Floats = pair_sensitivities(csr, every, padded, options)
+    return bounds[owners, slots]

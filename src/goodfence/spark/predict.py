@@ -1,0 +1,442 @@
+"""Predictions and recommendations in bulk on Spark: those of `goodfence.neighbours.predict`, to the last bit.
+
+A task predicts for a group of consecutive rows. It asks every block for the rows of the group's neighbours, and gets
+exactly these.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from itertools import pairwise
+from typing import TYPE_CHECKING, Any, Self, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from scipy import sparse
+
+from goodfence.arrays import AnyIntegers, Floats, Integers
+from goodfence.errors import DataError, UnknownId, require
+from goodfence.kernels.predict import predict_for_profile
+from goodfence.neighbours.candidate_lists import Axis
+from goodfence.neighbours.draw import Chosen
+from goodfence.neighbours.predict import Neighbourhoods, Over, Recommended, best_columns
+from goodfence.neighbours.threads import ranges
+from goodfence.spark import shuffle
+from goodfence.spark.candidate_lists import merge
+from goodfence.spark.config import SparkConfig
+from goodfence.spark.id_index import made
+from goodfence.spark.messages import (
+    SCHEMA,
+    Block,
+    Cells,
+    GroupNeighbours,
+    Message,
+    NumberedLists,
+    NumberedRows,
+    RowRequest,
+    from_arrow,
+    to_arrow,
+)
+from goodfence.spark.ratings import (
+    BlockLayout,
+    Rated,
+    RatingBlocks,
+    chosen_rows,
+    merged_rows,
+    opened,
+)
+from goodfence.spark.session import config_of, job, without_pandas_advice
+from goodfence.spark.shuffle import Inbox
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+ArrayCells: TypeAlias = tuple[AnyIntegers, AnyIntegers]
+FromTable: TypeAlias = Callable[[int, pa.Table], Message]
+_NEIGHBOURS = ("row", "neighbours", "weights")
+
+
+def predict(
+    ratings: Rated,
+    chosen: Chosen | DataFrame,
+    cells: ArrayCells | DataFrame,
+    *,
+    axis: Axis = "user",
+    over: Over = "raters",
+    spark: SparkSession | None = None,
+    config: SparkConfig | None = None,
+) -> Any:
+    """Return predictions [PRED] for many cells, NaN where no neighbour rated the item.
+
+    Parameters
+    ----------
+    ratings : Ratings, DataFrame or path
+        What `chosen` was chosen from.
+    chosen : Chosen or DataFrame
+        What `choose_neighbours` returned for these ratings and this axis.
+    cells : tuple of arrays or DataFrame
+        For `Ratings` the user rows and the item columns; otherwise a data frame with `user` and `item`.
+    axis, over
+        As in `NeighbourCF`.
+    spark, config
+        As in `candidate_lists`.
+
+    Returns
+    -------
+    array or DataFrame
+        For `Ratings` one prediction for each cell. Otherwise `user`, `item` and `prediction`, held by Spark.
+    """
+    require(over in ("raters", "neighbours"), "over", "'raters' or 'neighbours'", over)
+    settled = config_of(spark, config)
+    with (
+        opened(ratings, axis, lambda _: 1, settled) as rows,
+        job(settled, "predicting", 3 * rows.layout.n_blocks),
+    ):
+        if isinstance(chosen, Chosen) and isinstance(cells, tuple) and not rows.ids:
+            groups = Groups.of(rows.layout, chosen, over, settled)
+            return _predict_arrays(rows, groups, chosen, cells if axis == "user" else cells[::-1])
+        if isinstance(chosen, Chosen) or isinstance(cells, tuple) or not rows.ids:
+            raise DataError(
+                "ratings, chosen and cells must all be of this machine, or all of Spark"
+            )
+        groups = Groups.of(rows.layout, chosen, over, settled)
+        return made(_predict_frame(rows, groups, chosen, cells, axis))
+
+
+def recommend(
+    ratings: Rated,
+    chosen: Chosen | DataFrame,
+    *,
+    n: int = 10,
+    axis: Axis = "user",
+    over: Over = "raters",
+    spark: SparkSession | None = None,
+    config: SparkConfig | None = None,
+) -> Any:
+    """Return for every user at most n items that they have not rated, best first.
+
+    Parameters
+    ----------
+    ratings, chosen, over, spark, config
+        As in `predict`.
+    n : int, default 10
+        How many items for each user.
+    axis : {"user", "item"}, default "user"
+        Whose neighbours were chosen: users', or items'.
+
+    Returns
+    -------
+    Recommended or DataFrame
+        For `Ratings` the arrays of the local engine. Otherwise `user`, `rank` (from 1), `item` and `score`, which
+        Spark holds.
+    """
+    require(n >= 1, "n", "at least 1", n)
+    require(over in ("raters", "neighbours"), "over", "'raters' or 'neighbours'", over)
+    require(axis in ("user", "item"), "axis", "'user' or 'item'", axis)
+    settled = config_of(spark, config)
+    with (
+        opened(ratings, "user", lambda _: n, settled) as rows,
+        job(settled, "recommending", 3 * rows.layout.n_blocks),
+    ):
+        if isinstance(chosen, Chosen) == bool(rows.ids):
+            raise DataError("ratings and chosen must both be of this machine, or both of Spark")
+        grouped = Groups if axis == "user" else ItemGroups
+        best = grouped.of(rows.layout, chosen, over, settled, n).recommendations(rows, chosen)
+        if rows.ids:
+            return made(_ranked_frame(best, rows))
+        found = shuffle.collect(best, NumberedLists)
+    shape = (rows.layout.n_rows, n)
+    columns, scores = np.full(shape, -1, dtype=np.int32), np.full(shape, np.nan)
+    for one in found:
+        owners, ranks = np.nonzero(np.arange(n) < one.lengths[:, np.newaxis])
+        columns[one.numbers[owners], ranks] = one.indices
+        scores[one.numbers[owners], ranks] = one.values
+    return Recommended(columns, scores)
+
+
+@dataclass(frozen=True, slots=True)
+class Groups:
+    """Groups of consecutive rows; a task predicts for one of them from the ratings of its neighbours."""
+
+    layout: BlockLayout
+    group_rows: int
+    n_groups: int
+    over_raters: bool
+    """Divide by the weights of those who rated the item, or of all neighbours."""
+    n: int = 0
+    """How many columns are recommended to each row; 0 where cells are predicted."""
+
+    @classmethod
+    def of(
+        cls,
+        layout: BlockLayout,
+        chosen: Chosen | DataFrame,
+        over: Over,
+        config: SparkConfig,
+        n: int = 0,
+    ) -> Self:
+        """Return groups for which the ratings that a task needs fit in its memory."""
+        n_rows, n_ratings, k = *cls.grouped(layout, _k(chosen)), _k(chosen)
+        size = config.rows_of_a_group(n_rows, n_ratings, k)
+        return cls(layout, size, -(-n_rows // size), over == "raters", n)
+
+    @staticmethod
+    def grouped(layout: BlockLayout, _k: int) -> tuple[int, int]:
+        """Return how many rows are grouped, and how many ratings or neighbours they have."""
+        return layout.n_rows, layout.n_ratings
+
+    def with_rows(self, blocks: DataFrame, neighbours: DataFrame) -> DataFrame:
+        """Return the neighbours of the groups, and the rows that they ask for, on their way to them."""
+        requests = shuffle.run_tasks(neighbours, self.request)
+        n_blocks = self.layout.n_blocks
+        return neighbours.union(shuffle.shuffle(blocks.union(requests), n_blocks, send_rows))
+
+    def recommendations(self, rows: RatingBlocks, chosen: Chosen | DataFrame) -> DataFrame:
+        """Return `NumberedLists` of the best columns."""
+        neighbours = _in_groups(chosen, self.group_rows, rows)
+        together = self.with_rows(rows.blocks, neighbours)
+        return shuffle.shuffle(together, self.n_groups, self.recommend)
+
+    def request(self, partition: int, inbox: Inbox) -> Iterator[RowRequest]:
+        """Ask the blocks for the ratings of the neighbours of a group, and for its own where these matter."""
+        group = inbox.only(GroupNeighbours)
+        wanted = np.unique(group.neighbours)
+        if self.n:
+            wanted = np.union1d(wanted, group.rows)
+        blocks = wanted // self.layout.block_rows
+        for block in np.unique(blocks).tolist():
+            yield RowRequest(block, partition, wanted[blocks == block])
+
+    def predict(self, _partition: int, inbox: Inbox) -> Iterator[Cells]:
+        """Predict the cells of a group."""
+        near, csr, _ = self._neighbourhoods(inbox)
+        cells = inbox.only(Cells)
+        local = np.searchsorted(inbox.only(GroupNeighbours).rows, cells.rows)
+        predictions = near.predict(csr, local, cells.columns, threads=1)
+        yield replace(cells, predictions=predictions)
+
+    def recommend(self, partition: int, inbox: Inbox) -> Iterator[NumberedLists]:
+        """Rank what the rows of a group have not rated."""
+        near, csr, rows = self._neighbourhoods(inbox)
+        every = np.arange(csr.shape[1])
+        found = []
+        for owner, row in enumerate(rows.tolist()):
+            scores = near.predict(csr, np.full(len(every), owner), every, threads=1)
+            unseen = np.ones(len(every), dtype=np.bool_)
+            unseen[csr.indices[csr.indptr[row] : csr.indptr[row + 1]]] = False
+            columns = best_columns(scores, unseen, self.n)
+            found.append((columns, scores[columns]))
+        yield _ragged(partition, partition, inbox.only(GroupNeighbours).rows, found)
+
+    def _neighbourhoods(self, inbox: Inbox) -> tuple[Neighbourhoods, sparse.csr_array, Integers]:
+        """Return the neighbours of a group, the rows that were sent, and where its own are or would be in them."""
+        group, sent = inbox.only(GroupNeighbours), inbox.every(NumberedRows)
+        numbers = np.concatenate([one.numbers for one in sent])  # ascending
+        local = np.searchsorted(numbers, group.neighbours).astype(np.int32)
+        near = Neighbourhoods(local, group.weights, self.over_raters)
+        return near, merged_rows(sent), np.searchsorted(numbers, group.rows)
+
+
+def send_rows(partition: int, inbox: Inbox) -> Iterator[NumberedRows]:
+    """Send each group the rows of this block that it asked for."""
+    block = inbox.only(Block)
+    for one in inbox.every(RowRequest):
+        yield chosen_rows(block, one.numbers, one.sender, partition)
+
+
+class ItemGroups(Groups):
+    """Groups of items; a task ranks one of them for a block of users, from the neighbours of the items."""
+
+    @staticmethod
+    def grouped(layout: BlockLayout, k: int) -> tuple[int, int]:
+        """Return how many items are grouped, and how many neighbours they have."""
+        return layout.n_columns, layout.n_columns * k
+
+    def recommendations(self, rows: RatingBlocks, chosen: Chosen | DataFrame) -> DataFrame:
+        """Return `NumberedLists` of the best items, of each block of users."""
+        items = _in_groups(chosen, self.group_rows, rows)
+        n_blocks, n_groups = self.layout.n_blocks, self.n_groups
+        groups, blocks = (f"sequence(0, {n - 1})" for n in (n_groups, n_blocks))
+        of_block = f"transform({groups}, group -> partition * {n_groups} + group)"
+        of_group = f"transform({blocks}, block -> block * {n_groups} + partition)"
+        sent = shuffle.resend(rows.blocks, f"explode({of_block})")
+        sent = sent.union(shuffle.resend(items, f"explode({of_group})"))
+        ranked = shuffle.shuffle(sent, n_blocks * n_groups, self.recommend)
+        return shuffle.shuffle(ranked, n_blocks, self.merge)
+
+    def recommend(self, partition: int, inbox: Inbox) -> Iterator[NumberedLists]:
+        """Send the best of these items for each of these users."""
+        users, items = inbox.only(Block), inbox.only(GroupNeighbours)
+        local = np.arange(len(items.rows))
+        first, scores = int(items.rows[0]), np.empty(len(local))
+        csr, found = merged_rows([users]), []
+        near = items.neighbours, items.weights, self.over_raters
+        for own in (slice(*piece) for piece in pairwise(csr.indptr.tolist())):
+            profile = np.full(csr.shape[1], np.nan)
+            profile[csr.indices[own]] = csr.data[own]
+            predict_for_profile(profile, local, *near, scores)
+            unseen = np.isnan(profile[first : first + len(local)])
+            columns = best_columns(scores, unseen, self.n)
+            found.append((columns + first, scores[columns]))
+        yield _ragged(users.sender, partition, users.numbers, found)
+
+    def merge(self, partition: int, inbox: Inbox) -> Iterator[NumberedLists]:
+        """Send the best of all items for the users of a block."""
+        found = inbox.every(NumberedLists)
+        rows = found[0].numbers
+        columns, scores, lengths = merge(found, len(rows), self.n)
+        listed = np.arange(self.n) < lengths[:, np.newaxis]
+        lists = lengths, columns[listed], scores[listed]
+        yield NumberedLists(partition, partition, *lists, rows)
+
+
+def _ragged(
+    partition: int, sender: int, rows: Integers, found: list[tuple[Integers, Floats]]
+) -> NumberedLists:
+    lengths = np.array([len(columns) for columns, _ in found], dtype=np.int32)
+    columns = np.concatenate([columns for columns, _ in found]).astype(np.int32)
+    scores = np.concatenate([scores for _, scores in found])
+    return NumberedLists(partition, sender, lengths, columns, scores, rows)
+
+
+def _k(chosen: Chosen | DataFrame) -> int:
+    """Return how many neighbours each row has."""
+    if isinstance(chosen, Chosen):
+        return int(chosen.neighbours.shape[1])
+    found = chosen.first()
+    if found is None:
+        raise DataError("chosen must have a row for each row of the ratings, and it has none")
+    return len(found["neighbours"])
+
+
+def _in_groups(chosen: Chosen | DataFrame, group_rows: int, rows: RatingBlocks) -> DataFrame:
+    """Return `GroupNeighbours` of each group."""
+    if not isinstance(chosen, Chosen):
+        return _gathered(chosen, group_rows, _NEIGHBOURS, _group_neighbours)
+    pieces = enumerate(ranges(len(chosen.neighbours), group_rows))
+    groups = [_neighbours(number, np.arange(*piece), chosen) for number, piece in pieces]
+    return shuffle.frame_of(rows.blocks.sparkSession, groups)
+
+
+def _neighbours(group: int, rows: Integers, chosen: Chosen) -> GroupNeighbours:
+    return GroupNeighbours(group, -1, rows, chosen.neighbours[rows], chosen.weights[rows])
+
+
+def _predicted(
+    rows: RatingBlocks, groups: Groups, neighbours: DataFrame, cells: DataFrame
+) -> DataFrame:
+    """Return `Cells` of each group with their predictions."""
+    together = groups.with_rows(rows.blocks, neighbours).union(cells)
+    return shuffle.shuffle(together, groups.n_groups, groups.predict)
+
+
+def _predict_arrays(
+    rows: RatingBlocks, groups: Groups, chosen: Chosen, cells: ArrayCells
+) -> Floats:
+    """Return the predictions for cells of this machine."""
+    own, columns = (np.asarray(one, dtype=np.int64) for one in cells)
+    order = np.argsort(own, kind="stable")
+    numbers = own[order] // groups.group_rows
+    neighbours, asked = [], []
+    for group in np.unique(numbers).tolist():
+        cell = order[numbers == group]
+        neighbours.append(_neighbours(group, np.unique(own[cell]), chosen))
+        asked.append(Cells(group, -1, own[cell], columns[cell], cell))
+    frames = (shuffle.frame_of(rows.blocks.sparkSession, sent) for sent in (neighbours, asked))
+    predictions = np.full(len(own), np.nan)
+    for one in shuffle.collect(_predicted(rows, groups, *frames), Cells):
+        predictions[one.positions] = one.predictions
+    return predictions
+
+
+def _predict_frame(
+    rows: RatingBlocks, groups: Groups, chosen: DataFrame, cells: DataFrame, axis: Axis
+) -> DataFrame:
+    """Return the predictions for cells of a data frame."""
+    numbered = _numbered_cells(cells, rows, axis)
+    asking = chosen.join(numbered.select("row").distinct(), "row", "left_semi")
+    neighbours = _gathered(asking, groups.group_rows, _NEIGHBOURS, _group_neighbours)
+    asked = _gathered(numbered, groups.group_rows, ("row", "column"), _group_cells)
+    found = _predicted(rows, groups, neighbours, asked)
+    with without_pandas_advice():
+        predicted = found.mapInArrow(_cell_rows, "row int, column int, prediction double")
+    predicted = predicted.dropDuplicates(["row", "column"])
+    return numbered.join(predicted, ["row", "column"]).select("user", "item", "prediction")
+
+
+def _numbered_cells(cells: DataFrame, rows: RatingBlocks, axis: Axis) -> DataFrame:
+    """Return cells (`user`, `item`) with their row and column numbers; an id that nobody knows is an error."""
+    row_name, column_name = ("user", "item") if axis == "user" else ("item", "user")
+    if not {"user", "item"} <= set(cells.columns):
+        raise DataError("cells must be a data frame with the columns user and item")
+    row_ids, column_ids = rows.ids
+    own = row_ids.frame.selectExpr(f"id as {row_name}", "number as row")
+    other = column_ids.frame.selectExpr(f"id as {column_name}", "number as column")
+    found = cells.select("user", "item").join(own, row_name, "left")
+    found = found.join(other, column_name, "left")
+    if found.where("row is null or column is null").limit(1).count():
+        raise UnknownId("at least one of the users or items asked for is not in the ratings")
+    return found
+
+
+def _gathered(
+    frame: DataFrame, group_rows: int, columns: tuple[str, ...], message_of: FromTable
+) -> DataFrame:
+    """Return rows of a data frame as one message for each group, whatever partitions they come from."""
+
+    def mapped(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        arrived = [batch for batch in batches if batch.num_rows]
+        if arrived:
+            table = pa.Table.from_batches(arrived)
+            for group in sorted(set(table.column("group").to_pylist())):
+                own = table.filter(pc.equal(table.column("group"), group))
+                yield to_arrow([message_of(group, own)])
+
+    grouped = frame.selectExpr(f"cast(row div {group_rows} as int) as group", *columns)
+    with without_pandas_advice():
+        return grouped.repartition("group").mapInArrow(mapped, SCHEMA)
+
+
+def _group_neighbours(group: int, table: pa.Table) -> GroupNeighbours:
+    table = table.sort_by("row")
+    matrices = (
+        table.column(name).combine_chunks().flatten().to_numpy().reshape(len(table), -1)
+        for name in _NEIGHBOURS[1:]
+    )
+    return GroupNeighbours(group, -1, table.column("row").to_numpy().astype(np.int64), *matrices)
+
+
+def _group_cells(group: int, table: pa.Table) -> Cells:
+    own = (table.column(name).to_numpy().astype(np.int64) for name in ("row", "column"))
+    return Cells(group, -1, *own)
+
+
+def _cell_rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Yield predicted cells as rows of a data frame."""
+    for one in Inbox(from_arrow(batches)).every(Cells):
+        own = (pa.array(array, pa.int32()) for array in (one.rows, one.columns))
+        arrays = [*own, pa.array(one.predictions)]
+        yield pa.record_batch(arrays, names=["row", "column", "prediction"])
+
+
+def _ranked_frame(best: DataFrame, rows: RatingBlocks) -> DataFrame:
+    """Return recommendations by the caller's own ids."""
+    with without_pandas_advice():
+        ranked = best.mapInArrow(_ranked_rows, "row int, rank int, column int, score double")
+    row_ids, column_ids = rows.ids
+    users = row_ids.frame.selectExpr("id as user", "number as row")
+    items = column_ids.frame.selectExpr("id as item", "number as column")
+    return ranked.join(users, "row").join(items, "column").select("user", "rank", "item", "score")
+
+
+def _ranked_rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    """Yield recommendations as rows of a data frame, ranked from 1."""
+    for one in Inbox(from_arrow(batches)).every(NumberedLists):
+        starts = np.cumsum(one.lengths) - one.lengths
+        rows = np.repeat(one.numbers, one.lengths)
+        ranks = np.arange(len(rows)) - np.repeat(starts, one.lengths) + 1
+        columns = (pa.array(array, pa.int32()) for array in (rows, ranks, one.indices))
+        arrays = [*columns, pa.array(one.values)]
+        yield pa.record_batch(arrays, names=["row", "rank", "column", "score"])

@@ -1,0 +1,330 @@
+"""Ratings on a cluster: from a path, a data frame or `Ratings` to blocks of rows, and what the driver knows of them.
+
+A chunk learns the numbers of its ids and sends to each block what is of its rows; a block puts its parts together.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import warnings
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, replace
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+from scipy import sparse
+
+from goodfence.arrays import Integers, Rows
+from goodfence.data.columns import ROLES
+from goodfence.data.frame import Duplicates, check_spread, find_repeats
+from goodfence.data.ids import Ids, code_ids
+from goodfence.data.ratings import Ratings
+from goodfence.data.sentinels import warn_of_sentinels
+from goodfence.errors import DuplicateProblem, GoodfenceWarning, require
+from goodfence.neighbours.candidate_lists import Axis, rows_of
+from goodfence.neighbours.similarity import Profiles, Similarity, grid_of
+from goodfence.neighbours.threads import ranges
+from goodfence.spark import chunks, shuffle
+from goodfence.spark.checkpoint import PersistedFrames
+from goodfence.spark.chunks import Encoder, narrow, smallest
+from goodfence.spark.config import SparkConfig
+from goodfence.spark.id_index import IdIndex, index_ids
+from goodfence.spark.messages import (
+    Block,
+    BlockPart,
+    ChunkFacts,
+    ChunkIds,
+    ChunkRatings,
+    IdPositions,
+    NumberedRows,
+    Numbers,
+    SparseRows,
+)
+from goodfence.spark.session import failures_in_one_sentence
+from goodfence.spark.shuffle import Inbox
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+Rated: TypeAlias = "Ratings | DataFrame | str | os.PathLike[str]"
+"""Ratings of this machine, a data frame of Spark, or a path."""
+Length: TypeAlias = Callable[[int], int]
+"""From the number of rows to the length of their lists."""
+_OTHERS = "the data frame must give the same ratings each time, and gave others"
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class BlockLayout:
+    """How rows are cut in blocks: small, and known to every task."""
+
+    n_rows: int
+    n_columns: int
+    n_ratings: int
+    block_rows: int
+    """How many rows a block has; the last one may have fewer."""
+    factor: int = 0
+    """What makes every rating an integer, 0 where nothing does."""
+    lowest: float = 0.0
+    """The lowest rating."""
+
+    @property
+    def n_blocks(self) -> int:
+        """The number of blocks."""
+        return -(-self.n_rows // self.block_rows)
+
+    @property
+    def n_tiles(self) -> int:
+        """The number of pairs of blocks, each block with itself included."""
+        return self.n_blocks * (self.n_blocks + 1) // 2
+
+    def by_kernel(self, similarity: Similarity) -> bool:
+        """Return whether the kernels of the tiles compare these rows."""
+        return similarity.is_plain_cosine and self.factor > 0 and self.lowest >= 0
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class RatingBlocks:
+    """Rows to be compared, in blocks."""
+
+    blocks: DataFrame
+    """`Block` of each, at the partition of its number."""
+    layout: BlockLayout
+    checksum: str
+    """What tells these ratings from others, where there are checkpoints."""
+    matrix: sparse.csr_array | None = None
+    """The rows themselves, where the ratings are of this machine."""
+    ids: tuple[IdIndex, ...] = ()
+    """The index of the rows and that of the columns; none where the ratings are of this machine."""
+
+    def collect(self, axis: Axis, config: SparkConfig) -> Ratings:
+        """Return all ratings on the driver, with their ids: what a saved model holds."""
+        rows = merged_rows(shuffle.collect(self.blocks, Block))
+        csr = rows if axis == "user" else sparse.csr_array(rows.T.tocsr())
+        users, items = self.ids if axis == "user" else self.ids[::-1]
+        ids = _ids(users, "user"), _ids(items, "item")
+        if config.read.scale is None:
+            warn_of_sentinels(csr.data, "rating")
+        return Ratings(csr, *ids, config.read.scale, items_declared=False)
+
+
+def _ids(index: IdIndex, role: str) -> Ids:
+    return code_ids(pa.chunked_array([index.collect()]), role, f"{role}s").ids
+
+
+@contextmanager
+def opened(
+    ratings: Rated, axis: Axis, length: Length, config: SparkConfig
+) -> Iterator[RatingBlocks]:
+    """Bring ratings of any kind into blocks for lists of `length(rows)`, for as long as they are needed."""
+    require(axis in ("user", "item"), "axis", "'user' or 'item'", axis)
+    persisted = PersistedFrames()
+    with shuffle.spill_directory(config):
+        try:
+            with failures_in_one_sentence():
+                if isinstance(ratings, Ratings):
+                    rows = _of_this_machine(rows_of(ratings, axis), length, config)
+                else:
+                    encoded = persisted.persist(chunks.encode(ratings, config))
+                    rows = _of_chunks(encoded, axis, length, config, persisted)
+            yield rows
+        finally:
+            persisted.release()
+
+
+def _of_this_machine(rows: Ratings, length: Length, config: SparkConfig) -> RatingBlocks:
+    n_rows, n_columns = rows.shape
+    layout = BlockLayout(
+        n_rows=n_rows,
+        n_columns=n_columns,
+        n_ratings=rows.n_ratings,
+        block_rows=config.rows_of_a_block(n_rows, rows.n_ratings, length(n_rows)),
+        factor=grid_of(rows.csr.data),
+        lowest=float(rows.csr.data.min(initial=0.0)),
+    )
+    blocks = shuffle.frame_of(config.spark, cut_in_blocks(rows.csr, layout.block_rows))
+    checksum = _checksum_of_rows(rows.csr) if config.work else ""
+    return RatingBlocks(blocks=blocks, layout=layout, checksum=checksum, matrix=rows.csr)
+
+
+def _of_chunks(
+    encoded: DataFrame,
+    axis: Axis,
+    length: Length,
+    config: SparkConfig,
+    persisted: PersistedFrames,
+) -> RatingBlocks:
+    facts = chunks.facts_of(encoded)
+    n_chunks = np.bincount(facts.chunks)
+    ids = chunks.numbered(shuffle.of_kind(encoded, ChunkIds), n_chunks)
+    ratings = chunks.numbered(shuffle.of_kind(encoded, ChunkRatings), n_chunks)
+    users, items, positions = index_ids(ids, facts, config.memory, persisted)
+    rows, columns = (users, items) if axis == "user" else (items, users)
+    layout = BlockLayout(
+        n_rows=rows.n,
+        n_columns=columns.n,
+        n_ratings=facts.n_ratings,
+        block_rows=config.rows_of_a_block(rows.n, facts.n_ratings, length(rows.n)),
+    )
+    assembly = BlockAssembly(layout, axis, users.starts, users.n_ranges, config.read.duplicates)
+    sent = shuffle.shuffle(ratings.union(positions), len(facts.chunks), assembly.split)
+    blocks = persisted.persist(shuffle.shuffle(sent, layout.n_blocks, assembly.assemble))
+    if _n_repeated(blocks, config.read.duplicates):
+        facts = chunks.facts_of(shuffle.run_tasks(blocks, partial(examine, Encoder.of(config))))
+    factor, lowest = chunks.grid_factor(facts), -facts.extremes[0]
+    if lowest == facts.extremes[1] and config.read.scale is None:
+        check_spread(np.broadcast_to(lowest, facts.n_ratings), "rating")
+    exact = replace(layout, n_ratings=facts.n_ratings, factor=factor, lowest=lowest)
+    checksum = _checksum_of_blocks(blocks) if config.work else ""
+    return RatingBlocks(blocks=blocks, layout=exact, checksum=checksum, ids=(rows, columns))
+
+
+def _n_repeated(blocks: DataFrame, duplicates: Duplicates) -> int:
+    """Return how many ratings repeat a pair of user and item, after an error or a warning where there are any."""
+    n_repeated = sum(int(row[0]) for row in blocks.select("count").where("count > 0").collect())
+    if n_repeated and duplicates == "error":
+        raise DuplicateProblem(
+            f"a user must rate an item once, and {n_repeated:,} rows repeat a pair; settle them in the data first, "
+            "or for a file choose with duplicates= (--duplicates) last, first or mean"
+        )
+    if n_repeated:
+        text = f"{n_repeated:,} ratings repeat a pair of user and item; kept the {duplicates}"
+        warnings.warn(text, GoodfenceWarning, stacklevel=2)
+    return n_repeated
+
+
+def examine(encoder: Encoder, partition: int, inbox: Inbox) -> Iterator[ChunkFacts]:
+    """Send the facts of a block, after repeated pairs were settled."""
+    values = pa.array(inbox.only(Block).ratings.astype(np.float64))
+    yield encoder.examine(pa.table([values] * 3, names=list(ROLES)), partition, 0)[0]
+
+
+@dataclass(frozen=True, slots=True)
+class BlockAssembly:
+    """How the ratings of chunks come into blocks."""
+
+    layout: BlockLayout
+    axis: Axis
+    """Whose rows these are."""
+    starts: tuple[int, ...]
+    """The number of the first id of each range: of the ranges of the users, then of those of the items."""
+    n_user_ranges: int
+    duplicates: Duplicates = "error"
+    """Which rating counts where a user rated an item more than once, in the order of the input."""
+
+    def split(self, partition: int, inbox: Inbox) -> Iterator[BlockPart]:
+        """Send the ratings of one chunk to the blocks of their rows, by the numbers of rows and columns."""
+        chunk, every = inbox.only(ChunkRatings), inbox.every(IdPositions)
+        users = self._numbers([one for one in every if one.sender < self.n_user_ranges])
+        items = self._numbers([one for one in every if one.sender >= self.n_user_ranges])
+        same = all(one.stamp == chunk.stamp for one in every)
+        if not same or [len(users), len(items)] != chunk.n_ids:
+            raise RuntimeError(_OTHERS)
+        rows, columns = users[chunk.users], items[chunk.items]
+        if self.axis == "item":
+            rows, columns = columns, rows
+        size = self.layout.block_rows
+        for block, own in self._by_block(rows):
+            local = (rows[own] - block * size).astype(narrow(size))
+            seen = columns[own].astype(narrow(self.layout.n_columns))
+            yield BlockPart(block, partition, local, seen, chunk.ratings[own])
+
+    def assemble(self, partition: int, inbox: Inbox) -> Iterator[Block]:
+        """Send the one block whose parts came here; the count is that of repeated pairs."""
+        parts = inbox.every(BlockPart)
+        first, n_columns = partition * self.layout.block_rows, self.layout.n_columns
+        shape = (min(self.layout.block_rows, self.layout.n_rows - first), n_columns)
+        rows = np.concatenate([part.rows for part in parts])
+        columns = np.concatenate([part.columns for part in parts])
+        ratings = np.concatenate([part.ratings for part in parts])
+        csr = sparse.csr_array((ratings, (rows, columns)), shape=shape)
+        csr.sum_duplicates()
+        n_repeated = len(ratings) - csr.nnz
+        if n_repeated and self.duplicates != "error":
+            repeats = find_repeats(rows, columns, n_columns)
+            kept = getattr(repeats, self.duplicates)(ratings.astype(np.float64))
+            csr = sparse.csr_array((kept, csr.indices, csr.indptr), shape=shape)
+        yield Block(partition, partition, *compact(csr), first, count=n_repeated)
+
+    def _by_block(self, rows: Rows) -> Iterator[tuple[int, Any]]:
+        """Yield the blocks that have some of the rows, and where these are."""
+        blocks: Numbers = (rows // self.layout.block_rows).astype(narrow(self.layout.n_blocks))
+        ascending = bool((blocks[1:] >= blocks[:-1]).all())
+        order = None if ascending else np.argsort(blocks, kind="stable")
+        counts = np.bincount(blocks)
+        ends = np.cumsum(counts)
+        for block in np.flatnonzero(counts).tolist():
+            own = slice(ends[block] - counts[block], ends[block])
+            yield block, own if order is None else order[own]
+
+    def _numbers(self, positions: list[IdPositions]) -> Rows:
+        """Return the numbers of the ids of a chunk, in order, from their positions in their ranges."""
+        parts = [one.positions + np.int32(self.starts[one.sender]) for one in positions]
+        return np.concatenate(parts) if parts else np.empty(0, np.int32)
+
+
+def cut_in_blocks(csr: sparse.csr_array, n_rows: int) -> list[Block]:
+    """Return a matrix in blocks of at most `n_rows` rows."""
+    blocks = []
+    for number, (first, last) in enumerate(ranges(csr.shape[0], n_rows)):
+        indptr = csr.indptr[first : last + 1]
+        # Seen where they lie: a slice of the matrix would be a copy.
+        own = slice(indptr[0], indptr[-1])
+        parts = csr.data[own], csr.indices[own], indptr - indptr[0]
+        rows = sparse.csr_array(parts, shape=(last - first, csr.shape[1]), copy=False)
+        blocks.append(Block(number, number, *compact(rows), first))
+    return blocks
+
+
+def compact(csr: sparse.csr_array) -> tuple[int, Rows, Numbers, Numbers]:
+    """Return a matrix as the fields of `SparseRows`, in the smallest types that hold them exactly."""
+    n_columns = csr.shape[1]
+    small = np.uint16 if n_columns <= np.iinfo(np.uint16).max else np.int32
+    counts = np.diff(csr.indptr).astype(np.int32)
+    return n_columns, counts, csr.indices.astype(small, copy=False), smallest(csr.data)
+
+
+def chosen_rows(block: Block, numbers: Integers, partition: int, sender: int) -> NumberedRows:
+    """Return some rows of a block, for another partition."""
+    rows = merged_rows([block])[numbers - block.first]
+    return NumberedRows(partition, sender, *compact(rows), numbers)
+
+
+def merged_rows(parts: Sequence[SparseRows]) -> sparse.csr_array:
+    """Return the rows of several messages as one matrix, as they were given."""
+    return profiles_of(parts, 0).rows
+
+
+def profiles_of(parts: Sequence[SparseRows], factor: int, *, spare: bool = False) -> Profiles:
+    """Lay the rows of several messages out together, in the units in which all rows are compared.
+
+    `spare` adds a last row without ratings.
+    """
+    ratings = np.concatenate([part.ratings for part in parts])
+    values = ratings.astype(np.float64, copy=False)
+    if factor and (factor > 1 or ratings.dtype != np.uint8):
+        values = np.rint(values * factor)
+    indices = np.concatenate([part.columns for part in parts]).astype(np.int32, copy=False)
+    counts = [part.counts for part in parts] + [np.zeros(int(spare), dtype=np.int32)]
+    indptr = np.concatenate([[0], np.cumsum(np.concatenate(counts))]).astype(np.int32)
+    for array in (values, indices, indptr):
+        array.flags.writeable = False  # the kernels are compiled for such, as everywhere
+    shape = (len(indptr) - 1, parts[0].n_columns)
+    return Profiles(sparse.csr_array((values, indices, indptr), shape=shape, copy=False), factor)
+
+
+def _checksum_of_rows(csr: sparse.csr_array) -> str:
+    """Return what tells these ratings from others, whoever the users and items are."""
+    digest = hashlib.sha256(repr(csr.shape).encode())
+    for part in (csr.indptr, csr.indices, csr.data):
+        digest.update(np.ascontiguousarray(part).tobytes())
+    return digest.hexdigest()
+
+
+def _checksum_of_blocks(blocks: DataFrame) -> str:
+    """Return the same for ratings that are in blocks on the cluster already, and in no files."""
+    found = blocks.selectExpr("partition", "sha2(payload, 256)").collect()
+    return hashlib.sha256(repr(sorted(map(tuple, found))).encode()).hexdigest()

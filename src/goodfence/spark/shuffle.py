@@ -1,0 +1,162 @@
+"""Tasks and the shuffle between them: every message comes to its partition, and one task works on each.
+
+A task is a pure function of what arrived, in a fixed order, so that one that failed and is tried again, or runs twice,
+sends the same. With a master `local` payloads lie in files of a spill directory, and only where they lie passes
+through Spark.
+"""
+
+from __future__ import annotations
+
+import gc
+import shutil
+import sys
+from collections.abc import Callable, Iterable, Iterator
+from contextlib import contextmanager
+from contextvars import ContextVar
+from functools import partial
+from tempfile import TemporaryDirectory, mkdtemp
+from typing import TYPE_CHECKING, TypeAlias, TypeVar
+
+import pyarrow as pa
+
+from goodfence.spark.config import SparkConfig
+from goodfence.spark.messages import SCHEMA, Message, from_arrow, to_arrow
+from goodfence.spark.session import without_pandas_advice
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+M = TypeVar("M", bound=Message)
+SPILL: ContextVar[str | None] = ContextVar("spill directory", default=None)
+"""The folder in which payloads lie while they go from task to task on one machine."""
+_LOADED = [0]
+"""How many modules were loaded when this process last froze its memory."""
+
+
+class Inbox:
+    """The messages that arrived at one partition, by kind and in the order of their senders."""
+
+    def __init__(self, messages: Iterable[Message]) -> None:
+        self._messages = sorted(messages, key=lambda one: one.sender)
+
+    def every(self, kind: type[M]) -> list[M]:
+        """Return all messages of a kind."""
+        return [one for one in self._messages if isinstance(one, kind)]
+
+    def only(self, kind: type[M]) -> M:
+        """Return the one message of a kind."""
+        (one,) = self.every(kind)
+        return one
+
+
+Task: TypeAlias = Callable[[int, Inbox], Iterable[Message]]
+"""From a partition, and the messages that came there, to messages for other partitions."""
+Combiner: TypeAlias = Callable[[list[Message]], list[Message]]
+"""What keeps the messages that wait at a partition few, without a change in what becomes of them."""
+
+
+@contextmanager
+def spill_directory(config: SparkConfig) -> Iterator[None]:
+    """Leave payloads in files while they go from task to task, where all tasks are on this machine.
+
+    The name of a file is new for each attempt of a task, so what a failed or a slower attempt wrote is never read.
+    The files go when the block ends. Checkpoints in a work folder hold the payloads themselves, so there are none.
+    """
+    if config.work is not None or not config.on_this_machine:
+        yield
+        return
+    with TemporaryDirectory(prefix="goodfence-", ignore_cleanup_errors=True) as folder, _in(folder):
+        yield
+
+
+@contextmanager
+def released_early() -> Iterator[Callable[[], None]]:
+    """Let what is sent in the block lie in files of its own; what is handed out removes them, before all others."""
+    directory = SPILL.get()
+    if directory is None:
+        yield lambda: None
+        return
+    folder = mkdtemp(dir=directory)
+    with _in(folder):
+        yield partial(shutil.rmtree, folder, ignore_errors=True)
+
+
+@contextmanager
+def _in(folder: str) -> Iterator[None]:
+    before = SPILL.set(folder)
+    try:
+        yield
+    finally:
+        SPILL.reset(before)
+
+
+def shuffle(
+    frame: DataFrame, n_partitions: int, task: Task, combine: Combiner | None = None
+) -> DataFrame:
+    """Bring every message to its partition, and return what `task` sends from there."""
+    return run_tasks(frame.repartitionById(n_partitions, "partition"), task, combine)
+
+
+def run_tasks(frame: DataFrame, task: Task, combine: Combiner | None = None) -> DataFrame:
+    """Run a task for each partition where its messages are already."""
+    directory = SPILL.get()
+
+    def mapped(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        yield from run_partitions(batches, task, combine, directory)
+        freeze_memory()
+
+    with without_pandas_advice():
+        return frame.mapInArrow(mapped, SCHEMA)
+
+
+def run_partitions(
+    batches: Iterator[pa.RecordBatch],
+    task: Task,
+    combine: Combiner | None = None,
+    directory: str | None = None,
+) -> Iterator[pa.RecordBatch]:
+    """Yield what `task` sends, one partition after the other."""
+    arrived: dict[int, list[Message]] = {}
+    for one in from_arrow(batches):
+        waiting = arrived.setdefault(one.partition, [])
+        waiting.append(one)
+        if combine is not None:
+            arrived[one.partition] = combine(waiting)
+    for partition in sorted(arrived):
+        for sent in task(partition, Inbox(arrived.pop(partition))):
+            yield to_arrow([sent], directory)
+
+
+def freeze_memory() -> None:
+    """Take what was loaded out of the garbage collector's way, once for each time that something was.
+
+    Spark has every worker collect garbage after each task. With the compiler's modules loaded that took longer
+    than most of the tasks.
+    """
+    if len(sys.modules) > _LOADED[0]:
+        _LOADED[0] = len(sys.modules)
+        gc.collect()
+        gc.freeze()
+
+
+def frame_of(spark: SparkSession, messages: Iterable[Message]) -> DataFrame:
+    """Return messages of this process as a data frame."""
+    with without_pandas_advice():
+        return spark.createDataFrame(pa.Table.from_batches([to_arrow(messages, SPILL.get())]))
+
+
+def collect(frame: DataFrame, kind: type[M]) -> list[M]:
+    """Return the messages of a data frame, which are all of one kind, in this process, by partition and sender."""
+    with without_pandas_advice():
+        found = [one for one in from_arrow(frame.toArrow().to_batches()) if isinstance(one, kind)]
+    return sorted(found, key=lambda one: (one.partition, one.sender))
+
+
+def resend(frame: DataFrame, partition: str) -> DataFrame:
+    """Return messages with another partition, in Spark's SQL: a number, or `explode` of several."""
+    return frame.selectExpr(f"{partition} as partition", "sender", "kind", "count", "payload")
+
+
+def of_kind(frame: DataFrame, kind: type[Message]) -> DataFrame:
+    """Return the messages of one kind."""
+    return frame.where(f"kind = '{kind.__name__}'")

@@ -1,0 +1,573 @@
+from __future__ import annotations
+
+import hashlib
+import io
+import json
+import os
+import re
+import stat
+import struct
+import zipfile
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import pytest
+
+import goodfence as gf
+from goodfence.data import files
+from goodfence.errors import ModelFileError
+from goodfence.models.neighbour_cf import NeighbourCF
+from goodfence.models.persistence import (
+    decode_ids,
+    manifest_text,
+    pack_arrays,
+    read_model,
+    settings_digest,
+    unpack_arrays,
+)
+
+RATINGS = gf.synthetic(users=60, items=40, ratings=900, rng=2)
+MODELS = [
+    gf.NeighbourCF(gf.KNN(k=4), axis="item", over="neighbours", fallback="item_mean", rng=None),
+    gf.NeighbourCF(gf.NPNS(k=4, within=3), similarity="pearson", rng=[1, 2]),
+    gf.NeighbourCF(gf.PNCF(k=4, epsilon=0.1, reading="truncated"), rng=3),
+    gf.NeighbourCF(
+        gf.PPNS(
+            k=4,
+            beta=3,
+            epsilon=1e-3,
+            allocation=(2, 1, 1),
+            sensitivity=gf.Sensitivity(scope="pair"),
+        ),
+        rng=11,
+    ),
+    gf.NeighbourCF(
+        gf.NPNS(k=4),
+        similarity=gf.Similarity(name="pearson_baseline", shrinkage=3.0, min_common=2),
+        center="bias",
+        among="raters",
+        min_neighbours=2,
+        rng=5,
+    ),
+    gf.NeighbourCF(gf.KNN(k=4), axis="item", similarity="msd", center="user_mean", fallback="bias"),
+    gf.NeighbourCF.accurate(gf.NPNS(k=4), rng=8),
+]
+
+
+@pytest.fixture
+def saved(tmp_path: Path) -> Path:
+    gf.NeighbourCF(gf.PPNS(k=4, beta=3), rng=1).fit(RATINGS).save(tmp_path / "model.gf")
+    return tmp_path / "model.gf"
+
+
+@pytest.mark.parametrize("model", MODELS, ids=lambda m: type(m.mechanism).__name__)
+def test_settings_and_answers_survive_exactly(model: NeighbourCF, tmp_path: Path) -> None:
+    model.fit(RATINGS).save(tmp_path / "model.gf")
+    loaded = gf.load_model(tmp_path / "model.gf")
+    assert isinstance(loaded, NeighbourCF)
+    for name in (
+        "mechanism",
+        "axis",
+        "similarity",
+        "center",
+        "among",
+        "shrinkage",
+        "min_common",
+        "min_neighbours",
+        "over",
+        "fallback",
+        "rng",
+        "threads",
+        "progress",
+    ):
+        assert getattr(loaded, name) == getattr(model, name)
+    assert loaded.ratings_.scale == RATINGS.scale
+    users, items = np.repeat(RATINGS.users, 40), np.tile(RATINGS.items, 60)
+    assert np.array_equal(loaded.predict(users, items), model.predict(users, items), equal_nan=True)
+    profile = {RATINGS.items[0]: 4.0, RATINGS.items[3]: 2.0}
+    expected = model.answer(profile, RATINGS.items)
+    assert np.array_equal(loaded.answer(profile, RATINGS.items), expected, equal_nan=True)
+
+
+def test_text_ids_and_titles_survive(tmp_path: Path) -> None:
+    import pyarrow as pa
+
+    table = pa.table(
+        {"user": ["Zoë", "a b", "007", "é"], "item": ["x", "x", "y", "y"], "rating": [1, 2, 3, 4]}
+    )
+    ratings = gf.Ratings.from_frame(table, scale=(1, 5))
+    gf.NeighbourCF(gf.KNN(k=1)).fit(ratings).save(tmp_path / "model.gf")
+    loaded = gf.load_model(tmp_path / "model.gf")
+    assert isinstance(loaded, NeighbourCF)
+    assert loaded.ratings_.users.tolist() == ratings.users.tolist()
+
+
+def test_a_class_loads_its_own_kind_only(saved: Path) -> None:
+    assert gf.NeighbourCF.load(saved).mechanism == gf.PPNS(k=4, beta=3)
+    with pytest.raises(ModelFileError, match="is a NeighbourCF, not a PrivateMeans"):
+        gf.PrivateMeans.load(saved)
+
+
+def test_nothing_is_pickled(saved: Path) -> None:
+    assert sorted(path.name for path in saved.iterdir()) == ["arrays.npz", "manifest.json"]
+    with np.load(saved / "arrays.npz", allow_pickle=False) as arrays:
+        assert all(arrays[name].dtype != object for name in arrays.files)
+
+
+def test_saving_over_a_model_replaces_it_and_leaves_nothing_else(saved: Path) -> None:
+    gf.NeighbourCF(gf.KNN(k=2)).fit(RATINGS).save(saved)
+    assert [path.name for path in saved.parent.iterdir()] == ["model.gf"]
+    loaded = gf.load_model(saved)
+    assert isinstance(loaded, NeighbourCF)
+    assert loaded.mechanism == gf.KNN(k=2)
+
+
+def test_a_folder_that_is_no_model_is_not_overwritten(tmp_path: Path) -> None:
+    (tmp_path / "mine").mkdir()
+    (tmp_path / "mine" / "notes.txt").write_text("keep")
+    with pytest.raises(ModelFileError, match="not a saved model"):
+        gf.NeighbourCF(gf.KNN(k=2)).fit(RATINGS).save(tmp_path / "mine")
+    assert (tmp_path / "mine" / "notes.txt").read_text() == "keep"
+
+
+def change(saved: Path, **changes: object) -> None:
+    """Change what the manifest states: `settings__over` is its setting `over`; and all checksums, so that they fit."""
+    manifest = json.loads((saved / "manifest.json").read_text())
+    for path, value in changes.items():
+        where = manifest
+        *parents, last = path.split("__")
+        for parent in parents:
+            where = where[int(parent) if parent.isdecimal() else parent]
+        where[int(last) if last.isdecimal() else last] = value
+    if isinstance(manifest["settings"], dict) and isinstance(manifest["arrays"], dict):
+        arrays = unpack_arrays((saved / "arrays.npz").read_bytes())
+        digest = settings_digest(manifest["kind"], manifest["settings"])
+        with (saved / "arrays.npz").open("wb") as file:
+            pack_arrays({**arrays, "settings_sha256": digest}, file)
+        manifest["arrays"]["sha256"] = checksum_of(saved)
+    (saved / "manifest.json").write_text(manifest_text(manifest))
+
+
+def checksum_of(saved: Path) -> str:
+    return hashlib.sha256((saved / "arrays.npz").read_bytes()).hexdigest()
+
+
+def change_arrays(saved: Path, **changes: Any) -> None:
+    """Write other arrays, with the checksums and shapes that fit."""
+    arrays = {**unpack_arrays((saved / "arrays.npz").read_bytes()), **changes}
+    with (saved / "arrays.npz").open("wb") as file:
+        pack_arrays(arrays, file)
+    restate(saved, {name: list(array.shape) for name, array in arrays.items()})
+
+
+def restate(saved: Path, shapes: object) -> None:
+    manifest = json.loads((saved / "manifest.json").read_text())
+    manifest["arrays"] |= {"sha256": checksum_of(saved), "shapes": shapes}
+    (saved / "manifest.json").write_text(manifest_text(manifest))
+
+
+@pytest.mark.parametrize(
+    ("changes", "message"),
+    [
+        ({"format": 99}, "newer format"),
+        ({"format": "1"}, "newer format"),
+        ({"format": True}, "newer format"),
+        ({"format": 1}, "older format"),
+        ({"kind": "Oracle"}, "kind"),
+        ({"kind": ["NeighbourCF"]}, "kind"),
+        ({"arrays__file": "../arrays.npz"}, "outside"),
+        ({"arrays__file": "/etc/passwd"}, "outside"),
+        ({"arrays__file": "..\\arrays.npz"}, "outside"),
+        ({"arrays__file": "other.npz"}, "outside"),
+        ({"arrays__file": 7}, "outside"),
+        ({"arrays__shapes": {}}, "shapes"),
+        ({"arrays": 3}, "lacks a part"),
+        ({"settings": 3}, "lacks a part"),
+        ({"settings__mechanism": {"mechanism": "Magic", "k": 3}}, "mechanism"),
+        ({"settings__mechanism": {"mechanism": "KNN", "k": 0}}, "mechanism"),
+        ({"settings__mechanism": {"mechanism": "KNN", "k": 3}}, "shape"),
+        ({"settings__over": "everything"}, "not sound"),
+        ({"settings__surprise": 1}, "not sound"),
+        ({"settings__key": -1}, "64-bit"),
+        ({"settings__key": 1 << 64}, "64-bit"),
+        ({"settings__key": 1e400}, "cannot be read"),
+        ({"settings__ratings": {"shape": [3, 3]}}, "not sound"),
+        ({"settings__ratings__shape": [60, 10**12]}, "not sound"),
+        ({"settings__ratings__scale__declared": 1}, "not sound"),
+        ({"settings__ratings__scale__lowest": "1"}, "not sound"),
+    ],
+)
+def test_a_changed_manifest_is_refused(
+    saved: Path, changes: dict[str, object], message: str
+) -> None:
+    if 1e400 in changes.values():
+        text = (saved / "manifest.json").read_text()
+        (saved / "manifest.json").write_text(re.sub(r'"key": \d+', '"key": 1e400', text))
+    else:
+        change(saved, **changes)
+    with pytest.raises(ModelFileError, match=message):
+        gf.load_model(saved)
+
+
+def test_a_manifest_whose_checksum_does_not_fit_is_refused(saved: Path) -> None:
+    text = (saved / "manifest.json").read_text()
+    (saved / "manifest.json").write_text(text.replace('"raters"', '"neighbours"'))
+    with pytest.raises(ModelFileError, match="was changed"):
+        gf.load_model(saved)
+    change(saved, settings__over="neighbours")
+    assert gf.load_model(saved).over == "neighbours"  # type: ignore[attr-defined]
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        b'{"format": 2,',
+        b'{"format": 2, "format": 2}',
+        b'{"format": NaN}',
+        b"[" * 200_000,
+        b'{"a":' * 100_000,
+        b'{"format": ' + b"9" * 5000 + b"}",
+        b"\xff\xfe",
+        b" " * (2**20 + 1),
+        b"[]",
+        b"",
+    ],
+    ids=["cut", "twice", "NaN", "deep", "deeper", "digits", "bytes", "huge", "list", "empty"],
+)
+def test_a_manifest_that_is_none_is_refused(saved: Path, text: bytes) -> None:
+    (saved / "manifest.json").write_bytes(text)
+    with pytest.raises(ModelFileError):
+        gf.load_model(saved)
+
+
+@pytest.mark.parametrize("name", ["manifest.json", "arrays.npz"])
+@pytest.mark.parametrize("kind", ["pipe", "link", "folder", "device", "unreadable"])
+def test_what_is_no_ordinary_file_is_refused_at_once(saved: Path, name: str, kind: str) -> None:
+    path = saved / name
+    path.rename(saved.parent / "kept")
+    if kind == "pipe":
+        os.mkfifo(path)
+    elif kind == "folder":
+        path.mkdir()
+    elif kind == "unreadable":
+        path.touch(mode=0)
+    else:
+        path.symlink_to(saved.parent / "kept" if kind == "link" else "/dev/zero")
+    with pytest.raises(ModelFileError):
+        gf.load_model(saved)
+
+
+def test_a_truncated_file_is_refused(saved: Path) -> None:
+    whole = (saved / "arrays.npz").read_bytes()
+    (saved / "arrays.npz").write_bytes(whole[: len(whole) // 2])
+    with pytest.raises(ModelFileError, match="truncated"):
+        gf.load_model(saved)
+    (saved / "arrays.npz").unlink()
+    with pytest.raises(ModelFileError, match="missing"):
+        gf.load_model(saved)
+    (saved / "manifest.json").unlink()
+    with pytest.raises(ModelFileError, match=r"manifest\.json"):
+        gf.load_model(saved)
+    with pytest.raises(ModelFileError, match="no saved model"):
+        gf.load_model(saved / "nowhere")
+
+
+def rows_of(saved: Path) -> dict[str, Any]:
+    return {name: array.copy() for name, array in read_model(saved)[2].items()}
+
+
+BAD_ARRAYS: dict[str, Callable[[dict[str, Any]], dict[str, Any]]] = {
+    "last start is 0": lambda a: {"indptr": np.r_[a["indptr"][:-1], 0].astype(np.int32)},
+    "starts fall": lambda a: {"indptr": a["indptr"][::-1].copy()},
+    "starts beyond the end": lambda a: {"indptr": a["indptr"] + 1},
+    "too few starts": lambda a: {"indptr": a["indptr"][1:]},
+    "starts are fractions": lambda a: {"indptr": a["indptr"].astype(np.float64)},
+    "a column beyond the items": lambda a: {"indices": a["indices"] + 40},
+    "a column below 0": lambda a: {"indices": a["indices"] - 5},
+    "columns in a table": lambda a: {"indices": a["indices"][:, None]},
+    "a column twice": lambda a: {"indices": np.zeros_like(a["indices"])},
+    "a rating is NaN": lambda a: {"data": np.full_like(a["data"], np.nan)},
+    "a rating off the scale": lambda a: {"data": a["data"] * 100},
+    "ratings are integers": lambda a: {"data": a["data"].astype(np.int64)},
+    "users twice": lambda a: {"users": np.zeros_like(a["users"])},
+    "users are fractions": lambda a: {"users": a["users"].astype(np.float64)},
+    "a neighbour beyond the rows": lambda a: {"neighbours": a["neighbours"] + 1000},
+    "a neighbour below 0": lambda a: {"neighbours": -a["neighbours"] - 1},
+    "neighbours are fractions": lambda a: {"neighbours": a["neighbours"].astype(np.float64)},
+    "weights are NaN": lambda a: {"weights": np.full_like(a["weights"], np.nan)},
+    "similarities are infinite": lambda a: {"similarities": np.full_like(a["weights"], np.inf)},
+}  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", BAD_ARRAYS)
+def test_bad_arrays_are_refused_before_anything_is_made_of_them(saved: Path, kind: str) -> None:
+    change_arrays(saved, **BAD_ARRAYS[kind](rows_of(saved)))
+    with pytest.raises(ModelFileError):
+        gf.load_model(saved)
+
+
+@pytest.mark.parametrize(
+    "starts", [[0, 3, 1, 4], [0, 9, 9, 4], [1, 2, 3, 4], [0, 2, 3, 5], [4, 4, 4, 4], []]
+)
+def test_starts_of_text_are_checked(starts: list[int]) -> None:
+    arrays = {"items_bytes": np.frombuffer(b"abcd", np.uint8), "items_starts": np.array(starts)}
+    with pytest.raises((ModelFileError, gf.DataError)):
+        decode_ids("items", {**arrays, "items_starts": arrays["items_starts"].astype(np.int64)})
+
+
+def packed_by_hand(name: str, header: bytes, content: bytes, method: int = 0) -> bytes:
+    file = io.BytesIO()
+    with zipfile.ZipFile(file, "w", method) as archive:
+        size = struct.pack("<H", len(header))
+        archive.writestr(name, b"\x93NUMPY\x01\x00" + size + header + content)
+    return file.getvalue()
+
+
+def header(kind: str = "<f8", shape: str = "(1,)", order: str = "False") -> bytes:
+    return f"{{'descr': '{kind}', 'fortran_order': {order}, 'shape': {shape}, }}\n".encode()
+
+
+@pytest.mark.parametrize(
+    "packed",
+    [
+        packed_by_hand("a.npy", header(), bytes(8), zipfile.ZIP_DEFLATED),
+        packed_by_hand("a.npy", header("|O"), bytes(8)),
+        packed_by_hand("a.npy", header("<c8"), bytes(8)),
+        packed_by_hand("a.npy", header("<U2"), bytes(8)),
+        packed_by_hand("a.npy", header("<f8", "(1000000000,)"), bytes(8)),
+        packed_by_hand("a.npy", header("<f8", "(99999999999, 0)"), b""),
+        packed_by_hand("a.npy", header("<f8", "()"), bytes(8)),
+        packed_by_hand("a.npy", header("<f8", "(1, 1, 1)"), bytes(8)),
+        packed_by_hand("a.npy", header("<f8", "(-1,)"), bytes(8)),
+        packed_by_hand("a.npy", header(order="True"), bytes(8)),
+        packed_by_hand("a.npy", b"{'descr': __import__('os'), }\n", bytes(8)),
+        packed_by_hand("a.npy", b"(" * 9000, bytes(8)),
+        packed_by_hand("a", header(), bytes(8)),
+        packed_by_hand("a.npy", header(), bytes(8)) + b"x",
+        b"",
+        b"PK\x05\x06" + bytes(18),
+        b"PK\x05\x06" + b"\xff" * 16 + bytes(2),
+    ],
+)
+def test_a_file_of_arrays_that_is_not_ours_is_refused(saved: Path, packed: bytes) -> None:
+    (saved / "arrays.npz").write_bytes(packed)
+    restate(saved, {"a": [1]})
+    with pytest.raises(ModelFileError):
+        gf.load_model(saved)
+
+
+def test_numpy_reads_what_is_saved(saved: Path) -> None:
+    _, _, arrays = read_model(saved)
+    with np.load(saved / "arrays.npz", allow_pickle=False) as stored:
+        assert {name: stored[name].tobytes() for name in arrays} == {
+            name: array.tobytes() for name, array in arrays.items()
+        }
+        assert {*stored.files} == {*arrays, "settings_sha256"}
+
+
+def test_a_model_is_its_owners(saved: Path) -> None:
+    assert stat.S_IMODE(saved.stat().st_mode) == 0o700
+    gf.NeighbourCF(gf.KNN(k=2)).fit(RATINGS).save(saved)
+    assert stat.S_IMODE(saved.stat().st_mode) == 0o700
+
+
+def test_a_folder_with_anything_else_in_it_is_not_replaced(saved: Path) -> None:
+    """A web app has a manifest.json too."""
+    model = gf.NeighbourCF(gf.KNN(k=2)).fit(RATINGS)
+    (saved / "index.html").write_text("mine")
+    with pytest.raises(ModelFileError, match="nothing else"):
+        model.save(saved)
+    app = saved.parent / "app"
+    app.mkdir()
+    (app / "manifest.json").write_text('{"name": "app", "icons": []}')
+    with pytest.raises(ModelFileError, match="nothing else"):
+        model.save(app)
+    (app / "arrays.npz").touch()
+    with pytest.raises(ModelFileError, match="nothing else"):
+        model.save(app)
+    assert (saved / "index.html").read_text() == "mine"
+    assert sorted(path.name for path in app.iterdir()) == ["arrays.npz", "manifest.json"]
+
+
+def test_a_link_to_a_model_stays_a_link(saved: Path) -> None:
+    link = saved.parent / "current"
+    link.symlink_to(saved)
+    gf.NeighbourCF(gf.KNN(k=2)).fit(RATINGS).save(link)
+    assert link.is_symlink()
+    assert gf.NeighbourCF.load(saved).mechanism == gf.KNN(k=2)
+    (saved.parent / "lost").symlink_to(saved.parent / "nowhere")
+    with pytest.raises(ModelFileError, match="nothing else"):
+        gf.NeighbourCF(gf.KNN(k=2)).fit(RATINGS).save(saved.parent / "lost")
+
+
+def test_what_a_killed_writer_left_is_swept(saved: Path) -> None:
+    left = saved.with_name(".model.gf.0123456789ab")
+    left.mkdir()
+    (left / "arrays.npz").write_bytes(b"ratings")
+    others = saved.with_name(".model.gf.notes")
+    others.mkdir()
+    gf.NeighbourCF(gf.KNN(k=2)).fit(RATINGS).save(saved)
+    assert not left.exists()
+    assert others.exists()
+
+
+def test_where_names_cannot_be_exchanged_two_renames_do(
+    saved: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(files, "exchange_names", lambda *_: False)
+    model = gf.NeighbourCF(gf.KNN(k=2)).fit(RATINGS)
+    model.save(saved)
+    assert gf.NeighbourCF.load(saved).mechanism == gf.KNN(k=2)
+    assert [path.name for path in saved.parent.iterdir()] == ["model.gf"]
+    rename, renamed = Path.rename, []
+
+    def second_fails(path: Path, target: Path) -> Path:
+        renamed.append(path.name)
+        if len(renamed) == 2:
+            raise OSError(28, "No space left on device")
+        return rename(path, target)
+
+    monkeypatch.setattr(Path, "rename", second_fails)
+    with pytest.raises(ModelFileError, match="No space left on device"):
+        gf.NeighbourCF(gf.KNN(k=3)).fit(RATINGS).save(saved)
+    monkeypatch.undo()
+    assert gf.NeighbourCF.load(saved).mechanism == gf.KNN(k=2)
+
+
+def test_a_model_between_two_renames_comes_back(saved: Path) -> None:
+    saved.rename(saved.with_name(".model.gf.0123456789ab.old"))
+    with pytest.raises(ModelFileError, match="no saved model"):
+        gf.load_model(saved)
+    with (
+        pytest.raises(RuntimeError, match="killed"),
+        files.atomic_folder(saved, ours=lambda _: True),
+    ):
+        raise RuntimeError("killed")
+    assert gf.NeighbourCF.load(saved).mechanism == gf.PPNS(k=4, beta=3)
+
+
+def test_more_memory_than_is_allowed_is_refused(saved: Path) -> None:
+    with pytest.raises(ModelFileError, match="max_bytes"):
+        gf.load_model(saved, max_bytes=10_000)
+    with pytest.raises(ModelFileError, match="of memory"):
+        gf.load_model(saved, max_bytes=60_000)
+    gf.load_model(saved, max_bytes=2**20)
+    with pytest.raises(gf.SettingError, match="max_bytes"):
+        gf.load_model(saved, max_bytes=0)
+
+
+PRIVATE = gf.PrivateMeans(epsilon=1.0, items="from ratings")
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"arguments__unit": "user"},
+        {"fit__unit": "user"},
+        {"arguments__unit": "user", "fit__unit": "user"},
+        {"arguments__epsilon": 0.5},
+        {"fit__epsilon": 0.5},
+        {"arguments__epsilon": 0.5, "fit__epsilon": 0.5},
+        {"arguments__epsilon": 3.0, "fit__epsilon": 3.0},
+        {"arguments__delta": 1e-9},
+        {"arguments__delta": 1e-9, "fit__delta": 1e-9},
+        {"arguments__epsilon": True, "fit__epsilon": True},
+        {"fit__private": False},
+        {"fit__private": 1},
+        {"seeded": True},
+        {"seeded": 0},
+        {"fit__catalogue_given": True},
+        {"arguments__items": None},
+        {"fit__n_fits": 0},
+        {"fit__n_fits": 1.5},
+        {"releases": []},
+        {"releases__0__sensitivity": 1},
+        {"releases__0__sensitivity": -5},
+        {"releases__0__sensitivity": 1e6},
+        {"releases__0__sigma": 1 << 30},
+        {"releases__0__unit": "user"},
+        {"releases__0__unit": None},
+        {"ratings__scale__declared": False},
+        {"arguments__rng": 3},
+        {"arguments__surprise": 3},
+        {"arguments": [1]},
+        {"fit": None},
+    ],
+)
+def test_a_guarantee_that_the_fit_does_not_bear_out_is_refused(
+    tmp_path: Path, changes: dict[str, object]
+) -> None:
+    """With a checksum that fits: whoever changes a file can compute that, too."""
+    PRIVATE.fit(RATINGS).save(tmp_path / "model")
+    stated = gf.load_model(tmp_path / "model").guarantee()
+    change(tmp_path / "model", **{f"settings__{name}": value for name, value in changes.items()})
+    try:
+        assert gf.load_model(tmp_path / "model").guarantee() == stated
+    except ModelFileError:
+        return
+    assert changes == {"arguments__rng": 3}, "only what says nothing may pass"
+
+
+def test_a_model_cannot_carry_another_fits_guarantee(tmp_path: Path) -> None:
+    """The manifest of epsilon = 1 over the arrays of epsilon = 3, with the checksums that fit."""
+    for name, epsilon in (("one", 1.0), ("three", 3.0)):
+        gf.PrivateMeans(epsilon=epsilon, items="from ratings").fit(RATINGS).save(tmp_path / name)
+    (tmp_path / "one" / "arrays.npz").write_bytes((tmp_path / "three" / "arrays.npz").read_bytes())
+    with pytest.raises(ModelFileError, match="damaged"):
+        gf.load_model(tmp_path / "one")
+    shapes = json.loads((tmp_path / "three" / "manifest.json").read_text())["arrays"]["shapes"]
+    restate(tmp_path / "one", shapes)
+    with pytest.raises(ModelFileError, match="not fitted with the settings"):
+        gf.load_model(tmp_path / "one")
+
+
+@pytest.mark.parametrize(
+    "changes",
+    [
+        {"weights": lambda a: -a},
+        {"weights": lambda a: a + 2},
+        {"weights": lambda a: a * np.nan},
+        {"features": lambda a: a * 0},
+        {"features": lambda a: np.ones((len(a), 2000))},
+        {"features": lambda a: a[:, :0]},
+        {"effects": lambda a: a + 100},
+        {"effects": lambda a: a.astype(np.int64)},
+    ],
+)
+def test_a_private_model_of_impossible_numbers_is_refused(
+    tmp_path: Path, changes: dict[str, Callable[[Any], Any]]
+) -> None:
+    PRIVATE.fit(RATINGS).save(tmp_path / "model")
+    arrays = rows_of(tmp_path / "model")
+    change_arrays(
+        tmp_path / "model", **{name: change(arrays[name]) for name, change in changes.items()}
+    )
+    with pytest.raises(ModelFileError, match="one row an item"):
+        gf.load_model(tmp_path / "model")
+
+
+@pytest.mark.parametrize("model", [gf.NeighbourCF(gf.KNN(k=2)), PRIVATE], ids=["cf", "private"])
+@pytest.mark.parametrize(
+    ("rows", "columns"),
+    [
+        ([60], [0]),
+        ([-1], [0]),
+        ([10**12], [0]),
+        ([0], [40]),
+        ([0], [-1]),
+        ([np.nan], [0]),
+        ([0.0], [0]),
+        ([[0]], [[0]]),
+        ([0, 1], [0]),
+        (["a"], [0]),
+        ([True], [0]),
+        ([2**64 - 1], [0]),
+    ],
+)
+def test_cells_outside_the_matrix_are_refused(model: Any, rows: Any, columns: Any) -> None:
+    fitted = model.fit(RATINGS)
+    with pytest.raises((gf.DataError, gf.SettingError)):
+        fitted.predict_cells(np.array(rows), np.array(columns))
+    assert len(fitted.predict_cells(np.array([], dtype=int), np.array([], dtype=int))) == 0

@@ -1,0 +1,82 @@
+"""Short runs of what `./scripts/bench hostile` tries at length: odd files, bombs, flipped bits, wrong settings."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tests.support.bad_settings import callables, cases, tried, values
+from tests.support.flipped_bits import outcomes
+from tests.support.odd_files import HARMS, LAYOUTS, LIMIT, MEASURED, bombs, odd_file, outcome
+
+N_FILES, N_FLIPPED, EACH = 400, 300, 23
+
+
+def test_odd_files_come_to_what_they_must(tmp_path: Path) -> None:
+    kinds = set()
+    for seed in range(N_FILES):
+        odd = odd_file(seed)
+        kinds.add(odd.kind.removeprefix("harmed: "))
+        assert outcome(odd, tmp_path) == "", (seed, odd.kind)
+    assert kinds >= {*LAYOUTS, *HARMS} - {"two ratings"} or len(kinds) > len(HARMS)
+
+
+def test_a_generator_that_expects_the_wrong_thing_is_noticed(tmp_path: Path) -> None:
+    """The judge itself: cells that are not in the file, and a refusal of a file that is right."""
+    right = next(odd for odd in map(odd_file, range(100)) if odd.kind == "delimited")
+    right.cells = {("nobody", "nothing"): 3.0}
+    assert outcome(right, tmp_path) == "misread"
+    right.cells = None
+    assert outcome(right, tmp_path) == "read, and had to be refused"
+
+
+@pytest.mark.parametrize(
+    "name", ["allowed_rows.csv.gz", "newlines.csv.gz", "delta.parquet", "items.txt"]
+)
+def test_no_file_takes_more_memory_than_one_and_a_half_times_the_limit(
+    name: str, tmp_path: Path
+) -> None:
+    bomb = next(one for one in bombs() if one.name == name)
+    bomb.make(tmp_path / name)
+    command = [sys.executable, "-c", MEASURED, str(tmp_path / name), str(LIMIT)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    told, more, seconds = json.loads(done.stdout)
+    assert told in ("read", "SizeProblem")
+    assert more <= 1.5 * LIMIT / 2**20
+    assert seconds < 20
+
+
+def test_flipped_bits_end_no_process() -> None:
+    told = dict(outcomes(0, N_FLIPPED))
+    assert len(told) == N_FLIPPED
+    assert set(told.values()) <= {"read", "refused"}
+
+
+def test_settings_are_taken_or_refused_in_one_sentence() -> None:
+    given = values()
+    wrong = []
+    for number, (one, argument, at) in enumerate(cases()):
+        if number % EACH == 0:
+            problem = tried(one, argument, given[at])
+            wrong += [(one.name, argument, repr(given[at])[:60], problem)] if problem else []
+    assert wrong == []
+    assert len(callables()) * len(given) * 4 > 10_000
+
+
+def test_every_public_callable_is_tried() -> None:
+    import goodfence as gf
+
+    kept = {
+        "DataError",
+        "GoodfenceError",
+        "SettingError",
+        "AttackReport",
+        "Scores",
+    }  # errors and results
+    kept |= {"audit_page", "reproduce", "reproduce_all"}  # which run for minutes
+    public = {name for name in gf.__all__ if callable(getattr(gf, name))}
+    assert {one.name for one in callables()} == public - kept

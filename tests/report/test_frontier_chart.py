@@ -1,0 +1,191 @@
+"""The picture of the frontier: the advantage upwards, labels at their marks, outliers in their strip."""
+
+from __future__ import annotations
+
+import itertools
+import math
+import re
+from dataclasses import replace
+from typing import Any
+
+import pytest
+
+from goodfence.audit.frontier import Frontier
+from goodfence.report.charts import FILE, NARROW, WIDE, Theme, chart_files
+from goodfence.report.frontier_chart import (
+    ErrorPlane,
+    beyond,
+    family_colours,
+    farthest_in_place,
+    frontier_spec,
+)
+from goodfence.report.labels import Box, Label, LabelPlaces, Line, Place
+from tests.support.frontiers import known_frontier, point
+
+HOSTILE = "</script><script>document.title = 'ran'</script>"
+
+
+def with_outlier() -> Frontier:
+    found = known_frontier()
+    far = point("PNCF", "k=50, ε=1", 3.0, (0.48, 0.40, 0.56), status="refuted")
+    return replace(found, points=(*found.points, far))
+
+
+def texts(spec: dict[str, Any]) -> dict[str, dict[str, Any]]:
+    """Return the row of every label, by its words."""
+    rows = [
+        layer["data"]["values"][0] for layer in spec["layer"] if layer["mark"]["type"] == "text"
+    ]
+    return {row["text"]: row for row in rows}
+
+
+def marks(spec: dict[str, Any]) -> list[dict[str, Any]]:
+    """Return the rows of the marks."""
+    layer = next(one for one in spec["layer"] if "shape" in one["encoding"])
+    rows: list[dict[str, Any]] = layer["data"]["values"]
+    return rows
+
+
+def test_every_family_has_a_colour_of_its_own_and_every_promise_a_shape() -> None:
+    colours = family_colours(known_frontier())
+    assert len(set(colours.values())) == len(colours) == 5
+    layers = frontier_spec(known_frontier())["layer"]
+    shape = next(layer["encoding"]["shape"] for layer in layers if "shape" in layer["encoding"])
+    assert shape["scale"]["domain"] == ["guarantee proved", "guarantee refuted", "no guarantee"]
+
+
+def test_labels_do_not_hide_each_other() -> None:
+    layers = frontier_spec(known_frontier())["layer"]
+    texts = [layer for layer in layers if layer["mark"]["type"] == "text"]
+    words = [layer["data"]["values"][0]["text"] for layer in texts]
+    assert {"kNN", "PPNS", "PrivateCF, per rating", "PrivateCF, per user"} <= set(words)
+    x, y = (
+        layers[0]["encoding"]["x"]["scale"]["domain"],
+        layers[0]["encoding"]["y"]["scale"]["domain"],
+    )
+    boxes = []
+    for layer in texts:
+        row = layer["data"]["values"][0]
+        middle = Place(
+            860 * (row["mae"] - x[0]) / (x[1] - x[0]),
+            500 * (y[1] - row["share"]) / (y[1] - y[0]),
+        )
+        boxes.append(Label([Line(row["text"], layer["mark"]["fontSize"])]).box(middle))
+    for one, two in itertools.combinations(boxes, 2):
+        assert one.overlap(two) < 1
+
+
+def test_a_label_that_must_be_placed_always_is() -> None:
+    full, here = LabelPlaces(Box(0, 0, 50, 50), [Box(0, 0, 50, 50)]), Label([Line("here", 10)])
+    assert full.place(here, [Place(25, 25)], [5], must=False) is None
+    assert full.place(here, [Place(25, 25)], [5], must=True) is not None
+
+
+def test_the_chart_is_one_that_altair_takes() -> None:
+    assert known_frontier().chart().to_dict()["width"] == 860
+    alone = replace(known_frontier(), points=known_frontier().points[:1])
+    assert alone.chart().to_dict()["layer"]
+
+
+def test_upwards_is_the_advantage() -> None:
+    found = known_frontier()
+    spec = frontier_spec(found)
+    told = [row["share"] for row in marks(spec)]
+    assert told == pytest.approx([one.advantage.value for one in found.points])
+    assert [row["mae"] for row in marks(spec)] == pytest.approx([one.mae for one in found.points])
+    assert "given away (down is better)" in spec["layer"][0]["encoding"]["y"]["title"]
+    zero = spec["layer"][0]["data"]["values"][0]
+    assert zero["share"] == 0.0
+    assert "nothing given away" in texts(spec)
+
+
+@pytest.mark.parametrize(
+    ("errors", "farthest"),
+    [
+        ([0.7, 0.71, 0.75, 3.0], 0.75),
+        ([0.7, 0.71, 0.75, 2.9, 3.0], 3.0),  # two of five are no outliers
+        ([0.7, 0.71, 0.72, 0.73, 0.75, 2.9, 3.0], 0.75),
+        ([0.7, 0.701, 0.9], 0.9),  # near each other, whatever the gaps
+        ([0.7, 3.0], 3.0),
+        ([0.7], 0.7),
+    ],
+)
+def test_what_is_far_from_all_others(errors: list[float], farthest: float) -> None:
+    assert farthest_in_place(errors) == farthest
+
+
+@pytest.mark.parametrize("theme", [FILE, WIDE, NARROW], ids=lambda theme: theme.name)
+def test_an_outlier_does_not_squeeze_the_rest(theme: Theme) -> None:
+    found = with_outlier()
+    plane = ErrorPlane(found, theme)
+    places = [plane.place(one.mae, one.advantage.value).x for one in found.points]
+    assert max(places[:-1]) - min(places[:-1]) > 0.6 * theme.width
+    assert max(places[:-1]) < theme.width - plane.strip <= places[-1] < theme.width
+    spec = frontier_spec(found, theme)
+    ticks = spec["layer"][0]["encoding"]["x"]["axis"]["values"]
+    assert 2 <= len(ticks) <= 8
+    assert max(ticks) < 0.8  # no number stands where the strip is not to scale
+    assert "3.00" in texts(spec)
+    assert [one.label for one in beyond(found)] == ["k=50, ε=1"]
+    assert beyond(known_frontier()) == []
+
+
+def test_the_words_say_what_is_not_to_scale() -> None:
+    subtitle = " ".join(frontier_spec(with_outlier())["title"]["subtitle"])
+    assert "At the right edge, not to scale: PNCF k=50, ε=1: 3.00." in subtitle
+    assert "not to scale" not in " ".join(frontier_spec(known_frontier())["title"]["subtitle"])
+
+
+def test_a_model_without_answers_is_in_the_strip() -> None:
+    found = known_frontier()
+    silent = replace(found.points[0], family="silent", mae=math.nan)
+    spec = frontier_spec(replace(found, points=(*found.points, silent)))
+    assert "no answers" in texts(spec)
+
+
+@pytest.mark.parametrize("theme", [FILE, WIDE], ids=lambda theme: theme.name)
+def test_names_stay_near_their_marks(theme: Theme) -> None:
+    found = with_outlier()
+    plane, told = ErrorPlane(found, theme), texts(frontier_spec(found, theme))
+    for family in ("kNN", "PPNS", "PNCF"):
+        row = told[family]
+        x = theme.width * (row["mae"] - plane.x[0]) / (plane.x[1] - plane.x[0])
+        label = Label([Line(family, 15)]).box(Place(x, plane.place(1.0, row["share"]).y))
+        own = [
+            plane.place(one.mae, one.advantage.value)
+            for one in found.points
+            if one.family == family
+        ]
+        assert min(label.distance(place) for place in own) < 90, family
+
+
+def test_the_chart_names_its_data_and_how_much_is_known() -> None:
+    found = known_frontier()
+    named = replace(found, settings={**found.settings, "data": "MovieLens 100K"})
+    first = frontier_spec(named)["title"]["subtitle"][0]
+    assert first.startswith("MovieLens 100K, about 943 users, 1,682 items.")
+    assert "8 known ratings of each target" in first
+
+
+@pytest.mark.parametrize("theme", [FILE, WIDE, NARROW], ids=lambda theme: theme.name)
+def test_a_reference_is_a_line_with_its_name(theme: Theme) -> None:
+    found = known_frontier()
+    stated = {"name": "best unprotected model", "mae": 0.66}
+    spec = frontier_spec(replace(found, settings={**found.settings, "reference": stated}), theme)
+    dashed_lines = [one for one in spec["layer"] if "strokeDash" in one["mark"]]
+    assert [one["data"]["values"][0]["mae"] for one in dashed_lines] == [0.66]
+    assert ("best unprotected model: 0.660" in texts(spec)) == (theme is not NARROW)
+
+
+def test_a_name_never_runs_as_a_script() -> None:
+    found = known_frontier()
+    hostile = replace(found.points[0], family=HOSTILE, label="<img src=x onerror=alert(1)>")
+    found = replace(found, points=(hostile, *found.points[1:]))
+    html = chart_files(frontier_spec(found))["chart.html"].decode()
+    assert "<script>document.title" not in html
+    assert "<img src=x" not in html
+    assert len(re.findall(r"</script>", html)) == len(re.findall(r"<script", html))
+    assert "\\u003c/script>\\u003cscript>document.title" in html  # the name itself is kept
+    shown = found._repr_html_()
+    assert "<script" not in shown
+    assert "&lt;script&gt;" in shown

@@ -1,0 +1,74 @@
+"""A session says what is missing; jobs tell how far they are, and fail in one sentence with nothing private in it."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import pyarrow as pa
+import pytest
+
+import goodfence as gf
+from goodfence import spark as engine
+from goodfence.errors import MissingExtra, SparkProblem
+from goodfence.spark import session
+from goodfence.spark.session import failures_in_one_sentence, without_pandas_advice
+
+FILMS = gf.synthetic(users=200, items=50, ratings=3_000, rng=2)
+PRIVATE = "somebody rated 4.25"
+
+
+@pytest.mark.spark
+def test_progress_is_told_task_by_task(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[int] = []
+
+    @contextmanager
+    def bar(what: str, steps: int, *, show: bool | None) -> Iterator[Any]:
+        told.extend((steps, -1))
+        yield told.append
+
+    monkeypatch.setattr(session, "bar", bar)
+    monkeypatch.setattr(session, "_LOOK_UP", 0.05)
+    config = engine.SparkConfig(spark=spark, block_rows=50, progress=True)
+    engine.candidate_lists(FILMS, n=5, config=config)
+    steps, _, *advances = told
+    assert steps == 10 + 2 * 4
+    assert 0 < sum(advances) <= steps
+
+
+@pytest.mark.spark
+def test_a_cancelled_job_is_an_interrupt_and_any_other_a_sentence() -> None:
+    from py4j.protocol import Py4JError
+
+    with pytest.raises(KeyboardInterrupt), failures_in_one_sentence():
+        raise Py4JError("[SPARK_JOB_CANCELLED] Job 1 cancelled as part of cancellation of all jobs")
+    with pytest.raises(SparkProblem) as caught, failures_in_one_sentence():
+        raise Py4JError(PRIVATE)
+    assert "4.25" not in str(caught.value)
+
+
+def test_a_missing_part_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("JAVA_HOME", "/nonexistent")
+    with pytest.raises(MissingExtra, match="Java 17 or later must be installed"):
+        session.require_spark()
+    monkeypatch.setattr(session, "find_spec", lambda _: None)
+    with pytest.raises(MissingExtra, match=re.escape("pip install 'goodfence[spark]'")):
+        engine.candidate_lists(FILMS, n=5)
+
+
+@pytest.mark.spark
+def test_workers_run_this_python(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
+    import sys
+
+    def who(batches: Any) -> Any:
+        import sys
+
+        for _ in batches:
+            yield pa.record_batch([pa.array([sys.executable])], names=["python"])
+
+    monkeypatch.setenv("PATH", "/nonexistent")
+    with without_pandas_advice():
+        found = spark.range(1).mapInArrow(who, "python string").first()
+    assert found.python == sys.executable

@@ -1,0 +1,795 @@
+"""Settings that somebody may give to every public callable, and whether each must be refused.
+
+An argument has a domain, written down here by hand; a value outside it must be refused with an error of goodfence that
+names the argument, a value inside it must be taken, and where only the data can tell (`either`) both are right, but
+nothing else: no other error, no signal, no value in the message that is somebody's.
+"""
+
+from __future__ import annotations
+
+import decimal
+import fractions
+import inspect
+import math
+import warnings
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+import goodfence as gf
+from goodfence.errors import GoodfenceError, GoodfenceWarning
+
+TAKEN, REFUSED, EITHER, SKIPPED = "taken", "refused", "either", "skipped"
+Judge = Callable[[Any], str]
+
+
+class _Odd:
+    """Something that is nothing."""
+
+
+def values() -> list[Any]:
+    """Return what is tried for every argument: types, then extremes."""
+    numbers = [
+        0,
+        1,
+        2,
+        3,
+        4,
+        5,
+        7,
+        8,
+        30,
+        100,
+        -1,
+        -7,
+        2**31 - 1,
+        2**31,
+        2**63 - 1,
+        2**63,
+        2**70,
+        -(2**70),
+        10**400,
+    ]
+    floats = [
+        0.0,
+        -0.0,
+        0.5,
+        1.0,
+        1.5,
+        2.0,
+        -0.5,
+        1e-300,
+        5e-324,
+        1e300,
+        math.nan,
+        math.inf,
+        -math.inf,
+    ]
+    texts = [
+        "",
+        "1",
+        "user",
+        "item",
+        "rating",
+        "cosine",
+        "random",
+        "all",
+        "one",
+        "raters",
+        "\x00",
+        "x" * 10_000,
+        "é",
+    ]
+    numpy = [
+        np.int64(3),
+        np.int8(1),
+        np.uint64(2**63),
+        np.float32(0.5),
+        np.float64("nan"),
+        np.bool_(True),
+        np.str_("user"),
+    ]
+    arrays = [
+        np.array([]),
+        np.array([1, 2]),
+        np.array(3),
+        np.array([[1.0]]),
+        np.array(["a"]),
+        np.array([None]),
+    ]
+    others: list[Any] = [
+        None,
+        True,
+        False,
+        b"",
+        b"user",
+        1j,
+        [],
+        [1],
+        [1, 1],
+        ["a", 2],
+        [None],
+        (),
+        (1, 5),
+        (1, 5, 1),
+        (5, 1),
+    ]
+    others += [
+        {},
+        {1: 2},
+        {"a"},
+        frozenset(),
+        range(3),
+        object,
+        _Odd,
+        _Odd(),
+        len,
+        Ellipsis,
+        Exception("x"),
+    ]
+    others += [
+        decimal.Decimal(1),
+        fractions.Fraction(1, 2),
+        Path("x"),
+        slice(1),
+        iter([1]),
+        memoryview(b"x"),
+    ]
+    return [*numbers, *floats, *texts, *numpy, *arrays, *others]
+
+
+def is_integer(value: Any) -> bool:
+    return isinstance(value, int | np.integer) and not isinstance(value, bool)
+
+
+def is_number(value: Any) -> bool:
+    real = isinstance(value, int | float | np.integer | np.floating | fractions.Fraction)
+    if not real or isinstance(value, bool):
+        return False
+    try:
+        return math.isfinite(float(value))
+    except OverflowError:
+        return False
+
+
+def integer(least: int, most: int, *, optional: bool = False, beyond: str = REFUSED) -> Judge:
+    """Return the judge of integers from `least` to `most`; what is above is `beyond`."""
+
+    def judge(value: Any) -> str:
+        if value is None:
+            return TAKEN if optional else REFUSED
+        if not is_integer(value) or value < least:
+            return REFUSED
+        return TAKEN if value <= most else beyond
+
+    return judge
+
+
+def number(above: float, below: float, *, optional: bool = False, ends: bool = False) -> Judge:
+    """Return the judge of numbers between two ends; those far out may be refused by what is done with them."""
+
+    def judge(value: Any) -> str:
+        if value is None:
+            return TAKEN if optional else REFUSED
+        if not is_number(value):
+            return REFUSED
+        inside = above <= float(value) <= below if ends else above < float(value) < below
+        return EITHER if inside else REFUSED
+
+    return judge
+
+
+def words(*known: str, optional: bool = False) -> Judge:
+    """Return the judge of words."""
+
+    def judge(value: Any) -> str:
+        if value is None:
+            return TAKEN if optional else REFUSED
+        return TAKEN if isinstance(value, str) and value in known else REFUSED
+
+    return judge
+
+
+def either(value: Any) -> str:
+    """Judge nothing: only the data can tell."""
+    return EITHER
+
+
+def switch(*, optional: bool = False) -> Judge:
+    """Return the judge of True and False."""
+    return lambda value: (
+        TAKEN if isinstance(value, bool) or (optional and value is None) else REFUSED
+    )
+
+
+def nothing_else(kind: type) -> Judge:
+    """Return the judge of an argument that none of the values can be."""
+    return lambda value: EITHER if isinstance(value, kind) else REFUSED
+
+
+@dataclass(frozen=True, kw_only=True)
+class Public:
+    """A public callable, a call of it that works, and the domain of each argument."""
+
+    name: str
+    call: Callable[..., Any]
+    good: dict[str, Any]
+    domains: dict[str, Judge] = field(default_factory=dict)
+
+
+def _films() -> gf.Ratings:
+    return gf.synthetic(users=30, items=20, ratings=240, rng=7)
+
+
+FILE_ONLY = ("user", "item", "rating", "scale", "separator", "decimal", "encoding", "unrated")
+RNG: Judge = either
+THREADS = integer(1, 8, optional=True, beyond=EITHER)
+AXIS = words("user", "item")
+SIMILARITY: Judge = either
+PROGRESS = switch(optional=True)
+
+
+def callables() -> list[Public]:
+    """Return every public callable with the domains of its arguments."""
+    films = _films()
+    ratings = nothing_else(gf.Ratings)
+    model = gf.NeighbourCF(gf.KNN(k=5), rng=7, progress=False).fit(films)
+    mechanism = nothing_else(gf.KNN)
+    sims, rs = np.linspace(0.9, 0.1, 12), 0.1
+    ids: Judge = either
+    weighed = {"mechanism": mechanism, "similarities": either, "sensitivity": either}
+    weighed["method"] = words("exact", "manly")
+    attack = {
+        "known": integer(1, 7, beyond=EITHER),
+        "choose": either,
+        "fakes": integer(1, 50, optional=True, beyond=EITHER),
+    }
+    knn_attack = {
+        **attack,
+        "ask": words("one", "all"),
+        "combine": words("mode", "mean"),
+        "rounds": integer(1, 4, beyond=EITHER),
+    }
+    private = {"epsilon": number(0, math.inf), "delta": number(0, 1), "rng": RNG, "catalogue": ids}
+    unit = words("rating", "user")
+    return [
+        Public(
+            name="KNN", call=gf.KNN, good={"k": 5}, domains={"k": integer(1, 100, beyond=EITHER)}
+        ),
+        Public(
+            name="NPNS",
+            call=gf.NPNS,
+            good={"k": 5},
+            domains={
+                "k": integer(1, 100, beyond=EITHER),
+                "weights": words(
+                    "similarity", "uniform", "exponential", "weibull", "folded_normal"
+                ),
+                "within": integer(1, 100, optional=True, beyond=EITHER),
+                **dict.fromkeys(("rate", "shape", "scale", "mean", "deviation"), _only_none),
+            },
+        ),
+        Public(
+            name="PNCF",
+            call=gf.PNCF,
+            good={"k": 5},
+            domains={
+                "k": integer(1, 100, beyond=EITHER),
+                "epsilon": number(0, math.inf),
+                "rho": number(0, 1),
+                "reading": words("band", "truncated"),
+                "within": integer(1, 100, optional=True, beyond=EITHER),
+                "sensitivity": _sensitivity,
+            },
+        ),
+        Public(
+            name="PPNS",
+            call=gf.PPNS,
+            good={"k": 5, "beta": 2},
+            domains={
+                "k": integer(1, 100, beyond=EITHER),
+                "beta": integer(1, 100, beyond=EITHER),
+                "epsilon": number(0, math.inf),
+                "allocation": _only_none,
+                "sensitivity": _sensitivity,
+            },
+        ),
+        Public(
+            name="Sensitivity",
+            call=gf.Sensitivity,
+            good={},
+            domains={
+                "reading": words("printed", "derived"),
+                "scope": words("target", "pair"),
+                "clamp": switch(),
+            },
+        ),
+        Public(
+            name="Similarity",
+            call=gf.Similarity,
+            good={},
+            domains={
+                "name": words("cosine", "cosine_corated", "pearson"),
+                "centre": words("all", "corated"),
+            },
+        ),
+        Public(
+            name="Scale",
+            call=gf.Scale,
+            good={"lowest": -7, "highest": 5},
+            domains={
+                "lowest": number(-math.inf, 5, ends=True),
+                "highest": number(-7, math.inf, ends=True),
+                "step": number(0, math.inf, optional=True),
+                "declared": switch(),
+            },
+        ),
+        Public(
+            name="Ratings",
+            call=gf.Ratings,
+            good={"csr": films.csr, "users": films.users, "items": films.items, "scale": (1, 5)},
+            domains={
+                "csr": nothing_else(_Odd),
+                "users": _no_ids,
+                "items": _no_ids,
+                "scale": _scale,
+                "titles": either,
+            },
+        ),
+        Public(
+            name="synthetic",
+            call=gf.synthetic,
+            good={"users": 30, "items": 20, "ratings": 100, "rng": 7},
+            domains={
+                "users": integer(5, 100),
+                "items": integer(4, 100),
+                "ratings": integer(1, 600),
+                "rng": RNG,
+                "scale": _scale,
+            },
+        ),
+        Public(
+            name="holdout",
+            call=gf.holdout,
+            good={"ratings": films, "rng": 7},
+            domains={
+                "ratings": ratings,
+                "fraction": number(0, 1, optional=True),
+                "per_user": integer(1, 100, optional=True, beyond=EITHER),
+                "rng": RNG,
+            },
+        ),
+        Public(
+            name="folds",
+            call=lambda **given: list(gf.folds(**given)),
+            good={"ratings": films, "rng": 7},
+            domains={"ratings": ratings, "n": integer(2, 240), "rng": RNG},
+        ),
+        Public(
+            name="sample_targets",
+            call=gf.sample_targets,
+            good={"ratings": films, "n": 3, "rng": 7},
+            domains={
+                "ratings": ratings,
+                "n": integer(1, 100, beyond=EITHER),
+                "more_than": integer(0, 100, beyond=EITHER),
+                "rng": RNG,
+            },
+        ),
+        Public(
+            name="load",
+            call=gf.load,
+            good={"name": "movietweetings"},
+            domains={
+                "name": nothing_else(_Odd),
+                "duplicates": words("error", "last", "first", "mean", optional=True),
+                "max_bytes": integer(2**30, 2**80, beyond=EITHER),
+                **dict.fromkeys(FILE_ONLY, _only_none),
+                "items": _no_ids_or_none,
+            },
+        ),
+        Public(
+            name="load_model",
+            call=gf.load_model,
+            good={"path": "none.gf"},
+            domains={"path": nothing_else(_Odd)},
+        ),
+        Public(
+            name="candidate_lists",
+            call=gf.candidate_lists,
+            good={"ratings": films, "n": 5, "progress": False},
+            domains={
+                "ratings": ratings,
+                "n": integer(1, 19, beyond=EITHER),
+                "axis": AXIS,
+                "similarity": SIMILARITY,
+                "short_lists": words("error", "shorten"),
+                "threads": THREADS,
+                "progress": PROGRESS,
+            },
+        ),
+        Public(
+            name="candidate_list",
+            call=gf.candidate_list,
+            good={"ratings": films, "profile": {1: 5.0, 2: 3.0}},
+            domains={
+                "ratings": ratings,
+                "profile": either,
+                "n": integer(1, 19, optional=True, beyond=EITHER),
+                "axis": AXIS,
+                "similarity": SIMILARITY,
+                "threads": THREADS,
+            },
+        ),
+        Public(
+            name="inclusion_probabilities",
+            call=gf.inclusion_probabilities,
+            good={"mechanism": gf.PPNS(k=3, beta=2), "similarities": sims, "sensitivity": rs},
+            domains={**weighed},
+        ),
+        Public(
+            name="alpha",
+            call=gf.alpha,
+            good={"mechanism": gf.PPNS(k=3, beta=2), "similarities": sims, "sensitivity": rs},
+            domains={**weighed},
+        ),
+        Public(
+            name="NeighbourCF",
+            call=lambda **given: gf.NeighbourCF(**given).fit(films),
+            good={"mechanism": gf.KNN(k=3), "rng": 7, "progress": False},
+            domains={
+                "mechanism": mechanism,
+                "axis": AXIS,
+                "similarity": SIMILARITY,
+                "over": words("raters", "neighbours"),
+                "fallback": words("item_mean", "user_mean", "global_mean", optional=True),
+                "rng": RNG,
+                "threads": THREADS,
+                "progress": PROGRESS,
+            },
+        ),
+        Public(
+            name="PrivateMeans",
+            call=lambda **given: gf.PrivateMeans(**given),
+            good={"epsilon": 1.0},
+            domains={**private, "unit": unit},
+        ),
+        Public(
+            name="PrivateCF",
+            call=lambda **given: gf.PrivateCF(**given),
+            good={"epsilon": 1.0},
+            domains={
+                **private,
+                "unit": unit,
+                "plan": words("auto", "means", "covariance"),
+                "features": either,
+            },
+        ),
+        Public(
+            name="McSherryMironov",
+            call=lambda **given: gf.McSherryMironov(**given),
+            good={"epsilon": 1.0},
+            domains={
+                **private,
+                "clamp": number(0, math.inf),
+                "item_prior": number(0, math.inf),
+                "user_prior": integer(1, 100, beyond=EITHER),
+                "covariance_items": integer(2, 1000, beyond=EITHER),
+                "rank": integer(1, 100, beyond=EITHER),
+            },
+        ),
+        Public(
+            name="evaluate",
+            call=gf.evaluate,
+            good={"model": model, "test": films},
+            domains={
+                "model": either,
+                "test": ratings,
+                "top": integer(1, 20, optional=True, beyond=EITHER),
+            },
+        ),
+        Public(
+            name="paper_protocol",
+            call=gf.paper_protocol,
+            good={"ratings": films, "mechanism": gf.KNN(k=3), "targets": 5, "rng": 7},
+            domains={
+                "ratings": ratings,
+                "mechanism": mechanism,
+                "axis": AXIS,
+                "targets": either,
+                "similarity": SIMILARITY,
+                "over": words("raters", "neighbours"),
+                "rng": RNG,
+                "threads": THREADS,
+            },
+        ),
+        *(
+            Public(name=kind.__name__, call=kind, good={"known": 3}, domains=knn_attack)
+            for kind in (gf.KNNAttack, gf.CoverAttack)
+        ),
+        Public(
+            name="AdaptiveAttack",
+            call=gf.AdaptiveAttack,
+            good={"known": 3},
+            domains={
+                **attack,
+                "fakes": integer(2, 50, optional=True, beyond=EITHER),
+                "items": integer(1, 50, optional=True, beyond=EITHER),
+            },
+        ),
+        Public(
+            name="MembershipAttack",
+            call=gf.MembershipAttack,
+            good={"known": 8},
+            domains={
+                "known": integer(6, 7, beyond=EITHER),
+                "left_out": integer(1, 8, beyond=EITHER),
+                "choose": either,
+                "fakes": integer(1, 50, optional=True, beyond=EITHER),
+            },
+        ),
+        Public(
+            name="RelatedItemsAttack",
+            call=gf.RelatedItemsAttack,
+            good={"known": 3},
+            domains={"known": integer(1, 50, beyond=EITHER), "n": integer(1, 50, beyond=EITHER)},
+        ),
+        Public(
+            name="rating_exposure",
+            call=gf.rating_exposure,
+            good={
+                "ratings": films,
+                "attacked": gf.KNN(k=3),
+                "user": int(films.users[np.argmax(np.diff(films.csr.indptr))]),
+                "attack": gf.KNNAttack(known=3),
+                "draws": 2,
+                "rng": 7,
+                "progress": False,
+            },
+            domains={
+                "ratings": ratings,
+                "attacked": nothing_else(gf.KNN),
+                "attack": nothing_else(gf.KNNAttack),
+                "draws": integer(1, 40, beyond=EITHER),
+                "threads": THREADS,
+                "progress": PROGRESS,
+            },
+        ),
+        Public(
+            name="exposure",
+            call=gf.exposure,
+            good={
+                "ratings": films,
+                "mechanism": gf.KNN(k=3),
+                "attack": gf.KNNAttack(known=3),
+                "targets": 2,
+                "rng": 7,
+                "progress": False,
+            },
+            domains={
+                "ratings": ratings,
+                "mechanism": mechanism,
+                "attack": nothing_else(gf.KNNAttack),
+                "targets": either,
+                "rng": RNG,
+                "similarity": SIMILARITY,
+                "threads": THREADS,
+                "progress": PROGRESS,
+            },
+        ),
+        Public(
+            name="audit",
+            call=gf.audit,
+            good={
+                "ratings": films,
+                "audited": gf.KNN(k=3),
+                "targets": 2,
+                "trials": 0,
+                "rng": 7,
+                "progress": False,
+            },
+            domains={
+                "ratings": ratings,
+                "audited": nothing_else(gf.KNN),
+                "attack": _only_none,
+                "targets": either,
+                "confidence": number(0, 1),
+                "trials": _trials,
+                "rng": RNG,
+                "threads": THREADS,
+                "progress": PROGRESS,
+            },
+        ),
+        Public(
+            name="assert_leak_below",
+            call=gf.assert_leak_below,
+            good={
+                "recommender": gf.KNN(k=3),
+                "ratings": films,
+                "limit": 100,
+                "known": 3,
+                "targets": 2,
+            },
+            domains={
+                "recommender": nothing_else(gf.KNN),
+                "ratings": ratings,
+                "limit": _limit,
+                "known": integer(1, 3, beyond=EITHER),
+                "fakes": either,
+                "ask": words("one", "all", optional=True),
+                "targets": either,
+                "judged": words("value", "high"),
+                "rng": RNG,
+                "threads": THREADS,
+            },
+        ),
+        Public(
+            name="frontier",
+            call=gf.frontier,
+            good={
+                "ratings": films,
+                "compared": [gf.KNN(k=3)],
+                "known": 3,
+                "targets": 2,
+                "rng": 7,
+                "progress": False,
+            },
+            domains={
+                "ratings": ratings,
+                "compared": _no_list_but_none,
+                "known": integer(1, 3, beyond=EITHER),
+                "attacks": _no_list_or_none,
+                "targets": either,
+                "fraction": number(0, 1),
+                "rng": RNG,
+                "threads": THREADS,
+                "progress": PROGRESS,
+            },
+        ),
+        Public(
+            name="BlackBox",
+            call=gf.BlackBox,
+            good={"box": model},
+            domains={"box": either, "asks": words("users", "profiles"), "rng": either},
+        ),
+        Public(
+            name="Endpoint",
+            call=gf.Endpoint,
+            good={"url": "http://127.0.0.1:9"},
+            domains={
+                "url": nothing_else(_Odd),
+                "timeout": number(0, math.inf),
+                "max_bytes": integer(1, 2**80, beyond=EITHER),
+                "headers": either,
+            },
+        ),
+        Public(
+            name="Guarantee",
+            call=gf.Guarantee,
+            good={
+                "status": "proved",
+                "unit": "rating",
+                "adjacency": "add/remove",
+                "epsilon": 1.0,
+                "delta": 0.0,
+                "reason": "so",
+            },
+            domains={
+                "status": words("proved", "claimed", "refuted"),
+                "unit": words("rating", "user"),
+                "epsilon": _epsilon,
+                "delta": number(0, 1, ends=True),
+                "reason": lambda value: EITHER if isinstance(value, str) else REFUSED,
+            },
+        ),
+    ]
+
+
+def _only_none(value: Any) -> str:
+    return EITHER if value is None else REFUSED
+
+
+def _scale(value: Any) -> str:
+    listed = isinstance(value, tuple | list) and len(value) in (2, 3) and all(map(is_number, value))
+    return EITHER if listed or value is None else REFUSED
+
+
+def _no_ids(value: Any) -> str:
+    return EITHER if isinstance(value, range | list | np.ndarray) else REFUSED
+
+
+def _no_ids_or_none(value: Any) -> str:
+    return EITHER if value is None else _no_ids(value)
+
+
+def _no_list(value: Any) -> str:
+    return (
+        EITHER
+        if isinstance(value, range | list | tuple | np.ndarray | memoryview) or value is None
+        else REFUSED
+    )
+
+
+def _no_list_but_none(value: Any) -> str:
+    return (
+        EITHER
+        if value is not None and _no_list(value) == EITHER
+        else REFUSED
+        if value is not None
+        else SKIPPED
+    )
+
+
+def _no_list_or_none(value: Any) -> str:
+    return EITHER if value is None else _no_list(value)
+
+
+def _epsilon(value: Any) -> str:
+    endless = isinstance(value, float) and value == math.inf
+    return EITHER if endless else number(0, math.inf, ends=True)(value)
+
+
+def _sensitivity(value: Any) -> str:
+    return TAKEN if isinstance(value, dict) and not value else REFUSED  # as it is read from a file
+
+
+def _trials(value: Any) -> str:
+    if not is_integer(value) or 0 < value < 30 or value < 0:
+        return REFUSED
+    return EITHER if value <= 1000 else REFUSED if value > 10**7 else EITHER
+
+
+def _limit(value: Any) -> str:
+    return EITHER if is_number(value) and 0 <= float(value) <= 100 else REFUSED
+
+
+@dataclass(frozen=True, kw_only=True)
+class Outcome:
+    """What one setting came to, where that is not right."""
+
+    callable: str
+    argument: str
+    value: str
+    wrong: str
+
+
+def cases() -> Iterator[tuple[Public, str, int]]:
+    """Yield every callable with each argument and the number of each value."""
+    n_values = len(values())
+    for one in callables():
+        own = inspect.signature(getattr(gf, one.name)).parameters
+        for argument in own:
+            for at in range(n_values):
+                yield one, argument, at
+
+
+SLOW = ("trials", "rounds", "targets", "draws", "known")
+_MOST_RUN = 1000
+
+
+def tried(one: Public, argument: str, value: Any) -> str:
+    """Return what is wrong with the outcome of one setting, or nothing."""
+    expected = one.domains.get(argument, either)(value)
+    if expected == SKIPPED:  # allowed, and it takes minutes
+        return ""
+    if expected == EITHER and is_integer(value) and value > _MOST_RUN and argument in SLOW:
+        return ""  # allowed, and longer than anybody waits
+    try:
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore", GoodfenceWarning)
+            warnings.simplefilter("ignore", RuntimeWarning)
+            one.call(**{**one.good, argument: value})
+    except GoodfenceError as problem:
+        if expected == TAKEN and "path" not in one.good:
+            return f"refused: {problem}"[:200]
+        if expected == REFUSED and not str(problem).strip():
+            return "an error without a word"
+        return ""
+    except AssertionError as problem:  # what `assert_leak_below` is for
+        return "" if one.name == "assert_leak_below" else f"raw {type(problem).__name__}"
+    except Exception as problem:
+        return f"raw {type(problem).__name__}: {problem}"[:200]
+    return "taken" if expected == REFUSED else ""

@@ -1,0 +1,195 @@
+"""What tests of the same kind share: the false-alarm rate, and contracts that parts inherit."""
+
+from __future__ import annotations
+
+import json
+from collections import Counter
+from dataclasses import FrozenInstanceError, asdict, fields
+from fractions import Fraction
+from typing import Any, ClassVar, TypeAlias
+
+import numpy as np
+import numpy.typing as npt
+import pytest
+from scipy.stats import chisquare
+
+from goodfence.errors import SettingError
+from goodfence.neighbours.draw import draw_neighbours
+from goodfence.registry import made_of, settings_of
+from goodfence.selection.inclusion import alpha, choice_probability, inclusion_probabilities
+from goodfence.selection.mechanism import pool_arrays
+from tests.support import reference
+
+Floats: TypeAlias = npt.NDArray[np.float64]
+
+FALSE_ALARM = 1e-6
+"""How often a statistical test may fail by chance; such a test is never run again."""
+
+
+class MechanismContract:
+    """What holds for every selection mechanism; a test class inherits it and names a small one."""
+
+    mechanism: ClassVar[Any]
+    lists: ClassVar[Floats] = np.array(
+        [
+            [0.95, 0.81, 0.80, 0.62, 0.44, 0.30, 0.11, 0.05],
+            [1.00, 1.00, 0.50, 0.50, 0.50, 0.20, 0.00, 0.00],
+            [0.90, 0.20, 0.15, 0.12, 0.10, 0.00, 0.00, 0.00],
+            [0.00, 0.00, 0.00, 0.00, 0.00, 0.00, 0.00, 0.00],
+        ]
+    )
+    rs: ClassVar[Floats] = np.array([0.02, 0.1, 1.0, 0.0])
+
+    def sensitivity(self) -> Floats | None:
+        options = self.mechanism.sensitivity
+        if options is None:
+            return None
+        if options.scope == "pair":
+            return np.where(self.lists > 0, 0.1 + self.lists / 2, 0.0)
+        return self.rs
+
+    def of_row(self, row: int) -> Any:
+        values = self.sensitivity()
+        return None if values is None else values[row]
+
+    def test_it_is_a_frozen_value(self) -> None:
+        with pytest.raises(FrozenInstanceError):
+            self.mechanism.k = 3
+        assert self.mechanism == type(self.mechanism)(**vars_of(self.mechanism))
+        assert hash(self.mechanism) == hash(type(self.mechanism)(**vars_of(self.mechanism)))
+
+    def test_settings_go_by_name_only(self) -> None:
+        with pytest.raises(TypeError):
+            type(self.mechanism)(self.mechanism.k)
+
+    def test_unknown_settings_are_refused(self) -> None:
+        with pytest.raises(TypeError):
+            type(self.mechanism)(**vars_of(self.mechanism), kk=3)
+
+    def test_settings_survive_a_file(self) -> None:
+        kept = json.loads(json.dumps(settings_of(self.mechanism)))
+        assert made_of(kept) == self.mechanism
+        assert type(self.mechanism)(**asdict(self.mechanism)) == self.mechanism
+
+    def test_repr_holds_settings_and_no_data(self) -> None:
+        shown = repr(self.mechanism)
+        self.mechanism.pools(self.lists, self.sensitivity())
+        assert repr(self.mechanism) == shown
+        assert shown.startswith(type(self.mechanism).__name__ + "(k=")
+        assert "array" not in shown
+
+    def test_pools_are_inside_the_list_and_sum_to_k(self) -> None:
+        pools = self.mechanism.pools(self.lists, self.sensitivity())
+        starts, stops, takes = pool_arrays(pools, len(self.lists))
+        assert (takes.sum(axis=1) == self.mechanism.k).all()
+        assert (starts >= 0).all()
+        assert (stops <= self.lists.shape[1]).all()
+        assert (takes <= stops - starts).all()
+        assert (starts[:, 1:] >= stops[:, :-1]).all()
+        assert (stops <= self.mechanism.reach(self.lists.shape[1])).all()
+
+    def test_a_batch_is_its_rows_one_by_one(self) -> None:
+        pools = self.mechanism.pools(self.lists, self.sensitivity())
+        together = np.stack(pool_arrays(pools, len(self.lists)))
+        weights = self.mechanism.log_weights(self.lists, self.sensitivity())
+        for row, similarities in enumerate(self.lists):
+            alone = self.mechanism.pools(similarities, self.of_row(row))
+            assert all(isinstance(part, int) for pool in alone for part in pool)
+            assert np.array_equal(np.stack(pool_arrays(alone, 1))[:, 0], together[:, row])
+            own = self.mechanism.log_weights(similarities, self.of_row(row))
+            assert np.array_equal(own, weights[row])
+
+    def test_log_weights_are_finite_or_minus_infinity(self) -> None:
+        weights = self.mechanism.log_weights(self.lists, self.sensitivity())
+        assert weights.shape == self.lists.shape
+        assert (np.isfinite(weights) | (weights == -np.inf)).all()
+
+    def test_nothing_co_rated_gives_equal_chances(self) -> None:
+        nothing = self.lists[3]
+        for pool in self.mechanism.pools(nothing, self.of_row(3)):
+            weights = self.mechanism.log_weights(nothing, self.of_row(3))[pool.start : pool.stop]
+            if getattr(self.mechanism, "weights", "similarity") in ("similarity", "uniform"):
+                assert len(set(weights.tolist())) <= 1
+
+    def test_a_list_too_short_is_refused_with_its_length(self) -> None:
+        short = self.mechanism.k - 1
+        with pytest.raises(
+            SettingError, match=rf"length {short}, got (beta=.*k=)?{self.mechanism.k}\b"
+        ):
+            self.mechanism.reach(short)
+
+    @pytest.mark.parametrize("row", [0, 1, 2, 3])
+    def test_the_distribution_of_the_draw(self, row: int) -> None:
+        n_draws = 10_000
+        similarities, rs = self.lists[row], self.of_row(row)
+        repeated = np.tile(similarities, (n_draws, 1))
+        every = None if rs is None else np.tile(rs, (n_draws, *[1] * np.ndim(rs)))
+        rows = np.tile(np.arange(10, 10 + similarities.size), (n_draws, 1))
+        chosen = draw_neighbours(self.mechanism, repeated, rows, np.arange(n_draws), 2026, every)
+        assert (np.diff(chosen, axis=1) > 0).all()
+        seen = Counter(frozenset(one) for one in chosen.tolist())
+        distribution = choice_distribution(self.mechanism, similarities, rs)
+        assert set(seen) <= set(distribution)
+        assert chi_squared(seen, distribution, n_draws) > FALSE_ALARM
+
+    def test_inclusion_probabilities_are_those_of_the_distribution(self) -> None:
+        for row, similarities in enumerate(self.lists):
+            rs = self.of_row(row)
+            distribution = choice_distribution(self.mechanism, similarities, rs)
+            wanted = [
+                sum(p for chosen, p in distribution.items() if place in chosen)
+                for place in range(similarities.size)
+            ]
+            included = inclusion_probabilities(self.mechanism, similarities, rs)
+            assert included == pytest.approx(wanted, abs=1e-12)
+            assert alpha(self.mechanism, similarities, rs) == pytest.approx(
+                float(similarities @ np.array(wanted)), abs=1e-12
+            )
+            for chosen, probability in distribution.items():
+                exact = choice_probability(self.mechanism, similarities, sorted(chosen), rs)
+                assert exact == pytest.approx(probability, abs=1e-12)
+
+    def test_the_guarantee_says_what_it_is(self) -> None:
+        guarantee = self.mechanism.guarantee()
+        assert guarantee.status in ("none", "refuted", "claimed", "proved")
+        assert guarantee.reason.endswith(".")
+
+
+def vars_of(mechanism: Any) -> dict[str, Any]:
+    """Return the settings of a mechanism by name, as they are."""
+    return {one.name: getattr(mechanism, one.name) for one in fields(mechanism)}
+
+
+def choice_distribution(
+    mechanism: Any, similarities: Floats, rs: Any
+) -> dict[frozenset[int], float]:
+    """Return the probability of each choice, from pools and log-weights, through all of them."""
+    log_weights = mechanism.log_weights(similarities, rs)
+    distribution = {frozenset[int](): 1.0}
+    for pool in mechanism.pools(similarities, rs):
+        own = log_weights[pool.start : pool.stop]
+        top = own.max(initial=-np.inf)
+        weights = [Fraction(float(np.exp(one - top))) if one > -np.inf else 0 for one in own]
+        part = reference.successive_sampling([Fraction(w) for w in weights], pool.take)
+        distribution = {
+            chosen | {place + pool.start for place in drawn}: probability * float(share)
+            for chosen, probability in distribution.items()
+            for drawn, share in part.items()
+        }
+    return distribution
+
+
+def chi_squared(
+    seen: Counter[frozenset[int]], distribution: dict[frozenset[int], float], n: int
+) -> float:
+    """Return the p-value of what was seen; outcomes expected less than five times are one."""
+    often = [one for one, probability in distribution.items() if probability * n >= 5]
+    observed = [seen[one] for one in often]
+    expected = [distribution[one] * n for one in often]
+    if n - sum(expected) >= 5:
+        observed.append(n - sum(observed))
+        expected.append(n - sum(expected))
+    if len(expected) == 1:
+        return 1.0 if observed[0] >= n - 60 else 0.0
+    scaled = np.array(expected) * (sum(observed) / sum(expected))
+    return float(chisquare(observed, scaled).pvalue)
