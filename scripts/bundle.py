@@ -16,11 +16,11 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from goodfence.data.catalogue import BUNDLED, load
-from goodfence.data.datasets import DATASETS
-from goodfence.data.kcore import core
+from goodfence.data.catalogue import DATASETS
+from goodfence.data.files import atomic_write
+from goodfence.data.load import BUNDLED, load
 from goodfence.data.ratings import Ratings
-from goodfence.data.whole import written_whole
+from goodfence.data.splits import core
 
 PER_USER, PER_ITEM = 20, 10
 TITLES = "movietweetings-titles.csv"
@@ -49,9 +49,9 @@ def titles_of(ratings: Ratings) -> str:
 def main() -> None:
     dataset = DATASETS["movietweetings"]
     ratings = core(load("movietweetings-full"), per_user=PER_USER, per_item=PER_ITEM)
-    with written_whole(BUNDLED / dataset.files[0]) as file:
+    with atomic_write(BUNDLED / dataset.files[0]) as file:
         pq.write_table(table_of(ratings), file, compression="zstd", compression_level=19)
-    with written_whole(BUNDLED / TITLES) as file:
+    with atomic_write(BUNDLED / TITLES) as file:
         file.write(titles_of(ratings).encode())
     print(ratings)
 
