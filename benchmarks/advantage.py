@@ -12,21 +12,22 @@ from scipy import sparse
 
 import goodfence as gf
 from benchmarks.results import write_table
-from goodfence.attack.fakes import attacked
+from goodfence.attack.fakes import attacked, world_seed
 from goodfence.attack.scoring import is_recovered, ratio
 from goodfence.attack.targets import Targets, find_targets
-from goodfence.attack.worlds import world_seed
 from goodfence.rng import Streams
 
 DATA, KNOWN, FAKES, SEED = "ml-100k", 8, 50, 8
 LEFT_OUT = 5
-"""One in so many of the hidden ratings is left out of the third world."""
+"""One in this many of the hidden ratings is left out of the third world."""
 MODELS: dict[str, Any] = {
-    "PrivateCF, rating, epsilon 1": gf.PrivateCF(epsilon=1.0, unit="rating"),
-    "PrivateMeans, rating, epsilon 1": gf.PrivateMeans(epsilon=1.0, unit="rating"),
+    "PrivateCF, rating, epsilon 1": gf.PrivateCF(epsilon=1.0, unit="rating", items="from ratings"),
+    "PrivateMeans, rating, epsilon 1": gf.PrivateMeans(
+        epsilon=1.0, unit="rating", items="from ratings"
+    ),
 }
 EDGES = (1, 21, 51, 101, 201)
-"""Where groups of items begin, by how many people rated them."""
+"""Where groups of items begin, by how many users rated them."""
 
 Booleans = npt.NDArray[np.bool_]
 
@@ -39,13 +40,13 @@ class Found(NamedTuple):
     left_out: Booleans
     read: Booleans
     read_otherwise: Booleans
-    """Where she is there without the ratings that are left out."""
+    """With the target, but for the ratings that are left out."""
     read_without: Booleans
-    """Where she is not there."""
+    """Without the target."""
 
 
 def without_cells(ratings: gf.Ratings, row: int, columns: npt.NDArray[np.int64]) -> gf.Ratings:
-    """Return the ratings without those of some items by one person."""
+    """Return the ratings without those of some items by one user."""
     csr = ratings.csr
     rows = np.repeat(np.arange(csr.shape[0]), np.diff(csr.indptr))
     kept = (rows != row) | ~np.isin(csr.indices, columns)
@@ -67,7 +68,7 @@ def is_read(
 
 
 def attack_all(model: Any, ratings: gf.Ratings, targets: Targets, own_seed: int) -> Found:
-    """Ask about every target in three worlds: with her, with less of her, without her."""
+    """Ask about every target in three worlds: with the target, with part of their ratings, without the target."""
     chance = np.random.default_rng(own_seed)
     parts = []
     for place in range(len(targets)):
@@ -83,7 +84,7 @@ def attack_all(model: Any, ratings: gf.Ratings, targets: Targets, own_seed: int)
 
 
 def gained(found: Found, read: Booleans, among: Booleans) -> str:
-    """Return how many more of some hidden ratings are read than without her, with its interval."""
+    """Return how many more of some hidden ratings are read than without the target, with its interval."""
     more = read.astype(np.float64) - found.read_without
     owners, n_targets = found.owners[among], int(found.owners.max()) + 1
     sums = np.bincount(owners, weights=more[among], minlength=n_targets).astype(np.float64)
@@ -104,7 +105,7 @@ def rows_of(name: str, found: Found, ratings: gf.Ratings) -> list[list[str]]:
         shares = [f"{among.mean():.2f}", f"{more[among].sum() / more.sum():.2f}"]
         rows.append([name, title, *shares, gained(found, found.read, among)])
     otherwise = gained(found, found.read_otherwise, found.left_out)
-    return [*rows, [name, "all, her rating of it left out", "", "", otherwise]]
+    return [*rows, [name, "all, the target's left out", "", "", otherwise]]
 
 
 def main() -> None:
@@ -119,7 +120,7 @@ def main() -> None:
         table += rows_of(name, attack_all(model, ratings, targets, options.seed), ratings)
     head = [
         "attacked",
-        "people who rated the item",
+        "users who rated the item",
         "of the hidden ratings",
         "of the advantage",
         "advantage",

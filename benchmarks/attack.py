@@ -1,4 +1,4 @@
-"""Attacks per second: the fast path beside the obvious way (append the fakes, refit, predict)."""
+"""Attacks per second: the fast path beside the obvious one (append the fakes, refit, predict)."""
 
 from __future__ import annotations
 
@@ -15,7 +15,7 @@ from goodfence.attack.report import AttackReport
 
 K, BETA, KNOWN, SEED, THREADS = 50, 7, 8, 7, 2
 TARGETS = {"ml-100k": (943, 10), "netflix-tenth": (2000, 1)}
-"""How many targets each way attacks: the fast path, and the obvious one."""
+"""How many targets each attacks: the fast path, and the obvious one."""
 GOAL = {"ml-100k": 1000, "netflix-tenth": 100}
 
 
@@ -66,7 +66,7 @@ def main() -> None:
     parser.add_argument("--data", nargs="*", default=list(TARGETS))
     names = parser.parse_args().data
     head = ["data", "mechanism", "targets", "hidden ratings", "targets a second", "goal"]
-    head += ["the obvious way", "speed-up", "equal"]
+    head += ["the obvious path", "speed-up", "equal"]
     rows = [row for name in names for row in measure(name, *TARGETS.get(name, (500, 2)))]
     write_table(
         "attack",

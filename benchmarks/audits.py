@@ -13,27 +13,31 @@ import numpy as np
 import goodfence as gf
 from benchmarks.private_attack import fingerprint
 from benchmarks.results import write_table
-from goodfence.auditing.bounds import lower_bound
-from goodfence.auditing.pairs import extreme_pairs, worst_pair
-from goodfence.auditing.releases import ReleaseAudit, audit_release
-from goodfence.auditing.transcripts import Stage, Transcripts
+from goodfence.arrays import Integers
+from goodfence.audit.dp_audit import ReleaseAudit, Stage, Transcripts, audit_release
+from goodfence.audit.lower_bound import lower_bound
+from goodfence.audit.pairs import extreme_pairs, worst_pair
 from goodfence.data.scale import Scale
-from goodfence.privacy.noise import SIGMA, Integers, SystemNoise
+from goodfence.privacy.noise import SIGMA, SystemNoise
 
 SCALE, DELTA, TRIALS = Scale(1, 5), 1e-5, 100_000
 WIDEST = 150
 """Pairs that differ in more integers than this are not released 1e5 times: it would take too long."""
 FITS: dict[str, Any] = {
-    "PrivateMeans, rating, epsilon 1": gf.PrivateMeans(epsilon=1.0),
-    "PrivateMeans, user, epsilon 4": gf.PrivateMeans(epsilon=4.0, unit="user"),
-    "PrivateCF auto, rating, epsilon 1": gf.PrivateCF(epsilon=1.0),
-    "PrivateCF auto, user, epsilon 4": gf.PrivateCF(epsilon=4.0, unit="user"),
-    "PrivateCF covariance, rating, epsilon 1": gf.PrivateCF(epsilon=1.0, plan="covariance"),
+    "PrivateMeans, rating, epsilon 1": gf.PrivateMeans(epsilon=1.0, items="from ratings"),
+    "PrivateMeans, user, epsilon 4": gf.PrivateMeans(
+        epsilon=4.0, unit="user", items="from ratings"
+    ),
+    "PrivateCF auto, rating, epsilon 1": gf.PrivateCF(epsilon=1.0, items="from ratings"),
+    "PrivateCF auto, user, epsilon 4": gf.PrivateCF(epsilon=4.0, unit="user", items="from ratings"),
+    "PrivateCF covariance, rating, epsilon 1": gf.PrivateCF(
+        epsilon=1.0, plan="covariance", items="from ratings"
+    ),
     "PrivateCF covariance, user, epsilon 4": gf.PrivateCF(
-        epsilon=4.0, unit="user", plan="covariance"
+        epsilon=4.0, unit="user", plan="covariance", items="from ratings"
     ),
     "PrivateCF half step, user, epsilon 4": gf.PrivateCF(
-        epsilon=4.0, unit="user", plan="half_step"
+        epsilon=4.0, unit="user", plan="half_step", items="from ratings"
     ),
 }
 HEAD = ["audited", "trials", "pair uses", "mu, at least", "mu, claimed", "epsilon, at least"]

@@ -11,8 +11,8 @@ import numpy as np
 
 import goodfence as gf
 from benchmarks.results import write_table
-from goodfence.engines.local import layout
-from goodfence.similarity.profiles import Profiles
+from goodfence.neighbours import all_pairs as layout
+from goodfence.neighbours.similarity import Profiles
 
 DATA = ("ml-1m", "netflix-tenth")
 BORDERS = (0.0047, 0.0082, 0.0118, layout.POPULAR, 0.0235, 0.0353, 0.0529)

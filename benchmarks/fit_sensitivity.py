@@ -6,8 +6,8 @@ from typing import Any
 
 import goodfence as gf
 from benchmarks.results import write_table
-from goodfence.auditing.pairs import N_ITEMS, N_OTHERS, extreme_pairs
-from goodfence.auditing.transcripts import Transcripts
+from goodfence.audit.dp_audit import Transcripts
+from goodfence.audit.pairs import N_ITEMS, N_OTHERS, extreme_pairs
 from goodfence.data.scale import Scale
 
 SCALES = {"1 to 5": Scale(1, 5), "half stars": Scale(0.5, 5, 0.5), "0 to 10": Scale(0, 10)}
@@ -49,7 +49,7 @@ def main() -> None:
         ["fitted", "epsilon", *SCALES, "any one release, over its own"],
         rows,
         delta=1e-5,
-        people=N_OTHERS + 1,
+        users=N_OTHERS + 1,
         items=N_ITEMS,
         pairs="at the ends of the scale",
         noise="from the operating system",

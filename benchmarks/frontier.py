@@ -3,34 +3,43 @@
 from __future__ import annotations
 
 import argparse
+from dataclasses import replace
 from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import goodfence as gf
 from benchmarks.private_attack import fingerprint
 from benchmarks.results import write_table
-from goodfence.auditing.frontier import frontier
-from goodfence.auditing.frontier_saving import save_frontier
-from goodfence.data.whole import written_whole
+from goodfence.attack import DEFAULT_KNOWN
+from goodfence.audit.frontier import frontier
+from goodfence.data.files import atomic_write
 
 DOCS = Path(__file__).resolve().parent.parent / "docs" / "frontier"
-HEAD = ["way", "settings", "promise", "MAE", "coverage", "recovery", "without her", "advantage"]
+HEAD = [
+    *("recommender", "settings", "guarantee", "MAE", "coverage", "recovery"),
+    *("without target", "advantage", "raw advantage", "fully recovered", "targets"),
+]
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", default="ml-100k")
-    parser.add_argument("--known", type=int, default=16)
+    parser.add_argument("--known", type=int, default=DEFAULT_KNOWN)
     parser.add_argument("--targets", type=int, default=100)
+    parser.add_argument(
+        "--seconds", type=float, help="at most, for each: fewer targets where each needs fits"
+    )
     parser.add_argument("--seed", type=int, default=7)
     options, code = parser.parse_args(), fingerprint()
     ratings = gf.load(options.data)
-    found = frontier(ratings, known=options.known, targets=options.targets, rng=options.seed)
+    extent = {"known": options.known, "targets": options.targets, "seconds": options.seconds}
+    found = frontier(ratings, **extent, rng=options.seed)
+    found = replace(found, settings={**found.settings, "data": options.data})
     print(found)
     with TemporaryDirectory() as folder:
-        save_frontier(found, Path(folder) / "frontier")
+        found.save(Path(folder) / "frontier")
         for name in ("chart.png", "chart.svg", "frontier.parquet", "manifest.json"):
-            with written_whole(DOCS / name) as file:
+            with atomic_write(DOCS / name) as file:
                 file.write((Path(folder) / "frontier" / name).read_bytes())
     rows = []
     for point in found.points:
@@ -39,12 +48,15 @@ def main() -> None:
             [
                 point.family,
                 point.label,
-                point.promise,
+                point.status,
                 f"{point.mae:.3f}",
                 f"{point.coverage:.3f}",
                 f"{point.recovery.value:.3f}",
                 f"{point.recovery_without.value:.3f}",
                 f"{gained.value:+.3f} ({gained.low:+.3f} to {gained.high:+.3f})",
+                f"{point.raw_advantage.value:+.3f}",
+                f"{point.fully_recovered.value:.3f}",
+                f"{point.n_targets}",
             ]
         )
     best = found.recommended()
@@ -55,7 +67,8 @@ def main() -> None:
         rows,
         data=options.data,
         known=options.known,
-        targets=options.targets,
+        targets=f"{options.targets} at most, half to choose the attacker",
+        seconds=options.seconds or "as many as it takes",
         seed=options.seed,
         guessing=f"recovers {found.guess.value:.3f} ({found.guess.low:.3f} to {found.guess.high:.3f})",
         recommended=f"{best.family} {best.label}" if best else "nothing",

@@ -10,8 +10,8 @@ import numpy as np
 import goodfence as gf
 from benchmarks.peers import ROOT
 from benchmarks.results import write_table
-from goodfence.engines.local.layout import Items
-from goodfence.similarity.profiles import Profiles
+from goodfence.neighbours.all_pairs import Items
+from goodfence.neighbours.similarity import Profiles
 
 # Users, items, ratings: each about four times the pair work of the one before.
 SIZES = [

@@ -18,7 +18,7 @@ MATRIX = 3200 * 3199 // 2
 
 
 def opendp_draws(n: int) -> object:
-    """Draw n integers of the same law with OpenDP."""
+    """Draw n integers of the same distribution with OpenDP."""
     space = dp.vector_domain(dp.atom_domain(T=dp.i64)), dp.l2_distance(T=dp.f64)
     return dp.m.make_gaussian(*space, scale=float(SIGMA))([0] * n)
 

@@ -22,7 +22,7 @@ PACKAGES = {
 
 def python_of(peer: str) -> Path:
     """Return the interpreter of the peer's environment; make it if it is not there."""
-    if peer == "goodfence":
+    if peer in ("goodfence", "raters"):
         return Path(sys.executable)
     folder = ROOT / f".venv-{peer}"
     python = folder / "bin" / "python"

@@ -16,9 +16,13 @@ from benchmarks.data import known_only, write_csv
 from benchmarks.peers import run_worker
 from benchmarks.results import write_table
 
-PEERS = ("goodfence", "lenskit", "surprise")
+PEERS = ("goodfence", "raters", "lenskit", "surprise")
 LONG = 60.0
 """Seconds: a library whose predictions take longer is run once, the others in every round."""
+
+
+RATERS = "goodfence, among raters"
+"""With LensKit's settings, so that both predict the same."""
 
 
 def compare(data: str, axis: str, k: int, rounds: int, threads: int) -> list[list[str]]:
@@ -40,21 +44,26 @@ def compare(data: str, axis: str, k: int, rounds: int, threads: int) -> list[lis
                     known = best.setdefault(peer, found)
                     best[peer] = {key: min(known[key], value) for key, value in found.items()}
                     print(f"{data} {axis} {peer}: {found}", file=sys.stderr)
-    ours = best["goodfence"]["n"] / best["goodfence"]["predict"]
-    return [row(data, axis, k, peer, best[peer], ours) for peer in PEERS if peer in best]
+    ours, raters = (speed(best[name]) for name in ("goodfence", "raters"))
+    return [row(data, axis, k, peer, best[peer], (ours, raters)) for peer in PEERS if peer in best]
 
 
-def row(data: str, axis: str, k: int, peer: str, found: dict[str, float], ours: float) -> list[str]:
-    speed = found["n"] / found["predict"]
+def speed(found: dict[str, float]) -> float:
+    return found["n"] / found["predict"]
+
+
+def row(
+    data: str, axis: str, k: int, peer: str, found: dict[str, float], ours: tuple[float, float]
+) -> list[str]:
     single = f"{found['recommend_ms']:.2f}" if "recommend_ms" in found else ""
     return [
         data,
         axis,
         str(k),
-        peer,
+        RATERS if peer == "raters" else peer,
         f"{found['fit']:.2f}",
-        f"{speed:,.0f}",
-        f"{ours / speed:.1f}x",
+        f"{speed(found):,.0f}",
+        *(f"{own / speed(found):.1f}x" for own in ours),
         single,
     ]
 
@@ -84,7 +93,8 @@ def main() -> None:
     parser.add_argument("--threads", type=int, default=1)
     parser.add_argument("--no-fit", action="store_true", help="leave out the fit on netflix-tenth")
     options = parser.parse_args()
-    head = ["data", "axis", "k", "library", "fit s", "predictions/s", "ours is", "recommend ms"]
+    head = ["data", "axis", "k", "library", "fit s", "predictions/s", "ours is"]
+    head += ["among raters is", "recommend ms"]
     table: list[list[str]] = []
     settings = {"rounds": options.rounds, "threads": options.threads}
     for data in options.data:

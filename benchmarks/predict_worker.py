@@ -26,6 +26,25 @@ def goodfence(train, users, items, axis, k, threads):
     return lambda: model.fit(ratings), lambda: model.predict(users, items), recommend
 
 
+def raters(train, users, items, axis, k, threads):
+    """Predict with the settings of LensKit's scorers."""
+    import goodfence as gf
+
+    ratings = gf.Ratings.from_frame(train)
+    settings = {"axis": axis, "similarity": "centred_cosine", "center": f"{axis}_mean"}
+    settings |= {"among": "raters", "threads": threads}
+    small = gf.synthetic(users=60, items=40, ratings=600, rng=1)
+    warm = gf.NeighbourCF(gf.KNN(k=3), **settings).fit(small)
+    warm.predict(np.repeat(small.users, 40), np.tile(small.items, 60))
+    warm.recommend(small.users[0])
+    model = gf.NeighbourCF(gf.KNN(k=k), **settings)
+
+    def recommend(user):
+        return model.recommend(user, n=10)
+
+    return lambda: model.fit(ratings), lambda: model.predict(users, items), recommend
+
+
 def lenskit(train, users, items, axis, k, threads):
     import torch
     from lenskit.data import ItemList, RecQuery, from_interactions_df
@@ -87,7 +106,9 @@ def main() -> None:
     peer, train_file, test_file, axis, k, threads = sys.argv[1:7]
     train, test = pd.read_csv(train_file), pd.read_csv(test_file)
     users, items = test["user"].to_numpy(), test["item"].to_numpy()
-    library = {"goodfence": goodfence, "lenskit": lenskit, "surprise": surprise}[peer]
+    library = {"goodfence": goodfence, "raters": raters, "lenskit": lenskit, "surprise": surprise}[
+        peer
+    ]
     fit, predict, recommend = library(train, users, items, axis, int(k), int(threads))
     result = {"fit": timed(fit), "predict": min(timed(predict) for _ in range(2)), "n": len(users)}
     if recommend is not None:

@@ -19,22 +19,25 @@ import goodfence as gf
 from benchmarks.data import CACHE
 from benchmarks.results import write_table
 from goodfence.attack.attack import Attack
+from goodfence.attack.guessing import Informed
 from goodfence.attack.report import AttackReport
 from goodfence.attack.scoring import Estimate, Tally
-from goodfence.auditing.unseeded import Unseeded
-from goodfence.data.whole import written_whole
-from goodfence.models.private.base import PrivateRecommender
+from goodfence.data.files import atomic_write
 from goodfence.rng import Streams
 
 DATA, K, BETA, SEED = "ml-100k", 50, 7, 7
 MUST, PARTS = 0.02, 16
-TALLIES = ("with_target", "without_target", "guessed")
+TALLIES = ("with_target", "without_target", "guessed", "sure", "sure_without")
 FIELDS = [field.name for field in dataclasses.fields(Tally)]
 PRIVATE: dict[str, Any] = {
-    "PrivateCF, rating, epsilon 1": gf.PrivateCF(epsilon=1.0, unit="rating"),
-    "PrivateCF, user, epsilon 4": gf.PrivateCF(epsilon=4.0, unit="user"),
-    "PrivateMeans, rating, epsilon 1": gf.PrivateMeans(epsilon=1.0, unit="rating"),
-    "PrivateMeans, user, epsilon 4": gf.PrivateMeans(epsilon=4.0, unit="user"),
+    "PrivateCF, rating, epsilon 1": gf.PrivateCF(epsilon=1.0, unit="rating", items="from ratings"),
+    "PrivateCF, user, epsilon 4": gf.PrivateCF(epsilon=4.0, unit="user", items="from ratings"),
+    "PrivateMeans, rating, epsilon 1": gf.PrivateMeans(
+        epsilon=1.0, unit="rating", items="from ratings"
+    ),
+    "PrivateMeans, user, epsilon 4": gf.PrivateMeans(
+        epsilon=4.0, unit="user", items="from ratings"
+    ),
 }
 OPEN = {"kNN, k 50": gf.KNN(k=K), "PPNS, k 50, beta 7, epsilon 1": gf.PPNS(k=K, beta=BETA)}
 PLAIN: dict[str, Attack] = {
@@ -46,20 +49,30 @@ STRONGER: dict[str, Attack] = {
     "8 known, one asks after each of 5 refits": gf.KNNAttack(known=8, fakes=K, rounds=5),
     "8 known, adaptive, 3 items a target": gf.AdaptiveAttack(known=8, fakes=K, items=3),
 }
-HEAD = ["attacker", "attacked", "targets", "recovery", "without her", "guess", "advantage", "must"]
+HEAD = [
+    "attacker",
+    "attacked",
+    "targets",
+    "recovery",
+    "without target",
+    "guess",
+    "advantage",
+    "must",
+]
 
 
 def one_part(attack: Attack, attacked: Any, targets: list[Any], path: Path) -> None:
     """Attack some targets, and keep what was counted of each in a file."""
     ratings = gf.load(DATA)
-    made = Unseeded(attacked) if isinstance(attacked, PrivateRecommender) else attacked
-    report = attack.run(ratings, made, targets=targets, rng=SEED)
+    report = attack.run(ratings, attacked, targets=targets, rng=SEED)
+    tallies = {f"informed {name}": getattr(report.informed, name) for name in TALLIES}
+    tallies |= {name: getattr(report, name) for name in TALLIES[:2]}
     counted = {
-        f"{name} {field}": getattr(getattr(report, name), field)
-        for name in TALLIES
+        f"{name} {field}": getattr(tally, field)
+        for name, tally in tallies.items()
         for field in FIELDS
     }
-    with written_whole(path) as file:
+    with atomic_write(path) as file:
         np.savez(file, chosen=report.chosen, **counted)
 
 
@@ -72,7 +85,9 @@ def counted_so_far(paths: list[Path]) -> AttackReport | None:
     def joined(name: str) -> Any:
         return np.concatenate([part[name] for part in parts])
 
-    tallies = {name: Tally(*(joined(f"{name} {field}") for field in FIELDS)) for name in TALLIES}
+    def tally(name: str) -> Tally:
+        return Tally(*(joined(f"{name} {field}") for field in FIELDS))
+
     return AttackReport(
         attack="",
         attacked="",
@@ -81,9 +96,9 @@ def counted_so_far(paths: list[Path]) -> AttackReport | None:
         chosen=joined("chosen"),
         rows=np.empty(0, dtype=np.int64),
         ratings=None,  # type: ignore[arg-type] # only the numbers are wanted
-        with_target=tallies["with_target"],
-        without_target=tallies["without_target"],
-        guessed=tallies["guessed"],
+        with_target=tally("with_target"),
+        without_target=tally("without_target"),
+        informed=Informed(**{name: tally(f"informed {name}") for name in TALLIES}, rules={}),
     )
 
 
@@ -129,7 +144,7 @@ def questions(n_all: int | None, n_stronger: int) -> dict[tuple[str, str], tuple
     return asked
 
 
-CODE = ("models", "privacy", "kernels", "selection", "attack", "engines", "similarity")
+CODE = ("models", "privacy", "kernels", "selection", "attack", "neighbours")
 
 
 def fingerprint(*names: str) -> str:

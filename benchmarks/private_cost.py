@@ -32,9 +32,9 @@ def fit_once(name: str, unit: str) -> dict[str, float]:
     ratings = ratings_of(name)
     # What is compiled is compiled before: it is kept on disk.
     small = gf.synthetic(users=200, items=100, ratings=4_000, rng=1)
-    gf.PrivateCF(**UNITS[unit], delta=1e-6).fit(small)
+    gf.PrivateCF(**UNITS[unit], delta=1e-6, items="from ratings").fit(small)
     start = time.perf_counter()
-    gf.PrivateCF(**UNITS[unit], delta=1e-6).fit(ratings)
+    gf.PrivateCF(**UNITS[unit], delta=1e-6, items="from ratings").fit(ratings)
     seconds = time.perf_counter() - start
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 2**20
     return {"seconds": seconds, "gib": peak}

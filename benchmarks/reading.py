@@ -18,7 +18,7 @@ from benchmarks.results import write_table
 WORKER = """
 import json, pathlib, sys, time
 start = time.perf_counter()
-from goodfence.data.readers import read_ratings
+from goodfence.data.load import read_ratings
 imported = time.perf_counter()
 ratings = read_ratings(sys.argv[1])
 done = time.perf_counter()

@@ -6,8 +6,8 @@ import math
 from collections.abc import Iterator
 
 from benchmarks.results import write_table
-from tests.published_theorem import one_rating_more
-from tests.sensitivity_hunt import (
+from tests.support import published_theorem
+from tests.support.sensitivity_hunt import (
     LARGE,
     LONGEST,
     SMALL,
@@ -17,15 +17,13 @@ from tests.sensitivity_hunt import (
     overlap,
     quantities,
 )
-from tests.sensitivity_search import MU, searches, without_the_offset
+from tests.support.sensitivity_search import MU, searches, without_the_user_bias
 
 BUDGETS = (SMALL, USUAL, LARGE)
 SEED = 11
 UNITS = ("rating", "user")
 HALVES = ("half step, items", "half step, scores")
-CLAMPS, PRIORS = (0.05, 0.1, 0.25, 0.5, 1.0), (1, 20)
-MOST = 1000
-"""Up to how many equal ratings the published theorem is tried."""
+CLAMPS, PRIORS = (0.1, 0.25, 0.5, 1.0, 2.0), (1, 20)
 
 Key = tuple[str, str]
 
@@ -47,7 +45,7 @@ def second(mu: float) -> Iterator[tuple[Key, float]]:
     for unit in UNITS:
         yield ("overlap", unit), overlap(unit, mu)
     for part, name in enumerate(HALVES):
-        yield (name, "user"), max(half_step(part, directions, mu) for directions in LONGEST)
+        yield (name, "user"), max(half_step(part, n_factors, mu) for n_factors in LONGEST)
     print(f"mu {mu:g}", flush=True)
 
 
@@ -59,7 +57,7 @@ def ratios() -> None:
         [*key, *(_cut(found) for found in (begun[key], *(each[key] for each in hunted)))]
         for key in begun
     ]
-    small = ["item sums, bound without the offset's part", "rating", _cut(without_the_offset())]
+    small = ["item sums, bound without the user bias", "rating", _cut(without_the_user_bias())]
     rows.append([*small, *[""] * len(BUDGETS)])
     head = ["released", "unit", f"first search, mu {MU:g}"]
     head += [f"second search, mu {mu:.5f}".rstrip("0").rstrip(".") for mu in BUDGETS]
@@ -68,15 +66,24 @@ def ratios() -> None:
 
 
 def theorem() -> None:
-    """Try the constant of McSherry and Mironov's Theorem 5 on equal ratings, and write the table."""
+    """Try the constant of McSherry and Mironov's Theorem 5, and write the table."""
     rows = []
     for clamp in CLAMPS:
         for prior in PRIORS:
-            found = [(*one_rating_more(count, clamp, prior), count) for count in range(1, MOST)]
-            most, _, count = max(found)
-            together = max(each for _, each, _ in found)
-            rows.append([f"{clamp:g}", str(prior), f"{most:.2f}", str(count), f"{together:.2f}"])
-    head = ["clamp B", "user prior", "covariance", "with equal ratings", "and weights, together"]
+            found = published_theorem.search(clamp, prior)
+            proved = published_theorem.bound(clamp, prior)
+            rows.append(
+                [
+                    f"{clamp:g}",
+                    str(prior),
+                    f"{found.covariance:.2f}",
+                    str(found.n_ratings),
+                    f"{found.together:.2f}",
+                    f"{math.ceil(proved * 100) / 100:.2f}",
+                ]
+            )
+    head = ["clamp B", "user prior", "covariance, found", "with ratings", "and weights, together"]
+    head.append("covariance, proved")
     title = "One rating more, over the constant of Theorem 5"
     write_table(
         "published_theorem",
@@ -84,7 +91,8 @@ def theorem() -> None:
         head,
         rows,
         command="sensitivity_hunt",
-        **{"equal ratings": f"1 to {MOST - 1}"},
+        ratings=f"1 to {published_theorem.MOST}",
+        distances="-4 to 4",
     )
 
 

@@ -15,7 +15,7 @@ from pathlib import Path
 import numpy as np
 
 import goodfence as gf
-from goodfence.engines import spark
+from goodfence import spark
 
 
 def checksum(indices, similarities):
@@ -33,7 +33,7 @@ def peak_of_workers():
             words = status.with_name("cmdline").read_bytes()
         except OSError:  # a process that has ended meanwhile
             continue
-        if b"pyspark.daemon" in words:
+        if b"spark.daemon" in words:
             found.append(int(lines.get("VmHWM", "0 kB").split()[0]))
     return max(found) / 1024
 

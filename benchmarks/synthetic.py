@@ -18,7 +18,7 @@ import numpy.typing as npt
 import goodfence as gf
 from benchmarks.data import DOUBAN_SIZE
 from benchmarks.results import write_table
-from goodfence.data.places import named_folder
+from goodfence.data.catalogue import named_folder
 
 REAL = ("douban-movie", "netflix-tenth")
 POPULAR = 0.1

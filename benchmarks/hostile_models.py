@@ -1,0 +1,79 @@
+"""Saved models in hostile hands: what becomes of mutated ones, of interrupted saves, and of the memory limit."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import tempfile
+from collections import Counter
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from benchmarks.results import write_table
+from tests.support.hostile_models import GOOD, in_process
+from tests.support.model_memory import KINDS, largest, peak_share
+
+MUTATIONS, BATCH, PROCESSES = 30_000, 1_500, 2
+SAVES, SEED = 500, 11
+LIMIT = 2**26
+
+
+def mutated() -> None:
+    """Mutate models of every class in processes of their own, and write what came of it."""
+    found: dict[str, Counter[str]] = {}
+    wrong: list[str] = []
+    with ThreadPoolExecutor(PROCESSES) as pool:
+        firsts = range(0, MUTATIONS, BATCH)
+        for outcomes, said in pool.map(lambda first: in_process(first, BATCH), firsts):
+            wrong += said
+            for model, counts in outcomes.items():
+                found.setdefault(model, Counter()).update(counts)
+            print(sum(counter.total() for counter in found.values()), *said, sep="\n", flush=True)
+    rows = [_row(model, counts) for model, counts in found.items() if model]
+    rows.append(_row("all", sum(found.values(), Counter())))
+    head = ["model", "mutations", "refused", "answers as before, or as less", "signals"]
+    head += ["raw errors", "wrong guarantees"]
+    title = "Mutated models, checksums recomputed"
+    write_table("hostile_models", title, head, rows, batches=f"of {BATCH:,}, one process each")
+
+
+def _row(model: str, counts: Counter[str]) -> list[str]:
+    raw = sum(
+        n for outcome, n in counts.items() if outcome not in (*GOOD, "signal", "wrong guarantee")
+    )
+    total = counts.total() - counts["not written"]
+    told = (counts["refused"], counts["answers"], counts["signal"], raw, counts["wrong guarantee"])
+    return [model, f"{total:,}", *(f"{n:,}" for n in told)]
+
+
+def interrupted() -> None:
+    """Interrupt saves, and write how often there was a whole model afterwards."""
+    command = [sys.executable, "-m", "tests.support.interrupted_saves", str(SAVES), str(SEED)]
+    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    rows = [[kind, f"{n:,}", f"{whole:,}"] for kind, (n, whole) in json.loads(done.stdout).items()]
+    head = ["saving", "times", "a whole model at the path afterwards"]
+    write_table(
+        "interrupted_saves", "Interrupted saves", head, rows, command="hostile_models", seed=SEED
+    )
+
+
+def memory() -> None:
+    """Measure what the largest models take that pass a limit, and write it over the limit."""
+    rows = []
+    with tempfile.TemporaryDirectory() as name:
+        for kind in KINDS:
+            folder = Path(name) / "model.gf"
+            largest(kind, folder, LIMIT)
+            size = sum(path.stat().st_size for path in folder.iterdir())
+            rows.append([kind, f"{size / 2**20:.1f}", f"{peak_share(folder, LIMIT):.2f}"])
+    head = ["the largest model that passes, of", "MiB of files", "memory over the limit"]
+    title = "The memory limit of a model"
+    limit = f"{LIMIT // 2**20} MiB"
+    write_table("model_memory", title, head, rows, command="hostile_models", limit=limit)
+
+
+if __name__ == "__main__":
+    memory()
+    interrupted()
+    mutated()
