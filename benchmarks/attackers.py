@@ -6,10 +6,9 @@ import argparse
 
 import goodfence as gf
 from benchmarks.results import write_table
-from goodfence.attack.adaptive import AdaptiveAttack
 from goodfence.attack.attack import Attack
 from goodfence.attack.exposure import exposure
-from goodfence.attack.knn_attack import KNNAttack
+from goodfence.attack.knn_attack import AdaptiveAttack, KNNAttack
 from goodfence.attack.report import AttackReport
 
 K, BETA, KNOWN, TARGETS, SEED = 50, 7, 8, 200, 7

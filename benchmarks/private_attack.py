@@ -19,9 +19,8 @@ import goodfence as gf
 from benchmarks.data import CACHE
 from benchmarks.results import write_table
 from goodfence.attack.attack import Attack
-from goodfence.attack.guessing import Informed
 from goodfence.attack.report import AttackReport
-from goodfence.attack.scoring import Estimate, Tally
+from goodfence.attack.scoring import Estimate, Informed, Tally
 from goodfence.data.files import atomic_write
 from goodfence.rng import Streams
 

@@ -23,8 +23,7 @@ from goodfence.reproduction.definition import (
     Sources,
     definition,
 )
-from goodfence.reproduction.estimates import Predictions, Sums, count
-from goodfence.reproduction.runs import Experiment, Unattacked
+from goodfence.reproduction.runs import Experiment, Predictions, Sums, Unattacked, count
 
 DATA_SETS = ("ml-100k", "ml-1m", "douban-movie", BUNDLED)
 _KNOWN, _BETA = 8, 7

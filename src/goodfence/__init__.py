@@ -16,9 +16,9 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from goodfence.adapters.black_box import BlackBox as BlackBox
     from goodfence.adapters.http import Endpoint as Endpoint
-    from goodfence.attack.adaptive import AdaptiveAttack as AdaptiveAttack
     from goodfence.attack.exposure import exposure as exposure
     from goodfence.attack.exposure import rating_exposure as rating_exposure
+    from goodfence.attack.knn_attack import AdaptiveAttack as AdaptiveAttack
     from goodfence.attack.knn_attack import CoverAttack as CoverAttack
     from goodfence.attack.knn_attack import KNNAttack as KNNAttack
     from goodfence.attack.membership import MembershipAttack as MembershipAttack
@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     from goodfence.audit.audit import audit as audit
     from goodfence.audit.frontier import frontier as frontier
     from goodfence.audit.leak_limit import assert_leak_below as assert_leak_below
-    from goodfence.audit.page import audit_page as audit_page
+    from goodfence.audit.survey import audit_page as audit_page
     from goodfence.data.load import load as load
     from goodfence.data.ratings import Ratings as Ratings
     from goodfence.data.scale import Scale as Scale
@@ -63,7 +63,7 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 _HOME = {
-    "AdaptiveAttack": "goodfence.attack.adaptive",
+    "AdaptiveAttack": "goodfence.attack.knn_attack",
     "AttackReport": "goodfence.attack.report",
     "BlackBox": "goodfence.adapters.black_box",
     "CoverAttack": "goodfence.attack.knn_attack",
@@ -91,7 +91,7 @@ _HOME = {
     "alpha": "goodfence.selection.inclusion",
     "assert_leak_below": "goodfence.audit.leak_limit",
     "audit": "goodfence.audit.audit",
-    "audit_page": "goodfence.audit.page",
+    "audit_page": "goodfence.audit.survey",
     "candidate_list": "goodfence.neighbours.candidate_lists",
     "candidate_lists": "goodfence.neighbours.candidate_lists",
     "evaluate": "goodfence.evaluation",

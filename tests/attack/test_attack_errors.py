@@ -9,10 +9,9 @@ import pytest
 from scipy import sparse
 
 import goodfence as gf
-from goodfence.attack.adaptive import AdaptiveAttack
 from goodfence.attack.attack import Attack
 from goodfence.attack.exposure import exposure
-from goodfence.attack.knn_attack import CoverAttack, KNNAttack
+from goodfence.attack.knn_attack import AdaptiveAttack, CoverAttack, KNNAttack
 from goodfence.attack.targets import find_targets
 from goodfence.errors import DataError, SettingError
 from goodfence.rng import Streams

@@ -11,8 +11,7 @@ import pytest
 from scipy import sparse
 
 import goodfence as gf
-from goodfence.attack.adaptive import AdaptiveAttack
-from goodfence.attack.knn_attack import KNNAttack, combined
+from goodfence.attack.knn_attack import AdaptiveAttack, KNNAttack, combined
 from goodfence.attack.report import AttackReport
 from goodfence.errors import FileProblem, MissingExtra
 from tests.support import reference

@@ -8,10 +8,9 @@ import numpy as np
 import pytest
 
 import goodfence as gf
-from goodfence.attack.adaptive import AdaptiveAttack
 from goodfence.attack.attack import Attack
 from goodfence.attack.fakes import world_seed
-from goodfence.attack.knn_attack import CoverAttack, KNNAttack
+from goodfence.attack.knn_attack import AdaptiveAttack, CoverAttack, KNNAttack
 from goodfence.attack.report import AttackReport
 from tests.support.attack_worlds import tied_ratings
 

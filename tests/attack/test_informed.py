@@ -12,18 +12,20 @@ import pytest
 from scipy import sparse
 
 import goodfence as gf
-from goodfence.attack.guessing import (
+from goodfence.attack.attack import Subject
+from goodfence.attack.knn_attack import KNNAttack
+from goodfence.attack.scoring import (
     BELIEFS,
     GUESSES,
     Conclusions,
+    Outcomes,
     all_guesses,
     first_half,
     informed,
+    more_often,
+    worst_tenth_loss,
 )
-from goodfence.attack.knn_attack import KNNAttack
-from goodfence.attack.scoring import Outcomes, more_often, worst_tenth_loss
 from goodfence.attack.strongest import strongest
-from goodfence.attack.subject import Subject
 from goodfence.attack.targets import Targets, find_targets
 from goodfence.report.serialize import to_json
 from goodfence.rng import Streams

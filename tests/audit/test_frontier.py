@@ -12,13 +12,11 @@ import pytest
 from scipy import sparse
 
 from goodfence import load
-from goodfence.attack.attack import Attack
+from goodfence.attack.attack import Attack, Subject
 from goodfence.attack.knn_attack import CoverAttack, KNNAttack
 from goodfence.attack.scoring import Estimate
 from goodfence.attack.strongest import applied, strongest
-from goodfence.attack.subject import Subject
-from goodfence.audit.frontier import Frontier, frontier
-from goodfence.audit.frontier_point import Compared, default_list
+from goodfence.audit.frontier import Compared, Frontier, default_list, frontier
 from goodfence.data.ratings import Ratings
 from goodfence.errors import DataError, FileProblem, SettingError
 from goodfence.models.neighbour_cf import NeighbourCF, traits_of

@@ -8,14 +8,11 @@ from importlib import import_module
 import pytest
 
 import goodfence as gf
-from goodfence.attack.adaptive import AdaptiveAttack
-from goodfence.attack.attack import Attack
-from goodfence.attack.subject import Subject
-from goodfence.audit.audit import audit
-from goodfence.audit.frontier import frontier
-from goodfence.audit.frontier_point import Compared, name_of, short_list
+from goodfence.attack.attack import Attack, Subject
+from goodfence.attack.knn_attack import AdaptiveAttack
+from goodfence.audit.audit import Pace, audit
+from goodfence.audit.frontier import Compared, frontier, name_of, short_list
 from goodfence.audit.survey import Survey, _knowing, _strategies, survey
-from goodfence.audit.time_budget import Pace
 from goodfence.report.wording import known_of
 
 FRONTIER = import_module("goodfence.audit.frontier")  # the name at the top is the function

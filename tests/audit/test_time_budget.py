@@ -6,7 +6,7 @@ from collections.abc import Callable
 
 import pytest
 
-from goodfence.audit.time_budget import LONGEST, Pace, find_pace
+from goodfence.audit.audit import LONGEST, Pace, find_pace
 
 
 def timed(once: float, each: float) -> tuple[Callable[[int], None], Callable[[], float]]:

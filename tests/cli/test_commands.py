@@ -13,13 +13,13 @@ import numpy as np
 import pytest
 
 import goodfence as gf
-from goodfence.audit.time_budget import Pace
+from goodfence.audit.audit import Pace
 from goodfence.cli.doctor import LIBRARIES
 from tests.support.running import no_constant, run, run_json
 
 FILMS = "movietweetings"
 DEMO = import_module("goodfence.cli.demo")  # the name in the package is the command
-TIME_BUDGET = import_module("goodfence.audit.time_budget")
+TIME_BUDGET = import_module("goodfence.audit.audit")
 SOME = ("--targets", "40", "--seed", "7", "--quiet")
 
 

@@ -12,7 +12,7 @@ import pytest
 from pyarrow import parquet
 
 import goodfence as gf
-from goodfence.data.parquet_pages import DamagedPages, read_pages
+from goodfence.data.read_parquet import DamagedPages, read_pages
 from goodfence.errors import FileProblem
 
 N = 1000

@@ -13,7 +13,7 @@ from scipy.stats import chisquare
 import goodfence as gf
 from goodfence.data.synthetic import plan
 from goodfence.errors import SettingError
-from goodfence.kernels.philox import Word
+from goodfence.kernels.draw import Word
 from goodfence.kernels.synthetic import (
     Levels,
     Tastes,

@@ -7,7 +7,7 @@ from fractions import Fraction
 import numpy as np
 import pytest
 
-from goodfence.kernels.co_counts import RatedSoFar, count_ratings, count_risen, nearest_items
+from goodfence.kernels.attack import RatedSoFar, count_ratings, count_risen, nearest_items
 
 pytestmark = pytest.mark.kernel
 

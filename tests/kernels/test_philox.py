@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from goodfence.kernels.philox import (
+from goodfence.kernels.draw import (
     DRAW,
     NOISE,
     hash_candidates,

@@ -8,7 +8,7 @@ import pytest
 
 import goodfence as gf
 from goodfence.audit.frontier import frontier
-from goodfence.audit.page import audit_page
+from goodfence.audit.survey import audit_page
 from goodfence.report.pages import AuditPage, FrontierPage
 from tests.support.made_up import make_ratings
 

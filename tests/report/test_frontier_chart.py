@@ -11,7 +11,18 @@ from typing import Any
 import pytest
 
 from goodfence.audit.frontier import Frontier
-from goodfence.report.charts import FILE, NARROW, WIDE, Theme, chart_files
+from goodfence.report.charts import (
+    FILE,
+    NARROW,
+    WIDE,
+    Box,
+    Label,
+    LabelPlaces,
+    Line,
+    Place,
+    Theme,
+    chart_files,
+)
 from goodfence.report.frontier_chart import (
     ErrorPlane,
     beyond,
@@ -19,7 +30,6 @@ from goodfence.report.frontier_chart import (
     farthest_in_place,
     frontier_spec,
 )
-from goodfence.report.labels import Box, Label, LabelPlaces, Line, Place
 from tests.support.frontiers import known_frontier, point
 
 HOSTILE = "</script><script>document.title = 'ran'</script>"

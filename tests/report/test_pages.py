@@ -13,7 +13,7 @@ import pytest
 
 import goodfence as gf
 from goodfence.attack.scoring import Estimate
-from goodfence.audit.page import audit_page
+from goodfence.audit.survey import audit_page
 from goodfence.errors import FileProblem
 from goodfence.report.pages import AuditPage, FrontierPage, Mark, Waffle
 from goodfence.report.wording import dashed, of_100

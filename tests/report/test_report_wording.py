@@ -8,11 +8,10 @@ from typing import Any
 import pytest
 
 import goodfence as gf
-from goodfence.attack.attack import Attack
+from goodfence.attack.attack import Attack, Subject
 from goodfence.attack.report import AttackReport, NotTried, Tried
 from goodfence.attack.scoring import UNKNOWN, Estimate
 from goodfence.attack.strongest import strongest
-from goodfence.attack.subject import Subject
 from goodfence.privacy.guarantee import Guarantee
 from goodfence.report.wording import (
     above,

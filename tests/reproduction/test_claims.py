@@ -10,7 +10,7 @@ from goodfence.arrays import Floats
 from goodfence.attack.scoring import Statistic
 from goodfence.reproduction.claims import Claim, Question, judged, verdict_of
 from goodfence.reproduction.definition import Number
-from goodfence.reproduction.estimates import Sums
+from goodfence.reproduction.runs import Sums
 
 Counts = dict[tuple[Number, str], dict[str, Floats]]
 

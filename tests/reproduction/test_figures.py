@@ -14,9 +14,8 @@ import goodfence as gf
 from goodfence.errors import SettingError
 from goodfence.reproduction.claims import Counted
 from goodfence.reproduction.definition import definition
-from goodfence.reproduction.estimates import Sums, tidy
 from goodfence.reproduction.figure_claims import claims_of_figures
-from goodfence.reproduction.runs import Experiment
+from goodfence.reproduction.runs import Experiment, Sums, tidy
 
 RUN = {"rng": 7, "quick": True, "data": "movietweetings"}
 

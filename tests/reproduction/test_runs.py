@@ -11,8 +11,7 @@ import goodfence as gf
 from goodfence.attack.knn_attack import KNNAttack
 from goodfence.neighbours.candidate_lists import Axis
 from goodfence.reproduction.definition import DEFAULT, Interpretation, definition
-from goodfence.reproduction.estimates import Sums
-from goodfence.reproduction.runs import Experiment, Unattacked
+from goodfence.reproduction.runs import Experiment, Sums, Unattacked
 from goodfence.selection.mechanism import Mechanism
 
 SEED = [7, 0]

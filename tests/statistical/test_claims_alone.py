@@ -16,7 +16,7 @@ from goodfence.neighbours.similarity import Profiles, Similarity
 from goodfence.reproduction import list_claims as of_lists
 from goodfence.reproduction.claims import FALSE_POSITIVE_RATE, Question, judged
 from goodfence.reproduction.definition import Number
-from goodfence.reproduction.estimates import Sums
+from goodfence.reproduction.runs import Sums
 from goodfence.rng import Streams
 from goodfence.selection.sensitivity import sensitivities
 from tests.support.contracts import FALSE_ALARM

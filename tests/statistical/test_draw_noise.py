@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 from scipy.stats import chisquare, kstest, pearsonr
 
-from goodfence.kernels.philox import DRAW, hash_candidates
+from goodfence.kernels.draw import DRAW, hash_candidates
 from goodfence.neighbours.draw import draw_neighbours, laplace_noise
 from goodfence.selection.inclusion import pool_inclusion
 from goodfence.selection.npns import NPNS

@@ -5,8 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from goodfence.attack.scoring import Estimate
-from goodfence.audit.frontier import Frontier
-from goodfence.audit.frontier_point import FrontierPoint
+from goodfence.audit.frontier import Frontier, FrontierPoint
 
 
 def point(

@@ -551,7 +551,7 @@ MEASURED = """
 import json, pathlib, sys, time, warnings
 warnings.simplefilter("ignore")
 import goodfence as gf
-from goodfence.data.item_list import read_item_list
+from goodfence.data.load import read_item_list
 from goodfence.errors import DataError
 gf.load("movietweetings")
 import goodfence.data.read_json, goodfence.data.read_text

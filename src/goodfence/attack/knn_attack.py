@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from dataclasses import dataclass, replace
+from typing import Literal, NamedTuple, Self, TypeAlias
 
 import numpy as np
 
 from goodfence.arrays import Flags, Floats
-from goodfence.attack.attack import Answers, Attack, seeds
-from goodfence.attack.fakes import Worlds
+from goodfence.attack.attack import Answers, Attack, Subject, seeds
+from goodfence.attack.fakes import Asked, Worlds, fake_profiles, fake_similarities
 from goodfence.attack.scoring import ON_GRID, is_rating
 from goodfence.attack.targets import Targets
 from goodfence.data.scale import Scale
 from goodfence.errors import SettingError, require
 from goodfence.models.neighbour_cf import traits_of
+from goodfence.neighbours.similarity import Profiles
+from goodfence.neighbours.threads import ranges
 from goodfence.rng import Streams
 from goodfence.selection.mechanism import integer
 from goodfence.settings import checked
@@ -153,3 +155,166 @@ def _mode(answers: Floats) -> Floats:
         best = np.where(longer, ordered[rank], best)
         longest = np.where(longer, length, longest)
     return best
+
+
+_NO_SHARE = 1e-5
+"""A target that counts less than this part of the helpers has no share in the answer."""
+_SAME = 1e-6
+_LEAST_ALIKE = 3
+
+Helpers: TypeAlias = Literal["measured", "equal"]
+
+
+@checked
+@dataclass(frozen=True, slots=True, kw_only=True)
+class AdaptiveAttack(Attack):
+    """All fakes but the one who asks also rate the hidden item, and what they did is subtracted from the answer.
+
+    So any rule of minimum support is met, and where neighbours are chosen among the raters of an item, these fakes take
+    the places of everybody but the target. For each hidden item the attacker asks twice, after the helpers rated it
+    with the lowest value of the scale and after they rated it with the next. The attacker knows how similar the helpers
+    are to the one who asks (together H) and assumes that all of them and the target are the neighbours. With x what was
+    answered and d what the helpers rated, each less the mean of whose it is where the recommender takes means away,
+    the two answers are two equations, `x (H + s) = H d + s c` and `x' (H' + s) = H' d' + s c`, for the target's
+    similarity s and (centred) rating c. The solution is right whenever a fixed share of the helpers is chosen both
+    times, and the other neighbours who rated the item agree with the target. Of the target's mean the attacker knows
+    that of the known ratings.
+    """
+
+    items: int | None = 10
+    """How many hidden items of each target are asked for, drawn by chance; None for all. Each may need its own fits."""
+    centred: bool | None = None
+    """Whether users' means are taken away; None to find out: does a profile moved by a constant move the answers?"""
+    helpers: Helpers = "measured"
+    """How similar helpers are to the one who asks: as the recommender's similarity, or the cosine over all ratings,
+    `measured` it, or all `equal`ly, as where only items that both rated count."""
+
+    def __post_init__(self) -> None:
+        Attack.__post_init__(self)
+        enough = self.fakes is None or self.fakes >= 2
+        require(enough, "fakes", "at least 2: one asks and the others help", self.fakes)
+        known = self.helpers in ("measured", "equal")
+        require(known, "helpers", "'measured' or 'equal'", self.helpers)
+        if self.items is not None:
+            object.__setattr__(self, "items", integer(self.items, "items", least=1))
+
+    def _fitting(self, subject: Subject) -> Self:
+        return self if self.centred is not None else replace(self, centred=subject.centred)
+
+    def _asked_for(self, targets: Targets, streams: Streams) -> Targets:
+        return targets if self.items is None else targets.sampled(self.items, streams)
+
+    def _answers(self, worlds: Worlds, targets: Targets, streams: Streams) -> Answers:
+        if worlds.n_fakes < 2:
+            raise SettingError("fakes must be at least 2: one asks and the others help")
+        scale, questions = worlds.ratings.scale, targets.one_by_one()
+        told, helping = [], []
+        for turn, rating in enumerate(helper_ratings(scale)):
+            # What the fakes rate changes with every question, so each needs a fit, and a fit draws afresh.
+            fresh = seeds(questions, streams, 2 * questions.columns + turn)
+            told.append(_ask(worlds, questions, fresh, rating))
+            helping.append(self._helping(worlds, questions, rating))
+        first, second = told
+        means = questions.known_ratings.mean(axis=1) if self.centred else np.zeros(len(questions))
+        values, sure = [], []
+        for world in ("with_target", "without_target"):
+            answers = [getattr(asked, world)[0] - means for asked in (first, second)]
+            values.append(means + solve(helping, *answers))
+            sure.append(self._sure(values[-1], targets, scale))
+        near = np.bincount(targets.owners, weights=(first.chosen + second.chosen) / 2)
+        with_target, without = (np.clip(one, scale.lowest, scale.highest) for one in values)
+        return Answers(with_target, without, near / np.diff(targets.starts), *sure)
+
+    def _helping(self, worlds: Worlds, questions: Targets, rating: float) -> Helping:
+        """Return what the helpers of each question weigh and rate."""
+        if not self.centred:
+            rated = np.full(len(questions), rating)
+            weight = np.ones(len(questions))
+            if self.helpers == "measured":
+                profiles = fake_profiles(Profiles.of(worlds.ratings.csr), questions, rating)
+                weight = fake_similarities(*profiles, worlds.similarity)
+            return Helping((worlds.n_fakes - 1) * weight, rated)
+        known, m = questions.known_ratings, questions.known_ratings.shape[1]
+        own, means = known.mean(axis=1), (known.sum(axis=1) + rating) / (m + 1)
+        rated = rating - means
+        if self.helpers == "equal":
+            return Helping(np.full(len(questions), worlds.n_fakes - 1.0), rated)
+        # The cosine of the two profiles, each less its mean: the asker's sums to zero, whatever the helpers' mean is.
+        length = np.sqrt(((known - own[:, np.newaxis]) ** 2).sum(axis=1))
+        helper = np.sqrt(((known - means[:, np.newaxis]) ** 2).sum(axis=1) + rated**2)
+        return Helping((worlds.n_fakes - 1) * length / np.maximum(helper, _SAME), rated)
+
+    def _sure(self, values: Floats, targets: Targets, scale: Scale) -> Flags:
+        """Return which values are ratings; less a mean that is not quite known, those of one target that agree."""
+        if not self.centred or scale.step is None:
+            return is_rating(values, scale)
+        inside = (values > scale.lowest - scale.step) & (values < scale.highest + scale.step)
+        turns = np.where(inside, np.exp(2j * np.pi * (values - scale.lowest) / scale.step), 0)
+        owners, n = targets.owners, len(targets)
+        sums = np.bincount(owners, turns.real, n) + 1j * np.bincount(owners, turns.imag, n)
+        counts = np.bincount(owners, inside, n)
+        middle = sums / np.maximum(np.abs(sums), _SAME)
+        enough = (counts >= _LEAST_ALIKE) & (np.abs(sums) > (1 - ON_GRID) * counts)
+        near = np.abs(turns - middle[owners]) < 2 * np.pi * ON_GRID
+        alike: Flags = inside & enough[owners] & near
+        return alike
+
+
+class Helping(NamedTuple):
+    """What the helpers of each question weigh together, H, and what they rated, d; (questions,) each."""
+
+    weights: Floats
+    ratings: Floats
+
+
+def _ask(worlds: Worlds, questions: Targets, fresh: list[int], rating: float) -> Asked:
+    """Ask every question, as many at once as is best."""
+    at_once = len(questions) if worlds.one_by_one else worlds.at_once(1)
+    return Asked.joined(
+        [
+            worlds.ask(questions.part(first, last), fresh[first:last], 1, rating)
+            for first, last in ranges(len(questions), at_once)
+        ]
+    )
+
+
+def helper_ratings(scale: Scale) -> tuple[float, float]:
+    """Return the two ratings that helpers give: the lowest of the scale, and the next.
+
+    Low ratings move a helper least away from the one who asks.
+
+    Examples
+    --------
+    >>> helper_ratings(Scale(1, 5))
+    (1.0, 2.0)
+    """
+    require(scale.lowest < scale.highest, "scale", "of at least two values", str(scale))
+    step = (scale.highest - scale.lowest) / 4 if scale.step is None else scale.step
+    return float(scale.lowest), float(scale.lowest + step)
+
+
+def solve(helping: list[Helping], first: Floats, second: Floats) -> Floats:
+    """Return the target's rating from two answers; NaN where they hold nothing of it.
+
+    That is where the answers are the helpers' own ratings (s is 0), and where they do not depend on the helpers at all.
+
+    Parameters
+    ----------
+    helping
+        What the helpers weigh and rated each time.
+    first, second
+        The answers, x and x'.
+
+    Examples
+    --------
+    >>> low, high = (Helping(np.array([2.0]), np.array([rated])) for rated in (1.0, 2.0))
+    >>> solve([low, high], np.array([7 / 3]), np.array([3.0])).round(9)  # and a target of similarity 1 who rated 5
+    array([5.])
+    """
+    low, high = helping
+    with np.errstate(divide="ignore", invalid="ignore"):
+        missing = low.weights * (low.ratings - first)
+        similarity = (missing - high.weights * (high.ratings - second)) / (first - second)
+        rating = first - missing / similarity
+    told = (np.abs(similarity) > _NO_SHARE * low.weights) & (np.abs(first - second) > _SAME)
+    return np.where(told & np.isfinite(rating), rating, np.nan)

@@ -22,14 +22,12 @@ from scipy import optimize, stats
 
 from goodfence.arrays import Flags, Floats
 from goodfence.attack import DEFAULT_TARGETS
-from goodfence.attack.attack import Choose
+from goodfence.attack.attack import Choose, Subject
 from goodfence.attack.fakes import Worlds, world_seed
 from goodfence.attack.fakes import attacked as with_fakes
-from goodfence.attack.guessing import first_half
 from goodfence.attack.knn_attack import KNNAttack
 from goodfence.attack.report import AttackReport
-from goodfence.attack.scoring import CONFIDENCE, Estimate, frequency, share
-from goodfence.attack.subject import Subject
+from goodfence.attack.scoring import CONFIDENCE, Estimate, first_half, frequency, share
 from goodfence.attack.targets import Targets, Wanted, find_targets
 from goodfence.data.ratings import Ratings
 from goodfence.data.scale import Scale

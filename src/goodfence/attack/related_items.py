@@ -32,7 +32,7 @@ from goodfence.data.ids import Ids, code_ids, describe
 from goodfence.data.ratings import Id, Ratings
 from goodfence.data.scale import Scale
 from goodfence.errors import ColumnProblem, DataError, GoodfenceWarning, require
-from goodfence.kernels.co_counts import RatedSoFar, count_ratings, count_risen, nearest_items
+from goodfence.kernels.attack import RatedSoFar, count_ratings, count_risen, nearest_items
 from goodfence.neighbours.threads import bar
 from goodfence.rng import RNG, Streams, seed_of
 from goodfence.selection.mechanism import integer

@@ -14,9 +14,9 @@ import pyarrow as pa
 
 from goodfence.arrays import Flags, Floats, Integers
 from goodfence.attack import GUESSING
-from goodfence.attack.guessing import Informed
 from goodfence.attack.scoring import (
     Estimate,
+    Informed,
     Outcomes,
     Tally,
     difference,
@@ -67,7 +67,7 @@ class AttackReport:
     """What fake profiles learnt about some targets.
 
     `recovery` and `advantage` are the informed attacker's: where the recommender gives no answer, or none worth
-    believing, they guess as well as one can without the target's data, in both worlds (`attack/guessing.py`). Chance
+    believing, they guess as well as one can without the target's data, in both worlds (`attack/scoring.py`). Chance
     agreement is in both worlds, so only the advantage is leakage. `raw_recovery` and `raw_advantage` count no answer
     as not recovered; `mae`, `coverage` and `exact` are of the answers alone. Mind the sign of the paper's measure:
     a lower `mae` means more disclosure.
@@ -253,7 +253,7 @@ class AttackReport:
         )
 
     def _repr_html_(self) -> str:
-        from goodfence.report.notebook import attack_html
+        from goodfence.report.serialize import attack_html
 
         return attack_html(self)
 

@@ -14,13 +14,10 @@ from goodfence.attack import (
     DEFAULT_TARGETS_REFITTED,
     FAKES_TRIED,
 )
-from goodfence.attack.adaptive import AdaptiveAttack
-from goodfence.attack.attack import Attack, Choose, settings_of
-from goodfence.attack.guessing import first_half
-from goodfence.attack.knn_attack import CoverAttack, KNNAttack
+from goodfence.attack.attack import Attack, Choose, Subject, settings_of
+from goodfence.attack.knn_attack import AdaptiveAttack, CoverAttack, KNNAttack
 from goodfence.attack.report import AttackReport, NotTried, Tried
-from goodfence.attack.scoring import UNKNOWN
-from goodfence.attack.subject import Subject
+from goodfence.attack.scoring import UNKNOWN, first_half
 from goodfence.attack.targets import Wanted, find_targets
 from goodfence.errors import BlackBoxProblem, SettingError
 from goodfence.neighbours.threads import bar

@@ -6,12 +6,11 @@ from collections.abc import Sequence
 from typing import Any, get_args
 
 from goodfence.attack import DEFAULT_KNOWN
-from goodfence.attack.attack import Attack
+from goodfence.attack.attack import Attack, Subject
 from goodfence.attack.knn_attack import Ask, KNNAttack
 from goodfence.attack.report import AttackReport, Judged
 from goodfence.attack.scoring import Estimate
 from goodfence.attack.strongest import applied, strongest, usual_attackers
-from goodfence.attack.subject import Subject
 from goodfence.attack.targets import Wanted
 from goodfence.data.ratings import Ratings
 from goodfence.errors import require

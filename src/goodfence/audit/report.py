@@ -163,7 +163,7 @@ class AuditReport:
         return verdict_line(self.leakage, self.audited, self.neighbourhood)
 
     def _repr_html_(self) -> str:
-        from goodfence.report.notebook import audit_html
+        from goodfence.report.serialize import audit_html
 
         return audit_html(self)
 

@@ -104,7 +104,7 @@ def attack(
     plan = attacker.attack(chosen)
     ratings = source.read(running)
     running.say(f"attacking {chosen.label}")
-    from goodfence.attack.subject import Subject
+    from goodfence.attack.attack import Subject
     from goodfence.audit.audit import leak
 
     report = leak(

@@ -118,7 +118,7 @@ def _page(
 
 def _affordable(chosen: Configured, ratings: Ratings, attacker: Attacker, running: Running) -> int:
     """Return how many users are attacked within a minute; say so where these are not all."""
-    from goodfence.audit.time_budget import affordable_targets
+    from goodfence.audit.audit import affordable_targets
 
     pace = affordable_targets(
         ratings,

@@ -80,7 +80,7 @@ def export(wanted: Exported, output: Output) -> None:
     check_out(wanted.file, CSV, PARQUET)
     output.say(f"reading {dataset.name}")
     from goodfence.data.load import load
-    from goodfence.data.tables import ratings_table, write_table
+    from goodfence.report.serialize import ratings_table, write_table
 
     with output.noting():
         ratings = load(dataset.name)

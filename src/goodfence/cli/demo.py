@@ -68,7 +68,7 @@ def demo(running: SeededRunning) -> None:
 
 def _try(method: Method, films: Ratings, running: SeededRunning) -> Shown:
     """Attack a recommender, fewer users where each needs fits, and score it on held-out ratings."""
-    from goodfence.attack.subject import Subject
+    from goodfence.attack.attack import Subject
     from goodfence.audit.audit import leak
     from goodfence.data.splits import holdout
     from goodfence.evaluation import evaluate

@@ -123,7 +123,7 @@ def _methods(
 
 def _many(n_users: int) -> tuple[list[Any], list[str]]:
     """Return many settings of each method, and their names."""
-    from goodfence.audit.frontier_point import default_list, name_of
+    from goodfence.audit.frontier import default_list, name_of
 
     methods = list(default_list(n_users))
     return methods, [name_of(one) for one in methods]

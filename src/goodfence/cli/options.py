@@ -22,8 +22,7 @@ from goodfence.errors import SettingError, did_you_mean
 
 if TYPE_CHECKING:
     from goodfence.attack.attack import Attack
-    from goodfence.data.item_list import ItemList
-    from goodfence.data.load import LocatedRatings
+    from goodfence.data.load import ItemList, LocatedRatings
     from goodfence.data.ratings import Ratings
     from goodfence.models.configuration import Configured
 
@@ -158,7 +157,7 @@ class Source:
 
     def item_list(self) -> ItemList | None:
         """Return the items of `--items`, if they are given."""
-        from goodfence.data.item_list import read_item_list
+        from goodfence.data.load import read_item_list
 
         if self.items is None or str(self.items) == _FROM_RATINGS:
             return None
@@ -380,8 +379,7 @@ class Attacker:
 
     def attack(self, chosen: Configured) -> Attack | None:
         """Return the attack that the options describe, on this recommender; None for the usual ones."""
-        from goodfence.attack.adaptive import AdaptiveAttack
-        from goodfence.attack.knn_attack import CoverAttack, KNNAttack
+        from goodfence.attack.knn_attack import AdaptiveAttack, CoverAttack, KNNAttack
         from goodfence.models.neighbour_cf import traits_of
 
         given = {key: value for key, value in asdict(self).items() if value is not None}

@@ -81,7 +81,7 @@ def _write(out: Path, fitted: Any, users: list[Id], n: int) -> int:
     """Write user, rank, item and score of every recommendation, and return how many there are."""
     import pyarrow as pa
 
-    from goodfence.data.tables import write_table
+    from goodfence.report.serialize import write_table
 
     columns: dict[str, list[Any]] = {"user": [], "rank": [], "item": [], "score": []}
     for user in users:

@@ -15,17 +15,16 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from goodfence.arrays import Flags, Integers
+from goodfence.data.dialect import section_lines
 from goodfence.data.files import RatingsFile
 from goodfence.data.frame import ReadOptions, find_repeats
 from goodfence.data.ids import is_text
-from goodfence.data.lines import Lines, blank_lines
+from goodfence.data.lines import Lines, Written, blank_lines
 from goodfence.data.load import PARQUET, opened
-from goodfence.data.numbers import Written
 from goodfence.data.read_json import is_json
 from goodfence.data.read_parquet import read_parquet
 from goodfence.data.read_text import Fields, missing_words, read_fields
 from goodfence.data.scale import Scale
-from goodfence.data.sections import section_lines
 
 _SHOWN = 3
 

@@ -15,8 +15,7 @@ from goodfence.data.columns import ROLES, Columns, find_columns
 from goodfence.data.files import RatingsFile, too_large
 from goodfence.data.frame import ReadOptions
 from goodfence.data.ids import is_text
-from goodfence.data.lines import BYTE_ORDER_MARK, BYTES_OF_A_ROW, TIMES_HELD, Lines
-from goodfence.data.numbers import changes
+from goodfence.data.lines import BYTE_ORDER_MARK, BYTES_OF_A_ROW, TIMES_HELD, Lines, changes
 from goodfence.errors import FileProblem, ValueProblem
 
 _MOST = 2**63

@@ -4,6 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any, BinaryIO
 
 import pyarrow as pa
 from pyarrow import parquet
@@ -13,8 +16,226 @@ from goodfence.data.files import RatingsFile, too_large
 from goodfence.data.frame import ReadOptions
 from goodfence.data.ids import describe, is_text
 from goodfence.data.lines import BYTES_OF_A_ROW, TIMES_HELD
-from goodfence.data.parquet_pages import MAGIC, Chunks, DamagedPages, read_pages
 from goodfence.errors import ColumnProblem, FileProblem, GoodfenceError
+
+MAGIC = b"PAR1"
+_LARGEST_FOOTER = 8 * 2**20
+_HEADERS = (2**12, 2**20)  # how many bytes are looked at for a header; few have long statistics
+_DEEPEST = 16
+_TRUE, _FALSE, _BYTE, _DOUBLE, _BINARY, _LIST, _SET, _MAP, _STRUCT = 1, 2, 3, 7, 8, 9, 10, 11, 12
+_INTEGERS = (4, 5, 6)
+_PREFIXED = 7
+"""The encoding DELTA_BYTE_ARRAY, in which a text may repeat any part of the one before it."""
+_LENGTHS_FIRST = 6
+"""The encoding DELTA_LENGTH_BYTE_ARRAY."""
+
+Struct = dict[int, Any]
+
+
+class DamagedPages(ValueError):
+    """A footer or the header of a page that cannot be."""
+
+
+@dataclass(slots=True)
+class Chunks:
+    """What the pages of one column say, over all groups of rows."""
+
+    n_values: int = 0
+    n_bytes: int = 0
+    """All of its pages, unpacked."""
+    largest: int = 0
+    """The largest of them."""
+    deltas: bool = False
+    """Whether a text may be stored as what differs from the one before it."""
+
+
+def read_pages(path: Path, names: tuple[str, ...]) -> dict[str, Chunks]:
+    """Return what the pages of these columns say; `DamagedPages` where that is impossible."""
+    with path.open("rb") as file:
+        size = file.seek(0, 2)
+        footer = _footer(file, size)
+        found = {name: Chunks() for name in names}
+        for group in _structs(footer.get(4)):
+            n_rows = _count(group.get(3))
+            for column in _structs(group.get(1)):
+                described = column.get(3)
+                if not isinstance(described, dict):
+                    raise DamagedPages("a column has no metadata")
+                name = _name(described.get(3))
+                if name in found:
+                    _walk(file, size, described, found[name], n_rows)
+    return found
+
+
+def _name(path: Any) -> str:
+    """Return the name of a column that is not nested, or nothing."""
+    plain = isinstance(path, list) and len(path) == 1 and isinstance(path[0], str)
+    return str(path[0]) if plain else ""
+
+
+def _footer(file: BinaryIO, size: int) -> Struct:
+    file.seek(max(0, size - 8))
+    tail = file.read(8)
+    length = int.from_bytes(tail[:4], "little")
+    if tail[4:] != MAGIC or not 0 < length <= min(size - 12, _LARGEST_FOOTER):
+        raise DamagedPages("no footer of a possible length")
+    file.seek(size - 8 - length)
+    return _Compact(file.read(length)).struct()
+
+
+def _structs(value: Any) -> list[Struct]:
+    if not isinstance(value, list) or not all(isinstance(one, dict) for one in value):
+        raise DamagedPages("a list is missing")
+    return value
+
+
+def _count(value: Any) -> int:
+    if not isinstance(value, int) or value < 0:
+        raise DamagedPages("a count is missing or negative")
+    return value
+
+
+def _walk(file: BinaryIO, size: int, described: Struct, chunks: Chunks, n_rows: int) -> None:
+    """Go from page to page of one column in one group of rows."""
+    expected, position = _count(described.get(5)), _count(described.get(9))
+    dictionary = described.get(11)
+    if isinstance(dictionary, int) and 0 < dictionary < position:
+        position = dictionary
+    end = position + _count(described.get(7))
+    if end > size or expected != n_rows:
+        raise DamagedPages("a column is longer than its file, or than its rows")
+    encodings = described.get(2)
+    chunks.deltas |= isinstance(encodings, list) and (
+        _PREFIXED in encodings or _LENGTHS_FIRST in encodings
+    )
+    seen = 0
+    while seen < expected:
+        header, length = _header(file, position, end)
+        unpacked, packed = _count(header.get(2)), _count(header.get(3))
+        position += length + packed
+        n_values = _values(header)
+        if position > end:
+            raise DamagedPages("a page ends after its column")
+        seen += n_values
+        chunks.n_bytes += unpacked
+        chunks.largest = max(chunks.largest, unpacked)
+    if seen != expected:
+        raise DamagedPages("the pages hold more values than their column")
+    chunks.n_values += seen
+
+
+def _header(file: BinaryIO, position: int, end: int) -> tuple[Struct, int]:
+    """Return the header of the page at `position`, and how long it is."""
+    for longest in _HEADERS:
+        file.seek(position)
+        reader = _Compact(file.read(min(longest, end - position)))
+        try:
+            return reader.struct(), reader.at
+        except DamagedPages:
+            if longest == _HEADERS[-1]:
+                raise
+    raise AssertionError("the last try returns or raises")
+
+
+def _values(header: Struct) -> int:
+    """Return how many values of the column a page holds: none if it is a dictionary or an index."""
+    kind = header.get(1)
+    if kind in (1, 2):
+        return 0
+    data = header.get(5 if kind == 0 else 8)
+    if kind not in (0, 3) or not isinstance(data, dict):
+        raise DamagedPages("a page is of no known kind")
+    n_values = _count(data.get(1))
+    if n_values == 0 and _count(header.get(3)) == 0:
+        raise DamagedPages("an empty page")  # else a chunk of them would be walked for ever
+    return n_values
+
+
+class _Compact:
+    """Thrift's compact protocol: structs as dictionaries by field number, lists as lists."""
+
+    def __init__(self, data: bytes) -> None:
+        self.data = data
+        self.at = 0
+
+    def struct(self, depth: int = 0) -> Struct:
+        """Return the struct that begins here."""
+        if depth > _DEEPEST:
+            raise DamagedPages("too deep")
+        fields: Struct = {}
+        number = 0
+        while kind := self._byte():
+            number = number + (kind >> 4) if kind >> 4 else self._signed()
+            fields[number] = self._value(kind & 15, depth)
+        return fields
+
+    def _byte(self) -> int:
+        try:
+            value = self.data[self.at]
+        except IndexError:
+            raise DamagedPages("cut short") from None
+        self.at += 1
+        return value
+
+    def _unsigned(self) -> int:
+        result = shift = 0
+        while True:
+            byte = self._byte()
+            result |= (byte & 127) << shift
+            if byte < 128:
+                return result
+            shift += 7
+            if shift > 63:
+                raise DamagedPages("a number is too long")
+
+    def _signed(self) -> int:
+        value = self._unsigned()
+        return (value >> 1) ^ -(value & 1)
+
+    def _value(self, kind: int, depth: int) -> Any:
+        if kind in (_TRUE, _FALSE):
+            return kind == _TRUE
+        if kind in _INTEGERS:
+            return self._signed()
+        if kind == _BINARY:
+            return self._skip(self._unsigned()).decode("utf-8", "replace")
+        if kind in (_LIST, _SET):
+            return self._list(depth)
+        if kind == _STRUCT:
+            return self.struct(depth + 1)
+        if kind == _MAP:
+            return self._map(depth)
+        if kind in (_BYTE, _DOUBLE):
+            return self._skip(1 if kind == _BYTE else 8)
+        raise DamagedPages("a field of no known type")
+
+    def _skip(self, n_bytes: int) -> bytes:
+        end = self.at + n_bytes
+        if end > len(self.data):
+            raise DamagedPages("cut short")
+        found = self.data[self.at : end]
+        self.at = end
+        return found
+
+    def _list(self, depth: int) -> list[Any]:
+        head = self._byte()
+        size = head >> 4 if head >> 4 < 15 else self._unsigned()
+        kind = head & 15
+        if size > len(self.data) - self.at:  # each element takes a byte at least
+            raise DamagedPages("a list is longer than the rest")
+        if kind in (_TRUE, _FALSE):
+            return list(self._skip(size))
+        return [self._value(kind, depth + 1) for _ in range(size)]
+
+    def _map(self, depth: int) -> None:
+        size = self._unsigned()
+        kinds = self._byte() if size else 0
+        if size > len(self.data) - self.at:
+            raise DamagedPages("a map is longer than the rest")
+        for _ in range(size):
+            self._value(kinds >> 4, depth + 1)
+            self._value(kinds & 15, depth + 1)
+
 
 _TOGETHER = 2**16  # rows
 

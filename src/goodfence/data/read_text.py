@@ -16,13 +16,18 @@ import pyarrow.compute as pc
 from pyarrow import csv as arrow_csv
 
 from goodfence.data.columns import ROLES, Columns
-from goodfence.data.dialect import Dialect, recognise
+from goodfence.data.dialect import COLUMNS, Dialect, Sections, begins_section, recognise
 from goodfence.data.files import RatingsFile, too_large
 from goodfence.data.frame import ReadOptions
 from goodfence.data.ids import first_row, missing_rows
-from goodfence.data.lines import BYTES_OF_A_ROW, BYTES_OF_AN_ID, CHUNK, TIMES_HELD, Lines
-from goodfence.data.numbers import parse_ratings
-from goodfence.data.sections import COLUMNS, Sections, begins_section
+from goodfence.data.lines import (
+    BYTES_OF_A_ROW,
+    BYTES_OF_AN_ID,
+    CHUNK,
+    TIMES_HELD,
+    Lines,
+    parse_ratings,
+)
 from goodfence.errors import FileProblem, GoodfenceWarning, ValueProblem
 
 _FEW = 2**16

@@ -13,20 +13,80 @@ the largest uniform that could be.
 from __future__ import annotations
 
 import math
-from typing import NamedTuple
+from typing import NamedTuple, TypeAlias
 
 import numpy as np
 
-from goodfence.arrays import Floats, Integers, Rows
-from goodfence.kernels import kernel
-from goodfence.kernels.philox import (
-    DRAW,
-    N_VALUES,
-    NOISE,
-    hash_candidates,
-    to_uniform,
-    uniform_and_coin,
-)
+from goodfence.arrays import Floats, Integers, Rows, Words
+from goodfence.kernels import inlined, kernel
+
+Word: TypeAlias = np.uint64
+Counter: TypeAlias = "tuple[np.uint64, np.uint64, np.uint64, np.uint64]"
+
+DRAW = Word(0)
+"""The purpose of the numbers that choose neighbours."""
+NOISE = Word(1)
+"""The purpose of the numbers that become Laplace noise."""
+N_VALUES = 2.0**52
+"""How many different uniforms there are."""
+
+_ROUNDS = 10
+_ZERO = Word(0)
+_ONE = Word(1)
+_LOW = Word(0xFFFFFFFF)
+_WORD = Word(32)
+_DROPPED = Word(12)
+_MULTIPLIERS = (Word(0xD2511F53), Word(0xCD9E8D57))
+_WEYL = (Word(0x9E3779B9), Word(0xBB67AE85))
+
+
+@inlined
+def philox(c0: Word, c1: Word, c2: Word, c3: Word, k0: Word, k1: Word) -> Counter:
+    """Return the four 32-bit words of a counter of four words under a key of two."""
+    for _ in range(_ROUNDS):
+        first = _MULTIPLIERS[0] * c0
+        second = _MULTIPLIERS[1] * c2
+        c0 = (second >> _WORD) ^ c1 ^ k0
+        c2 = (first >> _WORD) ^ c3 ^ k1
+        c1 = second & _LOW
+        c3 = first & _LOW
+        k0 = (k0 + _WEYL[0]) & _LOW
+        k1 = (k1 + _WEYL[1]) & _LOW
+    return c0, c1, c2, c3
+
+
+@kernel
+def hash_candidates(key: Word, purpose: Word, asker: Word, candidates: Rows, out: Words) -> None:
+    """Fill `out` with 52 random bits for each candidate, as an integer below 2**52.
+
+    Parameters
+    ----------
+    key
+        64 bits, from `Streams.key`.
+    purpose
+        `DRAW` or `NOISE`: what the number is for, so that two uses never share one.
+    asker, candidates
+        Row numbers, at least 0 and below 2**32.
+    """
+    low_key, high_key = key & _LOW, key >> _WORD
+    for place in range(candidates.size):
+        candidate = Word(candidates[place]) & _LOW
+        low, high, _, _ = philox(candidate, asker, purpose, _ZERO, low_key, high_key)
+        out[place] = ((high << _WORD) | low) >> _DROPPED
+
+
+@kernel
+def to_uniform(value: Word) -> float:
+    """Return the middle of interval `value` of 2**52 equal ones of (0, 1): exact, never 0 or 1."""
+    return (float(value) + 0.5) / N_VALUES
+
+
+@kernel
+def uniform_and_coin(key: Word, purpose: Word, asker: Word, candidate: Word) -> tuple[float, bool]:
+    """Return a uniform in (0, 1), an odd multiple of 2**-53, and a fair coin independent of it."""
+    low, high, other, _ = philox(candidate, asker, purpose, _ZERO, key & _LOW, key >> _WORD)
+    return to_uniform(((high << _WORD) | low) >> _DROPPED), (other & _ONE) == _ONE
+
 
 _BLOCK = 128
 _EVERY = np.uint64(1 << 52)
@@ -193,7 +253,7 @@ def draw(
     pools
         How many of which positions.
     key, asker
-        Where chance comes from; see `goodfence.kernels.philox`.
+        Where chance comes from; see `goodfence.kernels.draw`.
     out
         Shape (sum of `takes`,).
     """

@@ -12,7 +12,7 @@ import numpy as np
 
 from goodfence.arrays import Floats, Integers, Rows
 from goodfence.kernels import kernel
-from goodfence.kernels.philox import Word, philox, to_uniform
+from goodfence.kernels.draw import Word, philox, to_uniform
 
 _UNIT_NOISE = 3.0**0.5 / 65536.0  # the sum of four uniforms of 16 bits has variance 65536**2 / 3
 _MIDDLE = 2.0 * 65535.0

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from goodfence.arrays import Float32s, Floats, Integers, Rows
-from goodfence.kernels.tiles.buffers import Buffers, find_unsure
+from goodfence.kernels.tiles.buffers import Buffers, find_unsure, work_space
 from goodfence.kernels.tiles.layout import (
     ColumnSide,
     RowSide,
@@ -27,7 +27,6 @@ from goodfence.kernels.tiles.layout import (
     list_tail,
 )
 from goodfence.kernels.tiles.lists import drop_hopeless, finish_rows, write_found
-from goodfence.kernels.tiles.offers import work_space
 from goodfence.kernels.tiles.strips import UNROLL, WIDTH
 from goodfence.kernels.tiles.tile import SMALLEST, Bounds, Sample, process_tile, sample_thresholds
 from goodfence.neighbours.similarity import Profiles, Similarity

@@ -11,13 +11,25 @@ from itertools import pairwise
 from string import ascii_letters
 from typing import TYPE_CHECKING, NamedTuple
 
-from goodfence.report.charts import COLOUR, FILE, NARROW, Spec, Theme, layered
-from goodfence.report.labels import LEADER, Box, Label, LabelPlaces, Line, Place, along
+from goodfence.report.charts import (
+    COLOUR,
+    FILE,
+    LEADER,
+    NARROW,
+    Box,
+    Label,
+    LabelPlaces,
+    Line,
+    Place,
+    Spec,
+    Theme,
+    along,
+    layered,
+)
 from goodfence.report.wording import dashed, measured
 
 if TYPE_CHECKING:
-    from goodfence.audit.frontier import Frontier
-    from goodfence.audit.frontier_point import FrontierPoint
+    from goodfence.audit.frontier import Frontier, FrontierPoint
 
 LETTERS = ascii_letters.swapcase()
 """What stands for a point where there is no room for its name, in the order of the points."""

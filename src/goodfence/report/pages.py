@@ -46,8 +46,7 @@ if TYPE_CHECKING:
 
     from goodfence.attack.report import AttackReport
     from goodfence.attack.scoring import Estimate
-    from goodfence.audit.frontier import Frontier
-    from goodfence.audit.frontier_point import FrontierPoint
+    from goodfence.audit.frontier import Frontier, FrontierPoint
     from goodfence.audit.report import AuditReport
     from goodfence.audit.survey import Group, Survey
 

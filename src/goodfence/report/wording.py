@@ -11,8 +11,7 @@ from typing import TYPE_CHECKING, Any
 if TYPE_CHECKING:
     from goodfence.attack.report import AttackReport, Tried
     from goodfence.attack.scoring import Estimate
-    from goodfence.audit.frontier import Frontier
-    from goodfence.audit.frontier_point import FrontierPoint
+    from goodfence.audit.frontier import Frontier, FrontierPoint
     from goodfence.audit.survey import Group
     from goodfence.privacy.guarantee import Guarantee
 

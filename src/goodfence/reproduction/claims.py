@@ -26,7 +26,7 @@ import numpy as np
 from goodfence.attack.scoring import Statistic
 from goodfence.data.scale import Scale
 from goodfence.reproduction.definition import Definition, Number
-from goodfence.reproduction.estimates import Sums
+from goodfence.reproduction.runs import Sums
 
 FALSE_POSITIVE_RATE = 0.01
 """Of a claim, over all its comparisons."""

@@ -24,7 +24,6 @@ from goodfence.registry import settings_of
 from goodfence.report.serialize import write_json
 from goodfence.reproduction.claims import Claim, Counted
 from goodfence.reproduction.definition import ORDER, Definition, Sources
-from goodfence.reproduction.estimates import Sums, summary, tidy
 from goodfence.reproduction.figure_claims import WITHOUT_ATTACK, claims_of_figures
 from goodfence.reproduction.list_claims import (
     allocation_is_optimal,
@@ -33,7 +32,7 @@ from goodfence.reproduction.list_claims import (
     partition_one,
     second_half_is_zero,
 )
-from goodfence.reproduction.runs import Experiment
+from goodfence.reproduction.runs import Experiment, Sums, summary, tidy
 from goodfence.settings import checked
 
 if TYPE_CHECKING:

@@ -31,8 +31,7 @@ from goodfence.neighbours.similarity import Similarity
 from goodfence.neighbours.threads import ranges
 from goodfence.spark import all_pairs, shuffle
 from goodfence.spark.all_pairs import ListSettings, check_comparable, with_thresholds
-from goodfence.spark.checkpoint import Checkpoint, checkpoints
-from goodfence.spark.config import SparkConfig
+from goodfence.spark.config import Checkpoint, SparkConfig, checkpoints
 from goodfence.spark.id_index import with_ids
 from goodfence.spark.messages import (
     Block,

@@ -26,11 +26,10 @@ from pyarrow import dataset
 from goodfence import errors
 from goodfence.arrays import Floats, Integers
 from goodfence.data.columns import ROLES, find_columns
-from goodfence.data.frame import ReadOptions, rating_values
+from goodfence.data.frame import ReadOptions, rating_values, without_unrated
 from goodfence.data.ids import code_ids
 from goodfence.data.load import check_grades, read_table
 from goodfence.data.scale import Scale
-from goodfence.data.sentinels import without_unrated
 from goodfence.errors import ColumnProblem, DataError, GoodfenceWarning, ValueProblem, require
 from goodfence.neighbours.similarity import EXACT, FACTORS, ON_GRID
 from goodfence.neighbours.threads import ranges

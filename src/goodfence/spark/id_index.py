@@ -24,8 +24,8 @@ from pyarrow import parquet
 from goodfence.errors import SizeProblem
 from goodfence.neighbours.threads import ranges
 from goodfence.spark import shuffle
-from goodfence.spark.checkpoint import PersistedFrames
 from goodfence.spark.chunks import coded
+from goodfence.spark.config import PersistedFrames
 from goodfence.spark.messages import (
     BlockLists,
     BlockNeighbours,

@@ -20,18 +20,16 @@ from scipy import sparse
 
 from goodfence.arrays import Integers, Rows
 from goodfence.data.columns import ROLES
-from goodfence.data.frame import Duplicates, check_spread, find_repeats
+from goodfence.data.frame import Duplicates, check_spread, find_repeats, warn_of_sentinels
 from goodfence.data.ids import Ids, code_ids
 from goodfence.data.ratings import Ratings
-from goodfence.data.sentinels import warn_of_sentinels
 from goodfence.errors import DuplicateProblem, GoodfenceWarning, require
 from goodfence.neighbours.candidate_lists import Axis, rows_of
 from goodfence.neighbours.similarity import Profiles, Similarity, grid_of
 from goodfence.neighbours.threads import ranges
 from goodfence.spark import chunks, shuffle
-from goodfence.spark.checkpoint import PersistedFrames
 from goodfence.spark.chunks import Encoder, narrow, smallest
-from goodfence.spark.config import SparkConfig
+from goodfence.spark.config import PersistedFrames, SparkConfig
 from goodfence.spark.id_index import IdIndex, index_ids
 from goodfence.spark.messages import (
     Block,

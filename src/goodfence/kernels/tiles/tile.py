@@ -9,9 +9,8 @@ from numba import float32, uint64
 
 from goodfence.arrays import AnyFloats, AnyIntegers
 from goodfence.kernels import kernel
-from goodfence.kernels.tiles.buffers import MARGIN, Buffers, cut_near
+from goodfence.kernels.tiles.buffers import MARGIN, Buffers, Space, cut_near, offer_row, serve_log
 from goodfence.kernels.tiles.layout import ColumnSide, RowSide
-from goodfence.kernels.tiles.offers import Space, offer_row, serve_log
 from goodfence.kernels.tiles.strips import WIDTH, add_strips
 
 SMALLEST = np.float32(1e-30)
