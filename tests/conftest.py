@@ -47,6 +47,8 @@ def missing_sets(names: tuple[str, ...]) -> list[str]:
 
 @pytest.hookimpl(tryfirst=True)  # before xdist looks at the groups
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    # What shares a costly fixture stays with one worker, so it begins first: no other worker waits for it in the end.
+    items.sort(key=lambda item: worker_group(item) not in SHARING)
     for item in items:
         item.add_marker(pytest.mark.xdist_group(worker_group(item)))
         names = [name for mark in item.iter_markers("real") for name in mark.args]

@@ -126,7 +126,7 @@ def test_the_distance_is_paid_for() -> None:
 @pytest.mark.parametrize("size", [1, 2, 10, 100])
 def test_what_several_units_cost_is_what_dp_accounting_says(size: int) -> None:
     """More than `size` times epsilon at the same delta: 10 give 14.4, and 100 give 473."""
-    accountant = PLDAccountant()
+    accountant = PLDAccountant(value_discretization_interval=1e-4 * size)
     accountant.compose(dp_accounting.GaussianDpEvent(1 / (size * total_mu(1.0, 1e-5, 0.0))))
     found = group_epsilon(1.0, 1e-5, size)
     assert found == pytest.approx(accountant.get_epsilon(1e-5), rel=1e-3)
