@@ -49,8 +49,10 @@ def _row(model: str, counts: Counter[str]) -> list[str]:
 
 def interrupted() -> None:
     """Interrupt saves, and write how often there was a whole model afterwards."""
-    command = [sys.executable, "-m", "tests.support.interrupted_saves", str(SAVES), str(SEED)]
-    done = subprocess.run(command, capture_output=True, text=True, check=True)
+    program = [sys.executable, "-m", "tests.support.interrupted_saves"]
+    done = subprocess.run(
+        [*program, str(SAVES), str(SEED), "mount"], capture_output=True, text=True, check=True
+    )
     rows = [[kind, f"{n:,}", f"{whole:,}"] for kind, (n, whole) in json.loads(done.stdout).items()]
     head = ["saving", "times", "a whole model at the path afterwards"]
     write_table(

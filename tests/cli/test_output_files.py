@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 import resource
 import shutil
 from collections.abc import Iterator
@@ -36,6 +38,29 @@ def test_a_folder_of_that_name_is_told_at_once(name: str, small: Path, tmp_path:
     assert (code, stdout) == (3, "")
     assert "out must be a file, and a folder of that name is there" in stderr
     assert "reading" not in stderr
+
+
+@pytest.mark.parametrize("name", ["audit.html", "audit.json"])
+def test_a_pipe_of_that_name_is_told_at_once_and_stays(
+    name: str, small: Path, tmp_path: Path
+) -> None:
+    os.mkfifo(tmp_path / name)
+    code, stdout, stderr = run("audit", small, *FEW, "-o", tmp_path / name)
+    assert (code, stdout) == (3, "")
+    assert "out must be an ordinary file, and is a pipe, a socket or a device" in stderr
+    assert "reading" not in stderr
+    assert (tmp_path / name).is_fifo()
+
+
+def test_a_link_of_that_name_stays_and_its_file_is_written(small: Path, tmp_path: Path) -> None:
+    (tmp_path / "results").mkdir()
+    link = tmp_path / "audit.json"
+    link.symlink_to(Path("results") / "audit.json")
+    code, stdout, _ = run("audit", small, *FEW, "--json", "-o", link)
+    assert code == 0
+    assert link.is_symlink()
+    assert json.loads((tmp_path / "results" / "audit.json").read_text()) == json.loads(stdout)
+    assert [one.name for one in (tmp_path / "results").iterdir()] == ["audit.json"]
 
 
 @pytest.mark.parametrize(

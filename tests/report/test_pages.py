@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import os
 import re
 from base64 import b64decode
 from dataclasses import replace
@@ -258,6 +259,21 @@ def test_a_page_that_cannot_be_written_is_told_without_its_path(
     with pytest.raises(FileProblem) as caught:
         page.save(tmp_path / "audit.html")
     assert str(tmp_path) not in str(caught.value)
+
+
+def test_a_page_goes_where_a_link_points_and_never_in_the_place_of_a_pipe(
+    page: AuditPage, comparison: FrontierPage, tmp_path: Path
+) -> None:
+    link, pipe = tmp_path / "link.html", tmp_path / "pipe.html"
+    link.symlink_to(tmp_path / "page.html")
+    os.mkfifo(pipe)
+    for one in (page, comparison):
+        one.save(link)
+        assert link.is_symlink()
+        assert (tmp_path / "page.html").read_text(encoding="utf-8") == one.html
+        with pytest.raises(FileProblem, match="path must be an ordinary file, and is a pipe"):
+            one.save(pipe)
+        assert pipe.is_fifo()
 
 
 def test_a_figure_that_is_not_known_is_not_drawn() -> None:

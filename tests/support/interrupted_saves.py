@@ -1,7 +1,8 @@
 """Saving a model, interrupted: killed at any moment, two writers at once, a full disk, a folder that is read-only.
 
 Whatever happens, there is a whole model at the path, one of those that were saved. Processes are forked, so run it as a
-program: `python -m tests.support.interrupted_saves N SEED`.
+program: `python -m tests.support.interrupted_saves N SEED`. With `mount` behind it the full disk is a small file system
+of its own, where one can be mounted; else the system refuses files above a size.
 """
 
 from __future__ import annotations
@@ -11,10 +12,11 @@ import json
 import os
 import resource
 import signal
+import subprocess
 import sys
 import tempfile
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -25,6 +27,9 @@ from goodfence.errors import GoodfenceError
 
 RATINGS = gf.synthetic(users=80, items=40, ratings=1200, rng=2)
 NOBODY = 65534
+DISK = 2**18
+ROOM = 12_000
+"""Bytes that are left where a disk is full, at most: fewer than either model takes."""
 
 
 def models() -> list[Any]:
@@ -102,15 +107,46 @@ def refused(path: Path, saved: list[Any], limit: Callable[[], None]) -> bool:
     return os.waitstatus_to_exitcode(status) == 0 and is_whole(path, saved)
 
 
-def full_disk(path: Path, saved: list[Any], rng: np.random.Generator) -> bool:
-    """Save where files cannot grow beyond some bytes, fewer than either model has."""
+def no_large_files(path: Path, saved: list[Any], rng: np.random.Generator) -> bool:
+    """Save where files cannot grow beyond some bytes."""
 
     def limit() -> None:
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-        size = int(rng.integers(0, 15_000))
+        size = int(rng.integers(0, ROOM))
         resource.setrlimit(resource.RLIMIT_FSIZE, (size, size))
 
     return refused(path, saved, limit)
+
+
+def full_disk(path: Path, saved: list[Any], rng: np.random.Generator) -> bool:
+    """Save on a small file system that something else fills, but for some bytes."""
+    saved[int(rng.integers(2))].save(path)
+    filler = path.with_name("filler")
+    free = os.statvfs(path.parent)
+    room = int(rng.integers(0, ROOM))
+    try:
+        filler.write_bytes(bytes(free.f_bavail * free.f_frsize - room))
+        return refused(path, saved, lambda: None)
+    finally:
+        filler.unlink()
+
+
+@contextlib.contextmanager
+def mounted(folder: Path) -> Iterator[bool]:
+    """Mount a small file system in memory at the folder; whether that was possible."""
+    folder.mkdir()
+    command = ["mount", "-t", "tmpfs", "-o", f"size={DISK}", "tmpfs", os.fspath(folder)]
+    try:
+        possible = subprocess.run(command, capture_output=True, check=False).returncode == 0
+    except FileNotFoundError:
+        possible = False
+    try:
+        yield possible
+    finally:
+        if possible:
+            command = ["umount", os.fspath(folder)]
+            subprocess.run(command, check=True)
+        folder.rmdir()
 
 
 def read_only(path: Path, saved: list[Any], _: np.random.Generator) -> bool:
@@ -131,28 +167,35 @@ def read_only(path: Path, saved: list[Any], _: np.random.Generator) -> bool:
 KINDS: dict[str, tuple[Callable[..., bool], float]] = {
     "killed while saving": (killed, 0.7),
     "two writers, a reader, and killed": (two_writers, 0.1),
-    "full disk": (full_disk, 0.1),
+    "full disk, as a limit on the size of files": (no_large_files, 0.1),
+    "full disk, a file system of its own": (full_disk, 0.1),
     "read-only folder": (read_only, 0.1),
 }
 """What is done, and its share of all tries."""
 
 
-def run(n: int, seed: int) -> dict[str, list[int]]:
+def run(n: int, seed: int, *, mount: bool) -> dict[str, list[int]]:
     """Return, by what was done, how often, and how often there was a whole model afterwards."""
     rng, saved, found = np.random.default_rng(seed), models(), {}
     with tempfile.TemporaryDirectory() as name:
-        Path(name).chmod(0o755)
-        path = Path(name) / "model.gf"
-        for model in saved:
-            model.save(path)
-        for kind, (interrupt, share) in KINDS.items():
-            times = max(1, round(n * share))
-            found[kind] = [times, sum(interrupt(path, saved, rng) for _ in range(times))]
-        saved[0].save(path)
-        left = [entry.name for entry in Path(name).iterdir()]
+        folder = Path(name)
+        folder.chmod(0o755)
+        with mounted(folder / "disk") if mount else contextlib.nullcontext(False) as possible:
+            left_out = no_large_files if possible else full_disk
+            for kind, (interrupt, share) in KINDS.items():
+                if interrupt is left_out:
+                    continue
+                path = folder / ("disk" if interrupt is full_disk else "") / "model.gf"
+                for model in saved:
+                    model.save(path)
+                times = max(1, round(n * share))
+                found[kind] = [times, sum(interrupt(path, saved, rng) for _ in range(times))]
+        saved[0].save(folder / "model.gf")
+        left = [entry.name for entry in folder.iterdir()]
         found["nothing left beside the model"] = [1, int(left == ["model.gf"])]
     return found
 
 
 if __name__ == "__main__":
-    print(json.dumps(run(int(sys.argv[1]), int(sys.argv[2]))))  # noqa: T201
+    mount = sys.argv[3:] == ["mount"]
+    print(json.dumps(run(int(sys.argv[1]), int(sys.argv[2]), mount=mount)))  # noqa: T201

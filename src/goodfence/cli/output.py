@@ -129,9 +129,9 @@ def check_out(out: Path | None, *endings: str) -> None:
     ending = out.suffix.lower()
     files = [one for one in endings if one]
     if ending in files:
-        if out.is_dir():
-            raise FileProblem("out must be a file, and a folder of that name is there")
-        check_writable(out.parent)
+        from goodfence.data.files import destination
+
+        check_writable(destination(out, "out").parent)
         return
     if FOLDER not in endings or (files and ending):
         verb = "be a folder or end" if FOLDER in endings else "end"

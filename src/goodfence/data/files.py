@@ -148,10 +148,11 @@ def readable(n_bytes: int) -> str:
 
 
 @contextmanager
-def atomic_write(target: Path) -> Iterator[BinaryIO]:
+def atomic_write(target: Path, *, name: str = "path") -> Iterator[BinaryIO]:
     """Open a file that appears at `target`, or replaces it, only when the block ends well.
 
-    Until then it is a hidden file beside it, which is removed when the block fails.
+    Until then it is a hidden file beside it, which is removed when the block fails. A link stays, and what it points to
+    is written; an older file's permissions stay; what is no file is not replaced (`destination`).
 
     Examples
     --------
@@ -164,15 +165,48 @@ def atomic_write(target: Path) -> Iterator[BinaryIO]:
     b'all of it'
     """
     target.parent.mkdir(parents=True, exist_ok=True)
-    beside = target.with_name(f".{target.name}.{secrets.token_hex(6)}")
+    place = destination(target, name)
+    beside = place.with_name(f".{place.name}.{secrets.token_hex(6)}")
     try:
         with beside.open("xb") as file:
+            if place.exists():
+                beside.chmod(stat.S_IMODE(place.stat().st_mode))
             yield file
             file.flush()
             os.fsync(file.fileno())
-        beside.replace(target)
+        beside.replace(place)
     finally:
         beside.unlink(missing_ok=True)
+
+
+def destination(target: Path, name: str = "path") -> Path:
+    """Return where a file for `target` is to be written: of a link, what it points to, whether it is there or not.
+
+    Parameters
+    ----------
+    target : Path
+        What was asked for.
+    name : str, default "path"
+        What an error calls it.
+
+    Raises
+    ------
+    FileProblem
+        If a folder is there, a pipe, a socket or a device, or a link that leads nowhere.
+    """
+    place = Path(os.path.realpath(target)) if target.is_symlink() else target
+    try:
+        there = target.stat()
+    except FileNotFoundError:
+        return place
+    except OSError:
+        raise FileProblem(f"{name} must be a file, and is a link that leads nowhere") from None
+    if stat.S_ISDIR(there.st_mode):
+        raise FileProblem(f"{name} must be a file, and a folder of that name is there")
+    # What a process holds open can be a file without a name, as /dev/stdout sometimes is.
+    if not stat.S_ISREG(there.st_mode) or not place.exists():
+        raise FileProblem(f"{name} must be an ordinary file, and is a pipe, a socket or a device")
+    return place
 
 
 @contextmanager

@@ -96,7 +96,7 @@ def inline_json(value: Any) -> str:
 
 def write_text(path: str | PathLike[str], text: str, *, name: str = "path") -> None:
     """Write a text file in one atomic step; `name` is what an error calls the path."""
-    with named_cause(name), atomic_write(Path(path)) as file:
+    with named_cause(name), atomic_write(Path(path), name=name) as file:
         file.write(text.encode())
 
 
