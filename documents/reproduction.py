@@ -222,7 +222,7 @@ def _comparisons(claims: Iterable[Claim]) -> str:
                             one.what,
                             f"{one.value:+.4f}",
                             f"{one.low:+.4f} to {one.high:+.4f}",
-                            f"{one.n:,}",
+                            f"{one.targets:,}",
                             one.outcome,
                         )
                         for one in claim.comparisons

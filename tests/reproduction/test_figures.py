@@ -12,9 +12,8 @@ import pytest
 
 import goodfence as gf
 from goodfence.errors import SettingError
-from goodfence.reproduction.claims import Counted
+from goodfence.reproduction.claims import Counted, claims_of_figures
 from goodfence.reproduction.definition import definition
-from goodfence.reproduction.figure_claims import claims_of_figures
 from goodfence.reproduction.runs import Experiment, Sums, tidy
 
 RUN = {"rng": 7, "quick": True, "data": "movietweetings"}

@@ -1,4 +1,4 @@
-"""The rule by which a claim gets its verdict.
+"""The rule by which a claim gets its verdict, and claims 1 to 9, which the counts behind the figures judge.
 
 A claim is a set of comparisons. Each compares paired numbers (the same targets, all seeds added up for each) by
 Student's t, two-sided; the false positive rate of 1% is divided by the number of comparisons (Bonferroni), so that it
@@ -13,28 +13,38 @@ holds for the claim as a whole. A comparison comes out
 All as claimed: the claim holds. All opposite: reversed. Some opposite or without a difference: fails. Otherwise it
 cannot be told, and the number of targets is stated that would tell. Statements without chance (an equality, a
 theorem, "always") need no test: one counterexample refutes them.
+
+What the paper says, and each finding in words, is in `definitions/claims.toml`.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, field
+import tomllib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import cache
+from importlib.resources import files
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
 from goodfence.attack.scoring import Statistic
 from goodfence.data.scale import Scale
-from goodfence.reproduction.definition import Definition, Number
+from goodfence.reproduction.definition import PRIVATE, Definition, Number
 from goodfence.reproduction.runs import Sums
 
 FALSE_POSITIVE_RATE = 0.01
 """Of a claim, over all its comparisons."""
 MARGIN = 0.01
 """Less than this is no difference: one hundredth of a star on a scale of 1 to 5, or of a share."""
+WITHOUT_ATTACK = ("item-movielens", "user-movielens", "user-douban")
+_ENOUGH_KNOWN = 8
+"""The number of known ratings from which on, says the paper, kNN gives everything away."""
+_UNKNOWN = "The difference is too small to be told with so few targets: {changes}."
 
 ClaimVerdict: TypeAlias = Literal["holds", "fails", "reversed", "cannot tell"]
 Outcome: TypeAlias = Literal["as claimed", "opposite", "no difference", "open"]
+Side: TypeAlias = Literal["below", "above"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -46,23 +56,11 @@ class JudgedComparison:
     value: float
     low: float
     high: float
-    n: int
+    targets: int
     """On how many targets it rests."""
     outcome: Outcome
     needed: int | None = None
     """How many targets would settle an open one."""
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the comparison as plain values."""
-        return {
-            "what": self.what,
-            "value": self.value,
-            "low": self.low,
-            "high": self.high,
-            "targets": self.n,
-            "outcome": self.outcome,
-            "needed": self.needed,
-        }
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -104,7 +102,7 @@ class Claim:
             "figures": list(self.figures),
             "needed": self.needed,
             "numbers": dict(self.numbers),
-            "comparisons": [one.to_dict() for one in self.comparisons],
+            "comparisons": [asdict(one) for one in self.comparisons],
         }
 
 
@@ -114,8 +112,33 @@ class Question:
 
     what: str
     found: Statistic
-    claimed: Literal["below", "above"]
+    claimed: Side
     margin: float = MARGIN
+
+    def judged(self, confidence: float) -> JudgedComparison:
+        """Return the comparison with its outcome; of an open one, how many targets would settle it."""
+        found, margin = self.found, self.margin
+        half = found.half_width(confidence)
+        low, high = found.value - half, found.value + half
+        outcome: Outcome = "open"
+        if high < 0 or low > 0:
+            outcome = "as claimed" if (high < 0) == (self.claimed == "below") else "opposite"
+        elif low > -margin and high < margin:
+            outcome = "no difference"
+        # Settled is either the difference or that there is none, if the estimate is right.
+        best = max(abs(found.value), margin - abs(found.value))
+        needed = None
+        if outcome == "open" and np.isfinite(half) and best > 0:
+            needed = int(np.ceil(found.n * (half / best) ** 2))
+        return JudgedComparison(
+            what=self.what,
+            value=found.value,
+            low=low,
+            high=high,
+            targets=found.n,
+            outcome=outcome,
+            needed=needed,
+        )
 
 
 def judged(tests: Sequence[Question]) -> tuple[JudgedComparison, ...]:
@@ -127,35 +150,7 @@ def judged(tests: Sequence[Question]) -> tuple[JudgedComparison, ...]:
     >>> one.outcome
     'as claimed'
     """
-    return tuple(_judged(test, 1 - FALSE_POSITIVE_RATE / len(tests)) for test in tests)
-
-
-def _judged(test: Question, confidence: float) -> JudgedComparison:
-    found = test.found
-    half = found.half_width(confidence)
-    low, high = found.value - half, found.value + half
-    outcome: Outcome = "open"
-    if high < 0 or low > 0:
-        outcome = "as claimed" if (high < 0) == (test.claimed == "below") else "opposite"
-    elif low > -test.margin and high < test.margin:
-        outcome = "no difference"
-    return JudgedComparison(
-        what=test.what,
-        value=found.value,
-        low=low,
-        high=high,
-        n=found.n,
-        outcome=outcome,
-        needed=_needed(found, half, test.margin) if outcome == "open" else None,
-    )
-
-
-def _needed(found: Statistic, half: float, margin: float) -> int | None:
-    """Return how many targets would show the difference, or that there is none, if the estimate is right."""
-    best = max(abs(found.value), margin - abs(found.value))
-    if not np.isfinite(half) or best <= 0:
-        return None
-    return int(np.ceil(found.n * (half / best) ** 2))
+    return tuple(test.judged(1 - FALSE_POSITIVE_RATE / len(tests)) for test in tests)
 
 
 def verdict_of(comparisons: Sequence[JudgedComparison]) -> ClaimVerdict:
@@ -176,49 +171,60 @@ def verdict_of(comparisons: Sequence[JudgedComparison]) -> ClaimVerdict:
     return "cannot tell"
 
 
-TEXTS: dict[int, str] = {
-    1: "Without an attack PPNS predicts better than nPNS and PNCF, in all three settings.",
-    2: "The MAE of PPNS grows with beta, without an attack and under attack.",
-    3: "With beta = 1 PPNS equals kNN.",
-    4: "Under attack, at the same beta, PPNS has the lowest MAE of the three private methods.",
-    5: "Under attack the MAE of kNN is zero from m = 8 on.",
-    6: "Under attack a larger k lowers the MAE of PPNS.",
-    7: "Under attack a larger epsilon lowers the MAE of PNCF and PPNS.",
-    8: "Under attack a larger m lowers the MAE of every method.",
-    9: "None of the three private methods gives the target's ratings away.",
-    10: "The allocation (k-1, 0, ..., 0, 1) maximises alpha [FINAL].",
-    11: "Manly's mean [approx] is a good approximation, and exact for equal weights.",
-    12: 'Partition 1 is the fakes and the target, with similarity "absolutely one" [OBJ].',
-    13: "In the second half of a candidate list most similarities are zero.",
-    14: "To be the only real user among the neighbours the attacker needs beta * k fakes.",
-}
-
-_COMMON = "on the cells that all three private methods predict"
-RULES: dict[int, str] = {
-    1: f"PPNS minus each other private method, mean over beta > 1, {_COMMON}; below zero in every setting.",
-    2: "The rise of the straight line through PPNS' MAE over beta; above zero in every figure, and under attack "
-    "also over beta > 1 alone.",
-    3: "Every target's predictions at beta = 1 under every seed; one difference refutes it.",
-    4: f"PPNS minus each other private method, mean over beta > 1, {_COMMON}; below zero.",
-    5: "kNN is not random: one prediction that errs by more than 1e-6 at m >= 8 refutes it.",
-    6: "The rise of the straight line through PPNS' MAE over k; below zero.",
-    7: "The rise of the straight line through each MAE over log epsilon; below zero for both.",
-    8: "The rise of the straight line through each MAE over log m; below zero for all four.",
-    9: "Advantage (recovery minus recovery in a world without the target) minus one hundredth, mean over m >= 8; "
-    "below zero for all three.",
-    10: "All feasible allocations are enumerated on real and on random lists; one better allocation refutes it. "
-    "It is also a theorem: a draw moved to partition 1 replaces a candidate by one at least as similar.",
-    11: "The largest error of an inclusion probability on the lists and settings of the figures; good means at most "
-    "0.01, exact at most 1e-9.",
-    12: "The lists of asking fakes (k = 50, m = 8 random items); one target below similarity 1, or outside "
-    "partition 1, refutes it.",
-    13: "The share of zeros in the second half of the lists, in the three settings of the figures; above a half.",
-    14: "The exact probability that the target is the only real neighbour of the asking fake, for several numbers of "
-    "fakes; a positive one below beta * k refutes it.",
-}
+@cache
+def _stated(number: int) -> dict[str, str]:
+    """Return what the paper says, the rule, and a sentence for each verdict."""
+    file = files("goodfence.reproduction") / "definitions" / "claims.toml"
+    texts: dict[str, str] = tomllib.loads(file.read_text(encoding="utf-8"))[str(number)]
+    return texts
 
 
-OTHERS = ("nPNS", "PNCF")
+def claim_of(
+    number: int,
+    tests: Sequence[Question],
+    numbers: Mapping[str, float],
+    figures: Iterable[str],
+    **words: object,
+) -> Claim:
+    """Return the claim with the verdict of its tests; `words` are what its sentences name."""
+    comparisons, stated = judged(tests), _stated(number)
+    verdict = verdict_of(comparisons)
+    if verdict == "reversed" and "reversed" not in stated:
+        verdict = "fails"
+    # Adding 0 makes a rounded -0 positive.
+    changes = "; ".join(f"{one.what} {round(one.value, 3) + 0.0:+.3f}" for one in comparisons)
+    return Claim(
+        number=number,
+        text=stated["text"],
+        verdict=verdict,
+        sentence=stated.get(verdict, _UNKNOWN).format(changes=changes, **words),
+        rule=stated["rule"],
+        comparisons=comparisons,
+        numbers=dict(numbers),
+        figures=tuple(figures),
+    )
+
+
+def settled(
+    number: int,
+    numbers: Mapping[str, float],
+    figures: Iterable[str] = (),
+    *,
+    holds: bool,
+    **words: object,
+) -> Claim:
+    """Return a claim that no chance is in: it holds, or a counterexample refutes it."""
+    stated = _stated(number)
+    verdict: ClaimVerdict = "holds" if holds else "fails"
+    return Claim(
+        number=number,
+        text=stated["text"],
+        verdict=verdict,
+        sentence=stated[verdict].format(**words),
+        rule=stated["rule"],
+        numbers=dict(numbers),
+        figures=tuple(figures),
+    )
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -240,20 +246,52 @@ class Counted:
         values = self.definition.values
         return tuple(x for x in values if self.definition.parameters(x)["beta"] > 1)
 
+    @property
+    def enough(self) -> tuple[Number, ...]:
+        """The points at which as many ratings are known as give everything away."""
+        return tuple(x for x in self.definition.values if x >= _ENOUGH_KNOWN)
+
     def rise(
-        self,
-        series: str,
-        values: tuple[Number, ...],
-        claimed: Literal["below", "above"],
-        what: str,
+        self, series: str, claimed: Side, what: str, values: tuple[Number, ...] | None = None
     ) -> Question:
         """Return the test of how much the error rises over `values`, by their logarithms on a log axis."""
         log = self.definition.scale == "log"
-        found = self.sums.trend("mae", series, values, log=log)
+        found = self.sums.trend("mae", series, values or self.definition.values, log=log)
         return Question(what, found, claimed, self.margin)
 
 
 Figures: TypeAlias = Mapping[str, Counted]
+
+
+def claims_of_figures(figures: Figures) -> tuple[Claim, ...]:
+    """Return the claims that these figures can judge, by number; small data leaves some too few points."""
+    telling = {
+        name: figure
+        for name, figure in figures.items()
+        if len(figure.definition.values) > 1
+        and figure.several
+        and (figure.definition.x != "known" or figure.enough)
+    }
+    judges: tuple[tuple[tuple[str, ...], Callable[[Figures], Claim]], ...] = (
+        (WITHOUT_ATTACK, _ppns_is_best),
+        ((*WITHOUT_ATTACK, "attack-beta"), _grows_with_beta),
+        ((*WITHOUT_ATTACK, "attack-beta"), _one_partition),
+        (("attack-beta",), _lowest_under_attack),
+        (("attack-m",), _knn_is_zero),
+        (("attack-k",), lambda there: _error_falls(6, there, ("PPNS",))),
+        (("attack-epsilon",), lambda there: _error_falls(7, there, ("PNCF", "PPNS"))),
+        (
+            ("attack-m",),
+            lambda there: _error_falls(8, there, tuple(there["attack-m"].definition.series)),
+        ),
+        (("attack-m",), _nothing_given_away),
+    )
+    found = []
+    for names, judge in judges:
+        there = {name: telling[name] for name in names if name in telling}
+        if there:
+            found.append(judge(there))
+    return tuple(found)
 
 
 def against_others(figures: Figures) -> list[Question]:
@@ -266,11 +304,11 @@ def against_others(figures: Figures) -> list[Question]:
             figure.margin,
         )
         for name, figure in figures.items()
-        for other in OTHERS
+        for other in ("nPNS", "PNCF")
     ]
 
 
-def own_numbers(figures: Figures, metrics: Sequence[str]) -> dict[str, float]:
+def _own_numbers(figures: Figures, *metrics: str) -> dict[str, float]:
     """Return each method's own numbers, on its own cells: means over more than one partition."""
     return {
         f"{name} {series} {metric}": figure.sums.mean(metric, series, figure.several).value
@@ -280,69 +318,99 @@ def own_numbers(figures: Figures, metrics: Sequence[str]) -> dict[str, float]:
     }
 
 
-def errors_along(figures: Figures, series: str) -> dict[str, float]:
-    """Return the error of a series at each point."""
+def _errors_along(figures: Figures, series: Iterable[str]) -> dict[str, float]:
+    """Return the errors of some series at each point."""
     return {
-        f"{name} {series} MAE at {figure.definition.x}={x:g}": figure.sums.statistic(
-            "mae", series, x
+        f"{name} {one} MAE at {figure.definition.x}={x:g}": figure.sums.statistic(
+            "mae", one, x
         ).value
+        for one in series
         for name, figure in figures.items()
         for x in figure.definition.values
     }
 
 
-def changes(comparisons: Sequence[JudgedComparison]) -> str:
-    """Return what changed by how much, in words."""
-    # Adding 0 makes a rounded -0 positive.
-    return "; ".join(f"{one.what} {round(one.value, 3) + 0.0:+.3f}" for one in comparisons)
+def _ppns_is_best(figures: Figures) -> Claim:
+    tests = against_others(figures)
+    numbers = _own_numbers(figures, "mae", "mae_clipped", "coverage")
+    return claim_of(1, tests, numbers, figures, least=-max(test.found.value for test in tests))
 
 
-def claim_of(
-    number: int,
-    figures: Iterable[str],
-    tests: Sequence[Question],
-    sentences: Mapping[str, str],
-    numbers: Mapping[str, float],
-    *,
-    directed: bool = True,
-) -> Claim:
-    """Return the claim with the verdict of its tests; a sentence may use {changes}.
+def _grows_with_beta(figures: Figures) -> Claim:
+    tests = []
+    for name, figure in figures.items():
+        tests.append(figure.rise("PPNS", "above", name))
+        if name == "attack-beta" and len(figure.several) > 2:
+            beyond = f"{name} beyond beta = 1"
+            tests.append(figure.rise("PPNS", "above", beyond, figure.several))
+    return claim_of(2, tests, _errors_along(figures, ["PPNS"]), figures)
 
-    Only a claim about a direction can be reversed; one that something is so, or is not, can only fail.
-    """
-    comparisons = judged(tests)
-    verdict = verdict_of(comparisons)
-    if verdict == "reversed" and not directed:
-        verdict = "fails"
-    unknown = "The difference is too small to be told with so few targets: {changes}."
-    sentence = sentences.get(verdict, unknown).format(changes=changes(comparisons))
-    return Claim(
-        number=number,
-        text=TEXTS[number],
-        verdict=verdict,
-        sentence=sentence,
-        rule=RULES[number],
-        comparisons=comparisons,
-        numbers=dict(numbers),
-        figures=tuple(figures),
+
+def _one_partition(figures: Figures) -> Claim:
+    numbers = {}
+    for name, figure in figures.items():
+        if 1 in figure.definition.values:
+            first, second = (figure.sums.counts[1, series] for series in ("kNN", "PPNS"))
+            same = ("predicted", "error", "exact", "recovered")
+            apart = np.logical_or.reduce([first[part] != second[part] for part in same])
+            numbers[f"{name}: targets that differ"] = float(apart.sum())
+            numbers[f"{name}: targets"] = float(len(apart))
+    differ = any(value for name, value in numbers.items() if name.endswith("differ"))
+    return settled(3, numbers, figures, holds=not differ)
+
+
+def _lowest_under_attack(figures: Figures) -> Claim:
+    tests = against_others(figures)
+    metrics = ("mae", "mae_clipped", "coverage", "recovery", "exact", "advantage")
+    numbers = _own_numbers(figures, *metrics)
+    least = -max(test.found.value for test in tests)
+    leaks = numbers["attack-beta PPNS advantage"]
+    return claim_of(4, tests, numbers, figures, least=least, leaks=leaks)
+
+
+def _knn_is_zero(figures: Figures) -> Claim:
+    figure = figures["attack-m"]
+    numbers = {
+        f"m={x}: {metric}": figure.sums.statistic(metric, "kNN", x).value
+        for x in figure.enough
+        for metric in ("mae", "coverage", "recovery", "target_chosen")
+    }
+    for x in figure.enough:
+        counts = figure.sums.counts[x, "kNN"]
+        numbers[f"m={x}: wrong predictions"] = float((counts["predicted"] - counts["exact"]).sum())
+    first = figure.enough[0]
+    return settled(
+        5,
+        numbers,
+        figures,
+        holds=not any(numbers[f"m={x}: wrong predictions"] for x in figure.enough),
+        first=first,
+        recovery=numbers[f"m={first}: recovery"],
+        missed=1 - numbers[f"m={first}: target_chosen"],
     )
 
 
-def settled(
-    number: int,
-    *,
-    holds: bool,
-    sentences: tuple[str, str],
-    numbers: Mapping[str, float],
-    figures: Sequence[str] = (),
-) -> Claim:
-    """Return a claim that no chance is in: it holds, or a counterexample refutes it."""
-    return Claim(
-        number=number,
-        text=TEXTS[number],
-        verdict="holds" if holds else "fails",
-        sentence=sentences[0 if holds else 1],
-        rule=RULES[number],
-        numbers=dict(numbers),
-        figures=tuple(figures),
-    )
+def _error_falls(number: int, figures: Figures, series: Sequence[str]) -> Claim:
+    """Judge that the error which fakes get from some series falls along the axis of the one figure."""
+    (figure,) = figures.values()
+    tests = [figure.rise(one, "below", one) for one in series]
+    return claim_of(number, tests, _errors_along(figures, series), figures)
+
+
+def _nothing_given_away(figures: Figures) -> Claim:
+    figure = figures["attack-m"]
+    means = {series: figure.sums.mean("advantage", series, figure.enough) for series in PRIVATE}
+    tests = [
+        Question(
+            f"{series}, minus {MARGIN}", Statistic(one.value - MARGIN, one.error, one.n), "below"
+        )
+        for series, one in means.items()
+    ]
+    numbers = {
+        f"{series} m={x}: {metric}": figure.sums.statistic(metric, series, x).value
+        for series in PRIVATE
+        for x in figure.enough
+        for metric in ("recovery", "recovery_without", "advantage", "exact", "guess")
+    }
+    shares = ", ".join(f"{one.value:.0%} from {series}" for series, one in means.items())
+    return claim_of(9, tests, numbers, figures, first=figure.enough[0], shares=shares)

@@ -1,30 +1,30 @@
-"""`reproduce`: a figure of the paper, or all of them with a verdict on every claim."""
+"""`reproduce`: a figure of the paper with its chart, or all of them with a verdict on every claim."""
 
 from __future__ import annotations
 
-import dataclasses
 import secrets
+import textwrap
 import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import pyarrow as pa
+import pyarrow.compute as pc
 import pyarrow.csv as pa_csv
 import pyarrow.parquet as pq
 
 import goodfence
 from goodfence.data.files import atomic_write
-from goodfence.errors import require
+from goodfence.errors import MissingExtra, require
 from goodfence.neighbours.candidate_lists import Axis
 from goodfence.neighbours.threads import Advance, bar
-from goodfence.registry import settings_of
+from goodfence.report.charts import FONT, SCHEMA, Spec, chart_files
 from goodfence.report.serialize import write_json
-from goodfence.reproduction.claims import Claim, Counted
+from goodfence.reproduction.claims import WITHOUT_ATTACK, Claim, Counted, claims_of_figures
 from goodfence.reproduction.definition import ORDER, Definition, Sources
-from goodfence.reproduction.figure_claims import WITHOUT_ATTACK, claims_of_figures
 from goodfence.reproduction.list_claims import (
     allocation_is_optimal,
     fakes_needed,
@@ -83,7 +83,7 @@ def reproduce(
     >>> figure.claims[0].number, figure.claims[0].verdict
     (1, 'holds')
     """
-    run = _Run.of(rng, quick, data, keep, threads)
+    run = _Run(rng, quick, Sources(data), keep, threads)
     experiment = run.experiment(figure)
     with bar(figure, experiment.n_points, show=progress) as advance:
         return run.figure(experiment, advance)
@@ -107,7 +107,7 @@ def reproduce_all(
         As in `reproduce`.
     """
     started = time.perf_counter(), time.process_time()
-    run = _Run.of(rng, quick, data, keep, threads)
+    run = _Run(rng, quick, Sources(data), keep, threads)
     experiments = [run.experiment(name) for name in ORDER]
     others = run.other_claims(experiments)
     n_steps = sum(experiment.n_points for experiment in experiments) + len(others)
@@ -121,39 +121,22 @@ def reproduce_all(
     return Reproduction(figures=figures, claims=tuple(claims), manifest=manifest)
 
 
-@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class _Run:
     """The settings that all figures of a run share."""
 
-    rng: int
-    quick: bool
-    sources: Sources
-    keep: Path | None
-    threads: int | None
-
-    @classmethod
-    def of(
-        cls,
+    def __init__(
+        self,
         rng: int | None,
         quick: bool,
-        data: str | None,
+        sources: Sources,
         keep: str | PathLike[str] | None,
         threads: int | None,
-    ) -> _Run:
-        seed = secrets.randbits(32) if rng is None else rng
-        valid = isinstance(seed, int) and not isinstance(seed, bool) and seed >= 0
-        require(valid, "rng", "None, or an integer of at least 0", rng)
-        return cls(
-            rng=seed,
-            quick=quick,
-            sources=Sources(data),
-            keep=None if keep is None else Path(keep),
-            threads=threads,
-        )
-
-    @property
-    def n_targets(self) -> int:
-        return QUICK_TARGETS if self.quick else N_TARGETS
+    ) -> None:
+        self.rng = secrets.randbits(32) if rng is None else rng
+        require(self.rng >= 0, "rng", "None, or an integer of at least 0", rng)
+        self.sources, self.quick, self.threads = sources, quick, threads
+        self.keep = None if keep is None else Path(keep)
+        self.n_targets = QUICK_TARGETS if quick else N_TARGETS
 
     def experiment(self, name: str) -> Experiment:
         definition, ratings = self.sources.figure(name, quick=self.quick)
@@ -177,7 +160,7 @@ class _Run:
         counted = Counted(definition, Sums.of(points), experiment.ratings.scale)
         manifest = {
             **self.stated(),
-            **_stated(experiment),
+            **experiment.stated(),
             "points": experiment.n_points,
             "points_computed": n_computed,
             **_taken(*started),
@@ -211,30 +194,6 @@ class _Run:
         return {"goodfence": goodfence.__version__, "seed": self.rng, "quick": self.quick}
 
 
-def _stated(experiment: Experiment) -> dict[str, Any]:
-    definition = experiment.definition
-    last = definition.values[-1]
-    return {
-        "figure": definition.id,
-        "protocol": definition.protocol,
-        "axis": definition.axis,
-        "data": definition.data,
-        "note": definition.note,
-        "ratings": experiment.checksum,
-        "shape": list(experiment.ratings.shape),
-        "scale": dataclasses.asdict(experiment.ratings.scale),
-        "seeds": [experiment.seed(number) for number in range(experiment.n_seeds)],
-        "targets": experiment.n_targets,
-        "x": definition.x,
-        "values": list(definition.values),
-        "fixed": dict(definition.fixed),
-        "series_at_last_x": {
-            name: settings_of(definition.mechanism(name, last)) for name in definition.series
-        },
-        "interpretation": dataclasses.asdict(experiment.interpretation),
-    }
-
-
 def _taken(wall: float, cpu: float) -> dict[str, float]:
     return {
         "seconds": round(time.perf_counter() - wall, 2),
@@ -250,7 +209,7 @@ class Figure:
     table: pa.Table
     """(figure, series, x, seed, metric, value): the same for the same seed, byte for byte."""
     summary: pa.Table
-    """(figure, series, x, metric, value, low, high, targets): over all seeds, with 95% bands."""
+    """(figure, series, x, metric, value, low, high, targets): over all seeds, with 95% intervals."""
     claims: tuple[Claim, ...]
     """The claims that this figure alone can judge."""
     manifest: Mapping[str, Any]
@@ -262,20 +221,49 @@ class Figure:
 
     def chart(self) -> altair.VConcatChart:
         """Return the chart."""
-        from goodfence.reproduction.figure_charts import figure_chart
+        try:
+            import altair
+        except ImportError:
+            raise MissingExtra("a chart needs altair; install altair") from None
+        chart: altair.VConcatChart = altair.VConcatChart.from_dict(self.chart_spec())
+        return chart
 
-        return figure_chart(self.chart_spec())
-
-    def chart_spec(self) -> dict[str, Any]:
-        """Return the chart as a Vega-Lite specification."""
-        from goodfence.reproduction.figure_charts import figure_spec
-
-        return figure_spec(self.definition, self.summary, self.manifest)
+    def chart_spec(self) -> Spec:
+        """Return the chart as a Vega-Lite specification: one panel for each measure, one legend for all."""
+        definition = self.definition
+        panels = _ATTACK if definition.protocol == "attack" else _PAPER
+        metrics = pa.array(sorted({panel.metric for panel in panels}))
+        rows = self.summary.filter(pc.is_in(self.summary["metric"], metrics)).to_pylist()
+        views = [_view(definition, panel) for panel in panels]
+        views[0]["layer"][-1]["params"] = [_PICKED]  # one legend serves all panels
+        letters = _LETTERS[len(panels)]
+        n_users, n_items = self.manifest["shape"]
+        of_whom = f" with more than {known} ratings" if (known := definition.most_known) else ""
+        what = (
+            f"{definition.data}: {n_users:,} users x {n_items:,} items; {len(self.manifest['seeds'])} seeds x "
+            f"{self.manifest['targets']} targets{of_whom} a point; upright lines: 95% over targets"
+        )
+        heading = {
+            "text": definition.title,
+            "subtitle": [what, *textwrap.wrap(definition.note, letters)],
+            **{"anchor": "start", "fontSize": 18, "offset": 12},
+            **{"subtitleFontSize": 13, "subtitlePadding": 6, "subtitleColor": "#444444"},
+        }
+        caption = {
+            "text": textwrap.wrap(definition.caption, letters),
+            **{"anchor": "start", "orient": "bottom", "fontSize": 13, "fontWeight": "normal"},
+            **{"color": "#444444", "offset": 14},
+        }
+        return {
+            "$schema": SCHEMA,
+            "config": _CONFIG,
+            "data": {"values": rows},
+            "title": heading,
+            "vconcat": [{"hconcat": views, "spacing": 28, "title": caption}],
+        }
 
     def save(self, folder: str | PathLike[str]) -> None:
         """Write tables (parquet, csv), charts (PNG, SVG, HTML), claims and manifest to `folder`."""
-        from goodfence.report.charts import chart_files
-
         place = Path(folder)
         for name, table in (("table", self.table), ("summary", self.summary)):
             with atomic_write(place / f"{name}.parquet") as file:
@@ -313,3 +301,133 @@ class Reproduction:
 def _save_claims(folder: Path, claims: Sequence[Claim], manifest: Mapping[str, Any]) -> None:
     write_json(folder / "claims.json", {"claims": [claim.to_dict() for claim in claims]})
     write_json(folder / "manifest.json", manifest)
+
+
+class Look(NamedTuple):
+    """How a series is drawn; each has a mark of its own, and stands `beside` the others by so many pixels."""
+
+    colour: str
+    shape: str
+    beside: int
+    dash: Sequence[int] = (1, 0)
+    width: int = 2
+
+
+_LOOKS = {
+    "PPNS": Look("#D55E00", "circle", -3, width=4),
+    "kNN": Look("#222222", "square", 3, dash=(6, 4)),
+    "nPNS": Look("#0072B2", "triangle-up", -9),
+    "PNCF": Look("#009E73", "diamond", 9),
+}
+"""In the order of drawing. Okabe and Ito's colours, which the colour-blind can tell apart."""
+_CONFIG: Spec = {
+    "font": FONT,
+    "background": "white",
+    "padding": 14,
+    "axis": {
+        "labelFontSize": 13,
+        "titleFontSize": 13,
+        "titleFontWeight": "normal",
+        "titlePadding": 8,
+    },
+    "view": {"stroke": "#cccccc"},
+}
+_LETTERS = {2: 118, 3: 185}
+"""How many letters of a caption fit below 2 or 3 panels."""
+_PICKED: Spec = {
+    "name": "picked",
+    "select": {"type": "point", "fields": ["series"]},
+    "bind": "legend",
+}
+_SHOWN: Spec = {"condition": {"param": "picked", "value": 1}, "value": 0.12}
+
+
+class Panel(NamedTuple):
+    """One panel: a metric, its heading, the title of its axis, and the series that are drawn."""
+
+    metric: str
+    heading: str
+    axis: str
+    series: tuple[str, ...] = tuple(_LOOKS)
+
+
+_PAPER = (
+    Panel("mae", "All methods", "MAE"),
+    Panel("mae", "Enlarged, without PNCF", "MAE", ("PPNS", "kNN", "nPNS")),
+)
+_ATTACK = (
+    Panel("mae", "MAE of the fake: LOW is bad", "MAE"),
+    Panel("recovery", "Recovery: HIGH is bad", "hidden ratings found out"),
+    Panel("advantage", "Advantage: HIGH is bad", "hidden ratings leaked"),
+)
+
+
+def _view(definition: Definition, panel: Panel) -> Spec:
+    """Return one panel: for each series a line, and its points with their intervals, a little beside each other."""
+    share = panel.metric in ("recovery", "advantage")
+    x = {
+        "field": "x",
+        "type": "quantitative",
+        "title": definition.label,
+        "scale": {"type": definition.scale, "zero": False, "nice": False, "padding": 16},
+        "axis": {
+            "values": [float(value) for value in definition.values],
+            "labelExpr": "'' + datum.value",
+            "labelOverlap": "greedy",
+            "grid": False,
+        },
+    }
+    y = {
+        "type": "quantitative",
+        "title": panel.axis,
+        "scale": {"zero": definition.protocol == "attack", "nice": True},
+        "axis": {"format": "%" if share else "~g"},
+    }
+    colours = {name: one.colour for name, one in _LOOKS.items()}
+    shared = {"x": x, "y": {**y, "field": "value"}, "color": _coded(colours), "opacity": _SHOWN}
+    between = {**shared, "y": {**y, "field": "low"}, "y2": {"field": "high"}}
+    numbers = {"value": panel.metric, "low": "95% from", "high": "to"}
+    tooltip: list[Spec] = [
+        {"field": "series", "type": "nominal", "title": "method"},
+        {"field": "x", "type": "quantitative", "title": definition.x},
+        *(
+            {"field": name, "type": "quantitative", "title": title, "format": ".4f"}
+            for name, title in numbers.items()
+        ),
+    ]
+    shapes = {name: one.shape for name, one in _LOOKS.items()}
+    points = {**shared, "shape": _coded(shapes), "tooltip": tooltip}
+    layers = []
+    for name in panel.series:
+        look, only = _LOOKS[name], [{"filter": f"datum.series === '{name}'"}]
+        line = {"type": "line", "strokeWidth": look.width, "strokeDash": list(look.dash)}
+        for mark, encoding in (
+            ({"type": "rule", "strokeWidth": 1.6, "strokeCap": "round"}, between),
+            (line, shared),
+            ({"type": "point", "filled": True, "size": 52}, points),
+        ):
+            beside = {**mark, "xOffset": look.beside}
+            layers.append({"transform": only, "mark": beside, "encoding": encoding})
+    return {
+        "width": 330,
+        "height": 290,
+        "title": {"text": panel.heading, "fontSize": 15, "frame": "group"},
+        "transform": [
+            {"filter": f"datum.metric === '{panel.metric}'"},
+            {"filter": {"field": "series", "oneOf": list(panel.series)}},
+        ],
+        "layer": layers,
+    }
+
+
+def _coded(codes: Mapping[str, str]) -> Spec:
+    legend = {
+        "title": None,
+        "orient": "top",
+        "labelFontSize": 15,
+        "symbolSize": 160,
+        "symbolDash": [1, 0],
+        "columns": len(codes),
+    }
+    scale = {"domain": list(codes), "range": list(codes.values())}
+    return {"field": "series", "type": "nominal", "scale": scale, "legend": legend}

@@ -8,7 +8,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -31,6 +31,7 @@ from goodfence.neighbours.candidate_lists import Axis, RowsAgainstAll, rows_of
 from goodfence.neighbours.draw import Draws
 from goodfence.neighbours.predict import Neighbourhoods
 from goodfence.neighbours.similarity import Profiles, Similarity
+from goodfence.registry import settings_of
 from goodfence.reproduction.definition import DEFAULT, PRIVATE, Definition, Interpretation, Number
 from goodfence.rng import Streams
 from goodfence.selection.mechanism import Mechanism
@@ -183,7 +184,7 @@ def tidy(definition: Definition, points: Points) -> pa.Table:
 
 
 def summary(definition: Definition, sums: Sums) -> pa.Table:
-    """Return (figure, series, x, metric, value, low, high, targets): values over all seeds, 95% bands."""
+    """Return (figure, series, x, metric, value, low, high, targets): values over all seeds, 95% intervals."""
     lines = []
     for x in definition.values:
         for series in definition.series:
@@ -249,6 +250,29 @@ class Experiment:
     def seed(self, number: int) -> Seed:
         """Return the seed of the run with this number: what `rng=` takes to repeat it by hand."""
         return [self.rng, number]
+
+    def stated(self) -> dict[str, Any]:
+        """Return what a manifest says of the experiment."""
+        definition, last = self.definition, self.definition.values[-1]
+        return {
+            "figure": definition.id,
+            "protocol": definition.protocol,
+            "axis": definition.axis,
+            "data": definition.data,
+            "note": definition.note,
+            "ratings": self.checksum,
+            "shape": list(self.ratings.shape),
+            "scale": asdict(self.ratings.scale),
+            "seeds": [self.seed(number) for number in range(self.n_seeds)],
+            "targets": self.n_targets,
+            "x": definition.x,
+            "values": list(definition.values),
+            "fixed": dict(definition.fixed),
+            "series_at_last_x": {
+                name: settings_of(definition.mechanism(name, last)) for name in definition.series
+            },
+            "interpretation": asdict(self.interpretation),
+        }
 
     def points(self) -> Iterator[tuple[Number, int, pa.Table, bool]]:
         """Hand out (x, seed number, table of counts, whether it was computed now) of each point."""
