@@ -112,6 +112,8 @@ def instance(value: Any, name: str, kind: type | tuple[type, ...], rule: str) ->
 
 
 F = TypeVar("F", bound=Callable[..., Any])
+_SOMEBODYS = ("user", "users", "item", "items", "profile", "values")
+"""Arguments of which an error tells the type and nothing else."""
 
 
 def checked(called: F) -> F:
@@ -144,7 +146,7 @@ def checked(called: F) -> F:
         for name, value in given.items():
             kind = kinds.get(name)
             if kind is not None and not kind.holds(value):
-                require(False, name, kind.rule, value)
+                require(False, name, kind.rule, type(value) if name in _SOMEBODYS else value)
         return target(*args, **kwargs)
 
     if isinstance(called, type):
@@ -164,11 +166,11 @@ class _Kind:
 
 
 def _kinds_of(target: Any, signature: inspect.Signature) -> dict[str, _Kind]:
-    found = {}
+    found: dict[str, _Kind] = {}
     for name, parameter in signature.parameters.items():
-        kind = _kind(parameter.annotation, target.__globals__)
-        if name != "self" and kind is not None:
-            found[name] = kind
+        if parameter.annotation is not parameter.empty:
+            kind = _kind(parameter.annotation, target.__globals__)
+            found |= {} if kind is None else {name: kind}
     return found
 
 
@@ -251,7 +253,7 @@ def _simple(kind: Any) -> _Kind | None:
         return _Kind("a tuple", lambda value: isinstance(value, tuple | list))
     if kind in (collections.abc.Sequence, np.ndarray):
         return _Kind("a sequence", is_listed)
-    if not isinstance(kind, type):
+    if not isinstance(kind, type) or kind is Any:
         return None
     name = kind.__name__
     article = "an" if name[0] in "AEIOU" else "a"

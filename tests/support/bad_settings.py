@@ -18,6 +18,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 
 import goodfence as gf
 from goodfence.errors import GoodfenceError, GoodfenceWarning
@@ -688,6 +689,73 @@ def callables() -> list[Public]:
     ]
 
 
+def methods() -> list[Public]:
+    """Return what fitted models, ratings, scales, attacks and results are asked, with the domains of the arguments."""
+    films = _films()
+    user, item = films.users[0], films.items[0]
+    ratings = nothing_else(gf.Ratings)
+    few = {"targets": 3, "progress": False}
+    asked: dict[str, tuple[dict[str, Any], dict[str, Judge]]] = {
+        "predict": ({"users": [user], "items": [item]}, {}),
+        "recommend": ({"user": user, "n": 3}, {"n": integer(1, 100, beyond=EITHER)}),
+        "answer": ({"profile": {item: 3}, "items": [item]}, {}),
+        "fit": ({"ratings": films}, {"ratings": ratings}),
+    }
+    models: dict[str, Any] = {
+        "NeighbourCF": gf.NeighbourCF(gf.KNN(k=5), rng=7, progress=False),
+        "NeighbourCF among raters": gf.NeighbourCF(
+            gf.PPNS(k=2, beta=2), among="raters", center="bias", rng=7, progress=False
+        ),
+        "PrivateMeans": gf.PrivateMeans(epsilon=1.0, items="from ratings", rng=7),
+        "PrivateCF": gf.PrivateCF(epsilon=1.0, items="from ratings", rng=7),
+        "McSherryMironov": gf.McSherryMironov(epsilon=1.0, items="from ratings", rng=7),
+        "BlackBox": gf.BlackBox(gf.NeighbourCF(gf.KNN(k=5), rng=7, progress=False)),
+    }
+    found = []
+    for name, model in models.items():
+        model.fit(films)
+        found += [
+            Public(name=f"{name}.{method}", call=getattr(model, method), good=good, domains=domains)
+            for method, (good, domains) in asked.items()
+            if not (name == "BlackBox" and method in ("predict", "recommend", "answer"))
+        ]
+    model = models["NeighbourCF"]
+    run = {"ratings": ratings, "attacked": _neither, "targets": either, "rng": RNG}
+    run |= {"threads": THREADS, "progress": PROGRESS, "over": words("raters", "neighbours")}
+    for attack in (gf.KNNAttack(known=3), gf.AdaptiveAttack(known=3), gf.CoverAttack(known=3)):
+        good = {"ratings": films, "attacked": model, **few}
+        found.append(
+            Public(name=f"{type(attack).__name__}.run", call=attack.run, good=good, domains=run)
+        )
+    report = gf.KNNAttack(known=3).run(films, gf.KNN(k=5), rng=7, **few)
+    scale = films.scale
+    found += [
+        Public(name="AttackReport.table", call=report.table, good={}, domains={"ids": switch()}),
+        Public(name="AttackReport.above", call=report.above, good={"limit": 5}),
+        Public(name="Ratings.rows", call=films.rows, good={"users": [user]}),
+        Public(name="Ratings.row", call=films.row, good={"user": user}),
+        Public(name="Ratings.columns", call=films.columns, good={"items": [item]}),
+        Public(name="Ratings.cells", call=films.cells, good={"rows": [0], "columns": [0]}),
+        Public(name="Ratings.title", call=films.title, good={"item": item}),
+        Public(name="Ratings.on_items", call=films.on_items, good={"items": films.items}),
+        Public(name="Ratings.from_frame", call=gf.Ratings.from_frame, good={"frame": _frame()}),
+        Public(name="Scale.of", call=gf.Scale.of, good={"scale": (1, 5)}),
+        Public(name="Scale.holds", call=scale.holds, good={"values": [1.0]}),
+        Public(name="Scale.on_grid", call=scale.on_grid, good={"values": [1.0]}),
+        Public(name="Scale.round", call=scale.round, good={"values": [1.0]}),
+    ]
+    return found
+
+
+def _frame() -> Any:
+    return pa.table({"user": [1, 2], "item": [3, 4], "rating": [1.0, 5.0]})
+
+
+def _neither(value: Any) -> str:
+    """Judge what is attacked: none of the values is a mechanism or a recommender."""
+    return REFUSED
+
+
 def _only_none(value: Any) -> str:
     return EITHER if value is None else REFUSED
 
@@ -759,9 +827,8 @@ class Outcome:
 def cases() -> Iterator[tuple[Public, str, int]]:
     """Yield every callable with each argument and the number of each value."""
     n_values = len(values())
-    for one in callables():
-        own = inspect.signature(getattr(gf, one.name)).parameters
-        for argument in own:
+    for one in [*callables(), *methods()]:
+        for argument in inspect.signature(getattr(gf, one.name, one.call)).parameters:
             for at in range(n_values):
                 yield one, argument, at
 

@@ -71,6 +71,7 @@ class BlackBox:
     def __repr__(self) -> str:
         return f"BlackBox({_name(self.box)}, asks={self.asks!r})"
 
+    @checked
     def fit(self, ratings: Ratings) -> Self:
         """Let the box learn from these ratings."""
         trained = _trained(self.box, ratings, self.rng)

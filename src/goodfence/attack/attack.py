@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from numbers import Integral
-from typing import Any, Literal, NamedTuple, Self, TypeAlias
+from typing import Any, Literal, NamedTuple, Self, TypeAlias, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -30,7 +30,7 @@ from goodfence.neighbours.similarity import Similarity
 from goodfence.neighbours.threads import bar, ranges
 from goodfence.rng import RNG, Streams, seed_of
 from goodfence.selection.mechanism import Mechanism
-from goodfence.settings import integer, is_listed
+from goodfence.settings import checked, integer, is_listed, one_of
 
 
 class Subject:
@@ -215,6 +215,7 @@ class Attack(ABC):
         different = len(set(items)) == len(items) == self.known
         require(different, "choose", f"known={self.known} different items", f"{len(items)} items")
 
+    @checked
     def run(
         self,
         ratings: Ratings,
@@ -252,6 +253,7 @@ class Attack(ABC):
         progress : bool, optional
             Show a bar on standard error; None for a terminal only.
         """
+        one_of(over, "over", get_args(Over))
         subject = Subject(ratings, attacked, similarity=similarity, over=over, threads=threads)
         return self.run_on(subject, targets=targets, rng=rng, progress=progress)
 

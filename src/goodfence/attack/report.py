@@ -28,6 +28,7 @@ from goodfence.attack.scoring import (
 )
 from goodfence.data.ratings import Ratings
 from goodfence.report.serialize import save_result
+from goodfence.settings import checked
 
 if TYPE_CHECKING:
     import altair
@@ -233,6 +234,7 @@ class AttackReport:
             return True
         return False if gained.high <= GUESSING else None
 
+    @checked
     def above(self, limit: float, judged: Judged = "value") -> tuple[str, ...]:
         """Return what is more than `limit`, a share: `advantage`, `fully_recovered`, both or nothing.
 
@@ -286,6 +288,7 @@ class AttackReport:
             "not_tried": [one._asdict() for one in self.not_tried],
         }
 
+    @checked
     def table(self, *, ids: bool = False) -> pa.Table:
         """Return one line for each target, numbered from 0; with the caller's own ids only if `ids`."""
         columns: dict[str, npt.NDArray[Any]] = {"target": np.arange(self.n_targets)}

@@ -18,6 +18,7 @@ from goodfence.data.ids import Ids
 from goodfence.data.scale import Scale, ScaleLike
 from goodfence.errors import DataError, SettingError, given, require
 from goodfence.markup import html_table
+from goodfence.settings import checked
 
 Id: TypeAlias = "str | int"
 IdSequence: TypeAlias = "Sequence[Id] | npt.NDArray[Any]"
@@ -75,6 +76,7 @@ class Ratings:
         self._items_declared = items_declared
 
     @classmethod
+    @checked
     def from_frame(
         cls,
         frame: Any,
@@ -174,6 +176,7 @@ class Ratings:
         other.__dict__["transposed"] = self
         return other
 
+    @checked
     def rows(self, users: IdSequence) -> Integers:
         """Return the row numbers of these users."""
         return self._user_ids.positions(users)
@@ -188,6 +191,7 @@ class Ratings:
             )
         return int(self.rows([user])[0])
 
+    @checked
     def columns(self, items: IdSequence) -> Integers:
         """Return the column numbers of these items."""
         return self._item_ids.positions(items)
@@ -218,6 +222,7 @@ class Ratings:
         require(len(asked[0]) == len(asked[1]), "columns", "as many as rows", len(asked[1]))
         return asked[0], asked[1]
 
+    @checked
     def title(self, item: Id) -> str:
         """Return what the item is called, or its id where no title is known."""
         return str(self._titles.get(item, item))
@@ -227,6 +232,7 @@ class Ratings:
         """What the items are called, where that is known."""
         return dict(self._titles)
 
+    @checked
     def on_items(self, items: IdSequence | Ids) -> Ratings:
         """Return the same ratings with these items as columns, in this order; all that were rated must be there.
 

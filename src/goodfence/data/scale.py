@@ -84,17 +84,20 @@ class Scale:
                 return cls(lowest, highest, step, declared=False)
         return cls(lowest, highest, None, declared=False)
 
+    @checked
     def holds(self, values: AnyFloats) -> Flags:
         """Return which of `values` can be given on this scale."""
-        within = (values >= self.lowest) & (values <= self.highest)
-        return within & self.on_grid(values)
+        given = np.asarray(values)
+        return (given >= self.lowest) & (given <= self.highest) & self.on_grid(given)
 
+    @checked
     def on_grid(self, values: AnyFloats) -> Flags:
         """Return which of `values` are an integer number of steps above the lowest."""
         if self.step is None:
-            return np.ones(values.shape, dtype=np.bool_)
-        return _multiples(values, self.lowest, self.step)
+            return np.ones(np.shape(values), dtype=np.bool_)
+        return _multiples(np.asarray(values), self.lowest, self.step)
 
+    @checked
     def round(self, values: AnyFloats) -> Floats:
         """Return the nearest value of the scale to each of `values`: halves up, ends clipped, NaN kept.
 

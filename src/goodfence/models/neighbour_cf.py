@@ -262,6 +262,7 @@ class NeighbourCF:
         plain = self.center is None and self.among == "all" and self.min_neighbours == 1
         return plain and not self.similarity.counts_common and self.similarity.base("user") is None
 
+    @checked
     def fit(self, ratings: Ratings) -> Self:
         """Choose the neighbours of every row, once."""
         self._prepare(ratings, Streams(self.rng).key())
@@ -306,6 +307,7 @@ class NeighbourCF:
     def _around(self, neighbours: Rows, weights: Floats) -> Neighbourhoods:
         return Neighbourhoods(neighbours, weights, self.over == "raters", self.min_neighbours)
 
+    @checked
     def predict(self, users: IdsLike, items: IdsLike) -> Floats:
         """Return the predicted rating of users[j] for items[j], NaN where no neighbour rated it."""
         self._require_fitted()
@@ -327,6 +329,7 @@ class NeighbourCF:
             found = np.where(np.isnan(found), self._fallback.at(rows, columns), found)
         return found
 
+    @checked
     def recommend(self, user: Id, n: int = 10) -> Recommendations:
         """Return at most n items the user has not rated, best first."""
         self._require_fitted()
@@ -342,6 +345,7 @@ class NeighbourCF:
             scores = self._answer(csr.indices[rated], csr.data[rated], every)
         return best(self.ratings_.items, scores, unseen, n)
 
+    @checked
     def answer(self, profile: Profile, items: IdsLike) -> Floats:
         """Return predictions for an out-of-sample user, from their ratings {item: rating} (fold-in).
 

@@ -41,6 +41,7 @@ from goodfence.privacy.fixed_point import UserProfiles, centred, require_declare
 from goodfence.privacy.guarantee import Guarantee, Unit
 from goodfence.privacy.noise import MOST_MU, SIGMA, Publisher, SeededNoise, SystemNoise
 from goodfence.rng import RNG, Streams
+from goodfence.settings import checked
 
 FromRatings: TypeAlias = Literal["from ratings"]
 FROM_RATINGS: FromRatings = "from ratings"
@@ -119,6 +120,7 @@ class PrivateRecommender(ABC):
         """Return the arguments that make this model again, as they are saved."""
         return {name: getattr(self, name) for name in self._saved}
 
+    @checked
     def fit(self, ratings: Ratings) -> Self:
         """Release what the model needs, once. To fit again is to spend again.
 
@@ -171,6 +173,7 @@ class PrivateRecommender(ABC):
         """What the last fit released, and at what privacy cost."""
         return self.record_.account
 
+    @checked
     def predict(self, users: IdsLike, items: IdsLike) -> Floats:
         """Return the predicted rating of users[j] for items[j]."""
         self._require_fitted()
@@ -183,6 +186,7 @@ class PrivateRecommender(ABC):
         found = self.model_.predict_cells(self._profiles, *self.ratings_.cells(rows, columns))
         return uncentred(found, self.ratings_.scale)
 
+    @checked
     def recommend(self, user: Id, n: int = 10) -> Recommendations:
         """Return at most n items the user has not rated, best first."""
         self._require_fitted()
@@ -198,6 +202,7 @@ class PrivateRecommender(ABC):
             self.ratings_.items[chosen], uncentred(scores[chosen], self.ratings_.scale)
         )
 
+    @checked
     def answer(self, profile: Profile, items: IdsLike) -> Floats:
         """Return predictions for an out-of-sample user (fold-in), from their ratings {item: rating}."""
         self._require_fitted()
