@@ -37,6 +37,26 @@ def test_scores_derived_by_hand() -> None:
     assert scores.recall == 0.5
 
 
+def test_gains_fall_with_the_logarithm_of_the_place() -> None:
+    """The list is (0, 1). User 0 held out {1}: found in the second place, 1 / log2(3) of the best, 1.
+
+    User 1 held out {1, 2}: again in the second place, and the best is 1 + 1 / log2(3); one of two is found. User 2 held
+    out nothing and does not count.
+    """
+    test = from_rows([{1: 5}, {1: 4, 2: 2}, {}], 3)
+    scores = gf.evaluate(cast(Any, Fixed()), test, top=2)
+    second = 1 / math.log2(3)
+    assert scores.ndcg == pytest.approx((second + second / (1 + second)) / 2)
+    assert scores.recall == 0.75
+    one = gf.evaluate(cast(Any, Fixed()), from_rows([{0: 5, 1: 1}], 3), top=1)
+    assert (one.ndcg, one.recall) == (1.0, 0.5)
+
+
+def test_lists_of_nobody_have_no_score() -> None:
+    scores = gf.evaluate(cast(Any, Fixed()), from_rows([{}, {}], 3), top=2)
+    assert np.isnan(np.array([scores.ndcg, scores.recall], dtype=float)).all()
+
+
 def test_no_lists_unless_asked() -> None:
     scores = gf.evaluate(cast(Any, Fixed()), from_rows([{0: 5}], 3))
     assert scores.ndcg is None

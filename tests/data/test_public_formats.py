@@ -158,6 +158,20 @@ def test_what_is_not_read_gets_the_setting_that_helps(
         gf.load(put(tmp_path, file, text))
 
 
+@pytest.mark.parametrize("member", ["user", "item"])
+def test_half_a_character_is_no_id(member: str, tmp_path: Path) -> None:
+    """JSON spells characters beyond 16 bits in two halves; one of them alone is no text."""
+    whole = {"user": '"\\ud83d\\ude00"', "item": '"b"', "rating": "3"}
+    lines = ["{" + ", ".join(f'"{name}": {value}' for name, value in whole.items()) + "}"]
+    half = {**whole, member: '"a\\ud83d"', "rating": "4"}
+    lines.append("{" + ", ".join(f'"{name}": {value}' for name, value in half.items()) + "}")
+    assert cells(gf.load(put(tmp_path, "a.json", lines[0] + "\n"), scale=(1, 5))) == {
+        ("😀", "b"): 3.0
+    }
+    with pytest.raises(DataError, match=rf"'{member}'\) must be an integer or text, line 2 is not"):
+        gf.load(put(tmp_path, "b.json", "\n".join(lines) + "\n"))
+
+
 def test_a_position_reads_ciao_and_a_name_reads_last_fm(tmp_path: Path) -> None:
     ciao = put(tmp_path, "movie-ratings.txt", "1,1,17,1,5,2013-12-17\n2,1,17,9,3,2013-12-18\n")
     assert cells(gf.load(ciao, user="1", item="2", rating="5")) == {(1, 1): 5.0, (2, 1): 3.0}

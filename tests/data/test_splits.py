@@ -59,6 +59,15 @@ def test_holdout_per_user_takes_that_many_of_each(ratings: Ratings) -> None:
     assert cells(train) | cells(test) == cells(ratings)
 
 
+def test_users_without_ratings_are_not_short_of_them() -> None:
+    """Users with 0, 1, 2 and 3 ratings, two held out of each: two are short."""
+    matrix = sparse.csr_array(np.tri(4, 3, -1))
+    some = Ratings(matrix, users=list("abcd"), items=[10, 11, 12], scale=(0, 5))
+    with pytest.warns(GoodfenceWarning, match=r"^2 users have no more than 2 ratings"):
+        _, test = holdout(some, per_user=2, rng=7)
+    assert np.diff(test.csr.indptr).tolist() == [0, 0, 0, 2]
+
+
 def test_folds_are_the_known_ones(ratings: Ratings) -> None:
     parts = list(folds(ratings, n=4, rng=7))
     assert [test.n_ratings for _, test in parts] == [6, 5, 5, 5]

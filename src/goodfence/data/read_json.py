@@ -138,7 +138,7 @@ def _column(
                 return pa.array(numbers)
         elif role != "rating" and (kinds == {int} or (kinds == {str} and "" not in values)):
             return pa.array(values, pa.int64() if kinds == {int} else pa.string())
-    except (OverflowError, pa.ArrowException):  # an integer beyond 64 bits
+    except (OverflowError, UnicodeError, pa.ArrowException):  # beyond 64 bits, half a character
         pass
     for line, one in objects:
         _check(one.get(name), role, line, columns)
@@ -158,10 +158,17 @@ def _check(value: Any, role: str, line: int, columns: Columns) -> None:
         good = type(value) is float or (type(value) is int and abs(value) <= _EXACT)
         rule = "a number that a 64-bit float holds"
     else:
-        good = type(value) is str or (type(value) is int and -_MOST <= value < _MOST)
+        good = (type(value) is str and _is_whole(value)) or (
+            type(value) is int and -_MOST <= value < _MOST
+        )
         rule = "an integer or text"
     if not good:
         raise ValueProblem(f"{label} must be {rule}, line {line} is not")
+
+
+def _is_whole(text: str) -> bool:
+    """Return whether a text can be written: JSON's escapes can spell half of a character."""
+    return not any("\ud800" <= letter <= "\udfff" for letter in text)
 
 
 def _joined(parts: list[pa.Array], label: str) -> pa.ChunkedArray:
