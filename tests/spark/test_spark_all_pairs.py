@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from dataclasses import replace
 from functools import partial
-from importlib import import_module
 
 import numpy as np
 import pytest
@@ -16,7 +15,7 @@ from goodfence.kernels.tiles.strips import WIDTH
 from goodfence.neighbours import all_pairs as tiles
 from goodfence.selection.sensitivity import sensitivities
 from goodfence.spark import all_pairs
-from goodfence.spark.candidate_lists import combine_waiting, merge_block
+from goodfence.spark.all_pairs import combine_waiting, merge_block
 from goodfence.spark.messages import BlockLists
 from goodfence.spark.ratings import cut_in_blocks
 from tests.support import by_hand
@@ -67,7 +66,6 @@ def test_lists_are_sent_and_merged_slice_by_slice(
     films = gf.synthetic(users=330, items=120, ratings=9_000, rng=1)
     monkeypatch.setattr(all_pairs, "_SLICE", 40 * n_rows)
     how = replace(by_hand.settings_of(films, 40, 100), bounds=gf.Sensitivity())
-    assert how.rows_of_a_slice == n_rows
     assert same(films, 40, 100) == 0
     tiled = by_hand.at_tiles(cut_in_blocks(films.csr, 100))
     offers = by_hand.shuffled(tiled, partial(all_pairs.compare_tile, how))
@@ -100,10 +98,7 @@ def test_sampled_thresholds_lose_nothing(monkeypatch: pytest.MonkeyPatch) -> Non
 def test_thresholds_that_are_far_too_high_are_made_good(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tiles, "SAMPLE", WIDTH)
     monkeypatch.setattr(tiles, "sample_rank", lambda *_, **__: 1)
-    module = import_module(
-        "goodfence.spark.candidate_lists"
-    )  # the package has a function of that name
-    monkeypatch.setattr(module, "ROWS_TOGETHER", 300)
+    monkeypatch.setattr(all_pairs, "ROWS_TOGETHER", 300)
     assert same(gf.load("movietweetings"), 100, 400) > 1000
 
 

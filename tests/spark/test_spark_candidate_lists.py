@@ -16,7 +16,7 @@ from hypothesis import strategies as st
 import goodfence as gf
 from goodfence import spark as engine
 from goodfence.spark import chunks, id_index, shuffle
-from goodfence.spark.candidate_lists import fill_up, merge
+from goodfence.spark.all_pairs import fill_up, merge
 from goodfence.spark.messages import ChunkFacts, RaggedLists
 from goodfence.spark.session import without_pandas_advice
 from tests.support import reference

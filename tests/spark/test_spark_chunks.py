@@ -29,8 +29,8 @@ from goodfence.spark.chunks import (
     reader_of,
     stamp_of,
 )
-from goodfence.spark.config import SparkConfig
 from goodfence.spark.messages import ChunkFacts, ChunkIds
+from goodfence.spark.session import SparkConfig
 from tests.support.spark_chunks import encoded, merged, of_kind, rated
 
 ANY = ReadOptions()
@@ -204,7 +204,7 @@ def test_the_facts_are_those_of_one_machine(ratings: list[float], factor: int) -
     local = Profiles.of(sparse.csr_array(np.array([ratings]))).factor
     assert grid_factor(found) == factor == local
     assert -found.extremes[0] == min(ratings)
-    assert found.chunks.tolist() == [0, 1]
+    assert found.chunks == [0, 1]
 
 
 @pytest.mark.parametrize("huge", [1e200, -1.5e308])

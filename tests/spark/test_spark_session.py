@@ -1,4 +1,7 @@
-"""A session says what is missing; jobs tell how far they are, and fail in one sentence with nothing private in it."""
+"""A session says what is missing; jobs tell how far they are, and fail in one sentence with nothing private in it.
+
+The size of blocks, and settings outside their rule.
+"""
 
 from __future__ import annotations
 
@@ -12,9 +15,14 @@ import pytest
 
 import goodfence as gf
 from goodfence import spark as engine
-from goodfence.errors import MissingExtra, SparkProblem
+from goodfence.errors import MissingExtra, SettingError, SparkProblem
 from goodfence.spark import session
-from goodfence.spark.session import failures_in_one_sentence, without_pandas_advice
+from goodfence.spark.session import (
+    SparkConfig,
+    balanced_blocks,
+    failures_in_one_sentence,
+    without_pandas_advice,
+)
 
 FILMS = gf.synthetic(users=200, items=50, ratings=3_000, rng=2)
 PRIVATE = "somebody rated 4.25"
@@ -72,3 +80,20 @@ def test_workers_run_this_python(spark: Any, monkeypatch: pytest.MonkeyPatch) ->
     with without_pandas_advice():
         found = spark.range(1).mapInArrow(who, "python string").first()
     assert found.python == sys.executable
+
+
+@pytest.mark.parametrize("n_cores", [1, 2, 3, 8, 100])
+def test_blocks_keep_all_cores_busy(n_cores: int) -> None:
+    n_blocks = balanced_blocks(n_cores)
+    work = [2] * (n_blocks * (n_blocks - 1) // 2) + [1] * n_blocks
+    ends = [0] * n_cores
+    for tile in work:
+        ends[ends.index(min(ends))] += tile
+    assert max(ends) <= 1.15 * sum(work) / n_cores
+    assert n_blocks == 1 or 2 * n_cores >= n_blocks  # and no more of them than that takes
+
+
+@pytest.mark.parametrize(("name", "value"), [("memory", 1000), ("block_rows", 0)])
+def test_settings_outside_their_rule(name: str, value: int) -> None:
+    with pytest.raises(SettingError, match=f"{name} must be at least"):
+        SparkConfig(spark=None, **{name: value})  # type: ignore[arg-type]  # refused before it is used

@@ -11,8 +11,8 @@ from typing import Any
 import numpy as np
 
 from goodfence.spark import shuffle
-from goodfence.spark.config import SparkConfig
 from goodfence.spark.messages import RowRequest, pack, unpack
+from goodfence.spark.session import SparkConfig
 
 
 def config(master: str, work: str | None = None) -> SparkConfig:

@@ -12,8 +12,13 @@ import goodfence as gf
 from goodfence.arrays import Floats, Rows
 from goodfence.neighbours.similarity import Profiles, Similarity
 from goodfence.spark import all_pairs
-from goodfence.spark.all_pairs import ListSettings, tile_number
-from goodfence.spark.candidate_lists import Recomputation, combine_waiting, merge_block
+from goodfence.spark.all_pairs import (
+    ListSettings,
+    Recomputation,
+    combine_waiting,
+    merge_block,
+    tile_number,
+)
 from goodfence.spark.messages import Block, BlockLists, Message, from_arrow, to_arrow
 from goodfence.spark.ratings import BlockLayout, cut_in_blocks
 from goodfence.spark.shuffle import Combiner, Task, run_partitions
@@ -29,7 +34,9 @@ def shuffled(
     return [
         sent
         for arrived in partitions.values()
-        for sent in from_arrow(run_partitions(iter([to_arrow(arrived)]), task, combine))
+        for sent in from_arrow(
+            to_arrow([one]) for one in run_partitions(iter([to_arrow(arrived)]), task, combine)
+        )
     ]
 
 

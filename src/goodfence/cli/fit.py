@@ -69,8 +69,7 @@ class Engine:
             return chosen.recommender.fit(ratings)
         from goodfence.data.load import STDIN
         from goodfence.models.neighbour_cf import fit_on_spark
-        from goodfence.spark.config import MEMORY, SparkConfig
-        from goodfence.spark.session import start
+        from goodfence.spark.session import MEMORY, SparkConfig, start
 
         located = source.located()
         if str(located.path) == STDIN:

@@ -61,8 +61,8 @@ from goodfence.selection.mechanism import Mechanism, integer, is_mechanism
 from goodfence.settings import checked
 
 if TYPE_CHECKING:
-    from goodfence.spark.config import SparkConfig
     from goodfence.spark.neighbours import Choice
+    from goodfence.spark.session import SparkConfig
 
 
 @checked

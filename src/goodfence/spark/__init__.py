@@ -1,9 +1,7 @@
 """Everything on an Apache Spark cluster, with the names and the results of the local engine."""
 
-from goodfence.spark.candidate_lists import candidate_lists
-from goodfence.spark.config import SparkConfig
-from goodfence.spark.neighbours import choose_neighbours
+from goodfence.spark.neighbours import candidate_lists, choose_neighbours
 from goodfence.spark.predict import predict, recommend
-from goodfence.spark.session import start
+from goodfence.spark.session import SparkConfig, start
 
 __all__ = ["SparkConfig", "candidate_lists", "choose_neighbours", "predict", "recommend", "start"]

@@ -1,22 +1,27 @@
 """All pairs by tiles: one task for each pair of blocks, with the kernel of the local engine in each.
 
-A sample of all rows gives every row a first threshold, so that a tile sends no more than may be listed. Without it
-every tile would send n candidates for each of its rows, and most of what is shuffled would be thrown away. The sample
-has the same number of rows whatever the data.
+    blocks --sample--> thresholds --pairs of blocks--> tiles --by block--> lists [--uncertain rows--> recomputed]
+
+Each arrow is one shuffle, and nothing but counts comes to the driver. A sample of all rows, of the same number whatever
+the data, gives every row a first threshold: without it every tile would send n candidates for each of its rows, and
+most of what is shuffled would be thrown away. A list is uncertain where the threshold of its row was too high; such
+rows are compared once more, without a threshold.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable, Iterator, Sequence
-from dataclasses import dataclass, replace
-from functools import partial
+from contextlib import contextmanager
+from dataclasses import asdict, dataclass, replace
+from functools import partial, reduce
 from itertools import combinations_with_replacement, pairwise
 from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from goodfence.arrays import Floats, Integers, Rows
-from goodfence.errors import require
+from goodfence.arrays import Flags, Float32s, Floats, Integers, Rows
+from goodfence.kernels.tiles.buffers import MARGIN
+from goodfence.kernels.tiles.lists import list_best, place_lists
 from goodfence.kernels.tiles.strips import WIDTH
 from goodfence.kernels.tiles.tile import SMALLEST
 from goodfence.neighbours import all_pairs as tiles
@@ -25,7 +30,15 @@ from goodfence.neighbours.similarity import Profiles, Similarity
 from goodfence.neighbours.threads import ranges
 from goodfence.selection.sensitivity import Sensitivity, sensitivities
 from goodfence.spark import shuffle
-from goodfence.spark.messages import Block, Candidates, NumberedRows
+from goodfence.spark.messages import (
+    Block,
+    BlockLists,
+    Candidates,
+    Message,
+    NumberedLists,
+    NumberedRows,
+    RaggedLists,
+)
 from goodfence.spark.ratings import (
     BlockLayout,
     RatingBlocks,
@@ -34,7 +47,8 @@ from goodfence.spark.ratings import (
     merged_rows,
     profiles_of,
 )
-from goodfence.spark.shuffle import Inbox
+from goodfence.spark.session import SparkConfig, job
+from goodfence.spark.shuffle import Checkpoint, Inbox, checkpoints
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -42,10 +56,17 @@ if TYPE_CHECKING:
 FoundIn: TypeAlias = Callable[[int, int], tiles.Found]
 """From the first and the last of some rows of a block, counted in the block, to what they have found."""
 _SLICE = 1 << 19
-"""About how many candidates are sent together."""
+"""About how many candidates are sent, and later merged, together: a part of a block, so that memory for all the
+candidates of a block is taken once, and not at every step."""
 _DEVIATIONS = 5.5
 """How far below what is expected a threshold is: by the distribution of the sample fewer than one row in five thousand
 is then uncertain. To recompute them would take three more shuffles, and what is sent in vain takes less."""
+_TILE_CHECKPOINTS = 32
+"""In how many parts, at most, the tiles are written where there is a work folder."""
+_WAITING = 3
+"""How many times what can be listed may wait to be merged."""
+ROWS_TOGETHER = 1024
+"""About how many uncertain rows of different blocks are compared in one task."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -62,7 +83,8 @@ class ListSettings:
     @property
     def by_kernel(self) -> bool:
         """Whether the kernels of the tiles are used: for the cosine of non-negative integer ratings."""
-        return self.layout.by_kernel(self.similarity)
+        layout = self.layout
+        return self.similarity.is_plain_cosine and layout.factor > 0 and layout.lowest >= 0
 
     @property
     def sample(self) -> Integers:
@@ -72,19 +94,40 @@ class ListSettings:
             return np.empty(0, dtype=np.int64)
         return np.arange(tiles.SAMPLE) * n_rows // tiles.SAMPLE
 
-    @property
-    def rows_of_a_slice(self) -> int:
-        """Of how many rows the lists are sent, and later merged, together.
 
-        A part of a block: so that memory for all the candidates of a block is taken once, and not at every step.
-        """
-        return max(1, _SLICE // self.n)
+@contextmanager
+def lists_of(
+    rows: RatingBlocks, settings: ListSettings, config: SparkConfig, what: str, n_tasks: int
+) -> Iterator[DataFrame]:
+    """Run a job that goes on with `BlockLists` of each block."""
+    fingerprint = {"ratings": rows.checksum, **asdict(settings)}
+    n_blocks = settings.layout.n_blocks
+    tasks = partial(merge_block, settings.n), partial(combine_waiting, settings.n)
+    with checkpoints(config, fingerprint) as checkpoint, job(config, what, n_tasks):
+        blocks = checkpoint.keep("blocks", lambda: with_thresholds(rows, settings))
+        with shuffle.released_early() as release:
+            found = _found(blocks, settings, checkpoint)
+        lists = checkpoint.keep("lists", lambda: shuffle.shuffle(found, n_blocks, *tasks))
+        uncertain = shuffle.counts(lists, n_blocks)
+        release()
+        if any(uncertain):
+            recomputation, first = Recomputation.of(uncertain, settings), lists
+            lists = checkpoint.keep("recomputed", lambda: recomputation.recompute(blocks, first))
+        yield lists
 
 
-def check_comparable(similarity: Similarity) -> None:
-    """Raise unless rows are compared as they were rated: means and biases are of all ratings, and no task has those."""
-    rule = "cosine, cosine_corated, pearson, jaccard or msd on Spark"
-    require(similarity.base("user") is None, "similarity", rule, similarity.name)
+def _found(blocks: DataFrame, settings: ListSettings, checkpoint: Checkpoint) -> DataFrame:
+    """Return what all tiles find; in parts, each with a checkpoint, where there is a work folder."""
+    n_tiles = settings.layout.n_tiles
+    if checkpoint.root is None:
+        return compare_tiles(blocks, settings, 0, n_tiles)
+
+    def part(first: int, last: int) -> DataFrame:
+        compared = partial(compare_tiles, blocks, settings, first, last)
+        return checkpoint.keep(f"tiles-{first}-{last - 1}", compared)
+
+    parts = ranges(n_tiles, -(-n_tiles // _TILE_CHECKPOINTS))
+    return reduce(lambda one, other: one.union(other), (part(*piece) for piece in parts))
 
 
 def with_thresholds(rows: RatingBlocks, settings: ListSettings) -> DataFrame:
@@ -130,18 +173,13 @@ def set_thresholds(settings: ListSettings, _partition: int, inbox: Inbox) -> Ite
     pairs = tiles.AllPairs.over(profiles, order, 1, _kernel_block(n_rows), threads=1)
     rows = np.arange(n_rows, profiles.n_rows, dtype=np.int32)
     rank = tiles.sample_rank(tiles.SAMPLE, settings.n, n_all, deviations=_DEVIATIONS)
-    pairs.estimate_from(rows, _positions(sample.numbers - block.first, order), rank)
+    local = sample.numbers - block.first
+    inside, positions = (local >= 0) & (local < n_rows), np.full(len(local), -1)
+    positions[inside] = np.argsort(order)[local[inside]]
+    pairs.estimate_from(rows, positions, rank)
     thresholds = np.empty(n_rows, dtype=np.float32)
     thresholds[order] = pairs.buffers.thresholds[:n_rows]
     yield replace(block, thresholds=thresholds)
-
-
-def _positions(rows: Integers, order: Rows) -> Integers:
-    """Return the position of each row in `order`, -1 for those that are not there."""
-    positions = np.empty(len(order), dtype=np.int64)
-    positions[order] = np.arange(len(order))
-    inside = (rows >= 0) & (rows < len(order))
-    return np.where(inside, positions[np.where(inside, rows, 0)], -1)
 
 
 def tile_number(a: int, b: int, n_blocks: int) -> int:
@@ -186,18 +224,18 @@ def compare_tile(settings: ListSettings, partition: int, inbox: Inbox) -> Iterat
     else:
         pairs = zip(blocks, blocks[::-1], strict=True)
         found = [_found_by_rows(settings, *pair) for pair in pairs]
-    bounds = _bounds(settings, blocks, profiles)
+    bounds: Sequence[Floats | None] = [None] * len(blocks)
+    if (
+        settings.bounds is not None
+    ):  # among the rows of this tile: the largest of all tiles is RS among all rows
+        ends = np.cumsum([len(block.counts) for block in blocks])
+        bounds = np.split(sensitivities(profiles.rows, settings.bounds), ends)[: len(blocks)]
     for block, find, rs in zip(blocks, found, bounds, strict=True):
         thresholds = block.thresholds if len(blocks) == 1 else None  # once is enough
-        for first, last in ranges(len(block.counts), settings.rows_of_a_slice):
-            own = find(first, last)
+        for first, last in ranges(len(block.counts), max(1, _SLICE // settings.n)):
+            beside = (None if one is None else one[first:last] for one in (rs, thresholds))
             yield Candidates(
-                block.sender,
-                partition,
-                *own,
-                block.first + first,
-                None if rs is None else rs[first:last],
-                None if thresholds is None else thresholds[first:last],
+                block.sender, partition, *find(first, last), block.first + first, *beside
             )
 
 
@@ -216,17 +254,6 @@ def _found_by_rows(settings: ListSettings, block: Block, other: Block) -> FoundI
         return tiles.Found(lengths, indices[first:last].ravel(), similarities[first:last].ravel())
 
     return find
-
-
-def _bounds(
-    settings: ListSettings, blocks: Sequence[Block], profiles: Profiles
-) -> Sequence[Floats | None]:
-    """Return RS of every row, among the rows of this tile: the largest of all tiles is RS among all rows."""
-    if settings.bounds is None:
-        return [None] * len(blocks)
-    values = sensitivities(profiles.rows, settings.bounds)
-    ends = np.cumsum([len(block.counts) for block in blocks])
-    return np.split(values, ends)[: len(blocks)]
 
 
 def _found_by_kernel(blocks: Sequence[Block], profiles: Profiles, n: int) -> list[FoundIn]:
@@ -276,3 +303,146 @@ def _lined_up(profiles: Profiles, starts: Integers, size: int) -> tuple[Rows, li
     for number, (_, rows) in enumerate(parts):
         order[number * size : number * size + len(rows)] = rows
     return order[: (len(parts) - 1) * size + len(parts[-1][1])], [owner for owner, _ in parts]
+
+
+def merge_block(n: int, partition: int, inbox: Inbox) -> Iterator[BlockLists]:
+    """Send the lists of a block, from everything that the tiles found for it."""
+    candidates = inbox.every(Candidates)
+    slices = {one.first: len(one.lengths) for one in candidates}
+    begin, n_rows = min(slices), sum(slices.values())
+    indices, similarities = np.empty((n_rows, n), np.int32), np.empty((n_rows, n))
+    uncertain, bounds = np.empty(n_rows, np.bool_), np.empty(n_rows)
+    for first, count in slices.items():
+        found = [one for one in candidates if one.first == first]
+        own = slice(first - begin, first - begin + count)
+        indices[own], similarities[own], lengths = merge(found, count, n)
+        rs, thresholds = _beside(found)
+        uncertain[own] = _uncertain(similarities[own], lengths, thresholds)
+        fill_up(indices[own], similarities[own], np.where(uncertain[own], n, lengths), first)
+        if rs is not None:
+            bounds[own] = rs
+    rows = np.flatnonzero(uncertain)
+    stated = None if candidates[0].bounds is None else bounds
+    lists = indices, similarities, rows, stated
+    yield BlockLists(partition, partition, begin, *lists, count=len(rows))
+
+
+def combine_waiting(n: int, waiting: Sequence[Message]) -> list[Message]:
+    """Merge what has come so far where it is much: only the n best of each row can be listed in the end."""
+    candidates = [one for one in waiting if isinstance(one, Candidates)]
+    last = candidates[-1]
+    found = [one for one in candidates if one.first == last.first]
+    n_rows = len(last.lengths)
+    if len(found) == 1 or sum(len(one.indices) for one in found) <= _WAITING * n_rows * n:
+        return list(waiting)
+    indices, similarities, lengths = merge(found, n_rows, n)
+    listed = np.arange(n) < lengths[:, np.newaxis]
+    lists = lengths, indices[listed], similarities[listed]
+    combined = Candidates(last.partition, -1, *lists, last.first, *_beside(found))
+    return [*(one for one in candidates if one.first != last.first), combined]
+
+
+def merge(found: Sequence[RaggedLists], n_owners: int, n: int) -> tuple[Rows, Floats, Rows]:
+    """Return the n best of everything that was found for each owner, and how many there were."""
+    counts = np.sum([one.lengths for one in found], axis=0, dtype=np.int64)
+    starts = np.concatenate([[0], np.cumsum(counts)])
+    rows, values = np.empty(starts[-1], dtype=np.int32), np.empty(starts[-1])
+    positions = starts[:-1].copy()
+    for one in found:
+        place_lists(one.lengths, one.indices, one.values, positions, rows, values)
+    lengths = np.zeros(n_owners, dtype=np.int32)
+    indices = np.full((n_owners, n), -1, dtype=np.int32)
+    similarities = np.zeros((n_owners, n))
+    list_best(starts, rows, values, indices, similarities, lengths)
+    return indices, similarities, lengths
+
+
+def _beside(found: Sequence[Candidates]) -> tuple[Floats | None, Float32s | None]:
+    """Return RS of each row, the largest of what the tiles say, and its threshold, which one tile sent."""
+    bounds = [one.bounds for one in found if one.bounds is not None]
+    thresholds = (one.thresholds for one in found if one.thresholds is not None)
+    return np.max(bounds, axis=0) if bounds else None, next(thresholds, None)
+
+
+def fill_up(indices: Rows, similarities: Floats, lengths: Rows, first: int) -> None:
+    """Go on with rows of similarity zero, in row order, where fewer than n were found."""
+    n = indices.shape[1]
+    for row in np.flatnonzero(lengths < n):
+        found = indices[row, : lengths[row]]
+        free = np.ones(n + 1, dtype=np.bool_)  # of n + 1 rows, as many are free as are wanted
+        free[found[found <= n]] = False
+        if first + row <= n:
+            free[first + row] = False
+        indices[row, lengths[row] :] = np.flatnonzero(free)[: n - lengths[row]]
+        similarities[row, lengths[row] :] = 0.0
+
+
+def _uncertain(similarities: Floats, lengths: Rows, thresholds: Float32s | None) -> Flags:
+    """Return which rows may miss a candidate: the last of n is not clearly above what was turned away."""
+    if thresholds is None:
+        return np.zeros(len(lengths), dtype=np.bool_)
+    last = np.where(lengths == similarities.shape[1], similarities[:, -1], 0.0)
+    uncertain: Flags = (thresholds > SMALLEST) & (last * MARGIN < thresholds)
+    return uncertain
+
+
+@dataclass(frozen=True, slots=True)
+class Recomputation:
+    """How single rows are compared with all blocks."""
+
+    n: int
+    """The length of the lists."""
+    factor: int
+    """What makes every rating an integer."""
+    groups: tuple[int, ...]
+    """(blocks,): which rows are compared together."""
+
+    @classmethod
+    def of(cls, uncertain: Sequence[int], settings: ListSettings) -> Recomputation:
+        """Plan for this number of uncertain rows in each block."""
+        before = np.cumsum([0, *uncertain[:-1]])
+        groups = tuple((before // ROWS_TOGETHER).tolist())
+        return cls(settings.n, settings.layout.factor, groups)
+
+    def recompute(self, blocks: DataFrame, lists: DataFrame) -> DataFrame:
+        """Return the lists after those that were uncertain have been made anew."""
+        n_blocks, n_groups = len(self.groups), max(self.groups) + 1
+        rows = shuffle.shuffle(blocks.union(lists), n_blocks, self.send_rows)
+        every = f"sequence(0, {n_groups - 1})"
+        partitions = f"explode(transform({every}, group -> group * {n_blocks} + partition))"
+        together = rows.union(shuffle.resend(blocks, partitions))
+        found = shuffle.shuffle(together, n_groups * n_blocks, self.compare)
+        return shuffle.shuffle(lists.union(found), n_blocks, self.replace_lists)
+
+    def send_rows(self, partition: int, inbox: Inbox) -> Iterator[NumberedRows]:
+        """Send the rows of a block whose lists are uncertain, to every block."""
+        block, uncertain = inbox.only(Block), inbox.only(BlockLists).uncertain
+        if len(uncertain):
+            first = self.groups[partition] * len(self.groups)
+            rows = chosen_rows(block, uncertain + block.first, first, partition)
+            for other in range(len(self.groups)):
+                yield replace(rows, partition=first + other)
+
+    def compare(self, partition: int, inbox: Inbox) -> Iterator[NumberedLists]:
+        """Compare all rows that came here with the one block that came here."""
+        block = inbox.only(Block)
+        engine = RowsAgainstAll(profiles_of([block], self.factor), Similarity())
+        n = min(self.n + 1, len(block.counts))  # one more: a row may find itself
+        for sent in inbox.every(NumberedRows):
+            own, every = profiles_of([sent], self.factor), np.arange(len(sent.counts))
+            indices, values = engine.nearest(own, every, n, themselves=False, threads=1)
+            rows = indices + np.int32(block.first)
+            others = rows != sent.numbers[:, np.newaxis]
+            lengths = others.sum(axis=1, dtype=np.int32)
+            lists = (lengths, rows[others], values[others])
+            yield NumberedLists(sent.sender, partition, *lists, sent.numbers)
+
+    def replace_lists(self, _partition: int, inbox: Inbox) -> Iterator[BlockLists]:
+        """Send the lists of a block with those that were recomputed in place of the uncertain ones."""
+        lists, found = inbox.only(BlockLists), inbox.every(NumberedLists)
+        if found:
+            own = found[0].numbers - lists.first
+            indices, similarities = lists.indices.copy(), lists.similarities.copy()
+            indices[own], similarities[own], _ = merge(found, len(own), self.n)
+            lists = replace(lists, indices=indices, similarities=similarities)
+        yield lists

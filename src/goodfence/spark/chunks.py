@@ -15,6 +15,7 @@ import warnings
 import zlib
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
@@ -24,7 +25,7 @@ import pyarrow.compute as pc
 from pyarrow import dataset
 
 from goodfence import errors
-from goodfence.arrays import Floats, Integers
+from goodfence.arrays import Floats
 from goodfence.data.columns import ROLES, find_columns
 from goodfence.data.frame import ReadOptions, rating_values, without_unrated
 from goodfence.data.ids import code_ids
@@ -34,9 +35,8 @@ from goodfence.errors import ColumnProblem, DataError, GoodfenceWarning, ValuePr
 from goodfence.neighbours.similarity import EXACT, FACTORS, ON_GRID
 from goodfence.neighbours.threads import ranges
 from goodfence.spark import messages, shuffle
-from goodfence.spark.config import SparkConfig
 from goodfence.spark.messages import ChunkFacts, ChunkIds, ChunkRatings, Message, Numbers
-from goodfence.spark.session import without_pandas_advice
+from goodfence.spark.session import SparkConfig
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -69,14 +69,13 @@ def encode(given: Given, config: SparkConfig) -> DataFrame:
     """Return `ChunkFacts`, `ChunkIds` and `ChunkRatings` of each chunk, from its split, by its number in the split."""
     from pyspark.sql import DataFrame
 
-    encoder, directory = Encoder.of(config), shuffle.SPILL.get()
-    frame = given
+    encoder, frame = Encoder.of(config), given
     if isinstance(given, str | os.PathLike):
         reader = reader_of(os.fspath(given), config)
         if reader is not None:
             n_splits = len(reader.splits)
             frame = config.spark.range(0, n_splits, 1, n_splits)
-            return _mapped(frame, lambda batches: encoder.read(reader, batches), directory)
+            return shuffle.map_messages(frame, partial(encoder.read, reader))
         frame = config.spark.read.parquet(os.fspath(given))
     if not isinstance(frame, DataFrame):
         kind = type(given).__name__
@@ -85,16 +84,7 @@ def encode(given: Given, config: SparkConfig) -> DataFrame:
     require(config.read.duplicates == "error", "duplicates", rule, config.read.duplicates)
     rule = "left out for a data frame, or files that Spark reads; leave such rows out first"
     require(config.read.unrated is None, "unrated", rule, config.read.unrated)
-    return _mapped(_chosen_columns(frame, config.read), encoder.rows, directory)
-
-
-def _mapped(frame: DataFrame, sent: Any, directory: str | None) -> DataFrame:
-    def mapped(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        for one in sent(batches):
-            yield messages.to_arrow([one], directory)
-
-    with without_pandas_advice():
-        return frame.mapInArrow(mapped, messages.SCHEMA)
+    return shuffle.map_messages(_chosen_columns(frame, config.read), encoder.rows)
 
 
 def _chosen_columns(frame: DataFrame, options: ReadOptions) -> DataFrame:
@@ -278,7 +268,7 @@ class Encoder:
                 except (pa.ArrowException, OSError):
                     error = ["FileProblem", "a file must be whole, and is cut short or damaged"]
             told = [str(one.message) for one in notes if one.category is GoodfenceWarning]
-            yield replace(_no_facts(split, -1), notes=told, error=error)
+            yield ChunkFacts(-1, split, notes=told, error=error)
 
     def rows(self, batches: Iterator[pa.RecordBatch]) -> Iterator[Message]:
         """Yield the chunks of a task that Spark gives the rows of a data frame."""
@@ -296,12 +286,11 @@ class Encoder:
                 yield facts
                 continue
             users, items = (coded(table.column(role)) for role in ROLES[:2])
-            n_bytes = [users.ids.nbytes, items.ids.nbytes]
-            types = [_ID_TYPES[users.ids.type], _ID_TYPES[items.ids.type]]
-            stamp = stamp_of(users.ids, items.ids)
-            n_ids = [len(users.ids), len(items.ids)]
+            ids = users.ids, items.ids
+            stamp, n_ids = stamp_of(*ids), [len(one) for one in ids]
+            n_bytes, types = [one.nbytes for one in ids], [_ID_TYPES[one.type] for one in ids]
             yield replace(facts, id_bytes=n_bytes, id_types=types)
-            yield ChunkIds(number, split, stamp, users.ids, items.ids)
+            yield ChunkIds(number, split, stamp, *ids)
             yield ChunkRatings(number, split, stamp, n_ids, users.codes, items.codes, ratings)
 
     def examine(
@@ -313,12 +302,7 @@ class Encoder:
         finite = values[np.isfinite(values)]
         n_off = 0 if self.scale is None else int((~self.scale.holds(finite)).sum())
         wrong = [*missing, len(values) - len(finite), n_off]
-        facts = replace(
-            _no_facts(split, number),
-            chunks=np.array([split]),
-            n_ratings=table.num_rows,
-            n_wrong=wrong,
-        )
+        facts = ChunkFacts(number, split, n_ratings=table.num_rows, n_wrong=wrong)
         if any(wrong):
             return facts, None
         ratings = smallest(values)
@@ -338,13 +322,6 @@ def _gathered(batches: Iterator[pa.RecordBatch], most: int) -> Iterator[pa.Table
             waiting, n_bytes = [], 0
     if waiting:
         yield pa.Table.from_batches(waiting)
-
-
-def _no_facts(split: int, number: int) -> ChunkFacts:
-    nothing = [-np.inf] * (2 + len(FACTORS))
-    return ChunkFacts(
-        number, split, np.empty(0, int), 0, [0] * len(_WRONG), nothing, [0, 0], [], []
-    )
 
 
 def _n_missing(column: pa.ChunkedArray) -> int:
@@ -424,8 +401,9 @@ def facts_of(chunks: DataFrame) -> ChunkFacts:
     return checked_facts(shuffle.collect(shuffle.shuffle(facts, 1, merge_facts), ChunkFacts))
 
 
-def numbered(chunks: DataFrame, n_chunks: Integers) -> DataFrame:
+def numbered(chunks: DataFrame, facts: ChunkFacts) -> DataFrame:
     """Return messages of chunks at the partition of their chunk: numbered by the split, then by the chunk."""
+    n_chunks = np.bincount(facts.chunks)
     before = ",".join(map(str, (np.cumsum(n_chunks) - n_chunks).tolist()))
     return shuffle.resend(chunks, f"int(split('{before}', ',')[sender]) + partition")
 
@@ -441,18 +419,23 @@ def grid_factor(facts: ChunkFacts) -> int:
 
 def merge_facts(partition: int, inbox: shuffle.Inbox) -> Iterator[ChunkFacts]:
     """Send the facts of all chunks together."""
-    found = inbox.every(ChunkFacts)
+    every = inbox.every(ChunkFacts)
+    found = [one for one in every if one.n_ratings]
     yield ChunkFacts(
         partition,
         partition,
-        chunks=np.concatenate([one.chunks for one in found]),
         n_ratings=sum(one.n_ratings for one in found),
-        n_wrong=np.sum([one.n_wrong for one in found], axis=0).tolist(),
-        extremes=np.max([one.extremes for one in found], axis=0).tolist(),
-        id_bytes=np.sum([one.id_bytes for one in found], axis=0).tolist(),
+        n_wrong=[sum(each) for each in zip(*(one.n_wrong for one in found), strict=True)],
+        extremes=[
+            max(each) for each in zip(*(one.extremes for one in found if one.extremes), strict=True)
+        ],
+        id_bytes=[
+            sum(each) for each in zip(*(one.id_bytes for one in found if one.id_bytes), strict=True)
+        ],
         id_types=next((one.id_types for one in found if one.id_types), []),
-        notes=sorted({note for one in found for note in one.notes}),
-        error=next((one.error for one in found if one.error), None),
+        chunks=[one.sender for one in found],
+        notes=sorted({note for one in every for note in one.notes}),
+        error=next((one.error for one in every if one.error), None),
     )
 
 

@@ -25,7 +25,6 @@ from goodfence.errors import SizeProblem
 from goodfence.neighbours.threads import ranges
 from goodfence.spark import shuffle
 from goodfence.spark.chunks import coded
-from goodfence.spark.config import PersistedFrames
 from goodfence.spark.messages import (
     BlockLists,
     BlockNeighbours,
@@ -34,20 +33,17 @@ from goodfence.spark.messages import (
     IdPositions,
     IdsInRange,
     Message,
-    Numbers,
     SortedIds,
     from_arrow,
 )
-from goodfence.spark.session import without_pandas_advice
-from goodfence.spark.shuffle import Inbox
+from goodfence.spark.session import map_batches
+from goodfence.spark.shuffle import Inbox, Persist
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 Borders: TypeAlias = tuple[int | str, ...]
 """The lowest id of each range but the first."""
-RowLists: TypeAlias = type[BlockLists] | type[BlockNeighbours]
-ArrowTask: TypeAlias = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
 _MOST = np.iinfo(np.int32).max
 _COPIES = 8
 """How many times the ids of a range are in the memory of a task, about, while they are sorted."""
@@ -117,17 +113,16 @@ def sample_ids(
 
 def ranges_from(samples: Sequence[ChunkIds], n_ranges: tuple[int, int]) -> IdRanges:
     """Return the ranges that share out what the chunks sent in equal parts."""
+
+    def borders(sampled: Iterator[pa.Array], n: int) -> Borders:
+        every = sorted(one for part in sampled for one in part.to_pylist())
+        return tuple(sorted({every[len(every) * number // n] for number in range(1, n)}))
+
     users, items = n_ranges
     return IdRanges(
-        _borders([one.users for one in samples], users),
-        _borders([one.items for one in samples], items),
+        borders((one.users for one in samples), users),
+        borders((one.items for one in samples), items),
     )
-
-
-def _borders(samples: list[pa.Array], n_ranges: int) -> Borders:
-    every = sorted(one for part in samples for one in part.to_pylist())
-    chosen = {every[len(every) * number // n_ranges] for number in range(1, n_ranges)}
-    return tuple(sorted(chosen))
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -155,8 +150,7 @@ class IdIndex:
                 numbers = pa.array(starts[one.partition] + np.arange(one.count), pa.int32())
                 yield pa.record_batch([one.ids, numbers], names=["id", "number"])
 
-        with without_pandas_advice():
-            return self.sorted_ids.mapInArrow(mapped, f"id {self.id_type}, number int")
+        return map_batches(self.sorted_ids, mapped, f"id {self.id_type}, number int")
 
     def collect(self) -> pa.Array:
         """Return all ids, in the order of their numbers, on the driver."""
@@ -176,19 +170,23 @@ def send_to_blocks(
 
 
 def index_ids(
-    chunk_ids: DataFrame, facts: ChunkFacts, memory: int, persisted: PersistedFrames
+    chunk_ids: DataFrame, facts: ChunkFacts, memory: int, persist: Persist
 ) -> tuple[IdIndex, IdIndex, DataFrame]:
     """Return the index of the users and that of the items, and `IdPositions` for each chunk.
 
     Only how many ids each range has comes to the driver, and the borders of the ranges where there are several.
     """
-    id_ranges = _ranges(chunk_ids, facts, memory)
+    most = min(memory, _MOST)  # of text arrow joins no more in one array
+    wanted_users, wanted_items = (-(-_COPIES * n_bytes // most) for n_bytes in facts.id_bytes)
+    wanted, id_ranges = (wanted_users, wanted_items), IdRanges()
+    if wanted != (1, 1):
+        task = partial(sample_ids, wanted, facts.id_bytes)
+        samples = shuffle.collect(shuffle.run_tasks(chunk_ids, task), ChunkIds)
+        id_ranges = ranges_from(samples, wanted)
     shared = shuffle.run_tasks(chunk_ids, id_ranges.share)
-    index = persisted.persist(shuffle.shuffle(shared, id_ranges.n, id_ranges.sort))
+    index = persist(shuffle.shuffle(shared, id_ranges.n, id_ranges.sort))
     sorted_ids = shuffle.of_kind(index, SortedIds)
-    counts = np.zeros(id_ranges.n, dtype=np.int64)
-    for partition, count in sorted_ids.select("partition", "count").collect():
-        counts[partition] = count
+    counts = np.array(shuffle.counts(sorted_ids, id_ranges.n))
     by_kind = np.split(counts, [id_ranges.n_users])
     if max(int(one.sum()) for one in by_kind) > _MOST:
         raise SizeProblem(f"there must be at most {_MOST:,} ids of each kind, and there are more")
@@ -206,18 +204,12 @@ def index_ids(
     return users, items, shuffle.of_kind(index, IdPositions)
 
 
-def _ranges(chunk_ids: DataFrame, facts: ChunkFacts, memory: int) -> IdRanges:
-    most = min(memory, _MOST)  # of text arrow joins no more in one array
-    users, items = (-(-_COPIES * n_bytes // most) for n_bytes in facts.id_bytes)
-    if users == items == 1:
-        return IdRanges()
-    task = partial(sample_ids, (users, items), facts.id_bytes)
-    samples = shuffle.collect(shuffle.run_tasks(chunk_ids, task), ChunkIds)
-    return ranges_from(samples, (users, items))
-
-
 def with_ids(
-    lists: DataFrame, kind: RowLists, ids: IdIndex, block_rows: int, columns: dict[str, str]
+    lists: DataFrame,
+    kind: type[BlockLists | BlockNeighbours],
+    ids: IdIndex,
+    block_rows: int,
+    columns: dict[str, str],
 ) -> DataFrame:
     """Return the columns `id`, `row` and one array for each of `columns` (name: type of its elements).
 
@@ -225,17 +217,13 @@ def with_ids(
     so that what it was made from can be forgotten.
     """
     fields = ", ".join(f"{name} array<{element}>" for name, element in columns.items())
-    schema, names = f"id {ids.id_type}, row int, {fields}", list(columns)
+    schema = f"id {ids.id_type}, row int, {fields}"
     sent = shuffle.run_tasks(ids.sorted_ids, partial(send_to_blocks, ids.starts, block_rows))
     blocks = lists.union(sent).repartitionById(-(-ids.n // block_rows), "partition")
-
-    def mapped(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        return _rows_with_ids(batches, kind, names)
-
+    task = partial(_rows_with_ids, kind, list(columns))
     if shuffle.SPILL.get() is not None:
-        return _written(blocks, mapped, schema)
-    with without_pandas_advice():
-        return made(blocks.mapInArrow(mapped, schema))
+        return _written(blocks, task, schema)
+    return made(map_batches(blocks, task, schema))
 
 
 def made(frame: DataFrame) -> DataFrame:
@@ -245,49 +233,8 @@ def made(frame: DataFrame) -> DataFrame:
     return held
 
 
-def _written(frame: DataFrame, task: ArrowTask, schema: str) -> DataFrame:
-    """Return what a task makes of each partition, after it has been made; it lies in files of this machine.
-
-    Spark would take its rows from Python one by one, which takes several times as long. The files go with the
-    session, or when the result is released as one that Spark holds: by `unpersist`.
-    """
-    from pyspark import SparkFiles
-
-    folder = Path(SparkFiles.getRootDirectory()) / f"goodfence-{secrets.token_hex(8)}"
-    folder.mkdir()
-
-    def write(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        path = _write_parquet(task(batches), folder)
-        yield pa.record_batch([pa.array([path], pa.string())], names=["path"])
-
-    with without_pandas_advice():
-        found = frame.mapInArrow(write, "path string").where("path is not null").collect()
-    # By name: there may be files of attempts that failed, or were slower than others.
-    result = frame.sparkSession.read.schema(schema).parquet(*(f"file:{path}" for (path,) in found))
-    vars(result)["unpersist"] = partial(_unpersist, result, folder)
-    return result
-
-
-def _unpersist(frame: DataFrame, folder: Path, blocking: bool = False) -> DataFrame:
-    shutil.rmtree(folder, ignore_errors=True)
-    return type(frame).unpersist(frame, blocking)
-
-
-def _write_parquet(batches: Iterator[pa.RecordBatch], folder: Path) -> str | None:
-    """Write rows to a new parquet file and return where it is; None where there are no rows."""
-    path = folder / f"{secrets.token_hex(12)}.parquet"
-    first = next(batches, None)
-    if first is None:
-        return None
-    plain: Any = {"compression": "none", "use_dictionary": False, "write_statistics": False}
-    with parquet.ParquetWriter(path, first.schema, **plain) as file:
-        for batch in chain([first], batches):
-            file.write_batch(batch)
-    return str(path)
-
-
 def _rows_with_ids(
-    batches: Iterator[pa.RecordBatch], kind: RowLists, names: Sequence[str]
+    kind: type[BlockLists | BlockNeighbours], names: list[str], batches: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
     """Yield the rows of one block, each with its id."""
     inbox = Inbox(from_arrow(batches))
@@ -297,11 +244,43 @@ def _rows_with_ids(
         n_rows, n = matrices[0].shape
         for begin, end in ranges(n_rows, max(1, _ENTRIES_AT_A_TIME // max(1, n))):
             rows = pa.array(lists.first + np.arange(begin, end), pa.int32())
-            arrays = [_list_array(matrix[begin:end]) for matrix in matrices]
+            starts = pa.array(np.arange(end - begin + 1) * n, pa.int32())
+            entries = (pa.array(matrix[begin:end].ravel()) for matrix in matrices)
+            arrays = [pa.ListArray.from_arrays(starts, own) for own in entries]
             yield pa.record_batch([ids[begin:end], rows, *arrays], names=["id", "row", *names])
 
 
-def _list_array(matrix: Numbers) -> pa.Array:
-    n_rows, n = matrix.shape
-    starts = pa.array(np.arange(n_rows + 1) * n, pa.int32())
-    return pa.ListArray.from_arrays(starts, pa.array(matrix.ravel()))
+def _written(
+    frame: DataFrame,
+    task: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]],
+    schema: str,
+) -> DataFrame:
+    """Return what a task makes of each partition, after it has been made; it lies in files of this machine.
+
+    Spark would take its rows from Python one by one, which takes several times as long. The files go with the
+    session, or when the result is released as one that Spark holds: by `unpersist`.
+    """
+    from pyspark import SparkFiles
+
+    folder = Path(SparkFiles.getRootDirectory()) / f"goodfence-{secrets.token_hex(8)}"
+    folder.mkdir()
+    plain: Any = {"compression": "none", "use_dictionary": False, "write_statistics": False}
+
+    def write(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        rows = task(batches)
+        for first in rows:
+            path = folder / f"{secrets.token_hex(12)}.parquet"
+            with parquet.ParquetWriter(path, first.schema, **plain) as file:
+                for batch in chain([first], rows):
+                    file.write_batch(batch)
+            yield pa.record_batch([pa.array([str(path)])], names=["path"])
+
+    def unpersist(blocking: bool = False) -> DataFrame:
+        shutil.rmtree(folder, ignore_errors=True)
+        return type(result).unpersist(result, blocking)
+
+    # By name: there may be files of attempts that failed, or were slower than others.
+    paths = (f"file:{path}" for (path,) in map_batches(frame, write, "path string").collect())
+    result = frame.sparkSession.read.schema(schema).parquet(*paths)
+    vars(result)["unpersist"] = unpersist
+    return result

@@ -7,9 +7,10 @@ payload depends on the kind, so Spark can address a message anew, or to several 
 from __future__ import annotations
 
 import json
+import math
 import os
 import secrets
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field, fields
 from mmap import ACCESS_READ, mmap
 from pathlib import Path
@@ -25,17 +26,11 @@ SCHEMA = "partition int, sender int, kind string, count int, payload binary"
 _ALIGNED = 64
 _HEAD = 8
 _FILE = b"file:"
-_ADDRESS = ("partition", "sender", "count")
-_KINDS: dict[str, type[Message]] = {}
+_TYPES = {"int": pa.int32(), "string": pa.string(), "binary": pa.binary()}
 _ARROW_SCHEMA = pa.schema(
-    [
-        ("partition", pa.int32()),
-        ("sender", pa.int32()),
-        ("kind", pa.string()),
-        ("count", pa.int32()),
-        ("payload", pa.binary()),
-    ]
+    [(name, _TYPES[kind]) for name, kind in (column.split() for column in SCHEMA.split(", "))]
 )
+_KINDS: dict[str, type[Message]] = {}
 Numbers: TypeAlias = npt.NDArray[Any]
 """Numbers in the smallest type that holds them."""
 
@@ -65,17 +60,17 @@ class Message:
 class ChunkFacts(Message):
     """Counts and extremes of one chunk, or of all chunks together."""
 
-    chunks: Integers
-    """(chunks,): which split of the input each chunk was cut from."""
-    n_ratings: int
-    n_wrong: list[int]
+    n_ratings: int = 0
+    n_wrong: list[int] = field(default_factory=list)
     """How many ratings have no user, no item, no rating, are not finite, are not on the declared scale."""
-    extremes: list[float]
+    extremes: list[float] = field(default_factory=list)
     """At most: minus the rating, the rating, and for each of `FACTORS` how far off its grid it is."""
-    id_bytes: list[int]
-    id_types: list[str]
+    id_bytes: list[int] = field(default_factory=list)
+    id_types: list[str] = field(default_factory=list)
     """What the ids of users and of items take, and what Spark calls their types."""
-    notes: list[str]
+    chunks: list[int] = field(default_factory=list)
+    """Of all together: which split of the input each chunk was cut from."""
+    notes: list[str] = field(default_factory=list)
     error: list[str] | None = None
     """What the reader warns of, and the class and the sentence of what it raised."""
 
@@ -255,32 +250,30 @@ def unpack(kind: str, payload: Any, partition: int, sender: int, count: int = 0)
     end = _HEAD + int.from_bytes(view[:_HEAD], "little")
     values: dict[str, Any] = {}
     position = _rounded(end)
-    for name, form, value, stated in json.loads(bytes(view[_HEAD:end])):
+    for name, form, stated in json.loads(bytes(view[_HEAD:end])):
+        if form == "value":
+            values[name] = stated
+            continue
         arrays = []
         for dtype, shape in stated:
-            size = int(np.prod(shape, dtype=np.int64))
+            size = math.prod(shape)
             array = np.frombuffer(view, dtype=dtype, count=size, offset=position).reshape(shape)
             position = _rounded(position + array.nbytes)
             array = array if array.flags.aligned else array.copy()
             array.flags.writeable = False
             arrays.append(array)
-        values[name] = _FORMS[form](value, *arrays)
+        values[name] = arrays[0] if form == "array" else _ids_of(arrays)
     return _KINDS[kind](partition, sender, count=count, **values)
 
 
 def to_arrow(messages: Iterable[Message], spill_folder: str | None = None) -> pa.RecordBatch:
     """Return messages as arrow rows of `SCHEMA`; their payloads are in files where there is a spill folder."""
-    rows = [
-        {
-            "partition": one.partition,
-            "sender": one.sender,
-            "kind": type(one).__name__,
-            "count": one.count,
-            "payload": pack(one, spill_folder),
-        }
+    rows = (
+        (one.partition, one.sender, type(one).__name__, one.count, pack(one, spill_folder))
         for one in messages
-    ]
-    return pa.RecordBatch.from_pylist(rows, schema=_ARROW_SCHEMA)
+    )
+    named = [dict(zip(_ARROW_SCHEMA.names, row, strict=True)) for row in rows]
+    return pa.RecordBatch.from_pylist(named, schema=_ARROW_SCHEMA)
 
 
 def from_arrow(batches: Iterable[pa.RecordBatch]) -> Iterator[Message]:
@@ -295,9 +288,14 @@ def _pieces(one: Message) -> Iterator[Any]:
     """Yield the bytes of a payload: a head that says what is in it, then each array, all padded."""
     head, whole = [], []
     for name in _names(one):
-        form, value, arrays = _form(getattr(one, name))
+        value = getattr(one, name)
+        arrays = arrays_of_ids(value) if isinstance(value, pa.Array) else [value]
+        if not isinstance(arrays[0], np.ndarray):
+            head.append([name, "value", value])
+            continue
         arrays = [np.ascontiguousarray(array) for array in arrays]
-        head.append([name, form, value, [[part.dtype.str, part.shape] for part in arrays]])
+        form = "array" if isinstance(value, np.ndarray) else "ids"
+        head.append([name, form, [[part.dtype.str, part.shape] for part in arrays]])
         whole += arrays
     text = json.dumps(head).encode()
     yield (len(text).to_bytes(_HEAD, "little") + text).ljust(_rounded(_HEAD + len(text)), b"\0")
@@ -307,19 +305,10 @@ def _pieces(one: Message) -> Iterator[Any]:
 
 
 def _names(one: Message) -> list[str]:
-    return [stated.name for stated in fields(one) if stated.name not in _ADDRESS]
+    return [stated.name for stated in fields(one) if stated.name not in _ARROW_SCHEMA.names]
 
 
-def _form(value: Any) -> tuple[str, Any, list[npt.NDArray[Any]]]:
-    """Return how a value is encoded: in what form, as which JSON, as which arrays."""
-    if isinstance(value, np.ndarray):
-        return "array", None, [value]
-    if not isinstance(value, pa.Array):
-        return "value", value, []
-    return "integers" if pa.types.is_integer(value.type) else "text", None, arrays_of_ids(value)
-
-
-def arrays_of_ids(ids: pa.Array) -> list[npt.NDArray[Any]]:
+def arrays_of_ids(ids: pa.Array) -> list[Numbers]:
     """Return integers as one array, and text as two: where each one ends, and the bytes of all."""
     if pa.types.is_integer(ids.type):
         return [ids.to_numpy()]
@@ -330,18 +319,13 @@ def arrays_of_ids(ids: pa.Array) -> list[npt.NDArray[Any]]:
     return [ends[1:] - ends[0], data]
 
 
-def _text(_: None, ends: Rows, data: npt.NDArray[np.uint8]) -> pa.Array:
+def _ids_of(arrays: list[Numbers]) -> pa.Array:
+    if len(arrays) == 1:
+        return pa.array(arrays[0])
+    ends, data = arrays
     offsets = np.concatenate([[0], ends]).astype(np.int32)
     buffers = [None, pa.py_buffer(offsets), pa.py_buffer(data)]
     return pa.Array.from_buffers(pa.string(), len(ends), buffers)
-
-
-_FORMS: dict[str, Callable[..., Any]] = {
-    "array": lambda _, array: array,
-    "integers": lambda _, array: pa.array(array),
-    "text": _text,
-    "value": lambda value: value,
-}
 
 
 def _rounded(n_bytes: int) -> int:

@@ -1,20 +1,18 @@
-"""The chosen neighbours of every row on Spark: those of `goodfence.neighbours.draw` for the same seed."""
+"""Candidate lists and chosen neighbours on Spark: those of `goodfence.neighbours`, to the last bit."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from scipy import sparse
 
-from goodfence.arrays import Floats, Integers
 from goodfence.data.ratings import Ratings
-from goodfence.errors import DataError
-from goodfence.neighbours.candidate_lists import Axis
+from goodfence.errors import DataError, require
+from goodfence.neighbours.candidate_lists import Axis, CandidateLists, ShortLists, list_length
 from goodfence.neighbours.draw import Chosen, check_similarity, choose_from_lists
 from goodfence.neighbours.similarity import Similarity
 from goodfence.neighbours.threads import ranges
@@ -22,26 +20,67 @@ from goodfence.rng import RNG, Streams
 from goodfence.selection.mechanism import Mechanism
 from goodfence.selection.sensitivity import Sensitivity, pair_sensitivities
 from goodfence.spark import shuffle
-from goodfence.spark.all_pairs import (
-    ListSettings,
-    check_comparable,
-    sent_to_tiles,
-    tile_number,
-)
-from goodfence.spark.candidate_lists import lists_of
-from goodfence.spark.config import SparkConfig
+from goodfence.spark.all_pairs import ListSettings, lists_of, sent_to_tiles, tile_number
 from goodfence.spark.id_index import with_ids
-from goodfence.spark.messages import Block, BlockLists, BlockNeighbours, ListEntries
+from goodfence.spark.messages import Block, BlockLists, BlockNeighbours, ListEntries, Message
 from goodfence.spark.ratings import BlockLayout, Rated, RatingBlocks, opened, profiles_of
-from goodfence.spark.session import config_of
+from goodfence.spark.session import SparkConfig, config_of
 from goodfence.spark.shuffle import Inbox
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-_COLUMNS = {"neighbours": "int", "similarities": "double", "weights": "double"}
+_LISTED = {"indices": "int", "similarities": "double"}
+_CHOSEN = {"neighbours": "int", "similarities": "double", "weights": "double"}
 _ENTRIES = 2_000_000
 """The most list entries that are drawn from at a time."""
+
+
+def candidate_lists(
+    ratings: Rated,
+    *,
+    n: int,
+    axis: Axis = "user",
+    similarity: Similarity | str = "cosine",
+    short_lists: ShortLists = "error",
+    spark: SparkSession | None = None,
+    config: SparkConfig | None = None,
+) -> Any:
+    """Return for every row the n most similar other rows, exactly.
+
+    Parameters
+    ----------
+    ratings : Ratings, DataFrame or path
+        Who rated what how: `Ratings`, a data frame of Spark, or a path: parquet (a file, or a folder of them) or a
+        text file. Of the last two no rating comes to the driver.
+    n : int
+        The length of each list.
+    axis, similarity, short_lists
+        As in `goodfence.candidate_lists`.
+    spark : SparkSession, optional
+        The session; None for the one that runs, or a new one on this machine.
+    config : SparkConfig, optional
+        How the job runs: memory, blocks, a work folder. It changes nothing in the lists.
+
+    Returns
+    -------
+    CandidateLists or DataFrame
+        For `Ratings` the arrays of the local engine. Otherwise a data frame with `id`, `row`, `indices` and
+        `similarities`, complete; after its `unpersist` ask again.
+    """
+    settled = config_of(spark, config)
+    measure = Similarity.of(similarity)
+    check_comparable(measure)
+    with opened(ratings, axis, lambda rows: list_length(n, rows - 1, short_lists), settled) as rows:
+        layout = rows.layout
+        length = list_length(n, layout.n_rows - 1, short_lists)
+        settings = ListSettings(n=length, layout=layout, similarity=measure)
+        n_tasks = layout.n_tiles + 2 * layout.n_blocks
+        with lists_of(rows, settings, settled, "candidate lists", n_tasks) as lists:
+            if rows.ids:
+                return with_ids(lists, BlockLists, rows.ids[0], layout.block_rows, _LISTED)
+            found = shuffle.collect(lists, BlockLists)
+    return CandidateLists(*_joined(found, _LISTED))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -56,6 +95,12 @@ class Choice:
     def __post_init__(self) -> None:
         check_comparable(self.similarity)
         check_similarity(self.mechanism, self.similarity)
+
+
+def check_comparable(similarity: Similarity) -> None:
+    """Raise unless rows are compared as they were rated: means and biases are of all ratings, and no task has those."""
+    rule = "cosine, cosine_corated, pearson, jaccard or msd on Spark"
+    require(similarity.base("user") is None, "similarity", rule, similarity.name)
 
 
 def choose_neighbours(
@@ -92,8 +137,8 @@ def choose_neighbours(
     choice = Choice(mechanism=mechanism, similarity=measure, key=key, axis=axis)
     with _chosen(ratings, choice, settled) as (rows, chosen):
         if rows.ids:
-            return with_ids(chosen, BlockNeighbours, rows.ids[0], rows.layout.block_rows, _COLUMNS)
-        return _collected(chosen)
+            return with_ids(chosen, BlockNeighbours, rows.ids[0], rows.layout.block_rows, _CHOSEN)
+        return Chosen(*_joined(shuffle.collect(chosen, BlockNeighbours), _CHOSEN))
 
 
 def fit_neighbours(ratings: Rated, choice: Choice, config: SparkConfig) -> tuple[Ratings, Chosen]:
@@ -102,15 +147,14 @@ def fit_neighbours(ratings: Rated, choice: Choice, config: SparkConfig) -> tuple
     The ratings of a path or a data frame are read by tasks, and come to the driver last, as blocks.
     """
     with _chosen(ratings, choice, config) as (rows, chosen):
-        found = _collected(chosen)
+        found = Chosen(*_joined(shuffle.collect(chosen, BlockNeighbours), _CHOSEN))
         if isinstance(ratings, Ratings):
             return ratings, found
         return rows.collect(choice.axis, config), found
 
 
-def _collected(chosen: DataFrame) -> Chosen:
-    found = shuffle.collect(chosen, BlockNeighbours)
-    return Chosen(*(np.concatenate([getattr(one, name) for one in found]) for name in _COLUMNS))
+def _joined(found: Sequence[Message], names: Iterable[str]) -> Iterator[Any]:
+    return (np.concatenate([getattr(one, name) for one in found]) for name in names)
 
 
 @contextmanager
@@ -189,7 +233,12 @@ class PairBounds:
         for entries in inbox.every(ListEntries):
             targets = np.searchsorted(numbers, entries.first + entries.owners)
             candidates = np.searchsorted(numbers, entries.candidates)
-            bounds = _ragged_bounds(csr, targets, candidates, self.options)
+            # One row for each target, as long as the longest; shorter ones are filled up with the target itself.
+            every, owners, counts = np.unique(targets, return_inverse=True, return_counts=True)
+            slots = np.arange(len(targets)) - (np.cumsum(counts) - counts)[owners]
+            padded = np.repeat(every[:, np.newaxis], counts.max(), axis=1)
+            padded[owners, slots] = candidates
+            bounds = pair_sensitivities(csr, every, padded, self.options)[owners, slots]
             yield replace(entries, partition=entries.sender, sender=partition, bounds=bounds)
 
     def add(self, _partition: int, inbox: Inbox) -> Iterator[BlockLists]:
@@ -199,16 +248,3 @@ class PairBounds:
         for one in inbox.every(ListEntries):
             bounds[one.owners, one.slots] = one.bounds
         yield replace(lists, bounds=bounds)
-
-
-def _ragged_bounds(
-    csr: sparse.csr_array, targets: Integers, candidates: Integers, options: Sensitivity
-) -> Floats:
-    """Return RS of (targets[j], candidates[j]) for each j; targets ascend. Short ones are filled with themselves."""
-    every, owners, counts = np.unique(targets, return_inverse=True, return_counts=True)
-    starts = np.cumsum(counts) - counts
-    slots = np.arange(len(targets)) - starts[owners]
-    padded = np.repeat(every[:, np.newaxis], counts.max(), axis=1)
-    padded[owners, slots] = candidates
-    bounds: Floats = pair_sensitivities(csr, every, padded, options)
-    return bounds[owners, slots]

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from itertools import pairwise
-from typing import TYPE_CHECKING, Any, Self, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -24,11 +24,9 @@ from goodfence.neighbours.draw import Chosen
 from goodfence.neighbours.predict import Neighbourhoods, Over, Recommended, best_columns
 from goodfence.neighbours.threads import ranges
 from goodfence.spark import shuffle
-from goodfence.spark.candidate_lists import merge
-from goodfence.spark.config import SparkConfig
+from goodfence.spark.all_pairs import merge
 from goodfence.spark.id_index import made
 from goodfence.spark.messages import (
-    SCHEMA,
     Block,
     Cells,
     GroupNeighbours,
@@ -37,7 +35,6 @@ from goodfence.spark.messages import (
     NumberedRows,
     RowRequest,
     from_arrow,
-    to_arrow,
 )
 from goodfence.spark.ratings import (
     BlockLayout,
@@ -47,15 +44,13 @@ from goodfence.spark.ratings import (
     merged_rows,
     opened,
 )
-from goodfence.spark.session import config_of, job, without_pandas_advice
+from goodfence.spark.session import SparkConfig, config_of, job, map_batches
 from goodfence.spark.shuffle import Inbox
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 ArrayCells: TypeAlias = tuple[AnyIntegers, AnyIntegers]
-FromTable: TypeAlias = Callable[[int, pa.Table], Message]
-_NEIGHBOURS = ("row", "neighbours", "weights")
 
 
 def predict(
@@ -142,8 +137,13 @@ def recommend(
     ):
         if isinstance(chosen, Chosen) == bool(rows.ids):
             raise DataError("ratings and chosen must both be of this machine, or both of Spark")
-        grouped = Groups if axis == "user" else ItemGroups
-        best = grouped.of(rows.layout, chosen, over, settled, n).recommendations(rows, chosen)
+        groups = Groups.of(rows.layout, chosen, over, settled, n, of_items=axis == "item")
+        neighbours = _in_groups(chosen, groups.group_rows, rows)
+        if axis == "item":
+            best = groups.best_of_items(rows.blocks, neighbours)
+        else:
+            together = groups.with_rows(rows.blocks, neighbours)
+            best = shuffle.shuffle(together, groups.n_groups, groups.recommend)
         if rows.ids:
             return made(_ranked_frame(best, rows))
         found = shuffle.collect(best, NumberedLists)
@@ -158,7 +158,10 @@ def recommend(
 
 @dataclass(frozen=True, slots=True)
 class Groups:
-    """Groups of consecutive rows; a task predicts for one of them from the ratings of its neighbours."""
+    """Groups of consecutive rows; a task predicts for one of them from the ratings of its neighbours.
+
+    Where items have neighbours, groups of items; a task ranks one of them for a block of users.
+    """
 
     layout: BlockLayout
     group_rows: int
@@ -176,28 +179,27 @@ class Groups:
         over: Over,
         config: SparkConfig,
         n: int = 0,
-    ) -> Self:
-        """Return groups for which the ratings that a task needs fit in its memory."""
-        n_rows, n_ratings, k = *cls.grouped(layout, _k(chosen)), _k(chosen)
-        size = config.rows_of_a_group(n_rows, n_ratings, k)
+        *,
+        of_items: bool = False,
+    ) -> Groups:
+        """Return groups for which the ratings, or the neighbours, that a task needs fit in its memory."""
+        if isinstance(chosen, Chosen):
+            k = chosen.neighbours.shape[1]
+        elif (found := chosen.first()) is not None:
+            k = len(found["neighbours"])
+        else:
+            raise DataError("chosen must have a row for each row of the ratings, and it has none")
+        n_rows, n_held = layout.n_rows, layout.n_ratings
+        if of_items:
+            n_rows, n_held = layout.n_columns, layout.n_columns * k
+        size = config.rows_of_a_group(n_rows, n_held, k)
         return cls(layout, size, -(-n_rows // size), over == "raters", n)
-
-    @staticmethod
-    def grouped(layout: BlockLayout, _k: int) -> tuple[int, int]:
-        """Return how many rows are grouped, and how many ratings or neighbours they have."""
-        return layout.n_rows, layout.n_ratings
 
     def with_rows(self, blocks: DataFrame, neighbours: DataFrame) -> DataFrame:
         """Return the neighbours of the groups, and the rows that they ask for, on their way to them."""
         requests = shuffle.run_tasks(neighbours, self.request)
         n_blocks = self.layout.n_blocks
         return neighbours.union(shuffle.shuffle(blocks.union(requests), n_blocks, send_rows))
-
-    def recommendations(self, rows: RatingBlocks, chosen: Chosen | DataFrame) -> DataFrame:
-        """Return `NumberedLists` of the best columns."""
-        neighbours = _in_groups(chosen, self.group_rows, rows)
-        together = self.with_rows(rows.blocks, neighbours)
-        return shuffle.shuffle(together, self.n_groups, self.recommend)
 
     def request(self, partition: int, inbox: Inbox) -> Iterator[RowRequest]:
         """Ask the blocks for the ratings of the neighbours of a group, and for its own where these matter."""
@@ -238,35 +240,17 @@ class Groups:
         near = Neighbourhoods(local, group.weights, self.over_raters)
         return near, merged_rows(sent), np.searchsorted(numbers, group.rows)
 
-
-def send_rows(partition: int, inbox: Inbox) -> Iterator[NumberedRows]:
-    """Send each group the rows of this block that it asked for."""
-    block = inbox.only(Block)
-    for one in inbox.every(RowRequest):
-        yield chosen_rows(block, one.numbers, one.sender, partition)
-
-
-class ItemGroups(Groups):
-    """Groups of items; a task ranks one of them for a block of users, from the neighbours of the items."""
-
-    @staticmethod
-    def grouped(layout: BlockLayout, k: int) -> tuple[int, int]:
-        """Return how many items are grouped, and how many neighbours they have."""
-        return layout.n_columns, layout.n_columns * k
-
-    def recommendations(self, rows: RatingBlocks, chosen: Chosen | DataFrame) -> DataFrame:
+    def best_of_items(self, blocks: DataFrame, neighbours: DataFrame) -> DataFrame:
         """Return `NumberedLists` of the best items, of each block of users."""
-        items = _in_groups(chosen, self.group_rows, rows)
         n_blocks, n_groups = self.layout.n_blocks, self.n_groups
-        groups, blocks = (f"sequence(0, {n - 1})" for n in (n_groups, n_blocks))
-        of_block = f"transform({groups}, group -> partition * {n_groups} + group)"
-        of_group = f"transform({blocks}, block -> block * {n_groups} + partition)"
-        sent = shuffle.resend(rows.blocks, f"explode({of_block})")
-        sent = sent.union(shuffle.resend(items, f"explode({of_group})"))
-        ranked = shuffle.shuffle(sent, n_blocks * n_groups, self.recommend)
-        return shuffle.shuffle(ranked, n_blocks, self.merge)
+        of_block = f"transform(sequence(0, {n_groups - 1}), one -> partition * {n_groups} + one)"
+        of_group = f"transform(sequence(0, {n_blocks - 1}), one -> one * {n_groups} + partition)"
+        sent = shuffle.resend(blocks, f"explode({of_block})")
+        sent = sent.union(shuffle.resend(neighbours, f"explode({of_group})"))
+        ranked = shuffle.shuffle(sent, n_blocks * n_groups, self.rank_items)
+        return shuffle.shuffle(ranked, n_blocks, self.merge_ranked)
 
-    def recommend(self, partition: int, inbox: Inbox) -> Iterator[NumberedLists]:
+    def rank_items(self, partition: int, inbox: Inbox) -> Iterator[NumberedLists]:
         """Send the best of these items for each of these users."""
         users, items = inbox.only(Block), inbox.only(GroupNeighbours)
         local = np.arange(len(items.rows))
@@ -282,7 +266,7 @@ class ItemGroups(Groups):
             found.append((columns + first, scores[columns]))
         yield _ragged(users.sender, partition, users.numbers, found)
 
-    def merge(self, partition: int, inbox: Inbox) -> Iterator[NumberedLists]:
+    def merge_ranked(self, partition: int, inbox: Inbox) -> Iterator[NumberedLists]:
         """Send the best of all items for the users of a block."""
         found = inbox.every(NumberedLists)
         rows = found[0].numbers
@@ -292,29 +276,25 @@ class ItemGroups(Groups):
         yield NumberedLists(partition, partition, *lists, rows)
 
 
+def send_rows(partition: int, inbox: Inbox) -> Iterator[NumberedRows]:
+    """Send each group the rows of this block that it asked for."""
+    block = inbox.only(Block)
+    for one in inbox.every(RowRequest):
+        yield chosen_rows(block, one.numbers, one.sender, partition)
+
+
 def _ragged(
     partition: int, sender: int, rows: Integers, found: list[tuple[Integers, Floats]]
 ) -> NumberedLists:
     lengths = np.array([len(columns) for columns, _ in found], dtype=np.int32)
-    columns = np.concatenate([columns for columns, _ in found]).astype(np.int32)
-    scores = np.concatenate([scores for _, scores in found])
-    return NumberedLists(partition, sender, lengths, columns, scores, rows)
-
-
-def _k(chosen: Chosen | DataFrame) -> int:
-    """Return how many neighbours each row has."""
-    if isinstance(chosen, Chosen):
-        return int(chosen.neighbours.shape[1])
-    found = chosen.first()
-    if found is None:
-        raise DataError("chosen must have a row for each row of the ratings, and it has none")
-    return len(found["neighbours"])
+    columns, scores = (np.concatenate(each) for each in zip(*found, strict=True))
+    return NumberedLists(partition, sender, lengths, columns.astype(np.int32), scores, rows)
 
 
 def _in_groups(chosen: Chosen | DataFrame, group_rows: int, rows: RatingBlocks) -> DataFrame:
     """Return `GroupNeighbours` of each group."""
     if not isinstance(chosen, Chosen):
-        return _gathered(chosen, group_rows, _NEIGHBOURS, _group_neighbours)
+        return _gathered(chosen, group_rows, ("row", "neighbours", "weights"), _group_neighbours)
     pieces = enumerate(ranges(len(chosen.neighbours), group_rows))
     groups = [_neighbours(number, np.arange(*piece), chosen) for number, piece in pieces]
     return shuffle.frame_of(rows.blocks.sparkSession, groups)
@@ -322,14 +302,6 @@ def _in_groups(chosen: Chosen | DataFrame, group_rows: int, rows: RatingBlocks) 
 
 def _neighbours(group: int, rows: Integers, chosen: Chosen) -> GroupNeighbours:
     return GroupNeighbours(group, -1, rows, chosen.neighbours[rows], chosen.weights[rows])
-
-
-def _predicted(
-    rows: RatingBlocks, groups: Groups, neighbours: DataFrame, cells: DataFrame
-) -> DataFrame:
-    """Return `Cells` of each group with their predictions."""
-    together = groups.with_rows(rows.blocks, neighbours).union(cells)
-    return shuffle.shuffle(together, groups.n_groups, groups.predict)
 
 
 def _predict_arrays(
@@ -344,9 +316,12 @@ def _predict_arrays(
         cell = order[numbers == group]
         neighbours.append(_neighbours(group, np.unique(own[cell]), chosen))
         asked.append(Cells(group, -1, own[cell], columns[cell], cell))
-    frames = (shuffle.frame_of(rows.blocks.sparkSession, sent) for sent in (neighbours, asked))
+    near, to_predict = (
+        shuffle.frame_of(rows.blocks.sparkSession, one) for one in (neighbours, asked)
+    )
+    together = groups.with_rows(rows.blocks, near).union(to_predict)
     predictions = np.full(len(own), np.nan)
-    for one in shuffle.collect(_predicted(rows, groups, *frames), Cells):
+    for one in shuffle.collect(shuffle.shuffle(together, groups.n_groups, groups.predict), Cells):
         predictions[one.positions] = one.predictions
     return predictions
 
@@ -354,56 +329,50 @@ def _predict_arrays(
 def _predict_frame(
     rows: RatingBlocks, groups: Groups, chosen: DataFrame, cells: DataFrame, axis: Axis
 ) -> DataFrame:
-    """Return the predictions for cells of a data frame."""
-    numbered = _numbered_cells(cells, rows, axis)
+    """Return the predictions for cells (`user`, `item`) of a data frame; an id that nobody knows is an error."""
+    if not {"user", "item"} <= set(cells.columns):
+        raise DataError("cells must be a data frame with the columns user and item")
+    numbered = cells.select("user", "item")
+    names = ("user", "item") if axis == "user" else ("item", "user")
+    for index, name, number in zip(rows.ids, names, ("row", "column"), strict=True):
+        ids = index.frame.selectExpr(f"id as {name}", f"number as {number}")
+        numbered = numbered.join(ids, name, "left")
+    if numbered.where("row is null or column is null").limit(1).count():
+        raise UnknownId("at least one of the users or items asked for is not in the ratings")
     asking = chosen.join(numbered.select("row").distinct(), "row", "left_semi")
-    neighbours = _gathered(asking, groups.group_rows, _NEIGHBOURS, _group_neighbours)
+    neighbours = _in_groups(asking, groups.group_rows, rows)
     asked = _gathered(numbered, groups.group_rows, ("row", "column"), _group_cells)
-    found = _predicted(rows, groups, neighbours, asked)
-    with without_pandas_advice():
-        predicted = found.mapInArrow(_cell_rows, "row int, column int, prediction double")
+    together = groups.with_rows(rows.blocks, neighbours).union(asked)
+    found = shuffle.shuffle(together, groups.n_groups, groups.predict)
+    predicted = map_batches(found, _cell_rows, "row int, column int, prediction double")
     predicted = predicted.dropDuplicates(["row", "column"])
     return numbered.join(predicted, ["row", "column"]).select("user", "item", "prediction")
 
 
-def _numbered_cells(cells: DataFrame, rows: RatingBlocks, axis: Axis) -> DataFrame:
-    """Return cells (`user`, `item`) with their row and column numbers; an id that nobody knows is an error."""
-    row_name, column_name = ("user", "item") if axis == "user" else ("item", "user")
-    if not {"user", "item"} <= set(cells.columns):
-        raise DataError("cells must be a data frame with the columns user and item")
-    row_ids, column_ids = rows.ids
-    own = row_ids.frame.selectExpr(f"id as {row_name}", "number as row")
-    other = column_ids.frame.selectExpr(f"id as {column_name}", "number as column")
-    found = cells.select("user", "item").join(own, row_name, "left")
-    found = found.join(other, column_name, "left")
-    if found.where("row is null or column is null").limit(1).count():
-        raise UnknownId("at least one of the users or items asked for is not in the ratings")
-    return found
-
-
 def _gathered(
-    frame: DataFrame, group_rows: int, columns: tuple[str, ...], message_of: FromTable
+    frame: DataFrame,
+    group_rows: int,
+    columns: tuple[str, ...],
+    message_of: Callable[[int, pa.Table], Message],
 ) -> DataFrame:
     """Return rows of a data frame as one message for each group, whatever partitions they come from."""
 
-    def mapped(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def sent(batches: Iterator[pa.RecordBatch]) -> Iterator[Message]:
         arrived = [batch for batch in batches if batch.num_rows]
         if arrived:
             table = pa.Table.from_batches(arrived)
             for group in sorted(set(table.column("group").to_pylist())):
-                own = table.filter(pc.equal(table.column("group"), group))
-                yield to_arrow([message_of(group, own)])
+                yield message_of(group, table.filter(pc.equal(table.column("group"), group)))
 
     grouped = frame.selectExpr(f"cast(row div {group_rows} as int) as group", *columns)
-    with without_pandas_advice():
-        return grouped.repartition("group").mapInArrow(mapped, SCHEMA)
+    return shuffle.map_messages(grouped.repartition("group"), sent)
 
 
 def _group_neighbours(group: int, table: pa.Table) -> GroupNeighbours:
     table = table.sort_by("row")
     matrices = (
         table.column(name).combine_chunks().flatten().to_numpy().reshape(len(table), -1)
-        for name in _NEIGHBOURS[1:]
+        for name in ("neighbours", "weights")
     )
     return GroupNeighbours(group, -1, table.column("row").to_numpy().astype(np.int64), *matrices)
 
@@ -423,8 +392,7 @@ def _cell_rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
 
 def _ranked_frame(best: DataFrame, rows: RatingBlocks) -> DataFrame:
     """Return recommendations by the caller's own ids."""
-    with without_pandas_advice():
-        ranked = best.mapInArrow(_ranked_rows, "row int, rank int, column int, score double")
+    ranked = map_batches(best, _ranked_rows, "row int, rank int, column int, score double")
     row_ids, column_ids = rows.ids
     users = row_ids.frame.selectExpr("id as user", "number as row")
     items = column_ids.frame.selectExpr("id as item", "number as column")

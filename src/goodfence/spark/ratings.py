@@ -21,15 +21,14 @@ from scipy import sparse
 from goodfence.arrays import Integers, Rows
 from goodfence.data.columns import ROLES
 from goodfence.data.frame import Duplicates, check_spread, find_repeats, warn_of_sentinels
-from goodfence.data.ids import Ids, code_ids
+from goodfence.data.ids import code_ids
 from goodfence.data.ratings import Ratings
 from goodfence.errors import DuplicateProblem, GoodfenceWarning, require
 from goodfence.neighbours.candidate_lists import Axis, rows_of
-from goodfence.neighbours.similarity import Profiles, Similarity, grid_of
+from goodfence.neighbours.similarity import Profiles, grid_of
 from goodfence.neighbours.threads import ranges
 from goodfence.spark import chunks, shuffle
 from goodfence.spark.chunks import Encoder, narrow, smallest
-from goodfence.spark.config import PersistedFrames, SparkConfig
 from goodfence.spark.id_index import IdIndex, index_ids
 from goodfence.spark.messages import (
     Block,
@@ -42,8 +41,8 @@ from goodfence.spark.messages import (
     Numbers,
     SparseRows,
 )
-from goodfence.spark.session import failures_in_one_sentence
-from goodfence.spark.shuffle import Inbox
+from goodfence.spark.session import SparkConfig, failures_in_one_sentence
+from goodfence.spark.shuffle import Inbox, Persist
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -79,10 +78,6 @@ class BlockLayout:
         """The number of pairs of blocks, each block with itself included."""
         return self.n_blocks * (self.n_blocks + 1) // 2
 
-    def by_kernel(self, similarity: Similarity) -> bool:
-        """Return whether the kernels of the tiles compare these rows."""
-        return similarity.is_plain_cosine and self.factor > 0 and self.lowest >= 0
-
 
 @dataclass(frozen=True, eq=False, kw_only=True)
 class RatingBlocks:
@@ -103,14 +98,13 @@ class RatingBlocks:
         rows = merged_rows(shuffle.collect(self.blocks, Block))
         csr = rows if axis == "user" else sparse.csr_array(rows.T.tocsr())
         users, items = self.ids if axis == "user" else self.ids[::-1]
-        ids = _ids(users, "user"), _ids(items, "item")
+        ids = (
+            code_ids(pa.chunked_array([index.collect()]), role, f"{role}s").ids
+            for index, role in ((users, "user"), (items, "item"))
+        )
         if config.read.scale is None:
             warn_of_sentinels(csr.data, "rating")
         return Ratings(csr, *ids, config.read.scale, items_declared=False)
-
-
-def _ids(index: IdIndex, role: str) -> Ids:
-    return code_ids(pa.chunked_array([index.collect()]), role, f"{role}s").ids
 
 
 @contextmanager
@@ -119,18 +113,14 @@ def opened(
 ) -> Iterator[RatingBlocks]:
     """Bring ratings of any kind into blocks for lists of `length(rows)`, for as long as they are needed."""
     require(axis in ("user", "item"), "axis", "'user' or 'item'", axis)
-    persisted = PersistedFrames()
-    with shuffle.spill_directory(config):
-        try:
-            with failures_in_one_sentence():
-                if isinstance(ratings, Ratings):
-                    rows = _of_this_machine(rows_of(ratings, axis), length, config)
-                else:
-                    encoded = persisted.persist(chunks.encode(ratings, config))
-                    rows = _of_chunks(encoded, axis, length, config, persisted)
-            yield rows
-        finally:
-            persisted.release()
+    with shuffle.spill_directory(config), shuffle.persisting() as persist:
+        with failures_in_one_sentence():
+            if isinstance(ratings, Ratings):
+                rows = _of_this_machine(rows_of(ratings, axis), length, config)
+            else:
+                encoded = persist(chunks.encode(ratings, config))
+                rows = _of_chunks(encoded, axis, length, config, persist)
+        yield rows
 
 
 def _of_this_machine(rows: Ratings, length: Length, config: SparkConfig) -> RatingBlocks:
@@ -149,17 +139,13 @@ def _of_this_machine(rows: Ratings, length: Length, config: SparkConfig) -> Rati
 
 
 def _of_chunks(
-    encoded: DataFrame,
-    axis: Axis,
-    length: Length,
-    config: SparkConfig,
-    persisted: PersistedFrames,
+    encoded: DataFrame, axis: Axis, length: Length, config: SparkConfig, persist: Persist
 ) -> RatingBlocks:
     facts = chunks.facts_of(encoded)
-    n_chunks = np.bincount(facts.chunks)
-    ids = chunks.numbered(shuffle.of_kind(encoded, ChunkIds), n_chunks)
-    ratings = chunks.numbered(shuffle.of_kind(encoded, ChunkRatings), n_chunks)
-    users, items, positions = index_ids(ids, facts, config.memory, persisted)
+    ids, ratings = (
+        chunks.numbered(shuffle.of_kind(encoded, kind), facts) for kind in (ChunkIds, ChunkRatings)
+    )
+    users, items, positions = index_ids(ids, facts, config.memory, persist)
     rows, columns = (users, items) if axis == "user" else (items, users)
     layout = BlockLayout(
         n_rows=rows.n,
@@ -169,7 +155,7 @@ def _of_chunks(
     )
     assembly = BlockAssembly(layout, axis, users.starts, users.n_ranges, config.read.duplicates)
     sent = shuffle.shuffle(ratings.union(positions), len(facts.chunks), assembly.split)
-    blocks = persisted.persist(shuffle.shuffle(sent, layout.n_blocks, assembly.assemble))
+    blocks = persist(shuffle.shuffle(sent, layout.n_blocks, assembly.assemble))
     if _n_repeated(blocks, config.read.duplicates):
         facts = chunks.facts_of(shuffle.run_tasks(blocks, partial(examine, Encoder.of(config))))
     factor, lowest = chunks.grid_factor(facts), -facts.extremes[0]

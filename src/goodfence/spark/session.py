@@ -1,30 +1,42 @@
-"""A Spark session whose workers run this very Python; jobs on it that show a bar, and fail in one sentence."""
+"""A session whose workers run this very Python, and how a job runs on it: its memory, its blocks, its bar."""
 
 from __future__ import annotations
 
+import heapq
 import os
 import secrets
 import shutil
 import sys
 import threading
 import warnings
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import dataclass, field
 from importlib.util import find_spec
+from itertools import count
 from pathlib import Path
 from types import MappingProxyType
 from typing import TYPE_CHECKING, Any
 
-from goodfence.errors import MissingExtra, SparkProblem
+import pyarrow as pa
+
+from goodfence.data.frame import ReadOptions
+from goodfence.errors import MissingExtra, SparkProblem, require
 from goodfence.neighbours.threads import Advance, bar, shown
-from goodfence.spark.config import SparkConfig
 
 if TYPE_CHECKING:
     from pyspark import SparkContext
-    from pyspark.sql import SparkSession
+    from pyspark.sql import DataFrame, SparkSession
 
-_ANY_PYTHON = "python3"
-"""What Spark runs its workers with where nobody says otherwise."""
+MEMORY = 1 << 30
+"""The bytes that a task may take in Python, where nobody says otherwise."""
+_LEAST_MEMORY = 16 << 20
+_GROUPS_PER_CORE = 3
+"""Groups of rows for each core at least, so that the last ones do not run alone."""
+_BYTES_OF_A_RATING = 32
+"""As it came, as a sparse matrix, and once more while that is made."""
+_IDLE = 1.15
+"""How much longer than with all cores busy to the end the tiles may take."""
 _CONF = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
@@ -40,11 +52,89 @@ _ON_THIS_MACHINE = {
 }
 """With a master `local`: Java only hands work out, and its compiler would take cores from the kernels. A worker keeps
 the memory that a task took for the next one, until it has had nothing to do for a minute: taken anew, it is slow."""
-_NOTHING_MORE: Mapping[str, str] = MappingProxyType({})
-_CANCELLED = "SPARK_JOB_CANCELLED"
 _LOOK_UP = 0.5
-_UNSET: Any = None
-"""What unsets a property, though Spark's types do not say so."""
+"""Seconds between two looks at how many tasks are done."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SparkConfig:
+    """Settings of a job on Spark; those above `read` change nothing in the result.
+
+    Parameters
+    ----------
+    spark : SparkSession
+        The session.
+    memory : int, default 1 GiB
+        The bytes that a task may take in Python: it sets the size of a block.
+    block_rows : int, optional
+        How many rows a block has; None for what the memory allows.
+    work : str, optional
+        A folder that every machine of the cluster reaches, for checkpoints; None to keep finished parts in Spark.
+    progress : bool, optional
+        Show a bar on standard error; None for a terminal only.
+    read : ReadOptions
+        How ratings are read from a path or a data frame: the names of their columns, their scale, repeated pairs.
+    """
+
+    spark: SparkSession
+    memory: int = MEMORY
+    block_rows: int | None = None
+    work: str | None = None
+    progress: bool | None = None
+    read: ReadOptions = field(default_factory=ReadOptions)
+
+    def __post_init__(self) -> None:
+        rule = f"at least {_LEAST_MEMORY:,} bytes"
+        require(self.memory >= _LEAST_MEMORY, "memory", rule, self.memory)
+        if self.block_rows is not None:
+            require(self.block_rows >= 1, "block_rows", "at least 1", self.block_rows)
+
+    @property
+    def n_cores(self) -> int:
+        """How many tasks run at a time."""
+        return int(self.spark.sparkContext.defaultParallelism)
+
+    @property
+    def on_this_machine(self) -> bool:
+        """Whether all tasks run on the machine of the driver."""
+        return str(self.spark.sparkContext.master).startswith("local")
+
+    def rows_of_a_block(self, n_rows: int, n_ratings: int, n: int) -> int:
+        """Return how many rows a block has: two of them, and their lists of n, must fit in the memory."""
+        if self.block_rows is not None:
+            return min(self.block_rows, n_rows)
+        # A row's ratings are there as they came, as a sparse matrix, laid out for rows and for columns; its candidates
+        # as a buffer of 1.75 n, and as what is sent.
+        bytes_of_a_row = int(36 * (n_ratings / n_rows)) + 2000 + (14 + 16) * n
+        fitting = max(1, self.memory // (2 * bytes_of_a_row))
+        n_blocks = max(balanced_blocks(self.n_cores), -(-n_rows // fitting))
+        return -(-n_rows // n_blocks)  # all of about one size
+
+    def rows_of_a_group(self, n_rows: int, n_ratings: int, k: int) -> int:
+        """Return for how many rows a task predicts: the ratings of all their neighbours must fit in the memory."""
+        if self.block_rows is not None:
+            return min(self.block_rows, n_rows)
+        each = max(1.0, _BYTES_OF_A_RATING * n_ratings / n_rows)
+        fitting = n_rows if each * n_rows <= self.memory else int(self.memory / (k * each))
+        return max(1, min(fitting, -(-n_rows // (_GROUPS_PER_CORE * self.n_cores))))
+
+
+def balanced_blocks(n_cores: int) -> int:
+    """Return the least number of blocks whose tiles keep all cores busy nearly to the end.
+
+    Examples
+    --------
+    >>> [balanced_blocks(n_cores) for n_cores in (1, 2, 4, 16)]
+    [1, 2, 4, 8]
+    """
+
+    def longest(n_blocks: int) -> int:
+        cores = [0] * n_cores  # each takes the next tile as soon as it is free
+        for work in [2] * (n_blocks * (n_blocks - 1) // 2) + [1] * n_blocks:
+            heapq.heapreplace(cores, cores[0] + work)
+        return max(cores)
+
+    return next(n for n in count(1) if longest(n) <= _IDLE * n * n / n_cores)
 
 
 def require_spark() -> None:
@@ -70,7 +160,7 @@ def start(
     master: str = "local[*]",
     *,
     log: str | os.PathLike[str] | None = None,
-    conf: Mapping[str, str] = _NOTHING_MORE,
+    conf: Mapping[str, str] = MappingProxyType({}),
 ) -> SparkSession:
     """Return a session on `master`, or the one that runs already.
 
@@ -115,7 +205,7 @@ def config_of(spark: SparkSession | None, config: SparkConfig | None) -> SparkCo
 
     session = spark or SparkSession.getActiveSession() or start()
     context = session.sparkContext
-    if "PYSPARK_PYTHON" not in os.environ and context.pythonExec == _ANY_PYTHON:
+    if "PYSPARK_PYTHON" not in os.environ and context.pythonExec == "python3":  # Spark's default
         context.pythonExec = sys.executable
     return SparkConfig(spark=session)
 
@@ -143,7 +233,9 @@ def failures_in_one_sentence() -> Iterator[None]:
     try:
         yield
     except (PySparkException, Py4JError) as problem:
-        if _CANCELLED in str(problem):  # Spark answers Ctrl-C itself, perhaps before Python does
+        if "SPARK_JOB_CANCELLED" in str(
+            problem
+        ):  # Spark answers Ctrl-C itself, perhaps before Python does
             raise KeyboardInterrupt from None
         raise SparkProblem(
             f"the job failed on the cluster ({type(problem).__name__}); Spark's own log says why. Where a task "
@@ -175,8 +267,9 @@ def job(config: SparkConfig, what: str, n_tasks: int) -> Iterator[None]:
         context.cancelJobGroup(group)
         raise
     finally:
+        unset: Any = None  # what Spark's types do not say
         for name in ("spark.jobGroup.id", "spark.job.description"):
-            context.setLocalProperty(name, _UNSET)
+            context.setLocalProperty(name, unset)
 
 
 def _advance_until(
@@ -199,3 +292,13 @@ def without_pandas_advice() -> Iterator[None]:
     with warnings.catch_warnings():
         warnings.filterwarnings("ignore", message=".*pandas", category=FutureWarning)
         yield
+
+
+def map_batches(
+    frame: DataFrame,
+    task: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]],
+    schema: str,
+) -> DataFrame:
+    """Return what `task` makes of the arrow batches of each partition."""
+    with without_pandas_advice():
+        return frame.mapInArrow(task, schema)

@@ -1,27 +1,36 @@
-"""Tasks and the shuffle between them: every message comes to its partition, and one task works on each.
+"""Tasks, the shuffle between them, and what is kept of it: every message comes to its partition, where one task works.
 
 A task is a pure function of what arrived, in a fixed order, so that one that failed and is tried again, or runs twice,
 sends the same. With a master `local` payloads lie in files of a spill directory, and only where they lie passes
-through Spark.
+through Spark. Finished parts of a job are kept by Spark, or as checkpoints in a work folder.
 """
 
 from __future__ import annotations
 
 import gc
+import json
 import shutil
 import sys
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from contextlib import contextmanager
 from contextvars import ContextVar
+from dataclasses import dataclass
 from functools import partial
+from pathlib import Path
 from tempfile import TemporaryDirectory, mkdtemp
-from typing import TYPE_CHECKING, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, TypeAlias, TypeVar
 
 import pyarrow as pa
 
-from goodfence.spark.config import SparkConfig
+import goodfence
+from goodfence.errors import SettingError
 from goodfence.spark.messages import SCHEMA, Message, from_arrow, to_arrow
-from goodfence.spark.session import without_pandas_advice
+from goodfence.spark.session import (
+    SparkConfig,
+    failures_in_one_sentence,
+    map_batches,
+    without_pandas_advice,
+)
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
@@ -29,6 +38,8 @@ if TYPE_CHECKING:
 M = TypeVar("M", bound=Message)
 SPILL: ContextVar[str | None] = ContextVar("spill directory", default=None)
 """The folder in which payloads lie while they go from task to task on one machine."""
+_FINISHED = "_SUCCESS"
+"""The file that Spark writes last."""
 _LOADED = [0]
 """How many modules were loaded when this process last froze its memory."""
 
@@ -53,6 +64,7 @@ Task: TypeAlias = Callable[[int, Inbox], Iterable[Message]]
 """From a partition, and the messages that came there, to messages for other partitions."""
 Combiner: TypeAlias = Callable[[list[Message]], list[Message]]
 """What keeps the messages that wait at a partition few, without a change in what becomes of them."""
+Persist: TypeAlias = Callable[["DataFrame"], "DataFrame"]
 
 
 @contextmanager
@@ -99,22 +111,29 @@ def shuffle(
 
 def run_tasks(frame: DataFrame, task: Task, combine: Combiner | None = None) -> DataFrame:
     """Run a task for each partition where its messages are already."""
+
+    def sent(batches: Iterator[pa.RecordBatch]) -> Iterator[Message]:
+        yield from run_partitions(batches, task, combine)
+        freeze_memory()
+
+    return map_messages(frame, sent)
+
+
+def map_messages(
+    frame: DataFrame, sent: Callable[[Iterator[pa.RecordBatch]], Iterator[Message]]
+) -> DataFrame:
+    """Return the messages that `sent` makes of the batches of each partition."""
     directory = SPILL.get()
 
     def mapped(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        yield from run_partitions(batches, task, combine, directory)
-        freeze_memory()
+        return (to_arrow([one], directory) for one in sent(batches))
 
-    with without_pandas_advice():
-        return frame.mapInArrow(mapped, SCHEMA)
+    return map_batches(frame, mapped, SCHEMA)
 
 
 def run_partitions(
-    batches: Iterator[pa.RecordBatch],
-    task: Task,
-    combine: Combiner | None = None,
-    directory: str | None = None,
-) -> Iterator[pa.RecordBatch]:
+    batches: Iterator[pa.RecordBatch], task: Task, combine: Combiner | None = None
+) -> Iterator[Message]:
     """Yield what `task` sends, one partition after the other."""
     arrived: dict[int, list[Message]] = {}
     for one in from_arrow(batches):
@@ -123,8 +142,7 @@ def run_partitions(
         if combine is not None:
             arrived[one.partition] = combine(waiting)
     for partition in sorted(arrived):
-        for sent in task(partition, Inbox(arrived.pop(partition))):
-            yield to_arrow([sent], directory)
+        yield from task(partition, Inbox(arrived.pop(partition)))
 
 
 def freeze_memory() -> None:
@@ -152,6 +170,14 @@ def collect(frame: DataFrame, kind: type[M]) -> list[M]:
     return sorted(found, key=lambda one: (one.partition, one.sender))
 
 
+def counts(frame: DataFrame, n_partitions: int) -> list[int]:
+    """Return the `count` of the one message of each partition, 0 where there is none, without the payloads."""
+    found = [0] * n_partitions
+    for partition, count in frame.select("partition", "count").collect():
+        found[partition] = count
+    return found
+
+
 def resend(frame: DataFrame, partition: str) -> DataFrame:
     """Return messages with another partition, in Spark's SQL: a number, or `explode` of several."""
     return frame.selectExpr(f"{partition} as partition", "sender", "kind", "count", "payload")
@@ -160,3 +186,76 @@ def resend(frame: DataFrame, partition: str) -> DataFrame:
 def of_kind(frame: DataFrame, kind: type[Message]) -> DataFrame:
     """Return the messages of one kind."""
     return frame.where(f"kind = '{kind.__name__}'")
+
+
+@contextmanager
+def persisting() -> Iterator[Persist]:
+    """Hand out what lets Spark keep a data frame on its disks, as soon as it has made it, until the block ends."""
+    frames: list[DataFrame] = []
+
+    def persist(frame: DataFrame) -> DataFrame:
+        from pyspark import StorageLevel
+
+        frames.append(frame.persist(StorageLevel.DISK_ONLY))
+        return frame
+
+    try:
+        yield persist
+    finally:
+        for frame in frames:
+            frame.unpersist()
+
+
+@contextmanager
+def checkpoints(config: SparkConfig, fingerprint: Mapping[str, object]) -> Iterator[Checkpoint]:
+    """Keep the finished parts of a job while it runs, or longer where there is a work folder.
+
+    `fingerprint` is what they depend on: the folder must hold parts of this job and no other.
+    """
+    root = config.work
+    if root is not None and "://" not in root:
+        root = str(Path(root).absolute())
+    with persisting() as persist:
+        checkpoint = Checkpoint(config.spark, root, persist)
+        if root is not None:
+            stated = {"goodfence": goodfence.__version__, **fingerprint}
+            with failures_in_one_sentence():
+                checkpoint.check(json.dumps(stated, sort_keys=True))
+        yield checkpoint
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Checkpoint:
+    """The finished parts of one job."""
+
+    spark: SparkSession
+    root: str | None
+    """The work folder, which need not be on this machine; None where Spark keeps the parts."""
+    persist: Persist
+
+    def keep(self, name: str, make: Callable[[], DataFrame]) -> DataFrame:
+        """Return the messages called `name`: as they were written, or as `make` makes them, which are then kept."""
+        if self.root is None:
+            return self.persist(make())
+        path = f"{self.root}/{name}"
+        if not self._is_finished(path):
+            make().write.mode("overwrite").parquet(path)
+        return self.spark.read.schema(SCHEMA).parquet(path)
+
+    def check(self, fingerprint: str) -> None:
+        """Raise where the folder holds parts of another job."""
+        path = f"{self.root}/fingerprint"
+        if not self._is_finished(path):
+            frame = self.spark.createDataFrame([(fingerprint,)], "value string").coalesce(1)
+            frame.write.mode("overwrite").text(path)
+        elif self.spark.read.text(path).first() != (fingerprint,):
+            raise SettingError(
+                "work must be the folder of this very job, and it holds parts of one with other ratings, "
+                "settings or version; name another folder, or remove it"
+            )
+
+    def _is_finished(self, path: str) -> bool:
+        """Ask the file system of the cluster."""
+        spark: Any = self.spark
+        place = spark._jvm.org.apache.hadoop.fs.Path(f"{path}/{_FINISHED}")
+        return bool(place.getFileSystem(spark._jsc.hadoopConfiguration()).exists(place))
