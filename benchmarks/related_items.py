@@ -12,9 +12,9 @@ import goodfence as gf
 from benchmarks.results import write_table
 from goodfence.attack.related_items import RelatedItemsReport
 from goodfence.attack.scoring import Estimate
-from goodfence.data.catalogue import DATASETS
+from goodfence.data.catalogue import DATASETS, find
 from goodfence.data.frame import ReadOptions
-from goodfence.data.load import find, read_table
+from goodfence.data.load import read_table
 
 DATA, KNOWN, SEED, LEVEL = "ml-100k", 16, 7, 0.1
 EVERY = (1, 20, 100, 500, 2_000, 10_000)

@@ -16,9 +16,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
-from goodfence.data.catalogue import DATASETS
+from goodfence.data.catalogue import BUNDLED, DATASETS
 from goodfence.data.files import atomic_write
-from goodfence.data.load import BUNDLED, load
+from goodfence.data.load import load
 from goodfence.data.ratings import Ratings
 from goodfence.data.splits import core
 

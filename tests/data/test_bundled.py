@@ -9,8 +9,7 @@ import pytest
 from scipy import sparse
 
 import goodfence as gf
-from goodfence.data.catalogue import DATASETS
-from goodfence.data.load import BUNDLED
+from goodfence.data.catalogue import BUNDLED, DATASETS
 from goodfence.data.splits import core
 from goodfence.errors import DataError, GoodfenceWarning, SettingError
 

@@ -10,9 +10,16 @@ from pathlib import Path
 import pytest
 
 import goodfence as gf
-from goodfence.data.catalogue import DATASETS, Archive, Dataset, cache_folder, named_folder
+from goodfence.data.catalogue import (
+    DATASETS,
+    Archive,
+    Dataset,
+    cache_folder,
+    find,
+    named_folder,
+)
 from goodfence.data.download import RemoteFile
-from goodfence.data.load import find, read_dataset
+from goodfence.data.load import read_dataset
 from goodfence.errors import (
     DataError,
     DownloadProblem,

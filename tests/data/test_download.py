@@ -175,7 +175,7 @@ def test_an_interrupt_before_the_check_leaves_a_part_only(
 
     with served(Manners(CONTENT)) as base:
         with monkeypatch.context() as patched:
-            patched.setattr("goodfence.data.download._sha256", interrupt)
+            patched.setattr("goodfence.data.download.sha256", interrupt)
             with pytest.raises(KeyboardInterrupt):
                 fetch(remote(base), tmp_path)
         assert names_in(tmp_path) == [f"{NAME}.part"]

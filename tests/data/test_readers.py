@@ -257,13 +257,11 @@ def test_a_file_that_the_system_refuses(
 
 
 def test_a_disk_that_fails_while_reading(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    from goodfence.data.lines import Lines
-
     def refuse(*_: object) -> None:
         raise OSError("Undine Quark")
 
-    path = put(tmp_path, "a.csv", CSV)
-    monkeypatch.setattr(Lines, "_open", refuse)
+    path = put(tmp_path, "a.csv.gz", gzip.compress(CSV.encode()))
+    monkeypatch.setattr(gzip, "open", refuse)
     with pytest.raises(FileProblem, match="reading it failed"):
         read_ratings(path)
 

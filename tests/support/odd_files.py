@@ -554,7 +554,7 @@ import goodfence as gf
 from goodfence.data.load import read_item_list
 from goodfence.errors import DataError
 gf.load("movietweetings")
-import goodfence.data.read_json, goodfence.data.read_text
+import goodfence.data.read_text
 
 def status(name):
     words = pathlib.Path("/proc/self/status").read_text().split()

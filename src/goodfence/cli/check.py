@@ -71,15 +71,13 @@ def _tell_problems(path: str | PathLike[str], options: ReadOptions, output: Outp
 
 def named_file(file: str) -> tuple[str | Path, Scale | None]:
     """Return where the ratings are and, for a named data set, their scale."""
-    from goodfence.data.catalogue import DATASETS
-    from goodfence.data.load import find
+    from goodfence.data.catalogue import DATASETS, find
 
     if file not in DATASETS:
         return file, None
     dataset = DATASETS[file]
     folder = find(dataset)
-    here = (folder / name for name in dataset.files if (folder / name).is_file())
-    return next(here, folder / dataset.files[0]), dataset.scale
+    return dataset.file(folder) or folder / dataset.files[0], dataset.scale
 
 
 def _as_lines(found: ReadReport, duplicates: str, about: Spread) -> list[tuple[str, str]]:

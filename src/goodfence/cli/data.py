@@ -104,7 +104,8 @@ def export(wanted: Exported, output: Output) -> None:
 def fetch(wanted: NamedSet, output: Output) -> None:
     """Download a data set into the cache, unless it is here, and compare its checksum."""
     output.say(f"looking for {wanted.name}")
-    from goodfence.data.load import find, read_dataset
+    from goodfence.data.catalogue import find
+    from goodfence.data.load import read_dataset
 
     dataset = wanted.dataset()
     folder = find(dataset)
@@ -130,7 +131,7 @@ def where(dataset: Dataset) -> str:
     if dataset.bundled:
         return "bundled"
     for root in (named_folder(), cache_folder()):
-        if root is not None and any((root / dataset.folder / f).is_file() for f in dataset.files):
+        if root is not None and dataset.file(root / dataset.folder) is not None:
             return "here"
     return "to fetch" if dataset.archive is not None else "by hand"
 

@@ -1,4 +1,4 @@
-"""The data sets that have a name: what they are, who publishes them, on which terms."""
+"""The data sets that have a name: what they are, who publishes them, on which terms, and where they lie."""
 
 from __future__ import annotations
 
@@ -9,11 +9,15 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from goodfence.data.download import RemoteFile
+from goodfence.data.download import RemoteFile, extract, fetch, sha256
 from goodfence.data.frame import Duplicates
 from goodfence.data.scale import Scale
-from goodfence.errors import FileProblem
+from goodfence.errors import DownloadProblem, FileProblem
 
+BUNDLED = Path(__file__).parent / "bundled"
+"""The data that comes with goodfence."""
+FOLDER_VARIABLE = "GOODFENCE_DATA"
+"""The environment variable that names a folder with data sets."""
 GROUPLENS = "https://files.grouplens.org/datasets/movielens"
 _GROUPLENS_TERMS = "GroupLens: research use, no redistribution without permission"
 _ML_100K_PARTS = tuple(f"u{part}.{kind}" for part in "12345ab" for kind in ("base", "test"))
@@ -95,6 +99,24 @@ class Dataset:
     """Where it can be fetched; None where it has to be put in place by hand."""
     bundled: bool = False
     """Whether it comes with goodfence."""
+
+    def file(self, folder: Path) -> Path | None:
+        """Return the file in the folder that holds its ratings; None where there is none."""
+        files = (folder / name for name in self.files)
+        return next((file for file in files if file.is_file()), None)
+
+    def checked_file(self, folder: Path) -> Path:
+        """Return the file in the folder that holds its ratings, after making sure that it is the original."""
+        path = self.file(folder)
+        if path is None:
+            raise FileProblem(f"{folder} must hold {' or '.join(self.files)}")
+        known = self.sha256 if path.name == self.files[0] else None
+        if known is not None and sha256(path) != known:
+            raise FileProblem(
+                f"{path} must be the original of {self.name}, and its checksum differs; "
+                "get it again, or load it by its path if that is meant"
+            )
+        return path
 
 
 _STARS = Scale(1, 5)
@@ -216,10 +238,6 @@ DATASETS = {dataset.name: dataset for dataset in _ALL}
 """Every data set that has a name."""
 
 
-FOLDER_VARIABLE = "GOODFENCE_DATA"
-"""The environment variable that names a folder with data sets."""
-
-
 def named_folder(environment: Mapping[str, str] = os.environ) -> Path | None:
     """Return the folder that `GOODFENCE_DATA` names, or None where it is not set."""
     name = environment.get(FOLDER_VARIABLE)
@@ -247,3 +265,42 @@ def cache_folder(environment: Mapping[str, str] = os.environ, platform: str = sy
     base = environment.get("XDG_CACHE_HOME", "")
     # The XDG rule: a path that is not absolute does not count.
     return (Path(base) if base.startswith("/") else Path.home() / ".cache") / "goodfence"
+
+
+def find(
+    dataset: Dataset,
+    *,
+    named: Path | None = None,
+    cache: Path | None = None,
+    timeout: float = 30.0,
+) -> Path:
+    """Return the folder that holds a data set, after downloading it if need be.
+
+    `named` and `cache` are where to look; None takes the folder `GOODFENCE_DATA` and the user's cache. A server
+    counts as gone after `timeout` seconds without an answer.
+    """
+    if dataset.bundled:
+        return BUNDLED
+    cached = cache or cache_folder()
+    roots = [root for root in (named or named_folder(), cached) if root is not None]
+    for root in roots:
+        if dataset.file(root / dataset.folder) is not None:
+            return root / dataset.folder
+    if dataset.archive is None:
+        raise DownloadProblem(
+            f"{dataset.name} is not here and cannot be fetched; put {dataset.files[0]} into "
+            f"{roots[0] / dataset.folder} or name the folder above it in {FOLDER_VARIABLE} "
+            f"(it comes from: {dataset.source})"
+        )
+    return _fetched(dataset.archive, cached, cached / dataset.folder, timeout)
+
+
+def _fetched(archive: Archive, cache: Path, folder: Path, timeout: float) -> Path:
+    """Download an archive into the cache and unpack what is wanted; the ratings come last."""
+    downloaded = fetch(archive.remote, cache, timeout=timeout)
+    wanted, others = (
+        [f"{archive.folder}/{file}" for file in files] for files in (archive.wanted, archive.others)
+    )
+    known = {f"{archive.folder}/", *wanted, *others}
+    extract(downloaded, folder=folder, wanted=wanted, expected=known)
+    return folder

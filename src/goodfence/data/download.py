@@ -69,14 +69,14 @@ def fetch(remote: RemoteFile, folder: Path, *, timeout: float = 30.0) -> Path:
                 f"{taken} must be a file, and is a folder or a device; remove it, then it is fetched again"
             )
     if target.exists():
-        if _sha256(target) != remote.sha256:
+        if sha256(target) != remote.sha256:
             raise DownloadProblem(
                 f"{target} has a wrong checksum; remove it, then it is fetched again"
             )
         return target
     with _claimed(target) as part:
         _receive(remote, part, folder, timeout)
-        if _sha256(part) != remote.sha256:
+        if sha256(part) != remote.sha256:
             part.unlink()
             raise DownloadProblem(
                 f"{remote.name} arrived with a wrong checksum and was removed; try again, "
@@ -190,7 +190,8 @@ def _progress(remote: RemoteFile, have: int) -> Iterator[Callable[[int], None]]:
         yield lambda n_bytes: bar.advance(task, n_bytes)
 
 
-def _sha256(file: Path) -> str:
+def sha256(file: Path) -> str:
+    """Return the checksum of a file."""
     with file.open("rb") as opened:
         return hashlib.file_digest(opened, "sha256").hexdigest()
 

@@ -33,6 +33,7 @@ _HERE = -100
 """What the system call takes for "relative to where we are"."""
 _OLD = ".old"
 _TRIES = 100
+_NO_FILE = "is a pipe, a socket or a device"
 _UNITS = ((2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB"))
 _BEGINNINGS = (
     (b"PAR1", "a parquet file", (".parquet", ".pq")),
@@ -55,7 +56,6 @@ class RatingsFile:
     path: Path
     name: str
     """The name for errors: without folders, which may be somebody's."""
-    size: int
     beginning: bytes
 
     @property
@@ -66,27 +66,22 @@ class RatingsFile:
         return inner.suffix.lower(), ".gz" if packed else ""
 
 
-def find_file(path: str | os.PathLike[str], max_bytes: int) -> RatingsFile:
-    """Return the file at `path` if it is an ordinary one of at most `max_bytes`; only its beginning is read."""
+def find_file(
+    path: str | os.PathLike[str], max_bytes: int, purpose: str = "hold ratings"
+) -> RatingsFile:
+    """Return the file at `path` if it is an ordinary one of 1 to `max_bytes` bytes; only its beginning is read."""
     place = Path(path)
     name = place.name or str(place)
-    with _opening(name):
+    try:
         status = place.stat()  # before opening: to open a named pipe would wait for a writer
-        _check_ordinary(status.st_mode, name)
+        if stat.S_ISDIR(status.st_mode):
+            raise FileProblem(f"{name!r} must be a file, and is a directory")
+        if not stat.S_ISREG(status.st_mode):
+            raise FileProblem(f"{name!r} must be an ordinary file, and {_NO_FILE}")
         if status.st_size > max_bytes:
             raise too_large(name, max_bytes)
         with place.open("rb") as opened:
             beginning = opened.read(16)
-    found = RatingsFile(place, name, status.st_size, beginning)
-    _check_name(found)
-    return found
-
-
-@contextmanager
-def _opening(name: str) -> Iterator[None]:
-    """Turn what the system says into one sentence of ours."""
-    try:
-        yield
     except GoodfenceError:
         raise
     except FileNotFoundError:
@@ -95,22 +90,13 @@ def _opening(name: str) -> Iterator[None]:
         raise FileProblem(f"{name!r} must be readable, and you may not read it") from None
     except (OSError, ValueError):  # a loop of links, a name too long, a NUL in the name
         raise FileProblem(f"{name!r} must be readable, and the system could not open it") from None
-
-
-def _check_ordinary(mode: int, name: str) -> None:
-    if stat.S_ISDIR(mode):
-        raise FileProblem(f"{name!r} must be a file, and is a directory")
-    if not stat.S_ISREG(mode):
-        raise FileProblem(f"{name!r} must be an ordinary file, and is a pipe, a socket or a device")
-
-
-def _check_name(file: RatingsFile) -> None:
-    if file.size == 0:
-        raise FileProblem(f"{file.name!r} must hold ratings, and is empty")
-    for beginning, kind, endings in _BEGINNINGS:
-        if file.beginning.startswith(beginning) and file.path.suffix.lower() not in endings:
+    if status.st_size == 0:
+        raise FileProblem(f"{name!r} must {purpose}, and is empty")
+    for start, kind, endings in _BEGINNINGS:
+        if beginning.startswith(start) and place.suffix.lower() not in endings:
             hint = f"; its name should end in {endings[0]}" if endings else ""
-            raise FileProblem(f"{file.name!r} must be what its name says, and is {kind}{hint}")
+            raise FileProblem(f"{name!r} must be what its name says, and is {kind}{hint}")
+    return RatingsFile(place, name, beginning)
 
 
 def check_limit(max_bytes: int) -> None:
@@ -120,13 +106,7 @@ def check_limit(max_bytes: int) -> None:
 
 
 def too_large(name: str, max_bytes: int) -> SizeProblem:
-    """Return the error for a file that is, or inflates to, more than `max_bytes`.
-
-    Examples
-    --------
-    >>> str(too_large("a.parquet", 2 * 2**30)).partition(";")[0]
-    "'a.parquet' must be at most 2 GiB once inflated, and is more"
-    """
+    """Return the error for a file that is, or inflates to, more than `max_bytes`."""
     return SizeProblem(
         f"{name!r} must be at most {readable(max_bytes)} once inflated, and is more; "
         "raise the limit with max_bytes (--max-bytes)"
@@ -182,17 +162,7 @@ def atomic_write(target: Path, *, name: str = "path") -> Iterator[BinaryIO]:
 def destination(target: Path, name: str = "path") -> Path:
     """Return where a file for `target` is to be written: of a link, what it points to, whether it is there or not.
 
-    Parameters
-    ----------
-    target : Path
-        What was asked for.
-    name : str, default "path"
-        What an error calls it.
-
-    Raises
-    ------
-    FileProblem
-        If a folder is there, a pipe, a socket or a device, or a link that leads nowhere.
+    A folder, a pipe, a socket, a device or a link to itself is a `FileProblem`, which calls the target `name`.
     """
     place = Path(os.path.realpath(target)) if target.is_symlink() else target
     try:
@@ -205,7 +175,7 @@ def destination(target: Path, name: str = "path") -> Path:
         raise FileProblem(f"{name} must be a file, and a folder of that name is there")
     # What a process holds open can be a file without a name, as /dev/stdout sometimes is.
     if not stat.S_ISREG(there.st_mode) or not place.exists():
-        raise FileProblem(f"{name} must be an ordinary file, and is a pipe, a socket or a device")
+        raise FileProblem(f"{name} must be an ordinary file, and {_NO_FILE}")
     return place
 
 
@@ -220,14 +190,8 @@ def atomic_folder(
     every moment; elsewhere there is none for the time between two renames, and what was there is put back if the second
     one fails.
 
-    Parameters
-    ----------
-    target : Path
-        Where the folder appears; of a link, what it points to.
-    ours : function
-        Whether the folder that is there may be replaced: called with it, while no other writer can touch it.
-    mode : int, default 0o777
-        The permissions of the folder, less those that the process leaves out.
+    Of a link, what it points to is written. `ours` says whether the folder that is there may be replaced: it is called
+    while no other writer can touch it. `mode` are the permissions, less those that the process leaves out.
     """
     place = target.resolve() if target.is_symlink() else target
     place.parent.mkdir(parents=True, exist_ok=True)
@@ -248,27 +212,24 @@ def _put(beside: Path, place: Path, ours: Callable[[Path], bool]) -> None:
         with _locked(place) as there:
             if there and not ours(place):
                 raise FileProblem(f"{place.name!r} is not ours to replace; choose another name")
-            if (_exchange if there else _move)(beside, place):
-                _sync_entry(place.parent)
-                return
+            if there:
+                _exchange(beside, place)
+            else:
+                try:
+                    beside.rename(place)
+                except OSError as problem:
+                    if problem.errno in (errno.EEXIST, errno.ENOTEMPTY):
+                        continue  # another writer was faster
+                    raise
+            _sync_entry(place.parent)
+            return
     raise FileProblem(f"{place.name!r} could not be written: others write it all the time")
 
 
-def _move(beside: Path, place: Path) -> bool:
-    """Return whether the folder could be moved to a place where there is nothing."""
-    try:
-        beside.rename(place)
-    except OSError as problem:
-        if problem.errno in (errno.EEXIST, errno.ENOTEMPTY):  # another writer was faster
-            return False
-        raise
-    return True
-
-
-def _exchange(beside: Path, place: Path) -> bool:
+def _exchange(beside: Path, place: Path) -> None:
     """Put the folder in the place of the one that is there, which is then beside it, and will be removed."""
     if exchange_names(beside, place):
-        return True
+        return
     old = beside.with_name(f"{beside.name}{_OLD}")
     place.rename(old)
     try:
@@ -277,7 +238,6 @@ def _exchange(beside: Path, place: Path) -> bool:
         old.rename(place)
         raise
     shutil.rmtree(old, ignore_errors=True)
-    return True
 
 
 def exchange_names(one: Path, two: Path) -> bool:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import warnings
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from typing import Any, Literal, TypeVar, get_args
 
@@ -16,7 +16,7 @@ from scipy import sparse
 from goodfence.arrays import AnyIntegers, Floats, Integers, Rows
 from goodfence.data.columns import ROLES, Columns, find_columns
 from goodfence.data.files import DEFAULT_MAX_BYTES
-from goodfence.data.ids import Ids, code_ids, describe, first_row
+from goodfence.data.ids import Ids, code_ids, describe, refuse_rows
 from goodfence.data.scale import Scale, ScaleLike
 from goodfence.errors import (
     ColumnProblem,
@@ -30,6 +30,11 @@ from goodfence.settings import finite
 
 Duplicates = Literal["error", "last", "first", "mean"]
 T = TypeVar("T", bound=np.generic)
+_OFTEN_NO_RATING = (-1, 0, 99, -99, 98, 100, 127, 255, 999, -999, 9999, -9999)
+_MANY = 0.2  # the share of all rows from which a 0 is frequent
+_FEWEST = 3  # different ratings, below which nothing is odd
+_MOST_COUNTED = 1000
+_BLOCK = 2**16  # ratings that stay in the processor's cache
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -111,7 +116,6 @@ def read_triplets(
     >>> read_triplets(table).rows
     array([0, 1], dtype=int32)
     """
-    _check_duplicates(duplicates)
     known = _known_frame(frame)
     columns = find_columns(known.columns, user=user, item=item, rating=rating)
     arrays = {
@@ -132,25 +136,22 @@ def order_triplets(
 
     `columns` says what they were called where they come from, for errors.
     """
-    _check_duplicates(duplicates)
+    rules = get_args(Duplicates)
+    require(duplicates in rules, "duplicates", f"one of {', '.join(rules)}", duplicates)
     if len(parts["rating"]) == 0:
         raise DataError("there must be at least one rating, and there is none")
-    values = rating_values(parts.pop("rating"), columns.label("rating"))
+    label = columns.label("rating")
+    values = rating_values(parts.pop("rating"), label)
     if scale is not None:
-        check_scale(values, scale, columns.label("rating"))
+        refuse_rows(~scale.holds(values), f"{label} must be on the scale ({scale})")
     users = code_ids(parts.pop("user"), columns.label("user"), "users")
     items = code_ids(parts.pop("item"), columns.label("item"), "items")
     repeats = find_repeats(users.codes, items.codes, len(items.ids))
     kept = _settled(values, repeats, duplicates, scale)
     if scale is None:
-        check_spread(kept, columns.label("rating"))
+        check_spread(kept, label)
     rows, places = repeats.first(users.codes), repeats.first(items.codes)
     return Triplets(users.ids, items.ids, rows, places, kept, n_repeated=repeats.n_repeated)
-
-
-def _check_duplicates(duplicates: Duplicates) -> None:
-    known = get_args(Duplicates)
-    require(duplicates in known, "duplicates", f"one of {', '.join(known)}", duplicates)
 
 
 def _settled(
@@ -166,22 +167,16 @@ def _settled(
             f"({repeats.n_repeated:,} such rows); "
             "choose with duplicates= (--duplicates) last, first or mean"
         )
-    rules: dict[str, Callable[[Floats], Floats]] = {
-        "first": repeats.first,
-        "last": repeats.last,
-        "mean": repeats.mean,
-    }
-    settled = rules[duplicates](values)
+    settled: Floats = getattr(repeats, duplicates)(values)  # the first, the last or the mean
     if scale is not None and not scale.holds(settled).all():
         raise DataError(
             "the mean of repeated ratings must be on the declared scale, and at least one falls "
             "between its steps; choose duplicates last or first, or declare a scale without steps"
         )
-    warnings.warn(
-        f"{repeats.n_repeated:,} ratings repeat a pair of user and item; kept the {duplicates}",
-        GoodfenceWarning,
-        stacklevel=2,
+    message = (
+        f"{repeats.n_repeated:,} ratings repeat a pair of user and item; kept the {duplicates}"
     )
+    warnings.warn(message, GoodfenceWarning, stacklevel=2)
     return settled
 
 
@@ -204,19 +199,13 @@ def _arrow(frame: nw.DataFrame[Any], name: str, label: str) -> pa.ChunkedArray:
     if isinstance(native, pa.ChunkedArray):
         return native
     try:
-        column = series.to_arrow()
+        return pa.chunked_array([series.to_arrow()])
     except Exception:  # arrow's message quotes the value, which may be somebody's id
-        row = _first_of_another_kind(series.to_list())
+        kinds = [(at, type(value)) for at, value in enumerate(series, 1) if value is not None]
+        row = next((at for at, kind in kinds if kind is not kinds[0][1]), 1)
         raise ColumnProblem(
             f"{label} must hold one kind of value, row {row} is of another"
         ) from None
-    return pa.chunked_array([column])
-
-
-def _first_of_another_kind(values: list[Any]) -> int:
-    kinds = [type(value) for value in values if value is not None]
-    other = np.array([value is not None and type(value) is not kinds[0] for value in values])
-    return first_row(other)
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,13 +235,7 @@ class Repeats:
         return chosen
 
     def mean(self, values: Floats) -> Floats:
-        """Return the mean of each pair's values.
-
-        Examples
-        --------
-        >>> find_repeats(np.array([0, 0]), np.array([1, 1]), 2).mean(np.array([3.0, 4.0]))
-        array([3.5])
-        """
+        """Return the mean of each pair's values."""
         counts = np.diff(np.append(self.starts, len(self.order)))
         sums: Floats = np.add.reduceat(values[self.order], self.starts)
         return sums / counts
@@ -299,38 +282,17 @@ def rating_values(column: pa.ChunkedArray, label: str) -> Floats:
         column = column.cast(column.type.value_type)
     kind = column.type
     if column.null_count:
-        missing = np.asarray(column.is_null().to_numpy())
-        raise ValueProblem(f"{label} must not be missing, row {first_row(missing)} is")
-    numeric = pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)
-    if not numeric:
+        refuse_rows(np.asarray(column.is_null()), f"{label} must not be missing", "is")
+    if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)):
         raise ValueProblem(f"{label} must be a number, row 1 is not: it holds {describe(kind)}")
     try:
-        values = np.asarray(column.cast(pa.float64()).to_numpy())
+        values = np.asarray(column.cast(pa.float64()))
     except pa.ArrowInvalid:
         raise ValueProblem(
             f"{label} must be exact as a 64-bit float, at least one is not"
         ) from None
-    broken = ~np.isfinite(values)
-    if broken.any():
-        raise ValueProblem(f"{label} must be a finite number, row {first_row(broken)} is not")
+    refuse_rows(~np.isfinite(values), f"{label} must be a finite number")
     return values
-
-
-def check_scale(values: Floats, scale: Scale, label: str) -> None:
-    """Raise `ValueProblem` with the first row whose rating is not on the scale.
-
-    Examples
-    --------
-    >>> check_scale(np.array([4.0, 99.0]), Scale(1, 5), "rating")
-    Traceback (most recent call last):
-    ...
-    goodfence.errors.ValueProblem: rating must be on the scale (integers 1-5), row 2 is not
-    """
-    outside = ~scale.holds(values)
-    if outside.any():
-        raise ValueProblem(
-            f"{label} must be on the scale ({scale}), row {first_row(outside)} is not"
-        )
 
 
 def check_spread(values: Floats, label: str) -> None:
@@ -348,11 +310,6 @@ def check_spread(values: Floats, label: str) -> None:
             f"{label} must differ between rows, and is the same in all {len(values):,}: these look like clicks or "
             "purchases, which are no ratings; if they are ratings, declare the scale with scale= (--scale)"
         )
-
-
-_USUAL = (-1.0, 0.0, 99.0, -99.0, 98.0, 100.0, 127.0, 255.0, 999.0, -999.0, 9999.0, -9999.0)
-_MANY = 0.2
-_FEWEST = 3
 
 
 def without_unrated(
@@ -374,22 +331,16 @@ def without_unrated(
     return table.filter(pa.array(~out))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Sentinel:
-    """A number among ratings that may mean "not rated"."""
-
-    value: float
-    share: float
-    """The part of all rows that says it."""
-    why: str
-
-    def __str__(self) -> str:
-        share = f"{100 * self.share:.2g} of 100 ratings"
-        return f'{self.value:g} ({share}) may mean "not rated": {self.why}'
+def warn_of_sentinels(values: Floats, label: str) -> None:
+    """Warn of a number that may mean "not rated", with the setting that leaves it out."""
+    for value, share, why in find_sentinels(values):
+        odd = f'{value:g} ({100 * share:.2g} of 100 ratings) may mean "not rated": {why}'
+        advice = f"leave it out with unrated={value:g} (--unrated {value:g}), or declare the scale"
+        warnings.warn(f"{label} holds {odd}; {advice}", GoodfenceWarning, stacklevel=3)
 
 
-def find_sentinels(values: Floats) -> list[Sentinel]:
-    """Return which of the lowest and the highest rating may mean "not rated".
+def find_sentinels(values: Floats) -> list[tuple[float, float, str]]:
+    """Return which of the lowest and the highest rating may mean "not rated": number, share of all rows, and why.
 
     One of the usual numbers (-1, 0, 99, ...) that is twice as far from the rest as these are from each other, any
     number that is farther than all of their range, or a 0 that is a fifth of all and three times as frequent as the
@@ -397,26 +348,24 @@ def find_sentinels(values: Floats) -> list[Sentinel]:
 
     Examples
     --------
-    >>> [one.value for one in find_sentinels(np.array([-1, 7, 8, 9, 6, 10, 8.0]))]
+    >>> [value for value, _, _ in find_sentinels(np.array([-1, 7, 8, 9, 6, 10, 8.0]))]
     [-1.0]
     >>> find_sentinels(np.array([1, 2, 3, 4, 5.0]))
     []
     """
     grades, counts = _counted(values)
-    found = []
-    if len(grades) > _FEWEST:
-        for at, rest in ((0, slice(1, None)), (-1, slice(None, -1))):
-            others = grades[rest]
-            gap = float(np.abs(grades[at] - others).min())
-            why = _far(float(grades[at]), gap, others) or _many(float(grades[at]), at, counts)
-            if why:
-                share = float(counts[at] / counts.sum())
-                found.append(Sentinel(value=float(grades[at]), share=share, why=why))
+    found: list[tuple[float, float, str]] = []
+    if len(grades) <= _FEWEST:
+        return found
+    for at, rest in ((0, slice(1, None)), (-1, slice(None, -1))):
+        value, others, share = float(grades[at]), grades[rest], float(counts[at] / counts.sum())
+        gap, apart = np.abs(value - others).min(), np.diff(others).max()
+        if gap > others[-1] - others[0] or (value in _OFTEN_NO_RATING and gap >= 2 * apart):
+            why = f"it is far from the others, {others[0]:g} to {others[-1]:g}"
+            found.append((value, share, why))
+        elif value == 0 and share >= _MANY and counts[at] > 3 * counts[rest][0]:
+            found.append((value, share, "it is frequent, and the rating next to it is rare"))
     return found
-
-
-_MOST_COUNTED = 1000
-_BLOCK = 2**16
 
 
 def _counted(values: Floats) -> tuple[Floats, npt.NDArray[np.int64]]:
@@ -425,36 +374,10 @@ def _counted(values: Floats) -> tuple[Floats, npt.NDArray[np.int64]]:
     if width > _MOST_COUNTED:
         return np.unique(values, return_counts=True)
     counts = np.zeros(int(2 * width) + 1, dtype=np.int64)
-    for start in range(0, len(values), _BLOCK):  # blocks stay in the processor's cache
+    for start in range(0, len(values), _BLOCK):
         steps = 2 * (values[start : start + _BLOCK] - lowest)
         if bool((steps != np.floor(steps)).any()):
             return np.unique(values, return_counts=True)
         counts += np.bincount(steps.astype(np.int64), minlength=len(counts))
     given = np.flatnonzero(counts)
     return lowest + given / 2, counts[given]
-
-
-def _far(value: float, gap: float, others: Floats) -> str:
-    apart = float(np.diff(others).max())
-    width = float(others[-1] - others[0])
-    if gap > width or (value in _USUAL and gap >= 2 * apart):
-        return f"it is far from the others, {others[0]:g} to {others[-1]:g}"
-    return ""
-
-
-def _many(value: float, at: int, counts: npt.NDArray[np.int64]) -> str:
-    others = np.delete(counts, at)
-    if value == 0 and counts[at] >= _MANY * counts.sum() and counts[at] > 3 * others[0]:
-        return "it is frequent, and the rating next to it is rare"
-    return ""
-
-
-def warn_of_sentinels(values: Floats, label: str) -> None:
-    """Warn of a number that may mean "not rated", with the setting that leaves it out."""
-    for one in find_sentinels(values):
-        advice = f"leave it out with unrated={one.value:g} (--unrated {one.value:g})"
-        warnings.warn(
-            f"{label} holds {one}; {advice}, or declare the scale",
-            GoodfenceWarning,
-            stacklevel=3,
-        )

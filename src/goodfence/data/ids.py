@@ -89,7 +89,7 @@ class Ids:
 
     def _positions_of_integers(self, wanted: npt.NDArray[Any]) -> Integers:
         """Look up all at once, by bisection."""
-        ordered, places = self._sorted
+        ordered, places = self._ordered
         if wanted.dtype == np.uint64 and wanted.size and wanted.max() > _LARGEST:
             raise self._unknown()
         wanted = wanted.astype(np.int64, copy=False)
@@ -106,7 +106,7 @@ class Ids:
         )
 
     @cached_property
-    def _sorted(self) -> tuple[npt.NDArray[Any], Integers | None]:
+    def _ordered(self) -> tuple[npt.NDArray[Any], Integers | None]:
         """The ids in ascending order and the position of each; None where they are in order already."""
         if (self.values[1:] > self.values[:-1]).all():
             return self.values, None
@@ -160,38 +160,53 @@ def code_ids(column: pa.ChunkedArray, label: str, kind: str) -> CodedIds:
     """
     read = _read_ids(column, label)
     if pa.types.is_integer(read.type):
-        _refuse_null(read, label)
+        if read.null_count:
+            refuse_rows(np.asarray(read.is_null()), f"{label} must not be missing", "is")
         return _code_integers(read.to_numpy().astype(np.int64, copy=False), kind)
-    indices, values = _encoded(read, label)
+    array = one_dictionary(read)
+    values, missing = array.dictionary, np.array(array.indices.is_null())
+    indices = np.asarray(array.indices.fill_null(0))
+    if is_text(values.type) and len(values):
+        missing |= np.asarray(pc.equal(values, ""), dtype=np.bool_)[indices]
+    refuse_rows(missing, f"{label} must not be missing", "is")
     values = values.dictionary_encode()  # a dictionary from elsewhere may hold a value twice
-    codes = values.indices.to_numpy(zero_copy_only=False)[indices]
-    return _sorted(codes.astype(np.int32, copy=False), values.dictionary, label, kind)
+    codes = np.asarray(values.indices)[indices].astype(np.int32, copy=False)
+    return _sorted(codes, values.dictionary, label, kind)
 
 
-def _refuse_null(column: pa.ChunkedArray, label: str) -> None:
-    if column.null_count:
-        missing = np.asarray(column.is_null().to_numpy())
-        raise ValueProblem(f"{label} must not be missing, row {first_row(missing)} is")
+def _read_ids(column: pa.ChunkedArray, label: str) -> pa.ChunkedArray:
+    """Return the column as int64-safe integers, text, or a dictionary of them; refuse everything else."""
+    kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+    if pa.types.is_null(kind):
+        raise ValueProblem(f"{label} must not be missing, row 1 is")
+    if pa.types.is_string_view(kind):
+        return _decoded(column).cast(pa.large_string())
+    if pa.types.is_floating(kind):
+        floats = _decoded(column).to_numpy().astype(np.float64)  # arrow's nulls are NaN here
+        refuse_rows(np.isnan(floats), f"{label} must not be missing", "is")
+        broken = (floats != np.floor(floats)) | (np.abs(floats) > 2.0**53)
+        refuse_rows(broken, f"{label} must be an integer or text")
+        return pa.chunked_array([floats.astype(np.int64)])
+    if pa.types.is_uint64(kind):
+        plain = _decoded(column)
+        beyond = pc.greater(plain, pa.scalar(_LARGEST, pa.uint64())).fill_null(False)
+        rule = f"{label} must fit in a signed 64-bit integer"
+        refuse_rows(np.asarray(beyond), rule, "does not")
+        return plain.cast(pa.int64())
+    if not (pa.types.is_integer(kind) or is_text(kind)):
+        raise ColumnProblem(f"{label} must hold integers or text, it holds {describe(kind)}")
+    return column
 
 
 def _code_integers(numbers: Integers, kind: str) -> CodedIds:
-    """Return different integers in order and the position of each: by a table where they are dense, else by sorting.
-
-    Examples
-    --------
-    >>> coded = _code_integers(np.array([9, 7, 9]), "users")
-    >>> coded.ids.values, coded.codes
-    (array([7, 9]), array([1, 0, 1], dtype=int32))
-    """
+    """Return different integers in order and the position of each: by a table where they are dense, else by sorting."""
     lowest, highest = int(numbers.min()), int(numbers.max())
     if _is_dense(lowest, highest, len(numbers)):
         places = numbers - lowest
         present = np.zeros(highest - lowest + 1, dtype=np.bool_)
         present[places] = True
-        ranks = np.cumsum(present, dtype=np.int32)
-        return CodedIds(
-            Ids.of_sorted(np.flatnonzero(present) + lowest, kind), ranks[places] - np.int32(1)
-        )
+        ids = Ids.of_sorted(np.flatnonzero(present) + lowest, kind)
+        return CodedIds(ids, np.cumsum(present, dtype=np.int32)[places] - np.int32(1))
     order = np.argsort(numbers, kind="stable")
     ordered = numbers[order]
     new = np.concatenate(([True], ordered[1:] != ordered[:-1]))
@@ -212,59 +227,51 @@ def are_dense(column: pa.ChunkedArray) -> bool:
     return ends["min"] is None or _is_dense(ends["min"], ends["max"], len(column))
 
 
-def missing_rows(column: pa.ChunkedArray, words: bool = False) -> Flags:
-    """Return which rows of a text column are missing; with `words`, also those that say so ("NA", "null")."""
-    missing = pc.is_null(column)
-    if words:
-        spelled = pc.is_in(column, value_set=pa.array(_MISSING_WORDS, column.type))
-        missing = pc.or_(missing, spelled)
-    return np.asarray(missing.to_numpy())
-
-
-def first_row(holds: Flags) -> int:
-    """Return the number, counted from 1, of the first row that `holds`."""
-    return int(np.argmax(holds)) + 1
-
-
-def _read_ids(column: pa.ChunkedArray, label: str) -> pa.ChunkedArray:
-    """Return the column as int64-safe integers, text, or a dictionary of them; refuse everything else."""
-    kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
-    if pa.types.is_null(kind):
-        raise ValueProblem(f"{label} must not be missing, row 1 is")
-    if pa.types.is_floating(kind):
-        return _integers(_decoded(column), label)
-    if pa.types.is_string_view(kind):
-        return _decoded(column).cast(pa.large_string())
-    if pa.types.is_uint64(kind):
-        return _signed(_decoded(column), label)
-    if not (pa.types.is_integer(kind) or is_text(kind)):
-        raise ColumnProblem(f"{label} must hold integers or text, it holds {describe(kind)}")
-    return column
-
-
-def _encoded(column: pa.ChunkedArray, label: str) -> tuple[Rows, pa.Array]:
-    """Return each row's index into the values, and the values: no null, no empty text."""
-    array = _one_dictionary(column)
-    values = array.dictionary
-    unknown = np.asarray(pc.is_null(array.indices).to_numpy(zero_copy_only=False))
+def _sorted(codes: Rows, values: pa.Array, label: str, kind: str) -> CodedIds:
+    """Return ids and codes in sorted order, without values that no row has."""
+    used = np.bincount(codes, minlength=len(values)) > 0
+    if not used.all():
+        codes = (np.cumsum(used, dtype=np.int32) - np.int32(1))[codes]
+        values = values.filter(pa.array(used))
+    order = np.asarray(pc.sort_indices(values))
+    ranks = np.empty(len(order), dtype=np.int32)
+    ranks[order] = np.arange(len(order), dtype=np.int32)
+    values = values.take(pa.array(order))
     if is_text(values.type):
-        empty = np.asarray(pc.equal(values, "").to_numpy(zero_copy_only=False), dtype=np.bool_)
-        filled = np.asarray(array.indices.fill_null(0).to_numpy(zero_copy_only=False))
-        unknown |= empty[filled] if len(empty) else False
-    if unknown.any():
-        raise ValueProblem(f"{label} must not be missing, row {first_row(unknown)} is")
-    return array.indices.to_numpy(zero_copy_only=False), values
+        _warn_about_text(values, label)
+        own = np.empty(len(values), dtype=object)
+        own[:] = values.to_pylist()
+    else:
+        own = np.asarray(values.cast(pa.int64()))
+    return CodedIds(Ids.of_sorted(own, kind), ranks[codes])
 
 
-def _one_dictionary(column: pa.ChunkedArray) -> pa.DictionaryArray:
+def _warn_about_text(values: pa.Array, label: str) -> None:
+    said = []
+    if not pc.all(pc.string_is_ascii(values)).as_py():
+        spellings = {unicodedata.normalize("NFC", value) for value in values.to_pylist()}
+        if len(spellings) < len(values):
+            said.append("differ only by Unicode normalisation; they are kept apart")
+    if missing_words(values).any():
+        said.append("read like a missing value (NA, null, NaN); they are kept as ids")
+    for what in said:
+        warnings.warn(f"{label} has ids that {what}", GoodfenceWarning, stacklevel=2)
+
+
+def missing_words(values: pa.Array) -> Flags:
+    """Return which texts are missing or say so ("NA", "null")."""
+    spelled = pc.is_in(values, value_set=pa.array(_MISSING_WORDS, values.type))
+    return np.asarray(pc.or_(pc.is_null(values), spelled))
+
+
+def one_dictionary(column: pa.ChunkedArray) -> pa.DictionaryArray:
+    """Return a column as one array of indices into its different values, none of which is null."""
     if pa.types.is_dictionary(column.type):
         try:
-            clean = not any(chunk.dictionary.null_count for chunk in column.chunks)
-            one = column.unify_dictionaries().combine_chunks() if clean else None
+            if not any(chunk.dictionary.null_count for chunk in column.chunks):
+                return column.unify_dictionaries().combine_chunks()
         except pa.ArrowException:  # indices too narrow for all values together
-            one = None
-        if one is not None:
-            return one
+            pass
     return _decoded(column).dictionary_encode().unify_dictionaries().combine_chunks()
 
 
@@ -275,61 +282,10 @@ def _decoded(column: pa.ChunkedArray) -> pa.ChunkedArray:
     return pa.chunked_array(chunks, type=column.type.value_type)
 
 
-def _sorted(codes: Rows, values: pa.Array, label: str, kind: str) -> CodedIds:
-    """Return ids and codes in sorted order, without values that no row has."""
-    used = np.bincount(codes, minlength=len(values)) > 0
-    if not used.all():
-        codes = (np.cumsum(used, dtype=np.int32) - np.int32(1))[codes]
-        values = values.filter(pa.array(used))
-    order = pc.sort_indices(values).to_numpy(zero_copy_only=False)
-    ranks = np.empty(len(order), dtype=np.int32)
-    ranks[order] = np.arange(len(order), dtype=np.int32)
-    values = values.take(pa.array(order))
-    if is_text(values.type):
-        _warn_about_text(values, label)
-    return CodedIds(Ids.of_sorted(_own(values), kind), ranks[codes])
-
-
-def _own(values: pa.Array) -> npt.NDArray[Any]:
-    if is_text(values.type):
-        text = np.empty(len(values), dtype=object)
-        text[:] = values.to_pylist()
-        return text
-    return np.asarray(values.cast(pa.int64()).to_numpy(zero_copy_only=False))
-
-
-def _integers(column: pa.ChunkedArray, label: str) -> pa.ChunkedArray:
-    floats = column.to_numpy().astype(np.float64)
-    missing = np.isnan(floats)  # arrow's nulls are NaN here too
-    if missing.any():
-        raise ValueProblem(f"{label} must not be missing, row {first_row(missing)} is")
-    broken = (floats != np.floor(floats)) | (np.abs(floats) > 2.0**53)
+def refuse_rows(broken: Flags, rule: str, verdict: str = "is not") -> None:
+    """Raise `ValueProblem` with the number, counted from 1, of the first row that is `broken`."""
     if broken.any():
-        raise ValueProblem(f"{label} must be an integer or text, row {first_row(broken)} is not")
-    return pa.chunked_array([floats.astype(np.int64)])
-
-
-def _signed(column: pa.ChunkedArray, label: str) -> pa.ChunkedArray:
-    beyond = pc.greater(column, pa.scalar(_LARGEST, pa.uint64())).fill_null(False)
-    if pc.any(beyond).as_py():
-        row = first_row(np.asarray(beyond.to_numpy()))
-        raise ValueProblem(f"{label} must fit in a signed 64-bit integer, row {row} does not")
-    return column.cast(pa.int64())
-
-
-def _warn_about_text(values: pa.Array, label: str) -> None:
-    if not pc.all(pc.string_is_ascii(values)).as_py():
-        spellings = {unicodedata.normalize("NFC", value) for value in values.to_pylist()}
-        if len(spellings) < len(values):
-            _warn(f"{label} has ids that differ only by Unicode normalisation; they are kept apart")
-    if missing_rows(pa.chunked_array([values]), words=True).any():
-        _warn(
-            f"{label} has ids that read like a missing value (NA, null, NaN); they are kept as ids"
-        )
-
-
-def _warn(message: str) -> None:
-    warnings.warn(message, GoodfenceWarning, stacklevel=2)
+        raise ValueProblem(f"{rule}, row {int(np.argmax(broken)) + 1} {verdict}")
 
 
 def is_text(kind: pa.DataType) -> bool:

@@ -1,4 +1,4 @@
-"""The lines of a text file, checked while they stream: size, encoding, line ends, length."""
+"""The lines of a text file, checked while they stream (size, encoding, line ends, length), and the numbers in them."""
 
 from __future__ import annotations
 
@@ -10,17 +10,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
 from itertools import chain
-from typing import BinaryIO, cast
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from goodfence.arrays import Flags
+from goodfence.arrays import Flags, Floats, Integers
 from goodfence.data.files import LONGEST_LINE, RatingsFile, readable, too_large
-from goodfence.data.ids import first_row
-from goodfence.errors import FileProblem, GoodfenceWarning, ValueProblem, require
+from goodfence.data.ids import one_dictionary, refuse_rows
+from goodfence.errors import FileProblem, GoodfenceWarning, require
 
 CHUNK = 4 * LONGEST_LINE
 """How many bytes are read at a time; several lines must fit."""
@@ -33,27 +31,26 @@ TIMES_HELD = 4
 ENCODINGS = ("utf-8", "latin-1", "cp1252", "cp1251", "utf-16", "utf-32", "gb18030", "shift_jis")
 """How the text of a file may be written."""
 BYTE_ORDER_MARK = codecs.BOM_UTF8
-UNIT_SEPARATOR = b"\x1f"
-
+SPACE = " \t"
+"""What may stand around a field."""
 _OTHER_ENCODINGS = (
     (codecs.BOM_UTF32_LE, "UTF-32"),
     (codecs.BOM_UTF32_BE, "UTF-32"),
     (codecs.BOM_UTF16_LE, "UTF-16"),
     (codecs.BOM_UTF16_BE, "UTF-16"),
 )
+_NUMBER = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
+_COMMA = r"^[+-]?[0-9]+,[0-9]+$"
+_THOUSANDS = r"^[+-]?[0-9]{1,3}(,[0-9]{3})+$"
+_NOT_FINITE = r"^(?i)[+-]?(nan|inf|infinity)$"
+_WHOLE = 2.0**53  # beyond it a float holds not every integer
 
 
 class Lines:
     """The checked lines of one text file as UTF-8, read once from its beginning to its end.
 
-    Parameters
-    ----------
-    file
-        What to read; gzip if its name ends in `.gz`.
-    max_bytes
-        How many bytes it may inflate to; as many lines as fit with `BYTES_OF_A_ROW` each.
-    encoding
-        How its text is written, one of `ENCODINGS`; None is UTF-8.
+    It is gzip if its name ends in `.gz`. It may inflate to `max_bytes`, and have as many lines as fit into them with
+    `BYTES_OF_A_ROW` each. `encoding`, one of `ENCODINGS`, is how its text is written; None is UTF-8.
     """
 
     def __init__(self, file: RatingsFile, max_bytes: int, encoding: str | None = None) -> None:
@@ -94,14 +91,13 @@ class Lines:
         held, n_bytes = b"", 0
         for number, piece in enumerate(self._text()):
             n_bytes += len(piece)
-            self._check_size(n_bytes)
-            if number == 0:
-                piece = self._without_mark(piece)
-            chunk = held + piece
+            if max(n_bytes, self.n_read * BYTES_OF_A_ROW) > self._max_bytes:
+                raise too_large(self._file.name, self._max_bytes)
+            chunk = held + (piece if number else self._without_mark(piece))
             end = chunk.rfind(b"\n") + 1
             held = chunk[end:]
             self._check(chunk[:end])
-            self._check_length(held, self.n_read)
+            self._check_length(held)
             if end:
                 yield chunk[:end]
         if held:
@@ -128,8 +124,9 @@ class Lines:
         packed = self._file.suffixes[1] == ".gz"
         if packed and not self._file.beginning.startswith(b"\x1f\x8b"):
             raise FileProblem(f"{name!r} must be a gzip file, as its name says, and is not")
+        path = self._file.path
         try:
-            with self._open(packed) as stream:
+            with gzip.open(path, "rb") if packed else path.open("rb") as stream:
                 while piece := stream.read(CHUNK):
                     yield piece
         except (EOFError, zlib.error, gzip.BadGzipFile):
@@ -138,10 +135,6 @@ class Lines:
             ) from None
         except OSError:
             raise FileProblem(f"{name!r} must be readable, and reading it failed") from None
-
-    def _open(self, packed: bool) -> BinaryIO:
-        path = self._file.path
-        return cast("BinaryIO", gzip.open(path, "rb")) if packed else path.open("rb")
 
     def _without_mark(self, piece: bytes) -> bytes:
         for mark, encoding in _OTHER_ENCODINGS:
@@ -152,18 +145,12 @@ class Lines:
                 )
         return piece.removeprefix(BYTE_ORDER_MARK)
 
-    def _check_size(self, n_bytes: int) -> None:
-        if max(n_bytes, self.n_read * BYTES_OF_A_ROW) > self._max_bytes:
-            raise too_large(self._file.name, self._max_bytes)
-
     def _check(self, lines: bytes) -> None:
         """Check lines that are whole, and count them."""
-        self._check_length(lines, self.n_read)
-        if b"\0" in lines:
-            raise self._problem("text without NUL bytes", lines[: lines.index(b"\0")])
-        if UNIT_SEPARATOR in lines:
-            before = lines[: lines.index(UNIT_SEPARATOR)]
-            raise self._problem("text without control characters", before)
+        self._check_length(lines)
+        for letter, rule in ((b"\0", "NUL bytes"), (b"\x1f", "control characters")):
+            if letter in lines:
+                raise self._problem(f"text without {rule}", lines[: lines.index(letter)])
         if lines.count(b"\r") != lines.count(b"\r\n"):
             place = next(
                 i for i, b in enumerate(lines) if b == 13 and lines[i + 1 : i + 2] != b"\n"
@@ -174,26 +161,22 @@ class Lines:
         except UnicodeDecodeError as problem:
             advice = "if it is Latin-1, say so with encoding='latin-1' (--encoding latin-1)"
             raise self._problem("UTF-8 text", lines[: problem.start], advice) from None
-        self._count(lines)
-
-    def _check_length(self, lines: bytes, n_before: int) -> None:
-        start = 0
-        while len(lines) - start > LONGEST_LINE:
-            end = lines.rfind(b"\n", start, start + LONGEST_LINE + 1)
-            if end < 0:
-                line = n_before + lines.count(b"\n", 0, start) + 1
-                raise FileProblem(
-                    f"{self._file.name!r} must have lines of at most {readable(LONGEST_LINE)}, "
-                    f"line {line} is longer"
-                )
-            start = end + 1
-
-    def _count(self, lines: bytes) -> None:
         n_ends = lines.count(b"\n")
         self.n_read += n_ends
         if n_ends * BYTES_OF_A_ROW > self._max_bytes:  # one chunk of nothing but ends
             raise too_large(self._file.name, self._max_bytes)
         self.n_lines += n_ends - len(blank_lines(lines))
+
+    def _check_length(self, lines: bytes) -> None:
+        start = 0
+        while len(lines) - start > LONGEST_LINE:
+            end = lines.rfind(b"\n", start, start + LONGEST_LINE + 1)
+            if end < 0:
+                line = self.n_read + lines.count(b"\n", 0, start) + 1
+                raise FileProblem(
+                    f"{self._file.name!r} must have lines of at most {readable(LONGEST_LINE)}, line {line} is longer"
+                )
+            start = end + 1
 
     def _problem(self, rule: str, before: bytes, advice: str = "") -> FileProblem:
         line = self.n_read + before.count(b"\n") + 1
@@ -201,7 +184,7 @@ class Lines:
         return FileProblem(f"{said}; {advice}" if advice else said)
 
 
-def blank_lines(lines: bytes) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
+def blank_lines(lines: bytes) -> Integers:
     """Return which lines, counted from 0, have nothing but their end."""
     if b"\n\n" not in lines and b"\n\r\n" not in lines and lines[:1] not in (b"\n", b"\r"):
         return np.empty(0, dtype=np.int64)
@@ -209,16 +192,7 @@ def blank_lines(lines: bytes) -> np.ndarray[tuple[int], np.dtype[np.int64]]:
     ends = np.flatnonzero(letters == ord("\n"))
     starts = np.append(0, ends[:-1] + 1)
     lengths = ends - starts
-    blank = (lengths == 0) | ((lengths == 1) & (letters[starts] == ord("\r")))
-    return np.flatnonzero(blank)
-
-
-_NUMBER = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
-_COMMA = r"^[+-]?[0-9]+,[0-9]+$"
-_THOUSANDS = r"^[+-]?[0-9]{1,3}(,[0-9]{3})+$"
-_NOT_FINITE = r"^(?i)[+-]?(nan|inf|infinity)$"
-_SPACE = " \t"
-_WHOLE = 2.0**53  # beyond it a float holds not every integer
+    return np.flatnonzero((lengths == 0) | ((lengths == 1) & (letters[starts] == ord("\r"))))
 
 
 def parse_ratings(
@@ -233,38 +207,29 @@ def parse_ratings(
     ...
     goodfence.errors.ValueProblem: rating must be a number, row 2 is not
     """
-    coded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
-    coded = coded.unify_dictionaries().combine_chunks()
+    coded = one_dictionary(column)
     written = Written.of(coded.dictionary, decimal)
-    _refuse(written, coded.indices, label)
-    if written.comma:
-        warnings.warn(
-            f"{label} is written with a decimal comma, and was read so", GoodfenceWarning, 2
-        )
-    return pa.chunked_array([pa.array(written.values).take(coded.indices)])
-
-
-def _refuse(written: Written, codes: pa.Array, label: str) -> None:
-    """Raise with the first row that is no number; `codes` are null where a field is empty, which is said later."""
     for broken, rule, verdict in (
         (written.missing, "must not be missing", "is"),
         (written.infinite, "must be a finite number", "is not"),
-        (written.textual, "must be a number", "is not"),
+        (written.textual, "must be a number", f"is not{written.advice}"),
         (written.inexact, "must be a number that a 64-bit float holds", "is not"),
     ):
-        if broken.any():
-            known = np.asarray(pc.is_valid(codes).to_numpy(zero_copy_only=False))
-            indices = codes.fill_null(0).to_numpy(zero_copy_only=False)
-            row = first_row(broken[indices] & known)
-            advice = written.advice if broken is written.textual else ""
-            raise ValueProblem(f"{label} {rule}, row {row} {verdict}{advice}")
+        if broken.any():  # an empty field, which is null, is told later
+            known = np.asarray(coded.indices.is_valid())
+            at = np.asarray(coded.indices.fill_null(0))
+            refuse_rows(broken[at] & known, f"{label} {rule}", verdict)
+    if written.comma:
+        message = f"{label} is written with a decimal comma, and was read so"
+        warnings.warn(message, GoodfenceWarning, stacklevel=2)
+    return pa.chunked_array([pa.array(written.values).take(coded.indices)])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Written:
     """Different texts, the number that each is, and what is wrong with those that are none."""
 
-    values: npt.NDArray[np.float64]
+    values: Floats
     missing: Flags
     infinite: Flags
     textual: Flags
@@ -277,53 +242,45 @@ class Written:
     def of(cls, texts: pa.Array, decimal: str | None = None) -> Written:
         """Return what the texts are, with a decimal point, or the stated or only possible comma."""
         require(decimal in (None, ".", ","), "decimal", "'.' or ','", decimal)
-        trimmed = pc.utf8_trim(texts, _SPACE)
-        found = decimal is None and _has_commas(trimmed)
+        texts = pc.utf8_trim(texts, SPACE)
+        found, pointed = decimal is None and _has_commas(texts), _matches(texts, r"\.")
         if found or decimal == ",":
-            plain = pc.replace_substring(trimmed, ",", ".", max_replacements=1)
-            textual = ~_matches(plain, _NUMBER)
-            if decimal == ",":  # then a point would be something else
-                textual |= _matches(trimmed, r"\.")
-            trimmed = plain
-        else:
-            textual = ~_matches(trimmed, _NUMBER)
-        missing = _matches(trimmed, "^$")
-        spelled = _matches(trimmed, _NOT_FINITE)
-        numbers = pc.if_else(pa.array(textual), "0", trimmed).cast(pa.float64())
-        values = np.asarray(numbers.to_numpy(zero_copy_only=False))
+            texts = pc.replace_substring(texts, ",", ".", max_replacements=1)
+        textual = ~_matches(texts, _NUMBER)
+        if decimal == ",":  # then a point would be something else
+            textual |= pointed
+        missing, spelled = _matches(texts, "^$"), _matches(texts, _NOT_FINITE)
+        values = np.asarray(pc.if_else(pa.array(textual), "0", texts).cast(pa.float64()))
+        advised = decimal is None and bool((_matches(texts, _COMMA) & textual).any())
+        advice = "; if it has a decimal comma, say so with decimal=',' (--decimal ,)"
         return cls(
             values=values,
             missing=missing,
             infinite=spelled | ~np.isfinite(values),
             textual=textual & ~missing & ~spelled,
-            inexact=_inexact(trimmed, values, textual),
+            inexact=_inexact(texts, values, textual),
             comma=found,
-            advice=_advice(trimmed, textual, decimal),
+            advice=advice if advised else "",
         )
 
 
 def _matches(texts: pa.Array, pattern: str) -> Flags:
-    found = pc.match_substring_regex(texts, pattern)
-    return np.array(found.to_numpy(zero_copy_only=False), dtype=np.bool_)
+    return np.array(pc.match_substring_regex(texts, pattern), dtype=np.bool_)
 
 
 def _has_commas(texts: pa.Array) -> bool:
     """Return whether a comma can be nothing but a decimal one: no point anywhere, and no group of three digits."""
     commas = _matches(texts, _COMMA)
-    return bool(
-        commas.any()
-        and not _matches(texts, r"\.").any()
-        and not _matches(texts, _THOUSANDS).any()
-        and (commas | _matches(texts, r"^[+-]?[0-9]*$")).all()
-    )
+    others = _matches(texts, r"\.") | _matches(texts, _THOUSANDS)
+    numbers = commas | _matches(texts, r"^[+-]?[0-9]*$")
+    return bool(commas.any() and not others.any() and numbers.all())
 
 
-def _inexact(texts: pa.Array, values: npt.NDArray[np.float64], textual: Flags) -> Flags:
+def _inexact(texts: pa.Array, values: Floats, textual: Flags) -> Flags:
     """Return which numbers a float would change: integers beyond its digits, and what is too small for it."""
     size = np.abs(values)
-    unsafe = ~textual & np.isfinite(values) & ((size >= _WHOLE) | (size == 0))
-    changed = np.zeros(len(values), dtype=np.bool_)
-    for place in np.flatnonzero(unsafe).tolist():
+    changed: Flags = ~textual & np.isfinite(values) & ((size >= _WHOLE) | (size == 0))
+    for place in np.flatnonzero(changed).tolist():
         changed[place] = changes(texts[place].as_py(), float(values[place]))
     return changed
 
@@ -343,9 +300,3 @@ def changes(text: str, value: float) -> bool:
     if value == 0:
         return exact != 0
     return abs(value) >= _WHOLE and Decimal(value) != exact
-
-
-def _advice(texts: pa.Array, textual: Flags, decimal: str | None) -> str:
-    if decimal is None and (_matches(texts, _COMMA) & textual).any():
-        return "; if it has a decimal comma, say so with decimal=',' (--decimal ,)"
-    return ""

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 import os
 import re
 import sys
@@ -19,16 +18,8 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from goodfence.arrays import Floats
-from goodfence.data.catalogue import (
-    DATASETS,
-    FOLDER_VARIABLE,
-    Archive,
-    Dataset,
-    cache_folder,
-    named_folder,
-)
+from goodfence.data.catalogue import DATASETS, Dataset, find
 from goodfence.data.columns import ROLES, Columns
-from goodfence.data.download import extract, fetch
 from goodfence.data.files import (
     DEFAULT_MAX_BYTES,
     RatingsFile,
@@ -44,15 +35,13 @@ from goodfence.data.frame import (
     without_unrated,
 )
 from goodfence.data.ids import are_dense, is_text
-from goodfence.data.lines import BYTES_OF_A_ROW, BYTES_OF_AN_ID, TIMES_HELD, Lines
+from goodfence.data.lines import BYTES_OF_A_ROW, BYTES_OF_AN_ID, SPACE, TIMES_HELD, Lines
 from goodfence.data.ratings import Id, Ratings
-from goodfence.data.read_json import is_json, read_json
 from goodfence.data.read_parquet import read_parquet
-from goodfence.data.read_text import read_text
+from goodfence.data.read_text import is_json, read_json, read_text
 from goodfence.data.scale import Scale, ScaleLike
 from goodfence.errors import (
     ColumnProblem,
-    DownloadProblem,
     FileProblem,
     GoodfenceWarning,
     SettingError,
@@ -63,8 +52,6 @@ from goodfence.errors import (
 )
 from goodfence.settings import checked
 
-BUNDLED = Path(__file__).parent / "bundled"
-"""The data that comes with goodfence."""
 PARQUET = (".parquet", ".pq")
 STDIN = "-"
 """What stands for standard input in the place of a path."""
@@ -73,9 +60,13 @@ _NO_TEXT = (
     *(".orc", ".avro", ".h5", ".hdf5", ".mat", ".rdata", ".rds", ".sav", ".db", ".sqlite"),
     *(".bz2", ".xz", ".zst", ".zip", ".7z", ".rar", ".tar", ".tgz", ".pdf", ".html", ".xml"),
 )
+_STATED = ("user", "item", "rating", "scale", "separator", "decimal", "encoding", "unrated")
+"""What a named data set states itself."""
 _BYTES_OF_SORTING = 16  # what sorting takes for each row, where ids are integers far apart
 _BYTES_OF_A_TEXT = 128  # what an id that is text takes beside its letters, as Python's own text
+_BYTES_OF_A_LINE = 256  # what an item of a list takes, with its line and its place among the others
 _MOST_GRADES = 1000
+_INTEGER = re.compile(r"0|-?[1-9][0-9]{0,18}")  # as ids of ratings are read: 7 and not 007
 
 
 @checked
@@ -96,8 +87,8 @@ def load(
 ) -> Ratings:
     """Return the ratings of a data set that has a name, or of a file.
 
-    A named one is looked for in what comes with goodfence, then in the folder `GOODFENCE_DATA`,
-    then in the user's cache; then its original archive is downloaded into the cache.
+    A named one is looked for in what comes with goodfence, in the folder `GOODFENCE_DATA` and in the user's cache; then
+    its original archive is downloaded into the cache.
 
     Parameters
     ----------
@@ -109,8 +100,8 @@ def load(
     scale : Scale or tuple of float, optional
         For a file: what ratings can be given; None observes it from the data.
     duplicates : {"error", "last", "first", "mean"}, optional
-        What is done about a pair that was rated twice. None means "error" for a file, and for a
-        name what the catalogue declares, with a warning where that leaves ratings out.
+        What is done about a pair that was rated twice. None means "error" for a file, and for a name what the catalogue
+        declares, with a warning where that leaves ratings out.
     separator : str, optional
         For a text file: what separates its fields, one character or "::"; a space is any run of blanks. None finds
         it by the ending and the first lines.
@@ -135,16 +126,12 @@ def load(
     >>> load("movietweetings")
     Ratings(1,238 users x 1,191 items, 45,027 ratings, integers 0-10)
     """
-    own: dict[str, Any] = {"user": user, "item": item, "rating": rating, "scale": scale}
-    own |= {"separator": separator, "decimal": decimal, "encoding": encoding, "unrated": unrated}
+    stated = (user, item, rating, scale, separator, decimal, encoding, unrated)
+    own: dict[str, Any] = dict(zip(_STATED, stated, strict=True))
     options = ReadOptions(**own, max_bytes=int(max_bytes))
     located = locate(name, options, duplicates)
     found = located.completed(read_ratings(located.path, located.options))
     return found if items is None else found.on_items(items)
-
-
-_STATED = ("user", "item", "rating", "scale", "separator", "decimal", "encoding", "unrated")
-"""What a named data set states itself."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -179,42 +166,21 @@ def locate(
     """Return where the ratings of a name or a path are, without reading them; None for `duplicates` as in `load`."""
     dataset = DATASETS.get(name) if isinstance(name, str) else None
     if dataset is None:
-        return LocatedRatings(
-            path=_path(name),
-            options=replace(options, duplicates="error" if duplicates is None else duplicates),
-        )
+        chosen = replace(options, duplicates="error" if duplicates is None else duplicates)
+        return LocatedRatings(path=_path(name), options=chosen)
     for setting in _STATED:
         if getattr(options, setting) is not None:
             raise SettingError(f"{setting} must be left out for a named data set, which states it")
     return _located(dataset, find(dataset), duplicates, options.max_bytes)
 
 
-def find(
-    dataset: Dataset,
-    *,
-    named: Path | None = None,
-    cache: Path | None = None,
-    timeout: float = 30.0,
-) -> Path:
-    """Return the folder that holds a data set, after downloading it if need be.
-
-    `named` and `cache` are where to look; None takes the folder `GOODFENCE_DATA` and the user's cache. A server
-    counts as gone after `timeout` seconds without an answer.
-    """
-    if dataset.bundled:
-        return BUNDLED
-    cached = cache or cache_folder()
-    roots = [root for root in (named or named_folder(), cached) if root is not None]
-    for root in roots:
-        if _ratings_file(dataset, root / dataset.folder) is not None:
-            return root / dataset.folder
-    if dataset.archive is None:
-        raise DownloadProblem(
-            f"{dataset.name} is not here and cannot be fetched; put {dataset.files[0]} into "
-            f"{roots[0] / dataset.folder} or name the folder above it in {FOLDER_VARIABLE} "
-            f"(it comes from: {dataset.source})"
-        )
-    return _fetched(dataset.archive, cached, cached / dataset.folder, timeout)
+def _located(
+    dataset: Dataset, folder: Path, duplicates: Duplicates | None, max_bytes: int
+) -> LocatedRatings:
+    path = dataset.checked_file(folder)
+    rule = dataset.duplicates if duplicates is None else duplicates
+    options = ReadOptions(scale=dataset.scale, duplicates=rule, max_bytes=max_bytes)
+    return LocatedRatings(path=path, options=options, dataset=dataset)
 
 
 def read_dataset(
@@ -227,18 +193,6 @@ def read_dataset(
     """Return the ratings of a data set from its folder, after making sure that it is the one."""
     located = _located(dataset, folder, duplicates, max_bytes)
     return located.completed(read_ratings(located.path, located.options))
-
-
-def _located(
-    dataset: Dataset, folder: Path, duplicates: Duplicates | None, max_bytes: int
-) -> LocatedRatings:
-    path = _ratings_file(dataset, folder)
-    if path is None:
-        raise FileProblem(f"{folder} must hold {' or '.join(dataset.files)}")
-    _check_sum(dataset, path)
-    rule = dataset.duplicates if duplicates is None else duplicates
-    options = ReadOptions(scale=dataset.scale, duplicates=rule, max_bytes=max_bytes)
-    return LocatedRatings(path=path, options=options, dataset=dataset)
 
 
 def _path(name: str | os.PathLike[str]) -> Path:
@@ -257,33 +211,6 @@ def _path(name: str | os.PathLike[str]) -> Path:
     )
 
 
-def _ratings_file(dataset: Dataset, folder: Path) -> Path | None:
-    files = (folder / file for file in dataset.files)
-    return next((file for file in files if file.is_file()), None)
-
-
-def _fetched(archive: Archive, cache: Path, folder: Path, timeout: float) -> Path:
-    """Download an archive into the cache and unpack what is wanted; the ratings come last."""
-    downloaded = fetch(archive.remote, cache, timeout=timeout)
-    members = [f"{archive.folder}/{file}" for file in archive.wanted]
-    others = [f"{archive.folder}/{file}" for file in archive.others]
-    known = {f"{archive.folder}/", *members, *others}
-    extract(downloaded, folder=folder, wanted=members, expected=known)
-    return folder
-
-
-def _check_sum(dataset: Dataset, path: Path) -> None:
-    if dataset.sha256 is None or path.name != dataset.files[0]:
-        return
-    with path.open("rb") as opened:
-        found = hashlib.file_digest(opened, "sha256").hexdigest()
-    if found != dataset.sha256:
-        raise FileProblem(
-            f"{path} must be the original of {dataset.name}, and its checksum differs; "
-            "get it again, or load it by its path if that is meant"
-        )
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadReport:
     """Ratings, and how they were found in their file."""
@@ -295,19 +222,9 @@ class ReadReport:
 
 
 def read_ratings(path: str | os.PathLike[str], options: ReadOptions | None = None) -> Ratings:
-    r"""Return the ratings of a file of text or parquet, by the ending of its name and its first lines.
+    """Return the ratings of a file of text or parquet, by the ending of its name and its first lines.
 
     Everything in it is checked, and nothing is repaired.
-
-    Examples
-    --------
-    >>> import pathlib, tempfile
-    >>> folder = tempfile.TemporaryDirectory()
-    >>> path = pathlib.Path(folder.name, "ratings.csv")
-    >>> _ = path.write_text("userId,movieId,rating\n7,a,4\n8,a,0\n")
-    >>> read_ratings(path, ReadOptions(scale=(0, 5)))
-    Ratings(2 users x 1 items, 2 ratings, integers 0-5)
-    >>> folder.cleanup()
     """
     return read_reported(path, options).ratings
 
@@ -335,13 +252,13 @@ def read_table(
     """Return a file's user, item and rating as an arrow table, and what they are called in it."""
     given = options or ReadOptions()
     with opened(path, given.max_bytes) as file:
-        if file.suffixes == (file.path.suffix.lower(), "") and file.suffixes[0] in PARQUET:
+        if file.suffixes[0] in PARQUET:  # never packed: `opened` refuses that
             table, columns = read_parquet(file, given)
-        elif is_json(file):
-            table, columns = read_json(file, given)
         else:
-            table, columns = read_text(file, given)
-        _check_memory(table, file, given.max_bytes)
+            table, columns = (read_json if is_json(file) else read_text)(file, given)
+        ids = _bytes_of_ids(table["user"]) + _bytes_of_ids(table["item"])
+        if table.num_rows * BYTES_OF_A_ROW + ids > given.max_bytes:  # before they are put in order
+            raise too_large(file.name, given.max_bytes)
     return table, columns
 
 
@@ -351,7 +268,16 @@ def opened(path: str | os.PathLike[str], max_bytes: int) -> Iterator[RatingsFile
     check_limit(max_bytes)
     with on_disk(path, max_bytes) as place:
         file = find_file(place, max_bytes)
-        _check_ending(file)
+        ending, packed = file.suffixes
+        if ending in PARQUET and packed:
+            raise FileProblem(
+                f"{file.name!r} must be text inside its gzip, and says it is parquet; unpack it first"
+            )
+        if ending in _NO_TEXT:
+            raise FileProblem(
+                f"{file.name!r} must end in .csv, .tsv, .dat, .txt, .jsonl (each also with .gz) or .parquet, and says "
+                "that it is something else; export it as one of these"
+            )
         yield file
 
 
@@ -381,26 +307,6 @@ def _spooled(folder: Path, max_bytes: int) -> Path:
     return path
 
 
-def _check_ending(file: RatingsFile) -> None:
-    ending, packed = file.suffixes
-    if ending in PARQUET and packed:
-        raise FileProblem(
-            f"{file.name!r} must be text inside its gzip, and says it is parquet; unpack it first"
-        )
-    if ending in _NO_TEXT:
-        raise FileProblem(
-            f"{file.name!r} must end in .csv, .tsv, .dat, .txt, .jsonl (each also with .gz) or .parquet, and says that "
-            "it is something else; export it as one of these"
-        )
-
-
-def _check_memory(table: pa.Table, file: RatingsFile, max_bytes: int) -> None:
-    """Refuse more rows and ids than `max_bytes` allows, before they are put in order."""
-    ids = _bytes_of_ids(table["user"]) + _bytes_of_ids(table["item"])
-    if table.num_rows * BYTES_OF_A_ROW + ids > max_bytes:
-        raise too_large(file.name, max_bytes)
-
-
 def _bytes_of_ids(column: pa.ChunkedArray) -> int:
     """Return what ids take in memory beside their rows; several chunks of text may hold the same ones."""
     if pa.types.is_integer(column.type):
@@ -427,14 +333,6 @@ def check_grades(values: Floats, columns: Columns) -> None:
         )
 
 
-_INTEGER = re.compile(r"0|-?[1-9][0-9]{0,18}")  # as ids of ratings are read: 7 and not 007
-_LARGEST = 2**63
-_SPACE = " \t"
-_BYTES_OF_AN_ID = (
-    256  # what an id takes as Python's own text, with its line and its place among the others
-)
-
-
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class ItemList:
     """The lines of a list of items, as text: only the ratings say whether ids are numbers."""
@@ -450,7 +348,13 @@ class ItemList:
         """Return the ratings with these items as columns; all that were rated must be listed."""
         if ratings.items.dtype.kind not in "iu":
             return ratings.on_items(self.ids)
-        return ratings.on_items(self._integers())
+        for number, text in zip(self.numbers, self.ids, strict=True):
+            if not _is_integer(text):
+                raise ValueProblem(
+                    f"{self.file!r} must list integers, since the ratings number their items, "
+                    f"line {number} is not one"
+                )
+        return ratings.on_items([int(text) for text in self.ids])
 
     def alone(self) -> list[int] | list[str]:
         """Return the ids as the list itself says them, whatever the ratings are: integers if all are, else text.
@@ -461,15 +365,6 @@ class ItemList:
         [7, 12]
         """
         return [int(text) for text in self.ids] if all(map(_is_integer, self.ids)) else self.ids
-
-    def _integers(self) -> list[int]:
-        for number, text in zip(self.numbers, self.ids, strict=True):
-            if not _is_integer(text):
-                raise ValueProblem(
-                    f"{self.file!r} must list integers, since the ratings number their items, "
-                    f"line {number} is not one"
-                )
-        return [int(text) for text in self.ids]
 
 
 def read_item_list(path: Path, max_bytes: int) -> ItemList:
@@ -486,14 +381,12 @@ def read_item_list(path: Path, max_bytes: int) -> ItemList:
     (['tt01', 'tt02'], [1, 3])
     """
     check_limit(max_bytes)
-    nothing = FileProblem(f"{path.name!r} must list items, one id a line, and is empty")
-    if _is_empty(path):
-        raise nothing
-    file = find_file(path, max_bytes)
+    purpose = "list items, one id a line"
+    file = find_file(path, max_bytes, purpose)
     first: dict[str, int] = {}
     trimmed = False
     for number, line in _numbered(file, max_bytes):
-        one = line.strip(_SPACE)
+        one = line.strip(SPACE)
         trimmed |= one != line
         if one and first.setdefault(one, number) != number:
             raise ValueProblem(
@@ -503,7 +396,7 @@ def read_item_list(path: Path, max_bytes: int) -> ItemList:
         message = f"{file.name!r} has ids with spaces around them; the spaces were left out"
         warnings.warn(message, GoodfenceWarning, stacklevel=2)
     if not first:
-        raise nothing
+        raise FileProblem(f"{file.name!r} must {purpose}, and is empty")
     return ItemList(file=file.name, numbers=list(first.values()), ids=list(first))
 
 
@@ -512,7 +405,7 @@ def _numbered(file: RatingsFile, max_bytes: int) -> Iterator[tuple[int, str]]:
     number = n_bytes = 0
     for chunk in Lines(file, max_bytes).chunks(without_first=False):
         n_bytes += 2 * len(chunk)
-        if n_bytes + (number + chunk.count(b"\n")) * _BYTES_OF_AN_ID > max_bytes:
+        if n_bytes + (number + chunk.count(b"\n")) * _BYTES_OF_A_LINE > max_bytes:
             raise too_large(file.name, max_bytes)
         for line in chunk.decode().split("\n")[:-1]:
             number += 1
@@ -520,12 +413,4 @@ def _numbered(file: RatingsFile, max_bytes: int) -> Iterator[tuple[int, str]]:
 
 
 def _is_integer(text: str) -> bool:
-    return bool(_INTEGER.fullmatch(text)) and -_LARGEST <= int(text) < _LARGEST
-
-
-def _is_empty(path: Path) -> bool:
-    """Return whether this is a file with nothing in it; whatever else is wrong is said where it is opened."""
-    try:
-        return path.is_file() and path.stat().st_size == 0
-    except (OSError, ValueError):  # a loop of links, a NUL in the name
-        return False
+    return bool(_INTEGER.fullmatch(text)) and -(2**63) <= int(text) < 2**63

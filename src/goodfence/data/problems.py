@@ -15,15 +15,14 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from goodfence.arrays import Flags, Integers
-from goodfence.data.dialect import section_lines
+from goodfence.data.columns import section_lines
 from goodfence.data.files import RatingsFile
 from goodfence.data.frame import ReadOptions, find_repeats
 from goodfence.data.ids import is_text
 from goodfence.data.lines import Lines, Written, blank_lines
 from goodfence.data.load import PARQUET, opened
-from goodfence.data.read_json import is_json
 from goodfence.data.read_parquet import read_parquet
-from goodfence.data.read_text import Fields, missing_words, read_fields
+from goodfence.data.read_text import Fields, is_json, missing_among_integers, read_fields
 from goodfence.data.scale import Scale
 
 _SHOWN = 3
@@ -198,6 +197,6 @@ def _codes(column: pa.ChunkedArray) -> npt.NDArray[np.int64]:
     empty = np.asarray(
         pc.equal(trimmed.dictionary, "").to_numpy(zero_copy_only=False), dtype=np.bool_
     )
-    gone = empty | missing_words(trimmed.dictionary)
+    gone = empty | missing_among_integers(trimmed.dictionary)
     named = np.where(gone[same], -1, same)
     return np.where(codes < 0, -1, named[np.maximum(codes, 0)])

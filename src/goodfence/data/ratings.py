@@ -6,6 +6,7 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from itertools import pairwise
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -106,8 +107,7 @@ class Ratings:
         Examples
         --------
         >>> import pyarrow as pa
-        >>> columns = {"userId": [1, 2, 2], "movieId": ["a", "a", "b"], "rating": [4.0, 5.0, 1.5]}
-        >>> table = pa.table(columns)
+        >>> table = pa.table({"userId": [1, 2, 2], "movieId": [7, 7, 8], "rating": [4.0, 5.0, 1.5]})
         >>> Ratings.from_frame(table, scale=(0.5, 5, 0.5))
         Ratings(2 users x 2 items, 3 ratings, 0.5-5 in steps of 0.5)
         """
@@ -119,16 +119,10 @@ class Ratings:
         return ratings if items is None else ratings.on_items(items)
 
     @classmethod
-    def from_triplets(
-        cls,
-        triplets: Triplets,
-        *,
-        scale: ScaleLike | None = None,
-        titles: Mapping[Any, str] | None = None,
-    ) -> Ratings:
+    def from_triplets(cls, triplets: Triplets, *, scale: ScaleLike | None = None) -> Ratings:
         """Return the ratings of checked triplets."""
         ids = triplets.users, triplets.items
-        return cls(triplets.csr(), *ids, scale, titles, items_declared=False)
+        return cls(triplets.csr(), *ids, scale, items_declared=False)
 
     @property
     def csr(self) -> sparse.csr_array:
@@ -197,20 +191,11 @@ class Ratings:
         return self._item_ids.positions(items)
 
     def cells(self, rows: Any, columns: Any) -> tuple[Integers, Integers]:
-        """Return row and column numbers as kernels take them: as many of each, and all within the matrix.
-
-        Examples
-        --------
-        >>> from scipy import sparse
-        >>> one = Ratings(sparse.csr_array(np.array([[5.0]])), ["ann"], ["b"], scale=(1, 5))
-        >>> one.cells([0], [1])
-        Traceback (most recent call last):
-        ...
-        goodfence.errors.DataError: columns must be numbers of columns of the ratings; at least one is not
-        """
+        """Return row and column numbers as kernels take them: as many of each, and all within the matrix."""
         asked = []
-        for name, numbers, size in zip(
-            ("rows", "columns"), (rows, columns), self.shape, strict=True
+        for name, numbers, size in (
+            ("rows", rows, self.shape[0]),
+            ("columns", columns, self.shape[1]),
         ):
             array = np.asarray(numbers)
             whole = array.ndim == 1 and (array.dtype.kind in "iu" or not array.size)
@@ -291,49 +276,39 @@ def check_csr(starts: Any, columns: Any, n_stored: int, shape: tuple[int, ...]) 
 
 def check_starts(starts: Any, n_stored: int, name: str) -> None:
     """Raise unless these are where the rows of a sparse matrix begin: from 0, never falling, to the end."""
-    _require_integers(starts, name)
-    if (
-        not len(starts)
-        or starts[0] != 0
-        or starts[-1] != n_stored
-        or (starts[1:] < starts[:-1]).any()
-    ):
+    _check_integers(starts, name)
+    ends = len(starts) > 0 and starts[0] == 0 and starts[-1] == n_stored
+    if not ends or (starts[1:] < starts[:-1]).any():
         raise DataError(f"{name} must have starts from 0 to its end that never fall")
 
 
 def _check_indices(indices: Any, size: int) -> None:
-    _require_integers(indices, "csr")
+    _check_integers(indices, "csr")
     if len(indices) and not (indices.min() >= 0 and indices.max() < size):
         raise DataError("csr must have indices within its shape; at least one is not")
 
 
-def _require_integers(array: Any, name: str) -> None:
-    if not (
-        isinstance(array, np.ndarray) and array.ndim == 1 and array.dtype in (np.int32, np.int64)
-    ):
+def _check_integers(array: Any, name: str) -> None:
+    plain = isinstance(array, np.ndarray) and array.ndim == 1
+    if not plain or array.dtype not in (np.int32, np.int64):
         raise DataError(f"{name} must have one-dimensional 32- or 64-bit integers as its indices")
 
 
-def _check_sparse(matrix: Any) -> None:
-    """Raise unless the arrays of a sparse array are sound, whose format may be csr, csc or coo."""
-    form = matrix.format if sparse.issparse(matrix) and matrix.ndim == 2 else ""
+def _frozen(csr: Any) -> sparse.csr_array:
+    """Return a canonical float64 copy that cannot be written to, of a csr, csc or coo array; explicit zeros stay."""
+    form = csr.format if sparse.issparse(csr) and csr.ndim == 2 else ""
     if form in ("csr", "csc"):
-        shape = matrix.shape if form == "csr" else matrix.shape[::-1]
-        check_csr(matrix.indptr, matrix.indices, len(matrix.data), shape)
+        shape = csr.shape if form == "csr" else csr.shape[::-1]
+        check_csr(csr.indptr, csr.indices, len(csr.data), shape)
     elif form == "coo":
-        for axis, indices in enumerate((matrix.row, matrix.col)):
-            _check_indices(indices, matrix.shape[axis])
-            if len(indices) != len(matrix.data):
+        for axis, indices in enumerate((csr.row, csr.col)):
+            _check_indices(indices, csr.shape[axis])
+            if len(indices) != len(csr.data):
                 raise DataError("csr must have one row and one column a rating")
     else:
         raise DataError(
             "csr must be a scipy sparse array, users x items, of the format csr, csc or coo"
         )
-
-
-def _frozen(csr: sparse.csr_array) -> sparse.csr_array:
-    """Return a canonical float64 copy that cannot be written to; explicit zeros stay."""
-    _check_sparse(csr)
     if csr.dtype.kind not in "buif":
         raise DataError("csr must hold numbers")
     frozen = sparse.csr_array(csr, dtype=np.float64)
@@ -345,16 +320,15 @@ def _frozen(csr: sparse.csr_array) -> sparse.csr_array:
         raise DataError("csr must hold each cell at most once")
     if not np.isfinite(frozen.data).all():
         raise DataError("csr must hold finite ratings only")
-    parts = tuple(_read_only(part) for part in (frozen.data, frozen.indices, frozen.indptr))
-    result = sparse.csr_array(parts, shape=frozen.shape, copy=False)
+    parts = [
+        part.copy() if part.flags.writeable else part
+        for part in (frozen.data, frozen.indices, frozen.indptr)
+    ]
+    for part in parts:
+        part.flags.writeable = False
+    result = sparse.csr_array(tuple(parts), shape=frozen.shape, copy=False)
     result.has_canonical_format = True
     return result
-
-
-def _read_only(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    kept = array.copy() if array.flags.writeable else array
-    kept.flags.writeable = False
-    return kept
 
 
 def _checked_scale(values: Floats, scale: ScaleLike | None) -> Scale:
@@ -419,19 +393,11 @@ class Summary:
 
 
 def summarise(ratings: Ratings, *, n_titles: int = 5) -> Summary:
-    """Return a summary of `ratings` with the `n_titles` items that are rated most.
-
-    Examples
-    --------
-    >>> import pyarrow as pa
-    >>> table = pa.table({"user": [1, 1, 2], "item": ["a", "b", "b"], "rating": [1, 2, 3]})
-    >>> summarise(Ratings.from_frame(table), n_titles=1).most_rated
-    (('b', 2),)
-    """
+    """Return a summary of `ratings` with the `n_titles` items that are rated most."""
     n_users, n_items = ratings.shape
     per_user = np.diff(ratings.csr.indptr)
     per_item = np.bincount(ratings.csr.indices, minlength=n_items)
-    lower, middle, upper = (float(value) for value in np.quantile(per_user, [0.25, 0.5, 0.75]))
+    quartiles = np.quantile(per_user, [0.25, 0.5, 0.75]).tolist()
     most = np.argsort(-per_item, kind="stable")[:n_titles].tolist()
     ids = ratings.items.tolist()
     return Summary(
@@ -440,7 +406,7 @@ def summarise(ratings: Ratings, *, n_titles: int = 5) -> Summary:
         n_ratings=ratings.n_ratings,
         scale=str(ratings.scale),
         density=ratings.n_ratings / (n_users * n_items),
-        per_user=(lower, middle, upper),
+        per_user=(quartiles[0], quartiles[1], quartiles[2]),
         most_rated=tuple((ratings.title(ids[place]), int(per_item[place])) for place in most),
     )
 
@@ -471,26 +437,21 @@ def spread(ratings: Ratings) -> Spread:
     Spread(grades=(('1', 1), ('2', 2)), per_user=(1, 1, 2), per_item=(1, 1, 2))
     """
     csr = ratings.csr
+    grades, counts = np.unique(csr.data, return_counts=True)
+    names = [f"{grade:g}" for grade in grades.tolist()]
+    if len(grades) > _MOST_GRADES:
+        counts, edges = np.histogram(csr.data, bins=10)
+        names = [f"{low:.3g} to {high:.3g}" for low, high in pairwise(edges.tolist())]
+
+    def ends(of_each: npt.NDArray[np.int64]) -> tuple[int, int, int]:
+        ordered = np.sort(of_each)
+        return int(ordered[0]), int(ordered[(len(ordered) - 1) // 2]), int(ordered[-1])
+
     return Spread(
-        grades=tuple(_grades(csr.data)),
-        per_user=_spread(np.diff(csr.indptr)),
-        per_item=_spread(np.bincount(csr.indices, minlength=csr.shape[1])),
+        grades=tuple(zip(names, counts.tolist(), strict=True)),
+        per_user=ends(np.diff(csr.indptr)),
+        per_item=ends(np.bincount(csr.indices, minlength=csr.shape[1])),
     )
-
-
-def _grades(values: Floats) -> list[tuple[str, int]]:
-    grades, counts = np.unique(values, return_counts=True)
-    if len(grades) <= _MOST_GRADES:
-        named = zip(grades.tolist(), counts.tolist(), strict=True)
-        return [(f"{grade:g}", count) for grade, count in named]
-    counts, edges = np.histogram(values, bins=10)
-    ends = zip(edges[:-1].tolist(), edges[1:].tolist(), counts.tolist(), strict=True)
-    return [(f"{low:.3g} to {high:.3g}", count) for low, high, count in ends]
-
-
-def _spread(counts: npt.NDArray[np.int64]) -> tuple[int, int, int]:
-    ordered = np.sort(counts)
-    return int(ordered[0]), int(ordered[(len(ordered) - 1) // 2]), int(ordered[-1])
 
 
 def ratings_checksum(ratings: Ratings) -> str:

@@ -1,31 +1,45 @@
-"""Text files: csv, tsv, the `::` files of MovieLens, blanks, the Netflix Prize's layout, and gzip of these."""
+"""Text files: csv, tsv, the `::` files of MovieLens, blanks, the Netflix Prize's, JSON lines, and gzip of these."""
 
 from __future__ import annotations
 
+import gzip
+import json
 import re
 import sys
 import warnings
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
+import zlib
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import csv as arrow_csv
 
-from goodfence.data.columns import ROLES, Columns
-from goodfence.data.dialect import COLUMNS, Dialect, Sections, begins_section, recognise
+from goodfence.arrays import Flags
+from goodfence.data.columns import (
+    ROLES,
+    SECTIONED,
+    Columns,
+    Dialect,
+    Sections,
+    begins_section,
+    find_columns,
+    recognise,
+)
 from goodfence.data.files import RatingsFile, too_large
 from goodfence.data.frame import ReadOptions
-from goodfence.data.ids import first_row, missing_rows
+from goodfence.data.ids import is_text, missing_words, one_dictionary, refuse_rows
 from goodfence.data.lines import (
+    BYTE_ORDER_MARK,
     BYTES_OF_A_ROW,
     BYTES_OF_AN_ID,
     CHUNK,
+    SPACE,
     TIMES_HELD,
     Lines,
+    changes,
     parse_ratings,
 )
 from goodfence.errors import FileProblem, GoodfenceWarning, ValueProblem
@@ -33,10 +47,14 @@ from goodfence.errors import FileProblem, GoodfenceWarning, ValueProblem
 _FEW = 2**16
 _LOOKED_AT = 20  # lines that tell how a file is laid out
 _INTEGER = r"^(0|-?[1-9][0-9]{0,18})$"
-_SPACE = " \t"
 _BYTES_OF_CODES = 3 * 4  # three columns of 32 bits
 _CODED = pa.dictionary(pa.int32(), pa.string())
 _CODED_NOTHING = pa.table({role: pa.array([], _CODED) for role in ROLES})
+_MOST = 2**63
+_EXACT = 2**53
+_BYTES_TOGETHER = (
+    2**19
+)  # of JSON are parsed at a time: as Python's own objects they take many times more
 
 
 def read_text(file: RatingsFile, options: ReadOptions) -> tuple[pa.Table, Columns]:
@@ -53,7 +71,12 @@ def read_text(file: RatingsFile, options: ReadOptions) -> tuple[pa.Table, Column
     ratings = parse_ratings(table["rating"], columns.label("rating"), options.decimal)
     texts_only = not any(pa.types.is_integer(one.type.value_type) for one in ids.values())
     if columns.positional and texts_only and options.user is None:
-        _warn_of_no_header(columns)
+        user, item, rating = columns.chosen
+        message = (
+            f"the file has no header line: column {user} is read as the user, {item} as the item, {rating} as the "
+            "rating; if that is wrong, say which with user=, item= and rating= (--user, --item, --rating)"
+        )
+        warnings.warn(message, GoodfenceWarning, stacklevel=2)
     return pa.table({**ids, "rating": ratings}), columns
 
 
@@ -110,9 +133,18 @@ class Fields:
             raise FileProblem(f"{name!r} must hold ratings, and has a header line only")
         if self.table.num_rows != self.n_lines:
             raise FileProblem(
-                f"{name!r} must close each quoted field on the line where it opens, "
-                f"line {_odd_line(self.file, self.encoding)} does not"
+                f"{name!r} must close each quoted field on the line where it opens, line {self._odd_line()} does not"
             )
+
+    def _odd_line(self) -> int:
+        """Return the first line with an odd number of quotation marks."""
+        number = 1
+        for chunk in Lines(self.file, sys.maxsize, self.encoding).chunks(without_first=False):
+            for line in chunk.split(b"\n")[:-1]:
+                if line.count(b'"') % 2:
+                    return number
+                number += 1
+        return 1
 
 
 def read_fields(file: RatingsFile, options: ReadOptions, *, tolerant: bool = False) -> Fields:
@@ -125,24 +157,21 @@ def read_fields(file: RatingsFile, options: ReadOptions, *, tolerant: bool = Fal
     sections, named = None, options.columns
     if begins_section(head[0]):
         sections, head = Sections(), Sections.head(head)
-        named = COLUMNS if set(named.values()) == {None} else named
+        named = SECTIONED if set(named.values()) == {None} else named
     if not head:
         raise FileProblem(f"{file.name!r} must hold ratings, and has none in its first section")
     dialect = recognise(head, file, options.separator, named)
     feed = _Feed(lines, dialect, file, options.max_bytes, sections)
     ragged: list[tuple[int, int]] = []
-    table = _CODED_NOTHING
-    with _reading_text(file, ragged):
-        table = _parsed(feed, dialect, ragged, tolerant=tolerant)
+    table = _parsed(feed, dialect, ragged, tolerant=tolerant)
     n_apart = sections.n_found if sections else int(not dialect.columns.positional)
-    n_lines, n_blank = lines.n_lines - n_apart, lines.n_read - lines.n_lines
     return Fields(
         table=table,
         dialect=dialect,
         file=file,
         encoding=options.encoding,
-        n_lines=n_lines,
-        n_blank=n_blank,
+        n_lines=lines.n_lines - n_apart,
+        n_blank=lines.n_read - lines.n_lines,
         sectioned=sections is not None,
         ragged=ragged,
     )
@@ -151,59 +180,42 @@ def read_fields(file: RatingsFile, options: ReadOptions, *, tolerant: bool = Fal
 def _parsed(
     feed: _Feed, dialect: Dialect, ragged: list[tuple[int, int]], *, tolerant: bool
 ) -> pa.Table:
-    """Return the three columns as dictionaries of text, null where a field is empty."""
+    """Return the three columns as dictionaries of text, null where a field is empty; nothing after a ragged row."""
     positions = [str(position) for position in range(1, len(dialect.fields) + 1)]
-    wanted: tuple[str, ...] = dialect.columns.chosen
+    wanted = list(dialect.columns.chosen)
     if not dialect.columns.positional:
-        wanted = tuple(str(dialect.fields.index(name) + 1) for name in wanted)
+        wanted = [str(dialect.fields.index(name) + 1) for name in wanted]
 
     def note(row: arrow_csv.InvalidRow) -> str:
         ragged.append((row.number, row.actual_columns))
         return "skip" if tolerant else "error"
 
-    table = arrow_csv.read_csv(
-        pa.PythonFile(feed, mode="r"),
-        # One thread: only then does arrow know the number of a broken row.
-        read_options=arrow_csv.ReadOptions(
-            use_threads=False, block_size=2 * CHUNK, column_names=positions
-        ),
-        parse_options=arrow_csv.ParseOptions(
-            delimiter=dialect.delimiter,
-            quote_char='"' if dialect.quotes else False,
-            invalid_row_handler=note,
-        ),
-        convert_options=arrow_csv.ConvertOptions(
-            include_columns=list(wanted),
-            column_types=dict.fromkeys(wanted, _CODED),
-            null_values=[""],
-            strings_can_be_null=True,
-        ),
-    )
-    return table.rename_columns(list(ROLES))
-
-
-def _odd_line(file: RatingsFile, encoding: str | None) -> int:
-    """Return the first line with an odd number of quotation marks, for an error."""
-    number = 1
-    for chunk in Lines(file, sys.maxsize, encoding).chunks(without_first=False):
-        for line in chunk.split(b"\n")[:-1]:
-            if line.count(b'"') % 2:
-                return number
-            number += 1
-    return 1
-
-
-@contextmanager
-def _reading_text(file: RatingsFile, ragged: list[tuple[int, int]]) -> Iterator[None]:
-    """Turn arrow's errors, which quote the line, into a sentence that does not."""
     try:
-        yield
-    except pa.ArrowException:
+        table = arrow_csv.read_csv(
+            pa.PythonFile(feed, mode="r"),
+            # One thread: only then does arrow know the number of a broken row.
+            read_options=arrow_csv.ReadOptions(
+                use_threads=False, block_size=2 * CHUNK, column_names=positions
+            ),
+            parse_options=arrow_csv.ParseOptions(
+                delimiter=dialect.delimiter,
+                quote_char='"' if dialect.quotes else False,
+                invalid_row_handler=note,
+            ),
+            convert_options=arrow_csv.ConvertOptions(
+                include_columns=wanted,
+                column_types=dict.fromkeys(wanted, _CODED),
+                null_values=[""],
+                strings_can_be_null=True,
+            ),
+        )
+    except pa.ArrowException:  # which quotes the line
         if ragged:
-            return  # what is wrong is known, and said by whoever asks
+            return _CODED_NOTHING  # what is wrong is known, and said by whoever asks
         raise FileProblem(
-            f"{file.name!r} must be a table of rows and fields, and cannot be parsed"
+            f"{feed.file.name!r} must be a table of rows and fields, and cannot be parsed"
         ) from None
+    return table.rename_columns(list(ROLES))
 
 
 class _Feed:
@@ -219,7 +231,7 @@ class _Feed:
         max_bytes: int,
         sections: Sections | None,
     ) -> None:
-        self._lines, self._file, self._max_bytes = lines, file, max_bytes
+        self._lines, self.file, self._max_bytes = lines, file, max_bytes
         self._before = pa.total_allocated_bytes()
         self._chunks = lines.chunks(without_first=not dialect.columns.positional)
         self._steps: list[Callable[[bytes], bytes]] = []
@@ -233,7 +245,7 @@ class _Feed:
         n_rows = self._lines.n_read
         text = pa.total_allocated_bytes() - self._before - n_rows * _BYTES_OF_CODES - 4 * CHUNK
         if n_rows * BYTES_OF_A_ROW + TIMES_HELD * text > self._max_bytes:
-            raise too_large(self._file.name, self._max_bytes)
+            raise too_large(self.file.name, self._max_bytes)
         chunk = next(self._chunks, b"")
         for step in self._steps:
             chunk = step(chunk)
@@ -245,7 +257,7 @@ class _Feed:
             n_before = self._lines.n_read - chunk.count(b"\n")
             line = n_before + chunk.count(b"\n", 0, found.end()) + 1
             raise FileProblem(
-                f"{self._file.name!r} must quote a whole field or nothing of it, line {line} does not"
+                f"{self.file.name!r} must quote a whole field or nothing of it, line {line} does not"
             )
         return chunk
 
@@ -289,25 +301,19 @@ def parse_ids(column: pa.ChunkedArray, label: str) -> pa.ChunkedArray:
     >>> parse_ids(pa.chunked_array([["10", "09"]]), "user").type.value_type
     DataType(string)
     """
-    coded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
-    coded = coded.unify_dictionaries().combine_chunks()
-    values = _trimmed(coded.dictionary, label)
+    coded = one_dictionary(column)
+    values = pc.utf8_trim(coded.dictionary, SPACE)
+    if not values.equals(coded.dictionary):
+        message = f"{label} has ids with spaces around them; the spaces were left out"
+        warnings.warn(message, GoodfenceWarning, stacklevel=2)
     integers = _as_integers(values)
     if integers is None:
-        _refuse_missing(coded, values, label)
+        spelled = missing_among_integers(values)
+        if spelled.any():
+            at = np.asarray(coded.indices.fill_null(0))
+            refuse_rows(spelled[at], f"{label} must not be missing", "is")
         integers = values
     return pa.chunked_array([pa.DictionaryArray.from_arrays(coded.indices, integers)])
-
-
-def _trimmed(values: pa.Array, label: str) -> pa.Array:
-    trimmed = pc.utf8_trim(values, _SPACE)
-    if not trimmed.equals(values):
-        warnings.warn(
-            f"{label} has ids with spaces around them; the spaces were left out",
-            GoodfenceWarning,
-            stacklevel=2,
-        )
-    return trimmed
 
 
 def _as_integers(values: pa.Array) -> pa.Array | None:
@@ -319,32 +325,151 @@ def _as_integers(values: pa.Array) -> pa.Array | None:
         return None
 
 
-def _refuse_missing(coded: pa.DictionaryArray, values: pa.Array, label: str) -> None:
-    """Refuse "NA", "null" and their like in a column that is otherwise integers.
-
-    In a column of names they may be names; among integers they are not ids.
-    """
+def missing_among_integers(values: pa.Array) -> Flags:
+    """Return which of different ids say that they are missing, as "NA" does: in a column of names they may be names."""
     spelled = missing_words(values)
-    if not spelled.any():
-        return
-    indices: npt.NDArray[np.int32] = coded.indices.fill_null(0).to_numpy(zero_copy_only=False)
-    raise ValueProblem(f"{label} must not be missing, row {first_row(spelled[indices])} is")
-
-
-def missing_words(values: pa.Array) -> npt.NDArray[np.bool_]:
-    """Return which of different ids say that they are missing: none, unless all others are integers."""
-    spelled = missing_rows(pa.chunked_array([values]), words=True)
     others = values.filter(pa.array(~spelled))
     if not spelled.any() or len(others) == 0 or _as_integers(others) is None:
         return np.zeros(len(values), dtype=np.bool_)
     return spelled
 
 
-def _warn_of_no_header(columns: Columns) -> None:
-    user, item, rating = columns.chosen
-    warnings.warn(
-        f"the file has no header line: column {user} is read as the user, {item} as the item, {rating} as the rating; "
-        "if that is wrong, say which with user=, item= and rating= (--user, --item, --rating)",
-        GoodfenceWarning,
-        stacklevel=2,
-    )
+def is_json(file: RatingsFile) -> bool:
+    """Return whether a text file is JSON, by its ending, or by how its first line begins."""
+    if file.suffixes[0] in (".json", ".jsonl", ".ndjson"):
+        return True
+    beginning = file.beginning
+    if file.suffixes[1]:
+        try:
+            with gzip.open(file.path) as inner:
+                beginning = inner.read(len(beginning))
+        except (OSError, EOFError, zlib.error):  # which is said where all of it is read
+            return False
+    plain = beginning.removeprefix(BYTE_ORDER_MARK).lstrip()
+    return plain.startswith((b'{"', b'{ "', b"{'"))
+
+
+def read_json(file: RatingsFile, options: ReadOptions) -> tuple[pa.Table, Columns]:
+    """Return the user, item and rating of a file of JSON lines, and what they are called in it.
+
+    The columns are found among the members of the first line.
+    """
+    lines = Lines(file, options.max_bytes, options.encoding)
+    first = lines.head()[0]
+    if first.lstrip().startswith(b"["):
+        raise FileProblem(
+            f"{file.name!r} must be JSON lines, one object a line, and is an array; write it again as lines "
+            "(pandas: orient='records', lines=True)"
+        )
+    columns = find_columns(list(_object(first, 1, file)), **options.columns)
+    parts: dict[str, list[pa.Array]] = {role: [] for role in ROLES}
+    n_rows = n_bytes = 0
+    for number, together in _pieces(lines):
+        objects = _objects(together, number, columns, file)
+        for role in ROLES:
+            parts[role].append(_column(objects, number, role, columns))
+            n_bytes += parts[role][-1].nbytes
+        n_rows += len(objects)
+        if n_rows * BYTES_OF_A_ROW + TIMES_HELD * (n_bytes - 24 * n_rows) > options.max_bytes:
+            raise too_large(file.name, options.max_bytes)
+    return pa.table({role: _joined(parts[role], columns.label(role)) for role in ROLES}), columns
+
+
+def _pieces(lines: Lines) -> Iterator[tuple[int, list[bytes]]]:
+    """Yield a few lines at a time, blank ones empty, with the number of the first."""
+    number = 1
+    for chunk in lines.chunks(without_first=False):
+        start = 0
+        while start < len(chunk):
+            end = chunk.rfind(b"\n", start, start + _BYTES_TOGETHER) + 1
+            end = end or chunk.index(b"\n", start) + 1  # one line that is longer
+            piece = chunk[start:end].split(b"\n")[:-1]
+            yield number, piece
+            number, start = number + len(piece), end
+
+
+def _objects(
+    lines: Sequence[bytes], number: int, columns: Columns, file: RatingsFile
+) -> list[tuple[int, dict[str, Any]]]:
+    """Return the line number and the object of each line that is not blank: all at once where nothing is odd."""
+    full = [(number + at, line) for at, line in enumerate(lines) if line.strip()]
+    text = b"\n".join(line for _, line in full)
+    # A member that is named twice shows as a name that is there more often than lines are.
+    once = all(text.count(json.dumps(name).encode()) <= len(full) for name in columns.chosen)
+    try:
+        found = json.loads(
+            b"[" + text.replace(b"\n", b",") + b"]", parse_float=_float, parse_constant=str
+        )
+    except (ValueError, RecursionError):
+        found = []
+    if once and len(found) == len(full) and all(type(one) is dict for one in found):
+        return [(line, one) for (line, _), one in zip(full, found, strict=True)]
+    return [(line, _object(text, line, file)) for line, text in full]
+
+
+def _object(line: bytes, number: int, file: RatingsFile) -> dict[str, Any]:
+    try:
+        found = json.loads(line, object_pairs_hook=_once, parse_float=_float, parse_constant=str)
+    except (ValueError, RecursionError):
+        found = None
+    if not isinstance(found, dict):
+        raise FileProblem(
+            f"{file.name!r} must hold one JSON object a line, line {number} is none, or names a member twice"
+        ) from None
+    return found
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ValueError("a member is named twice")
+    return found
+
+
+def _float(text: str) -> float | str:
+    """Return the number, or its spelling where a float cannot hold it."""
+    value = float(text)
+    return text if value in (float("inf"), float("-inf")) or changes(text, value) else value
+
+
+def _column(
+    objects: list[tuple[int, dict[str, Any]]], number: int, role: str, columns: Columns
+) -> pa.Array:
+    """Return one member of each object: integers or text for ids, floats for ratings."""
+    name, label = columns.chosen[ROLES.index(role)], columns.label(role)
+    values = [one.get(name) for _, one in objects]
+    kinds = set(map(type, values))
+    try:
+        if role == "rating" and kinds <= {int, float}:
+            numbers = np.array(values, dtype=np.float64)
+            if bool((np.abs(numbers) < _EXACT).all()):
+                return pa.array(numbers)
+        elif role != "rating" and (kinds == {int} or (kinds == {str} and "" not in values)):
+            return pa.array(values, pa.int64() if kinds == {int} else pa.string())
+    except (OverflowError, UnicodeError, pa.ArrowException):  # beyond 64 bits, half a character
+        pass
+    for (line, _), value in zip(objects, values, strict=True):
+        if value is None or value == "":
+            raise ValueProblem(f"{label} must not be missing, line {line} is")
+        if role == "rating":
+            good = type(value) is float or (type(value) is int and abs(value) <= _EXACT)
+            rule = "a number that a 64-bit float holds"
+        else:
+            # JSON's escapes can spell half of a character.
+            text = type(value) is str and not any(
+                "\ud800" <= letter <= "\udfff" for letter in value
+            )
+            good = text or (type(value) is int and -_MOST <= value < _MOST)
+            rule = "an integer or text"
+        if not good:
+            raise ValueProblem(f"{label} must be {rule}, line {line} is not")
+    if role == "rating":
+        return pa.array(np.array(values, dtype=np.float64))
+    raise ValueProblem(f"{label} must hold integers or text, and holds both near line {number}")
+
+
+def _joined(parts: list[pa.Array], label: str) -> pa.ChunkedArray:
+    if len({part.type for part in parts}) > 1:
+        raise ValueProblem(f"{label} must hold integers or text, and holds both")
+    whole = pa.concat_arrays(parts)  # many dictionaries would each repeat the ones before
+    return pa.chunked_array([whole.dictionary_encode() if is_text(whole.type) else whole])
