@@ -10,6 +10,8 @@ import pytest
 import goodfence as gf
 from goodfence.attack.attack import Attack, Subject
 from goodfence.attack.knn_attack import AdaptiveAttack
+from goodfence.attack.report import NotTried
+from goodfence.attack.strongest import TOO_LONG
 from goodfence.audit.audit import Pace, audit
 from goodfence.audit.frontier import Compared, frontier, name_of, short_list
 from goodfence.audit.survey import Survey, _knowing, _strategies, survey
@@ -61,7 +63,7 @@ def test_what_is_audited_stands_on_the_frontier_once(around: Survey) -> None:
         (gf.KNNAttack(known=8), gf.PPNS(k=20, beta=3), 6),
         (gf.KNNAttack(known=8), gf.NPNS(k=20), 5),  # nobody covers a whole list
         (gf.KNNAttack(known=8, ask="all"), gf.PPNS(k=20, beta=3), 6),
-        (gf.KNNAttack(known=8, fakes=50), gf.PrivateMeans(epsilon=1.0), 2),
+        (gf.KNNAttack(known=8, fakes=50), gf.PrivateMeans(epsilon=1.0), 17),
         (gf.KNNAttack(known=1, choose=[int(FILMS.items[0])]), gf.KNN(k=20), 0),
     ],
 )
@@ -74,8 +76,11 @@ def test_other_attackers_are_those_that_apply_each_once(
     assert len(others) == n_expected
     assert len({repr(other) for other in others}) == n_expected
     assert {other.known for other in others} <= {attack.known}
-    if isinstance(audited, gf.PrivateMeans):  # it would be refitted for every question
-        assert not [other for other in others if isinstance(other, AdaptiveAttack)]
+    helped = {other.fakes for other in others if isinstance(other, AdaptiveAttack)}
+    if isinstance(audited, gf.PrivateMeans):
+        assert helped == {10, 20, 50}
+        cut = replace(report, attacker=attack, not_tried=(NotTried("adaptive", TOO_LONG),))
+        assert [other.choose for other in _strategies(cut, subject)] == ["rarest", "most_popular"]
 
 
 def test_attackers_whom_the_audit_tried_are_not_tried_again() -> None:
@@ -125,6 +130,6 @@ def test_a_frontier_that_may_not_take_long_attacks_fewer(monkeypatch: pytest.Mon
 
     monkeypatch.setattr(FRONTIER, "find_pace", slow)
     ways: list[Compared] = [gf.KNN(k=20), gf.PrivateMeans(epsilon=1.0, items="from ratings")]
-    found = frontier(FILMS, ways, known=8, targets=60, seconds=5.0, rng=7, progress=False)
-    assert [point.n_targets for point in found.points] == [5, 10]  # of ten, some chose the attacker
-    assert (found.settings["seconds"], asked) == (5.0, [(60, 5.0)] * 2)
+    found = frontier(FILMS, ways, known=8, targets=60, seconds=500.0, rng=7, progress=False)
+    assert [point.n_targets for point in found.points] == [5, 5]  # of ten, some chose the attacker
+    assert (found.settings["seconds"], asked) == (500.0, [(60, 500.0)] * 2)

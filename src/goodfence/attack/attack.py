@@ -93,7 +93,12 @@ class Subject:
 
     @cached_property
     def shares_fits(self) -> bool:
-        """Whether questions about one target can share a fit, as where neighbours are chosen per item: tried on two."""
+        """Whether questions about one target can share a fit.
+
+        They can where one release answers all, and where neighbours are chosen per item: that is tried on two.
+        """
+        if self.traits.released:
+            return True
         worlds, streams = self.worlds(_HELPERS), Streams(_SEED)
         if not isinstance(worlds, RefitWorlds) or not worlds.among_raters:
             return False

@@ -77,6 +77,8 @@ class RefitWorlds:
         about_one = n > 1 and bool((targets.rows == targets.rows[0]).all())
         if helper_rating is None or not about_one or not self.among_raters:
             return alone
+        if self.traits.released:
+            return [(0, n)]
         if self._together is None:
             self._together = self.undisturbed(targets, seeds, helper_rating)
         return [(0, n)] if self._together else alone

@@ -9,6 +9,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 from scipy import stats
+from scipy.special import betaincinv
 
 from goodfence.arrays import Flags, Floats, Integers
 from goodfence.attack.targets import HALVES, Targets
@@ -22,6 +23,7 @@ ON_GRID = 0.01
 """A number this part of a step from a value of the scale is one."""
 CONFIDENCE = 0.95
 _TENTH = 0.1
+_NO_SPREAD = 1e-12
 
 
 class Estimate(NamedTuple):
@@ -46,6 +48,8 @@ class Statistic(NamedTuple):
     value: float
     error: float
     n: int
+    effective: float = np.nan
+    """How many targets that count alike would say as much: (sum of weights)^2 / sum of squared weights."""
 
     def half_width(self, confidence: float = CONFIDENCE) -> float:
         """Return half the width of Student's interval; NaN for fewer than two targets."""
@@ -54,9 +58,22 @@ class Statistic(NamedTuple):
     def estimate(
         self, *, lowest: float = 0.0, highest: float = np.inf, confidence: float = CONFIDENCE
     ) -> Estimate:
-        """Return the number with its interval, inside what is possible."""
+        """Return the number with its interval, inside what is possible.
+
+        Where all targets are at one end of the possible, nothing spreads, and Student's interval would have no width.
+        Then the interval is Wilson's of so many targets with no exception: whatever is at an end for a target with
+        probability p has a mean no nearer to that end than p allows.
+        """
         half = self.half_width(confidence)
-        return Estimate(self.value, max(self.value - half, lowest), min(self.value + half, highest))
+        low, high = max(self.value - half, lowest), min(self.value + half, highest)
+        if self.error < _NO_SPREAD and np.isfinite(highest - lowest):
+            z_squared = float(stats.norm.ppf(0.5 + confidence / 2)) ** 2
+            beyond = (highest - lowest) * z_squared / (self.effective + z_squared)
+            if abs(self.value - highest) < _NO_SPREAD:
+                low = highest - beyond
+            elif abs(self.value - lowest) < _NO_SPREAD:
+                high = lowest + beyond
+        return Estimate(self.value, low, high)
 
 
 @dataclass(frozen=True, eq=False)
@@ -150,7 +167,7 @@ def combination(terms: Iterable[tuple[float, Floats, Floats]]) -> Statistic:
     >>> round(found.value, 3), round(found.error, 3), found.n
     (0.2, 0.06, 3)
     """
-    value, residuals = 0.0, np.zeros(())
+    value, residuals, effective = 0.0, np.zeros(()), np.inf
     for weight, numerators, denominators in terms:
         total = float(denominators.sum())
         if total == 0:
@@ -159,9 +176,10 @@ def combination(terms: Iterable[tuple[float, Floats, Floats]]) -> Statistic:
         value += weight * ratio_of_sums
         rests = (numerators - ratio_of_sums * denominators) / total
         residuals = residuals + weight * rests
+        effective = min(effective, total**2 / float((denominators**2).sum()))
     n = residuals.size
     error = float(np.sqrt((residuals**2).sum() * n / (n - 1))) if n > 1 else np.nan
-    return Statistic(value, error, n)
+    return Statistic(value, error, n, effective)
 
 
 def ratio(
@@ -226,20 +244,30 @@ def more_often(first: Flags, second: Flags) -> bool:
 def worst_tenth_loss(recovered: Floats, without: Floats) -> Estimate:
     """Return the mean of the highest tenth of `recovered` minus that of the highest tenth of `without`.
 
-    Each world has its own tenth, so that nobody is in it for having been lucky in one of them. One value for each
-    target; the mean of a tenth is `q + mean(max(x - q, 0)) / 0.1` with q its threshold, and the interval is that of
-    its influence function, each target paired with itself.
+    Each world has its own tenth, so that nobody is in it for having been lucky in one of them. One value between 0 and
+    1 for each target; the mean of a tenth is `q + mean(max(x - q, 0)) / 0.1` with q its threshold, and the interval is
+    that of its influence function, each target paired with itself. Where all of a tenth are alike (among ten targets
+    it is one) nothing spreads: then the two means have intervals of their own (`_tied_tenth`), and that of their
+    difference reaches from end to end of these.
 
     Examples
     --------
-    >>> ranks = np.arange(20) / 20
-    >>> print(worst_tenth_loss(ranks, np.zeros(20)))
-    0.9250 (0.8727 to 0.9773)
+    >>> ranks = np.arange(200) / 200
+    >>> print(worst_tenth_loss(ranks, np.zeros(200)))
+    0.9475 (0.7411 to 0.9711)
     """
     if len(recovered) == 0:
         return UNKNOWN
-    first, second = (_highest_tenth(values) for values in (recovered, without))
-    return ratio(first - second, np.ones(len(first)), lowest=-1.0, highest=1.0)
+    parts = [_highest_tenth(values) for values in (recovered, without)]
+    paired = ratio(parts[0] - parts[1], np.ones(len(recovered)), lowest=-1.0, highest=1.0)
+    tied = [bool(np.ptp(part) < _NO_SPREAD) for part in parts]
+    if not any(tied) or len(recovered) == 1:
+        return paired
+    one, other = (
+        _tied_tenth(values) if alike else share(part, np.ones(len(part)))
+        for values, part, alike in zip((recovered, without), parts, tied, strict=True)
+    )
+    return Estimate(paired.value, one.low - other.high, one.high - other.low)
 
 
 def _highest_tenth(values: Floats) -> Floats:
@@ -249,6 +277,38 @@ def _highest_tenth(values: Floats) -> Floats:
     part = in_tenth / len(values)
     parts: Floats = threshold + np.maximum(values - threshold, 0.0) / part
     return parts
+
+
+def _tied_tenth(values: Floats) -> Estimate:
+    """Return the mean of the highest tenth, all of one value v, with an interval that needs no spread.
+
+    By Clopper and Pearson's bounds on how many of all have v, and on how many could have more and were not seen: if a
+    share p below a tenth has v, their mean is at least p / 0.1 of it; and a share p of those with more lifts it by
+    p / 0.1 of the way to 1.
+    """
+    value, n = float(values.max()), len(values)
+    risk, n_having = (1 - CONFIDENCE) / 2, np.array(float((values == value).sum()))
+    having = min(float(lowest_rate(n_having, n, risk)) / _TENTH, 1.0)
+    more = min(float(highest_rate(np.zeros(()), n, risk)) / _TENTH, 1.0)
+    return Estimate(value, value * having, value + (1 - value) * more)
+
+
+def lowest_rate(seen: Floats, n: int, risk: float) -> Floats:
+    """Return Clopper and Pearson's lower bound on a rate; it is above the rate with probability `risk` at most.
+
+    Examples
+    --------
+    >>> round(float(lowest_rate(np.array(10.0), 10, 0.025)), 4)
+    0.6915
+    """
+    inner = np.clip(seen, 1, n)
+    return np.where(seen <= 0, 0.0, betaincinv(inner, n - inner + 1, risk))
+
+
+def highest_rate(seen: Floats, n: int, risk: float) -> Floats:
+    """Return Clopper and Pearson's upper bound on a rate; it is below the rate with probability `risk` at most."""
+    inner = np.clip(seen, 0, n - 1)
+    return np.where(seen >= n, 1.0, betaincinv(inner + 1, n - inner, 1 - risk))
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+import time
+from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from itertools import product
+
+import numpy as np
 
 from goodfence.attack import (
     ADAPTIVE_ITEMS,
@@ -38,6 +42,11 @@ NEVER_TRIED = (
     ),
 )
 """What this laboratory does not try, whatever is attacked."""
+LEAST = 10
+"""So many users are attacked however long it takes."""
+MOST_CHOOSING = 20
+"""On no more users than these the strongest is chosen where every question needs fits."""
+TOO_LONG = "even ten people would have taken longer than"
 
 
 def usual_attackers(
@@ -51,11 +60,13 @@ def usual_attackers(
     >>> films = gf.load("movietweetings")
     >>> [type(one).__name__ for one in usual_attackers(Subject(films, gf.PPNS(k=20, beta=3)))]
     ['KNNAttack', 'KNNAttack', 'KNNAttack', 'CoverAttack', 'AdaptiveAttack']
+    >>> len(usual_attackers(Subject(films, gf.PrivateCF(epsilon=1.0, items="from ratings"))))
+    16
     """
-    k = subject.traits.n_neighbours
-    numbers: tuple[int | None, ...] = FAKES_TRIED if k is None else (None if k else DEFAULT_FAKES,)
+    k, scale = subject.traits.n_neighbours, subject.ratings.scale
+    numbers: tuple[int | None, ...] = (None,) if k else FAKES_TRIED
     plain: list[Attack] = [KNNAttack(known=known, choose=choose, fakes=n) for n in numbers]
-    if k is None or k > 1:
+    if k != 1:
         plain.append(KNNAttack(known=known, choose=choose, fakes=1))
     if subject.answers_differ and k != 1:
         combined = ("mode", "mean") if subject.traits.mechanism is None else ("mode",)
@@ -64,53 +75,94 @@ def usual_attackers(
             for n, how in product(numbers, combined)
         ]
     cover = applied(CoverAttack(known=known, choose=choose), subject)
-    if cover is not None and cover.n_fakes(subject.recommender, subject.ratings.shape[0]) > (
-        k or 0
-    ):
+    if cover is not None and _n_fakes(cover, subject) > (k or 0):
         plain.append(cover)
-    return (*plain, *_adaptive(subject, numbers, known, choose))
-
-
-def _adaptive(
-    subject: Subject, numbers: Sequence[int | None], known: int, choose: Choose
-) -> list[Attack]:
-    """Return the attackers whose fakes rate the hidden item too: the same questions, and several equations."""
-    k, scale = subject.traits.n_neighbours, subject.ratings.scale
-    if k in (0, 1) or scale.lowest == scale.highest:
-        return []
+    if k == 1 or scale.lowest == scale.highest:
+        return tuple(plain)
     if not subject.traits.needs_refits:
-        return [AdaptiveAttack(known=known, choose=choose, items=None, centred=False)]
-    return [
-        AdaptiveAttack(
-            known=known,
-            choose=choose,
-            fakes=n,
-            items=ADAPTIVE_ITEMS if subject.shares_fits else 1,
-            centred=centred,
-            helpers=helpers,  # type: ignore[arg-type]
-        )
-        for n, centred, helpers in product(numbers, (False, True), ("measured", "equal"))
-    ]
+        return (*plain, AdaptiveAttack(known=known, choose=choose, items=None, centred=False))
+    items = ADAPTIVE_ITEMS if subject.shares_fits else 1
+    helping = product(numbers, (False, True), ("measured", "equal"))
+    return (
+        *plain,
+        *(
+            AdaptiveAttack(
+                known=known,
+                choose=choose,
+                fakes=n,
+                items=items,
+                centred=centred,
+                helpers=helpers,  # type: ignore[arg-type]
+            )
+            for n, centred, helpers in helping
+        ),
+    )
+
+
+def _n_fakes(attack: Attack, subject: Subject) -> int:
+    return attack.n_fakes(subject.recommender, subject.ratings.shape[0])
 
 
 def applied(attack: Attack, subject: Subject) -> Attack | None:
     """Return the attack with as many fakes as the recommender calls for; None if it cannot be made."""
-    mechanism = subject.traits.mechanism
+    mechanism, covers = subject.traits.mechanism, isinstance(attack, CoverAttack)
     within = getattr(mechanism, "within", None)
-    if (
-        attack.fakes is None
-        and mechanism is not None
-        and isinstance(attack, CoverAttack)
-        and within
-    ):
+    if attack.fakes is None and mechanism is not None and covers and within:
         return replace(attack, fakes=within * mechanism.k)
-    if attack.fakes is None and mechanism is None and not isinstance(attack, CoverAttack):
+    if attack.fakes is None and mechanism is None and not covers:
         return replace(attack, fakes=subject.traits.n_neighbours or DEFAULT_FAKES)
     try:
-        attack.n_fakes(subject.recommender, subject.ratings.shape[0])
+        _n_fakes(attack, subject)
     except SettingError:
         return None
     return attack
+
+
+def within_time(
+    subject: Subject,
+    attackers: Sequence[Attack],
+    seconds: float | None,
+    clock: Callable[[], float] = time.monotonic,
+) -> tuple[tuple[Attack, ...], tuple[NotTried, ...]]:
+    """Return the attackers for whom there is time, at least one, and which attacks are not tried, with the reason.
+
+    Where every question needs fits, one after the other is tried on one target, until half of `LEAST` targets would
+    take longer than `seconds`; who only concludes something else from what others were told costs nothing.
+    """
+    lacking = tuple(_others(attackers))
+    if seconds is None or len(attackers) == 1 or not subject.traits.needs_refits:
+        return tuple(attackers), lacking
+    slow: dict[str, list[int]] = {}
+    numbers = list(dict.fromkeys(one.fakes for one in attackers))
+    spent, asked, kept = 0.0, set(), set()
+    fresh = Subject(subject.ratings, subject.recommender, threads=subject.threads)
+    for attack in sorted(attackers, key=lambda one: numbers.index(one.fakes)):
+        alike = isinstance(attack, AdaptiveAttack)
+        questions = replace(attack, centred=None, helpers="measured") if alike else attack
+        if questions not in asked and spent * LEAST / 2 > seconds:
+            what = strategy(settings_of(attack))
+            slow.setdefault(what, []).append(_n_fakes(attack, subject))
+            continue
+        if not asked:  # the first run pays for compiling, and is not counted
+            _try(subject, attack)
+        start = clock()
+        _try(fresh, attack)
+        spent += clock() - start
+        asked.add(questions)
+        kept.add(attack)
+    left_out = tuple(
+        NotTried(
+            f"{what}, with {', '.join(map(str, sorted(each)))} accounts",
+            f"{TOO_LONG} {seconds:g} s",
+        )
+        for what, each in slow.items()
+    )
+    return tuple(one for one in attackers if one in kept), (*left_out, *lacking)
+
+
+def _try(subject: Subject, attack: Attack) -> None:
+    with suppress(BlackBoxProblem):  # it will be told of whoever is tried
+        attack.run_on(subject, targets=1, rng=0, progress=False)
 
 
 def strongest(
@@ -119,6 +171,7 @@ def strongest(
     *,
     targets: Wanted | None = None,
     rng: RNG = None,
+    not_tried: Sequence[NotTried] | None = None,
     progress: bool | None = None,
 ) -> AttackReport:
     """Return the report of the attacker who gains most on one half of the targets, about the other half.
@@ -129,18 +182,22 @@ def strongest(
     ----------
     targets
         How many users are attacked, or which; None for 200, or 30 where every target needs fits.
+    not_tried
+        Which fake-account attacks are not among these, and why; None for the kinds that are not.
     """
     if targets is None:
         targets = DEFAULT_TARGETS_REFITTED if subject.traits.needs_refits else DEFAULT_TARGETS
+    missing = (*(_others(attackers) if not_tried is None else not_tried), *NEVER_TRIED)
     if len(attackers) == 1:
         report = attackers[0].run_on(subject, targets=targets, rng=rng, progress=progress)
-        return replace(report, not_tried=(*_others(attackers), *NEVER_TRIED))
-    seed = (
-        Streams(rng).key(0) if seed_of(rng) is None else rng
-    )  # the same targets for every attacker
+        return replace(report, not_tried=missing)
+    # The same targets for every attacker.
+    seed = Streams(rng).key(0) if seed_of(rng) is None else rng
     streams, most = Streams(seed), max(attackers, key=lambda attack: attack.known)
     found, _ = find_targets(subject.ratings, targets, most.known, most.choose, streams)
     ids, first = subject.ratings.users[found.rows], first_half(len(found), streams)
+    if subject.traits.needs_refits:
+        first &= np.cumsum(first) <= MOST_CHOOSING
     choosing, judging = (ids[first], ids[~first]) if first.any() else (ids, ids)
     reports, failures = _all_reports(subject, attackers, choosing, seed, progress)
     best = max(reports, key=lambda attack: _gain(reports[attack]))
@@ -153,7 +210,7 @@ def strongest(
         settings={**report.settings, "seed": seed_of(rng)},
         n_choosing=int(first.sum()),
         tried=tuple(_tried(one, reports.get(one), failures.get(one), best) for one in attackers),
-        not_tried=(*_others(attackers), *NEVER_TRIED),
+        not_tried=missing,
     )
 
 
@@ -203,21 +260,12 @@ def _tried(attack: Attack, report: AttackReport | None, failed: str | None, best
 
 def _others(attackers: Sequence[Attack]) -> list[NotTried]:
     """Return the kinds of fake-account attacks that are not among these."""
-    everybody = any(getattr(one, "ask", "one") == "all" for one in attackers)
-    helping = any(isinstance(one, AdaptiveAttack) for one in attackers)
+    given = "or another attack was given"
     missing = []
-    if not everybody:
-        missing.append(
-            NotTried(
-                "all fakes ask", "equal profiles get equal answers, or another attack was given"
-            )
-        )
-    if not helping:
-        missing.append(
-            NotTried(
-                "adaptive", "no answer rests on a few users alone, or another attack was given"
-            )
-        )
+    if all(getattr(one, "ask", "one") == "one" for one in attackers):
+        missing.append(NotTried("all fakes ask", f"equal profiles get equal answers, {given}"))
+    if not any(isinstance(one, AdaptiveAttack) for one in attackers):
+        missing.append(NotTried("adaptive", f"one neighbour or one value alone, {given}"))
     if all(getattr(one, "rounds", 1) == 1 for one in attackers):
         missing.append(NotTried("repeated refits", "each attacker was told the answers of one fit"))
     return missing

@@ -5,7 +5,7 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -13,7 +13,7 @@ from goodfence.arrays import Floats
 from goodfence.attack import DEFAULT_KNOWN
 from goodfence.attack.attack import Attack, Subject
 from goodfence.attack.report import AttackReport
-from goodfence.attack.strongest import strongest, usual_attackers
+from goodfence.attack.strongest import strongest, usual_attackers, within_time
 from goodfence.attack.targets import Wanted
 from goodfence.audit.dp_audit import Transcripts
 from goodfence.audit.lower_bound import CONFIDENCE, LowerBound, lower_bound
@@ -70,6 +70,7 @@ def audit(
     known: int = DEFAULT_KNOWN,
     attack: Attack | None = None,
     targets: Wanted | None = None,
+    seconds: float | None = None,
     trials: int = 1000,
     confidence: float = CONFIDENCE,
     rng: RNG = None,
@@ -89,6 +90,9 @@ def audit(
         strongest on one half of the targets attacks the other.
     targets
         How many users are attacked, or which; None for 200, or 30 where every target needs fits.
+    seconds
+        Try only attackers that take less than about this long on ten users, where every target needs fits; the report
+        names the others. None for all.
     trials, confidence
         How often it is fitted on each of two neighbouring data sets, or 0, and how sure the bound is: a guarantee that
         holds is called broken with a probability of 2 (1 - confidence) at most.
@@ -112,6 +116,7 @@ def audit(
         known=known,
         attack=attack,
         targets=targets,
+        seconds=seconds,
         rng=rng,
         progress=progress,
     )
@@ -132,12 +137,15 @@ def leak(
     known: int = DEFAULT_KNOWN,
     attack: Attack | None = None,
     targets: Wanted | None = None,
+    seconds: float | None = None,
     rng: RNG = None,
     progress: bool | None = None,
 ) -> AttackReport:
     """Return the report of the attack, or of the strongest of the usual ones; parameters as in `audit`."""
-    attackers = usual_attackers(subject, known=known) if attack is None else (attack,)
-    return strongest(subject, attackers, targets=targets, rng=rng, progress=progress)
+    usual = usual_attackers(subject, known=known) if attack is None else (attack,)
+    attackers, left_out = within_time(subject, usual, seconds)
+    running: dict[str, Any] = {"targets": targets, "rng": rng, "progress": progress}
+    return strongest(subject, attackers, not_tried=left_out, **running)
 
 
 def neighbourhood(model: Any) -> str:
@@ -252,11 +260,6 @@ def _runs(model: Any, pair: tuple[Ratings, Ratings], trials: Trials) -> Runs:
     return Runs(bound, None, None, words)
 
 
-if TYPE_CHECKING:
-    from goodfence.attack.attack import Attack
-    from goodfence.data.ratings import Ratings
-    from goodfence.rng import RNG
-
 LONGEST = 60.0
 """Seconds that nobody needs to ask for."""
 _FEW, _SOME = 3, 30
@@ -295,11 +298,9 @@ def affordable_targets(
     threads : int or None, default None
         How many threads; None for as many as there are cores.
     """
-    from goodfence.attack.attack import Subject
-    from goodfence.attack.strongest import strongest, usual_attackers
-
     subject = Subject(ratings, recommender, threads=threads)
-    attackers = usual_attackers(subject, known=known) if attack is None else (attack,)
+    usual = usual_attackers(subject, known=known) if attack is None else (attack,)
+    attackers, _ = within_time(subject, usual, LONGEST)
 
     def trial(n: int) -> object:
         fresh = Subject(ratings, recommender, threads=threads)

@@ -13,9 +13,9 @@ import numpy as np
 
 from goodfence.attack import DEFAULT_FAKES, DEFAULT_KNOWN, FRONTIER_TARGETS, GUESSING
 from goodfence.attack.attack import Attack, Subject
-from goodfence.attack.report import AttackReport, Tried, as_plain
+from goodfence.attack.report import AttackReport, NotTried, Tried, as_plain
 from goodfence.attack.scoring import UNKNOWN, Estimate
-from goodfence.attack.strongest import applied, strongest, usual_attackers
+from goodfence.attack.strongest import LEAST, applied, strongest, usual_attackers, within_time
 from goodfence.audit.audit import find_pace
 from goodfence.data.ratings import Ratings
 from goodfence.data.splits import holdout
@@ -95,6 +95,8 @@ class FrontierPoint:
     """How many users it attacked."""
     tried: tuple[Tried, ...] = ()
     """All attackers who were tried."""
+    not_tried: tuple[NotTried, ...] = ()
+    """Attacks of which this says nothing, and why."""
 
     def __str__(self) -> str:
         name = f"{self.family} {self.label}".strip()
@@ -135,6 +137,7 @@ def measure(
         attack=report.attack,
         n_targets=report.n_targets,
         tried=report.tried,
+        not_tried=report.not_tried,
     )
 
 
@@ -243,10 +246,6 @@ CUT = 5.0
 """A proved recommender that leaks so many times less than the leakiest one is worth recommending."""
 
 
-LEAST = 10
-"""So many users are attacked however long it takes."""
-
-
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class Frontier:
     """Recommenders side by side: error, leak, and guarantee. It holds no id and no rating."""
@@ -294,6 +293,7 @@ class Frontier:
                     **point.to_dict(),
                     "cut": self.cut(point),
                     "tried": [as_plain(one) for one in point.tried],
+                    "not_tried": [one._asdict() for one in point.not_tried],
                 }
                 for point in self.points
             ],
@@ -444,9 +444,10 @@ def _attacked(
     subject: Subject, attackers: Sequence[Attack], running: TargetDraw, seconds: float | None
 ) -> AttackReport:
     """Return what the strongest attacker finds, on no more targets than the time allows, but at least `LEAST`."""
+    kept, left_out = within_time(subject, attackers, seconds)
 
     def attack(one: Subject, n: int) -> AttackReport:
-        return strongest(one, attackers, targets=n, rng=running.seed, progress=False)
+        return strongest(one, kept, targets=n, rng=running.seed, not_tried=left_out, progress=False)
 
     if seconds is None:
         return attack(subject, running.targets)

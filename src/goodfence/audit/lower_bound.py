@@ -18,9 +18,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
-from scipy.special import betaincinv, ndtri
+from scipy.special import ndtri
 
 from goodfence.arrays import Floats
+from goodfence.attack.scoring import highest_rate, lowest_rate
 from goodfence.errors import require
 
 CONFIDENCE = 0.95
@@ -104,24 +105,6 @@ def lower_bound(
         n_trials=n_trials,
         confidence=confidence,
     )
-
-
-def lowest_rate(seen: Floats, n: int, risk: float) -> Floats:
-    """Return Clopper and Pearson's lower bound on a rate; it is above the rate with probability `risk` at most.
-
-    Examples
-    --------
-    >>> round(float(lowest_rate(np.array(10.0), 10, 0.025)), 4)
-    0.6915
-    """
-    inner = np.clip(seen, 1, n)
-    return np.where(seen <= 0, 0.0, betaincinv(inner, n - inner + 1, risk))
-
-
-def highest_rate(seen: Floats, n: int, risk: float) -> Floats:
-    """Return Clopper and Pearson's upper bound on a rate; it is below the rate with probability `risk` at most."""
-    inner = np.clip(seen, 0, n - 1)
-    return np.where(seen >= n, 1.0, betaincinv(inner + 1, n - inner, 1 - risk))
 
 
 Pair = tuple[Floats, Floats]

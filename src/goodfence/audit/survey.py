@@ -17,7 +17,7 @@ from goodfence.attack.attack import Attack, Subject
 from goodfence.attack.knn_attack import AdaptiveAttack
 from goodfence.attack.report import AttackReport
 from goodfence.attack.scoring import CONFIDENCE, Estimate, Outcomes, combination
-from goodfence.attack.strongest import usual_attackers
+from goodfence.attack.strongest import TOO_LONG, usual_attackers
 from goodfence.attack.targets import RULES, Wanted
 from goodfence.audit.audit import audit, find_pace
 from goodfence.audit.frontier import Compared, Frontier, TargetDraw, frontier, name_of, short_list
@@ -214,7 +214,8 @@ def _strategies(leakage: AttackReport, subject: Subject) -> list[Attack]:
     if not isinstance(own.choose, str):
         return []
     plans = [replace(own, choose=choose) for choose in RULES]
-    if not leakage.tried:
+    in_time = not any(one.reason.startswith(TOO_LONG) for one in leakage.not_tried)
+    if not leakage.tried and in_time:
         plans = [*usual_attackers(subject, known=own.known), *plans]
     chosen: list[Attack] = []
     seen = {_numbered(own, subject)}

@@ -64,6 +64,7 @@ def audit(
     plan = attacker.attack(chosen)
     ratings = source.read(running)
     running.say(f"attacking {chosen.label}")
+    from goodfence.audit.audit import LONGEST
     from goodfence.audit.audit import audit as run
 
     n_targets = extent.n_targets(ratings.shape[0]) or _affordable(
@@ -75,6 +76,7 @@ def audit(
         known=attacker.known,
         attack=plan,
         targets=n_targets,
+        seconds=LONGEST if extent.targets is None else None,
         trials=extent.trials,
         rng=running.seed,
         threads=running.threads,

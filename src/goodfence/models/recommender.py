@@ -133,6 +133,8 @@ class Traits:
     """What is subtracted from the neighbours' ratings, and added to their mean."""
     fresh_noise: bool = False
     """Whether its guarantee is lost with a seed, so that an attack must not set one."""
+    released: bool = False
+    """Whether an answer rests on what the fit released and on the profile that asks: then one fit serves many."""
 
 
 def unfitted_copy(recommender: R, rng: RNG) -> R:

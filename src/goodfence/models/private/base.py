@@ -106,6 +106,7 @@ class PrivateRecommender(ABC):
             n_neighbours=0,
             fresh_answers=False,
             fresh_noise=True,
+            released=True,
         )
 
     @abstractmethod
