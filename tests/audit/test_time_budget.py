@@ -72,7 +72,7 @@ class Slow(gf.PrivateMeans):
 def test_attackers_for_whom_there_is_no_time_are_named(
     seconds: float, n_kept: int, fakes: set[int]
 ) -> None:
-    """A plain attacker needs two fits for a target, one whose fakes help four for all hidden items. Five targets choose.
+    """A plain attacker needs two fits for a target, one whose fakes help four for all items. Five targets choose.
 
     Four attackers with as many helpers ask the same, and differ in what they conclude.
     """
