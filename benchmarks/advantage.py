@@ -12,9 +12,8 @@ from scipy import sparse
 
 import goodfence as gf
 from benchmarks.results import write_table
-from goodfence.attack.fakes import attacked, world_seed
 from goodfence.attack.scoring import is_recovered, ratio
-from goodfence.attack.targets import Targets, find_targets
+from goodfence.attack.targets import Targets, attacked, find_targets, world_seed
 from goodfence.rng import Streams
 
 DATA, KNOWN, FAKES, SEED = "ml-100k", 8, 50, 8

@@ -10,7 +10,7 @@ import goodfence as gf
 from documents.peers import peers
 from documents.reproduced import claims, section
 from documents.tables import ROOT, UNMEASURED, as_table, cell, find, measured, value, whole_table
-from goodfence.audit.pairs import settings_witness
+from goodfence.audit.audit import settings_witness
 from goodfence.selection.mechanism import Mechanism
 
 MECHANISMS = ("kNN", "PPNS", "nPNS", "PNCF")

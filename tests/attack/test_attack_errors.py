@@ -133,7 +133,7 @@ def test_rarest_and_most_popular_break_ties_by_column() -> None:
 
 
 def test_fakes_have_new_ids() -> None:
-    from goodfence.attack.fakes import new_ids
+    from goodfence.attack.targets import new_ids
 
     top = np.iinfo(np.int64).max
     assert new_ids(np.array([0, 2, top]), 2).tolist() == [1, 3]

@@ -9,9 +9,9 @@ import pytest
 
 import goodfence as gf
 from goodfence.attack.attack import Attack
-from goodfence.attack.fakes import world_seed
 from goodfence.attack.knn_attack import AdaptiveAttack, CoverAttack, KNNAttack
 from goodfence.attack.report import AttackReport
+from goodfence.attack.targets import world_seed
 from tests.support.attack_worlds import tied_ratings
 
 DERIVED = gf.Sensitivity(reading="derived")

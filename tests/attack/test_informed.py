@@ -17,7 +17,7 @@ from goodfence.attack.knn_attack import KNNAttack
 from goodfence.attack.scoring import (
     BELIEFS,
     GUESSES,
-    Conclusions,
+    Answers,
     Outcomes,
     all_guesses,
     first_half,
@@ -76,8 +76,9 @@ def _with(csr: sparse.csr_array, cells: npt.NDArray[np.int64]) -> sparse.csr_arr
     return sparse.csr_array((data, csr.indices, csr.indptr), shape=csr.shape)
 
 
-def concluded(values: list[float], sure: list[bool]) -> Conclusions:
-    return Conclusions(np.array(values), np.array(sure))
+def concluded(with_target: list[float], without: list[float], sure: list[bool]) -> Answers:
+    known = np.array(sure)
+    return Answers(np.array(with_target), np.array(without), np.zeros(len(sure)), known, known)
 
 
 def one_hidden_each(ratings: list[float]) -> Targets:
@@ -100,9 +101,8 @@ def test_what_is_believed_is_chosen_on_the_other_half_in_each_world() -> None:
     ratings = gf.Ratings(sparse.csr_array(cells), range(8), ["A"], scale=(1, 5))
     targets = one_hidden_each([5.0] * 8)
     sure = [True, False] * 4
-    with_target = concluded([5.0, 1.0] * 4, sure)
-    without = concluded([1.0, 1.0] * 4, sure)
-    found, outcomes = informed(with_target, without, targets, ratings, Streams(3))
+    answers = concluded([5.0, 1.0] * 4, [1.0, 1.0] * 4, sure)
+    found, outcomes = informed(answers, targets, ratings, Streams(3))
     assert isinstance(outcomes, Outcomes)
     assert found.rules["with_target"] == (BELIEFS[1],) * 2
     assert found.rules["without_target"] == (BELIEFS[2],) * 2

@@ -12,7 +12,6 @@ import pytest
 from scipy import sparse, stats
 
 import goodfence as gf
-from goodfence.attack.fakes import world_seed
 from goodfence.attack.membership import (
     MembershipReport,
     auc,
@@ -20,7 +19,7 @@ from goodfence.attack.membership import (
     threshold_at,
     true_positive_bound,
 )
-from goodfence.attack.targets import find_targets
+from goodfence.attack.targets import find_targets, world_seed
 from goodfence.errors import DataError, SettingError
 from goodfence.report.serialize import plain
 from goodfence.rng import Streams

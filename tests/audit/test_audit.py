@@ -15,9 +15,9 @@ from scipy import sparse
 import goodfence as gf
 from goodfence.adapters.black_box import BlackBox
 from goodfence.attack.knn_attack import KNNAttack
-from goodfence.audit.audit import audit
+from goodfence.audit.audit import audit, settings_witness, witness_against
 from goodfence.audit.dp_audit import Transcripts
-from goodfence.audit.pairs import bound_of_answers, made_pair, settings_witness, witness_against
+from goodfence.audit.pairs import bound_of_answers, made_pair
 from goodfence.data.ratings import Ratings
 from goodfence.data.scale import Scale
 from goodfence.errors import BlackBoxProblem, NotFittedError, SettingError

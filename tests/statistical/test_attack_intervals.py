@@ -47,7 +47,7 @@ def test_shares_hold_the_truth_at_the_edge(n: int, probability: float) -> None:
     chances = stats.binom.pmf(counts, n, probability)
     held, alike = 0.0, 0.0
     for count, chance in zip(counts.tolist(), chances.tolist(), strict=True):
-        found = share(4.0 * (np.arange(n) < count), np.full(n, 4.0))
+        found = share(np.where(np.arange(n) < count, 4.0, 0.0), np.full(n, 4.0))
         inside = found.low <= probability <= found.high
         held += chance * inside
         alike += chance * (inside and count in (0, n))
@@ -79,7 +79,7 @@ def test_the_worst_off_tenth_holds_the_truth_where_all_of_it_are_alike(
     n_runs, held = 400, 0
     for _ in range(n_runs):
         inside = (generator.random(n) < probability).astype(np.float64)
-        outside = 0.2 * (generator.random(n) < probability / 2)
+        outside = np.where(generator.random(n) < probability / 2, 0.2, 0.0)
         found = worst_tenth_loss(inside, outside)
         assert found.low < found.high
         held += found.low - 1e-9 <= truth <= found.high + 1e-9

@@ -10,8 +10,9 @@ import pytest
 from scipy import stats
 
 from goodfence.arrays import Integers
+from goodfence.attack.scoring import highest_rate, lowest_rate
 from goodfence.audit.dp_audit import Transcripts, audit_release
-from goodfence.audit.lower_bound import highest_rate, lower_bound, lowest_rate
+from goodfence.audit.lower_bound import lower_bound
 from goodfence.audit.pairs import made_pair, worst_pair
 from goodfence.data.scale import Scale
 from goodfence.errors import DataError, SettingError

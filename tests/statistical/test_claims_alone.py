@@ -8,8 +8,7 @@ from scipy import stats
 
 import goodfence as gf
 from goodfence.arrays import Floats
-from goodfence.attack.fakes import attacked
-from goodfence.attack.targets import find_targets
+from goodfence.attack.targets import attacked, find_targets
 from goodfence.neighbours.candidate_lists import RowsAgainstAll
 from goodfence.neighbours.draw import Draws
 from goodfence.neighbours.similarity import Profiles, Similarity

@@ -13,14 +13,12 @@ from typing import Any, Literal, NamedTuple, Self, TypeAlias, get_args
 import numpy as np
 import numpy.typing as npt
 
-from goodfence.arrays import Flags, Floats
 from goodfence.attack import DEFAULT_TARGETS
-from goodfence.attack.fakes import Worlds, world_seed
 from goodfence.attack.fast_worlds import NeighbourWorlds
 from goodfence.attack.refit_worlds import RefitWorlds
 from goodfence.attack.report import AttackReport
-from goodfence.attack.scoring import Conclusions, Tally, informed
-from goodfence.attack.targets import RULES, Targets, Wanted, find_targets
+from goodfence.attack.scoring import Answers, Tally, informed
+from goodfence.attack.targets import RULES, Targets, Wanted, find_targets, world_seed
 from goodfence.data.ratings import Id, Ratings
 from goodfence.errors import BlackBoxProblem, SettingError, did_you_mean, require
 from goodfence.models.neighbour_cf import as_recommender, traits_of
@@ -31,6 +29,15 @@ from goodfence.neighbours.threads import bar, ranges
 from goodfence.rng import RNG, Streams, seed_of
 from goodfence.selection.mechanism import Mechanism
 from goodfence.settings import checked, integer, is_listed, one_of
+
+Worlds: TypeAlias = NeighbourWorlds | RefitWorlds
+"""How the two worlds of each target are computed; `ask` asks in them."""
+Choose: TypeAlias = "Literal['random', 'rarest', 'most_popular'] | Sequence[Id]"
+
+MOST_FAKES = 10**6
+"""More fake profiles than any service would let somebody open."""
+_PROFILE, _QUESTIONS, _HELPERS = 6, 20, 10
+_SEED = 0
 
 
 class Subject:
@@ -65,14 +72,14 @@ class Subject:
 
     def worlds(self, n_fakes: int) -> Worlds:
         """Return the worlds in which `n_fakes` fake profiles ask."""
+        given = self.ratings, self.recommender, n_fakes
         if n_fakes not in self._worlds:
-            self._worlds[n_fakes] = self._built(n_fakes)
+            self._worlds[n_fakes] = (
+                RefitWorlds(*given, similarity=self.similarity)
+                if self.traits.needs_refits
+                else NeighbourWorlds(*given, threads=self.threads)
+            )
         return self._worlds[n_fakes]
-
-    def _built(self, n_fakes: int) -> Worlds:
-        if not self.traits.needs_refits:
-            return NeighbourWorlds(self.ratings, self.recommender, n_fakes, threads=self.threads)
-        return RefitWorlds(self.ratings, self.recommender, n_fakes, similarity=self.similarity)
 
     @cached_property
     def answers_differ(self) -> bool:
@@ -116,8 +123,25 @@ class Subject:
 
     @cached_property
     def probed(self) -> Probed:
-        """What a few questions to one fit tell."""
-        return _probe(self.ratings, self.recommender, self.similarity)
+        """What a fit with two equal profiles and one moved by half the scale answers to all of them."""
+        scale, csr = self.ratings.scale, self.ratings.csr
+        popular = np.argsort(-np.bincount(csr.indices, minlength=csr.shape[1]), kind="stable")
+        rated, asked = np.sort(popular[:_PROFILE]), popular[_PROFILE : _PROFILE + _QUESTIONS]
+        if len(asked) == 0:
+            return Probed(differ=False, centred=False)
+        half = float(scale.round(np.array([(scale.lowest + scale.highest) / 2]))[0]) - scale.lowest
+        low = scale.lowest + np.where(np.arange(len(rated)) % 2, half, 0.0)
+        up = scale.highest - float(low.max())
+        worlds = RefitWorlds(self.ratings, self.recommender, 1, similarity=self.similarity)
+        told = worlds.answers_to([(rated, low), (rated, low), (rated, low + up)], asked, _SEED)
+        differ = not all(
+            np.allclose(told[0], told[number], rtol=0, atol=1e-9, equal_nan=True)
+            for number in (1, 2)
+        )
+        moved = told[3] - told[0]
+        if up == 0 or np.isnan(moved).all():
+            return Probed(differ, centred=False)
+        return Probed(differ, centred=bool(np.nanmedian(moved) > up / 2))
 
 
 class Probed(NamedTuple):
@@ -129,39 +153,6 @@ class Probed(NamedTuple):
     """Whether the answers to a profile moved by a constant are moved by that constant, rather than not at all."""
 
 
-_PROFILE, _QUESTIONS, _HELPERS = 6, 20, 10
-_SEED = 0
-
-
-def _probe(ratings: Ratings, recommender: Any, similarity: Similarity) -> Probed:
-    """Fit once with two equal profiles and one moved by half the scale, and ask all of them for the same items."""
-    scale = ratings.scale
-    popular = np.argsort(
-        -np.bincount(ratings.csr.indices, minlength=ratings.shape[1]), kind="stable"
-    )
-    rated = np.sort(popular[:_PROFILE])
-    asked = popular[_PROFILE : _PROFILE + _QUESTIONS]
-    if len(asked) == 0:
-        return Probed(differ=False, centred=False)
-    half = float(scale.round(np.array([(scale.lowest + scale.highest) / 2]))[0]) - scale.lowest
-    low = scale.lowest + np.where(np.arange(len(rated)) % 2, half, 0.0)
-    up = scale.highest - float(low.max())
-    worlds = RefitWorlds(ratings, recommender, 1, similarity=similarity)
-    told = worlds.answers_to([(rated, low), (rated, low), (rated, low + up)], asked, _SEED)
-    differ = any(_differ(told[0], told[number]) for number in (1, 2))
-    moved = told[3] - told[0]
-    if up == 0 or np.isnan(moved).all():
-        return Probed(differ, centred=False)
-    return Probed(differ, centred=bool(np.nanmedian(moved) > up / 2))
-
-
-def _differ(first: Any, second: Any) -> bool:
-    return not np.allclose(first, second, rtol=0, atol=1e-9, equal_nan=True)
-
-
-Choose: TypeAlias = "Literal['random', 'rarest', 'most_popular'] | Sequence[Id]"
-
-
 class NamedItems(tuple[Id, ...]):
     """Items that an attacker names: a result that is handed on must not, so only their number is shown."""
 
@@ -169,25 +160,6 @@ class NamedItems(tuple[Id, ...]):
 
     def __repr__(self) -> str:
         return f"{len(self)} named items"
-
-
-class Answers(NamedTuple):
-    """What the attacker concludes about some targets."""
-
-    with_target: Floats
-    """(hidden,): in the world with each target; NaN where there was no answer, or none with information."""
-    without_target: Floats
-    """(hidden,): in the world without."""
-    chosen: Floats
-    """(targets,): the share of the asking fakes that have the target among their neighbours; NaN if unknown."""
-    sure: Flags
-    """(hidden,): what the attacker knows to be right, in the world with each target."""
-    sure_without: Flags
-    """(hidden,): in the world without."""
-
-
-MOST_FAKES = 10**6
-"""More fake profiles than any service would let somebody open."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -272,13 +244,7 @@ class Attack(ABC):
         found, n_left_out = find_targets(ratings, targets, self.known, self.choose, streams)
         asked_for = self._asked_for(found, streams)
         answers = self._fitting(subject).answers(worlds, asked_for, streams, progress=progress)
-        counted, outcomes = informed(
-            Conclusions(answers.with_target, answers.sure),
-            Conclusions(answers.without_target, answers.sure_without),
-            asked_for,
-            ratings,
-            streams,
-        )
+        counted, outcomes = informed(answers, asked_for, ratings, streams)
         return AttackReport(
             attack=repr(self),
             attacked=subject.traits.title,

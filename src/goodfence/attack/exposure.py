@@ -19,17 +19,17 @@ it is `(1 - e^{-ws}) e^{-Ws} (-d/ds) P[N(s) <= c-2]`. Integrate the latter by pa
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from goodfence.arrays import Flags, Floats, Integers
+from goodfence.arrays import Flags, Floats, Integers, Rows
 from goodfence.attack import DEFAULT_TARGETS
-from goodfence.attack.attack import Attack
+from goodfence.attack.attack import Attack, Subject
 from goodfence.attack.fast_worlds import Lists, NeighbourWorlds
-from goodfence.attack.scoring import Estimate, Outcomes, ratio, share
+from goodfence.attack.scoring import Estimate, ratio, share
 from goodfence.attack.targets import RANDOM, Targets, Wanted, find_targets
 from goodfence.data.ratings import Id, Ratings
 from goodfence.errors import SettingError
@@ -92,15 +92,13 @@ def exposure(
 
     Parameters
     ----------
-    ratings
-        Who rated what how.
     mechanism
         A selection mechanism. Where it adds noise to the similarities (`PNCF`), a prediction that rests on the
         target alone is the target's rating or, where the noise made the weight negative, minus that.
     attack
         What the attacker knows, and how many fake profiles there are. With the same `rng` the targets and what is
         known of them are those of `attack.run`.
-    targets, rng, similarity, threads, progress
+    ratings, targets, rng, similarity, threads, progress
         As in `KNNAttack.run`.
 
     Examples
@@ -123,9 +121,8 @@ def exposure(
     found, _ = find_targets(ratings, targets, attack.known, attack.choose, streams)
     raters = ratings.transposed.csr
     parts = []
-    blocks = ranges(len(found), worlds.at_once(1))
     with bar("exposure", len(found), show=progress) as advance:
-        for first, last in blocks:
+        for first, last in ranges(len(found), worlds.at_once(1)):
             block = found.part(first, last)
             lists, _ = worlds.lists(block)
             for position, pools in enumerate(_statements(worlds, lists)):
@@ -179,18 +176,14 @@ def rating_exposure(
 
     Parameters
     ----------
-    ratings : Ratings
-        Who rated what how.
-    attacked : Mechanism or recommender
-        As in `KNNAttack.run`; one that must be refitted is fitted twice for each draw.
+    ratings, attacked, rng, threads, progress
+        As in `KNNAttack.run`; a recommender that must be refitted is fitted twice for each draw.
     user : id
         Whose ratings. They have more than `attack.known`.
     attack : Attack
         Who attacks, with `choose="random"`.
     draws : int, default 40
         How often the known ratings are drawn. A share of n draws has a standard error of at most 0.5 / sqrt(n).
-    rng, threads, progress
-        As in `KNNAttack.run`.
 
     Examples
     --------
@@ -203,26 +196,20 @@ def rating_exposure(
         raise SettingError("choose must be 'random': the known ratings are drawn anew each time")
     draws = integer(draws, "draws", least=1)
     streams = Streams(rng)
-    counts = np.zeros(
-        (4, ratings.shape[1])
-    )  # hidden, recovered, recovered without the user, guessed
+    # How often each was hidden, recovered, recovered without the user, guessed.
+    counts = np.zeros((4, ratings.shape[1]))
     with bar("exposure", draws, show=progress) as advance:
         for turn in range(draws):
-            seed = streams.key(turn)
-            report = attack.run(
-                ratings, attacked, targets=[user], rng=seed, threads=threads, progress=False
-            )
-            _count(report.outcomes, counts)
+            subject = Subject(ratings, attacked, threads=threads)
+            told = attack.run_on(
+                subject, targets=[user], rng=streams.key(turn), progress=False
+            ).outcomes
+            assert told is not None  # noqa: S101 - an attack that was run has them
+            hidden = np.ones(len(told.columns))
+            seen = (hidden, told.recovered, told.recovered_without, told.guessed)
+            counts[:, told.columns] += np.stack(seen)
             advance(1)
     return _ranked(ratings, user, counts)
-
-
-def _count(told: Outcomes | None, counts: Floats) -> None:
-    """Add what became of each hidden rating to the counts of its column."""
-    assert told is not None  # noqa: S101 - an attack that was run has them
-    hidden = np.ones(len(told.columns))
-    seen = (hidden, told.recovered, told.recovered_without, told.guessed)
-    counts[:, told.columns] += np.stack(seen)
 
 
 def _ranked(ratings: Ratings, user: Id, counts: Floats) -> RatingExposure:
@@ -245,9 +232,7 @@ def _ranked(ratings: Ratings, user: Id, counts: Floats) -> RatingExposure:
     )
 
 
-def alone_in_pool(
-    log_weights: Floats, take: int, target: int | None, rivals: npt.NDArray[np.bool_]
-) -> float:
+def alone_in_pool(log_weights: Floats, take: int, target: int | None, rivals: Flags) -> float:
     """Return the probability that `take` draws from a pool choose the target (if it is in it) and no rival.
 
     Parameters
@@ -282,9 +267,7 @@ def alone_in_pool(
     return _alone(np.zeros(n_left), take - n_weighted, left, rivals[~weighted])
 
 
-def _alone(
-    log_weights: Floats, take: int, target: int | None, rivals: npt.NDArray[np.bool_]
-) -> float:
+def _alone(log_weights: Floats, take: int, target: int | None, rivals: Flags) -> float:
     """Return the same for candidates who all have a weight."""
     rival = _sum(log_weights[rivals])
     if target is None:
@@ -327,16 +310,14 @@ def _sum(log_weights: Floats) -> float:
     return float(np.logaddexp.reduce(log_weights, initial=-np.inf))
 
 
-@dataclass(frozen=True, eq=False)
-class _Pools:
-    """The pools of one list, and who counts in a prediction."""
+class _Pools(NamedTuple):
+    """The pools of one list, and whose rating has a weight in the prediction, (reach,)."""
 
     log_weights: Floats
     starts: Integers
     stops: Integers
     takes: Integers
-    counting: npt.NDArray[np.bool_]
-    """(reach,): whose rating has a weight in the prediction."""
+    counting: Flags
 
 
 def _statements(worlds: NeighbourWorlds, lists: Lists) -> list[_Pools]:
@@ -346,17 +327,11 @@ def _statements(worlds: NeighbourWorlds, lists: Lists) -> list[_Pools]:
     counting = lists.similarities != 0
     if scale is not None:
         counting = counting | (np.asarray(scale).reshape(len(lists.rows), -1) > 0)
-    return [
-        _Pools(log_weights[row], starts[row], stops[row], takes[row], counting[row])
-        for row in range(len(lists.rows))
-    ]
+    return [_Pools(*row) for row in zip(log_weights, starts, stops, takes, counting, strict=True)]
 
 
 def _of_target(
-    target: Targets,
-    listed: npt.NDArray[np.int32],
-    pools: _Pools,
-    raters: sparse.csr_array,
+    target: Targets, listed: Rows, pools: _Pools, raters: sparse.csr_array
 ) -> tuple[float, Floats]:
     """Return how likely the target is chosen, and for each of its hidden items, how likely it is chosen alone."""
     places = np.full(raters.shape[1], -1, dtype=np.int64)
@@ -378,21 +353,16 @@ def _of_target(
     return _product(pools, place, nobody, known), alone
 
 
-def _product(
-    pools: _Pools, target: int, rivals: npt.NDArray[np.bool_], known: dict[bytes, float]
-) -> float:
+def _product(pools: _Pools, target: int, rivals: Flags, known: dict[bytes, float]) -> float:
     """Return the product over the pools; what was computed for the same rivals is `known`."""
     probability, inside = 1.0, False
-    for number, (start, stop, take) in enumerate(
-        zip(pools.starts.tolist(), pools.stops.tolist(), pools.takes.tolist(), strict=True)
-    ):
-        here = start <= target < stop
-        inside |= here
-        key = bytes([number % 256]) + rivals[start:stop].tobytes()
+    every = zip(pools.starts.tolist(), pools.stops.tolist(), pools.takes.tolist(), strict=True)
+    for number, (start, stop, take) in enumerate(every):
+        place = target - start if start <= target < stop else None
+        inside |= place is not None
+        pool, among = pools.log_weights[start:stop], rivals[start:stop]
+        key = bytes([number % 256]) + among.tobytes()
         if key not in known:
-            place = target - start if here else None
-            known[key] = alone_in_pool(
-                pools.log_weights[start:stop], take, place, rivals[start:stop]
-            )
+            known[key] = alone_in_pool(pool, take, place, among)
         probability *= known[key]
     return probability if inside else 0.0

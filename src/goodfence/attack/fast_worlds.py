@@ -16,8 +16,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from goodfence.arrays import Csr, Floats, Integers, Rows
-from goodfence.attack.fakes import Asked, FakeSensitivity, fake_profiles, fake_similarities
-from goodfence.attack.targets import Targets
+from goodfence.attack.targets import Asked, Targets, fake_profiles, fake_similarities
 from goodfence.data.ratings import Ratings
 from goodfence.kernels.attack import (
     FAKE,
@@ -36,6 +35,14 @@ from goodfence.neighbours.similarity import Profiles
 from goodfence.neighbours.threads import ranges, run
 from goodfence.rng import Streams
 from goodfence.selection.mechanism import Pool, pool_arrays, takes_all
+from goodfence.selection.sensitivity import (
+    ItemPeaks,
+    Sensitivity,
+    item_peaks,
+    pair_sensitivities,
+    profile_pair_sensitivities,
+    profile_sensitivity,
+)
 
 _CELLS = 2_000_000
 """How many list entries are held at a time."""
@@ -79,7 +86,9 @@ class NeighbourWorlds:
     def sensitivity(self) -> FakeSensitivity | None:
         """RS of the fakes, where the mechanism needs it."""
         options = self.mechanism.sensitivity
-        return None if options is None else FakeSensitivity.of(self.profiles, options)
+        if options is None:
+            return None
+        return FakeSensitivity(item_peaks(self.profiles.rows, options), options)
 
     def at_once(self, n_askers: int) -> int:
         """Return how many targets' lists are held at a time."""
@@ -92,7 +101,15 @@ class NeighbourWorlds:
         n_askers: int,
         helper_rating: float | None = None,
     ) -> Asked:
-        """Return what the first `n_askers` fakes are told about the hidden items of each target."""
+        """Return what the first `n_askers` fakes are told about the hidden items of each target.
+
+        Parameters
+        ----------
+        seeds
+            One for each target; both of its worlds use it.
+        helper_rating
+            Every fake but the first also gives this rating to the one hidden item of its target.
+        """
         keys = np.array([Streams(seed).key() for seed in seeds], dtype=np.uint64)
         told = []
         for lists in self.lists(targets, helper_rating):
@@ -125,10 +142,7 @@ class NeighbourWorlds:
         return worlds[0], worlds[1]
 
     def _choose(
-        self,
-        lists: Lists,
-        keys: npt.NDArray[np.uint64],
-        n_askers: int,
+        self, lists: Lists, keys: npt.NDArray[np.uint64], n_askers: int
     ) -> tuple[Rows, Floats]:
         """Return the neighbours of each asker and what they count, (targets, askers, k)."""
         log_weights, pools = self.statements(lists)
@@ -162,11 +176,7 @@ class NeighbourWorlds:
         return np.ascontiguousarray(log_weights), pools
 
     def _bounds(
-        self,
-        rows: Rows,
-        askers: Profiles,
-        helpers: Profiles,
-        removed: Integers,
+        self, rows: Rows, askers: Profiles, helpers: Profiles, removed: Integers
     ) -> Floats | None:
         """Return RS of each asker, or of each pair, or None."""
         if self.sensitivity is None:
@@ -196,11 +206,7 @@ class NeighbourWorlds:
         return weights + (noise + 0.0)
 
     def _answers(
-        self,
-        targets: Targets,
-        neighbours: Rows,
-        weights: Floats,
-        helper_rating: float | None,
+        self, targets: Targets, neighbours: Rows, weights: Floats, helper_rating: float | None
     ) -> Floats:
         """Return the predictions of the hidden cells, (askers, hidden)."""
         n_targets, n_askers, k = neighbours.shape
@@ -235,3 +241,83 @@ class NeighbourWorlds:
         indptr.flags.writeable = False
         shape = (csr.shape[0] + 1, csr.shape[1])
         return sparse.csr_array((csr.data, csr.indices, indptr), shape=shape, copy=False)
+
+
+@dataclass(frozen=True, eq=False)
+class FakeSensitivity:
+    """RS of fakes against one set of real rows."""
+
+    peaks: ItemPeaks
+    options: Sensitivity
+
+    def of_askers(self, askers: Profiles, helpers: Profiles | None, removed: Integers) -> Floats:
+        """Return RS of each asker, (askers,), in the data without row `removed` (-1: with everybody).
+
+        `helpers` has for each asker what its fellow fakes rated; None where it has no fellows.
+        """
+        if self.options.reading == "printed":
+            return self._printed(askers, helpers, removed)
+        alike = 0.0 if helpers is None else self.of_helpers(askers, helpers)
+        real = np.empty(askers.n_rows)
+        for row in range(askers.n_rows):
+            without = int(removed[row]) if removed[row] >= 0 else None
+            rated = _row(askers.rows, row)
+            real[row] = profile_sensitivity(self.peaks, *rated, n_copies=1, without=without)
+        return np.maximum(real, alike)
+
+    def of_pairs(self, askers: Profiles, rows: Integers, alike: Floats | None) -> Floats:
+        """Return RS of each asker with each row of its list, (askers, n); a negative row is a fellow fake."""
+        result = np.empty(rows.shape)
+        for asker in range(askers.n_rows):
+            by_row, _ = profile_pair_sensitivities(self.peaks, *_row(askers.rows, asker))
+            fellow = 0.0 if alike is None else alike[asker]
+            result[asker] = np.where(rows[asker] < 0, fellow, by_row[rows[asker]])
+        return result
+
+    def of_helpers(self, askers: Profiles, helpers: Profiles) -> Floats:
+        """Return RS of each asker with a fellow fake, (askers,)."""
+        both = sparse.csr_array(sparse.vstack([askers.rows, helpers.rows], format="csr"))
+        every = np.arange(askers.n_rows)
+        fellows = (askers.n_rows + every)[:, np.newaxis]
+        pairs: Floats = pair_sensitivities(both, every, fellows, self.options)
+        return pairs[:, 0]
+
+    def _printed(self, askers: Profiles, helpers: Profiles | None, removed: Integers) -> Floats:
+        """Return the largest product of two strengths `r / |r'|` over the asker's items."""
+        columns, own = askers.rows.indices, self._strengths(askers)
+        owners = _owners(askers)
+        gone = self.peaks.strongest.rows[columns] == removed[owners][:, np.newaxis]
+        gone &= removed[owners][:, np.newaxis] >= 0
+        others = np.where(gone, 0.0, self.peaks.strongest.values[columns]).max(axis=1, initial=0.0)
+        if helpers is not None:
+            # A helper has the asker's items, and perhaps one more, which they do not share.
+            cells = [
+                _owners(one) * np.int64(askers.rows.shape[1]) + one.rows.indices
+                for one in (askers, helpers)
+            ]
+            shared = np.isin(cells[1], cells[0], assume_unique=True)
+            others = np.maximum(others, self._strengths(helpers)[shared])
+        both = (own > 0) & (others > 0)
+        products = np.where(both, own, 0.0) * np.where(both, others, 0.0)
+        largest = np.zeros(askers.n_rows)
+        np.maximum.at(largest, owners, products)
+        return np.minimum(largest, 1.0) if self.options.clamp else largest
+
+    def _strengths(self, profiles: Profiles) -> Floats:
+        csr, owners = profiles.rows, _owners(profiles)
+        squares = csr.data * csr.data
+        totals = np.bincount(owners, weights=squares, minlength=csr.shape[0])
+        rests = np.sqrt(totals[owners] - squares)
+        alone = np.inf if self.options.clamp else 0.0
+        only = np.where(csr.data > 0, alone, 0.0)
+        return np.where(rests > 0, csr.data / np.where(rests > 0, rests, 1.0), only)
+
+
+def _owners(profiles: Profiles) -> Integers:
+    """Return whose each rating is."""
+    return np.repeat(np.arange(profiles.n_rows), np.diff(profiles.rows.indptr))
+
+
+def _row(csr: sparse.csr_array, row: int) -> tuple[npt.NDArray[np.int32], Floats]:
+    part = slice(csr.indptr[row], csr.indptr[row + 1])
+    return csr.indices[part], csr.data[part]

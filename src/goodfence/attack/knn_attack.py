@@ -8,10 +8,9 @@ from typing import Literal, NamedTuple, Self, TypeAlias
 import numpy as np
 
 from goodfence.arrays import Flags, Floats
-from goodfence.attack.attack import Answers, Attack, Subject, seeds
-from goodfence.attack.fakes import Asked, Worlds, fake_profiles, fake_similarities
-from goodfence.attack.scoring import ON_GRID, is_rating
-from goodfence.attack.targets import Targets
+from goodfence.attack.attack import Attack, Subject, Worlds, seeds
+from goodfence.attack.scoring import ON_GRID, Answers, is_rating
+from goodfence.attack.targets import Asked, Targets, fake_profiles, fake_similarities
 from goodfence.data.scale import Scale
 from goodfence.errors import SettingError, require
 from goodfence.models.neighbour_cf import traits_of
@@ -59,22 +58,17 @@ class KNNAttack(Attack):
         return worlds.n_fakes if self.ask == "all" else 1
 
     def _answers(self, worlds: Worlds, targets: Targets, streams: Streams) -> Answers:
-        n_askers = self._n_askers(worlds)
         turns = [
-            worlds.ask(targets, seeds(targets, streams, turn), n_askers)
+            worlds.ask(targets, seeds(targets, streams, turn), self._n_askers(worlds))
             for turn in range(self.rounds)
         ]
-
-        scale = worlds.ratings.scale
-        told = np.concatenate([asked.with_target for asked in turns])
-        told_without = np.concatenate([asked.without_target for asked in turns])
-        return Answers(
-            combined(told, self.combine, scale),
-            combined(told_without, self.combine, scale),
-            np.mean([asked.chosen for asked in turns], axis=0),
-            agreed(told, scale),
-            agreed(told_without, scale),
-        )
+        scale, chosen = worlds.ratings.scale, np.mean([asked.chosen for asked in turns], axis=0)
+        told = [
+            np.concatenate([getattr(asked, world) for asked in turns])
+            for world in ("with_target", "without_target")
+        ]
+        with_target, without = (combined(one, self.combine, scale) for one in told)
+        return Answers(with_target, without, chosen, *(agreed(one, scale) for one in told))
 
 
 @checked
@@ -212,7 +206,12 @@ class AdaptiveAttack(Attack):
         for turn, rating in enumerate(helper_ratings(scale)):
             # What the fakes rate changes with every question, so each needs a fit, and a fit draws afresh.
             fresh = seeds(questions, streams, 2 * questions.columns + turn)
-            told.append(_ask(worlds, questions, fresh, rating))
+            at_once = len(questions) if worlds.one_by_one else worlds.at_once(1)
+            parts = [
+                worlds.ask(questions.part(first, last), fresh[first:last], 1, rating)
+                for first, last in ranges(len(questions), at_once)
+            ]
+            told.append(Asked.joined(parts))
             helping.append(self._helping(worlds, questions, rating))
         first, second = told
         means = questions.known_ratings.mean(axis=1) if self.centred else np.zeros(len(questions))
@@ -265,17 +264,6 @@ class Helping(NamedTuple):
 
     weights: Floats
     ratings: Floats
-
-
-def _ask(worlds: Worlds, questions: Targets, fresh: list[int], rating: float) -> Asked:
-    """Ask every question, as many at once as is best."""
-    at_once = len(questions) if worlds.one_by_one else worlds.at_once(1)
-    return Asked.joined(
-        [
-            worlds.ask(questions.part(first, last), fresh[first:last], 1, rating)
-            for first, last in ranges(len(questions), at_once)
-        ]
-    )
 
 
 def helper_ratings(scale: Scale) -> tuple[float, float]:

@@ -13,7 +13,6 @@ from __future__ import annotations
 
 import dataclasses
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
@@ -22,13 +21,12 @@ from scipy import optimize, stats
 
 from goodfence.arrays import Flags, Floats
 from goodfence.attack import DEFAULT_TARGETS
-from goodfence.attack.attack import Choose, Subject
-from goodfence.attack.fakes import Worlds, world_seed
-from goodfence.attack.fakes import attacked as with_fakes
+from goodfence.attack.attack import Choose, Subject, Worlds, seeds
 from goodfence.attack.knn_attack import KNNAttack
-from goodfence.attack.report import AttackReport
+from goodfence.attack.report import AttackReport, as_plain
 from goodfence.attack.scoring import CONFIDENCE, Estimate, first_half, frequency, share
-from goodfence.attack.targets import Targets, Wanted, find_targets
+from goodfence.attack.targets import Asked, Targets, Wanted, find_targets, world_seed
+from goodfence.attack.targets import attacked as with_fakes
 from goodfence.data.ratings import Ratings
 from goodfence.data.scale import Scale
 from goodfence.errors import DataError, SettingError, require
@@ -116,9 +114,8 @@ class MembershipReport:
         accepted = self.scores[self.measured] > threshold
         wrongly = self.scores_without[self.measured] > threshold
         counted = self.recovery.with_target
-        hidden, answered, right = (
-            part[self.measured] for part in (counted.hidden, counted.predicted, counted.recovered)
-        )
+        every = (counted.hidden, counted.predicted, counted.recovered)
+        hidden, answered, right = (part[self.measured] for part in every)
         return OperatingPoint(
             rate=rate,
             threshold=threshold,
@@ -187,13 +184,7 @@ class MembershipReport:
             "targets": self.n_targets,
             "left_out_users": self.recovery.n_left_out,
             "auc": self.auc._asdict(),
-            "points": [
-                {
-                    key: v._asdict() if isinstance(v, Estimate) else v
-                    for key, v in p._asdict().items()
-                }
-                for p in self.points
-            ],
+            "points": [as_plain(point) for point in self.points],
             "precision_of_all": self.precision_of_all._asdict(),
             "bound": self.bound_in_words,
         }
@@ -251,19 +242,15 @@ class MembershipAttack:
 
         Parameters
         ----------
-        ratings : Ratings
-            Who rated what how.
-        attacked : Mechanism or recommender
-            As in `KNNAttack.run`: a user-based `NeighbourCF` is not refitted, everything else is, once for each
+        ratings, attacked, rng, threads, progress
+            As in `KNNAttack.run`, with the same targets and knowledge. What must be refitted is, once for each
             left-out rating and world unless `fits` is `one`.
         targets : int or sequence of ids, default 200
             How many users, or whom; at least 4. One half of them sets the thresholds.
-        rng : RNG, optional
-            A seed for a repeatable experiment; targets and what is known of them are those of `KNNAttack.run`.
-        threads, progress
-            As in `KNNAttack.run`.
         """
-        seed = _settled(rng)
+        seed = fresh_seed() if rng is None else rng
+        if isinstance(rng, np.random.Generator):  # the same streams each time it is used
+            seed = [int(word) for word in rng.bit_generator.random_raw(4)]
         subject, streams = Subject(ratings, attacked, threads=threads), Streams(seed)
         found, _ = find_targets(ratings, targets, self.known, self.choose, streams)
         if len(found) < 4:
@@ -291,25 +278,23 @@ class MembershipAttack:
             recovery=self._plain.run_on(subject, targets=targets, rng=seed, progress=progress),
             guarantee=guarantee_of(attacked),
             seed=seed_of(rng),
-            settings={"name": type(self).__name__, **self._stated()},
+            settings=self._stated(),
         )
 
     def _resolved(self, subject: Subject) -> Fits:
         """Return how many fits the questions about a target need."""
-        able = {
-            name
-            for name in ("predict", "perturbed")
-            if callable(getattr(subject.recommender, name, None))
-        }
-        if self.fits == "one" and able != {"predict"}:
+        able = [
+            callable(getattr(subject.recommender, name, None)) for name in ("predict", "perturbed")
+        ]
+        if self.fits == "one" and able != [True, False]:
             raise SettingError(
                 "fits must be 'each': the recommender cannot predict for its users, or they send noisy ratings"
             )
-        alone = able == {"predict"} and subject.traits.n_neighbours == 0
+        alone = able == [True, False] and subject.traits.n_neighbours == 0
         return self.fits or ("one" if alone else "each")
 
     def _stated(self) -> dict[str, Any]:
-        stated = dataclasses.asdict(self)
+        stated = {"name": type(self).__name__, **dataclasses.asdict(self)}
         return stated if isinstance(self.choose, str) else {**stated, "choose": "named items"}
 
 
@@ -334,19 +319,16 @@ def _in_a_fit_each(
     worlds: Worlds, questions: Targets, n: int, streams: Streams, progress: bool | None
 ) -> tuple[Floats, Floats]:
     """Return the answers with and without the target, (questions,) each; every question has its own worlds."""
-    seeds = [
-        world_seed(streams, row, 1 + place % n)  # round 0 is that of the hidden ratings
-        for place, row in enumerate(questions.rows.tolist())
-    ]
-    told = []
+    # Round 0 is that of the hidden ratings.
+    each = seeds(questions, streams, 1 + np.arange(len(questions)) % n)
+    parts = []
     blocks = ranges(len(questions), worlds.at_once(1))
     with bar("membership", len(blocks), show=progress) as advance:
         for first, last in blocks:
-            asked = worlds.ask(questions.part(first, last), seeds[first:last], 1)
-            told.append((asked.with_target[0], asked.without_target[0]))
+            parts.append(worlds.ask(questions.part(first, last), each[first:last], 1))
             advance(1)
-    inside, outside = zip(*told, strict=True)
-    return np.concatenate(inside), np.concatenate(outside)
+    told = Asked.joined(parts)
+    return told.with_target[0], told.without_target[0]
 
 
 def _in_one_fit(
@@ -359,8 +341,9 @@ def _in_one_fit(
         asked = questions.part(first, last)
         row = int(asked.rows[0])
         for number, removed in enumerate((None, row)):
-            fakes = list(asked.known_columns), list(asked.known_ratings)
-            world, ids = with_fakes(ratings, removed, *fakes)
+            world, ids = with_fakes(
+                ratings, removed, list(asked.known_columns), list(asked.known_ratings)
+            )
             seed = None if fresh else world_seed(streams, row, 1)
             fitted = unfitted_copy(subject.recommender, seed).fit(world)
             told[number, first:last] = fitted.predict(ids, ratings.items[asked.columns])
@@ -415,15 +398,11 @@ def auc(members: Floats, others: Floats) -> Estimate:
         variance = theta * (1 - theta) * spread / (n * m)
         return abs(value - theta) - z * math.sqrt(max(variance, 0.0))
 
-    return Estimate(value, _root(gap, 0.0, value), _root(gap, 1.0, value))
-
-
-def _root(gap: Callable[[float], float], end: float, value: float) -> float:
-    """Return where the gap vanishes between an end of [0, 1] and the value."""
-    if value == end:
-        return end
-    near = value + (end - value) * 1e-9
-    return float(optimize.brentq(gap, end, near))
+    ends = [
+        end if value == end else optimize.brentq(gap, end, value + (end - value) * 1e-9)
+        for end in (0.0, 1.0)
+    ]
+    return Estimate(value, *map(float, ends))
 
 
 def true_positive_bound(epsilon: float, delta: float, rate: float) -> float:
@@ -439,12 +418,3 @@ def true_positive_bound(epsilon: float, delta: float, rate: float) -> float:
     """
     grown = math.exp(min(epsilon, 700.0)) * rate + delta
     return min(1.0, grown, 1.0 - math.exp(-epsilon) * (1.0 - delta - rate))
-
-
-def _settled(rng: RNG) -> Any:
-    """Return a seed that gives the same streams each time it is used."""
-    if rng is None:
-        return fresh_seed()
-    if isinstance(rng, np.random.Generator):
-        return [int(word) for word in rng.bit_generator.random_raw(4)]
-    return rng

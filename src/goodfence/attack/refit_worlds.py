@@ -9,8 +9,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from goodfence.arrays import Floats, Integers
-from goodfence.attack.fakes import Asked, attacked, helper_cells
-from goodfence.attack.targets import Targets
+from goodfence.attack.targets import Asked, Targets, attacked, helper_cells
 from goodfence.data.ratings import Ratings
 from goodfence.errors import BlackBoxProblem, DataError, GoodfenceError
 from goodfence.models.neighbour_cf import traits_of
@@ -53,7 +52,7 @@ class RefitWorlds:
         n_askers: int,
         helper_rating: float | None = None,
     ) -> Asked:
-        """Return what the first `n_askers` fakes are told about the hidden items of each target."""
+        """Return what the first `n_askers` fakes are told, as in `NeighbourWorlds.ask`."""
         parts = []
         for first, last in self._groups(targets, seeds, helper_rating):
             part = targets.part(first, last)

@@ -15,7 +15,7 @@ import dataclasses
 import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, Protocol, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import narwhals.stable.v1 as nw
 import numpy as np
@@ -78,11 +78,11 @@ class RatingLog:
         if isinstance(log, RatingLog):
             return log
         table = _as_table(log)
-        time = _time_column(table.column_names)
+        time, times = _times(table)
         found = find_columns(table.column_names, rating=time)
         users = code_ids(table[found.user], "user", "users")
         items = code_ids(table[found.item], "item", "items")
-        order = np.argsort(_times(table[time]), kind="stable")
+        order = np.argsort(times, kind="stable")
         rated = next((name for name in found.unused if plain(name) in NAMES["rating"]), None)
         values = np.ones(len(order)) if rated is None else rating_values(table[rated], "rating")
         rows, columns = (coded.codes[order].astype(np.int64) for coded in (users, items))
@@ -148,16 +148,20 @@ class Refreshes(NamedTuple):
         """Precision less that without the target's new ratings: what these gave away; targets are paired."""
         if not self.named_without.sum():
             return self.precision
-        terms = [
-            (1.0, self.right, self.named),
-            (-1.0, self.right_without, self.named_without),
-        ]
+        terms = (1.0, self.right, self.named), (-1.0, self.right_without, self.named_without)
         return combination(terms).estimate(lowest=-1.0, highest=1.0)
 
     @property
     def false_alarms(self) -> Estimate:
         """How often something is named though the target rated nothing: for one who does not know."""
         return share(self.alarms, self.quiet)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the figures as plain values."""
+        names = ("precision", "precision_without", "gain", "false_alarms")
+        counted = {"new_ratings": int(self.new.sum()), "named": int(self.named.sum())}
+        found = {name: getattr(self, name)._asdict() for name in names}
+        return {"every": self.every, **counted, "yield": self.found._asdict(), **found}
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
@@ -205,19 +209,7 @@ class RelatedItemsReport:
             "seed": self.seed,
             "targets": self.n_targets,
             "left_out_users": self.n_left_out,
-            "refreshes": [
-                {
-                    "every": one.every,
-                    "new_ratings": int(one.new.sum()),
-                    "named": int(one.named.sum()),
-                    "yield": one.found._asdict(),
-                    "precision": one.precision._asdict(),
-                    "precision_without": one.precision_without._asdict(),
-                    "gain": one.gain._asdict(),
-                    "false_alarms": one.false_alarms._asdict(),
-                }
-                for one in self.refreshes
-            ],
+            "refreshes": [one.to_dict() for one in self.refreshes],
             "advice": {"precision": precision, "refresh_after": self.refresh_after(precision)},
         }
 
@@ -269,22 +261,20 @@ class RelatedItemsAttack:
         log : data frame, or three arrays
             Users, items and times, and if there are any, ratings; found by the names of the columns.
         lists : callable, optional
-            Takes the `Ratings` so far and returns {item: [items, best first]}. It is called at every refresh that
-            matters. None: by the cosine of the sets of raters, ties in the order of the items' ids, kept up to date
-            rating by rating.
+            Takes the `Ratings` so far and returns {item: [items, best first]}; called at every refresh that matters.
+            None: as `co_rated_lists`, kept up to date rating by rating.
         targets : int or sequence of ids, default 60
             How many users to draw among those who can be watched, or their ids.
-        rng : RNG, optional
-            A seed for a repeatable experiment.
-        progress : bool, optional
-            Show a bar on standard error; None for a terminal only.
+        rng, progress
+            As in `KNNAttack.run`.
         """
         played, streams = RatingLog.of(log), Streams(rng)
         watched, n_left_out = _watched(played, targets, self.known, streams)
-        snapshots: _Snapshots
-        snapshots = _CoRated(played, watched, self.n)
-        if lists is not None:
-            snapshots = _Given(played, watched, self.n, lists)
+        snapshots: _CoRated | _Given = (
+            _CoRated(played, watched, self.n)
+            if lists is None
+            else _Given(played, watched, self.n, lists)
+        )
         counts = np.zeros((len(self.every), 7, len(watched)))
         windows = _windows(played, watched, self.every, streams)
         self._play(snapshots, windows, watched, counts, progress)
@@ -299,7 +289,7 @@ class RelatedItemsAttack:
 
     def _play(
         self,
-        snapshots: _Snapshots,
+        snapshots: _CoRated | _Given,
         windows: list[_Window],
         watched: list[_Watched],
         counts: npt.NDArray[np.float64],
@@ -358,14 +348,9 @@ def co_rated_lists(ratings: Ratings, n: int = 50) -> dict[Id, list[Id]]:
     >>> co_rated_lists(Ratings(matrix, users=[1, 2, 3], items=["a", "b", "c"]))
     {'a': ['b'], 'b': ['a', 'c'], 'c': ['b']}
     """
-    rows, columns = ratings.csr.tocoo().coords
-    log = RatingLog(
-        Ids.of(ratings.users, "users"),
-        Ids.of(ratings.items, "items"),
-        rows.astype(np.int64),
-        columns.astype(np.int64),
-        ratings.csr.data,
-    )
+    rows, columns = (each.astype(np.int64) for each in ratings.csr.tocoo().coords)
+    users, items = Ids.of(ratings.users, "users"), Ids.of(ratings.items, "items")
+    log = RatingLog(users, items, rows, columns, ratings.csr.data)
     every = np.arange(len(log.items))
     found = _CoRated(log, [_Watched(0, every, every[:0])], n).at(len(rows), 0)
     listed = ratings.items.tolist()
@@ -392,16 +377,8 @@ class _Window(NamedTuple):
     """What the target rated in it for the first time."""
 
 
-class _Snapshots(Protocol):
-    """The lists of a target's known items at a moment of the log; moments do not go back."""
-
-    def at(self, position: int, target: int, without: Integers | None = None) -> Rows:
-        """Return the lists, (known, n), after `position` ratings, `without` those of the target of these columns."""
-        ...
-
-
 class _CoRated:
-    """Lists by the cosine of the sets of raters, from co-counts that grow with the log."""
+    """Lists by the cosine of the sets of raters, from co-counts that grow with the log: moments do not go back."""
 
     def __init__(self, log: RatingLog, watched: list[_Watched], n: int) -> None:
         self.log, self.n, self.position = log, n, 0
@@ -420,21 +397,21 @@ class _CoRated:
         )
 
     def at(self, position: int, target: int, without: Integers | None = None) -> Rows:
+        """Return the lists, (known, n), after `position` ratings, `without` those of the target of these columns."""
         part = slice(self.position, position)
         count_ratings(self.log.rows[part], self.log.columns[part], self.watch, self.so_far)
         self.position = position
-        known = self.known[target]
+        known, gone = (
+            self.known[target],
+            np.empty(0, dtype=np.int64) if without is None else without,
+        )
         lists = np.empty((len(known), self.n), dtype=np.int32)
-        self._add(known, without, -1)
+        self.so_far.co_counts[np.ix_(known, gone)] -= 1
+        self.so_far.n_raters[gone] -= 1
         nearest_items(known, self.so_far, np.empty(self.n), lists)
-        self._add(known, without, 1)
+        self.so_far.co_counts[np.ix_(known, gone)] += 1
+        self.so_far.n_raters[gone] += 1
         return lists
-
-    def _add(self, known: Integers, columns: Integers | None, count: int) -> None:
-        """Add `count` raters of all known items and each of the columns."""
-        if columns is not None:
-            self.so_far.co_counts[np.ix_(known, columns)] += count
-            self.so_far.n_raters[columns] += count
 
 
 class _Given:
@@ -506,13 +483,11 @@ def _windows(
 
 
 def _as_table(log: Any) -> pa.Table:
-    if isinstance(log, tuple | list):
-        if len(log) != 3:
-            raise DataError("the log must be a data frame, or three arrays: users, items and times")
+    if isinstance(log, tuple | list) and len(log) == 3:
         names = ("user", "item", "time")
         return pa.table({name: pa.array(list(part)) for name, part in zip(names, log, strict=True)})
-    if isinstance(log, pa.Table):
-        return log
+    if isinstance(log, tuple | list):
+        raise DataError("the log must be a data frame, or three arrays: users, items and times")
     try:
         return nw.from_native(log, eager_only=True).to_arrow()
     except Exception:  # each library has its own error, and some quote a value
@@ -522,23 +497,21 @@ def _as_table(log: Any) -> pa.Table:
         ) from None
 
 
-def _time_column(names: Sequence[str]) -> str:
-    found = [name for name in names if plain(name) in _TIMES]
+def _times(table: pa.Table) -> tuple[str, Floats | Integers]:
+    """Return the name of the column of times, and the times as numbers."""
+    found = [name for name in table.column_names if plain(name) in _TIMES]
     if len(found) != 1:
         raise ColumnProblem(
             f"time must be one column called {', '.join(_TIMES[:3])} or the like, "
-            f"and {len(found) or 'none'} of the {len(names)} are; rename one"
+            f"and {len(found) or 'none'} of the {len(table.column_names)} are; rename one"
         )
-    return found[0]
-
-
-def _times(column: pa.ChunkedArray) -> Floats | Integers:
+    column = table[found[0]]
     if not pa.types.is_temporal(column.type):
-        return rating_values(column, "time")
+        return found[0], rating_values(column, "time")
     if column.null_count:
         raise DataError("time must not be missing, and in at least one row it is")
     try:
-        return np.asarray(column.cast(pa.int64()).to_numpy())
+        return found[0], np.asarray(column.cast(pa.int64()).to_numpy())
     except pa.ArrowException:
         raise ColumnProblem(
             f"time must hold numbers or dates, it holds {describe(column.type)}"

@@ -123,11 +123,8 @@ class AttackReport:
     def estimates(self) -> dict[str, Estimate]:
         """Every number of the report with its 95% interval over targets."""
         raw, raw_without = self.with_target, self.without_target
-        inside, outside, guess = (
-            self.informed.with_target,
-            self.informed.without_target,
-            self.informed.guessed,
-        )
+        counted = self.informed
+        inside, outside, guess = counted.with_target, counted.without_target, counted.guessed
         hidden, told, told_without = raw.hidden, raw.estimates(), raw_without.estimates()
         return {
             "recovery": share(inside.recovered, hidden),
@@ -135,14 +132,17 @@ class AttackReport:
             "advantage": difference(inside.recovered, outside.recovered, hidden),
             "fully_recovered": frequency(self.fully.astype(float)),
             "fully_recovered_without": frequency(self.fully_without.astype(float)),
-            "worst_tenth_loss": self._worst_tenth_loss(),
+            "worst_tenth_loss": worst_tenth_loss(
+                inside.recovered / np.maximum(hidden, 1.0),
+                outside.recovered / np.maximum(hidden, 1.0),
+            ),
             "guess": share(guess.recovered, hidden),
             "within_one_step": share(inside.near, hidden),
             "within_one_step_without": share(outside.near, hidden),
             "mae_gain": ratio(guess.error - inside.error, hidden, lowest=-np.inf),
             "mae_gain_without": ratio(guess.error - outside.error, hidden, lowest=-np.inf),
-            **self._confident("", self.informed.sure),
-            **self._confident("_without", self.informed.sure_without),
+            **_confident("", counted.sure),
+            **_confident("_without", counted.sure_without),
             "raw_recovery": told.pop("recovery"),
             "raw_recovery_without": told_without.pop("recovery"),
             "raw_advantage": difference(raw.recovered, raw_without.recovered, hidden),
@@ -154,24 +154,12 @@ class AttackReport:
     @property
     def fully(self) -> Flags:
         """(targets,): of whom the informed attacker recovers every hidden rating that was asked for."""
-        return _all_recovered(self.informed.with_target)
+        return np.asarray(self.informed.with_target.recovered == self.with_target.hidden)
 
     @property
     def fully_without(self) -> Flags:
         """(targets,): the same in the world without the target."""
-        return _all_recovered(self.informed.without_target)
-
-    def _worst_tenth_loss(self) -> Estimate:
-        hidden = np.maximum(self.with_target.hidden, 1.0)
-        inside, outside = self.informed.with_target, self.informed.without_target
-        return worst_tenth_loss(inside.recovered / hidden, outside.recovered / hidden)
-
-    def _confident(self, suffix: str, sure: Tally) -> dict[str, Estimate]:
-        """Return how often what the attacker knows to be right is, and how much of all that is."""
-        return {
-            f"confident_precision{suffix}": share(sure.recovered, sure.predicted),
-            f"confident_coverage{suffix}": share(sure.predicted, sure.hidden),
-        }
+        return np.asarray(self.informed.without_target.recovered == self.with_target.hidden)
 
     @property
     def mae(self) -> float:
@@ -241,18 +229,11 @@ class AttackReport:
         The share of people counts where it is more than in the world without the target by more than chance. `high`
         judges the upper ends of the intervals; where there is none (one target) it cannot tell, and says yes.
         """
+        names = ["advantage"]
+        if more_often(self.fully, self.fully_without):
+            names.append("fully_recovered")
         found = self.estimates
-
-        def over(name: str) -> bool:
-            estimate = found[name]
-            return not (estimate.value if judged == "value" else estimate.high) <= limit
-
-        share_counts = more_often(self.fully, self.fully_without)
-        return tuple(
-            name
-            for name, counts in (("advantage", True), ("fully_recovered", share_counts))
-            if counts and over(name)
-        )
+        return tuple(name for name in names if not getattr(found[name], judged) <= limit)
 
     def _repr_html_(self) -> str:
         from goodfence.report.serialize import attack_html
@@ -294,19 +275,19 @@ class AttackReport:
         columns: dict[str, npt.NDArray[Any]] = {"target": np.arange(self.n_targets)}
         if ids:
             columns["user"] = self.ratings.users[self.rows]
-        hidden, inside, outside = (
-            self.with_target.hidden,
-            self.informed.with_target,
-            self.informed.without_target,
-        )
-        columns |= {"hidden": hidden.astype(np.int64)}
-        columns["recovery"] = inside.recovered / hidden
-        columns["recovery_without"] = outside.recovered / hidden
-        columns["advantage"] = columns["recovery"] - columns["recovery_without"]
-        columns |= _scores(self.with_target, "")
-        columns |= _scores(self.without_target, "_without")
-        columns["target_chosen"] = self.chosen
-        columns["guess"] = self.informed.guessed.recovered / hidden
+        hidden, counted = self.with_target.hidden, self.informed
+        recovery = counted.with_target.recovered / hidden
+        without = counted.without_target.recovered / hidden
+        columns |= {
+            "hidden": hidden.astype(np.int64),
+            "recovery": recovery,
+            "recovery_without": without,
+            "advantage": recovery - without,
+            **_scores(self.with_target, ""),
+            **_scores(self.without_target, "_without"),
+            "target_chosen": self.chosen,
+            "guess": counted.guessed.recovered / hidden,
+        }
         # What does not exist is null: no error without a prediction, no neighbours without a neighbourhood.
         arrays = {name: pa.array(column, from_pandas=True) for name, column in columns.items()}
         return pa.table(arrays)
@@ -333,16 +314,19 @@ class AttackReport:
         return recovery_chart(self)
 
 
-def _all_recovered(tally: Tally) -> Flags:
-    recovered: Flags = tally.recovered == tally.hidden
-    return recovered
+def _confident(suffix: str, sure: Tally) -> dict[str, Estimate]:
+    """Return how often what the attacker knows to be right is, and how much of all that is."""
+    return {
+        f"confident_precision{suffix}": share(sure.recovered, sure.predicted),
+        f"confident_coverage{suffix}": share(sure.predicted, sure.hidden),
+    }
 
 
-def as_plain(tried: Tried) -> dict[str, Any]:
-    """Return an attacker as plain values."""
+def as_plain(found: Any) -> dict[str, Any]:
+    """Return a named tuple of values and estimates as plain values."""
     return {
         name: value._asdict() if isinstance(value, Estimate) else value
-        for name, value in tried._asdict().items()
+        for name, value in found._asdict().items()
     }
 
 

@@ -4,10 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 import numpy as np
-import numpy.typing as npt
 from scipy import stats
 from scipy.special import betaincinv
 
@@ -101,16 +100,10 @@ class Tally:
         """Count for each target what `answers`, one for each hidden rating, got."""
         made = ~np.isnan(answers)
         errors = np.where(made, np.abs(answers - targets.ratings), 0.0)
-        rounded = is_recovered(answers, targets, ratings)
-        near = is_recovered(answers, targets, ratings, steps=1)
-        exact = made & (errors < EXACT)
-        owners, n_targets = targets.owners, len(targets)
-
-        def sums(part: npt.NDArray[Any]) -> Floats:
-            return np.bincount(owners, weights=part, minlength=n_targets).astype(np.float64)
-
-        parts = (np.ones(len(answers)), made, errors, rounded, exact, near)
-        return cls(*(sums(part) for part in parts))
+        rounded, near = (is_recovered(answers, targets, ratings, steps=steps) for steps in (0, 1))
+        parts = (np.ones(len(answers)), made, errors, rounded, made & (errors < EXACT), near)
+        owners, n = targets.owners, len(targets)
+        return cls(*(np.bincount(owners, part, n).astype(np.float64) for part in parts))
 
     def estimates(self) -> dict[str, Estimate]:
         """Return mae, coverage, recovery and exact."""
@@ -368,96 +361,78 @@ class Informed:
         return f"Informed({len(self.guessed.hidden):,} targets)"
 
 
-@dataclass(frozen=True, eq=False)
-class Conclusions:
-    """What an attacker concludes about each hidden rating in one world."""
+class Answers(NamedTuple):
+    """What the attacker concludes about some targets."""
 
-    values: Floats
-    """(hidden,): NaN where there was no answer, or none with information."""
+    with_target: Floats
+    """(hidden,): in the world with each target; NaN where there was no answer, or none with information."""
+    without_target: Floats
+    """(hidden,): in the world without."""
+    chosen: Floats
+    """(targets,): the share of the asking fakes that have the target among their neighbours; NaN if unknown."""
     sure: Flags
-    """(hidden,): which the attacker knows to be right: told by one neighbour alone, agreed, or decoded to a rating."""
+    """(hidden,): what the attacker knows to be right, in the world with each target: told by one neighbour alone,
+    agreed, or decoded to a rating."""
+    sure_without: Flags
+    """(hidden,): in the world without."""
 
 
 def informed(
-    with_target: Conclusions,
-    without_target: Conclusions,
-    targets: Targets,
-    ratings: Ratings,
-    streams: Streams,
+    answers: Answers, targets: Targets, ratings: Ratings, streams: Streams
 ) -> tuple[Informed, Outcomes]:
     """Return what the informed attacker gets, counted for each target and told for each hidden rating."""
-    judge = _Judge(targets, ratings, first_half(len(targets), streams))
-    guesses, guessing = judge.best(all_guesses(targets, ratings), GUESSES)
-    worlds, filled, beliefs, sure = (with_target, without_target), [], [], []
-    for world in worlds:
-        sure.append(np.where(world.sure, world.values, np.nan))
-        told = np.stack([world.values, sure[-1], np.full(len(guesses), np.nan)])
-        best, believed = judge.best(np.where(np.isnan(told), guesses, told), BELIEFS)
-        filled.append(best)
-        beliefs.append(believed)
-    tallies = [Tally.of(values, targets, ratings) for values in (*filled, guesses, *sure)]
-    counted = Informed(
-        with_target=tallies[0],
-        without_target=tallies[1],
-        guessed=tallies[2],
-        sure=tallies[3],
-        sure_without=tallies[4],
-        rules={"guess": guessing, "with_target": beliefs[0], "without_target": beliefs[1]},
-    )
-    each = Outcomes(
+    judged = targets, ratings, first_half(len(targets), streams)
+    guesses, guessing = _best(all_guesses(targets, ratings), GUESSES, *judged)
+    values, sure, rules = {"guessed": guesses}, {}, {"guess": guessing}
+    for name, sure_name in (("with_target", "sure"), ("without_target", "sure_without")):
+        concluded: Floats = getattr(answers, name)
+        sure[sure_name] = np.where(getattr(answers, sure_name), concluded, np.nan)
+        told = np.stack([concluded, sure[sure_name], np.full(len(guesses), np.nan)])
+        filled = np.where(np.isnan(told), guesses, told)
+        values[name], rules[name] = _best(filled, BELIEFS, *judged)
+    tallies = {name: Tally.of(each, targets, ratings) for name, each in (values | sure).items()}
+    right = {name: is_recovered(each, targets, ratings) for name, each in values.items()}
+    return Informed(**tallies, rules=rules), Outcomes(
         owners=targets.owners,
         columns=targets.columns,
-        recovered=is_recovered(filled[0], targets, ratings),
-        recovered_without=is_recovered(filled[1], targets, ratings),
-        guessed=is_recovered(guesses, targets, ratings),
+        recovered=right["with_target"],
+        recovered_without=right["without_target"],
+        guessed=right["guessed"],
     )
-    return counted, each
 
 
-@dataclass(frozen=True, eq=False)
-class _Judge:
-    """Chooses among several values for each hidden rating, for one half of the targets by the other."""
+def _best(
+    values: Floats, names: Sequence[str], targets: Targets, ratings: Ratings, first: Flags
+) -> tuple[Floats, tuple[str, str]]:
+    """Return the values, of (options, hidden), that are right most often, for one half of the targets by the other.
 
-    targets: Targets
-    ratings: Ratings
-    first: Flags
-    """(targets,): who is in the first half."""
-
-    def best(self, values: Floats, names: Sequence[str]) -> tuple[Floats, tuple[str, str]]:
-        """Return the values, of (options, hidden), that are right most often in the other half, and their names.
-
-        Of several that are, the first.
-        """
-        right = np.array([is_recovered(each, self.targets, self.ratings) for each in values])
-        in_first = self.first[self.targets.owners]
-        of_first, of_second = (
-            int(right[:, cells].sum(axis=1).argmax()) for cells in (~in_first, in_first)
-        )
-        chosen: Floats = np.where(in_first, values[of_first], values[of_second])
-        return chosen, (names[of_first], names[of_second])
+    With the names of the two that are believed; of several, the first.
+    """
+    right = np.array([is_recovered(each, targets, ratings) for each in values])
+    in_first = first[targets.owners]
+    ours, theirs = (int(right[:, cells].sum(axis=1).argmax()) for cells in (~in_first, in_first))
+    chosen: Floats = np.where(in_first, values[ours], values[theirs])
+    return chosen, (names[ours], names[theirs])
 
 
 def all_guesses(targets: Targets, ratings: Ratings) -> Floats:
     """Return what each rule guesses, (rules, hidden); an item that nobody else rated counts as the average one."""
-    means, overall = _other_means(
-        targets.rows, targets.owners, targets.columns, targets.ratings, ratings
-    )
-    n_known = targets.known_columns.shape[1]
-    owners = np.repeat(np.arange(len(targets)), n_known)
-    known = targets.known_columns.ravel(), targets.known_ratings.ravel()
-    known_means, _ = _other_means(targets.rows, owners, *known, ratings)
-    biases = (
-        (targets.known_ratings - known_means.reshape(-1, n_known)).mean(axis=1)
-        if n_known
-        else 0.0 * overall
-    )
+    rows, n_known = targets.rows, targets.known_columns.shape[1]
+    hidden = targets.owners, targets.columns, targets.ratings
+    means = _other_means(rows, *hidden, ratings)
+    biases = np.zeros(len(targets))
+    if n_known:
+        owners = np.repeat(np.arange(len(targets)), n_known)
+        known = targets.known_columns.ravel(), targets.known_ratings.ravel()
+        known_means = _other_means(rows, owners, *known, ratings).reshape(-1, n_known)
+        biases = (targets.known_ratings - known_means).mean(axis=1)
     return np.stack([means, _modes(targets, ratings, means), means + biases[targets.owners]])
 
 
 def _other_means(
     rows: Integers, owners: Integers, columns: Integers, values: Floats, ratings: Ratings
-) -> tuple[Floats, Floats]:
-    """Return for each cell the mean of the item's other ratings, or else of all others'; the latter for each row."""
+) -> Floats:
+    """Return for each cell the mean of the item's other ratings, or else of all others'."""
     csr = ratings.csr
     sums = np.bincount(csr.indices, weights=csr.data, minlength=csr.shape[1])[columns] - values
     counts = np.bincount(csr.indices, minlength=csr.shape[1])[columns] - 1
@@ -468,7 +443,7 @@ def _other_means(
     middle = (ratings.scale.lowest + ratings.scale.highest) / 2
     overall = np.where(csr.nnz > lengths, (csr.data.sum() - own) / others, middle)
     means: Floats = np.where(counts > 0, sums / np.maximum(counts, 1), overall[owners])
-    return means, overall
+    return means
 
 
 def _modes(targets: Targets, ratings: Ratings, means: Floats) -> Floats:

@@ -134,11 +134,14 @@ def within_time(
         return tuple(attackers), lacking
     slow: dict[str, list[int]] = {}
     numbers = list(dict.fromkeys(one.fakes for one in attackers))
-    spent, asked, kept = 0.0, set(), set()
+    asked: set[Attack] = set()
+    kept: set[Attack] = set()
+    spent = 0.0
     fresh = Subject(subject.ratings, subject.recommender, threads=subject.threads)
     for attack in sorted(attackers, key=lambda one: numbers.index(one.fakes)):
-        alike = isinstance(attack, AdaptiveAttack)
-        questions = replace(attack, centred=None, helpers="measured") if alike else attack
+        questions = attack
+        if isinstance(attack, AdaptiveAttack):
+            questions = replace(attack, centred=None, helpers="measured")
         if questions not in asked and spent * LEAST / 2 > seconds:
             what = strategy(settings_of(attack))
             slow.setdefault(what, []).append(_n_fakes(attack, subject))

@@ -1,4 +1,4 @@
-"""Who is attacked, what the attacker knows of them, and what is hidden from them."""
+"""Who is attacked, what the attacker knows of them, and the fake profiles that are made of it."""
 
 from __future__ import annotations
 
@@ -8,12 +8,15 @@ from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+from scipy import sparse
 
-from goodfence.arrays import Floats, Integers
+from goodfence.arrays import Flags, Floats, Integers
 from goodfence.data.ratings import Id, Ratings
 from goodfence.data.splits import sample_targets
 from goodfence.errors import DataError, require
-from goodfence.rng import Streams
+from goodfence.neighbours.candidate_lists import RowsAgainstAll
+from goodfence.neighbours.similarity import Profiles, Similarity
+from goodfence.rng import RNG, Streams
 from goodfence.settings import is_listed
 
 Wanted: TypeAlias = "int | Sequence[Id] | npt.NDArray[Any]"
@@ -84,63 +87,43 @@ class Targets:
             start, stop = self.starts[position : position + 2]
             order = streams.order(int(stop - start), SAMPLES, row)[:n]
             kept.append(start + np.sort(order))
-        counts = [len(part) for part in kept]
         inside = np.concatenate(kept)
-        starts = np.concatenate([[0], np.cumsum(counts)])
+        starts = np.cumsum([0, *(len(part) for part in kept)])
         known = self.known_columns, self.known_ratings
         return Targets(self.rows, *known, starts, self.columns[inside], self.ratings[inside])
 
 
 def find_targets(
-    ratings: Ratings,
-    wanted: Wanted,
-    known: int,
-    choose: str | Sequence[Id],
-    streams: Streams,
+    ratings: Ratings, wanted: Wanted, known: int, choose: str | Sequence[Id], streams: Streams
 ) -> tuple[Targets, int]:
     """Return the targets with what is known of each, and how many users were left out.
 
     A number draws that many of the users who can be attacked: those with more than `known` ratings and, where
     the known items are named, with all of these among them. Named users must all be such.
     """
-    columns = None if isinstance(choose, str) else ratings.columns(choose)
-    eligible = _eligible(ratings, known, columns)
+    csr, columns = ratings.csr, None if isinstance(choose, str) else ratings.columns(choose)
+    eligible: Flags = np.diff(csr.indptr) > known
+    if columns is not None:
+        owners = np.repeat(np.arange(csr.shape[0]), np.diff(csr.indptr))
+        n_named = np.bincount(owners[np.isin(csr.indices, columns)], minlength=csr.shape[0])
+        eligible = eligible & (n_named == len(columns))
     if isinstance(wanted, int | np.integer) or not is_listed(wanted):
         n = wanted if isinstance(wanted, int | np.integer) and not isinstance(wanted, bool) else 0
         require(n >= 1, "targets", "a positive integer, or ids", wanted)
-        rows = _drawn(ratings, int(n), eligible, streams)
+        if not eligible.any():
+            raise DataError(
+                "no user can be attacked: nobody has more ratings than the attacker knows"
+            )
+        order = ratings.rows(sample_targets(ratings, ratings.shape[0], rng=streams.at(TARGETS)))
+        rows = order[eligible[order]][: int(n)]
     else:
         rows = ratings.rows(wanted)
-        _check_named(rows, eligible, known, columns is not None)
+        if len(rows) == 0 or len(np.unique(rows)) != len(rows):
+            raise DataError("targets must be different users, at least one")
+        if not eligible[rows].all():
+            also = "" if columns is None else ", the items named in choose among them"
+            raise DataError(f"every target must have more than known={known} ratings{also}")
     return _knowledge(ratings, rows, known, choose, columns, streams), int((~eligible).sum())
-
-
-def _eligible(ratings: Ratings, known: int, columns: Integers | None) -> npt.NDArray[np.bool_]:
-    eligible: npt.NDArray[np.bool_] = np.diff(ratings.csr.indptr) > known
-    if columns is None:
-        return eligible
-    csr = ratings.csr
-    named = np.isin(csr.indices, columns)
-    owners = np.repeat(np.arange(csr.shape[0]), np.diff(csr.indptr))
-    n_named = np.bincount(owners[named], minlength=csr.shape[0])
-    return np.asarray(eligible & (n_named == len(columns)))
-
-
-def _drawn(ratings: Ratings, n: int, eligible: npt.NDArray[np.bool_], streams: Streams) -> Integers:
-    if not eligible.any():
-        raise DataError("no user can be attacked: nobody has more ratings than the attacker knows")
-    order = ratings.rows(sample_targets(ratings, ratings.shape[0], rng=streams.at(TARGETS)))
-    return order[eligible[order]][:n]
-
-
-def _check_named(
-    rows: Integers, eligible: npt.NDArray[np.bool_], known: int, named_items: bool
-) -> None:
-    if len(rows) == 0 or len(np.unique(rows)) != len(rows):
-        raise DataError("targets must be different users, at least one")
-    if not eligible[rows].all():
-        also = ", the items named in choose among them" if named_items else ""
-        raise DataError(f"every target must have more than known={known} ratings{also}")
 
 
 def _knowledge(
@@ -180,3 +163,124 @@ def _knowledge(
         columns_of[hidden_cells],
         csr.data[hidden_cells],
     )
+
+
+def fake_profiles(
+    profiles: Profiles, targets: Targets, helper_rating: float | None
+) -> tuple[Profiles, Profiles]:
+    """Return what the asking fake of each target rated, and what the other fakes of the same target did.
+
+    All rate exactly what the attacker knows; with a `helper_rating` the others also rate the one hidden item.
+    """
+    askers = profiles.lay_out(list(targets.known_columns), list(targets.known_ratings))
+    if helper_rating is None:
+        return askers, askers
+    columns, ratings = helper_cells(targets, helper_rating)
+    return askers, profiles.lay_out(list(columns), list(ratings))
+
+
+def helper_cells(targets: Targets, helper_rating: float) -> tuple[Integers, Floats]:
+    """Return the columns and ratings of the helpers of targets with one hidden item each, (targets, m + 1)."""
+    extra = np.full((len(targets), 1), helper_rating)
+    columns = np.hstack([targets.known_columns, targets.columns[:, np.newaxis]])
+    ratings = np.hstack([targets.known_ratings, extra])
+    order = np.argsort(columns, axis=1)
+    return np.take_along_axis(columns, order, axis=1), np.take_along_axis(ratings, order, axis=1)
+
+
+def fake_similarities(askers: Profiles, helpers: Profiles, similarity: Similarity) -> Floats:
+    """Return the similarity of each asker to the other fakes of its target, (targets,).
+
+    That is 1 for equal profiles, but for rounding where ratings are not on a grid, and for profiles without
+    length or variance.
+    """
+    if askers is helpers and similarity.is_plain_cosine and askers.are_integers:
+        return np.where(askers.squared_norms > 0, 1.0, 0.0)
+    engine = RowsAgainstAll(helpers, similarity)
+    return np.array([engine.similarities(askers, row)[row] for row in range(askers.n_rows)])
+
+
+def attacked(
+    ratings: Ratings,
+    removed: int | None,
+    columns: Sequence[npt.NDArray[np.integer]],
+    values: Sequence[Floats],
+) -> tuple[Ratings, npt.NDArray[Any]]:
+    """Return the ratings without row `removed`, followed by one row for each fake, and the fakes' new ids."""
+    csr, n_rows = ratings.csr, ratings.shape[0]
+    kept = np.ones(n_rows, dtype=np.bool_)
+    if removed is not None:
+        kept[removed] = False
+    lengths = np.diff(csr.indptr)
+    cells = np.repeat(kept, lengths)
+    counts = np.concatenate([lengths[kept], [len(row) for row in columns]])
+    parts = (
+        np.concatenate([csr.data[cells], *values]),
+        np.concatenate([csr.indices[cells], *columns]),
+        np.concatenate([[0], np.cumsum(counts)]),
+    )
+    ids = new_ids(ratings.users, len(columns))
+    users = np.concatenate([ratings.users[kept], ids])
+    world = sparse.csr_array(parts, shape=(len(users), csr.shape[1]))
+    return Ratings(world, users, ratings.items, ratings.scale, ratings.titles), ids
+
+
+def new_ids(users: npt.NDArray[Any], n: int) -> npt.NDArray[Any]:
+    """Return `n` ids of the same kind that none of the users has.
+
+    Examples
+    --------
+    >>> new_ids(np.array([3, 9]), 2)
+    array([10, 11])
+    """
+    if users.dtype == object:
+        taken = set(users.tolist())
+        name = "fake"
+        while any(f"{name} {number}" in taken for number in range(n)):
+            name += "'"
+        ids = np.empty(n, dtype=object)
+        ids[:] = [f"{name} {number}" for number in range(n)]
+        return ids
+    highest = int(users.max(initial=-1))
+    if highest <= np.iinfo(np.int64).max - n - 1:
+        return np.arange(highest + 1, highest + 1 + n)
+    free = np.setdiff1d(np.arange(n + len(users)), users)
+    return free[:n]
+
+
+@dataclass(frozen=True, eq=False)
+class Asked:
+    """What the fakes were told, in both worlds."""
+
+    with_target: Floats
+    """(askers, hidden): the answers, NaN where there was none."""
+    without_target: Floats
+    """(askers, hidden): the answers in the world without the target."""
+    chosen: Floats
+    """(targets,): the share of the asking fakes that had the target among their neighbours; NaN if not known."""
+
+    @classmethod
+    def joined(cls, parts: Sequence[Asked]) -> Asked:
+        """Return the answers about all targets from those about some at a time."""
+        return cls(
+            np.concatenate([part.with_target for part in parts], axis=1),
+            np.concatenate([part.without_target for part in parts], axis=1),
+            np.concatenate([part.chosen for part in parts]),
+        )
+
+    def __repr__(self) -> str:
+        return f"Asked({self.with_target.shape[0]} askers, {self.with_target.shape[1]:,} hidden ratings)"
+
+
+def world_seed(rng: RNG | Streams, row: int, turn: int = 0) -> int:
+    """Return the seed of the recommender in both worlds of the target in `row`, in round `turn`.
+
+    Each target has its own: only then are targets independent of each other, as the intervals assume.
+
+    Examples
+    --------
+    >>> world_seed(7, row=3) == world_seed(7, row=3), world_seed(7, row=3) == world_seed(7, row=4)
+    (True, False)
+    """
+    streams = rng if isinstance(rng, Streams) else Streams(rng)
+    return streams.key(WORLDS, row, turn)

@@ -4,62 +4,202 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable
-from dataclasses import dataclass
-from typing import Any, NamedTuple
+from dataclasses import asdict, dataclass
+from os import PathLike
+from pathlib import Path
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
+import goodfence
 from goodfence.arrays import Floats
 from goodfence.attack import DEFAULT_KNOWN
 from goodfence.attack.attack import Attack, Subject
 from goodfence.attack.report import AttackReport
 from goodfence.attack.strongest import strongest, usual_attackers, within_time
 from goodfence.attack.targets import Wanted
-from goodfence.audit.dp_audit import Transcripts
-from goodfence.audit.lower_bound import CONFIDENCE, LowerBound, lower_bound
-from goodfence.audit.pairs import (
-    asked_as,
-    bound_of_answers,
-    dense_pair,
-    for_made_up_items,
-    plain_pair,
-    witness_against,
-    worst_pair,
-)
-from goodfence.audit.report import AuditReport, Exhibit
+from goodfence.audit.lower_bound import CONFIDENCE, LowerBound
+from goodfence.audit.pairs import Runs, Trials, dense_pair, plain_runs, private_runs, runs_on
 from goodfence.data.ratings import Ratings
 from goodfence.errors import require
 from goodfence.models.neighbour_cf import NeighbourCF, as_recommender, traits_of
 from goodfence.models.private.base import PrivateRecommender
 from goodfence.models.recommender import Attackable, guarantee_of
-from goodfence.neighbours.threads import bar
+from goodfence.privacy.guarantee import Guarantee
+from goodfence.report.serialize import write_json
+from goodfence.report.wording import verdict_line
 from goodfence.rng import RNG
-from goodfence.selection.mechanism import Mechanism
+from goodfence.selection.counterexample import Counterexample
+from goodfence.selection.mechanism import Mechanism, shortest_list
 from goodfence.settings import checked
 
-_BLOCK = 20
-_PEOPLE = (20, 60, 200, 600)
-"""How many users are in the plain data sets: the first number, or, where that is too few, the next."""
-
-
-class Trials(NamedTuple):
-    """How often a recommender is fitted on each data set, and how sure the bound is."""
-
-    n: int
-    confidence: float
-
-
-class Runs(NamedTuple):
-    """What repeated runs on two neighbouring data sets gave."""
-
-    bound: LowerBound | None
-    claimed_mu: float | None
-    moved: float | None
-    pair: str
-
+Verdict: TypeAlias = Literal["refuted", "broken", "not broken", "no guarantee"]
 
 MOST_TRIALS = 10**7
 """More refits than anybody waits for."""
+LONGEST = 60.0
+"""Seconds that nobody needs to ask for."""
+_FEW, _SOME = 3, 30
+_SHORT = 2.0
+
+_EVENT = "a prediction is made for an item that nobody but one candidate rated"
+_ASKER = (5.0, 4.0, 0.0, 0.0, 0.0)
+_TARGET = (5.0, 4.0, 5.0, 0.0, 0.0)  # their third rating is in one data set only
+_NEARER = (5.0, 4.0, 0.0, 0.0, 0.0)
+_FARTHER = (0.0, 1.0, 0.0, 5.0, 2.0)
+_COLUMN = 2
+_LONGEST = 1 << 14
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exhibit:
+    """An output that one data set can give and its neighbour cannot, with exact probabilities."""
+
+    event: str
+    """What is seen, in words."""
+    with_it: float
+    """Its probability in the data set with the rating in question."""
+    without: float
+    """Its probability in the data set without it."""
+    n_candidates: int
+    """How many candidates the asker of these data sets has."""
+
+    def __str__(self) -> str:
+        return (
+            f"{self.event}: probability {self.with_it:.4g} with one rating, {self.without:.4g} without it "
+            f"({self.n_candidates} candidates; exact)"
+        )
+
+
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class AuditReport:
+    """What an audit found. It holds no id and no rating, and is still a function of the data without noise.
+
+    An audit can break a guarantee; it cannot give one. `not broken` says that this attempt failed, and how hard it was.
+    """
+
+    audited: str
+    """The mechanism or the recommender, with its settings."""
+    guarantee: Guarantee
+    """What it guarantees."""
+    leakage: AttackReport
+    """What the strongest attacker who was tried learnt on the given ratings; `.advantage`, `.fully_recovered`."""
+    neighbourhood: str
+    """Whose neighbours were attacked, in words."""
+    bound: LowerBound | None
+    """What repeated runs on two neighbouring data sets prove; None where none were made."""
+    claimed_mu: float | None
+    """The Gaussian shift that the releases claim, where they are such; beside `bound.mu`."""
+    moved: float | None
+    """How much of that shift the two data sets make use of: near 1 is a hard test, above 1 a violation."""
+    exhibit: Exhibit | None
+    """The counterexample to a mechanism; None where there is none."""
+    pair: str
+    """The two data sets of the runs, in words."""
+
+    @property
+    def verdict(self) -> Verdict:
+        """`refuted` by a counterexample, `broken` by the runs, `not broken` by them, or `no guarantee` to break."""
+        stated, bound = self.guarantee.epsilon, self.bound
+        if stated is None:
+            return "no guarantee"
+        if self._impossible:
+            return "refuted"
+        exceeded = self.moved is not None and self.moved > 1
+        if bound is not None:
+            exceeded |= bound.epsilon > stated
+            exceeded |= self.claimed_mu is not None and bound.mu > self.claimed_mu
+        return "broken" if exceeded else "not broken"
+
+    @property
+    def _impossible(self) -> bool:
+        return self.exhibit is not None and self.exhibit.without == 0 < self.exhibit.with_it
+
+    @property
+    def summary(self) -> str:
+        """The verdict as a sentence."""
+        stated, shown = self.guarantee.epsilon, 0.0 if self.bound is None else self.bound.epsilon
+        if stated is None:
+            least = f"runs show epsilon of {shown:.3f} at least"
+            if self._impossible:
+                least = (
+                    "and none would hold: an output is possible with one rating, impossible without"
+                )
+            return f"no guarantee: {least}."
+        if self.verdict == "refuted":
+            return (
+                "refuted: an output is possible with one rating and impossible without it, so the stated "
+                f"epsilon={stated:g} does not hold, and no other does."
+            )
+        if self.verdict == "broken" and shown <= stated:
+            return f"broken: what is released is farther apart than epsilon={stated:.3f} allows."
+        relation = "above" if self.verdict == "broken" else "below"
+        return (
+            f"{self.verdict}: runs show epsilon of {shown:.3f} at least, {relation} the "
+            f"{self.guarantee.status} {stated:.3f}."
+        )
+
+    def __repr__(self) -> str:
+        found = self.leakage.estimates
+        lines = [
+            f"AuditReport({self.audited})",
+            f"  verdict     {self.summary}",
+            f"  guarantee   {self.guarantee}",
+            f"  advantage   {found['advantage']}   over {self.leakage.n_targets:,} targets",
+            f"  recovery    {found['recovery']}   guessing: {found['guess'].value:.4f}",
+            f"  users       {found['fully_recovered']}   fully recovered",
+        ]
+        if self.exhibit is not None:
+            lines.append(f"  example     {self.exhibit}")
+        if self.bound is not None:
+            lines.append(f"  runs        {self.bound}; {self.pair}")
+        if self.bound is not None and self.claimed_mu is not None and self.moved is not None:
+            lines.append(
+                f"  shift       mu at least {self.bound.mu:.4f}, claimed {self.claimed_mu:.4f}; "
+                f"the pair makes use of {self.moved:.1%} of it"
+            )
+        return "\n".join(lines)
+
+    def tested(self) -> dict[str, Any]:
+        """Return what became of the guarantee, as plain values: verdict, counterexample and runs."""
+        return {
+            "verdict": self.verdict,
+            "summary": self.summary,
+            "exhibit": None if self.exhibit is None else asdict(self.exhibit),
+            "bound": None if self.bound is None else asdict(self.bound),
+            "claimed_mu": self.claimed_mu,
+            "moved": self.moved,
+            "pair": self.pair,
+        }
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the report as plain values: no ids, no ratings."""
+        return {
+            "goodfence": goodfence.__version__,
+            "kind": "AuditReport",
+            "audited": self.audited,
+            **self.tested(),
+            "guarantee": self.guarantee.to_dict(),
+            "leakage": self.leakage.to_dict(),
+            "neighbourhood": self.neighbourhood,
+            "verdict_line": self.verdict_line,
+        }
+
+    @property
+    def verdict_line(self) -> str:
+        """What was found, for the reader who must decide: finding, date, scope, and what was assumed."""
+        return verdict_line(self.leakage, self.audited, self.neighbourhood)
+
+    def _repr_html_(self) -> str:
+        from goodfence.report.serialize import audit_html
+
+        return audit_html(self)
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the report as a JSON file, in one atomic step; `gf.audit_page` makes a page of it."""
+        page = Path(path).suffix.lower() in (".html", ".htm")
+        require(not page, "path", "a name of a JSON file; gf.audit_page writes HTML", "HTML")
+        write_json(path, self)
 
 
 @checked
@@ -120,7 +260,13 @@ def audit(
         rng=rng,
         progress=progress,
     )
-    exhibit, runs = _tested(model, ratings, Trials(trials, confidence), rng, progress)
+    wanted, exhibit = Trials(trials, confidence), None
+    if isinstance(model, PrivateRecommender):
+        runs = private_runs(model, ratings.scale, wanted, rng, progress)
+    elif isinstance(model, NeighbourCF):
+        exhibit, runs = _counterexample(model, wanted)
+    else:
+        runs = plain_runs(model, ratings.shape[0], wanted)
     return AuditReport(
         audited=traits_of(model).title,
         guarantee=guarantee_of(model),
@@ -170,100 +316,57 @@ def neighbourhood(model: Any) -> str:
     return f"whatever {traits.title} answers from, seen from outside only"
 
 
-def _tested(
-    model: Any, ratings: Ratings, trials: Trials, rng: RNG, progress: bool | None
-) -> tuple[Exhibit | None, Runs]:
-    """Try to break the guarantee: by the releases of a private model, by a counterexample, or by answers alone."""
-    if isinstance(model, PrivateRecommender):
-        return None, _private_runs(model, ratings, trials, rng, progress)
-    return _open_runs(model, ratings.shape[0], trials)
-
-
-def _private_runs(
-    model: PrivateRecommender,
-    ratings: Ratings,
-    trials: Trials,
-    rng: RNG,
-    progress: bool | None,
-) -> Runs:
-    """Fit on the worst pair that was found, and score what was released by its exact likelihood ratio."""
-    small = for_made_up_items(model)
-    pair, shift = worst_pair(small, ratings.scale, rng)
-    fits = Transcripts(small, pair.without, pair.with_it)
-    claimed = fits.mu  # what the guarantee allows, whatever the model charges itself
-    words = f"{pair.with_it.shape[0]} made-up users, {pair.with_it.shape[1]} items"
-    bound = None
-    if trials.n:
-        scores = [_in_blocks(fits, which, trials.n, progress) for which in (0, 1)]
-        bound = lower_bound(*scores, delta=model.delta, confidence=trials.confidence)
-    moved = max(shift / claimed, fits.largest_ratio if fits.largest_ratio > 1 else 0.0)
-    return Runs(bound, claimed, moved, words)
-
-
-def _in_blocks(fits: Transcripts, which: int, trials: int, progress: bool | None) -> Floats:
-    parts = []
-    with bar("audit", trials, show=progress) as advance:
-        for start in range(0, trials, _BLOCK):
-            n = min(_BLOCK, trials - start)
-            parts.append(fits.scores(which, n))
-            advance(n)
-    return np.concatenate(parts)
-
-
-def _open_runs(model: Any, n_users: int, trials: Trials) -> tuple[Exhibit | None, Runs]:
-    """Show a counterexample where the distribution is known, and run on its data sets, or on plain ones."""
-    if not isinstance(model, NeighbourCF):
-        return None, _plain_runs(model, n_users, trials)
+def _counterexample(model: NeighbourCF, trials: Trials) -> tuple[Exhibit | None, Runs]:
+    """Return a counterexample where the distribution is known, and what runs on its data sets prove."""
     example = witness_against(model)
     if example is None:
-        return None, Runs(
-            None, None, None, "none: no counterexample is computed for these settings"
-        )
+        return None, Runs(pair="none: no counterexample is computed for these settings")
     with_it, without = example.probabilities()
     n_candidates = len(example.ratings) - 1
     exhibit = Exhibit(
         event=example.event, with_it=with_it, without=without, n_candidates=n_candidates
     )
+    if not trials.n:
+        return exhibit, Runs(pair="{} made-up users, {} items".format(*example.ratings.shape))
     pair = dense_pair(example.ratings, example.ratings_without)
-    return exhibit, _runs(model, pair, trials)
+    return exhibit, runs_on(model, pair, trials)
 
 
-def _plain_runs(model: Any, n_users: int, trials: Trials) -> Runs:
-    """Run on plain data sets of enough users for the model to be fitted and asked.
+def settings_witness(mechanism: Mechanism) -> Counterexample | None:
+    """Return the likeliest witness against the mechanism, as it is set; None if none was found.
 
-    A stranger may need more neighbours than a few users have. How many is not known, but those of the given ratings
-    were enough: so the data sets grow until they are, or until there are as many users in them. Without trials
-    nothing is fitted, and where the recommender fails on all of them, that is told and the leak is kept.
+    One candidate alone rated an item. If they are chosen the asker gets an answer for it; without that rating there is
+    never one. The candidate is tried as the nearest of all, and as the last that the mechanism looks at.
+
+    Examples
+    --------
+    >>> from goodfence.selection.ppns import PPNS
+    >>> with_it, without = settings_witness(PPNS(k=50, beta=7)).probabilities()
+    >>> round(with_it, 2), without
+    (0.98, 0.0)
     """
-    if not trials.n:
-        return Runs(None, None, None, "none: no trials were asked for")
-    sizes = [size for size in _PEOPLE if size < n_users]
-    for n_people in [*sizes, max(n_users, _PEOPLE[0])]:
-        pair = plain_pair(n_people)
-        try:
-            asked_as(model, pair, asker=0)(0)
-        except Exception as error:  # a stranger's own error, of any kind
-            if n_people < n_users:
-                continue
-            failed = f"failed with its own {type(error).__name__}"
-            return Runs(None, None, None, f"none: on made-up data the recommender {failed}")
-        return _runs(model, pair, trials)
-    raise AssertionError("the last size is tried above")
+    shortest = shortest_list(mechanism, at_most=_LONGEST - 1)
+    if shortest is None:
+        return None
+    needed = max(shortest, 2)
+    found = [_witness(mechanism, n_nearer, needed) for n_nearer in (0, needed - 1)]
+    best = max(found, key=lambda witness: witness.probabilities()[0])
+    with_it, without = best.probabilities()
+    return best if with_it > 0 and without == 0 else None
 
 
-def _runs(model: Any, pair: tuple[Ratings, Ratings], trials: Trials) -> Runs:
-    words = f"{pair[0].shape[0]} made-up users, {pair[0].shape[1]} items"
-    if not trials.n:
-        return Runs(None, None, None, words)
-    answers, delta = asked_as(model, pair, asker=0), guarantee_of(model).delta or 0.0
-    bound = bound_of_answers(answers, trials.n, delta=delta, confidence=trials.confidence)
-    return Runs(bound, None, None, words)
+def witness_against(model: NeighbourCF) -> Counterexample | None:
+    """Return the witness against a neighbourhood model, where its law is the one that witnesses are computed by."""
+    plain = model.similarity.is_plain_cosine and not model.traits.needs_refits
+    return settings_witness(model.mechanism) if plain else None
 
 
-LONGEST = 60.0
-"""Seconds that nobody needs to ask for."""
-_FEW, _SOME = 3, 30
-_SHORT = 2.0
+def _witness(mechanism: Mechanism, n_nearer: int, needed: int) -> Counterexample:
+    """Return a witness in whose list the candidate comes after `n_nearer`, and which is k longer than needed."""
+    farther = [_FARTHER] * (needed + mechanism.k - n_nearer - 1)
+    ratings: Floats = np.array([_ASKER, *[_NEARER] * n_nearer, _TARGET, *farther])
+    rating = (n_nearer + 1, _COLUMN)
+    return Counterexample(mechanism, ratings, rating=rating, event=_EVENT, chosen=None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -287,16 +390,7 @@ def affordable_targets(
 ) -> Pace:
     """Return how many users the attack, or the usual ones, can target on this recommender in a minute.
 
-    Parameters
-    ----------
-    ratings : Ratings
-        What the recommender learns from.
-    recommender, attack, known
-        What is attacked, and how, as in `audit`.
-    rng : RNG, default None
-        The seed of the trial runs.
-    threads : int or None, default None
-        How many threads; None for as many as there are cores.
+    Parameters as in `audit`; `rng` is the seed of the trial runs.
     """
     subject = Subject(ratings, recommender, threads=threads)
     usual = usual_attackers(subject, known=known) if attack is None else (attack,)
@@ -322,18 +416,18 @@ def find_pace(
     """
     limit = LONGEST if longest is None else longest
     attack(1)
-    few = _seconds(attack, min(_FEW, n_users), clock)
+
+    def seconds(n: int) -> float:
+        start = clock()
+        attack(n)
+        return clock() - start
+
+    few = seconds(min(_FEW, n_users))
     each = few / min(_FEW, n_users)
     if each * n_users > limit and few < _SHORT and n_users > _SOME:
         # What is done once, however many are attacked, must not count for each of them.
-        each = max(_seconds(attack, _SOME, clock) - few, 0.0) / (_SOME - _FEW)
+        each = max(seconds(_SOME) - few, 0.0) / (_SOME - _FEW)
     whole = few + each * n_users
     if whole <= limit or each == 0:
         return Pace(n_targets=n_users, seconds=whole)
     return Pace(n_targets=max(_FEW, int((limit - few) / each)), seconds=whole)
-
-
-def _seconds(attack: Callable[[int], object], n: int, clock: Callable[[], float]) -> float:
-    start = clock()
-    attack(n)
-    return clock() - start

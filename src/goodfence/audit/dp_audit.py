@@ -105,10 +105,7 @@ class Transcripts:
     ) -> None:
         self.model = copy.copy(model)
         self.noise = SystemNoise() if noise is None else noise
-        self.profiles = (
-            UserProfiles.of(model.laid_out(without)),
-            UserProfiles.of(model.laid_out(with_it)),
-        )
+        self.profiles = [UserProfiles.of(model.laid_out(one)) for one in (without, with_it)]
         n_items = self.profiles[0].n_items
         self.mu = total_mu(model.epsilon, model.delta, model._distance(n_items))
         """What one fit may spend; the same for every fit."""
@@ -139,13 +136,8 @@ class Transcripts:
                 "the stages of a private model must depend on what was released only; their number differs"
             )
         self.account = recorder.account
-        rows = zip(
-            recorder.account.releases,
-            recorder.totals,
-            replayer.totals,
-            recorder.noisy,
-            strict=True,
-        )
+        integers = recorder.totals, replayer.totals, recorder.noisy
+        rows = zip(recorder.account.releases, *integers, strict=True)
         return [Stage(*row) for row in rows]
 
     def _one(self, which: int) -> tuple[float, float]:

@@ -27,7 +27,7 @@ from goodfence.models.private.cf import PrivateCF
 from goodfence.models.private.means import PrivateMeans
 from goodfence.models.recommender import Attackable, guarantee_of, unfitted_copy
 from goodfence.neighbours.threads import bar
-from goodfence.privacy.guarantee import Guarantee
+from goodfence.privacy.guarantee import Unit
 from goodfence.report.charts import as_altair, chart_files
 from goodfence.report.frontier_chart import frontier_spec
 from goodfence.report.serialize import about, save_result
@@ -39,6 +39,15 @@ from goodfence.selection.pncf import PNCF
 from goodfence.selection.ppns import PPNS
 from goodfence.settings import checked, positive
 
+if TYPE_CHECKING:
+    import altair
+    import pyarrow as pa
+
+Compared: TypeAlias = "Mechanism | Attackable"
+
+CUT = 5.0
+"""A proved recommender that leaks so many times less than the leakiest one is worth recommending."""
+_TABLE = "frontier.parquet"
 _LEAK = (
     "recovery",
     "recovery_without",
@@ -51,6 +60,13 @@ _LEAK = (
     "fully_recovered_without",
     "worst_tenth_loss",
 )
+
+
+class TargetDraw(NamedTuple):
+    """How many users are attacked, and with which seed."""
+
+    targets: int
+    seed: RNG
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -120,12 +136,12 @@ class FrontierPoint:
         return {**line, "attack": self.attack, "n_targets": self.n_targets}
 
 
-def measure(
+def _measured(
     subject: Subject, split: tuple[Ratings, Ratings], report: AttackReport, seed: RNG
 ) -> FrontierPoint:
     """Return one point: fitted on the first part of the split, asked for the second, attacked on all ratings."""
-    scores, guarantee = held_out_error(subject.recommender, split, seed)
-    found = report.estimates
+    fitted, scores = _held_out_error(subject.recommender, split, seed)
+    guarantee, found = guarantee_of(fitted), report.estimates
     return FrontierPoint(
         family=subject.traits.family,
         label=subject.traits.settings,
@@ -141,42 +157,18 @@ def measure(
     )
 
 
-class TargetDraw(NamedTuple):
-    """How many users are attacked, and with which seed."""
-
-    targets: int
-    seed: RNG
-
-
-def attackers_of(
-    subject: Subject, known: int, attacks: Sequence[Attack] | None
-) -> tuple[Attack, ...]:
-    """Return the attackers of one recommender: the usual ones, or those of `attacks` that apply to it."""
-    if attacks is None:
-        return usual_attackers(subject, known=known)
-    able = tuple(one for attack in attacks if (one := applied(attack, subject)) is not None)
-    if not able:
-        raise DataError("attacks must include one that applies to everything compared")
-    return able
-
-
-def held_out_error(
+def _held_out_error(
     recommender: Any, split: tuple[Ratings, Ratings], seed: RNG
-) -> tuple[Scores, Guarantee]:
-    """Return the scores on held-out ratings, predictions clipped to the scale, and the fitted model's guarantee."""
+) -> tuple[Any, Scores]:
+    """Return the recommender fitted on the first part, and its scores on the second, clipped to the scale."""
     train, test = split
-    fresh = traits_of(recommender).fresh_noise
     if callable(getattr(recommender, "perturbed", None)):
         train = recommender.perturbed(train, seed)  # users send noisy ratings
+    fresh = traits_of(recommender).fresh_noise
     fitted = unfitted_copy(recommender, None if fresh else seed).fit(train)
-    csr = test.csr
-    rows = np.repeat(np.arange(csr.shape[0]), np.diff(csr.indptr))
-    told = np.asarray(fitted.predict(test.users[rows], test.items[csr.indices]))
-    clipped = np.clip(told, test.scale.lowest, test.scale.highest)
-    return Scores.of(clipped, csr.data), guarantee_of(fitted)
-
-
-Compared: TypeAlias = "Mechanism | Attackable"
+    rows = np.repeat(np.arange(test.shape[0]), np.diff(test.csr.indptr))
+    told = np.asarray(fitted.predict(test.users[rows], test.items[test.csr.indices]))
+    return fitted, Scores.of(np.clip(told, test.scale.lowest, test.scale.highest), test.csr.data)
 
 
 def default_list(n_users: int) -> list[Compared]:
@@ -188,15 +180,14 @@ def default_list(n_users: int) -> list[Compared]:
         NPNS(k=50),
         *(PNCF(k=50, epsilon=epsilon, within=7) for epsilon in (1.0, 10.0)),
     ]
+    budgets: list[tuple[Unit, tuple[float, ...]]] = [
+        ("rating", (0.5, 1.0, 4.0)),
+        ("user", (1.0, 4.0, 8.0)),
+    ]
     private: list[Any] = [
-        *(
-            PrivateCF(epsilon=epsilon, unit="rating", items=FROM_RATINGS)
-            for epsilon in (0.5, 1.0, 4.0)
-        ),
-        *(
-            PrivateCF(epsilon=epsilon, unit="user", items=FROM_RATINGS)
-            for epsilon in (1.0, 4.0, 8.0)
-        ),
+        PrivateCF(epsilon=epsilon, unit=unit, items=FROM_RATINGS)
+        for unit, every in budgets
+        for epsilon in every
     ]
     return [one for one in mechanisms if _fits(one, n_users)] + private
 
@@ -235,15 +226,6 @@ def _fits(mechanism: Mechanism, n_users: int) -> bool:
     except SettingError:
         return False
     return True
-
-
-if TYPE_CHECKING:
-    import altair
-    import pyarrow as pa
-
-_TABLE = "frontier.parquet"
-CUT = 5.0
-"""A proved recommender that leaks so many times less than the leakiest one is worth recommending."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
@@ -329,17 +311,19 @@ class Frontier:
 
     def cut(self, point: FrontierPoint) -> float:
         """Return by which factor a recommender leaks less than the leakiest one; infinity for no leak."""
-        largest = max((one.advantage.value for one in self.points), default=0.0)
-        if not largest > 0:
+        if not self._largest > 0:
             return 1.0
-        return largest / point.advantage.value if point.advantage.value > 0 else float("inf")
+        own = point.advantage.value
+        return self._largest / own if own > 0 else float("inf")
+
+    @property
+    def _largest(self) -> float:
+        return max((one.advantage.value for one in self.points), default=0.0)
 
     def _stops(self, point: FrontierPoint, bound: float) -> bool:
-        if point.no_better_than_guessing(bound):
-            return True
         # Of the factor at least the worse end of the interval must be sure.
-        largest = max((one.advantage.value for one in self.points), default=0.0)
-        return point.status == "proved" and point.advantage.high * CUT <= largest
+        cuts = point.status == "proved" and point.advantage.high * CUT <= self._largest
+        return cuts or point.no_better_than_guessing(bound)
 
     def chart(self) -> altair.LayerChart:
         """Return the picture: error to the right, what was found out upwards, and the guarantee as the mark."""
@@ -419,12 +403,13 @@ def frontier(
         for method, done in zip_longest(methods, reports[: len(methods)]):
             subject, report = Subject(ratings, method, threads=threads), done
             if report is None:
-                attackers = attackers_of(subject, known, attacks)
+                attackers = usual_attackers(subject, known=known) if attacks is None else attacks
                 report = _attacked(subject, attackers, TargetDraw(targets, seed), seconds)
-            points.append(measure(subject, split, report, seed))
+            points.append(_measured(subject, split, report, seed))
             advance(1)
     settings = {
-        **_stated(known, attacks),
+        "attacks": None if attacks is None else [repr(one) for one in attacks],
+        "known": [known] if attacks is None else [one.known for one in attacks],
         **{"targets": targets, "seconds": seconds, "held_out": fraction, "seed": seed_of(rng)},
         "shape": [about(n) for n in ratings.shape],
     }
@@ -433,18 +418,14 @@ def frontier(
     return Frontier(points=tuple(points), guess=guess, settings=settings)
 
 
-def _stated(known: int, attacks: Sequence[Attack] | None) -> dict[str, Any]:
-    """Return what is said of the attackers; None for the usual ones."""
-    if attacks is None:
-        return {"attacks": None, "known": [known]}
-    return {"attacks": [repr(one) for one in attacks], "known": [one.known for one in attacks]}
-
-
 def _attacked(
     subject: Subject, attackers: Sequence[Attack], running: TargetDraw, seconds: float | None
 ) -> AttackReport:
     """Return what the strongest attacker finds, on no more targets than the time allows, but at least `LEAST`."""
-    kept, left_out = within_time(subject, attackers, seconds)
+    able = [one for attack in attackers if (one := applied(attack, subject)) is not None]
+    if not able:
+        raise DataError("attacks must include one that applies to everything compared")
+    kept, left_out = within_time(subject, able, seconds)
 
     def attack(one: Subject, n: int) -> AttackReport:
         return strongest(one, kept, targets=n, rng=running.seed, not_tried=left_out, progress=False)

@@ -1,15 +1,16 @@
-"""Neighbouring data sets on which a promise is hardest to keep: extremes first, then climbing from the worst.
+"""Neighbouring data sets on which a guarantee is hardest to keep, and what repeated runs on them prove.
 
-A promise of differential privacy is about every pair of neighbouring data sets, so the auditor may make them up. They
-are small, because what others rated moves both sums alike and hides nothing.
+Differential privacy is about every pair of neighbouring data sets, so the auditor may make them up. They are small,
+because what others rated moves both sums alike and hides nothing: extremes first, then climbing from the worst. Where
+all that is known of a recommender is what comes out, plain data sets do.
 """
 
 from __future__ import annotations
 
 import copy
-from collections.abc import Callable, Iterator
+from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 from scipy import sparse
@@ -20,20 +21,42 @@ from goodfence.audit.lower_bound import CONFIDENCE, LowerBound, lower_bound
 from goodfence.data.ratings import Ratings
 from goodfence.data.scale import Scale
 from goodfence.errors import require
-from goodfence.models.neighbour_cf import NeighbourCF
 from goodfence.models.private.base import FROM_RATINGS, PrivateRecommender
 from goodfence.models.private.cf import PrivateCF
-from goodfence.models.recommender import unfitted_copy
+from goodfence.models.recommender import guarantee_of, unfitted_copy
+from goodfence.neighbours.threads import bar
 from goodfence.privacy.guarantee import Unit
 from goodfence.rng import RNG, Streams
-from goodfence.selection.counterexample import Counterexample
-from goodfence.selection.mechanism import Mechanism, shortest_list
 
 N_ITEMS, N_OTHERS = 60, 20
 _COUNTS = (0, 1, 3, 8, 15, 21, 30, 45, N_ITEMS)
 _CLIMBS = 40
+_BLOCK = 20
+_PEOPLE = (20, 60, 200, 600)
+"""How many users are in the plain data sets: the first number, or, where that is too few, the next."""
+_TINY = 1e-12
+_ALIKE = (5.0, 4.0, 0.0, 0.0)
+_OTHERS = np.array([[4.0, 5.0, 0.0, 2.0], [0.0, 3.0, 0.0, 5.0], [3.0, 0.0, 0.0, 4.0]])
 
-Moved: TypeAlias = Callable[["Pair"], float]
+AskedAnswers: TypeAlias = Callable[[int], Floats]
+"""One run on data set 0 or 1: what the asker is told, NaN where nothing."""
+
+
+class Trials(NamedTuple):
+    """How often a recommender is fitted on each data set, and how sure the bound is."""
+
+    n: int
+    confidence: float
+
+
+class Runs(NamedTuple):
+    """What repeated runs on two neighbouring data sets gave."""
+
+    pair: str
+    """The two data sets, in words."""
+    bound: LowerBound | None = None
+    claimed_mu: float | None = None
+    moved: float | None = None
 
 
 @dataclass(frozen=True, eq=False)
@@ -95,58 +118,38 @@ def worst_pair(model: PrivateRecommender, scale: Scale, rng: RNG = None) -> tupl
         For the search; the fits take noise from the operating system.
     """
     declared = Scale(scale.lowest, scale.highest, scale.step)
+    n_items = N_ITEMS if model.catalogue is None else len(model.catalogue)
     chance = Streams(rng).at(0)
 
     def moved(pair: Pair) -> float:
         fits = Transcripts(model, pair.without, pair.with_it)
         return (fits.moved(0) + fits.moved(1)) / 2
 
-    n_items = N_ITEMS if model.catalogue is None else len(model.catalogue)
     tried = extreme_pairs(model.unit, declared, n_items)
     distances = [moved(pair) for pair in tried]
-    place = int(np.argmax(distances))
-
-    def made(values: Floats) -> Pair:
-        return made_pair(values, model.unit, declared, n_items)
-
-    return _climb(tried[place], distances[place], moved, made, declared, chance)
-
-
-def extreme_pairs(unit: Unit, scale: Scale, n_items: int = N_ITEMS) -> list[Pair]:
-    """Return pairs in whom one person's ratings are at the ends of the scale, few or many of them."""
-    return [made_pair(values, unit, scale, n_items) for values in _extremes(scale, n_items)]
-
-
-def _climb(
-    pair: Pair,
-    distance: float,
-    moved: Moved,
-    made: Callable[[Floats], Pair],
-    scale: Scale,
-    chance: np.random.Generator,
-) -> tuple[Pair, float]:
-    """Change one rating at a time, and keep what moves more."""
-    for _ in range(_CLIMBS):
+    pair, distance = tried[int(np.argmax(distances))], max(distances)
+    for _ in range(_CLIMBS):  # change one rating at a time, and keep what moves more
         values = pair.values.copy()
         values[chance.integers(len(values))] = chance.choice([scale.lowest, scale.highest])
-        candidate = made(values)
+        candidate = made_pair(values, model.unit, declared, n_items)
         found = moved(candidate)
         if found > distance:
             pair, distance = candidate, found
     return pair, distance
 
 
-def _extremes(scale: Scale, n_items: int) -> Iterator[Floats]:
-    """Yield persons whose other ratings are all alike, or half and half, and whose last is an extreme."""
-    ends = (
-        float(scale.lowest),
-        float(scale.highest),
-    )  # whole ones, too: half a star may take their place
+def extreme_pairs(unit: Unit, scale: Scale, n_items: int = N_ITEMS) -> list[Pair]:
+    """Return pairs in whom one person's ratings are at the ends of the scale, few or many of them.
+
+    The other ratings are all alike, or half and half, and the last is an extreme.
+    """
+    # As whole numbers: half a star may take their place.
+    ends = (float(scale.lowest), float(scale.highest))
+    persons = []
     for count in sorted({min(count, n_items - 1) for count in _COUNTS}):
-        for old in ends:
-            for new in ends:
-                yield np.append(np.full(count, old), new)
-        yield np.append(np.resize(ends, count), scale.highest)
+        persons += [np.append(np.full(count, old), new) for old in ends for new in ends]
+        persons.append(np.append(np.resize(ends, count), scale.highest))
+    return [made_pair(values, unit, scale, n_items) for values in persons]
 
 
 def _ratings(values: Floats, kept: int | None, scale: Scale, n_items: int) -> Ratings:
@@ -162,14 +165,6 @@ def _ratings(values: Floats, kept: int | None, scale: Scale, n_items: int) -> Ra
     data = np.concatenate([each for _, each in rows])
     csr = sparse.csr_array((data, cells, ends), shape=(len(rows), n_items))
     return Ratings(csr, users=range(len(rows)), items=range(n_items), scale=scale)
-
-
-AskedAnswers: TypeAlias = Callable[[int], Floats]
-"""One run on data set 0 or 1: what the asker is told, NaN where nothing."""
-
-_TINY = 1e-12
-_ALIKE = (5.0, 4.0, 0.0, 0.0)
-_OTHERS = np.array([[4.0, 5.0, 0.0, 2.0], [0.0, 3.0, 0.0, 5.0], [3.0, 0.0, 0.0, 4.0]])
 
 
 def bound_of_answers(
@@ -188,7 +183,8 @@ def bound_of_answers(
     """
     require(trials >= 30, "trials", "at least 30", trials)
     n_learning = trials // 3
-    runs = [np.array([_seen(answers(which)) for _ in range(trials)]) for which in (0, 1)]
+    told = [np.array([answers(which) for _ in range(trials)]) for which in (0, 1)]
+    runs = [np.hstack([np.where(np.isnan(each), 0.0, each), np.isnan(each)]) for each in told]
     first, second = (each[:n_learning] for each in runs)
     spread = first.var(axis=0) + second.var(axis=0)
     apart = second.mean(axis=0) - first.mean(axis=0)
@@ -244,52 +240,53 @@ def plain_pair(n_people: int) -> tuple[Ratings, Ratings]:
     return dense_pair(with_it, without)
 
 
-def _seen(answers: Floats) -> Floats:
-    missing = np.isnan(answers)
-    return np.concatenate([np.where(missing, 0.0, answers), missing.astype(np.float64)])
+def private_runs(
+    model: PrivateRecommender, scale: Scale, trials: Trials, rng: RNG, progress: bool | None
+) -> Runs:
+    """Fit on the worst pair that was found, and score what was released by its exact likelihood ratio."""
+    small = for_made_up_items(model)
+    pair, shift = worst_pair(small, scale, rng)
+    fits = Transcripts(small, pair.without, pair.with_it)
+    claimed = fits.mu  # what the guarantee allows, whatever the model charges itself
+    bound = None
+    if trials.n:
+        scores = []
+        for which in (0, 1):
+            parts = []
+            with bar("audit", trials.n, show=progress) as advance:
+                for start in range(0, trials.n, _BLOCK):
+                    parts.append(fits.scores(which, min(_BLOCK, trials.n - start)))
+                    advance(len(parts[-1]))
+            scores.append(np.concatenate(parts))
+        bound = lower_bound(*scores, delta=model.delta, confidence=trials.confidence)
+    moved = max(shift / claimed, fits.largest_ratio if fits.largest_ratio > 1 else 0.0)
+    words = f"{pair.with_it.shape[0]} made-up users, {pair.with_it.shape[1]} items"
+    return Runs(words, bound, claimed, moved)
 
 
-_EVENT = "a prediction is made for an item that nobody but one candidate rated"
-_ASKER = (5.0, 4.0, 0.0, 0.0, 0.0)
-_TARGET = (5.0, 4.0, 5.0, 0.0, 0.0)  # their third rating is in one data set only
-_NEARER = (5.0, 4.0, 0.0, 0.0, 0.0)
-_FARTHER = (0.0, 1.0, 0.0, 5.0, 2.0)
-_COLUMN = 2
-_LONGEST = 1 << 14
+def plain_runs(model: Any, n_users: int, trials: Trials) -> Runs:
+    """Run on plain data sets of enough users for the model to be fitted and asked.
 
-
-def settings_witness(mechanism: Mechanism) -> Counterexample | None:
-    """Return the likeliest witness against the mechanism, as it is set; None if none was found.
-
-    One candidate alone rated an item. If they are chosen the asker gets an answer for it; without that rating there is
-    never one. The candidate is tried as the nearest of all, and as the last that the mechanism looks at.
-
-    Examples
-    --------
-    >>> from goodfence.selection.ppns import PPNS
-    >>> with_it, without = settings_witness(PPNS(k=50, beta=7)).probabilities()
-    >>> round(with_it, 2), without
-    (0.98, 0.0)
+    A stranger may need more neighbours than a few users have. How many is not known, but those of the given ratings
+    were enough: so the data sets grow until they are, or until there are as many users in them. Without trials
+    nothing is fitted, and where the recommender fails on all of them, that is told and the leak is kept.
     """
-    shortest = shortest_list(mechanism, at_most=_LONGEST - 1)
-    if shortest is None:
-        return None
-    needed = max(shortest, 2)
-    found = [_witness(mechanism, n_nearer, needed) for n_nearer in (0, needed - 1)]
-    best = max(found, key=lambda witness: witness.probabilities()[0])
-    with_it, without = best.probabilities()
-    return best if with_it > 0 and without == 0 else None
+    if not trials.n:
+        return Runs("none: no trials were asked for")
+    failed = ""
+    for n_people in [*(size for size in _PEOPLE if size < n_users), max(n_users, _PEOPLE[0])]:
+        pair = plain_pair(n_people)
+        try:
+            asked_as(model, pair, asker=0)(0)
+        except Exception as error:  # a stranger's own error, of any kind
+            failed = f"failed with its own {type(error).__name__}"
+            continue
+        return runs_on(model, pair, trials)
+    return Runs(f"none: on made-up data the recommender {failed}")
 
 
-def witness_against(model: NeighbourCF) -> Counterexample | None:
-    """Return the witness against a neighbourhood model, where its law is the one that witnesses are computed by."""
-    plain = model.similarity.is_plain_cosine and not model.traits.needs_refits
-    return settings_witness(model.mechanism) if plain else None
-
-
-def _witness(mechanism: Mechanism, n_nearer: int, needed: int) -> Counterexample:
-    """Return a witness in whose list the candidate stands after so many, and which is k longer than needed."""
-    farther = [_FARTHER] * (needed + mechanism.k - n_nearer - 1)
-    ratings: Floats = np.array([_ASKER, *[_NEARER] * n_nearer, _TARGET, *farther])
-    rating = (n_nearer + 1, _COLUMN)
-    return Counterexample(mechanism, ratings, rating=rating, event=_EVENT, chosen=None)
+def runs_on(model: Any, pair: tuple[Ratings, Ratings], trials: Trials) -> Runs:
+    """Fit on both data sets, and let the first user ask."""
+    answers, delta = asked_as(model, pair, asker=0), guarantee_of(model).delta or 0.0
+    bound = bound_of_answers(answers, trials.n, delta=delta, confidence=trials.confidence)
+    return Runs(f"{pair[0].shape[0]} made-up users, {pair[0].shape[1]} items", bound)

@@ -5,23 +5,19 @@ from __future__ import annotations
 import secrets
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
-from itertools import pairwise
-from typing import Any, NamedTuple
+from typing import Any
 
 import numpy as np
-import numpy.typing as npt
 
-from goodfence.arrays import Flags, Floats
+from goodfence.arrays import Flags, Floats, Integers
 from goodfence.attack import DEFAULT_FAKES, DEFAULT_KNOWN, FRONTIER_TARGETS
 from goodfence.attack.attack import Attack, Subject
-from goodfence.attack.knn_attack import AdaptiveAttack
 from goodfence.attack.report import AttackReport
 from goodfence.attack.scoring import CONFIDENCE, Estimate, Outcomes, combination
 from goodfence.attack.strongest import TOO_LONG, usual_attackers
 from goodfence.attack.targets import RULES, Wanted
-from goodfence.audit.audit import audit, find_pace
+from goodfence.audit.audit import AuditReport, audit, find_pace
 from goodfence.audit.frontier import Compared, Frontier, TargetDraw, frontier, name_of, short_list
-from goodfence.audit.report import AuditReport
 from goodfence.data.ratings import Ratings
 from goodfence.data.scale import Scale
 from goodfence.errors import DataError
@@ -108,14 +104,12 @@ def survey(
 
     Parameters
     ----------
-    audit, audited, known, rng
+    audit, audited, known, rng, threads, progress
         What `audit` returned, and what it was given.
     compared
         Other recommenders; None for kNN, PPNS, nPNS, PNCF and two private models.
     targets
         How many users other attackers attack, no more than the audit did, and fewer where it would take long.
-    threads, progress
-        As in `KNNAttack.run`.
 
     Examples
     --------
@@ -129,14 +123,13 @@ def survey(
     leakage, ratings, seed = audit.leakage, audit.leakage.ratings, seed_of(rng)
     subject = Subject(ratings, audited, threads=threads)
     running = TargetDraw(min(targets, leakage.n_targets), seed)
-    around = _around(subject, leakage, running, progress=progress)
     if compared is None:
         compared = short_list(ratings.shape[0], subject.traits.n_neighbours or DEFAULT_FAKES)
     different = [one for one in compared if name_of(one) != name_of(audited)]
     everything = [subject.recommender, *(as_recommender(one, threads=threads) for one in different)]
     return Survey(
         audit=audit,
-        **around._asdict(),
+        **_around(subject, leakage, running, progress=progress),
         by_activity=by_activity(leakage),
         by_popularity=by_popularity(leakage),
         frontier=frontier(
@@ -156,18 +149,10 @@ def survey(
     )
 
 
-class _Around(NamedTuple):
-    """What other attackers found."""
-
-    by_known: tuple[AttackReport, ...]
-    by_strategy: tuple[AttackReport, ...]
-    n_skipped: int
-
-
 def _around(
     subject: Subject, leakage: AttackReport, running: TargetDraw, *, progress: bool | None
-) -> _Around:
-    """Attack with other knowledge, and by others."""
+) -> dict[str, Any]:
+    """Attack with other knowledge, and by others; return what that says in a `Survey`."""
     knowing = _knowing(leakage.attacker, subject.ratings)
     others = _strategies(leakage, subject)
     reports: dict[Attack, AttackReport | None] = {}
@@ -179,11 +164,11 @@ def _around(
     def made_by(attacks: list[Attack]) -> list[AttackReport]:
         return [leakage, *(one for other in attacks if (one := reports[other]) is not None)]
 
-    return _Around(
-        by_known=tuple(sorted(made_by(knowing), key=known_of)),
-        by_strategy=tuple(made_by(others)),
-        n_skipped=sum(report is None for report in reports.values()),
-    )
+    return {
+        "by_known": tuple(sorted(made_by(knowing), key=known_of)),
+        "by_strategy": tuple(made_by(others)),
+        "n_skipped": sum(report is None for report in reports.values()),
+    }
 
 
 def _affordable(subject: Subject, attack: Attack, running: TargetDraw) -> AttackReport | None:
@@ -217,22 +202,17 @@ def _strategies(leakage: AttackReport, subject: Subject) -> list[Attack]:
     in_time = not any(one.reason.startswith(TOO_LONG) for one in leakage.not_tried)
     if not leakage.tried and in_time:
         plans = [*usual_attackers(subject, known=own.known), *plans]
-    chosen: list[Attack] = []
-    seen = {_numbered(own, subject)}
+
+    def numbered(attack: Attack) -> tuple[object, ...]:
+        """Return what tells attackers apart: a cover of k fakes is k fakes that all ask."""
+        n_fakes = attack.n_fakes(subject.recommender, subject.ratings.shape[0])
+        names = ("known", "choose", "ask", "combine", "rounds", "centred", "helpers")
+        return n_fakes, *(getattr(attack, name, None) for name in names)
+
+    chosen = {numbered(own): own}
     for plan in plans:
-        if _numbered(plan, subject) not in seen:
-            seen.add(_numbered(plan, subject))
-            chosen.append(plan)
-    return chosen
-
-
-def _numbered(attack: Attack, subject: Subject) -> tuple[object, ...]:
-    """Return what tells attackers apart: a cover of k fakes is k fakes that all ask."""
-    n_fakes = attack.n_fakes(subject.recommender, subject.ratings.shape[0])
-    kind = "adaptive" if isinstance(attack, AdaptiveAttack) else "knn"
-    names = ("ask", "combine", "rounds", "centred", "helpers")
-    settings = (getattr(attack, name, None) for name in names)
-    return kind, attack.known, attack.choose, n_fakes, *settings
+        chosen.setdefault(numbered(plan), plan)
+    return list(chosen.values())[1:]
 
 
 def _declared(ratings: Ratings) -> Ratings:
@@ -292,8 +272,8 @@ def by_activity(report: AttackReport) -> tuple[Group, ...]:
     >>> sum(group.n_users for group in groups), min(group.n_users for group in groups) >= 10
     (100, True)
     """
-    found = _outcomes(report)
     n_ratings = np.diff(report.ratings.csr.indptr)[report.rows]
+    found = _outcomes(report)
     return _grouped(n_ratings[found.owners], found)
 
 
@@ -302,9 +282,9 @@ def by_popularity(report: AttackReport) -> tuple[Group, ...]:
 
     A user is in every group of which they rated an item.
     """
-    found = _outcomes(report)
     csr = report.ratings.csr
     n_raters = np.bincount(csr.indices, minlength=csr.shape[1])
+    found = _outcomes(report)
     return _grouped(n_raters[found.columns], found)
 
 
@@ -314,43 +294,28 @@ def _outcomes(report: AttackReport) -> Outcomes:
     return report.outcomes
 
 
-def _grouped(sizes: npt.NDArray[Any], found: Outcomes) -> tuple[Group, ...]:
-    edges = _round_numbers(int(sizes.max(initial=1)))
-    wanted = [(sizes >= low) & (sizes < high) for low, high in pairwise(edges)]
-    spans = _merged(wanted, found)
+def _grouped(sizes: Integers, found: Outcomes) -> tuple[Group, ...]:
+    """Return groups by round numbers (1, 2, 5, 10, ...), merged until each is of enough users; none if all are few."""
+    edges = [1]
+    while edges[-1] <= sizes.max(initial=1):
+        power, step = divmod(len(edges), len(_STEPS))
+        edges.append(_STEPS[step] * 10**power)
+    spans: list[tuple[int, int]] = []
+    first = 0
+    for last in range(1, len(edges)):
+        cells = (sizes >= edges[first]) & (sizes < edges[last])
+        if len(np.unique(found.owners[cells])) >= SMALLEST:
+            spans.append((first, last))
+            first = last
+    if spans:
+        spans[-1] = spans[-1][0], len(edges) - 1
     together = 1 - (1 - CONFIDENCE) / max(len(spans), 1)
     groups = []
     for first, last in spans:
-        cells = np.logical_or.reduce(wanted[first:last])
-        below = None if last == len(wanted) else edges[last]
+        cells = (sizes >= edges[first]) & (sizes < edges[last])
+        below = None if last == len(edges) - 1 else edges[last]
         groups.append(_group(edges[first], below, cells, found, together))
     return tuple(groups)
-
-
-def _round_numbers(highest: int) -> list[int]:
-    """Return 1, 2, 5, 10, ... until one is above `highest`."""
-    numbers = [1]
-    while numbers[-1] <= highest:
-        power, step = divmod(len(numbers), len(_STEPS))
-        numbers.append(_STEPS[step] * 10**power)
-    return numbers
-
-
-def _merged(cells: list[Flags], found: Outcomes) -> list[tuple[int, int]]:
-    """Return spans of neighbouring groups, each of enough users; none where all together are too few."""
-    spans: list[tuple[int, int]] = []
-    first = 0
-    for last in range(1, len(cells) + 1):
-        if _n_users(found, np.logical_or.reduce(cells[first:last])) >= SMALLEST:
-            spans.append((first, last))
-            first = last
-    if spans and first < len(cells):
-        spans[-1] = spans[-1][0], len(cells)
-    return spans
-
-
-def _n_users(found: Outcomes, cells: Flags) -> int:
-    return len(np.unique(found.owners[cells]))
 
 
 def _group(
@@ -400,9 +365,7 @@ def audit_page(
     Parameters
     ----------
     ratings, audited, known, attack, trials, threads, progress
-        As in `audit`.
-    rng
-        A seed for everything but the noise of private models; None draws one, and the page tells it.
+        As in `audit`; where no seed is given, one is drawn, and the page tells it.
     targets
         Who is attacked; None for everybody, or 30 where every target needs fits.
     compared

@@ -24,7 +24,7 @@ from goodfence.cli.output import (
 from goodfence.report.wording import about
 
 if TYPE_CHECKING:
-    from goodfence.audit.report import AuditReport
+    from goodfence.audit.audit import AuditReport
     from goodfence.data.ratings import Ratings
     from goodfence.models.configuration import Configured
     from goodfence.report.pages import AuditPage

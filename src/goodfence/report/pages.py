@@ -46,8 +46,8 @@ if TYPE_CHECKING:
 
     from goodfence.attack.report import AttackReport
     from goodfence.attack.scoring import Estimate
+    from goodfence.audit.audit import AuditReport
     from goodfence.audit.frontier import Frontier, FrontierPoint
-    from goodfence.audit.report import AuditReport
     from goodfence.audit.survey import Group, Survey
 
 _TEMPLATES = Path(__file__).parent / "templates"

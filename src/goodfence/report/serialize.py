@@ -199,8 +199,8 @@ def ratings_table(ratings: Ratings) -> pa.Table:
 if TYPE_CHECKING:
     from goodfence.attack.report import AttackReport
     from goodfence.attack.scoring import Estimate
+    from goodfence.audit.audit import AuditReport
     from goodfence.audit.frontier import Frontier
-    from goodfence.audit.report import AuditReport
 
 _PEOPLE = {"fully_recovered": "people fully recovered", "worst_tenth_loss": "worst-off tenth loses"}
 _RATINGS = {
