@@ -107,11 +107,9 @@ class Subject:
         if self.traits.released:
             return True
         worlds, streams = self.worlds(_HELPERS), Streams(_SEED)
-        if not isinstance(worlds, RefitWorlds) or not worlds.among_raters:
-            return False
-        n_ratings = np.diff(self.ratings.csr.indptr)
-        known = max(min(_PROFILE, int(n_ratings.max(initial=0)) - 2), 1)
-        if n_ratings.max(initial=0) <= known:
+        most = int(np.diff(self.ratings.csr.indptr).max(initial=0))
+        known = max(min(_PROFILE, most - 2), 1)
+        if not isinstance(worlds, RefitWorlds) or not worlds.among_raters or most <= known:
             return False
         found, _ = find_targets(self.ratings, 1, known, "most_popular", streams)
         questions = found.sampled(2, streams).one_by_one()

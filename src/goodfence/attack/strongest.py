@@ -7,6 +7,7 @@ from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from itertools import product
+from typing import Any, get_args
 
 import numpy as np
 
@@ -19,7 +20,7 @@ from goodfence.attack import (
     FAKES_TRIED,
 )
 from goodfence.attack.attack import Attack, Choose, Subject, settings_of
-from goodfence.attack.knn_attack import AdaptiveAttack, CoverAttack, KNNAttack
+from goodfence.attack.knn_attack import AdaptiveAttack, Combine, CoverAttack, Helpers, KNNAttack
 from goodfence.attack.report import AttackReport, NotTried, Tried
 from goodfence.attack.scoring import UNKNOWN, first_half
 from goodfence.attack.targets import Wanted, find_targets
@@ -28,18 +29,17 @@ from goodfence.neighbours.threads import bar
 from goodfence.report.wording import strategy
 from goodfence.rng import RNG, Streams, seed_of
 
-NEVER_TRIED = (
-    NotTried(
-        "recommended lists", "only predicted ratings were asked for, not which items are shown"
-    ),
-    NotTried("related-items lists over time", "they need the lists of several days"),
-    NotTried("membership", "whether somebody is in the data at all was not asked"),
-    NotTried("shilling over time", "accounts that rate on, or are opened, between many refits"),
-    NotTried("knowledge of everybody else", "the attacker knew ratings of the target only"),
-    NotTried("timing, caches and errors", "only the answers themselves were used"),
-    NotTried(
-        "inside access", "whoever sees the data, the model or the logs needs no fake accounts"
-    ),
+NEVER_TRIED = tuple(
+    NotTried(attack, reason)
+    for attack, reason in {
+        "recommended lists": "only predicted ratings were asked for, not which items are shown",
+        "related-items lists over time": "they need the lists of several days",
+        "membership": "whether somebody is in the data at all was not asked",
+        "shilling over time": "accounts that rate on, or are opened, between many refits",
+        "knowledge of everybody else": "the attacker knew ratings of the target only",
+        "timing, caches and errors": "only the answers themselves were used",
+        "inside access": "whoever sees the data, the model or the logs needs no fake accounts",
+    }.items()
 )
 """What this laboratory does not try, whatever is attacked."""
 LEAST = 10
@@ -69,9 +69,11 @@ def usual_attackers(
     if k != 1:
         plain.append(KNNAttack(known=known, choose=choose, fakes=1))
     if subject.answers_differ and k != 1:
-        combined = ("mode", "mean") if subject.traits.mechanism is None else ("mode",)
+        combined: tuple[Any, ...] = (
+            get_args(Combine) if subject.traits.mechanism is None else ("mode",)
+        )
         plain += [
-            KNNAttack(known=known, choose=choose, fakes=n, ask="all", combine=how)  # type: ignore[arg-type]
+            KNNAttack(known=known, choose=choose, fakes=n, ask="all", combine=how)
             for n, how in product(numbers, combined)
         ]
     cover = applied(CoverAttack(known=known, choose=choose), subject)
@@ -82,20 +84,11 @@ def usual_attackers(
     if not subject.traits.needs_refits:
         return (*plain, AdaptiveAttack(known=known, choose=choose, items=None, centred=False))
     items = ADAPTIVE_ITEMS if subject.shares_fits else 1
-    helping = product(numbers, (False, True), ("measured", "equal"))
+    helping = product(numbers, (False, True), get_args(Helpers))
+    adaptive = AdaptiveAttack(known=known, choose=choose, items=items)
     return (
         *plain,
-        *(
-            AdaptiveAttack(
-                known=known,
-                choose=choose,
-                fakes=n,
-                items=items,
-                centred=centred,
-                helpers=helpers,  # type: ignore[arg-type]
-            )
-            for n, centred, helpers in helping
-        ),
+        *(replace(adaptive, fakes=n, centred=c, helpers=how) for n, c, how in helping),
     )
 
 
@@ -247,15 +240,13 @@ def _gain(report: AttackReport) -> float:
 
 def _tried(attack: Attack, report: AttackReport | None, failed: str | None, best: Attack) -> Tried:
     found = {} if report is None else report.estimates
+    names = ("recovery", "recovery_without", "advantage", "fully_recovered")
     return Tried(
         attack=repr(attack),
         what=strategy(settings_of(attack)),
         n_fakes=0 if report is None else report.n_fakes,
         n_targets=0 if report is None else report.n_targets,
-        recovery=found.get("recovery", UNKNOWN),
-        recovery_without=found.get("recovery_without", UNKNOWN),
-        advantage=found.get("advantage", UNKNOWN),
-        fully_recovered=found.get("fully_recovered", UNKNOWN),
+        **{name: found.get(name, UNKNOWN) for name in names},
         strongest=attack is best,
         failed=failed,
     )
