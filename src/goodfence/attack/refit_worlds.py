@@ -70,7 +70,10 @@ class RefitWorlds:
     def _groups(
         self, targets: Targets, seeds: Sequence[int], helper_rating: float | None
     ) -> list[tuple[int, int]]:
-        """Return which entries share a fit: questions about one target whose helpers do not disturb each other."""
+        """Return which entries share a fit: questions about one target whose helpers do not disturb each other.
+
+        Where answers rest on a release, the attacker opens the helpers of all questions at once: one release is enough.
+        """
         n = len(targets)
         alone = [(position, position + 1) for position in range(n)]
         about_one = n > 1 and bool((targets.rows == targets.rows[0]).all())
@@ -94,21 +97,17 @@ class RefitWorlds:
 
         They are where neighbours are chosen among the raters of an item: other items' helpers did not rate it.
         """
-        alone = Asked.joined(
-            [
-                self._remembered(targets.part(place, place + 1), seed, 1, helper_rating)
-                for place, seed in enumerate(seeds)
-            ]
-        )
+        parts = [
+            self._remembered(targets.part(place, place + 1), seed, 1, helper_rating)
+            for place, seed in enumerate(seeds)
+        ]
+        alone = Asked.joined(parts)
         if np.isnan(alone.with_target).all():
             return None
         beside = self._remembered(targets, seeds[0], 1, helper_rating)
         return all(
-            np.allclose(one, other, equal_nan=True)
-            for one, other in (
-                (alone.with_target, beside.with_target),
-                (alone.without_target, beside.without_target),
-            )
+            np.allclose(getattr(alone, world), getattr(beside, world), equal_nan=True)
+            for world in ("with_target", "without_target")
         )
 
     def _remembered(
