@@ -43,10 +43,7 @@ _SEED = 0
 class Subject:
     """A recommender on some ratings; its worlds remember what was asked in them, so attackers can share answers.
 
-    Parameters
-    ----------
-    ratings, attacked, similarity, over, threads
-        As in `Attack.run`.
+    Parameters as in `Attack.run`.
     """
 
     def __init__(

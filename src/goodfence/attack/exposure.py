@@ -233,16 +233,9 @@ def _ranked(ratings: Ratings, user: Id, counts: Floats) -> RatingExposure:
 
 
 def alone_in_pool(log_weights: Floats, take: int, target: int | None, rivals: Flags) -> float:
-    """Return the probability that `take` draws from a pool choose the target (if it is in it) and no rival.
+    """Return the probability that `take` draws from a pool choose the target (at this position, or None) and no rival.
 
-    Parameters
-    ----------
-    log_weights
-        Of each candidate in the pool; -inf is drawn last, uniformly.
-    target
-        The target's position, or None.
-    rivals
-        Which candidates must not be chosen.
+    Candidates with a log-weight of -inf are drawn last, uniformly.
 
     Examples
     --------

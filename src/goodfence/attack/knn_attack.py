@@ -282,16 +282,9 @@ def helper_ratings(scale: Scale) -> tuple[float, float]:
 
 
 def solve(helping: list[Helping], first: Floats, second: Floats) -> Floats:
-    """Return the target's rating from two answers; NaN where they hold nothing of it.
+    """Return the target's rating from two answers, x and x', and their helpers; NaN where they hold nothing of it.
 
     That is where the answers are the helpers' own ratings (s is 0), and where they do not depend on the helpers at all.
-
-    Parameters
-    ----------
-    helping
-        What the helpers weigh and rated each time.
-    first, second
-        The answers, x and x'.
 
     Examples
     --------

@@ -219,14 +219,7 @@ def frequency(happened: Floats) -> Estimate:
 
 
 def more_often(first: Flags, second: Flags) -> bool:
-    """Return whether `first` happened to more targets than `second`, by more than chance (one-sided sign test, 2.5%).
-
-    Examples
-    --------
-    >>> some = np.arange(20) < 8
-    >>> more_often(some, ~some & False), more_often(some, some)
-    (True, False)
-    """
+    """Return whether `first` happened to more targets than `second` by more than chance (one-sided sign test, 2.5%)."""
     only_first, only_second = int((first & ~second).sum()), int((second & ~first).sum())
     if only_first <= only_second:
         return False
@@ -287,13 +280,7 @@ def _tied_tenth(values: Floats) -> Estimate:
 
 
 def lowest_rate(seen: Floats, n: int, risk: float) -> Floats:
-    """Return Clopper and Pearson's lower bound on a rate; it is above the rate with probability `risk` at most.
-
-    Examples
-    --------
-    >>> round(float(lowest_rate(np.array(10.0), 10, 0.025)), 4)
-    0.6915
-    """
+    """Return Clopper and Pearson's lower bound on a rate; it is above the rate with probability `risk` at most."""
     inner = np.clip(seen, 1, n)
     return np.where(seen <= 0, 0.0, betaincinv(inner, n - inner + 1, risk))
 
@@ -330,13 +317,7 @@ _MOST_VALUES = 101
 
 
 def first_half(n: int, streams: Streams) -> Flags:
-    """Return which of `n` targets are the half on which things are chosen: by the seed, and the smaller half.
-
-    Examples
-    --------
-    >>> int(first_half(9, Streams(7)).sum()), bool((first_half(9, Streams(7)) == first_half(9, Streams(7))).all())
-    (4, True)
-    """
+    """Return which of `n` targets are the half on which things are chosen: by the seed, and the smaller half."""
     chosen = np.zeros(n, dtype=np.bool_)
     chosen[streams.order(n, HALVES)[: n // 2]] = True
     return chosen

@@ -86,14 +86,8 @@ class Stage:
 class Transcripts:
     """Fits of one private model on two neighbouring data sets, scored by their exact likelihood ratio.
 
-    Parameters
-    ----------
-    model
-        The private model; it is copied, and its seed, if it has one, is not used.
-    without, with_it
-        The two data sets, of one list of items; laid out on the model's catalogue, as `fit` does, if it has one.
-    noise
-        Where the noise comes from; None for the operating system.
+    The model is copied, and its seed, if it has one, is not used: noise comes from `noise`, or the operating system.
+    The data sets have one list of items, and are laid out on the model's catalogue, as `fit` does, if it has one.
     """
 
     def __init__(
@@ -198,18 +192,8 @@ def audit_release(
 ) -> ReleaseAudit:
     """Release the integers of two neighbouring data sets many times, and try to tell which is which.
 
-    The score is the noisy integers' projection on the difference, which orders them as their likelihood ratio does.
-
-    Parameters
-    ----------
-    without, with_it
-        The integers, of the same shape, of two neighbouring data sets.
-    sensitivity
-        What is stated: the largest l2 distance between the integers of any two.
-    noise
-        Where the noise comes from; None for the operating system.
-    trials
-        How often each of them is released.
+    The score is the noisy integers' projection on the difference, which orders them as their likelihood ratio does. The
+    `sensitivity` is what is stated: the largest l2 distance between the integers of any two neighbouring data sets.
 
     Examples
     --------

@@ -291,15 +291,7 @@ class Frontier:
 
         That is one that is no better than guessing (`FrontierPoint.no_better_than_guessing`), or whose guarantee is
         proved and which cuts the largest leak of all by a factor of at least five: an interval that reaches a little
-        above a bound does not make it as good as none.
-
-        Parameters
-        ----------
-        max_mae
-            No more error than this.
-        bound
-            What counts as no better than guessing: an advantage whose interval includes 0 and does not reach beyond
-            twice this bound, or whose whole interval is at most the bound.
+        above a bound does not make it as good as none. `max_mae` is the most error that is allowed.
         """
         require(0 <= bound <= 1, "bound", "between 0 and 1", bound)
         able = [

@@ -58,17 +58,10 @@ class LowerBound:
 def lower_bound(
     without: Floats, with_it: Floats, *, delta: float = 0.0, confidence: float = CONFIDENCE
 ) -> LowerBound:
-    """Return what the scores of runs on two neighbouring data sets prove.
+    """Return what the scores of runs on two neighbouring data sets prove, each bound with this confidence.
 
-    Parameters
-    ----------
-    without, with_it
-        One score for each run, as many for each data set, in the order of the runs. Any score gives a true bound;
-        the log-likelihood ratio of what was released gives the best.
-    delta
-        The delta of the promise.
-    confidence
-        With this probability each of the two bounds is true.
+    One score for each run, as many for each data set, in the order of the runs. Any score gives a true bound; the
+    log-likelihood ratio of what was released gives the best.
 
     Examples
     --------

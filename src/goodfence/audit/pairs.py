@@ -108,14 +108,7 @@ def for_made_up_items(model: PrivateRecommender) -> PrivateRecommender:
 def worst_pair(model: PrivateRecommender, scale: Scale, rng: RNG = None) -> tuple[Pair, float]:
     """Return the pair that moves most of what the model releases, and how far: the shift mu of one fit.
 
-    Parameters
-    ----------
-    model
-        As `for_made_up_items` returns it, where it has a catalogue or features.
-    scale
-        The scale of the made-up ratings, declared.
-    rng
-        For the search; the fits take noise from the operating system.
+    The model is as `for_made_up_items` returns it. `rng` is for the search; noise comes from the operating system.
     """
     declared = Scale(scale.lowest, scale.highest, scale.step)
     n_items = N_ITEMS if model.catalogue is None else len(model.catalogue)
