@@ -67,7 +67,7 @@ def test_ways_are_measured_by_the_strongest_attack(tmp_path: Path) -> None:
     assert table.column("status").to_pylist()[3] == "proved"
     # Of six targets three choose the attacker, of a private model too.
     assert table.column("n_targets").to_pylist() == [3, 3, 3, 3]
-    assert [len(point.tried) for point in found.points] == [3, 5, 5, 16]
+    assert [len(point.tried) for point in found.points] == [4, 5, 5, 16]
     assert all("membership" in {one.attack for one in point.not_tried} for point in found.points)
     assert all(0.3 < p.mae < 2 for p in found.points)
     found.save(tmp_path / "out")
