@@ -107,7 +107,7 @@ def test_nothing_overflows(
     assert browser.value(BEYOND) == []
 
 
-@pytest.mark.parametrize(("pixels", "longest"), [(1200, 6_000), (375, 10_500)])
+@pytest.mark.parametrize(("pixels", "longest"), [(1200, 4_800), (375, 7_500)])
 def test_the_page_is_not_long(
     browser: Browser, files: dict[str, Path], pixels: int, longest: int
 ) -> None:

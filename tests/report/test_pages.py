@@ -124,7 +124,7 @@ def test_every_part_of_the_audit_is_told(page: AuditPage) -> None:
     for point in survey.frontier.points:
         assert f'data-of="advantage">{Mark.of(point.advantage).text}</td>' in html
         fully = Mark.of(point.fully_recovered).text
-        assert f'data-of="people fully recovered">{fully}</td>' in html
+        assert f'data-of="people fully">{fully}</td>' in html
     for one in survey.audit.leakage.not_tried:
         assert f"{one.attack} ({one.reason})" in html
     assert html.count('class="tag own">the strongest') == 1
