@@ -20,6 +20,8 @@ def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
     assert result.exit_code == 0, result.stderr
     assert " 5  fails" in result.stdout
     assert " 8  holds" in result.stdout
+    verdicts = result.stdout.split("Tables, charts")[0]
+    assert max(map(len, verdicts.splitlines())) <= 100
     return folder
 
 

@@ -129,8 +129,13 @@ def test_a_chart_shows_the_paper_and_what_leaks(name: str) -> None:
             "Advantage: HIGH is bad",
         ]
         assert "LOW is bad" in figure.definition.caption
+        assert "targets with more than 8 ratings" in spec["title"]["subtitle"][0]
+        assert "other people" in figure.definition.caption
     else:
         assert len(headings) == 2
+    for panel in panels:  # intervals beside each other, not over each other
+        rules = [layer["mark"] for layer in panel["layer"] if layer["mark"]["type"] == "rule"]
+        assert len({mark["xOffset"] for mark in rules}) == len(rules) >= 3
     legends = [layer["encoding"]["color"]["legend"] for panel in panels for layer in panel["layer"]]
     assert all(legend == legends[0] for legend in legends)
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
@@ -10,13 +11,23 @@ import typer
 
 from goodfence.cli.command import argument, command, flag
 from goodfence.cli.options import SeededRunning
-from goodfence.cli.output import FOLDER, collected_notes, out_option, print_json, print_notes
+from goodfence.cli.output import (
+    FOLDER,
+    LINE,
+    collected_notes,
+    out_option,
+    print_json,
+    print_notes,
+)
 
 if TYPE_CHECKING:
-    from collections.abc import Mapping, Sequence
+    from collections.abc import Sequence
 
     from goodfence.reproduction.claims import Claim
+    from goodfence.reproduction.figures import Figure, Reproduction
 
+_UNDER = " " * 19
+"""What is before a sentence, below the claim that it is about."""
 _COLOURS = {"holds": "green", "fails": "red", "reversed": "red", "cannot tell": "yellow"}
 
 
@@ -60,29 +71,21 @@ def reproduce(
         "threads": running.threads,
     }
     with collected_notes() as notes:
-        claims, manifest = _run(chosen.figure, settings, out)
+        found = _run(chosen.figure, settings, out)
     if running.json:
-        told = {"out": str(out), "claims": [claim.to_dict() for claim in claims]}
-        print_json({**told, "manifest": manifest, "notes": notes})
+        print_json({"out": str(out), **found.to_dict(), "notes": notes})
         return
     print_notes([] if running.quiet else notes)
-    _print(claims, chosen.figure, out)
+    _print(found.claims, chosen.figure, out)
 
 
-def _run(
-    figure: str | None, settings: dict[str, Any], out: Path
-) -> tuple[Sequence[Claim], Mapping[str, Any]]:
-    from goodfence.reproduction.figures import Figure, Reproduction, reproduce_all
+def _run(figure: str | None, settings: dict[str, Any], out: Path) -> Figure | Reproduction:
     from goodfence.reproduction.figures import reproduce as reproduce_one
+    from goodfence.reproduction.figures import reproduce_all
 
-    found: Figure | Reproduction
-    if figure is None:
-        found = reproduce_all(**settings)
-        found.save(out)
-    else:
-        found = reproduce_one(figure, **settings)
-        found.save(out / figure)
-    return found.claims, found.manifest
+    found = reproduce_all(**settings) if figure is None else reproduce_one(figure, **settings)
+    found.save(out if figure is None else out / figure)
+    return found
 
 
 def _print(claims: Sequence[Claim], figure: str | None, out: Path) -> None:
@@ -92,5 +95,6 @@ def _print(claims: Sequence[Claim], figure: str | None, out: Path) -> None:
         verdict = typer.style(claim.verdict.ljust(11), fg=_COLOURS[claim.verdict], bold=True)
         typer.echo(f"  {claim.number:>2}  {verdict}  {claim.text}")
         needed = f" It would take {claim.needed:,} targets." if claim.needed else ""
-        typer.echo(f"      {'':11}  {typer.style(claim.sentence + needed, dim=True)}")
+        for line in textwrap.wrap(claim.sentence + needed, LINE - len(_UNDER)):
+            typer.echo(f"{_UNDER}{typer.style(line, dim=True)}")
     typer.echo(f"\nTables, charts and manifests: {out}")

@@ -135,13 +135,15 @@ def definition(
     """
     rule = f"one of {', '.join(ORDER)}{did_you_mean(name, ORDER)}"
     require(name in ORDER, "figure", rule, name)
-    text = (files("goodfence.reproduction") / "definitions" / f"{name}.toml").read_text(
-        encoding="utf-8"
-    )
-    read = tomllib.loads(text)
+    file = files("goodfence.reproduction") / "definitions" / f"{name}.toml"
+    read = tomllib.loads(file.read_text(encoding="utf-8"))
     points = read["bundled"] if bundled else read["x"]
     elsewhere = BUNDLED if bundled else data
     name_of_data = elsewhere or read["data"]
+    note = str(read.get("note", ""))
+    if elsewhere is not None:
+        where = "the bundled MovieTweetings" if elsewhere == BUNDLED else "other ratings"
+        note = f"Drawn from {where}, NOT from {DATA_LABELS[read['data']]} as in the paper."
     return Definition(
         id=read["id"],
         title=read["title"].format(data=DATA_LABELS.get(name_of_data, name_of_data)),
@@ -149,7 +151,7 @@ def definition(
         protocol=read["protocol"],
         axis=read["axis"],
         data=name_of_data,
-        note=_note(read, elsewhere),
+        note=note,
         x=read["x"]["name"],
         label=read["x"]["label"],
         scale=read["x"]["scale"],
@@ -157,13 +159,6 @@ def definition(
         fixed=read["fixed"],
         series=read["series"],
     )
-
-
-def _note(read: Mapping[str, Any], elsewhere: str | None) -> str:
-    if elsewhere is None:
-        return str(read.get("note", ""))
-    where = "the bundled MovieTweetings" if elsewhere == BUNDLED else "other ratings"
-    return f"Drawn from {where}, NOT from {DATA_LABELS[read['data']]} as in the paper."
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -210,10 +205,9 @@ class Sources:
 
     def figure(self, name: str, *, quick: bool) -> tuple[Definition, Ratings]:
         """Return a figure with the points that its ratings can hold, and the ratings."""
-        if self.data == BUNDLED:
-            wanted = definition(name, quick=quick, bundled=True)
-        else:
-            wanted = definition(name, quick=quick, data=self.data)
+        bundled = self.data == BUNDLED
+        data = None if bundled else self.data
+        wanted = definition(name, quick=quick, bundled=bundled, data=data)
         ratings = self.ratings(wanted.data)
         if ratings is None:
             wanted = definition(name, quick=quick, bundled=True)
@@ -224,19 +218,12 @@ class Sources:
     def ratings(self, name: str) -> Ratings | None:
         """Return the ratings of this name; None, with a warning, where they cannot be had."""
         if name not in self._loaded:
-            self._loaded[name] = _load(name, asked_for=name == self.data)
+            try:
+                self._loaded[name] = load(name)
+            except DownloadProblem as problem:
+                if name == self.data:
+                    raise
+                told = "until then the figures that need it are drawn from the bundled ratings"
+                warnings.warn(f"{problem}; {told}", GoodfenceWarning, stacklevel=2)
+                self._loaded[name] = None
         return self._loaded[name]
-
-
-def _load(name: str, *, asked_for: bool) -> Ratings | None:
-    try:
-        return load(name)
-    except DownloadProblem as problem:
-        if asked_for:
-            raise
-        warnings.warn(
-            f"{problem}; until then the figures that need it are drawn from the bundled ratings",
-            GoodfenceWarning,
-            stacklevel=2,
-        )
-        return None

@@ -219,6 +219,10 @@ class Figure:
         verdicts = ", ".join(f"{claim.number} {claim.verdict}" for claim in self.claims)
         return f"Figure({self.definition.id}: {self.table.num_rows:,} values; claims: {verdicts})"
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return claims and manifest as plain values."""
+        return {"claims": [one.to_dict() for one in self.claims], "manifest": dict(self.manifest)}
+
     def chart(self) -> altair.VConcatChart:
         """Return the chart."""
         try:
@@ -273,7 +277,7 @@ class Figure:
         for name, content in chart_files(self.chart_spec()).items():
             with atomic_write(place / name) as file:
                 file.write(content)
-        _save_claims(place, self.claims, self.manifest)
+        _save_claims(place, self)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -290,17 +294,22 @@ class Reproduction:
         told = ", ".join(f"{verdicts.count(each)} {each}" for each in dict.fromkeys(verdicts))
         return f"Reproduction({len(self.figures)} figures, {len(self.claims)} claims: {told})"
 
+    def to_dict(self) -> dict[str, Any]:
+        """Return claims and manifest as plain values."""
+        return {"claims": [one.to_dict() for one in self.claims], "manifest": dict(self.manifest)}
+
     def save(self, folder: str | PathLike[str]) -> None:
         """Write every figure to a folder of its own in `folder`, and the claims beside them."""
         place = Path(folder)
         for figure in self.figures:
             figure.save(place / figure.definition.id)
-        _save_claims(place, self.claims, self.manifest)
+        _save_claims(place, self)
 
 
-def _save_claims(folder: Path, claims: Sequence[Claim], manifest: Mapping[str, Any]) -> None:
-    write_json(folder / "claims.json", {"claims": [claim.to_dict() for claim in claims]})
-    write_json(folder / "manifest.json", manifest)
+def _save_claims(folder: Path, found: Figure | Reproduction) -> None:
+    told = found.to_dict()
+    write_json(folder / "claims.json", {"claims": told["claims"]})
+    write_json(folder / "manifest.json", told["manifest"])
 
 
 class Look(NamedTuple):

@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import json
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from pathlib import Path
@@ -37,6 +38,7 @@ from goodfence.rng import Streams
 from goodfence.selection.mechanism import Mechanism
 from goodfence.selection.sensitivity import Sensitivity, sensitivities
 
+Seed: TypeAlias = list[int]
 Counts: TypeAlias = dict[str, Floats]
 Points: TypeAlias = Sequence[tuple[Number, int, pa.Table]]
 """(x, seed number, table of counts) each."""
@@ -56,6 +58,8 @@ METRICS: dict[str, tuple[str, str]] = {
 }
 """Each metric as the ratio of two counts."""
 PAPER_METRICS = ("mae", "mae_clipped", "mae_common", "mae_common_clipped", "coverage")
+_NUMBERING = 99
+"""The stream that numbers the targets, apart from those of the experiments."""
 _LOWEST = {"advantage": -1.0}
 _HIGHEST = dict.fromkeys(PAPER_METRICS[:-1], np.inf)
 
@@ -214,12 +218,6 @@ def _table(names: tuple[str, ...], lines: Sequence[tuple[object, ...]]) -> pa.Ta
     return pa.table(dict(zip(names, map(list, columns), strict=True)))
 
 
-Seed = list[int]
-
-_NUMBERING = 99
-"""The stream that numbers the targets, apart from those of the experiments."""
-
-
 @dataclass(frozen=True, eq=False, kw_only=True)
 class Experiment:
     """A figure with its data, its seeds and its number of targets."""
@@ -279,8 +277,10 @@ class Experiment:
         for number in range(self.n_seeds):
             protocol = _Protocol(self, self.seed(number))
             for x in self.definition.values:
-                path = self._path(x, number)
-                table = _kept(path)
+                path, table = self._path(x, number), None
+                if path is not None and path.is_file():
+                    with suppress(pa.ArrowException, OSError):  # damaged: it is computed again
+                        table = pq.read_table(path)
                 computed = table is None
                 if table is None:
                     table = protocol.counts(x)
@@ -318,15 +318,6 @@ class Experiment:
         text = json.dumps(stated, sort_keys=True)
         name = hashlib.sha256(text.encode()).hexdigest()[:16]
         return self.keep / f"{definition.id}-{definition.x}-{x:g}-seed-{number}-{name}.parquet"
-
-
-def _kept(path: Path | None) -> pa.Table | None:
-    if path is None or not path.is_file():
-        return None
-    try:
-        return pq.read_table(path)
-    except (pa.ArrowException, OSError):  # damaged: it is computed again
-        return None
 
 
 @dataclass(frozen=True, eq=False, repr=False)
