@@ -22,6 +22,7 @@ from goodfence.kernels.synthetic import (
     rate_items,
     two_uniforms,
 )
+from goodfence.rng import Streams
 from tests.support import reference
 from tests.support.contracts import FALSE_ALARM
 
@@ -66,7 +67,7 @@ def test_the_same_seed_gives_the_same_ratings_and_another_others() -> None:
 
 def test_users_rate_as_much_as_planned() -> None:
     made = gf.synthetic(**SIZE, rng=3)
-    assert np.diff(made.csr.indptr).tolist() == plan(**SIZE, rng=3).counts.tolist()
+    assert np.diff(made.csr.indptr).tolist() == plan(**SIZE, streams=Streams(3)).counts.tolist()
 
 
 @pytest.mark.parametrize("scale", [(1, 5), (0, 10), (0.5, 5, 0.5)])
@@ -85,7 +86,7 @@ def test_any_value_of_a_scale_without_steps_can_come() -> None:
 
 def test_popularity_and_activity_have_long_tails() -> None:
     size = Size(users=4_000, items=3_000, ratings=120_000)
-    planted = plan(**size, rng=3)
+    planted = plan(**size, streams=Streams(3))
     expected_of_items = planted.weights * size["ratings"]
     assert 0.55 < gini(planted.counts) < 0.7  # lognormal of spread 1.25: 0.62; Netflix 0.61
     assert gini(np.round(expected_of_items * 100).astype(np.int64)) > 0.6
@@ -100,7 +101,7 @@ def test_the_most_popular_item_is_rated_by_about_three_users_in_ten() -> None:
 
 def test_planted_groups_are_found() -> None:
     size = Size(users=600, items=600, ratings=18_000)
-    made, groups = gf.synthetic(**size, rng=3), plan(**size, rng=3).user_groups
+    made, groups = gf.synthetic(**size, rng=3), plan(**size, streams=Streams(3)).user_groups
     rows = made.csr.toarray()
     unit = rows / np.linalg.norm(rows, axis=1, keepdims=True)
     cosines = unit @ unit.T
@@ -115,7 +116,7 @@ def test_planted_groups_are_found() -> None:
 
 def test_groups_differ_in_how_they_rate() -> None:
     size = Size(users=600, items=600, ratings=18_000)
-    made, planted = gf.synthetic(**size, rng=3), plan(**size, rng=3)
+    made, planted = gf.synthetic(**size, rng=3), plan(**size, streams=Streams(3))
     cells = made.csr.tocoo()
     pairs = planted.user_groups[cells.row] * planted.n_groups + planted.item_groups[cells.col]
     means = np.array([cells.data[pairs == pair].mean() for pair in np.unique(pairs)])

@@ -93,6 +93,7 @@ _ENDINGS = {
 """What separates the fields, by the ending of the file's name; several are told apart by the first lines."""
 _NAMES = {"\t": "tabs", "::": "'::'", BLANKS: "spaces"}
 _NUMBER = re.compile(r"[+-]?(\d+[.,]?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
+_SEPARATOR = re.compile(r'::|[^"\r\n\0\x1f\x80-\U0010ffff]')
 _RUN = re.compile(rb"[ \t]+")
 _EDGE = re.compile(rb"(?m)^\x1f|\x1f(?=\r?$)")
 _FEWEST = 3  # fields of a line
@@ -329,9 +330,8 @@ def _is_data(fields: list[str], named: dict[str, Any]) -> bool:
 def _separator(lines: Sequence[str], file: RatingsFile, given: str | None) -> str:
     """Return what separates the fields of the first lines, or refuse to guess."""
     if given is not None:
-        single = isinstance(given, str) and len(given) == 1 and given.isascii()
-        good = given == "::" or (single and given not in '"\r\n\0\x1f')
-        require(good, "separator", "one ASCII character or '::'", given)
+        good = isinstance(given, str) and _SEPARATOR.fullmatch(given)
+        require(bool(good), "separator", "one ASCII character or '::'", given)
     stated = (given,) if given is not None else _ENDINGS.get(file.suffixes[0], _ANY)
     fitting = [one for one in stated if _fits(lines[0], one)]
     if len(fitting) > 1:
@@ -387,13 +387,7 @@ def _listed(separators: Sequence[str]) -> str:
 
 
 def split(line: str, separator: str) -> list[str]:
-    """Return the fields of a line, without blanks around them.
-
-    Examples
-    --------
-    >>> split('7,"a,b", 3', ","), split("7  a 3 ", " ")
-    (['7', 'a,b', '3'], ['7', 'a', '3'])
-    """
+    """Return the fields of a line, without blanks around them; those of a csv file may be quoted."""
     if separator == BLANKS:
         return line.split()
     if separator == "::":
@@ -405,13 +399,7 @@ def split(line: str, separator: str) -> list[str]:
 
 
 def begins_section(line: str) -> bool:
-    """Return whether a first line is that of a section.
-
-    Examples
-    --------
-    >>> begins_section("17:"), begins_section("17::2::3")
-    (True, False)
-    """
+    """Return whether a first line is that of a section."""
     return _FIRST.fullmatch(line) is not None
 
 

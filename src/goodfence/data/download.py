@@ -55,10 +55,8 @@ class RemoteFile:
 def fetch(remote: RemoteFile, folder: Path, *, timeout: float = 30.0) -> Path:
     """Return the file in `folder`, downloading it if it is not there yet.
 
-    What arrives goes to ``<name>.part`` beside it. An interrupted download keeps that part, and the
-    next call goes on from there if the server can, and from the start if not. Only a file with the
-    right checksum gets the right name.
-
+    What arrives goes to ``<name>.part`` beside it. An interrupted download keeps that part, and the next call goes on
+    from there if the server can, and from the start if not. Only a file with the right checksum gets the right name.
     The server counts as gone after `timeout` seconds without an answer.
     """
     target = folder / remote.name
@@ -131,37 +129,31 @@ def _receive(remote: RemoteFile, part: Path, folder: Path, timeout: float) -> No
 
 
 def _transfer(remote: RemoteFile, part: Path, timeout: float) -> None:
-    """Bring the part to its full size: by what is missing, or else from the start."""
+    """Bring the part to its full size: by what is missing, if the server sends exactly that, or else from the start."""
     have = part.stat().st_size
     if have == remote.n_bytes:
         return
-    if 0 < have < remote.n_bytes and _resumed(remote, part, have, timeout):
-        return
-    with _answer(remote.url, {}, timeout) as answer, part.open("wb") as file:
+    if 0 < have < remote.n_bytes:
+        try:
+            with _answer(remote, timeout, {"Range": f"bytes={have}-"}) as answer:
+                sent = answer.headers.get("Content-Range", "")
+                if answer.status == _PARTIAL_CONTENT and sent.startswith(f"bytes {have}-"):
+                    with part.open("ab") as file:
+                        _copy(answer, file, have, remote)
+                    return
+        except urllib.error.HTTPError as problem:
+            problem.close()
+            if problem.code != _RANGE_NOT_SATISFIABLE:
+                raise
+    with _answer(remote, timeout, {}) as answer, part.open("wb") as file:
         _copy(answer, file, 0, remote)
 
 
-def _resumed(remote: RemoteFile, part: Path, have: int, timeout: float) -> bool:
-    """Append what is missing, if the server sends exactly that."""
-    try:
-        with _answer(remote.url, {"Range": f"bytes={have}-"}, timeout) as answer:
-            sent = answer.headers.get("Content-Range", "")
-            if answer.status != _PARTIAL_CONTENT or not sent.startswith(f"bytes {have}-"):
-                return False
-            with part.open("ab") as file:
-                _copy(answer, file, have, remote)
-            return True
-    except urllib.error.HTTPError as problem:
-        problem.close()
-        if problem.code == _RANGE_NOT_SATISFIABLE:
-            return False
-        raise
-
-
-def _answer(url: str, headers: dict[str, str], timeout: float) -> http.client.HTTPResponse:
-    request = urllib.request.Request(url, headers=headers)  # noqa: S310 - see RemoteFile
-    opened = urllib.request.urlopen(request, timeout=timeout)  # noqa: S310 - the web only
-    answer: http.client.HTTPResponse = opened
+def _answer(
+    remote: RemoteFile, timeout: float, headers: dict[str, str]
+) -> http.client.HTTPResponse:
+    request = urllib.request.Request(remote.url, headers=headers)  # noqa: S310 - see RemoteFile
+    answer: http.client.HTTPResponse = urllib.request.urlopen(request, timeout=timeout)  # noqa: S310
     return answer
 
 
@@ -206,16 +198,21 @@ def extract(
 ) -> list[Path]:
     """Write the `wanted` members of a zip archive into `folder`, in order, each by an atomic write.
 
-    All of the archive is checked before anything is written: it holds nothing but `expected`
-    members, no path that leads elsewhere, no link, nothing encrypted, nothing larger than
-    `max_bytes` when unpacked.
-
-    `wanted` are names of the archive, all of them among `expected`, where a name ending in "/" is a folder; files are
-    written under the last part of their names, and returned.
+    All of the archive is checked before anything is written: it holds nothing but `expected` members, no path that
+    leads elsewhere, no link, nothing encrypted, nothing larger than `max_bytes` when unpacked. `wanted` are among
+    `expected`, where a name ending in "/" is a folder; each is written under the last part of its name, and returned.
     """
     try:
         with zipfile.ZipFile(archive) as opened:
-            _check(opened.infolist(), archive.name, wanted, expected, max_bytes)
+            names = [member.orig_filename for member in opened.infolist()]
+            for member in opened.infolist():
+                _check_member(member, archive.name, expected, max_bytes)
+            if len(set(names)) != len(names):
+                raise FileProblem(
+                    f"{archive.name} must hold each file once, and one is there twice; not unpacked"
+                )
+            if not set(wanted) <= set(names):
+                raise FileProblem(f"{archive.name} must hold {', '.join(wanted)}; not unpacked")
             return [_write(opened, member, folder, max_bytes) for member in wanted]
     except OSError as problem:
         reason = problem.strerror or type(problem).__name__
@@ -225,24 +222,6 @@ def extract(
             f"{archive.name} must be a whole zip archive, and is damaged or none; "
             "remove it and try again"
         ) from problem
-
-
-def _check(
-    members: Sequence[zipfile.ZipInfo],
-    archive: str,
-    wanted: Sequence[str],
-    expected: Collection[str],
-    max_bytes: int,
-) -> None:
-    names = [member.orig_filename for member in members]
-    for member in members:
-        _check_member(member, archive, expected, max_bytes)
-    if len(set(names)) != len(names):
-        raise FileProblem(
-            f"{archive} must hold each file once, and one is there twice; not unpacked"
-        )
-    if not set(wanted) <= set(names):
-        raise FileProblem(f"{archive} must hold {', '.join(wanted)}; not unpacked")
 
 
 def _check_member(

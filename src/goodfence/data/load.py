@@ -103,8 +103,7 @@ def load(
         What is done about a pair that was rated twice. None means "error" for a file, and for a name what the catalogue
         declares, with a warning where that leaves ratings out.
     separator : str, optional
-        For a text file: what separates its fields, one character or "::"; a space is any run of blanks. None finds
-        it by the ending and the first lines.
+        For a text file: what separates its fields, one character or "::"; a space is any run of blanks. None finds it.
     decimal : {".", ","}, optional
         For a text file: what stands before the fraction of a rating. None finds it, and warns of a comma.
     encoding : str, optional
@@ -112,8 +111,7 @@ def load(
     unrated : float or sequence of float, optional
         For a file: what its ratings say where there is none, -1 or 99 for example. Such rows are left out.
     items : sequence of id, optional
-        All items there are, from a public source, in the order of the columns; every item that was rated must be
-        among them. None takes those that somebody rated.
+        All items there are, from a public source, in the order of the columns. None takes those that somebody rated.
     max_bytes : int, default 2 GiB
         The most memory that reading may take, and the most that a file may inflate to.
 

@@ -10,16 +10,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from goodfence.arrays import Flags, Integers
+from goodfence.arrays import Flags, Floats, Integers
 from goodfence.data.columns import section_lines
 from goodfence.data.files import RatingsFile
 from goodfence.data.frame import ReadOptions, find_repeats
-from goodfence.data.ids import is_text
-from goodfence.data.lines import Lines, Written, blank_lines
+from goodfence.data.ids import is_text, one_dictionary
+from goodfence.data.lines import SPACE, Lines, Written, blank_lines
 from goodfence.data.load import PARQUET, opened
 from goodfence.data.read_parquet import read_parquet
 from goodfence.data.read_text import Fields, is_json, missing_among_integers, read_fields
@@ -47,9 +46,9 @@ class Problem:
 class _Rows:
     """What is known of each row: the position of its ids among all, -1 where missing, and its rating."""
 
-    users: npt.NDArray[np.int64]
-    items: npt.NDArray[np.int64]
-    values: npt.NDArray[np.float64]
+    users: Integers
+    items: Integers
+    values: Floats
     missing: Flags
     textual: Flags
     infinite: Flags
@@ -66,33 +65,23 @@ def count_problems(path: str | os.PathLike[str], options: ReadOptions) -> list[P
             return []
         if file.suffixes[0] in PARQUET:
             table, _ = read_parquet(file, options)
-            found = [
-                (kind, np.flatnonzero(flags) + 1) for kind, flags in _flags(_typed(table), options)
-            ]
-            return _sorted(found)
-        fields = read_fields(file, options, tolerant=True)
-        own = _own_rows(fields)
-        found = [
-            (kind, own[flags]) for kind, flags in _flags(_texts(fields.table, options), options)
-        ]
-        found.append(("with another number of fields", np.array([row for row, _ in fields.ragged])))
-        return _sorted([(kind, _lines(file, fields, rows)) for kind, rows in found if len(rows)])
-
-
-def _sorted(found: list[tuple[str, Integers]]) -> list[Problem]:
+            flags = _flags(_typed(table), options)
+            found = [(kind, np.flatnonzero(broken) + 1) for kind, broken in flags]
+        else:
+            fields = read_fields(file, options, tolerant=True)
+            ragged = np.array([row for row, _ in fields.ragged], dtype=np.int64)
+            rows = np.arange(1, fields.table.num_rows + len(ragged) + 1)
+            rows = rows[~np.isin(rows, ragged)]  # of the file, for each row of the table
+            flags = _flags(_texts(fields.table, options), options)
+            found = [(kind, rows[broken]) for kind, broken in flags]
+            found.append(("with another number of fields", ragged))
+            found = [(kind, _lines(file, fields, rows)) for kind, rows in found if len(rows)]
     problems = [
         Problem(kind=kind, n=len(rows), lines=tuple(rows[:_SHOWN].tolist()))
         for kind, rows in found
         if len(rows)
     ]
     return sorted(problems, key=lambda one: -one.n)
-
-
-def _own_rows(fields: Fields) -> Integers:
-    """Return the row of the file, counted from 1, of each row of the table: ragged ones are not in it."""
-    ragged = np.array([row for row, _ in fields.ragged], dtype=np.int64)
-    rows = np.arange(1, fields.table.num_rows + len(ragged) + 1)
-    return rows[~np.isin(rows, ragged)]
 
 
 def _lines(file: RatingsFile, fields: Fields, rows: Integers) -> Integers:
@@ -124,55 +113,41 @@ def _flags(rows: _Rows, options: ReadOptions) -> Iterator[tuple[str, Flags]]:
     if options.scale is not None:
         yield "off the scale", good & ~Scale.of(options.scale).holds(rows.values)
     if options.duplicates == "error":
-        yield "for a pair of user and item that has a rating already", _repeated(rows)
-
-
-def _repeated(rows: _Rows) -> Flags:
-    known = np.flatnonzero((rows.users >= 0) & (rows.items >= 0))
-    repeated = np.zeros(len(rows.users), dtype=np.bool_)
-    if len(known):
-        n_items = int(rows.items.max()) + 1
-        repeats = find_repeats(rows.users[known], rows.items[known], n_items)
-        later = np.ones(len(known), dtype=np.bool_)
-        later[repeats.order[repeats.starts]] = False
-        repeated[known[later]] = True
-    return repeated
+        known = np.flatnonzero((rows.users >= 0) & (rows.items >= 0))
+        repeated = np.zeros(len(rows.users), dtype=np.bool_)
+        if len(known):
+            n_items = int(rows.items.max()) + 1
+            repeats = find_repeats(rows.users[known], rows.items[known], n_items)
+            repeated[known] = True
+            repeated[known[repeats.order[repeats.starts]]] = False
+        yield "for a pair of user and item that has a rating already", repeated
 
 
 def _texts(table: pa.Table, options: ReadOptions) -> _Rows:
     """Return what is known of rows that are text."""
-    coded = table["rating"].unify_dictionaries().combine_chunks()
-    written = Written.of(coded.dictionary, options.decimal)
-    absent = np.asarray(pc.is_null(coded.indices).to_numpy(zero_copy_only=False))
-    at = np.asarray(coded.indices.fill_null(0).to_numpy(zero_copy_only=False))
-    if len(written.values) == 0:
-        nothing = np.zeros(len(at), dtype=np.bool_)
-        parts = dict.fromkeys(("textual", "infinite", "inexact"), nothing)
-        values = np.zeros(len(at))
-    else:
-        names = ("textual", "infinite", "inexact")
-        parts = {name: getattr(written, name)[at] & ~absent for name in names}
-        absent, values = absent | written.missing[at], written.values[at]
+    coded = one_dictionary(table["rating"])
+    # One more text, an empty one, is what the rows without a rating say.
+    written = Written.of(pa.concat_arrays([coded.dictionary, pa.array([""])]), options.decimal)
+    at = np.asarray(coded.indices.fill_null(len(coded.dictionary)))
+    flags = ("missing", "textual", "infinite", "inexact")
     return _Rows(
         users=_codes(table["user"]),
         items=_codes(table["item"]),
-        values=values,
-        missing=absent,
-        **parts,
+        values=written.values[at],
+        **{name: getattr(written, name)[at] for name in flags},
     )
 
 
 def _typed(table: pa.Table) -> _Rows:
     """Return what is known of rows whose columns have a type."""
     column = table["rating"]
-    numeric = pa.types.is_integer(column.type) or pa.types.is_floating(column.type)
-    missing = np.asarray(column.is_null().to_numpy())
+    missing = np.asarray(column.is_null())
     nothing = np.zeros(len(missing), dtype=np.bool_)
-    if not numeric:
-        values, textual = np.zeros(len(missing)), ~missing
-    else:
-        values = np.asarray(column.cast(pa.float64(), safe=False).fill_null(0.0).to_numpy())
+    if pa.types.is_integer(column.type) or pa.types.is_floating(column.type):
+        values = np.asarray(column.cast(pa.float64(), safe=False).fill_null(0.0))
         textual = nothing
+    else:
+        values, textual = np.zeros(len(missing)), ~missing
     return _Rows(
         users=_codes(table["user"]),
         items=_codes(table["item"]),
@@ -184,19 +159,15 @@ def _typed(table: pa.Table) -> _Rows:
     )
 
 
-def _codes(column: pa.ChunkedArray) -> npt.NDArray[np.int64]:
+def _codes(column: pa.ChunkedArray) -> Integers:
     """Return a number for each id, the same for the same one, and -1 where it is missing."""
-    coded = column if pa.types.is_dictionary(column.type) else column.dictionary_encode()
-    one = coded.unify_dictionaries().combine_chunks()
-    codes = np.asarray(one.indices.fill_null(-1).to_numpy(zero_copy_only=False), dtype=np.int64)
+    one = one_dictionary(column)
+    codes = np.asarray(one.indices.fill_null(-1)).astype(np.int64)
     values = one.dictionary
     if len(values) == 0 or not is_text(values.type):
         return codes
-    trimmed = pc.utf8_trim(values, " \t").dictionary_encode()
-    same = np.asarray(trimmed.indices.to_numpy(zero_copy_only=False), dtype=np.int64)
-    empty = np.asarray(
-        pc.equal(trimmed.dictionary, "").to_numpy(zero_copy_only=False), dtype=np.bool_
-    )
-    gone = empty | missing_among_integers(trimmed.dictionary)
-    named = np.where(gone[same], -1, same)
-    return np.where(codes < 0, -1, named[np.maximum(codes, 0)])
+    trimmed = pc.utf8_trim(values, SPACE).dictionary_encode()
+    different = trimmed.dictionary
+    gone = np.asarray(pc.equal(different, ""), dtype=np.bool_) | missing_among_integers(different)
+    same = np.asarray(trimmed.indices).astype(np.int64)
+    return np.append(np.where(gone[same], -1, same), -1)[codes]  # the last one is that of -1

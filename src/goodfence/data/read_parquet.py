@@ -24,12 +24,86 @@ _HEADERS = (2**12, 2**20)  # how many bytes are looked at for a header; few have
 _DEEPEST = 16
 _TRUE, _FALSE, _BYTE, _DOUBLE, _BINARY, _LIST, _SET, _MAP, _STRUCT = 1, 2, 3, 7, 8, 9, 10, 11, 12
 _INTEGERS = (4, 5, 6)
-_PREFIXED = 7
-"""The encoding DELTA_BYTE_ARRAY, in which a text may repeat any part of the one before it."""
-_LENGTHS_FIRST = 6
-"""The encoding DELTA_LENGTH_BYTE_ARRAY."""
+_DELTAS = {
+    6,
+    7,
+}  # DELTA_LENGTH_BYTE_ARRAY, and DELTA_BYTE_ARRAY: a text may repeat any part of the one before it
+_TOGETHER = 2**16  # rows
 
 Struct = dict[int, Any]
+
+
+def read_parquet(file: RatingsFile, options: ReadOptions) -> tuple[pa.Table, Columns]:
+    """Return the user, item and rating of a parquet file, and what they are called in it."""
+    if not file.beginning.startswith(MAGIC):
+        raise FileProblem(f"{file.name!r} must be a parquet file, as its name says, and is not")
+    with _undamaged(file):
+        opened = parquet.ParquetFile(file.path)
+        schema, n_rows = opened.schema_arrow, opened.metadata.num_rows
+    columns = find_columns(schema.names, **options.columns)
+    for role, name in zip(ROLES, columns.chosen, strict=True):
+        kind = schema.field(name).type
+        if pa.types.is_nested(kind):
+            raise ColumnProblem(
+                f"{columns.label(role)} must hold one value in each row, it holds {describe(kind)}"
+            )
+    if n_rows == 0:
+        raise FileProblem(f"{file.name!r} must hold ratings, and has no rows")
+    with _undamaged(file):
+        pages = read_pages(file.path, columns.chosen)
+        if any(chunks.n_values != n_rows for chunks in pages.values()):
+            raise DamagedPages("the pages hold other rows than the file says")
+    texts = [name for name in columns.chosen if not _is_fixed(schema.field(name).type)]
+    held = n_rows * BYTES_OF_A_ROW + TIMES_HELD * sum(pages[name].n_bytes for name in texts)
+    if max(held, *(2 * chunks.largest for chunks in pages.values())) > options.max_bytes:
+        raise too_large(file.name, options.max_bytes)
+    with _undamaged(file):
+        if any(pages[name].deltas for name in texts):
+            table = _in_batches(file, columns, pages, options.max_bytes)
+        else:
+            # Text stays a dictionary: one long id on every row is then stored once.
+            opened = parquet.ParquetFile(file.path, read_dictionary=texts)
+            table = opened.read(columns=list(columns.chosen))
+        table.validate(full=True)  # a damaged page can hold indices beyond its dictionary
+    return table.select(list(columns.chosen)).rename_columns(list(ROLES)), columns
+
+
+def _in_batches(
+    file: RatingsFile, columns: Columns, pages: dict[str, Chunks], max_bytes: int
+) -> pa.Table:
+    """Return the columns, a few rows at a time: text that repeats the text before it takes more than its pages say."""
+    largest = max(chunks.largest for chunks in pages.values())
+    n_together = max(1, min(_TOGETHER, max_bytes // (16 * max(1, largest))))
+    batches, n_rows, n_bytes = [], 0, 0
+    opened = parquet.ParquetFile(file.path)
+    for batch in opened.iter_batches(n_together, columns=list(columns.chosen), use_threads=False):
+        batch.validate(full=True)
+        coded = [one.dictionary_encode() if is_text(one.type) else one for one in batch.columns]
+        batches.append(pa.record_batch(coded, names=batch.schema.names))
+        n_rows, n_bytes = n_rows + batch.num_rows, n_bytes + batches[-1].nbytes
+        if n_rows * BYTES_OF_A_ROW + TIMES_HELD * n_bytes > max_bytes:
+            raise too_large(file.name, max_bytes)
+    return pa.Table.from_batches(batches)
+
+
+def _is_fixed(kind: pa.DataType) -> bool:
+    try:
+        return not pa.types.is_dictionary(kind) and kind.bit_width > 0
+    except ValueError:  # arrow's way to say that the width varies
+        return False
+
+
+@contextmanager
+def _undamaged(file: RatingsFile) -> Iterator[None]:
+    """Turn arrow's many errors into one sentence."""
+    try:
+        yield
+    except GoodfenceError:
+        raise
+    except (pa.ArrowException, OSError, ValueError, OverflowError):
+        raise FileProblem(
+            f"{file.name!r} must be a whole parquet file, and is cut short or damaged"
+        ) from None
 
 
 class DamagedPages(ValueError):
@@ -61,16 +135,10 @@ def read_pages(path: Path, names: tuple[str, ...]) -> dict[str, Chunks]:
                 described = column.get(3)
                 if not isinstance(described, dict):
                     raise DamagedPages("a column has no metadata")
-                name = _name(described.get(3))
-                if name in found:
-                    _walk(file, size, described, found[name], n_rows)
+                for name in names:
+                    if described.get(3) == [name]:  # one name, so the column is not nested
+                        _walk(file, size, described, found[name], n_rows)
     return found
-
-
-def _name(path: Any) -> str:
-    """Return the name of a column that is not nested, or nothing."""
-    plain = isinstance(path, list) and len(path) == 1 and isinstance(path[0], str)
-    return str(path[0]) if plain else ""
 
 
 def _footer(file: BinaryIO, size: int) -> Struct:
@@ -105,18 +173,15 @@ def _walk(file: BinaryIO, size: int, described: Struct, chunks: Chunks, n_rows: 
     if end > size or expected != n_rows:
         raise DamagedPages("a column is longer than its file, or than its rows")
     encodings = described.get(2)
-    chunks.deltas |= isinstance(encodings, list) and (
-        _PREFIXED in encodings or _LENGTHS_FIRST in encodings
-    )
+    chunks.deltas |= isinstance(encodings, list) and not _DELTAS.isdisjoint(encodings)
     seen = 0
     while seen < expected:
         header, length = _header(file, position, end)
-        unpacked, packed = _count(header.get(2)), _count(header.get(3))
-        position += length + packed
-        n_values = _values(header)
+        unpacked = _count(header.get(2))
+        position += length + _count(header.get(3))
         if position > end:
             raise DamagedPages("a page ends after its column")
-        seen += n_values
+        seen += _values(header)
         chunks.n_bytes += unpacked
         chunks.largest = max(chunks.largest, unpacked)
     if seen != expected:
@@ -235,86 +300,3 @@ class _Compact:
         for _ in range(size):
             self._value(kinds >> 4, depth + 1)
             self._value(kinds & 15, depth + 1)
-
-
-_TOGETHER = 2**16  # rows
-
-
-def read_parquet(file: RatingsFile, options: ReadOptions) -> tuple[pa.Table, Columns]:
-    """Return the user, item and rating of a parquet file, and what they are called in it."""
-    if not file.beginning.startswith(MAGIC):
-        raise FileProblem(f"{file.name!r} must be a parquet file, as its name says, and is not")
-    with _reading_parquet(file):
-        opened = parquet.ParquetFile(file.path)
-        schema, n_rows = opened.schema_arrow, opened.metadata.num_rows
-    columns = find_columns(schema.names, **options.columns)
-    _check_kinds(schema, columns)
-    if n_rows == 0:
-        raise FileProblem(f"{file.name!r} must hold ratings, and has no rows")
-    with _reading_parquet(file):
-        pages = read_pages(file.path, columns.chosen)
-        if any(chunks.n_values != n_rows for chunks in pages.values()):
-            raise DamagedPages("the pages hold other rows than the file says")
-    texts = [name for name in columns.chosen if not _is_fixed(schema.field(name).type)]
-    held = n_rows * BYTES_OF_A_ROW + TIMES_HELD * sum(pages[name].n_bytes for name in texts)
-    if max(held, *(2 * chunks.largest for chunks in pages.values())) > options.max_bytes:
-        raise too_large(file.name, options.max_bytes)
-    with _reading_parquet(file):
-        if any(pages[name].deltas for name in texts):
-            table = _in_batches(file, columns, pages, options.max_bytes)
-        else:
-            # Text stays a dictionary: one long id on every row is then stored once.
-            opened = parquet.ParquetFile(file.path, read_dictionary=texts)
-            table = opened.read(columns=list(columns.chosen))
-        table.validate(full=True)  # a damaged page can hold indices beyond its dictionary
-    return table.select(list(columns.chosen)).rename_columns(list(ROLES)), columns
-
-
-def _in_batches(
-    file: RatingsFile, columns: Columns, pages: dict[str, Chunks], max_bytes: int
-) -> pa.Table:
-    """Return the columns, a few rows at a time: text that repeats the text before it takes more than its pages say."""
-    largest = max(chunks.largest for chunks in pages.values())
-    n_together = max(1, min(_TOGETHER, max_bytes // (16 * max(1, largest))))
-    batches, n_rows, n_bytes = [], 0, 0
-    opened = parquet.ParquetFile(file.path)
-    for batch in opened.iter_batches(n_together, columns=list(columns.chosen), use_threads=False):
-        batch.validate(full=True)
-        coded = [
-            column.dictionary_encode() if is_text(column.type) else column
-            for column in batch.columns
-        ]
-        batches.append(pa.record_batch(coded, names=batch.schema.names))
-        n_rows, n_bytes = n_rows + batch.num_rows, n_bytes + batches[-1].nbytes
-        if n_rows * BYTES_OF_A_ROW + TIMES_HELD * n_bytes > max_bytes:
-            raise too_large(file.name, max_bytes)
-    return pa.Table.from_batches(batches)
-
-
-def _check_kinds(schema: pa.Schema, columns: Columns) -> None:
-    for role, name in zip(ROLES, columns.chosen, strict=True):
-        kind = schema.field(name).type
-        if pa.types.is_nested(kind):
-            raise ColumnProblem(
-                f"{columns.label(role)} must hold one value in each row, it holds {describe(kind)}"
-            )
-
-
-def _is_fixed(kind: pa.DataType) -> bool:
-    try:
-        return not pa.types.is_dictionary(kind) and kind.bit_width > 0
-    except ValueError:  # arrow's way to say that the width varies
-        return False
-
-
-@contextmanager
-def _reading_parquet(file: RatingsFile) -> Iterator[None]:
-    """Turn arrow's many errors into one sentence."""
-    try:
-        yield
-    except GoodfenceError:
-        raise
-    except (pa.ArrowException, OSError, ValueError, OverflowError):
-        raise FileProblem(
-            f"{file.name!r} must be a whole parquet file, and is cut short or damaged"
-        ) from None

@@ -9,6 +9,7 @@ import sys
 import warnings
 import zlib
 from collections.abc import Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -296,10 +297,8 @@ def parse_ids(column: pa.ChunkedArray, label: str) -> pa.ChunkedArray:
 
     Examples
     --------
-    >>> parse_ids(pa.chunked_array([["10", "9", "10"]]), "user").type.value_type
-    DataType(int64)
-    >>> parse_ids(pa.chunked_array([["10", "09"]]), "user").type.value_type
-    DataType(string)
+    >>> [parse_ids(pa.chunked_array([ids]), "user").type.value_type for ids in (["10", "9"], ["10", "09"])]
+    [DataType(int64), DataType(string)]
     """
     coded = one_dictionary(column)
     values = pc.utf8_trim(coded.dictionary, SPACE)
@@ -438,34 +437,43 @@ def _column(
     """Return one member of each object: integers or text for ids, floats for ratings."""
     name, label = columns.chosen[ROLES.index(role)], columns.label(role)
     values = [one.get(name) for _, one in objects]
+    plain = _plain_column(values, role)
+    if plain is not None:
+        return plain
+    for (line, _), value in zip(objects, values, strict=True):
+        if value is None or value == "":
+            raise ValueProblem(f"{label} must not be missing, line {line} is")
+        if not (_is_rating if role == "rating" else _is_id)(value):
+            rule = (
+                "a number that a 64-bit float holds" if role == "rating" else "an integer or text"
+            )
+            raise ValueProblem(f"{label} must be {rule}, line {line} is not")
+    if role == "rating":
+        return pa.array(np.array(values, dtype=np.float64))
+    raise ValueProblem(f"{label} must hold integers or text, and holds both near line {number}")
+
+
+def _plain_column(values: list[Any], role: str) -> pa.Array | None:
+    """Return the values at once where nothing is odd, as it is most often."""
     kinds = set(map(type, values))
-    try:
+    with suppress(OverflowError, UnicodeError, pa.ArrowException):
         if role == "rating" and kinds <= {int, float}:
             numbers = np.array(values, dtype=np.float64)
             if bool((np.abs(numbers) < _EXACT).all()):
                 return pa.array(numbers)
         elif role != "rating" and (kinds == {int} or (kinds == {str} and "" not in values)):
             return pa.array(values, pa.int64() if kinds == {int} else pa.string())
-    except (OverflowError, UnicodeError, pa.ArrowException):  # beyond 64 bits, half a character
-        pass
-    for (line, _), value in zip(objects, values, strict=True):
-        if value is None or value == "":
-            raise ValueProblem(f"{label} must not be missing, line {line} is")
-        if role == "rating":
-            good = type(value) is float or (type(value) is int and abs(value) <= _EXACT)
-            rule = "a number that a 64-bit float holds"
-        else:
-            # JSON's escapes can spell half of a character.
-            text = type(value) is str and not any(
-                "\ud800" <= letter <= "\udfff" for letter in value
-            )
-            good = text or (type(value) is int and -_MOST <= value < _MOST)
-            rule = "an integer or text"
-        if not good:
-            raise ValueProblem(f"{label} must be {rule}, line {line} is not")
-    if role == "rating":
-        return pa.array(np.array(values, dtype=np.float64))
-    raise ValueProblem(f"{label} must hold integers or text, and holds both near line {number}")
+    return None
+
+
+def _is_rating(value: Any) -> bool:
+    return type(value) is float or (type(value) is int and abs(value) <= _EXACT)
+
+
+def _is_id(value: Any) -> bool:
+    if type(value) is str:  # JSON's escapes can spell half of a character
+        return not any("\ud800" <= letter <= "\udfff" for letter in value)
+    return type(value) is int and -_MOST <= value < _MOST
 
 
 def _joined(parts: list[pa.Array], label: str) -> pa.ChunkedArray:

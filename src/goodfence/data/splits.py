@@ -39,11 +39,11 @@ def holdout(
     ratings : Ratings
         What to split.
     fraction : float, optional
-        The part of all ratings that is held out, between 0 and 1, rounded to an integer number; 0.2
-        where neither `fraction` nor `per_user` is given.
+        The part of all ratings that is held out, between 0 and 1, rounded to an integer number; 0.2 where neither
+        `fraction` nor `per_user` is given.
     per_user : int, optional
-        Instead: how many ratings of each user are held out. Who has no more than that keeps them
-        all, and a warning says how many such users there are.
+        Instead: how many ratings of each user are held out. Who has no more than that keeps them all, and a warning
+        says how many such users there are.
     rng : int, sequence of int, Generator or None, default None
         Where chance comes from; None takes fresh entropy.
 
@@ -67,7 +67,12 @@ def holdout(
     if fraction is not None and per_user is not None:
         raise SettingError("fraction and per_user must not both be given; leave one out")
     words = Streams(rng).words(ratings.n_ratings)
-    held = _per_user(ratings, per_user, words) if per_user is not None else _share(fraction, words)
+    if per_user is not None:
+        held = _per_user(ratings, per_user, words)
+    else:
+        share = DEFAULT_FRACTION if fraction is None else within_one(fraction, "fraction")
+        held = np.zeros(len(words), dtype=np.bool_)
+        held[np.argsort(words, kind="stable")[: round(share * len(words))]] = True
     return _part(ratings, ~held), _part(ratings, held)
 
 
@@ -107,8 +112,8 @@ def sample_targets(
 ) -> npt.NDArray[Any]:
     """Return the ids of `n` different users who have more than `more_than` ratings, at random.
 
-    Fewer such users than `n`: all of them. The order is that of the draw, so that with one seed the
-    first hundred of two hundred are the hundred. For items, ask with `ratings.transposed`.
+    Fewer such users than `n`: all of them. The order is that of the draw, so that with one seed the first hundred of
+    two hundred are the hundred. For items, ask with `ratings.transposed`.
 
     Parameters
     ----------
@@ -137,24 +142,16 @@ def sample_targets(
     return targets
 
 
-def _share(fraction: float | None, words: Words) -> Flags:
-    share = DEFAULT_FRACTION if fraction is None else within_one(fraction, "fraction")
-    held = np.zeros(len(words), dtype=np.bool_)
-    held[np.argsort(words, kind="stable")[: round(share * len(words))]] = True
-    return held
-
-
 def _per_user(ratings: Ratings, per_user: int, words: Words) -> Flags:
     per_user = integer(per_user, "per_user", least=1)
     indptr = ratings.csr.indptr
     counts = np.diff(indptr)
     n_short = int(((counts > 0) & (counts <= per_user)).sum())
     if n_short:
-        warnings.warn(
-            f"{n_short:,} users have no more than {per_user:,} ratings; none of theirs is held out",
-            GoodfenceWarning,
-            stacklevel=3,
+        message = (
+            f"{n_short:,} users have no more than {per_user:,} ratings; none of theirs is held out"
         )
+        warnings.warn(message, GoodfenceWarning, stacklevel=3)
     rows = np.repeat(np.arange(len(counts)), counts)
     order = np.lexsort((words, rows))  # within each user, by word
     rank = np.arange(len(rows)) - indptr[rows]
@@ -186,7 +183,15 @@ def core(ratings: Ratings, *, per_user: int, per_item: int) -> Ratings:
     """
     per_user = integer(per_user, "per_user", least=1)
     per_item = integer(per_item, "per_item", least=1)
-    users, items = _stable(ratings, per_user, per_item)
+    n_users, n_items = ratings.shape
+    rows, columns = np.repeat(np.arange(n_users), np.diff(ratings.csr.indptr)), ratings.csr.indices
+    while True:
+        users = np.bincount(rows, minlength=n_users) >= per_user
+        items = np.bincount(columns, minlength=n_items) >= per_item
+        inside = users[rows] & items[columns]
+        if inside.all():
+            break
+        rows, columns = rows[inside], columns[inside]
     if not users.any():
         raise DataError(f"no part of the ratings has {per_user:,} a user and {per_item:,} an item")
     matrix = ratings.csr[np.flatnonzero(users)][:, np.flatnonzero(items)]
@@ -195,16 +200,3 @@ def core(ratings: Ratings, *, per_user: int, per_item: int) -> Ratings:
     titles = {item: known[item] for item in kept.tolist() if item in known}
     ids = ratings.users[users], kept
     return Ratings(matrix, *ids, ratings.scale, titles, items_declared=False)
-
-
-def _stable(ratings: Ratings, per_user: int, per_item: int) -> tuple[Flags, Flags]:
-    n_users, n_items = ratings.shape
-    rows = np.repeat(np.arange(n_users), np.diff(ratings.csr.indptr))
-    columns = ratings.csr.indices
-    while True:
-        users = np.bincount(rows, minlength=n_users) >= per_user
-        items = np.bincount(columns, minlength=n_items) >= per_item
-        inside = users[rows] & items[columns]
-        if inside.all():
-            return users, items
-        rows, columns = rows[inside], columns[inside]

@@ -72,8 +72,8 @@ def synthetic(
     Parameters
     ----------
     users, items, ratings : int
-        How many of each, exactly. No cell is rated twice; an item of the far tail may have no
-        rating, a user has at least one where there are enough.
+        How many of each, exactly. No cell is rated twice; an item of the far tail may have no rating, a user has at
+        least one where there are enough.
     rng : int, sequence of int, Generator or None, default None
         Where chance comes from; None takes fresh entropy.
     scale : Scale or tuple of float, default (1, 5)
@@ -81,10 +81,9 @@ def synthetic(
 
     Notes
     -----
-    Activity is lognormal. Popularity follows Zipf and Mandelbrot, ``(rank + shift) ** -1.3``, with
-    the shift for which the most popular item is rated by about three users in ten. About half of
-    a user's choices falls on the items of the user's own group, by popularity within it, and the
-    groups differ in what they like. See `plan` for what is planted.
+    Activity is lognormal. Popularity follows Zipf and Mandelbrot, ``(rank + shift) ** -1.3``, with the shift for which
+    the most popular item is rated by about three users in ten. About half of a user's choices falls on the items of
+    the user's own group, by popularity within it, and the groups differ in what they like: `plan`.
 
     Examples
     --------
@@ -93,7 +92,7 @@ def synthetic(
     """
     stated = Scale.of(scale)
     streams = Streams(rng)
-    planted = _planted(users, items, ratings, streams)
+    planted = plan(users, items, ratings, streams)
     indptr = np.concatenate(([0], np.cumsum(planted.counts)))
     columns = _choices(planted, indptr, streams.key(_CHOICE))
     levels = _levels(planted, indptr, columns, streams)
@@ -102,19 +101,8 @@ def synthetic(
     return Ratings(matrix, np.arange(1, users + 1), np.arange(1, items + 1), stated)
 
 
-def plan(*, users: int, items: int, ratings: int, rng: RNG = None) -> Planted:
-    """Return what `synthetic` plants with the same arguments.
-
-    Examples
-    --------
-    >>> planted = plan(users=200, items=300, ratings=4000, rng=7)
-    >>> int(planted.counts.sum()), planted.n_groups
-    (4000, 2)
-    """
-    return _planted(users, items, ratings, Streams(rng))
-
-
-def _planted(users: int, items: int, ratings: int, streams: Streams) -> Planted:
+def plan(users: int, items: int, ratings: int, streams: Streams) -> Planted:
+    """Return what `synthetic` plants with the same arguments."""
     for name, count in (("users", users), ("items", items)):
         integer(count, name, least=1, most=_MOST)
     integer(ratings, "ratings", least=1, most=10 * _MOST)
@@ -123,8 +111,7 @@ def _planted(users: int, items: int, ratings: int, streams: Streams) -> Planted:
     counts = _counts(_normals(streams, users, _ACTIVITY), ratings, items)
     by_rank = _popularity(counts, items, n_groups)
     ranks = streams.order(items, _COLUMN)
-    # Each run of n_groups ranks holds every group once, in random order: the groups are alike in
-    # popularity.
+    # Each run of n_groups ranks holds every group once, in random order: the groups are alike in popularity.
     rounds = np.arange(items) // n_groups
     order = np.lexsort((streams.words(items, _ITEM_GROUP), rounds))
     group_by_rank = np.empty(items, dtype=np.int64)
@@ -188,12 +175,7 @@ def _choices(planted: Planted, indptr: Integers, key: int) -> Rows:
     return columns
 
 
-def _levels(
-    planted: Planted,
-    indptr: Integers,
-    columns: Rows,
-    streams: Streams,
-) -> Floats:
+def _levels(planted: Planted, indptr: Integers, columns: Rows, streams: Streams) -> Floats:
     """Return how much the users like what they rate, from 0 to 1."""
     n_users, n_items, n_groups = len(planted.counts), len(planted.weights), planted.n_groups
     normals = _normals(streams, n_users + n_items + n_groups**2, _LEVELS)
