@@ -1,4 +1,4 @@
-"""Gumbel top-k inside pools: successive sampling without replacement, in one pass.
+"""Gumbel top-k inside pools: successive sampling without replacement, in one pass; and Laplace noise.
 
 Candidate i fires at time E_i / w_i, with E_i a standard exponential; the first `take` to fire are
 those that successive draws with probability proportional to w would have chosen. The logarithm of
@@ -8,6 +8,8 @@ Two things make it exact and fast. A time is kept as an unevaluated sum of two f
 weights stay equal chances even where log-weights are 1e14. And logarithms are taken only of
 candidates that can still be among the first: for a block of candidates the largest log-weight gives
 the largest uniform that could be.
+
+Randomness is a pure function of (key, purpose, asker, candidate): Philox4x32-10, a counter-based generator.
 """
 
 from __future__ import annotations
@@ -21,7 +23,7 @@ from goodfence.arrays import Floats, Integers, Rows, Words
 from goodfence.kernels import inlined, kernel
 
 Word: TypeAlias = np.uint64
-Counter: TypeAlias = "tuple[np.uint64, np.uint64, np.uint64, np.uint64]"
+Counter: TypeAlias = tuple[Word, Word, Word, Word]
 
 DRAW = Word(0)
 """The purpose of the numbers that choose neighbours."""
@@ -38,6 +40,19 @@ _WORD = Word(32)
 _DROPPED = Word(12)
 _MULTIPLIERS = (Word(0xD2511F53), Word(0xCD9E8D57))
 _WEYL = (Word(0x9E3779B9), Word(0xBB67AE85))
+_BLOCK = 128
+_EVERY = Word(1 << 52)
+_SLACK = 1e-9
+_ROUNDING = 1e-15
+_SURELY = 4.0  # exp(exp(4)) is beyond 2**53: everybody has fired
+
+
+class PoolArrays(NamedTuple):
+    """Pools as kernels take them: (pools,) for one list, (targets, pools) for several."""
+
+    starts: Integers
+    stops: Integers
+    takes: Integers
 
 
 @inlined
@@ -88,24 +103,8 @@ def uniform_and_coin(key: Word, purpose: Word, asker: Word, candidate: Word) -> 
     return to_uniform(((high << _WORD) | low) >> _DROPPED), (other & _ONE) == _ONE
 
 
-_BLOCK = 128
-_EVERY = np.uint64(1 << 52)
-_NONE = np.uint64(0)
-_SLACK = 1e-9
-_ROUNDING = 1e-15
-_SURELY = 4.0  # exp(exp(4)) is beyond 2**53: everybody has fired
-
-
-class PoolArrays(NamedTuple):
-    """Pools as kernels take them: (pools,) for one list, (targets, pools) for several."""
-
-    starts: Integers
-    stops: Integers
-    takes: Integers
-
-
 @kernel
-def firing_time(value: np.uint64, log_weight: float) -> tuple[float, float]:
+def firing_time(value: Word, log_weight: float) -> tuple[float, float]:
     """Return the logarithm of the firing time as (rounded, remainder), their sum exact."""
     fired = math.log(-math.log1p(-to_uniform(value)))
     rounded = fired - log_weight
@@ -152,7 +151,7 @@ def _sink(times: Floats, rests: Floats, places: Integers, size: int) -> None:
 
 
 @kernel
-def _limit(latest: float, highest: float) -> np.uint64:
+def _limit(latest: float, highest: float) -> Word:
     """Return the bits below which a log-weight of at most `highest` may fire before `latest`."""
     margin = _SLACK + _ROUNDING * (abs(latest) + abs(highest))
     bound = latest + highest + margin
@@ -160,8 +159,8 @@ def _limit(latest: float, highest: float) -> np.uint64:
         return _EVERY
     reached = -math.expm1(-math.exp(bound)) * N_VALUES
     if reached < 0.5:
-        return _NONE
-    return np.uint64(min(reached + 1.0, N_VALUES))
+        return _ZERO
+    return Word(min(reached + 1.0, N_VALUES))
 
 
 @kernel
@@ -183,19 +182,19 @@ def _race(
     log_weights: Floats,
     tops: Floats,
     rows: Rows,
-    key: np.uint64,
-    asker: np.uint64,
+    key: Word,
+    asker: Word,
     out: Integers,
 ) -> None:
     """Fill `out` with the positions of the first to fire; those of log-weight -inf do not run."""
     take, top = out.size, tops.max()
     times, rests = np.empty(take), np.empty(take)
-    hashes = np.empty(_BLOCK, np.uint64)
+    hashes = np.empty(_BLOCK, Word)
     size = 0
     for block in range(tops.size):
         first, end = block * _BLOCK, min((block + 1) * _BLOCK, rows.size)
         limit = _limit(times[0], tops[block] - top) if size == take else _EVERY
-        if limit == _NONE:
+        if limit == _ZERO:
             continue
         hash_candidates(key, DRAW, asker, rows[first:end], hashes)
         for place in range(first, end):
@@ -212,9 +211,7 @@ def _race(
 
 
 @kernel
-def _draw_pool(
-    log_weights: Floats, rows: Rows, key: np.uint64, asker: np.uint64, out: Integers
-) -> None:
+def _draw_pool(log_weights: Floats, rows: Rows, key: Word, asker: Word, out: Integers) -> None:
     """Fill `out` from one pool; candidates of weight 0 come last, uniformly."""
     if out.size == rows.size:
         for place in range(rows.size):
@@ -240,8 +237,8 @@ def draw(
     log_weights: Floats,
     rows: Rows,
     pools: PoolArrays,
-    key: np.uint64,
-    asker: np.uint64,
+    key: Word,
+    asker: Word,
     out: Integers,
 ) -> None:
     """Fill `out` with the chosen positions of one list, ascending.
@@ -274,23 +271,23 @@ def draw_rows(
     log_weights: Floats,
     rows: Rows,
     pools: PoolArrays,
-    key: np.uint64,
+    key: Word,
     askers: Rows,
     out: Integers,
 ) -> None:
     """Fill each row of `out` by `draw`; every array has one more axis, the targets."""
     for row in range(out.shape[0]):
         own = PoolArrays(pools.starts[row], pools.stops[row], pools.takes[row])
-        draw(log_weights[row], rows[row], own, key, np.uint64(askers[row]), out[row])
+        draw(log_weights[row], rows[row], own, key, Word(askers[row]), out[row])
 
 
 @kernel
-def laplace(key: np.uint64, askers: Rows, rows: Rows, scales: Floats, out: Floats) -> None:
+def laplace(key: Word, askers: Rows, rows: Rows, scales: Floats, out: Floats) -> None:
     """Fill `out` with Laplace noise, one number for each (asker, neighbour): shapes (rows, k)."""
     for row in range(out.shape[0]):
-        asker = np.uint64(askers[row])
+        asker = Word(askers[row])
         for place in range(out.shape[1]):
-            candidate = np.uint64(rows[row, place])
+            candidate = Word(rows[row, place])
             chance, up = uniform_and_coin(key, NOISE, asker, candidate)
             size = -math.log(chance) * scales[row, place]
             out[row, place] = size if up else -size

@@ -27,6 +27,7 @@ _SIDES = np.int64(1 << 15)
 _FRACTION = 49
 _WRONG = np.int64(-1)  # the words ran out
 _FARTHEST = 120
+_ANY = np.int64((1 << 63) - 1)
 
 
 @kernel
@@ -54,24 +55,15 @@ def _bernoulli_exp(
 
 
 @kernel
-def _all_exp_one(words: AnyIntegers, position: Whole, times: Whole) -> tuple[bool, Whole]:
-    """Return whether `times` independent events of probability exp(-1) all happened."""
-    for _ in range(times):
+def _count_exp_one(words: AnyIntegers, position: Whole, most: Whole) -> tuple[Whole, Whole]:
+    """Return how many events of probability exp(-1) happened before the first that did not, `most` at most."""
+    count = np.int64(0)
+    while count < most:
         happened, position = _bernoulli_exp(words, position, 1, 0)
         if position == _WRONG or not happened:
-            return False, position
-    return True, position
-
-
-@kernel
-def _geometric(words: AnyIntegers, position: Whole) -> tuple[Whole, Whole]:
-    """Return how many events of probability exp(-1) happened before the first that did not."""
-    count = 0
-    while True:
-        happened, position = _bernoulli_exp(words, position, 1, 0)
-        if position == _WRONG or not happened:
-            return count, position
+            break
         count += 1
+    return count, position
 
 
 @kernel
@@ -89,7 +81,7 @@ def _one_gaussian(words: AnyIntegers, position: Whole, bits: int) -> tuple[Whole
             return 0, _WRONG
         if not kept:
             continue
-        high, position = _geometric(words, position)
+        high, position = _count_exp_one(words, position, _ANY)
         if position == _WRONG:
             return 0, _WRONG
         if (negative and high == 0 and low == 0) or high > _FARTHEST:
@@ -98,10 +90,10 @@ def _one_gaussian(words: AnyIntegers, position: Whole, bits: int) -> tuple[Whole
         # gamma = (|y| - sigma)²/(2 sigma²); its whole part and its fraction are tried one after the other.
         squared = (magnitude - sigma) * (magnitude - sigma)
         scale = 2 * bits + 1
-        kept, position = _all_exp_one(words, position, squared >> scale)
+        whole, position = _count_exp_one(words, position, squared >> scale)
         if position == _WRONG:
             return 0, _WRONG
-        if not kept:
+        if whole < squared >> scale:
             continue
         rest = squared & ((np.int64(1) << scale) - 1)
         kept, position = _bernoulli_exp(words, position, rest, scale)

@@ -117,6 +117,34 @@ def _width(fired: Floats, unfired: Floats, density: Floats) -> float:
 
 
 @kernel
+def _panels(
+    log_weights: Floats, take: int, least: int, tolerance: float
+) -> tuple[list[tuple[float, float]], float]:
+    """Return centre and half width of the panels across the fall, and its left edge.
+
+    It ends where P[fewer than `take` have fired] is nearly 0, and begins where P[fewer than `least`] is nearly 1.
+    """
+    n = log_weights.size
+    fired, unfired, density = np.empty(n), np.empty(n), np.empty(n)
+    start = middle_of_firing(log_weights, take)
+    panels, edge = [(start, 0.0)], start
+    for side in (1.0, -1.0):
+        edge = start
+        for _ in range(_FEW):
+            chances(log_weights, edge, fired, unfired, density)
+            distribution = count_distribution(fired, unfired, take)[0]
+            below = distribution.sum()
+            if side < 0 and least < take:
+                below -= distribution[take - 1]
+            if (side > 0 and below < tolerance) or (side < 0 and 1.0 - below < tolerance):
+                break
+            half = 0.5 * _width(fired, unfired, density)
+            panels.append((edge + side * half, half))
+            edge += side * 2.0 * half
+    return panels[1:], edge
+
+
+@kernel
 def inclusion(log_weights: Floats, take: int, nodes: Floats, node_weights: Floats) -> Floats:
     """Return the inclusion probability of each candidate, 1 <= take < n.
 
@@ -130,23 +158,11 @@ def inclusion(log_weights: Floats, take: int, nodes: Floats, node_weights: Float
     n = log_weights.size
     fired, unfired, density = np.empty(n), np.empty(n), np.empty(n)
     included = np.zeros(n)
-    tolerance = max(1e-15, n * 1e-17)
-    start = middle_of_firing(log_weights, take)
-    for side in (1.0, -1.0):
-        edge = start
-        for _ in range(_FEW):
-            chances(log_weights, edge, fired, unfired, density)
-            below = count_distribution(fired, unfired, take)[0].sum()
-            if (side > 0 and below < tolerance) or (side < 0 and 1.0 - below < tolerance):
-                break
-            half = 0.5 * _width(fired, unfired, density)
-            centre = edge + side * half
-            for node in range(nodes.size):
-                chances(log_weights, centre + half * nodes[node], fired, unfired, density)
-                included += (
-                    (half * node_weights[node]) * density * others_below(fired, unfired, take)
-                )
-            edge += side * 2.0 * half
+    panels, edge = _panels(log_weights, take, take, max(1e-15, n * 1e-17))
+    for centre, half in panels:
+        for node in range(nodes.size):
+            chances(log_weights, centre + half * nodes[node], fired, unfired, density)
+            included += (half * node_weights[node]) * density * others_below(fired, unfired, take)
     chances(log_weights, edge, fired, unfired, density)
     return np.minimum(included + fired, 1.0)
 
@@ -168,30 +184,18 @@ def included_beside(
     """
     fired, unfired, density = np.empty(others.size), np.empty(others.size), np.empty(others.size)
     included = np.zeros((2, candidates.size))
-    start = middle_of_firing(others, take)
-    edge = start
-    for side in (1.0, -1.0):
-        edge = start
-        for _ in range(_FEW):
-            chances(others, edge, fired, unfired, density)
+    panels, edge = _panels(others, take, take - 1, _TOLERANCE)
+    for centre, half in panels:
+        for node in range(nodes.size):
+            x = centre + half * nodes[node]
+            chances(others, x, fired, unfired, density)
             distribution = count_distribution(fired, unfired, take)[0]
             below = distribution.sum()
-            fewer = below - distribution[take - 1]
-            if (side > 0 and below < _TOLERANCE) or (side < 0 and 1.0 - fewer < _TOLERANCE):
-                break
-            half = 0.5 * _width(fired, unfired, density)
-            centre = edge + side * half
-            for node in range(nodes.size):
-                x = centre + half * nodes[node]
-                chances(others, x, fired, unfired, density)
-                distribution = count_distribution(fired, unfired, take)[0]
-                below = distribution.sum()
-                for place in range(candidates.size):
-                    log_rate = min(candidates[place] + x, _LARGE)
-                    mass = half * node_weights[node] * math.exp(log_rate - math.exp(log_rate))
-                    included[0, place] += mass * below
-                    included[1, place] += mass * (below - distribution[take - 1])
-            edge += side * 2.0 * half
+            for place in range(candidates.size):
+                log_rate = min(candidates[place] + x, _LARGE)
+                mass = half * node_weights[node] * math.exp(log_rate - math.exp(log_rate))
+                included[0, place] += mass * below
+                included[1, place] += mass * (below - distribution[take - 1])
     for place in range(candidates.size):
         # Left of the last edge nobody is shut out yet.
         first = -math.expm1(-math.exp(min(candidates[place] + edge, _LARGE)))

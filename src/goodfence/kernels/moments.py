@@ -1,8 +1,8 @@
 """What two rows have in common, summed for one row against every row of a block.
 
-A block of rows is given by its columns (who rated each item): `starts`, `raters`, `ratings`, as in a sparse
-matrix. Columns are walked in ascending order, so each sum is the same in any tile, thread or cluster. Positions are
-made unsigned, because for signed ones a test for negative ones would be compiled in.
+A block of rows is given by its columns: for each item who rated it how. Columns are walked in ascending order, so each
+sum is the same in any tile, thread or cluster. Positions are made unsigned, because for signed ones a test for negative
+ones would be compiled in.
 """
 
 from __future__ import annotations
@@ -16,61 +16,39 @@ ROUNDING = 1e-14
 
 
 @kernel
-def add_dots(
-    columns: AnyIntegers,
-    values: AnyFloats,
-    starts: AnyIntegers,
-    raters: AnyIntegers,
-    ratings: AnyFloats,
-    dots: AnyFloats,
-) -> None:
+def add_dots(columns: AnyIntegers, values: AnyFloats, block: Csr, dots: AnyFloats) -> None:
     """Add to `dots[j]` the dot product of the row (`columns`, `values`) with row j of the block."""
     for position in range(columns.size):
         column = columns[position]
         value = values[position]
-        for entry in range(np.uint64(starts[column]), np.uint64(starts[column + 1])):
-            dots[np.uint32(raters[entry])] += value * ratings[entry]
+        for entry in range(np.uint64(block.starts[column]), np.uint64(block.starts[column + 1])):
+            dots[np.uint32(block.columns[entry])] += value * block.values[entry]
 
 
 @kernel
-def dots_of_rows(rows: AnyIntegers, others: Csr, table: Csr, dots: AnyFloats) -> None:
+def dots_of_rows(rows: AnyIntegers, others: Csr, block: Csr, dots: AnyFloats) -> None:
     """Write the dot products of some rows of `others` with each row of a block, (rows, block)."""
     for place in range(rows.size):
         row = rows[place]
         own = slice(others.starts[row], others.starts[row + 1])
         dots[place] = 0.0
-        columns, values = others.columns[own], others.values[own]
-        add_dots(columns, values, table.starts, table.columns, table.values, dots[place])
+        add_dots(others.columns[own], others.values[own], block, dots[place])
 
 
 @kernel
-def add_counted_dots(
-    columns: AnyIntegers,
-    values: AnyFloats,
-    starts: AnyIntegers,
-    raters: AnyIntegers,
-    ratings: AnyFloats,
-    sums: AnyFloats,
-) -> None:
+def add_counted_dots(columns: AnyIntegers, values: AnyFloats, block: Csr, sums: AnyFloats) -> None:
     """Add to `sums[j]` the dot product with row j of the block, and how many columns they share."""
     for position in range(columns.size):
         column = columns[position]
         value = values[position]
-        for entry in range(np.uint64(starts[column]), np.uint64(starts[column + 1])):
-            row = np.uint32(raters[entry])
-            sums[row, 0] += value * ratings[entry]
+        for entry in range(np.uint64(block.starts[column]), np.uint64(block.starts[column + 1])):
+            row = np.uint32(block.columns[entry])
+            sums[row, 0] += value * block.values[entry]
             sums[row, 1] += 1.0
 
 
 @kernel
-def add_moments(
-    columns: AnyIntegers,
-    values: AnyFloats,
-    starts: AnyIntegers,
-    raters: AnyIntegers,
-    ratings: AnyFloats,
-    moments: AnyFloats,
-) -> None:
+def add_moments(columns: AnyIntegers, values: AnyFloats, block: Csr, moments: AnyFloats) -> None:
     """Add to `moments[j]` the six sums over the columns shared with row j of the block.
 
     In this order: how many, sum of own, sum of other's, own squared, other's squared, dot product.
@@ -78,9 +56,9 @@ def add_moments(
     for position in range(columns.size):
         column = columns[position]
         value = values[position]
-        for entry in range(np.uint64(starts[column]), np.uint64(starts[column + 1])):
-            sums = moments[np.uint32(raters[entry])]
-            rating = ratings[entry]
+        for entry in range(np.uint64(block.starts[column]), np.uint64(block.starts[column + 1])):
+            sums = moments[np.uint32(block.columns[entry])]
+            rating = block.values[entry]
             sums[0] += 1.0
             sums[1] += value
             sums[2] += rating

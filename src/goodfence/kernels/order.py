@@ -11,6 +11,7 @@ RADIX_PAYS = 512
 DIGIT_BITS = 11
 N_DIGITS = 3
 LONG_STRETCH = 32
+RUN = 12
 SIGN = np.uint64(1 << 63)
 UPPER = np.uint64(0xFFFFFFFF00000000)
 
@@ -156,9 +157,6 @@ def nearest(
         values[position] = similarities[indices[position]]
 
 
-_RUN = 12
-
-
 @kernel
 def comes_before(a: int, b: int, similarities: AnyFloats, rows: AnyIntegers) -> bool:
     """Return whether candidate a comes before candidate b."""
@@ -172,8 +170,8 @@ def sort_candidates(similarities: AnyFloats, rows: AnyIntegers) -> AnyIntegers:
     """Return the order of candidates: spread over buckets by similarity, nearly in order, then merged."""
     count = similarities.size
     slots = spread(similarities)
-    for start in range(0, count, _RUN):
-        for place in range(start + 1, min(start + _RUN, count)):
+    for start in range(0, count, RUN):
+        for place in range(start + 1, min(start + RUN, count)):
             moving = slots[place]
             at = place
             while at > start and comes_before(moving, slots[at - 1], similarities, rows):
@@ -181,7 +179,7 @@ def sort_candidates(similarities: AnyFloats, rows: AnyIntegers) -> AnyIntegers:
                 at -= 1
             slots[at] = moving
     spare = np.empty_like(slots)
-    run = _RUN
+    run = RUN
     while run < count:
         for start in range(0, count, 2 * run):
             middle, end = min(start + run, count), min(start + 2 * run, count)

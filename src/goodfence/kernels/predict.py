@@ -2,7 +2,7 @@
 
 For one row all sums are formed in the order of its neighbours, so `predict`, `recommend` and `answer` agree to
 the last bit. `fixed` is the denominator where all neighbours count, or negative where only those who rated the
-item do.
+item do. Where the neighbours are chosen among the raters of an item, they are found here, cell by cell.
 """
 
 from __future__ import annotations
@@ -17,6 +17,12 @@ from goodfence.kernels.order import descending_order, kth_largest
 
 LOOK_UP_COST = 30
 """What looking one column up in one row costs, in steps of walking through a row."""
+MIN_SIMILARITY = 1e-6
+"""Who is less similar than this is no candidate among the raters of an item."""
+GUESSES = 16
+"""How often the similarity of the k-th nearest is guessed before it is selected. Only time depends on it."""
+NOBODY = -1
+"""The entry of a place in a list that no rater takes."""
 
 
 class CellGroups(NamedTuple):
@@ -29,6 +35,17 @@ class CellGroups(NamedTuple):
     """(rows + 1,): where each row's cells begin in `columns`."""
     rows: AnyIntegers
     columns: AnyIntegers
+
+
+class RaterCandidates(NamedTuple):
+    """How similar some rows are to some candidates, and who of these rated each column."""
+
+    similarities: AnyFloats
+    """(rows, candidates)."""
+    own: AnyIntegers
+    """(rows,): where a row itself is among the candidates, or -1."""
+    raters: Csr
+    """For each column the candidates that rated it, ascending, with what is averaged."""
 
 
 @kernel
@@ -162,25 +179,6 @@ def predict_for_profile(
                 total += weight * rating
                 size += abs(weight)
         predictions[position] = divided(total, size, -1.0 if over_raters else fixed)
-
-
-MIN_SIMILARITY = 1e-6
-"""Who is less similar than this is no candidate among the raters of an item."""
-GUESSES = 16
-"""How often the similarity of the k-th nearest is guessed before it is selected. Only time depends on it."""
-NOBODY = -1
-"""The entry of a place in a list that no rater takes."""
-
-
-class RaterCandidates(NamedTuple):
-    """How similar some rows are to some candidates, and who of these rated each column."""
-
-    similarities: AnyFloats
-    """(rows, candidates)."""
-    own: AnyIntegers
-    """(rows,): where a row itself is among the candidates, or -1."""
-    raters: Csr
-    """For each column the candidates that rated it, ascending, with what is averaged."""
 
 
 @kernel

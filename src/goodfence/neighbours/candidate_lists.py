@@ -232,26 +232,30 @@ class RowsAgainstAll:
             for place, row in enumerate(rows.tolist()):
                 result[place] = self.similarities(self.profiles, row)
             return result
-        own, table = self.profiles.rows, self.profiles.columns
-        others, turned = (Csr(one.indptr, one.indices, one.data) for one in (own, table))
-        dots_of_rows(rows, others, turned, result)
+        own = self.profiles.rows
+        dots_of_rows(rows, Csr(own.indptr, own.indices, own.data), self._columns, result)
         norms = self.profiles.squared_norms
         for place, row in enumerate(rows.tolist()):
             cosines(result[place], float(norms[row]), norms, result[place])
         return result
 
+    @property
+    def _columns(self) -> Csr:
+        columns = self.profiles.columns
+        return Csr(columns.indptr, columns.indices, columns.data)
+
     def _over_all(
         self, columns: AnyIntegers, values: Floats, squared_norm: float, result: Floats
     ) -> Floats:
         """Write similarities that divide by what is said of all ratings of a row; return the numbers co-rated."""
-        table, n_rows = self.profiles.columns, self.profiles.n_rows
+        n_rows = self.profiles.n_rows
         if self.similarity.name != "jaccard" and not self.similarity.counts_common:
             dots = np.zeros(n_rows)
-            add_dots(columns, values, table.indptr, table.indices, table.data, dots)
+            add_dots(columns, values, self._columns, dots)
             cosines(dots, squared_norm, self.profiles.squared_norms, result)
             return dots
         sums = np.zeros((n_rows, 2))
-        add_counted_dots(columns, values, table.indptr, table.indices, table.data, sums)
+        add_counted_dots(columns, values, self._columns, sums)
         if self.similarity.name == "jaccard":
             jaccards(sums[:, 1], float(len(values)), self.profiles.counts, result)
         else:
@@ -260,9 +264,9 @@ class RowsAgainstAll:
 
     def _over_corated(self, columns: AnyIntegers, values: Floats, result: Floats) -> Floats:
         """Write similarities over the co-rated columns; return how many they are."""
-        table, name = self.profiles.columns, self.similarity.name
+        name = self.similarity.name
         moments = np.zeros((self.profiles.n_rows, 6))
-        add_moments(columns, values, table.indptr, table.indices, table.data, moments)
+        add_moments(columns, values, self._columns, moments)
         if name == "pearson":
             count = float(len(values)) if self.similarity.centre == "all" else -1.0
             total = float(values.sum())

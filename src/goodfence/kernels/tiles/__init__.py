@@ -2,8 +2,7 @@
 
 layout      the ratings as the tiles read them: popular items dense, the rest as lists
 strips      sums of dense columns in vector registers
-buffers     the best candidates so far of each row, and the threshold they set
-offers      what a tile has to offer to the buffers of its rows and of its columns
+buffers     the best candidates so far of each row, the threshold they set, and what a tile offers to them
 tile        one tile: dot products, then offers; and a first threshold for each row, from a sample
 lists       from buffers to sorted lists, and lists put together from what several tiles found
 """

@@ -4,6 +4,8 @@ An entry packs (position, dot product). A row's first n entries lie in `kept`, l
 are full, `shrink` drops what cannot be among the n best and raises the row's threshold. Thresholds are float32
 similarities with a margin for their rounding, so nothing that belongs to a list is ever turned away; the exact
 order decides in the end, and here only where ties fill a buffer.
+
+A row of a tile is offered to its own list at once, and to those of the columns by way of a log, column after column.
 """
 
 from __future__ import annotations
@@ -23,6 +25,10 @@ MARGIN = 1 - 2e-6
 """A float32 similarity (three roundings, of norms that were rounded too) is within 4e-7 of the truth."""
 STEPS = 10
 """Halvings of the range of similarities: a cut is within a thousandth of it."""
+CHUNK = 4096
+"""Columns looked at in one go: calls cost more than a threshold that is raised a little later."""
+LOG = 1 << 17
+"""Entries of a log."""
 
 
 class Buffers(NamedTuple):
@@ -49,6 +55,55 @@ class Scratch(NamedTuple):
 
     entries: npt.NDArray[np.uint64]
     values: npt.NDArray[np.float32]
+
+
+class Log(NamedTuple):
+    """Entries offered to columns and not yet served."""
+
+    columns: npt.NDArray[np.uint32]
+    entries: npt.NDArray[np.uint64]
+    starts: npt.NDArray[np.int64]
+    """(columns of the tile + 1,)."""
+    grouped: npt.NDArray[np.uint64]
+
+
+class Hits(NamedTuple):
+    """Space for one chunk of a row: what is offered there."""
+
+    flags: npt.NDArray[np.uint8]
+    words: npt.NDArray[np.uint64]
+    """The flags, eight at a time."""
+    columns: npt.NDArray[np.uint32]
+    entries: npt.NDArray[np.uint64]
+
+
+class Space(NamedTuple):
+    """What one thread needs for its tiles."""
+
+    hits: Hits
+    log: Log
+    scratch: Scratch
+
+
+@kernel
+def work_space(width: int, capacity: int) -> Space:
+    """Return space for tiles of this width and buffers of this capacity."""
+    flags = np.zeros(CHUNK, dtype=np.uint8)
+    hits = Hits(
+        flags,
+        flags.view(np.uint64),
+        np.empty(CHUNK + 8, dtype=np.uint32),
+        np.empty(CHUNK + 1, dtype=np.uint64),
+    )
+    size = max(LOG, 2 * width) + 1
+    log = Log(
+        np.empty(size, dtype=np.uint32),
+        np.empty(size, dtype=np.uint64),
+        np.empty(width + 1, dtype=np.int64),
+        np.empty(size, dtype=np.uint64),
+    )
+    scratch = Scratch(np.empty(capacity, dtype=np.uint64), np.empty(capacity, dtype=np.float32))
+    return Space(hits, log, scratch)
 
 
 @kernel
@@ -152,24 +207,17 @@ def shrink(position: int, buffers: Buffers, scratch: Scratch) -> None:
     inverse = buffers.inverses[position]
     left, threshold = promising(entries, count, n, inverse, buffers.inverses, scratch.values)
     if left > n + buffers.extra.shape[1] // 2:
-        left = keep_exactly(position, entries, left, n, buffers)
+        # The rare case, masses of ties: the n best by the exact order.
+        similarities, rows = np.empty(left), np.empty(left, dtype=np.int32)
+        exact(position, entries, left, buffers, similarities, rows)
+        entries[:n] = entries[sort_candidates(similarities, rows)[:n]]
+        left = n
     buffers.thresholds[position] = max(threshold, buffers.thresholds[position])
     buffers.counts[home] = left
     first = min(left, n)
     buffers.kept[home, :first] = entries[:first]
     if left > n:
         buffers.extra[home, : left - n] = entries[n:left]
-
-
-@kernel
-def keep_exactly(position: int, entries: AnyIntegers, count: int, n: int, buffers: Buffers) -> int:
-    """Put the n best by the exact order in front: the rare case, for masses of ties."""
-    similarities = np.empty(count)
-    rows = np.empty(count, dtype=np.int32)
-    exact(position, entries, count, buffers, similarities, rows)
-    best = entries[sort_candidates(similarities, rows)[:n]]
-    entries[:n] = best
-    return n
 
 
 @kernel
@@ -214,61 +262,6 @@ def append(position: int, offered: AnyIntegers, buffers: Buffers, scratch: Scrat
             count = buffers.counts[home]
             raised = True
     buffers.counts[home] = count
-
-
-CHUNK = 4096
-"""Columns looked at in one go: calls cost more than a threshold that is raised a little later."""
-LOG = 1 << 17
-"""Entries of a log."""
-
-
-class Log(NamedTuple):
-    """Entries offered to columns and not yet served."""
-
-    columns: npt.NDArray[np.uint32]
-    entries: npt.NDArray[np.uint64]
-    starts: npt.NDArray[np.int64]
-    """(columns of the tile + 1,)."""
-    grouped: npt.NDArray[np.uint64]
-
-
-class Hits(NamedTuple):
-    """Space for one chunk of a row: what is offered there."""
-
-    flags: npt.NDArray[np.uint8]
-    words: npt.NDArray[np.uint64]
-    """The flags, eight at a time."""
-    columns: npt.NDArray[np.uint32]
-    entries: npt.NDArray[np.uint64]
-
-
-class Space(NamedTuple):
-    """What one thread needs for its tiles."""
-
-    hits: Hits
-    log: Log
-    scratch: Scratch
-
-
-@kernel
-def work_space(width: int, capacity: int) -> Space:
-    """Return space for tiles of this width and buffers of this capacity."""
-    flags = np.zeros(CHUNK, dtype=np.uint8)
-    hits = Hits(
-        flags,
-        flags.view(np.uint64),
-        np.empty(CHUNK + 8, dtype=np.uint32),
-        np.empty(CHUNK + 1, dtype=np.uint64),
-    )
-    size = max(LOG, 2 * width) + 1
-    log = Log(
-        np.empty(size, dtype=np.uint32),
-        np.empty(size, dtype=np.uint64),
-        np.empty(width + 1, dtype=np.int64),
-        np.empty(size, dtype=np.uint64),
-    )
-    scratch = Scratch(np.empty(capacity, dtype=np.uint64), np.empty(capacity, dtype=np.float32))
-    return Space(hits, log, scratch)
 
 
 @kernel

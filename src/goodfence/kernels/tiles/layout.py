@@ -64,47 +64,30 @@ class ColumnSide(NamedTuple):
 
 
 @kernel
-def count_row(
-    indices: AnyIntegers,
-    ratings: AnyIntegers,
-    numbers: AnyIntegers,
-    longest: int,
-    by_value: AnyIntegers,
-) -> tuple[int, int, int]:
-    """Return the segments, the padded popular entries and the tail entries of one row."""
-    by_value[:] = 0
-    tail = 0
-    for entry in range(indices.size):
-        if ratings[entry] == 0:
-            continue
-        if numbers[indices[entry]] >= 0:
-            by_value[ratings[entry]] += 1
-        else:
-            tail += 1
-    segments, padded = 0, 0
-    for value in range(by_value.size):
-        full = by_value[value] // longest
-        rest = by_value[value] - full * longest
-        segments += full + (1 if rest > 0 else 0)
-        padded += full * longest + (rest + UNROLL - 1) // UNROLL * UNROLL
-    return segments, padded, tail
-
-
-@kernel
-def count_rows(
-    first: int,
-    last: int,
-    stored: Stored,
-    counts: AnyIntegers,
-) -> None:
+def count_rows(first: int, last: int, stored: Stored, counts: AnyIntegers) -> None:
     """Write segments, padded entries and tail entries of the positions first..last to `counts` (3, rows + 1)."""
     by_value = np.zeros(stored.largest + 1, dtype=np.int64)
     for position in range(first, last):
         row = stored.rows[position]
-        low, high = stored.starts[row], stored.starts[row + 1]
-        items, ratings = stored.indices[low:high], stored.ratings[low:high]
-        found = count_row(items, ratings, stored.numbers, stored.longest, by_value)
-        counts[0, position + 1], counts[1, position + 1], counts[2, position + 1] = found
+        by_value[:] = 0
+        tail = 0
+        for entry in range(stored.starts[row], stored.starts[row + 1]):
+            rating = stored.ratings[entry]
+            if rating == 0:
+                continue
+            if stored.numbers[stored.indices[entry]] >= 0:
+                by_value[rating] += 1
+            else:
+                tail += 1
+        segments, padded = 0, 0
+        for value in range(by_value.size):
+            full = by_value[value] // stored.longest
+            rest = by_value[value] - full * stored.longest
+            segments += full + (1 if rest > 0 else 0)
+            padded += full * stored.longest + (rest + UNROLL - 1) // UNROLL * UNROLL
+        counts[0, position + 1] = segments
+        counts[1, position + 1] = padded
+        counts[2, position + 1] = tail
 
 
 @kernel

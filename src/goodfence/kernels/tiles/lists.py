@@ -39,15 +39,10 @@ def fill_zeros(
 
 
 @kernel
-def list_rows(
-    first: int,
-    last: int,
-    buffers: Buffers,
-    indices: AnyIntegers,
-    similarities: AnyFloats,
-    lengths: AnyIntegers,
+def finish_rows(
+    first: int, last: int, buffers: Buffers, indices: AnyIntegers, similarities: AnyFloats
 ) -> None:
-    """Write what the positions first..last have found, each list sorted, at its row number, and its length there.
+    """Write the sorted lists of the positions first..last, each at its row number, filled up with zeros.
 
     `similarities` may lie in the memory of `buffers.kept`: all of a row is read before it is written.
     """
@@ -57,6 +52,7 @@ def list_rows(
     values = np.empty(capacity, dtype=np.float32)
     found_similarities = np.empty(capacity)
     found_rows = np.empty(capacity, dtype=np.int32)
+    seen = np.zeros(buffers.counts.size, dtype=np.bool_)
     for position in range(first, last):
         home = buffers.rows[position]
         count = gather(home, buffers, entries)
@@ -65,24 +61,12 @@ def list_rows(
             count = promising(entries, count, n, inverse, buffers.inverses, values)[0]
         exact(position, entries, count, buffers, found_similarities, found_rows)
         order = sort_candidates(found_similarities[:count], found_rows[:count])
-        lengths[home] = min(count, n)
-        for place in range(lengths[home]):
+        length = min(count, n)
+        for place in range(length):
             indices[home, place] = found_rows[order[place]]
             similarities[home, place] = found_similarities[order[place]]
-
-
-@kernel
-def finish_rows(
-    first: int, last: int, buffers: Buffers, indices: AnyIntegers, similarities: AnyFloats
-) -> None:
-    """Write the sorted lists of the positions first..last, each at its row number, filled up with zeros."""
-    lengths = np.empty(buffers.counts.size, dtype=np.int32)
-    list_rows(first, last, buffers, indices, similarities, lengths)
-    seen = np.zeros(buffers.counts.size, dtype=np.bool_)
-    for position in range(first, last):
-        home = buffers.rows[position]
-        if lengths[home] < indices.shape[1]:
-            fill_zeros(indices[home], similarities[home], lengths[home], home, seen)
+        if length < n:
+            fill_zeros(indices[home], similarities[home], length, home, seen)
 
 
 @kernel
