@@ -15,8 +15,9 @@ from hypothesis import strategies as st
 
 import goodfence as gf
 from goodfence import spark as engine
+from goodfence.kernels.tiles.lists import fill_up
 from goodfence.spark import chunks, id_index, shuffle
-from goodfence.spark.all_pairs import fill_up, merge
+from goodfence.spark.all_pairs import merge
 from goodfence.spark.messages import ChunkFacts, RaggedLists
 from goodfence.spark.session import without_pandas_advice
 from tests.support import reference
@@ -145,10 +146,11 @@ def test_merged_lists_are_sorted_lists(
     ]
 
 
+@pytest.mark.kernel
 def test_a_short_list_goes_on_with_strangers_in_row_order() -> None:
     indices = np.array([[3, -1, -1], [0, -1, -1]], dtype=np.int32)
     similarities = np.array([[0.5, 9, 9], [0.25, 9, 9]])
-    fill_up(indices, similarities, np.array([1, 1], dtype=np.int32), first=1)
+    fill_up(indices, similarities, np.array([1, 1], dtype=np.int32), 1)
     assert indices.tolist() == [[3, 0, 2], [0, 1, 3]]
     assert similarities.tolist() == [[0.5, 0, 0], [0.25, 0, 0]]
 

@@ -21,7 +21,7 @@ import numpy as np
 
 from goodfence.arrays import Flags, Float32s, Floats, Integers, Rows
 from goodfence.kernels.tiles.buffers import MARGIN
-from goodfence.kernels.tiles.lists import list_best, place_lists
+from goodfence.kernels.tiles.lists import fill_up, list_best, place_lists
 from goodfence.kernels.tiles.strips import WIDTH
 from goodfence.kernels.tiles.tile import SMALLEST
 from goodfence.neighbours import all_pairs as tiles
@@ -47,7 +47,7 @@ from goodfence.spark.ratings import (
     merged_rows,
     profiles_of,
 )
-from goodfence.spark.session import SparkConfig, job
+from goodfence.spark.session import SparkConfig, failures_in_one_sentence, job
 from goodfence.spark.shuffle import Checkpoint, Inbox, checkpoints
 
 if TYPE_CHECKING:
@@ -100,7 +100,9 @@ def lists_of(
     rows: RatingBlocks, settings: ListSettings, config: SparkConfig, what: str, n_tasks: int
 ) -> Iterator[DataFrame]:
     """Run a job that goes on with `BlockLists` of each block."""
-    fingerprint = {"ratings": rows.checksum, **asdict(settings)}
+    with failures_in_one_sentence():
+        checksum = rows.checksum() if config.work else ""
+    fingerprint = {"ratings": checksum, **asdict(settings)}
     n_blocks = settings.layout.n_blocks
     tasks = partial(merge_block, settings.n), partial(combine_waiting, settings.n)
     with checkpoints(config, fingerprint) as checkpoint, job(config, what, n_tasks):
@@ -364,19 +366,6 @@ def _beside(found: Sequence[Candidates]) -> tuple[Floats | None, Float32s | None
     return np.max(bounds, axis=0) if bounds else None, next(thresholds, None)
 
 
-def fill_up(indices: Rows, similarities: Floats, lengths: Rows, first: int) -> None:
-    """Go on with rows of similarity zero, in row order, where fewer than n were found."""
-    n = indices.shape[1]
-    for row in np.flatnonzero(lengths < n):
-        found = indices[row, : lengths[row]]
-        free = np.ones(n + 1, dtype=np.bool_)  # of n + 1 rows, as many are free as are wanted
-        free[found[found <= n]] = False
-        if first + row <= n:
-            free[first + row] = False
-        indices[row, lengths[row] :] = np.flatnonzero(free)[: n - lengths[row]]
-        similarities[row, lengths[row] :] = 0.0
-
-
 def _uncertain(similarities: Floats, lengths: Rows, thresholds: Float32s | None) -> Flags:
     """Return which rows may miss a candidate: the last of n is not clearly above what was turned away."""
     if thresholds is None:
@@ -390,10 +379,7 @@ def _uncertain(similarities: Floats, lengths: Rows, thresholds: Float32s | None)
 class Recomputation:
     """How single rows are compared with all blocks."""
 
-    n: int
-    """The length of the lists."""
-    factor: int
-    """What makes every rating an integer."""
+    settings: ListSettings
     groups: tuple[int, ...]
     """(blocks,): which rows are compared together."""
 
@@ -401,8 +387,7 @@ class Recomputation:
     def of(cls, uncertain: Sequence[int], settings: ListSettings) -> Recomputation:
         """Plan for this number of uncertain rows in each block."""
         before = np.cumsum([0, *uncertain[:-1]])
-        groups = tuple((before // ROWS_TOGETHER).tolist())
-        return cls(settings.n, settings.layout.factor, groups)
+        return cls(settings, tuple((before // ROWS_TOGETHER).tolist()))
 
     def recompute(self, blocks: DataFrame, lists: DataFrame) -> DataFrame:
         """Return the lists after those that were uncertain have been made anew."""
@@ -425,11 +410,11 @@ class Recomputation:
 
     def compare(self, partition: int, inbox: Inbox) -> Iterator[NumberedLists]:
         """Compare all rows that came here with the one block that came here."""
-        block = inbox.only(Block)
-        engine = RowsAgainstAll(profiles_of([block], self.factor), Similarity())
-        n = min(self.n + 1, len(block.counts))  # one more: a row may find itself
+        block, factor = inbox.only(Block), self.settings.layout.factor
+        engine = RowsAgainstAll(profiles_of([block], factor), Similarity())
+        n = min(self.settings.n + 1, len(block.counts))  # one more: a row may find itself
         for sent in inbox.every(NumberedRows):
-            own, every = profiles_of([sent], self.factor), np.arange(len(sent.counts))
+            own, every = profiles_of([sent], factor), np.arange(len(sent.counts))
             indices, values = engine.nearest(own, every, n, themselves=False, threads=1)
             rows = indices + np.int32(block.first)
             others = rows != sent.numbers[:, np.newaxis]
@@ -443,6 +428,6 @@ class Recomputation:
         if found:
             own = found[0].numbers - lists.first
             indices, similarities = lists.indices.copy(), lists.similarities.copy()
-            indices[own], similarities[own], _ = merge(found, len(own), self.n)
+            indices[own], similarities[own], _ = merge(found, len(own), self.settings.n)
             lists = replace(lists, indices=indices, similarities=similarities)
         yield lists

@@ -86,8 +86,6 @@ class RatingBlocks:
     blocks: DataFrame
     """`Block` of each, at the partition of its number."""
     layout: BlockLayout
-    checksum: str
-    """What tells these ratings from others, where there are checkpoints."""
     matrix: sparse.csr_array | None = None
     """The rows themselves, where the ratings are of this machine."""
     ids: tuple[IdIndex, ...] = ()
@@ -105,6 +103,11 @@ class RatingBlocks:
         if config.read.scale is None:
             warn_of_sentinels(csr.data, "rating")
         return Ratings(csr, *ids, config.read.scale, items_declared=False)
+
+    def checksum(self) -> str:
+        """Return what tells these ratings from others, whoever the users and items are; no payload may be in a file."""
+        found = self.blocks.selectExpr("partition", "sha2(payload, 256)").collect()
+        return hashlib.sha256(repr(sorted(map(tuple, found))).encode()).hexdigest()
 
 
 @contextmanager
@@ -134,8 +137,7 @@ def _of_this_machine(rows: Ratings, length: Length, config: SparkConfig) -> Rati
         lowest=float(rows.csr.data.min(initial=0.0)),
     )
     blocks = shuffle.frame_of(config.spark, cut_in_blocks(rows.csr, layout.block_rows))
-    checksum = _checksum_of_rows(rows.csr) if config.work else ""
-    return RatingBlocks(blocks=blocks, layout=layout, checksum=checksum, matrix=rows.csr)
+    return RatingBlocks(blocks=blocks, layout=layout, matrix=rows.csr)
 
 
 def _of_chunks(
@@ -162,8 +164,7 @@ def _of_chunks(
     if lowest == facts.extremes[1] and config.read.scale is None:
         check_spread(np.broadcast_to(lowest, facts.n_ratings), "rating")
     exact = replace(layout, n_ratings=facts.n_ratings, factor=factor, lowest=lowest)
-    checksum = _checksum_of_blocks(blocks) if config.work else ""
-    return RatingBlocks(blocks=blocks, layout=exact, checksum=checksum, ids=(rows, columns))
+    return RatingBlocks(blocks=blocks, layout=exact, ids=(rows, columns))
 
 
 def _n_repeated(blocks: DataFrame, duplicates: Duplicates) -> int:
@@ -266,9 +267,8 @@ def cut_in_blocks(csr: sparse.csr_array, n_rows: int) -> list[Block]:
 def compact(csr: sparse.csr_array) -> tuple[int, Rows, Numbers, Numbers]:
     """Return a matrix as the fields of `SparseRows`, in the smallest types that hold them exactly."""
     n_columns = csr.shape[1]
-    small = np.uint16 if n_columns <= np.iinfo(np.uint16).max else np.int32
     counts = np.diff(csr.indptr).astype(np.int32)
-    return n_columns, counts, csr.indices.astype(small, copy=False), smallest(csr.data)
+    return n_columns, counts, csr.indices.astype(narrow(n_columns), copy=False), smallest(csr.data)
 
 
 def chosen_rows(block: Block, numbers: Integers, partition: int, sender: int) -> NumberedRows:
@@ -298,17 +298,3 @@ def profiles_of(parts: Sequence[SparseRows], factor: int, *, spare: bool = False
         array.flags.writeable = False  # the kernels are compiled for such, as everywhere
     shape = (len(indptr) - 1, parts[0].n_columns)
     return Profiles(sparse.csr_array((values, indices, indptr), shape=shape, copy=False), factor)
-
-
-def _checksum_of_rows(csr: sparse.csr_array) -> str:
-    """Return what tells these ratings from others, whoever the users and items are."""
-    digest = hashlib.sha256(repr(csr.shape).encode())
-    for part in (csr.indptr, csr.indices, csr.data):
-        digest.update(np.ascontiguousarray(part).tobytes())
-    return digest.hexdigest()
-
-
-def _checksum_of_blocks(blocks: DataFrame) -> str:
-    """Return the same for ratings that are in blocks on the cluster already, and in no files."""
-    found = blocks.selectExpr("partition", "sha2(payload, 256)").collect()
-    return hashlib.sha256(repr(sorted(map(tuple, found))).encode()).hexdigest()

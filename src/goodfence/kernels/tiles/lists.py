@@ -22,20 +22,36 @@ from goodfence.kernels.tiles.buffers import (
 def fill_zeros(
     indices: AnyIntegers, similarities: AnyFloats, found: int, own: int, seen: Flags
 ) -> None:
-    """Go on with rows of similarity zero, in row order; `seen` is all False before and after."""
+    """Go on with rows of similarity zero, in row order, after the `found` first entries of a list of n.
+
+    Of the rows 0, ..., n at least as many are free as are wanted. `seen`, (n + 1,), is all False before and after.
+    """
+    n = indices.size
     for place in range(found):
-        seen[indices[place]] = True
-    seen[own] = True
+        if indices[place] <= n:
+            seen[indices[place]] = True
+    if own <= n:
+        seen[own] = True
     row = 0
-    for place in range(found, indices.size):
+    for place in range(found, n):
         while seen[row]:
             row += 1
         indices[place] = row
         similarities[place] = 0.0
         row += 1
-    for place in range(found):
-        seen[indices[place]] = False
-    seen[own] = False
+    seen[:] = False
+
+
+@kernel
+def fill_up(
+    indices: AnyIntegers, similarities: AnyFloats, lengths: AnyIntegers, first: int
+) -> None:
+    """Go on with rows of similarity zero in each list that is too short; the lists are of the rows from `first` on."""
+    n = indices.shape[1]
+    seen = np.zeros(n + 1, dtype=np.bool_)
+    for row in range(lengths.size):
+        if lengths[row] < n:
+            fill_zeros(indices[row], similarities[row], lengths[row], first + row, seen)
 
 
 @kernel
@@ -52,7 +68,7 @@ def finish_rows(
     values = np.empty(capacity, dtype=np.float32)
     found_similarities = np.empty(capacity)
     found_rows = np.empty(capacity, dtype=np.int32)
-    seen = np.zeros(buffers.counts.size, dtype=np.bool_)
+    seen = np.zeros(n + 1, dtype=np.bool_)
     for position in range(first, last):
         home = buffers.rows[position]
         count = gather(home, buffers, entries)
