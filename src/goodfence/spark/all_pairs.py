@@ -227,9 +227,8 @@ def compare_tile(settings: ListSettings, partition: int, inbox: Inbox) -> Iterat
         pairs = zip(blocks, blocks[::-1], strict=True)
         found = [_found_by_rows(settings, *pair) for pair in pairs]
     bounds: Sequence[Floats | None] = [None] * len(blocks)
-    if (
-        settings.bounds is not None
-    ):  # among the rows of this tile: the largest of all tiles is RS among all rows
+    if settings.bounds is not None:
+        # Among the rows of this tile: the largest of all tiles is RS among all rows.
         ends = np.cumsum([len(block.counts) for block in blocks])
         bounds = np.split(sensitivities(profiles.rows, settings.bounds), ends)[: len(blocks)]
     for block, find, rs in zip(blocks, found, bounds, strict=True):
