@@ -279,18 +279,29 @@ def _leave_each_out(
 ) -> bool:
     """Fill in, for each rating, the error of its prediction from the others, and (1, score) of these.
 
-    `solved` is the inverse of the matrix and the coefficients of all ratings. Return whether all is sound.
+    `solved` is the inverse of the matrix and the coefficients of all ratings. Return whether all is sound. Plain loops:
+    an array for each rating takes longer to make than to fill.
     """
-    n_features = known.features.shape[1]
     inverse, coefficients = solved
+    n_features = len(coefficients)
     without = np.empty(n_features)
     for at in range(len(items)):
         feature, weight = known.features[items[at]], known.weights[items[at]]
-        leverage = _leave_out(inverse, feature, weight, targets[at], coefficients, without)
+        leverage, fitted = 0.0, 0.0
+        for one in range(n_features):
+            pulled = 0.0
+            for two in range(n_features):
+                pulled += inverse[one, two] * feature[two]
+            without[one] = pulled
+            leverage += feature[one] * pulled
+            fitted += feature[one] * coefficients[one]
+        leverage *= weight
         if not leverage < _HIGHEST_LEVERAGE:  # not `>=`: a NaN fails this test too
             return False
+        step = weight * (targets[at] - fitted) / (1 - leverage)
         predicted = 0.0
         for one in range(n_features):
+            without[one] = coefficients[one] - without[one] * step
             predicted += feature[one] * without[one]
         errors[at] = min(max(targets[at] - predicted, -limits.residual), limits.residual)
         factor = _shortening(without, limits.score)
@@ -298,37 +309,6 @@ def _leave_each_out(
         for one in range(1, n_features):
             parts[at, one] = without[one] * factor
     return True
-
-
-@kernel
-def _leave_out(
-    inverse: AnyFloats,
-    feature: AnyFloats,
-    weight: float,
-    target: float,
-    coefficients: AnyFloats,
-    without: AnyFloats,
-) -> float:
-    """Fill `without` with the coefficients that the other ratings alone give, and return this one's leverage.
-
-    Where the leverage is nearly 1 or no number, `without` is not to be used. Plain loops: an array for each rating
-    takes longer to make than to fill.
-    """
-    n_features = len(feature)
-    leverage, fitted = 0.0, 0.0
-    for one in range(n_features):
-        pulled = 0.0
-        for two in range(n_features):
-            pulled += inverse[one, two] * feature[two]
-        without[one] = pulled
-        leverage += feature[one] * pulled
-        fitted += feature[one] * coefficients[one]
-    leverage *= weight
-    if leverage < _HIGHEST_LEVERAGE:
-        step = weight * (target - fitted) / (1 - leverage)
-        for one in range(n_features):
-            without[one] = coefficients[one] - without[one] * step
-    return leverage
 
 
 @kernel

@@ -44,15 +44,6 @@ class OwnRatings(NamedTuple):
     norm: float
 
 
-class PairSums(NamedTuple):
-    """What is known of one row and each other, (rows,)."""
-
-    terms: AnyFloats
-    dots: AnyFloats
-    smallest: AnyFloats
-    """The smallest N'."""
-
-
 @kernel
 def find_peaks(strengths: Csr, peaks: Peaks) -> None:
     """Fill in the peaks, which start as 0 and -1; a strength of 0 is no peak."""
@@ -125,15 +116,31 @@ def strongest_pair(rated: RatedRows, by_item: RatedRows, clamp: bool, out: AnyFl
 
     `by_item` holds the same ratings, items x rows; its norms are those of the rows, too.
     """
-    ratings, norms = rated.ratings, rated.norms
+    ratings, norms, raters = rated.ratings, rated.norms, by_item.ratings
     n_rows = ratings.starts.size - 1
-    sums = PairSums(np.zeros(n_rows), np.zeros(n_rows), np.full(n_rows, np.inf))
-    terms, dots, smallest = sums
+    # Of this row and each other: term 1, the dot product and the smallest N'.
+    terms, dots, smallest = np.zeros(n_rows), np.zeros(n_rows), np.full(n_rows, np.inf)
     for row in range(n_rows):
         for place in range(ratings.starts[row], ratings.starts[row + 1]):
-            if ratings.values[place] > 0.0:
-                item = ratings.columns[place]
-                _add_item(ratings.values[place], rated.rests[place], by_item, item, clamp, sums)
+            value, own_rest, item = (
+                ratings.values[place],
+                rated.rests[place],
+                ratings.columns[place],
+            )
+            if value <= 0.0:
+                continue
+            for entry in range(raters.starts[item], raters.starts[item + 1]):
+                other = raters.columns[entry]
+                product = value * raters.values[entry]
+                rest = own_rest * by_item.rests[entry]
+                if product == 0.0:
+                    continue
+                dots[other] += product
+                if rest > 0.0:
+                    terms[other] = max(terms[other], product / rest)
+                    smallest[other] = min(smallest[other], rest)
+                elif clamp:
+                    terms[other], smallest[other] = np.inf, 0.0
         dots[row] = terms[row] = 0.0
         best = 0.0
         for other in range(n_rows):
@@ -143,22 +150,3 @@ def strongest_pair(rated: RatedRows, by_item: RatedRows, clamp: bool, out: AnyFl
                 best = max(best, value)
         out[row] = best
         terms[:], dots[:], smallest[:] = 0.0, 0.0, np.inf
-
-
-@kernel
-def _add_item(
-    value: float, rest: float, by_item: RatedRows, item: int, clamp: bool, sums: PairSums
-) -> None:
-    """Add what one rating of an item has in common with each rating of that item."""
-    for place in range(by_item.ratings.starts[item], by_item.ratings.starts[item + 1]):
-        other = by_item.ratings.columns[place]
-        product = value * by_item.ratings.values[place]
-        left = rest * by_item.rests[place]
-        if product == 0.0:
-            continue
-        sums.dots[other] += product
-        if left > 0.0:
-            sums.terms[other] = max(sums.terms[other], product / left)
-            sums.smallest[other] = min(sums.smallest[other], left)
-        elif clamp:
-            sums.terms[other], sums.smallest[other] = np.inf, 0.0
