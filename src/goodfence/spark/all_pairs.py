@@ -234,10 +234,10 @@ def compare_tile(settings: ListSettings, partition: int, inbox: Inbox) -> Iterat
     for block, find, rs in zip(blocks, found, bounds, strict=True):
         thresholds = block.thresholds if len(blocks) == 1 else None  # once is enough
         for first, last in ranges(len(block.counts), max(1, _SLICE // settings.n)):
-            beside = (None if one is None else one[first:last] for one in (rs, thresholds))
-            yield Candidates(
-                block.sender, partition, *find(first, last), block.first + first, *beside
-            )
+            own = None if rs is None else rs[first:last]
+            least = None if thresholds is None else thresholds[first:last]
+            lists = find(first, last)
+            yield Candidates(block.sender, partition, *lists, block.first + first, own, least)
 
 
 def _found_by_rows(settings: ListSettings, block: Block, other: Block) -> FoundIn:

@@ -95,14 +95,14 @@ class RatingBlocks:
         """Return all ratings on the driver, with their ids: what a saved model holds."""
         rows = merged_rows(shuffle.collect(self.blocks, Block))
         csr = rows if axis == "user" else sparse.csr_array(rows.T.tocsr())
-        users, items = self.ids if axis == "user" else self.ids[::-1]
-        ids = (
+        indices = self.ids if axis == "user" else self.ids[::-1]
+        users, items = (
             code_ids(pa.chunked_array([index.collect()]), role, f"{role}s").ids
-            for index, role in ((users, "user"), (items, "item"))
+            for index, role in zip(indices, ROLES, strict=False)
         )
         if config.read.scale is None:
             warn_of_sentinels(csr.data, "rating")
-        return Ratings(csr, *ids, config.read.scale, items_declared=False)
+        return Ratings(csr, users, items, config.read.scale, items_declared=False)
 
     def checksum(self) -> str:
         """Return what tells these ratings from others, whoever the users and items are; no payload may be in a file."""
