@@ -34,6 +34,16 @@ def test_an_exported_data_set_is_read_as_the_same(name: str, tmp_path: Path) -> 
     assert (again.csr != own.csr).nnz == 0
 
 
+def test_an_export_takes_its_file_by_position_or_as_out_and_once(tmp_path: Path) -> None:
+    by_place, by_name = tmp_path / "a.csv", tmp_path / "b.csv"
+    assert run("data", "export", "movietweetings", by_place)[0] == 0
+    assert run("data", "export", "movietweetings", "-o", by_name)[0] == 0
+    assert by_place.read_bytes() == by_name.read_bytes()
+    for files in ((), (by_place, "--out", by_name)):
+        code, _, stderr = run("data", "export", "movietweetings", *files)
+        assert (code, "out must be given once" in stderr) == (2, True)
+
+
 def test_an_export_says_what_is_wrong(tmp_path: Path) -> None:
     assert run("data", "export", "movietweets", tmp_path / "a.csv")[0] == 3
     assert run("data", "export", "movietweetings", tmp_path / "a.txt")[0] == 2

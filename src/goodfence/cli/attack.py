@@ -17,10 +17,8 @@ from goodfence.cli.output import (
     JSON,
     check_out,
     out_option,
-    print_json,
     print_paragraphs,
     print_table,
-    write_json,
 )
 from goodfence.errors import require
 from goodfence.report.wording import (
@@ -40,7 +38,9 @@ from goodfence.report.wording import (
 )
 
 if TYPE_CHECKING:
+    from goodfence.attack.membership import MembershipReport
     from goodfence.attack.report import AttackReport
+    from goodfence.data.ratings import Ratings
     from goodfence.models.configuration import Configured
 
 _ALL = "all"
@@ -115,17 +115,7 @@ def attack(
         rng=running.seed,
         progress=running.progress,
     )
-    told = as_json(report, chosen)
-    if running.json:
-        print_json(told)
-    else:
-        print_finding(report, chosen)
-    # What was found is told before it is written, which may fail.
-    if out is not None and out.suffix.lower() == JSON:
-        write_json(out, told)
-    elif out is not None:
-        report.save(out)
-    print_saved(out, running)
+    running.tell(as_json(report, chosen), lambda: print_finding(report, chosen), out, report.save)
     extent.exit_if_above(report, running)
 
 
@@ -133,10 +123,11 @@ def print_finding(report: AttackReport, chosen: Configured) -> None:
     """Print the verdict and its scope, then per person, per rating, who was tried, and what is guaranteed."""
     from goodfence.audit.audit import neighbourhood
 
+    near = neighbourhood(chosen.recommender)
     print_paragraphs(
         [
             ("Verdict", verdict(report, chosen.label)),
-            ("Scope", scope(report, neighbourhood(chosen.recommender))),
+            ("Scope", scope(report, near)),
             ("Assumed", assumed(report)),
         ]
     )
@@ -149,49 +140,46 @@ def print_finding(report: AttackReport, chosen: Configured) -> None:
             ("Beside", beside(report)),
         ]
     )
-    print_tried(report)
-    print_paragraphs(
-        [
-            ("Not tried", not_tried(report)),
-            ("Guarantee", f"{guarantee_cell(chosen.guarantee)}. {chosen.guarantee.reason}"),
+    typer.echo()
+    if report.tried:
+        rows = [
+            [f"{'>' if row.chosen else ' '} {row.what}", row.accounts, row.advantage]
+            for row in tried_rows(report)
         ]
-    )
-
-
-def print_tried(report: AttackReport) -> None:
-    """Print who attacked, or who was tried on the half of the people on whom the strongest was chosen."""
-    typer.echo()
-    if not report.tried:
+        print_table(["  attackers tried (> chosen)", "accounts", "advantage %"], rows)
+        typer.echo()
+    else:
         print_paragraphs([("Attacker", f"{who_attacks(report)}.")])
-        return
-    rows = [
-        [f"{'>' if row.chosen else ' '} {row.what}", row.accounts, row.advantage]
-        for row in tried_rows(report)
-    ]
-    print_table(["  attackers tried (> chosen)", "accounts", "advantage %"], rows)
-    typer.echo()
-
-
-def print_saved(out: Path | None, running: Running) -> None:
-    """Print where the result is."""
-    if out is not None and not running.json:
-        print_paragraphs([("Saved", str(out))])
+    stated = f"{guarantee_cell(chosen.guarantee)}. {chosen.guarantee.reason}"
+    print_paragraphs([("Not tried", not_tried(report)), ("Guarantee", stated)])
 
 
 def as_json(report: AttackReport, chosen: Configured) -> dict[str, Any]:
-    """Return everything that the report says, without ids."""
-    from goodfence import __version__
+    """Return everything that a report says, without ids; the verdict with its scope first."""
     from goodfence.audit.audit import neighbourhood
-    from goodfence.report.serialize import describe
 
-    told, near = report.to_dict(), neighbourhood(chosen.recommender)
+    told, near = reported(report, chosen, report.ratings), neighbourhood(chosen.recommender)
     return {
-        "goodfence": __version__,
+        "goodfence": told["goodfence"],
         "verdict_line": verdict_line(report, chosen.label, near),
         "neighbourhood": near,
+        **told,
+    }
+
+
+def reported(
+    found: AttackReport | MembershipReport, chosen: Configured, ratings: Ratings
+) -> dict[str, Any]:
+    """Return a report between what was attacked and what that guarantees."""
+    from goodfence import __version__
+    from goodfence.report.serialize import describe
+
+    told = found.to_dict()
+    return {
+        "goodfence": __version__,
         "recommender": {"label": chosen.label, **chosen.settings},
         "attack": told.pop("settings"),
-        "data": describe(report.ratings),
+        "data": describe(ratings),
         **told,
         "guarantee": chosen.guarantee.to_dict(),
     }

@@ -2,32 +2,20 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from dataclasses import dataclass
-from functools import partial
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, ClassVar
 
-from goodfence.cli.attack import Extent, as_json, print_finding, print_saved
+from goodfence.cli.attack import Extent, as_json, print_finding
 from goodfence.cli.command import command, flag
 from goodfence.cli.options import Attacker, Method, Running, Source, command_line
-from goodfence.cli.output import (
-    HTML,
-    JSON,
-    check_out,
-    is_page,
-    out_option,
-    print_json,
-    print_paragraphs,
-    write_json,
-)
+from goodfence.cli.output import HTML, JSON, check_out, is_page, out_option, print_paragraphs
 from goodfence.report.wording import about
 
 if TYPE_CHECKING:
     from goodfence.audit.audit import AuditReport
     from goodfence.data.ratings import Ratings
     from goodfence.models.configuration import Configured
-    from goodfence.report.pages import AuditPage
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -82,27 +70,31 @@ def audit(
         threads=running.threads,
         progress=running.progress,
     )
-    told = {**as_json(report.leakage, chosen), "tested": report.tested()}
-    if running.json:
-        print_json(told)
-    else:
-        print_finding(report.leakage, chosen)
+    leakage = report.leakage
+    told = {**as_json(leakage, chosen), "tested": report.tested()}
+
+    def show() -> None:
+        print_finding(leakage, chosen)
         print_paragraphs(_tests(report))
-    # What was found is told before it is written, which may fail.
-    if out is not None and is_page(out):
-        line = command_line("audit", source, method, attacker, extent, seed=running.seed, out=out)
-        page = _page(report, chosen, attacker.known, running)
-        page(data=Path(source.file).name, command=line).save(out)
-    elif out is not None:
-        write_json(out, told)
-    print_saved(out, running)
-    extent.exit_if_above(report.leakage, running)
+
+    def write(page: Path) -> None:
+        line = command_line("audit", source, method, attacker, extent, seed=running.seed, out=page)
+        _write_page(page, report, chosen, attacker.known, running, Path(source.file).name, line)
+
+    running.tell(told, show, out, write)
+    extent.exit_if_above(leakage, running)
 
 
-def _page(
-    report: AuditReport, chosen: Configured, known: int, running: Running
-) -> Callable[..., AuditPage]:
-    """Survey other attackers and other recommenders around the audit, and return the page that shows them."""
+def _write_page(
+    page: Path,
+    report: AuditReport,
+    chosen: Configured,
+    known: int,
+    running: Running,
+    data: str,
+    line: str,
+) -> None:
+    """Survey other attackers and other recommenders around the audit, and write the page that shows them."""
     from goodfence.audit.survey import survey
     from goodfence.report.pages import AuditPage
 
@@ -115,7 +107,7 @@ def _page(
         threads=running.threads,
         progress=running.progress,
     )
-    return partial(AuditPage, survey=around, label=chosen.label)
+    AuditPage(survey=around, label=chosen.label, data=data, command=line).save(page)
 
 
 def _affordable(chosen: Configured, ratings: Ratings, attacker: Attacker, running: Running) -> int:

@@ -115,13 +115,9 @@ def _spread(kind: Any, name: str, body: Callable[..., None]) -> Iterator[inspect
         annotated: Any = hints[one.name]
         if _INFO in one.metadata:
             annotated = annotate[annotated, one.metadata[_INFO]]
-        yield _parameter(one.name, default, annotated, _panel_of(kind, one.name))
-
-
-def _panel_of(kind: Any, name: str) -> str:
-    """Return the panel of the class that declares the field, which may be a base of the group."""
-    declaring = next(one for one in kind.__mro__ if name in inspect.get_annotations(one))
-    return str(declaring.panel)
+        # The panel is that of the class which declares the field: it may be a base of the group.
+        declaring = next(base for base in kind.__mro__ if one.name in inspect.get_annotations(base))
+        yield _parameter(one.name, default, annotated, declaring.panel)
 
 
 def _parameter(name: str, default: Any, kind: Any, panel: str) -> inspect.Parameter:
@@ -158,18 +154,15 @@ class Command(TyperCommand):
             if record is not None:
                 flag = record[0].partition(" <")[0]  # an argument's type is said by its help
                 text = _WORDS_AS_DEFAULT.sub(r"[default: \1]", record[1])
-                panels.setdefault(_panel(one), []).append((flag, text))
+                panel = getattr(one, "rich_help_panel", None) or "Output"
+                if one.param_type_name == "argument":
+                    panel = "Arguments"
+                panels.setdefault(panel, []).append((flag, text))
         widest = max(len(flag) for rows in panels.values() for flag, _ in rows)
         width = min(widest, _FIRST_COLUMN)
         for panel in sorted(panels, key=_LAST.find):
             with formatter.section(panel):
                 formatter.write_dl([(flag.ljust(width), text) for flag, text in panels[panel]])
-
-
-def _panel(one: Any) -> str:
-    if one.param_type_name == "argument":
-        return "Arguments"
-    return getattr(one, "rich_help_panel", None) or "Output"
 
 
 class Commands(TyperGroup):

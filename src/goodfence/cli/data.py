@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, ClassVar
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import typer
 
@@ -15,10 +15,12 @@ from goodfence.cli.output import (
     CSV,
     PARQUET,
     check_out,
+    out_option,
     print_json,
     print_paragraphs,
     print_table,
 )
+from goodfence.errors import SettingError, UnknownDataset, did_you_mean
 
 if TYPE_CHECKING:
     from goodfence.data.catalogue import Dataset
@@ -57,7 +59,6 @@ class NamedSet:
     def dataset(self) -> Dataset:
         """Return the data set of this name."""
         from goodfence.data.catalogue import DATASETS
-        from goodfence.errors import UnknownDataset, did_you_mean
 
         if self.name not in DATASETS:
             known = ", ".join(DATASETS)
@@ -70,23 +71,28 @@ class NamedSet:
 class Exported(NamedSet):
     """Which data set, and where to."""
 
-    file: Path = argument("FILE", "Where to write: name.csv or name.parquet.")
+    file: Path | None = argument("FILE", "Where to write, as with -o.", default=None)
 
 
 @command("Write a data set to a file, as text or parquet.")
-def export(wanted: Exported, output: Output) -> None:
+def export(
+    wanted: Exported, output: Output, out: Annotated[Path | None, out_option(CSV, PARQUET)] = None
+) -> None:
     """Write the ratings of a data set to a file with the columns userId, movieId and rating."""
     dataset = wanted.dataset()
-    check_out(wanted.file, CSV, PARQUET)
+    file = wanted.file or out
+    if file is None or None not in (wanted.file, out):
+        raise SettingError("out must be given once, as FILE or as -o FILE")
+    check_out(file, CSV, PARQUET)
     output.say(f"reading {dataset.name}")
     from goodfence.data.load import load
     from goodfence.report.serialize import ratings_table, write_table
 
     with output.noting():
         ratings = load(dataset.name)
-    write_table(wanted.file, ratings_table(ratings))
+    write_table(file, ratings_table(ratings))
     if output.json:
-        print_json({**_as_json(dataset), "file": str(wanted.file)})
+        print_json({**_as_json(dataset), "file": str(file)})
         return
     scale = dataset.scale
     flag = f"--scale {scale.lowest:g} {scale.highest:g}" + (
@@ -94,8 +100,8 @@ def export(wanted: Exported, output: Output) -> None:
     )
     print_paragraphs(
         [
-            ("Written", f"{wanted.file}, {dataset.n_ratings:,} ratings of {_shape(dataset)}"),
-            ("Next", f"goodfence check {wanted.file} {flag}"),
+            ("Written", f"{file}, {dataset.n_ratings:,} ratings of {_shape(dataset)}"),
+            ("Next", f"goodfence check {file} {flag}"),
         ]
     )
 

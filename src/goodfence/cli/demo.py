@@ -90,7 +90,7 @@ def _try(method: Method, films: Ratings, running: SeededRunning) -> Shown:
 
 
 def _as_json(tried: Shown) -> dict[str, Any]:
-    return {**as_json(tried.report, tried.chosen), "scores": asdict(tried.scores)}
+    return {**as_json(tried.report, tried.chosen), "scores": tried.scores.to_dict()}
 
 
 def _print(summary: Summary, tried: list[Shown]) -> None:

@@ -23,14 +23,18 @@ def doctor(output: Output) -> None:
     """Print versions, threads, caches and folders; nothing of your data."""
     import platform
 
+    from goodfence.neighbours.threads import thread_count
+
     found = {
         "goodfence": _version("goodfence"),
         "python": f"{platform.python_implementation()} {platform.python_version()}",
         "platform": f"{platform.system()} {platform.machine()}",
         "executable": sys.executable,
         "libraries": {name: _version(name) for name in LIBRARIES},
-        "extras": {extra: _installed(names) for extra, names in EXTRAS.items()},
-        "threads": _threads(),
+        "extras": {
+            extra: {name: _version(name) for name in names} for extra, names in EXTRAS.items()
+        },
+        "threads": {"used": thread_count(None), "cores": os.cpu_count()},
         "kernels": compiled_kernels(),
         "data": _data(),
     }
@@ -47,16 +51,6 @@ def _version(name: str) -> str | None:
         return metadata.version(name)
     except metadata.PackageNotFoundError:
         return None
-
-
-def _installed(names: tuple[str, ...]) -> dict[str, str | None]:
-    return {name: _version(name) for name in names}
-
-
-def _threads() -> dict[str, Any]:
-    from goodfence.neighbours.threads import thread_count
-
-    return {"used": thread_count(None), "cores": os.cpu_count()}
 
 
 def compiled_kernels() -> dict[str, Any]:

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from goodfence.cli.command import command, flag
@@ -42,7 +42,7 @@ def evaluate(source: Source, method: Method, evaluation: Evaluation, running: Ru
     scores = score(chosen.recommender.fit(train), test, top=evaluation.top)
     if running.json:
         told = {"label": chosen.label, "settings": chosen.settings, "seed": running.seed}
-        print_json({**told, "protocol": "hold-out", **asdict(scores)})
+        print_json({**told, "protocol": "hold-out", **scores.to_dict()})
         return
     lines = [
         ("Method", chosen.label),

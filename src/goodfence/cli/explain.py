@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, ClassVar
 
 import typer
@@ -14,6 +14,20 @@ from goodfence.errors import SettingError, did_you_mean
 
 if TYPE_CHECKING:
     from goodfence.privacy.guarantee import Guarantee
+
+_SHOWN = {
+    "errors": {"Means": "means", "Do": "do", "Exit code": "exit"},
+    "mechanisms": {
+        "Does": "does",
+        "Leaks": "leaks",
+        "Guarantee": "guarantee",
+        "When": "when",
+        "Settings": "settings",
+        "Python": "python",
+    },
+    "terms": {"Means": "means", "Do": "do"},
+}
+"""Of each kind of explanation, the labels and what they label."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -35,19 +49,17 @@ def explain(topic: Topic, output: Output) -> None:
     if about is None:
         _print_list(output)
         return
-    errors, mechanisms, terms = map(explanations, ("errors", "mechanisms", "terms"))
-    code, name = about.upper(), about.casefold().replace("_", "-")
-    if code in errors:
-        _print_error(code, errors[code], output)
-    elif name in mechanisms:
-        _print_mechanism(name, mechanisms[name], output)
-    elif name in terms:
-        _print_term(name, terms[name], output)
-    else:
-        near = did_you_mean(about, [one.casefold() for one in (*errors, *mechanisms, *terms)])
-        raise SettingError(
-            f"about must be a mechanism, a term or a code of an error, got {about!r}{near}"
-        )
+    names = {"errors": about.upper()}
+    for kind in _SHOWN:
+        name = names.get(kind, about.casefold().replace("_", "-"))
+        texts = explanations(kind)
+        if name in texts:
+            _print(kind, name, texts[name], output)
+            return
+    near = did_you_mean(about, [one.casefold() for kind in _SHOWN for one in explanations(kind)])
+    raise SettingError(
+        f"about must be a mechanism, a term or a code of an error, got {about!r}{near}"
+    )
 
 
 def explanations(kind: str) -> dict[str, Any]:
@@ -57,6 +69,13 @@ def explanations(kind: str) -> dict[str, Any]:
 
     file = resources.files("goodfence.cli") / "explanations" / f"{kind}.toml"
     return tomllib.loads(file.read_text(encoding="utf-8"))
+
+
+def guaranteed(name: str) -> Guarantee:
+    """Return what the mechanism guarantees with the settings of its explanation."""
+    from goodfence.models.configuration import parsed
+
+    return parsed(explanations("mechanisms")[name]["configuration"]).guarantee
 
 
 def _print_list(output: Output) -> None:
@@ -73,55 +92,16 @@ def _print_list(output: Output) -> None:
         typer.echo(f"  {typer.style(name.ljust(width), bold=True)}  {title}")
 
 
-def _print_error(code: str, text: dict[str, Any], output: Output) -> None:
+def _print(kind: str, name: str, text: dict[str, Any], output: Output) -> None:
+    """Print an explanation; a list in it has one line for each of its parts."""
+    guarantee = guaranteed(name) if kind == "mechanisms" else None
     if output.json:
-        print_json({"code": code, **text})
+        stated = {} if guarantee is None else {"guarantee": guarantee.to_dict()}
+        print_json({"code" if kind == "errors" else "name": name, **text, **stated})
         return
-    print_paragraphs(
-        [
-            (code, text["title"]),
-            ("Means", text["means"]),
-            *(("Do" if line == 0 else "", advice) for line, advice in enumerate(text["do"])),
-            ("Exit code", str(text["exit"])),
-        ]
-    )
-
-
-def _print_term(name: str, text: dict[str, Any], output: Output) -> None:
-    if output.json:
-        print_json({"name": name, **text})
-        return
-    advice = enumerate(text["do"])
-    print_paragraphs(
-        [
-            (name, text["title"]),
-            ("Means", text["means"]),
-            *(("Do" if line == 0 else "", one) for line, one in advice),
-        ]
-    )
-
-
-def _print_mechanism(name: str, text: dict[str, Any], output: Output) -> None:
-    guarantee = guaranteed(name)
-    if output.json:
-        print_json({"name": name, **text, "guarantee": asdict(guarantee)})
-        return
-    settings = enumerate(text["settings"])
-    print_paragraphs(
-        [
-            (name, text["title"]),
-            ("Does", text["does"]),
-            ("Leaks", text["leaks"]),
-            ("Guarantee", str(guarantee)),
-            ("When", text["when"]),
-            *(("Settings" if line == 0 else "", setting) for line, setting in settings),
-            ("Python", text["python"]),
-        ]
-    )
-
-
-def guaranteed(name: str) -> Guarantee:
-    """Return what the mechanism guarantees with the settings of its explanation."""
-    from goodfence.models.configuration import parsed
-
-    return parsed(explanations("mechanisms")[name]["configuration"]).guarantee
+    lines = [(name, text["title"])]
+    for label, key in _SHOWN[kind].items():
+        value = guarantee if key == "guarantee" else text[key]
+        parts = value if isinstance(value, list) else [value]
+        lines += [("" if at else label, str(part)) for at, part in enumerate(parts)]
+    print_paragraphs(lines)

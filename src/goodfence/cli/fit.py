@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
@@ -15,6 +15,7 @@ from goodfence.errors import SettingError, require
 from goodfence.report.wording import guarantee_cell
 
 if TYPE_CHECKING:
+    from goodfence.data.ratings import Ratings
     from goodfence.models.configuration import Configured
 
 _MASTER = "local[*]"
@@ -77,6 +78,11 @@ class Engine:
         listed = source.item_list()
         if listed is not None and chosen.recommender.axis == "item":
             raise SettingError("items must be left out for item-based neighbours on Spark")
+
+        def completed(found: Ratings) -> Ratings:
+            whole = located.completed(found)
+            return whole if listed is None else listed.applied_to(whole)
+
         master = self.master or _MASTER
         running.say(f"starting Spark on {master}")
         spark = start(master)
@@ -90,16 +96,7 @@ class Engine:
             )
             running.say(fitting)
             with running.noting():
-                return fit_on_spark(
-                    chosen.recommender,
-                    located.path,
-                    config,
-                    lambda found: (
-                        located.completed(found)
-                        if listed is None
-                        else listed.applied_to(located.completed(found))
-                    ),
-                )
+                return fit_on_spark(chosen.recommender, located.path, config, completed)
         finally:
             spark.stop()
 
@@ -117,11 +114,6 @@ def bytes_of(text: str | None) -> int | None:
     number, unit = text[:-1], text[-1:].casefold()
     require(number.isdecimal() and unit in _UNITS, "memory", "a size as in 512m or 2g", text)
     return int(number) * _UNITS[unit]
-
-
-if TYPE_CHECKING:
-    from goodfence.data.ratings import Ratings
-    from goodfence.models.configuration import Configured
 
 
 @command("Train a recommender on ratings and save it.")
@@ -151,25 +143,22 @@ def fit(
     model = engine.fit(chosen, source, running, on_items=not private)
     model.save(out, **({"ratings": not without_ratings} if private else {}))
     guarantee = model.guarantee()
-    data = _told(model.ratings_, private)
+    # Of a private model only the list of items may be printed, which is public.
+    (n_users, n_items), n_ratings = model.ratings_.shape, model.ratings_.n_ratings
+    data = {"users": n_users, "items": n_items, "ratings": n_ratings}
+    data = {"items": n_items} if private else data
     if running.json:
-        told = {
-            "out": str(out),
-            "label": chosen.label,
-            "settings": chosen.settings,
-            "seed": running.seed,
-        }
-        print_json({**told, "data": data, "guarantee": asdict(guarantee)})
+        told = {"out": str(out), "label": chosen.label, "settings": chosen.settings}
+        print_json({**told, "seed": running.seed, "data": data, "guarantee": guarantee.to_dict()})
         return
-    trained = (
-        f"{data['items']:,} items"
-        if private
-        else "{users:,} users x {items:,} items, {ratings:,} ratings"
-    )
+    shape = f"{n_items:,} items"
     print_paragraphs(
         [
             ("Model", chosen.label),
-            ("Trained", trained.format(**data)),
+            (
+                "Trained",
+                shape if private else f"{n_users:,} users x {shape}, {n_ratings:,} ratings",
+            ),
             ("Guarantee", f"{guarantee_cell(guarantee)}. {guarantee.reason}"),
             ("Saved", f"{out}, {_holder(guarantee.status, without_ratings)}"),
         ]
@@ -187,14 +176,6 @@ def _is_private(chosen: Configured, without_ratings: bool) -> bool:
             f"without_ratings must be left out with {chosen.label}: it answers from the ratings themselves"
         )
     return False
-
-
-def _told(ratings: Ratings, private: bool) -> dict[str, Any]:
-    """Return what may be printed of the data: of a private model the list of items alone, which is public."""
-    n_users, n_items = ratings.shape
-    if private:
-        return {"items": n_items}
-    return {"users": n_users, "items": n_items, "ratings": ratings.n_ratings}
 
 
 def _holder(status: str, without_ratings: bool) -> str:

@@ -9,7 +9,6 @@ from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 import typer
 
 from goodfence.attack import DEFAULT_KNOWN, FRONTIER_TARGETS
-from goodfence.cli.attack import print_saved
 from goodfence.cli.command import command, flag
 from goodfence.cli.options import EXPERIMENT, Running, Source, command_line
 from goodfence.cli.output import (
@@ -19,10 +18,8 @@ from goodfence.cli.output import (
     check_out,
     is_page,
     out_option,
-    print_json,
     print_paragraphs,
     print_table,
-    write_json,
 )
 from goodfence.report.wording import guarantee_short, measured, of_100, recommendation
 
@@ -30,7 +27,6 @@ if TYPE_CHECKING:
     from goodfence.audit.frontier import Frontier
     from goodfence.data.ratings import Ratings
     from goodfence.privacy.guarantee import Guarantee
-    from goodfence.report.pages import FrontierPage
 
 COMPARED = (
     "knn k=50",
@@ -41,6 +37,22 @@ COMPARED = (
     "private-cf epsilon=1",
 )
 """What is compared if nothing is given: each method once, which takes minutes and not hours."""
+_HEADING = [
+    "method",
+    "people fully %",
+    "advantage %",
+    "recovery %",
+    "n",
+    "MAE",
+    "answers %",
+    "guarantee",
+]
+_COLUMNS = (
+    "people fully: of 100 people, of whom every hidden rating asked for is recovered; recovery: of 100 hidden "
+    "ratings, by the answers or, where these tell nothing, by guessing; advantage: recovery less that without the "
+    "target in the data; in brackets the 95% interval over people; n: how many people. MAE: over held-out ratings "
+    "with a prediction; answers: how many of 100 have one. A proved guarantee is about any number of fakes."
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,25 +98,31 @@ def frontier(
         running = running.repeatable()  # a page says how it is made
     methods, names, ratings = _methods(source, comparison, running)
     found = _compare(methods, ratings, comparison, running)
-    data = Path(source.file).name
+    data, max_mae = Path(source.file).name, comparison.max_mae
     found = replace(found, settings={**found.settings, "data": data})
-    best = found.recommended(comparison.max_mae)
+    best = found.recommended(max_mae)
     choice = None if best is None else names[found.points.index(best)]
     stated = [method.guarantee() for method in methods]
-    told = _as_json(found, names, choice)
-    if running.json:
-        print_json(told)
-    else:
-        _print(found, names, stated, _sentence(found, names, comparison.max_mae))
-    # What was found is told before it is written, which may fail.
-    if out is not None and is_page(out):
-        line = command_line("frontier", source, comparison, seed=running.seed, out=out)
-        _page(found, stated, ratings, data, line, comparison.max_mae).save(out)
-    elif out is not None and out.suffix.lower() == JSON:
-        write_json(out, told)
-    elif out is not None:
-        found.save(out)
-    print_saved(out, running)
+    told = found.to_dict()
+    points = zip(names, told["points"], strict=True)
+    told["points"] = [{"name": name, **point} for name, point in points]
+
+    def show() -> None:
+        bound = "" if max_mae is None else f" at an error of at most {max_mae:g}"
+        _print(found, names, stated, recommendation(found, choice, best, bound))
+
+    def write(path: Path) -> None:
+        if not is_page(path):
+            found.save(path)
+            return
+        from goodfence.report.pages import FrontierPage
+
+        line = command_line("frontier", source, comparison, seed=running.seed, out=path)
+        FrontierPage(
+            found=found, promises=stated, ratings=ratings, data=data, command=line, max_mae=max_mae
+        ).save(path)
+
+    running.tell({**told, "recommended": choice}, show, out, write)
 
 
 def _methods(
@@ -117,16 +135,11 @@ def _methods(
     chosen = [parsed(text, **running_as) for text in comparison.compared or COMPARED]
     ratings = source.read(running)
     if comparison.full:
-        return *_many(ratings.shape[0]), ratings
+        from goodfence.audit.frontier import default_list, name_of
+
+        methods = list(default_list(ratings.shape[0]))
+        return methods, [name_of(one) for one in methods], ratings
     return [one.recommender for one in chosen], [one.label for one in chosen], ratings
-
-
-def _many(n_users: int) -> tuple[list[Any], list[str]]:
-    """Return many settings of each method, and their names."""
-    from goodfence.audit.frontier import default_list, name_of
-
-    methods = list(default_list(n_users))
-    return methods, [name_of(one) for one in methods]
 
 
 def _compare(
@@ -151,16 +164,6 @@ def _compare(
     )
 
 
-def _as_json(found: Frontier, names: list[str], choice: str | None) -> dict[str, Any]:
-    told = found.to_dict()
-    points = zip(names, told["points"], strict=True)
-    return {
-        **told,
-        "points": [{"name": name, **point} for name, point in points],
-        "recommended": choice,
-    }
-
-
 def _print(found: Frontier, names: list[str], guarantees: list[Guarantee], choice: str) -> None:
     """Print what to choose, then what each method gives away, per person first, and how it was measured."""
     print_paragraphs([("Choice", choice), ("Scope", _scope(found))])
@@ -183,50 +186,10 @@ def _print(found: Frontier, names: list[str], guarantees: list[Guarantee], choic
     print_paragraphs([("Guessing", f"recovers {measured(found.guess)}."), ("Columns", _COLUMNS)])
 
 
-_HEADING = [
-    "method",
-    "people fully %",
-    "advantage %",
-    "recovery %",
-    "n",
-    "MAE",
-    "answers %",
-    "guarantee",
-]
-_COLUMNS = (
-    "people fully: of 100 people, of whom every hidden rating asked for is recovered; recovery: of 100 hidden "
-    "ratings, by the answers or, where these tell nothing, by guessing; advantage: recovery less that without the "
-    "target in the data; in brackets the 95% interval over people; n: how many people. MAE: over held-out ratings "
-    "with a prediction; answers: how many of 100 have one. A proved guarantee is about any number of fakes."
-)
-
-
 def _scope(found: Frontier) -> str:
     known = "some" if found.known is None else str(found.known)
     return (
         f"{found.date}; {found.settings['data']}; {known} ratings of each person are known. For each method the "
         "strongest of the attackers that apply, chosen on one half of the people attacked, shown on the other. kNN, "
         "nPNS, PNCF and PPNS are goodfence's own: neighbours among all users, by cosine."
-    )
-
-
-def _sentence(found: Frontier, names: list[str], max_mae: float | None) -> str:
-    best = found.recommended(max_mae)
-    bound = "" if max_mae is None else f" at an error of at most {max_mae:g}"
-    name = None if best is None else names[found.points.index(best)]
-    return recommendation(found, name, best, bound)
-
-
-def _page(
-    found: Frontier,
-    stated: list[Guarantee],
-    ratings: Ratings,
-    data: str,
-    line: str,
-    max_mae: float | None,
-) -> FrontierPage:
-    from goodfence.report.pages import FrontierPage
-
-    return FrontierPage(
-        found=found, promises=stated, ratings=ratings, data=data, command=line, max_mae=max_mae
     )

@@ -4,24 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from goodfence.attack import DEFAULT_FAKES, DEFAULT_KNOWN, DEFAULT_TARGETS
+from goodfence.cli.attack import reported
 from goodfence.cli.command import command, flag
 from goodfence.cli.options import Method, Running, Source
-from goodfence.cli.output import (
-    JSON,
-    check_out,
-    out_option,
-    print_json,
-    print_paragraphs,
-    write_json,
-)
-from goodfence.report.wording import interval, of_100
+from goodfence.cli.output import JSON, check_out, out_option, print_paragraphs
+from goodfence.report.wording import measured, of_100
 
 if TYPE_CHECKING:
     from goodfence.attack.membership import MembershipReport, OperatingPoint
-    from goodfence.attack.scoring import Estimate
     from goodfence.models.configuration import Configured
 
 
@@ -78,23 +71,18 @@ def membership(
         threads=running.threads,
         progress=running.progress,
     )
-    if out is not None:
-        write_json(out, _as_json(found, chosen))
-    if running.json:
-        print_json(_as_json(found, chosen))
-        return
-    _print(found, chosen)
-    print_paragraphs([] if out is None else [("Saved", str(out))])
+    running.tell(reported(found, chosen, ratings), lambda: _print(found, chosen), out)
 
 
 def _print(found: MembershipReport, chosen: Configured) -> None:
-    told = found.settings
+    told, auc = found.settings, found.auc
+    between = f"{auc.value:.3f} (95%: {auc.low:.3f}-{auc.high:.3f})"
     print_paragraphs(
         [
             ("Method", chosen.label),
             (
                 "AUC",
-                f"{_number(found.auc)}. A member scores above a user who is not in the data this often; 0.5 is chance.",
+                f"{between}. A member scores above a user who is not in the data this often; 0.5 is chance.",
             ),
             *((f"At {point.rate:.0%}", _point(point)) for point in found.points),
             (
@@ -110,35 +98,12 @@ def _print(found: MembershipReport, chosen: Configured) -> None:
     )
 
 
-def _number(one: Estimate) -> str:
-    return f"{one.value:.3f} (95%: {one.low:.3f}-{one.high:.3f})"
-
-
 def _point(point: OperatingPoint) -> str:
-    members = f"{_share(point.true_positives)} of 100 members are recognised"
-    others = f"{_share(point.false_positives)} of 100 others are taken for members"
+    members = f"{measured(point.true_positives)} of 100 members are recognised"
+    others = f"{measured(point.false_positives)} of 100 others are taken for members"
     if point.precision.value != point.precision.value:  # nobody is above the threshold
         return f"{members}, {others}. Nothing would be published."
     return (
-        f"{members}, {others}. Published would be {_share(point.published)} of 100 hidden ratings; "
-        f"{_share(point.precision)} of 100 of what is published would be right."
+        f"{members}, {others}. Published would be {measured(point.published)} of 100 hidden ratings; "
+        f"{measured(point.precision)} of 100 of what is published would be right."
     )
-
-
-def _share(one: Estimate) -> str:
-    return f"{of_100(one.value)} ({interval(one)})"
-
-
-def _as_json(found: MembershipReport, chosen: Configured) -> dict[str, Any]:
-    from goodfence import __version__
-    from goodfence.report.serialize import describe
-
-    told = found.to_dict()
-    return {
-        "goodfence": __version__,
-        "recommender": {"label": chosen.label, **chosen.settings},
-        "attack": told.pop("settings"),
-        "data": describe(found.recovery.ratings),
-        **told,
-        "guarantee": chosen.guarantee.to_dict(),
-    }

@@ -7,7 +7,7 @@ Python argument (`rng` is `--seed`) and the same meaning and default in every co
 from __future__ import annotations
 
 import shlex
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import MISSING, asdict, dataclass, fields, replace
 from pathlib import Path
@@ -17,7 +17,15 @@ import typer
 
 from goodfence.attack import DEFAULT_FAKES, DEFAULT_KNOWN
 from goodfence.cli.command import argument, flag, parse_scale
-from goodfence.cli.output import collected_notes, print_notes, printable
+from goodfence.cli.output import (
+    JSON,
+    collected_notes,
+    print_json,
+    print_notes,
+    print_paragraphs,
+    printable,
+    write_json,
+)
 from goodfence.errors import SettingError, did_you_mean
 
 if TYPE_CHECKING:
@@ -29,8 +37,6 @@ if TYPE_CHECKING:
 _FROM_RATINGS = "from-ratings"
 EXPERIMENT = {"items": "from ratings"}
 """Of a model that is measured and thrown away, the items are those of its ratings: nothing of it is handed on."""
-_NEIGHBOURS = "Neighbour-based recommenders (knn, npns, pncf, ppns)"
-_PRIVATE = "Private recommenders (private-means, private-cf, mcsherry-mironov)"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -52,6 +58,30 @@ class Output:
         """Say on stderr what is going on, before the slow imports: nobody waits for a second in the dark."""
         if not self.quiet:
             typer.echo(printable(text), err=True)
+
+    def tell(
+        self,
+        result: Mapping[str, object],
+        show: Callable[[], None],
+        out: Path | None = None,
+        write: Callable[[Path], None] | None = None,
+    ) -> None:
+        """Print a result, as JSON or by `show`, and then write it to `out`, as JSON or by `write`.
+
+        What was found is told before it is written, which may fail.
+        """
+        if self.json:
+            print_json(result)
+        else:
+            show()
+        if out is None:
+            return
+        if write is None or out.suffix.lower() == JSON:
+            write_json(out, result)
+        else:
+            write(out)
+        if not self.json:
+            print_paragraphs([("Saved", str(out))])
 
     @contextmanager
     def noting(self) -> Iterator[None]:
@@ -179,17 +209,12 @@ class Source:
             "item": self.item,
             "rating": self.rating,
             "duplicates": self.duplicates,
-            "separator": self.field_separator(),
+            "separator": separator_named(self.separator),
             "decimal": self.decimal,
             "encoding": self.encoding,
             "unrated": self.unrated or None,
             "max_bytes": self.limit(),
         }
-
-    def field_separator(self) -> str | None:
-        """Return what separates the fields, with names for the tab and for blanks."""
-        names = {"\\t": "\t", "tab": "\t", "space": " "}
-        return names.get(self.separator or "", self.separator)
 
     def limit(self) -> int:
         """Return how many bytes a file may inflate to."""
@@ -199,8 +224,8 @@ class Source:
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Method:
-    """Which recommender, with the names of its Python arguments; None where not given."""
+class _AnyMethod:
+    """Which recommender, and the one setting that is of both kinds."""
 
     panel: ClassVar[str] = "Recommender"
     mechanism: str = flag(
@@ -209,116 +234,112 @@ class Method:
         "`goodfence explain NAME` says what each does.",
         default="knn",
     )
-    k: int | None = flag("N", "Number of neighbours, 1 or more.", shown="50", panel=_NEIGHBOURS)
-    beta: int | None = flag(
-        "N",
-        "ppns: number of partitions of k candidates, 1 or more: k-1 neighbours are drawn from the first, "
-        "one from the last. Required.",
-        panel=_NEIGHBOURS,
-    )
     epsilon: float | None = flag(
         "X",
         "pncf, ppns and private models: privacy budget, above 0; smaller is more private. Required by "
         "private models.",
         shown="1 for pncf and ppns",
     )
-    delta: float | None = flag(
-        "X",
-        "Additive slack of the guarantee, in probability, between 0 and 1.",
-        shown="1e-5",
-        panel=_PRIVATE,
-    )
-    unit: str | None = flag(
-        "rating|user",
-        "private-means, private-cf: what is protected, one rating or all ratings of a user.",
-        shown="rating",
-        panel=_PRIVATE,
-    )
-    plan: str | None = flag(
-        "auto|means|covariance|half_step",
-        "private-cf: which statistics are released; auto decides from noisy ones.",
-        shown="auto",
-        panel=_PRIVATE,
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class _NeighbourMethod(_AnyMethod):
+    """Settings of neighbour-based recommenders."""
+
+    panel: ClassVar[str] = "Neighbour-based recommenders (knn, npns, pncf, ppns)"
+    k: int | None = flag("N", "Number of neighbours, 1 or more.", shown="50")
+    beta: int | None = flag(
+        "N",
+        "ppns: number of partitions of k candidates, 1 or more: k-1 neighbours are drawn from the first, "
+        "one from the last. Required.",
     )
     rho: float | None = flag(
         "X",
         "pncf: the constant rho in lambda, half the width of the band around the k-th similarity; between"
         " 0 and 1, smaller is wider.",
         shown="0.5",
-        panel=_NEIGHBOURS,
     )
     reading: str | None = flag(
         "band|truncated",
         "pncf: interpretation of the paper. band: draw within lambda of the k-th similarity. truncated: "
         "draw from all, with far similarities raised to the band's lower edge.",
         shown="band",
-        panel=_NEIGHBOURS,
     )
     weights: str | None = flag(
         "NAME",
         "npns: weight of a candidate in the draw: similarity, uniform, or a function of its rank "
         "(exponential, weibull, folded_normal).",
         shown="similarity",
-        panel=_NEIGHBOURS,
     )
     within: int | None = flag(
         "N",
         "npns: draw from the N * k nearest candidates only. pncf: the band reaches down to the (N * k)-th"
         " similarity. 1 or more.",
         shown="npns: the whole list; pncf: lambda",
-        panel=_NEIGHBOURS,
     )
-    axis: str | None = flag(
-        "user|item", "User-based or item-based.", shown="user", panel=_NEIGHBOURS
-    )
+    axis: str | None = flag("user|item", "User-based or item-based.", shown="user")
     similarity: str | None = flag(
         "NAME",
         "Similarity of two rows. Over all ratings: cosine, centred_cosine (without each row's mean), jaccard. Over what"
         " both rated: cosine_corated, pearson, adjusted_cosine, pearson_baseline, msd.",
         shown="cosine",
-        panel=_NEIGHBOURS,
     )
     center: str | None = flag(
         "user_mean|item_mean|bias",
         "Average by how much the neighbours' ratings differ from these, and add the target's own.",
         shown="the ratings are averaged",
-        panel=_NEIGHBOURS,
     )
     among: str | None = flag(
         "all|raters",
         "Choose neighbours once among all, or for each item among those who rated it.",
         shown="all",
-        panel=_NEIGHBOURS,
     )
     shrinkage: float | None = flag(
         "X",
         "Multiply a similarity over n co-rated items by (n-1) / (n-1 + X), 0 or more.",
         shown="0; 100 for pearson_baseline",
-        panel=_NEIGHBOURS,
     )
     min_common: int | None = flag(
         "N",
         "With fewer co-rated items than this the similarity is 0; 1 or more.",
         shown="1",
-        panel=_NEIGHBOURS,
     )
     min_neighbours: int | None = flag(
         "N",
         "With fewer neighbours who rated the item there is no prediction; 1 or more.",
         shown="1",
-        panel=_NEIGHBOURS,
     )
     over: str | None = flag(
         "raters|neighbours",
         "A prediction divides by the similarities of the neighbours who rated the item, or of all.",
         shown="raters",
-        panel=_NEIGHBOURS,
     )
     fallback: str | None = flag(
         "item_mean|user_mean|global_mean|bias",
         "What is predicted where too few neighbours rated the item.",
         shown="no prediction",
-        panel=_NEIGHBOURS,
+    )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Method(_NeighbourMethod):
+    """Which recommender, with the names of its Python arguments; None where not given."""
+
+    panel: ClassVar[str] = "Private recommenders (private-means, private-cf, mcsherry-mironov)"
+    delta: float | None = flag(
+        "X",
+        "Additive slack of the guarantee, in probability, between 0 and 1.",
+        shown="1e-5",
+    )
+    unit: str | None = flag(
+        "rating|user",
+        "private-means, private-cf: what is protected, one rating or all ratings of a user.",
+        shown="rating",
+    )
+    plan: str | None = flag(
+        "auto|means|covariance|half_step",
+        "private-cf: which statistics are released; auto decides from noisy ones.",
+        shown="auto",
     )
 
     def configured(
@@ -399,6 +420,11 @@ class Attacker:
                 raise SettingError(f"{key} must be left out with strategy='adaptive'")
         attack: Attack = kinds[strategy](**given)
         return attack
+
+
+def separator_named(text: str | None) -> str | None:
+    """Return what separates the fields, with names for the tab and for blanks."""
+    return {"\\t": "\t", "tab": "\t", "space": " "}.get(text or "", text)
 
 
 def command_line(name: str, *groups: Any, **others: Any) -> str:

@@ -18,6 +18,19 @@ _WIDTH = 9
 _HARD = "\N{NO-BREAK SPACE}"
 LINE = 100
 """How long a printed line may be."""
+FOUND, DATA, BUG, INTERRUPTED = 1, 3, 70, 130
+"""Exit codes."""
+JSON, HTML, FOLDER = ".json", ".html", ""
+"""What `--out` can be, by its ending; a folder has none that is known."""
+CSV, PARQUET = ".csv", ".parquet"
+_WRITTEN = {
+    HTML: "name.html for a page",
+    JSON: "name.json for the result",
+    CSV: "name.csv for a table of text",
+    PARQUET: "name.parquet for a table",
+    FOLDER: "a folder for table and manifest",
+}
+_PROBE = bytes(2**16)
 
 
 def printable(text: str) -> str:
@@ -54,14 +67,10 @@ def print_table(names: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
     if not rows:
         return
     widths = [max(map(len, column)) for column in zip(names, *rows, strict=True)]
-    typer.echo(typer.style(_row(names, widths), bold=True))
-    for row in rows:
-        typer.echo(_row([printable(cell) for cell in row], widths))
-
-
-def _row(cells: Sequence[str], widths: Sequence[int]) -> str:
-    padded = (cell.ljust(width) for cell, width in zip(cells, widths, strict=True))
-    return f"  {'  '.join(padded)}".rstrip()
+    for at, row in enumerate([names, *rows]):
+        padded = (printable(cell).ljust(width) for cell, width in zip(row, widths, strict=True))
+        line = f"  {'  '.join(padded)}".rstrip()
+        typer.echo(line if at else typer.style(line, bold=True))
 
 
 def print_json(result: Mapping[str, object]) -> None:
@@ -97,18 +106,6 @@ def print_notes(notes: Sequence[str]) -> None:
         typer.echo(f"note: {printable(note)}", err=True)
 
 
-JSON, HTML, FOLDER = ".json", ".html", ""
-"""What `--out` can be, by its ending; a folder has none that is known."""
-CSV, PARQUET = ".csv", ".parquet"
-_WRITTEN = {
-    HTML: "name.html for a page",
-    JSON: "name.json for the result",
-    CSV: "name.csv for a table of text",
-    PARQUET: "name.parquet for a table",
-    FOLDER: "a folder for table and manifest",
-}
-
-
 def out_option(*endings: str, of: str = "") -> Any:
     """Return the option `-o, --out` of a command that writes these; `of` says what a folder holds, if not a table."""
     kinds = {**_WRITTEN, FOLDER: of or _WRITTEN[FOLDER]}
@@ -141,9 +138,6 @@ def check_out(out: Path | None, *endings: str) -> None:
             "out must be a new folder or one that goodfence wrote; choose another, or remove it"
         )
     check_writable(next(one for one in (out.parent, *out.parent.parents) if one.exists()))
-
-
-_PROBE = bytes(2**16)
 
 
 def check_writable(folder: Path) -> None:
@@ -182,12 +176,6 @@ def is_page(out: Path | None) -> bool:
     return out is not None and out.suffix.lower() == HTML
 
 
-FOUND = 1
-DATA = 3
-BUG = 70
-INTERRUPTED = 130
-
-
 @contextmanager
 def failing_plainly(*, as_json: bool) -> Iterator[None]:
     """Run a command's body; turn what it raises into a sentence and an exit code."""
@@ -204,7 +192,7 @@ def failing_plainly(*, as_json: bool) -> Iterator[None]:
         raise failed(problem.code, str(problem), problem.exit_code, as_json=as_json) from None
     except (
         OSError
-    ) as problem:  # readers have sentences of their own: what is left is a disk that refuses
+    ) as problem:  # readers have their own sentences: what is left is a disk that refuses
         raise failed(FileProblem.code, unwritten(problem), DATA, as_json=as_json) from None
     except Exception as fault:  # its message may quote somebody's rating, so only its type is told
         raise failed("GF999", _place(fault), BUG, as_json=as_json) from None

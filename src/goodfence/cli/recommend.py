@@ -53,6 +53,7 @@ def recommend(
     request.check(out)
     from goodfence.data.files import DEFAULT_MAX_BYTES
     from goodfence.models.persistence import load_model
+    from goodfence.report.serialize import recommendations_table, write_table
 
     limit = DEFAULT_MAX_BYTES if request.max_bytes is None else request.max_bytes
     fitted: Any = load_model(request.model, max_bytes=limit)
@@ -60,8 +61,16 @@ def recommend(
     if out is not None:
         users = ratings.users.tolist()
         asked = users if request.user is None else [_id_of(request.user, ratings)]
-        n_rows = _write(out, fitted, asked, request.n)
-        _tell_written(out, len(asked), n_rows, output)
+        table = recommendations_table(fitted, asked, request.n)
+        write_table(out, table)
+        if output.json:
+            counts = {"users": len(asked), "recommendations": table.num_rows}
+            print_json({"out": str(out), **counts})
+            return
+        told = (
+            f"{table.num_rows:,} recommendations for {len(asked):,} users: user, rank, item, score"
+        )
+        print_paragraphs([("Written", f"{out}, {told}")])
         return
     found = fitted.recommend(_id_of(request.user or "", ratings), request.n)
     pairs = list(zip(found.items.tolist(), found.scores.tolist(), strict=True))
@@ -75,32 +84,6 @@ def recommend(
         for rank, (item, score) in enumerate(pairs, start=1)
     ]
     print_table(["", "score", "item", *(["title"] if titles else [])], rows)
-
-
-def _write(out: Path, fitted: Any, users: list[Id], n: int) -> int:
-    """Write user, rank, item and score of every recommendation, and return how many there are."""
-    import pyarrow as pa
-
-    from goodfence.report.serialize import write_table
-
-    columns: dict[str, list[Any]] = {"user": [], "rank": [], "item": [], "score": []}
-    for user in users:
-        items, scores = fitted.recommend(user, n)
-        columns["user"] += [user] * len(items)
-        columns["rank"] += range(1, len(items) + 1)
-        columns["item"] += items.tolist()
-        columns["score"] += scores.tolist()
-    table = pa.table(columns)
-    write_table(out, table)
-    return int(table.num_rows)
-
-
-def _tell_written(out: Path, n_users: int, n_rows: int, output: Output) -> None:
-    if output.json:
-        print_json({"out": str(out), "users": n_users, "recommendations": n_rows})
-        return
-    told = f"{n_rows:,} recommendations for {n_users:,} users: user, rank, item, score"
-    print_paragraphs([("Written", f"{out}, {told}")])
 
 
 def _id_of(text: str, ratings: Ratings) -> Id:

@@ -4,29 +4,26 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, ClassVar
 
 from goodfence.cli.check import named_file
 from goodfence.cli.command import argument, command, flag
-from goodfence.cli.options import Output
+from goodfence.cli.options import Output, separator_named
 from goodfence.cli.output import (
     JSON,
     check_out,
     out_option,
-    print_json,
     print_lines,
     print_paragraphs,
     print_table,
-    write_json,
 )
 from goodfence.errors import ColumnProblem, SettingError, ValueProblem
-from goodfence.report.wording import interval, of_100
+from goodfence.report.wording import measured, of_100
 
 if TYPE_CHECKING:
     import pyarrow as pa
 
-    from goodfence.attack.related_items import Refreshes, RelatedItemsReport
-    from goodfence.attack.scoring import Estimate
+    from goodfence.attack.related_items import RelatedItemsReport
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -54,7 +51,7 @@ class LogSource:
         from goodfence.data.frame import ReadOptions
         from goodfence.data.load import read_table
 
-        separator = "\t" if self.separator in ("\\t", "tab") else self.separator
+        separator = separator_named(self.separator)
         # The readers know three columns: the time is read in the place of the rating.
         options = ReadOptions(user=self.user, item=self.item, rating=self.time, separator=separator)
         try:
@@ -124,6 +121,7 @@ def related_items(
     """Play a log of ratings in the order of time, and watch the lists of items with common raters."""
     check_out(out, JSON)
     every = watcher.intervals()
+    from goodfence import __version__
     from goodfence.attack.related_items import RelatedItemsAttack
 
     attack = RelatedItemsAttack(
@@ -133,20 +131,20 @@ def related_items(
         found = attack.run(
             log.read(running), targets=watcher.targets, rng=running.seed, progress=running.progress
         )
-    told = _as_json(found, watcher.precision)
-    if out is not None:
-        write_json(out, told)
-    if running.json:
-        print_json(told)
-        return
-    _print(found, watcher.precision)
-    print_paragraphs([] if out is None else [("Saved", str(out))])
+    told = found.to_dict(watcher.precision)
+    stated = {"goodfence": __version__, "attack": told.pop("settings"), **told}
+    running.tell(stated, lambda: _print(found, watcher.precision), out)
 
 
 def _print(found: RelatedItemsReport, precision: float) -> None:
     head = ["refreshed every", "named of 100 new ratings", "right of 100 named"]
     head += ["without the target", "false alarms of 100"]
-    print_table(head, [_row(one) for one in found.refreshes])
+    rows = []
+    for one in found.refreshes:
+        shares = (one.found, one.precision, one.precision_without, one.false_alarms)
+        cells = ("none" if share.value != share.value else measured(share) for share in shares)
+        rows.append([f"{one.every:,}", *cells])
+    print_table(head, rows)
     advised = found.refresh_after(precision)
     level = f"for fewer than {of_100(precision)} of 100 named to be right because of the target"
     advice = (
@@ -154,28 +152,6 @@ def _print(found: RelatedItemsReport, precision: float) -> None:
         if advised is not None
         else f"none of the intervals tried is long enough {level}"
     )
-    print_lines(
-        [
-            (
-                "Watched",
-                f"{found.n_targets:,} users, of whom {found.settings['known']} items are known",
-            )
-        ]
-    )
+    watched = f"{found.n_targets:,} users, of whom {found.settings['known']} items are known"
+    print_lines([("Watched", watched)])
     print_paragraphs([("Advice", advice)])
-
-
-def _row(one: Refreshes) -> list[str]:
-    shares = (one.found, one.precision, one.precision_without, one.false_alarms)
-    return [f"{one.every:,}", *map(_cell, shares)]
-
-
-def _cell(one: Estimate) -> str:
-    return "none" if one.value != one.value else f"{of_100(one.value)} ({interval(one)})"
-
-
-def _as_json(found: RelatedItemsReport, precision: float) -> dict[str, Any]:
-    from goodfence import __version__
-
-    told = found.to_dict(precision)
-    return {"goodfence": __version__, "attack": told.pop("settings"), **told}

@@ -103,10 +103,15 @@ def layered(theme: Theme, x: Spec, y: Spec, layers: Sequence[Spec], **more: Any)
         **({"autosize": "none"} if theme.in_page else {}),
         **more,
         "layer": [
-            {**layer, "encoding": {"x": x, "y": y, **layer.get("encoding", {})}} for layer in layers
+            {**one, "encoding": {"x": x, "y": y, **one.get("encoding", {})}} for one in layers
         ],
     }
     return plain(made)  # type: ignore[no-any-return]
+
+
+def layer(rows: Sequence[Spec], mark: Spec, **encoding: Spec) -> Spec:
+    """Return marks with data of their own."""
+    return {"data": {"values": rows}, "mark": mark, **({"encoding": encoding} if encoding else {})}
 
 
 def as_altair(spec: Spec) -> altair.LayerChart:
@@ -216,6 +221,9 @@ class Known:
     """Whether this is the audit's own attacker."""
 
 
+_TOLD = {"read": "read", "without": "read without the target in the data", "guess": "guessed"}
+
+
 def knowledge_spec(points: Sequence[Known], theme: Theme) -> Spec:
     """Return recovery by how many ratings the attacker knows: with the target, without, and by guessing."""
     known = [point.known for point in points]
@@ -240,54 +248,25 @@ def knowledge_spec(points: Sequence[Known], theme: Theme) -> Spec:
             told = f"{point.told}: {share:.0%} {_TOLD[name]}"
             row = {"known": point.known, "share": share, "low": low, "high": high}
             rows.append({**row, "told": told, "size": 200 if point.own else 110, "own": point.own})
-        data = {"values": [row for row in rows if row["share"] == row["share"]]}
-        band = {"y": {**share_axis(""), "field": "low"}, "y2": {"field": "high"}}
+        rows = [row for row in rows if row["share"] == row["share"]]
         opacity = 0.6 if name == "guess" else 0.18
-        layers += [
-            {
-                "data": data,
-                "mark": {"type": "area", "color": theme.colour(name), "opacity": opacity},
-                "encoding": band,
-            },
-            {
-                "data": data,
-                "mark": {
-                    "type": "line",
-                    "color": colour,
-                    "strokeWidth": 1 if shape is None else 2.5,
-                }
-                | ({"strokeDash": dash} if dash else {}),
-            },
-        ]
+        band = {"type": "area", "color": theme.colour(name), "opacity": opacity}
+        between = {"y": {**share_axis(""), "field": "low"}, "y2": {"field": "high"}}
+        line = {"type": "line", "color": colour, "strokeWidth": 1 if shape is None else 2.5}
+        layers += [layer(rows, band, **between)]
+        layers += [layer(rows, {**line, "strokeDash": dash} if dash else line)]
         if shape is not None:
-            layers.append(_spots(data, shape, colour, theme, own=name == "read"))
+            spot = {"type": "point", "shape": shape, "color": colour, "filled": True, "opacity": 1}
+            edge = {"strokeWidth": 2, "stroke": theme.colour("paper"), "aria": True}
+            encoding: Spec = {
+                "size": {"field": "size", "type": "quantitative", "scale": None},
+                "description": {"field": "told", "type": "nominal"},
+            }
+            if name == "read":  # the audit's own attacker is ringed
+                ring = {"test": "datum.own", "value": theme.colour("ink")}
+                encoding["stroke"] = {"condition": ring, "value": theme.colour("paper")}
+            layers.append(layer(rows, {**spot, **edge}, **encoding))
     return layered(theme, x, share_axis("hidden ratings recovered"), layers)
-
-
-_TOLD = {"read": "read", "without": "read without the target in the data", "guess": "guessed"}
-
-
-def _spots(data: Spec, shape: str, colour: str, theme: Theme, *, own: bool) -> Spec:
-    """Return the marks of a line; with `own` the audit's own attacker is ringed."""
-    ring = {"condition": {"test": "datum.own", "value": theme.colour("ink")}}
-    return {
-        "data": data,
-        "mark": {
-            "type": "point",
-            "shape": shape,
-            "color": colour,
-            "filled": True,
-            "opacity": 1,
-            "strokeWidth": 2,
-            "stroke": theme.colour("paper"),
-            "aria": True,
-        },
-        "encoding": {
-            "size": {"field": "size", "type": "quantitative", "scale": None},
-            "description": {"field": "told", "type": "nominal"},
-            **({"stroke": {**ring, "value": theme.colour("paper")}} if own else {}),
-        },
-    }
 
 
 _LETTER = 0.56

@@ -24,6 +24,7 @@ from goodfence.report.charts import (
     Spec,
     Theme,
     along,
+    layer,
     layered,
 )
 from goodfence.report.wording import dashed, measured
@@ -58,6 +59,17 @@ _OWN = {
 }
 _MARK, _RING = 8, 15
 """The radius of a mark, and of the ring around the recommended one."""
+_LEGEND: Spec = {
+    "title": None,
+    "orient": "top",
+    "direction": "horizontal",
+    "labelFontSize": 14,
+    "symbolSize": 170,
+    "symbolFillColor": "#555555",
+    "symbolStrokeColor": "#555555",
+    "offset": 36,
+    "columnPadding": 26,
+}
 _STRIP = 84.0
 """How wide the strip is in which marks are drawn that are not to scale."""
 _NEAR = 0.5
@@ -194,11 +206,7 @@ def frontier_spec(frontier: Frontier, theme: Theme = FILE, max_mae: float | None
     }
     layers = [
         *_lines_of_reference(frontier, plane, theme),
-        _lines(drawn, plane),
-        _intervals(drawn, plane, theme),
-        _arrows(drawn, plane, theme),
-        _ring(drawn, plane, theme),
-        _marks(drawn, plane, theme),
+        *_marked(drawn, plane, theme),
         *_Labelling(frontier, drawn, plane, theme).layers(),
     ]
     title = {} if theme.in_page else {"title": _title(frontier)}
@@ -210,9 +218,11 @@ def _drawn(
 ) -> list[_Drawn]:
     """Return the points as they are drawn; one without an advantage is not."""
     colours = family_colours(frontier)
+    status_colours = {"proved": "good", "claimed": "guess-ink"}
     drawn = []
     for number, point in enumerate(frontier.points):
-        colour = _status_colour(point, theme) if theme.in_page else colours[point.family]
+        by_status = theme.colour(status_colours.get(point.status, "read"))
+        colour = by_status if theme.in_page else colours[point.family]
         letter = LETTERS[number % len(LETTERS)]
         at = plane.place(point.mae, point.advantage.value)
         far = plane.is_beyond(point.mae)
@@ -229,18 +239,11 @@ def family_colours(frontier: Frontier) -> dict[str, str]:
     return own | {name: free[place % len(free)] for place, name in enumerate(others)}
 
 
-def _status_colour(point: FrontierPoint, theme: Theme) -> str:
-    return theme.colour({"proved": "good", "claimed": "guess-ink"}.get(point.status, "read"))
-
-
-def _known(number: float, otherwise: float) -> float:
-    return otherwise if math.isnan(number) else number
-
-
 def _ends(point: FrontierPoint) -> tuple[float, float]:
     """Return the ends of the interval of the advantage; the advantage itself where there is none."""
     value, low, high = point.advantage
-    return _known(low, _known(value, 0.0)), _known(high, _known(value, 0.0))
+    value = 0.0 if math.isnan(value) else value
+    return value if math.isnan(low) else low, value if math.isnan(high) else high
 
 
 def _title(frontier: Frontier) -> Spec:
@@ -269,116 +272,54 @@ def _title(frontier: Frontier) -> Spec:
 def _lines_of_reference(frontier: Frontier, plane: ErrorPlane, theme: Theme) -> Iterator[Spec]:
     """Yield the level at which nothing is given away, and the error of the reference."""
     row = {"mae": plane.x[0], "end": plane.x[1], "share": 0.0}
-    yield {
-        "data": {"values": [row]},
-        "mark": {"type": "rule", "color": theme.colour("guess-ink"), "strokeWidth": 2},
-        "encoding": {"x2": {"field": "end"}},
-    }
+    level = {"type": "rule", "color": theme.colour("guess-ink"), "strokeWidth": 2}
+    yield layer([row], level, x2={"field": "end"})
     reference = _reference(frontier)
     if reference is not None:
         row = {"mae": reference[1], "share": plane.y[0], "end": plane.y[1]}
-        yield {
-            "data": {"values": [row]},
-            "mark": {"type": "rule", "color": theme.colour("soft"), "strokeDash": [5, 4]},
-            "encoding": {"y2": {"field": "end"}},
-        }
+        dashes = {"type": "rule", "color": theme.colour("soft"), "strokeDash": [5, 4]}
+        yield layer([row], dashes, y2={"field": "end"})
 
 
-def _lines(drawn: Sequence[_Drawn], plane: ErrorPlane) -> Spec:
-    """Return the lines between points of one family."""
-    rows = [
-        {**plane.back(one.at), "family": one.point.family, "order": number, "colour": one.colour}
-        for number, one in enumerate(drawn)
-    ]
-    return {
-        "data": {"values": rows},
-        "mark": {"type": "line", "strokeWidth": 1.5, "opacity": 0.5},
-        "encoding": {
-            "detail": {"field": "family", "type": "nominal"},
-            "order": {"field": "order", "type": "quantitative"},
-            "color": COLOUR,
-        },
-    }
-
-
-def _intervals(drawn: Sequence[_Drawn], plane: ErrorPlane, theme: Theme) -> Spec:
-    rows = []
-    for one in drawn:
-        low, high = _ends(one.point)
-        rows.append({"mae": plane.back(one.at)["mae"], "share": low, "high": high})
-    return {
-        "data": {"values": rows},
-        "mark": {"type": "rule", "strokeWidth": 1.2, "opacity": 0.75, "color": theme.colour("ink")},
-        "encoding": {"y2": {"field": "high"}},
-    }
-
-
-def _arrows(drawn: Sequence[_Drawn], plane: ErrorPlane, theme: Theme) -> Spec:
-    """Return an arrow to the right of every mark that is not in its place."""
-    rows = [plane.back(Place(plane.width - 5, one.at.y)) for one in drawn if one.beyond]
-    return {
-        "data": {"values": rows},
-        "mark": {"type": "point", "shape": "M-1-.8L0,0L-1,.8", "filled": False, "size": 200}
-        | {"stroke": theme.colour("ink"), "strokeWidth": 2, "opacity": 1},
-    }
-
-
-def _ring(drawn: Sequence[_Drawn], plane: ErrorPlane, theme: Theme) -> Spec:
-    return {
-        "data": {"values": [plane.back(one.at) for one in drawn if one.best]},
-        "mark": {
-            "type": "point",
-            "filled": False,
-            "size": (2 * _RING - 5) ** 2,
-            "opacity": 1,
-            "strokeWidth": 3,
-            "stroke": theme.colour("good"),
-        },
-    }
-
-
-def _marks(drawn: Sequence[_Drawn], plane: ErrorPlane, theme: Theme) -> Spec:
-    rows = [
-        {
-            **plane.back(one.at),
-            "told": _told(one.point),
-            "status": STATUSES[one.point.status],
-            "colour": one.colour,
-        }
-        for one in drawn
-    ]
+def _marked(drawn: Sequence[_Drawn], plane: ErrorPlane, theme: Theme) -> Iterator[Spec]:
+    """Yield lines between points of a family, intervals, arrows at marks that are not in place, the ring, the marks."""
+    ink = theme.colour("ink")
+    lines, intervals, marks = [], [], []
+    for number, one in enumerate(drawn):
+        at, (low, high) = plane.back(one.at), _ends(one.point)
+        family = {"family": one.point.family, "order": number}
+        lines.append({**at, **family, "colour": one.colour})
+        intervals.append({"mae": at["mae"], "share": low, "high": high})
+        told = {"told": _told(one.point), "status": STATUSES[one.point.status]}
+        marks.append({**at, **told, "colour": one.colour})
+    yield layer(
+        lines,
+        {"type": "line", "strokeWidth": 1.5, "opacity": 0.5},
+        detail={"field": "family", "type": "nominal"},
+        order={"field": "order", "type": "quantitative"},
+        color=COLOUR,
+    )
+    thin = {"type": "rule", "strokeWidth": 1.2, "opacity": 0.75, "color": ink}
+    yield layer(intervals, thin, y2={"field": "high"})
+    arrows = [plane.back(Place(plane.width - 5, one.at.y)) for one in drawn if one.beyond]
+    outlined = {"type": "point", "filled": False, "opacity": 1}
+    arrow = {"shape": "M-1-.8L0,0L-1,.8", "size": 200, "stroke": ink, "strokeWidth": 2}
+    yield layer(arrows, {**outlined, **arrow})
+    ring = {"size": (2 * _RING - 5) ** 2, "strokeWidth": 3, "stroke": theme.colour("good")}
+    yield layer([plane.back(one.at) for one in drawn if one.best], {**outlined, **ring})
     used = [name for name in SHAPES if any(one.point.status == name for one in drawn)]
-    legend = {
-        "title": None,
-        "orient": "top",
-        "direction": "horizontal",
-        "labelFontSize": 14,
-        "symbolSize": 170,
-        "symbolFillColor": "#555555",
-        "symbolStrokeColor": "#555555",
-        "offset": 36,
-        "columnPadding": 26,
-    }
     shape = {
         "field": "status",
         "type": "nominal",
         "scale": {"domain": [STATUSES[n] for n in used], "range": [SHAPES[n] for n in used]},
-        "legend": None if theme.in_page else legend,
+        "legend": None if theme.in_page else _LEGEND,
     }
-    told = {"field": "told", "type": "nominal"}
-    return {
-        "data": {"values": rows},
-        "mark": {
-            "type": "point",
-            "filled": True,
-            "size": (2 * _MARK) ** 2,
-            "opacity": 1,
-            "stroke": theme.colour("paper"),
-            "strokeWidth": 1.2,
-            "aria": True,
-        },
-        "encoding": {"shape": shape, "color": COLOUR, "tooltip": told, "description": told},
-    }
+    filled = {"type": "point", "filled": True, "size": (2 * _MARK) ** 2, "opacity": 1, "aria": True}
+    edge = {"stroke": theme.colour("paper"), "strokeWidth": 1.2}
+    words = {"field": "told", "type": "nominal"}
+    yield layer(
+        marks, {**filled, **edge}, shape=shape, color=COLOUR, tooltip=words, description=words
+    )
 
 
 def _told(point: FrontierPoint) -> str:
@@ -443,14 +384,29 @@ class _Labelling:
                 yield from self._near(Label([Line(setting, self.small)]), one, must=False)
 
     def _family(self, label: Label, members: Sequence[_Drawn]) -> Iterator[Spec]:
+        """Yield the name of a family, and a thin line to its nearest point where the name is far from it."""
+        plane = self.plane
         colour = self.theme.colour("ink") if self.theme.in_page else members[0].colour
         spots = [one.at for one in members]
         radii = [max(one.radius for one in members) + gap for gap in (3, 8, 14, 22, 34, 48, 64)]
         others = [one.at for one in self.drawn if one not in members]
         placed = self.room.place(label, spots, radii, must=True, strangers=others)
         middle = placed or spots[0]
-        yield from _texts(label, middle, colour, self.plane)
-        yield from _leader(label, middle, spots, colour, self.plane)
+        yield from _texts(label, middle, colour, plane)
+        across, down = label.width / 2, label.height / 2
+        edges = [
+            Place(
+                min(max(spot.x, middle.x - across), middle.x + across),
+                min(max(spot.y, middle.y - down), middle.y + down),
+            )
+            for spot in spots
+        ]
+        edge, spot = min(zip(edges, spots, strict=True), key=lambda pair: math.dist(*pair))
+        if math.dist(edge, spot) >= LEADER:
+            end = plane.back(spot)
+            row = {**plane.back(edge), "to_mae": end["mae"], "to_share": end["share"]}
+            leader = {"type": "rule", "strokeWidth": 1, "opacity": 0.7, "color": colour}
+            yield layer([row], leader, x2={"field": "to_mae"}, y2={"field": "to_share"})
 
     def _near(self, label: Label, one: _Drawn, *, must: bool) -> Iterator[Spec]:
         """Yield a small label beside its mark, where it has room or must be."""
@@ -465,25 +421,23 @@ class _Labelling:
         """Yield what the lines of reference are; in a narrow chart the axis says it."""
         if self.theme is NARROW:
             return
+        plane = self.plane
         zero = Label([Line("nothing given away", self.theme.font - 1)])
-        found = self.room.put(zero, self._beside_zero(zero))
-        yield from _texts(zero, found, self.theme.colour("guess-ink"), self.plane)
+        # Above the lowest line or below it, the far right first.
+        level, half = plane.place(plane.x[0], 0.0).y, zero.width / 2 + 10
+        wide = plane.width - plane.strip
+        across = [wide - half - step * (wide - 2 * half) / 40 for step in range(41)]
+        middles = [Place(x, y) for y in (level - 12, level + 12) for x in across]
+        found = self.room.put(zero, middles)
+        yield from _texts(zero, found, self.theme.colour("guess-ink"), plane)
         reference = _reference(self.frontier)
         if reference is not None:
             label = Label([Line(f"{reference[0]}: {reference[1]:.3f}", self.small)])
-            at = self.plane.place(reference[1], self.plane.y[1])
+            at = plane.place(reference[1], plane.y[1])
             beside = [at.x + turn * (label.width / 2 + 8) for turn in (1, -1)]
             steps = range(8, self.theme.height // 2, 12)
-            middles = [Place(x, float(y)) for y in steps for x in beside]
-            found = self.room.put(label, middles)
-            yield from _texts(label, found, self.theme.colour("soft"), self.plane)
-
-    def _beside_zero(self, label: Label) -> list[Place]:
-        """Return where the label of the lowest line may be: above it or below, the far right first."""
-        level, half = self.plane.place(self.plane.x[0], 0.0).y, label.width / 2 + 10
-        wide = self.plane.width - self.plane.strip
-        across = [wide - half - step * (wide - 2 * half) / 40 for step in range(41)]
-        return [Place(x, y) for y in (level - 12, level + 12) for x in across]
+            found = self.room.put(label, [Place(x, float(y)) for y in steps for x in beside])
+            yield from _texts(label, found, self.theme.colour("soft"), plane)
 
 
 def _own_lines(
@@ -526,39 +480,11 @@ def _obstacles(drawn: Sequence[_Drawn], plane: ErrorPlane) -> list[Box]:
     return boxes
 
 
-def _leader(
-    label: Label, middle: Place, spots: Sequence[Place], colour: str, plane: ErrorPlane
-) -> Iterator[Spec]:
-    """Yield a thin line from a label to its nearest point, where the label is far from it."""
-    across, down = label.width / 2, label.height / 2
-
-    def edge(spot: Place) -> Place:
-        x = min(max(spot.x, middle.x - across), middle.x + across)
-        return Place(x, min(max(spot.y, middle.y - down), middle.y + down))
-
-    nearest = min(spots, key=lambda spot: math.dist(edge(spot), spot))
-    if math.dist(edge(nearest), nearest) >= LEADER:
-        end = plane.back(nearest)
-        row = {**plane.back(edge(nearest)), "to_mae": end["mae"], "to_share": end["share"]}
-        yield {
-            "data": {"values": [row]},
-            "mark": {"type": "rule", "strokeWidth": 1, "opacity": 0.7, "color": colour},
-            "encoding": {"x2": {"field": "to_mae"}, "y2": {"field": "to_share"}},
-        }
-
-
 def _texts(label: Label, middle: Place, colour: str, plane: ErrorPlane) -> Iterator[Spec]:
     """Yield the lines of a label; the first of several is bold."""
     for line, place in label.lines(middle):
-        yield {
-            "data": {"values": [{**plane.back(place), "text": line.text}]},
-            "mark": {
-                "type": "text",
-                "fontSize": line.size,
-                "fontWeight": "bold" if line.size > 14 else "normal",
-                "color": colour,
-                "align": "center",
-                "baseline": "middle",
-            },
-            "encoding": {"text": {"field": "text", "type": "nominal"}},
-        }
+        weight = "bold" if line.size > 14 else "normal"
+        mark = {"type": "text", "fontSize": line.size, "fontWeight": weight, "color": colour}
+        row = {**plane.back(place), "text": line.text}
+        centred = {"align": "center", "baseline": "middle"}
+        yield layer([row], {**mark, **centred}, text={"field": "text", "type": "nominal"})

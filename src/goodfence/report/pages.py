@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import asdict, dataclass, replace
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
@@ -14,31 +14,22 @@ from typing import TYPE_CHECKING, Any
 import goodfence
 from goodfence.data.ratings import Ratings
 from goodfence.privacy.guarantee import Guarantee
+from goodfence.report import wording
 from goodfence.report.charts import NARROW, WIDE, Known, inline_svg, knowledge_spec
 from goodfence.report.frontier_chart import LETTERS, SHAPES, STATUSES, beyond, frontier_spec
 from goodfence.report.serialize import describe, inline_json, write_text
 from goodfence.report.wording import (
     accounts,
-    assumed,
-    beside,
-    briefly,
     cards_of,
     dashed,
-    fully_means,
     group_name,
     interval,
     known_of,
     measured,
     of_100,
     recommendation,
-    recovered,
-    scope,
     strategy,
-    tried_rows,
-    verdict,
     verdict_line,
-    who_attacks,
-    worst_off,
 )
 
 if TYPE_CHECKING:
@@ -46,7 +37,6 @@ if TYPE_CHECKING:
 
     from goodfence.attack.report import AttackReport
     from goodfence.attack.scoring import Estimate
-    from goodfence.audit.audit import AuditReport
     from goodfence.audit.frontier import Frontier, FrontierPoint
     from goodfence.audit.survey import Group, Survey
 
@@ -91,9 +81,11 @@ class AuditPage:
             "scale": leakage.ratings.scale,
             "seed": leakage.settings["seed"],
             "data": about,
+            "date": leakage.date,
+            "m": known_of(leakage),
             "audit": self.survey.audit,
-            **_sentences(self.label, self.survey.audit),
-            **_attacker(self.survey),
+            "leakage": leakage,
+            "survey": self.survey,
             **_figures(self.survey),
         }
         return _rendered("audit.html", values, figures)
@@ -103,48 +95,9 @@ class AuditPage:
         write_text(path, self.html)
 
 
-def _sentences(label: str, audit: AuditReport) -> dict[str, Any]:
-    """Return what is said in words."""
-    leakage = audit.leakage
-    return {
-        "verdict": verdict(leakage, label),
-        "leaks": leakage.leaks,
-        "who": who_attacks(leakage),
-        "fully_means": fully_means(leakage),
-        "worst_off": worst_off(leakage),
-        "recovered": recovered(leakage),
-        "beside": beside(leakage),
-        "scope": scope(leakage, audit.neighbourhood),
-        "assumed": assumed(leakage),
-        "promised": briefly(audit.guarantee),
-        "date": leakage.date,
-    }
-
-
-def _attacker(survey: Survey) -> dict[str, Any]:
-    """Return what the strip that draws the attacker shows, and who else was tried."""
-    leakage = survey.audit.leakage
-    settings = leakage.settings["settings"]
-    return {
-        "m": known_of(leakage),
-        "choose": settings["choose"] if isinstance(settings["choose"], str) else "named",
-        "adaptive": settings["name"] == "AdaptiveAttack",
-        "ask_all": settings.get("ask") == "all",
-        "n_fakes": leakage.n_fakes,
-        "n_targets": leakage.n_targets,
-        "n_left_out": leakage.n_left_out,
-        "neighbours": survey.neighbours,
-        "n_skipped": survey.n_skipped,
-        "tried": tried_rows(leakage),
-        "n_choosing": leakage.n_choosing,
-        "not_tried": leakage.not_tried,
-    }
-
-
 def _figures(survey: Survey) -> dict[str, Any]:
     """Return pictures, tables and cards."""
     leakage, found = survey.audit.leakage, survey.audit.leakage.estimates
-    compared = _compared(survey.frontier, own=True)
     fully, fully_without = found["fully_recovered"], found["fully_recovered_without"]
     told, told_without = found["recovery"], found["recovery_without"]
     return {
@@ -153,17 +106,17 @@ def _figures(survey: Survey) -> dict[str, Any]:
             Waffle.of("hidden ratings are recovered", told, told_without),
         ],
         "by_known": [
-            Row.of(_ratings_known(report), report, own=report is leakage)
-            for report in survey.by_known
+            _row(_ratings_known(one), one.n_targets, one.estimates, own=one is leakage)
+            for one in survey.by_known
         ],
         "knowledge": _knowledge_pictures(survey),
         "by_strategy": [
-            Row.of(_among_others(report), report, own=report is leakage)
-            for report in survey.by_strategy
+            _row(_among_others(one), one.n_targets, one.estimates, own=one is leakage)
+            for one in survey.by_strategy
         ],
-        "by_activity": [Row.of_group(group) for group in survey.by_activity],
-        "by_popularity": [Row.of_group(group) for group in survey.by_popularity],
-        **_comparison(survey.frontier, compared, survey.guarantees),
+        "by_activity": [_group_row(group) for group in survey.by_activity],
+        "by_popularity": [_group_row(group) for group in survey.by_popularity],
+        **_comparison(survey.frontier, survey.guarantees, own=True),
     }
 
 
@@ -172,8 +125,7 @@ def _among_others(report: AttackReport) -> str:
     settings = report.settings["settings"]
     kinds = {"random": "any", "rarest": "the rarest", "most_popular": "the most popular"}
     known = kinds[settings["choose"]] if isinstance(settings["choose"], str) else "named ones"
-    opened = f"{accounts(report.n_fakes)}, {strategy(settings, report.n_fakes)}"
-    return f"knows {known}; {opened}"
+    return f"knows {known}; {accounts(report.n_fakes)}, {strategy(settings, report.n_fakes)}"
 
 
 def _ratings_known(report: AttackReport) -> str:
@@ -237,7 +189,6 @@ class FrontierPage:
             **found.to_dict(max_mae),
             "promises": [promise.to_dict() for promise in self.promises],
         }
-        compared = _compared(found, own=False, max_mae=max_mae)
         most = max(found.points, key=lambda point: point.advantage.value)
         best = found.recommended(max_mae)
         values = {
@@ -247,30 +198,29 @@ class FrontierPage:
             "seed": found.settings.get("seed"),
             "m": found.known,
             "date": found.date,
-            "finding": _frontier_finding(most, found.known),
+            "finding": dashed(
+                f"Most is given away by {_name(most)}: to someone who knows "
+                f"{'some' if found.known is None else found.known} of a person's ratings, "
+                f"{of_100(most.advantage.value)} of 100 hidden ratings (95%: {interval(most.advantage)}). "
+                f"{of_100(most.fully_recovered.value)} of 100 people are fully recovered."
+            ),
             "guess": dashed(measured(found.guess)),
-            "waffles": [_frontier_waffle(one) for one in (most, best) if one is not None],
-            **_comparison(found, compared, self.promises, max_mae),
+            "waffles": [
+                Waffle.of(
+                    f"people are fully recovered from {_name(one)}",
+                    one.fully_recovered,
+                    one.fully_recovered_without,
+                )
+                for one in (most, best)
+                if one is not None
+            ],
+            **_comparison(found, self.promises, max_mae=max_mae),
         }
         return _rendered("frontier.html", values, figures)
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the page in one atomic step."""
         write_text(path, self.html)
-
-
-def _frontier_finding(most: FrontierPoint, known: int | None) -> str:
-    """Return what is given away where most is."""
-    return dashed(
-        f"Most is given away by {_name(most)}: to someone who knows {'some' if known is None else known} of a person's "
-        f"ratings, {of_100(most.advantage.value)} of 100 hidden ratings (95%: {interval(most.advantage)}). "
-        f"{of_100(most.fully_recovered.value)} of 100 people are fully recovered."
-    )
-
-
-def _frontier_waffle(point: FrontierPoint) -> Waffle:
-    caption = f"people are fully recovered from {_name(point)}"
-    return Waffle.of(caption, point.fully_recovered, point.fully_recovered_without)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -299,9 +249,9 @@ class Mark:
         if math.isnan(found.value):
             return cls(text="not known", at=None, low=None, high=0.0)
         at, low, high = (round(100 * share, 2) for share in found)
-        if math.isnan(low):
-            return cls(text=dashed(measured(found)), at=at, low=None, high=0.0)
-        return cls(text=dashed(measured(found)), at=at, low=low, high=high)
+        known = not math.isnan(low)
+        text = dashed(measured(found))
+        return cls(text=text, at=at, low=low if known else None, high=high if known else 0.0)
 
     @property
     def width(self) -> float:
@@ -309,44 +259,23 @@ class Mark:
         return 0.0 if self.low is None else round(max(self.high - self.low, _THIN), 2)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Row:
-    """What was recovered of somebody or by somebody, in both worlds, their difference, and by guessing."""
+def _row(
+    label: str, n_people: int, found: Mapping[str, Estimate], *, own: bool = False
+) -> dict[str, Any]:
+    """Return what was recovered of somebody or by somebody: in both worlds, by guessing, and the difference."""
+    return {
+        "label": label,
+        "n_people": n_people,
+        "told": Mark.of(found["recovery"]),
+        "without": Mark.of(found["recovery_without"]),
+        "guess": Mark.of(found["guess"]),
+        "advantage": Mark.of(found["advantage"]).text,
+        "own": own,
+    }
 
-    label: str
-    n_people: int
-    told: Mark
-    without: Mark
-    guess: Mark
-    advantage: str
-    own: bool = False
-    """Whether this is the audit's own attacker."""
 
-    @classmethod
-    def of(cls, label: str, report: AttackReport, *, own: bool) -> Row:
-        """Return the row of an attacker."""
-        found = report.estimates
-        return cls(
-            label=label,
-            n_people=report.n_targets,
-            told=Mark.of(found["recovery"]),
-            without=Mark.of(found["recovery_without"]),
-            guess=Mark.of(found["guess"]),
-            advantage=Mark.of(found["advantage"]).text,
-            own=own,
-        )
-
-    @classmethod
-    def of_group(cls, group: Group) -> Row:
-        """Return the row of a group of people or items, by how many ratings they have."""
-        return cls(
-            label=group_name(group),
-            n_people=group.n_users,
-            told=Mark.of(group.recovery),
-            without=Mark.of(group.recovery_without),
-            guess=Mark.of(group.guess),
-            advantage=Mark.of(group.advantage).text,
-        )
+def _group_row(group: Group) -> dict[str, Any]:
+    return _row(group_name(group), group.n_users, asdict(group))
 
 
 _SIDE, _STEP, _ROW = 9, 11, 10
@@ -401,92 +330,65 @@ class Waffle:
         )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class ComparedRow:
-    """A recommender as the table of the comparison shows it."""
-
-    letter: str
-    name: str
-    status: str
-    """The status of its guarantee: the shape."""
-    fully: str
-    """Of how many people everything asked for is recovered, with its interval."""
-    told: str
-    """What is recovered, with its interval."""
-    advantage: str
-    """What the targets' data gives away, with its interval."""
-    mae: float
-    covered: str
-    n_people: int
-    own: bool
-    recommended: bool
-
-
-def _compared(found: Frontier, *, own: bool, max_mae: float | None = None) -> list[ComparedRow]:
-    """Return what the table shows; with `own` the first is what was audited."""
-    best = found.recommended(max_mae)
-    return [
-        ComparedRow(
-            letter=LETTERS[place % len(LETTERS)],
-            name=_name(point),
-            status=point.status,
-            fully=Mark.of(point.fully_recovered).text,
-            told=Mark.of(point.recovery).text,
-            advantage=Mark.of(point.advantage).text,
-            mae=point.mae,
-            covered=of_100(point.coverage),
-            n_people=point.n_targets,
-            own=own and place == 0,
-            recommended=point is best,
-        )
-        for place, point in enumerate(found.points)
-    ]
-
-
 def _name(point: FrontierPoint) -> str:
     return f"{point.family} {point.label}".strip()
 
 
 def _comparison(
     found: Frontier,
-    compared: Sequence[ComparedRow],
     guarantees: Sequence[Guarantee],
+    *,
+    own: bool = False,
     max_mae: float | None = None,
 ) -> dict[str, Any]:
-    """Return the comparison: picture, table, choice and cards."""
+    """Return the comparison: picture, table, choice and cards. With `own` the first is what was audited."""
     said = "Recommenders by what they give away and by error; the table below has the figures."
-    far = [f"{_name(one)} ({one.mae:.2f})" for one in beyond(found)]
+    best = found.recommended(max_mae)
+    compared = [
+        {
+            "letter": LETTERS[place % len(LETTERS)],
+            "name": _name(point),
+            "status": point.status,
+            "fully": Mark.of(point.fully_recovered).text,
+            "told": Mark.of(point.recovery).text,
+            "advantage": Mark.of(point.advantage).text,
+            "mae": point.mae,
+            "covered": of_100(point.coverage),
+            "n_people": point.n_targets,
+            "own": own and place == 0,
+            "recommended": point is best,
+        }
+        for place, point in enumerate(found.points)
+    ]
+    there = {point.status for point in found.points}
     return {
         "pictures": [
             inline_svg(frontier_spec(found, theme, max_mae), theme, said)
             for theme in (WIDE, NARROW)
         ],
         "compared": compared,
-        "far": ", ".join(far),
-        "statuses": {
-            name: words
-            for name, words in STATUSES.items()
-            if any(row.status == name for row in compared)
-        },
-        "choice": _choice(found, compared, max_mae),
-        "cards": cards_of([row.name for row in compared], guarantees),
+        "far": ", ".join(f"{_name(one)} ({one.mae:.2f})" for one in beyond(found)),
+        "statuses": {name: words for name, words in STATUSES.items() if name in there},
+        "choice": _choice(found, best, max_mae, own=own),
+        "cards": cards_of([_name(point) for point in found.points], guarantees),
     }
 
 
-def _choice(found: Frontier, compared: Sequence[ComparedRow], max_mae: float | None) -> str:
+def _choice(
+    found: Frontier, best: FrontierPoint | None, max_mae: float | None, *, own: bool
+) -> str:
     """Return the recommendation, and what it costs in error."""
     bound = "" if max_mae is None else f" at an error of at most {max_mae:g}"
-    point = found.recommended(max_mae)
-    text = recommendation(found, None if point is None else _name(point), point, bound)
-    best = next((row for row in compared if row.recommended), None)
-    own = next((row for row in compared if row.own), None)
-    if best is not None and own is best:
-        text += " It is what was audited."
-    elif best is not None and own is not None:
-        change = best.mae - own.mae
-        less = "less" if change < 0 else "more"
-        text += f" Its error is {best.mae:.2f}, {abs(change):.2f} {less} than that of {own.name}."
-    return dashed(text)
+    text = recommendation(found, None if best is None else _name(best), best, bound)
+    if best is None or not own:
+        return dashed(text)
+    audited = found.points[0]
+    if best is audited:
+        return dashed(f"{text} It is what was audited.")
+    change = best.mae - audited.mae
+    less = "less" if change < 0 else "more"
+    by = f"{abs(change):.2f} {less} than that of {_name(audited)}"
+    return dashed(f"{text} Its error is {best.mae:.2f}, {by}.")
 
 
 def _rendered(template: str, values: Mapping[str, Any], figures: Mapping[str, Any]) -> str:
@@ -501,7 +403,7 @@ def _rendered(template: str, values: Mapping[str, Any], figures: Mapping[str, An
         lstrip_blocks=True,
     )
     environment.filters["dashed"] = dashed
-    environment.globals["shapes"] = SHAPES
+    environment.globals.update(shapes=SHAPES, say=wording)
     text = inline_json(figures)
     return environment.get_template(template).render(
         **values,

@@ -17,7 +17,7 @@ import pyarrow as pa
 from pyarrow import csv, parquet
 
 import goodfence
-from goodfence.data.files import atomic_folder, atomic_write
+from goodfence.data.files import atomic_folder, atomic_write, find_file
 from goodfence.data.ratings import Ratings
 from goodfence.errors import FileProblem
 from goodfence.report.wording import (
@@ -32,9 +32,26 @@ from goodfence.report.wording import (
 )
 
 if TYPE_CHECKING:
-    import pyarrow as pa
+    from goodfence.attack.report import AttackReport
+    from goodfence.attack.scoring import Estimate
+    from goodfence.audit.audit import AuditReport
+    from goodfence.audit.frontier import Frontier
 
 MANIFEST = "manifest.json"
+_LARGEST = 16 * 2**20
+"""How many bytes the JSON of an audit may have."""
+_FIRST = ("advantage", "recovery", "exact", "fully_recovered", "guess")
+_ABOUT = ("recommender", "attack", "data", "guarantee", "seed", "fakes", "targets", "hidden")
+_NOT_COMPARED = ("checksum", "digest", "reason", "date")
+_SHOWN = {
+    "fully_recovered": "people fully recovered",
+    "worst_tenth_loss": "worst-off tenth loses",
+    "recovery": "ratings recovered",
+    "advantage": "advantage",
+    "guess": "guessing",
+    "raw_recovery": "recovered by the answers alone",
+}
+"""What a notebook shows of an attack."""
 
 
 def plain(value: Any) -> Any:
@@ -126,8 +143,6 @@ def save_result(
 
     A result of the same kind that is there is replaced; anything else is an error.
     """
-    import pyarrow.parquet as pq
-
     target, (table_name, rows) = Path(folder), table
     names = {MANIFEST, table_name, *(files or {})}
 
@@ -138,7 +153,7 @@ def save_result(
     if target.exists() and not ours(target):
         raise FileProblem(f"folder exists and is not a saved {kind}; choose another, or remove it")
     with named_cause("folder"), atomic_folder(target, ours=ours) as partial:
-        pq.write_table(rows, partial / table_name, compression="zstd")
+        parquet.write_table(rows, partial / table_name, compression="zstd")
         told = {"goodfence": goodfence.__version__, **manifest}
         (partial / MANIFEST).write_text(to_json(told) + "\n", encoding="utf-8")
         for name, content in (files or {}).items():
@@ -196,19 +211,77 @@ def ratings_table(ratings: Ratings) -> pa.Table:
     return pa.table({**columns, "rating": values})
 
 
-if TYPE_CHECKING:
-    from goodfence.attack.report import AttackReport
-    from goodfence.attack.scoring import Estimate
-    from goodfence.audit.audit import AuditReport
-    from goodfence.audit.frontier import Frontier
+def recommendations_table(model: Any, users: Sequence[Any], n: int) -> pa.Table:
+    """Return user, rank, item and score of the best `n` items of each user."""
+    columns: dict[str, list[Any]] = {"user": [], "rank": [], "item": [], "score": []}
+    for user in users:
+        items, scores = model.recommend(user, n)
+        columns["user"] += [user] * len(items)
+        columns["rank"] += range(1, len(items) + 1)
+        columns["item"] += items.tolist()
+        columns["score"] += scores.tolist()
+    return pa.table(columns)
 
-_PEOPLE = {"fully_recovered": "people fully recovered", "worst_tenth_loss": "worst-off tenth loses"}
-_RATINGS = {
-    "recovery": "ratings recovered",
-    "advantage": "advantage",
-    "guess": "guessing",
-    "raw_recovery": "recovered by the answers alone",
-}
+
+def read_audit(path: Path) -> dict[str, Any]:
+    """Return the JSON of an audit, or say that it is none."""
+    file = find_file(path, _LARGEST)
+    try:
+        found = json.loads(file.path.read_text(encoding="utf-8"))
+    except (ValueError, RecursionError, OSError):
+        found = None
+    estimates = found.get("estimates") if isinstance(found, dict) else None
+    if not isinstance(estimates, dict) or not any(map(_is_estimate, estimates.values())):
+        raise FileProblem(
+            f"{file.name!r} must be the JSON of an audit, as `goodfence audit -o name.json` writes it"
+        )
+    audit: dict[str, Any] = found
+    return audit
+
+
+def compared(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
+    """Yield each figure that both audits have, the leading ones first."""
+    before, after = old["estimates"], new["estimates"]
+    names = [name for name in before if name in after]
+    for name in sorted(names, key=lambda one: _FIRST.index(one) if one in _FIRST else len(_FIRST)):
+        a, b = before[name], after[name]
+        if _is_estimate(a) and _is_estimate(b):
+            yield {"figure": name.replace("_", " "), "old": a, "new": b, "verdict": _verdict(a, b)}
+
+
+def _verdict(old: Mapping[str, float], new: Mapping[str, float]) -> str:
+    """Return whether the intervals are apart: only then is a change more than the choice of targets explains."""
+    if old["value"] == new["value"]:
+        return "the same"
+    moved = "higher" if new["value"] > old["value"] else "lower"
+    apart = old["high"] < new["low"] or new["high"] < old["low"]
+    return moved if apart else f"{moved}, within the intervals"
+
+
+def different(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[tuple[str, Any, Any]]:
+    """Yield the name and both values of each setting in which the audits differ."""
+    before, after = dict(_leaves(old)), dict(_leaves(new))
+    for name in dict.fromkeys([*before, *after]):
+        if before.get(name) != after.get(name):
+            yield name, before.get(name), after.get(name)
+
+
+def _leaves(audit: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
+    for part in _ABOUT:
+        value = audit.get(part)
+        inner = value if isinstance(value, dict) else {"": value}
+        for name, leaf in inner.items():
+            if name not in _NOT_COMPARED and isinstance(leaf, str | int | float | None):
+                yield f"{part} {name}".strip(), leaf
+
+
+def _is_estimate(value: Any) -> bool:
+    parts = (
+        [value.get(name) for name in ("value", "low", "high")]
+        if isinstance(value, dict)
+        else [None]
+    )
+    return all(isinstance(one, int | float) and not isinstance(one, bool) for one in parts)
 
 
 def attack_html(report: AttackReport, name: str = "", neighbourhood: str = "") -> str:
@@ -216,7 +289,7 @@ def attack_html(report: AttackReport, name: str = "", neighbourhood: str = "") -
     found = report.estimates
     rows = [
         [words, _figure(found[one]), _figure(found.get(f"{one}_without"))]
-        for one, words in (_PEOPLE | _RATINGS).items()
+        for one, words in _SHOWN.items()
     ]
     tried = [
         [row.what, row.accounts, row.advantage, "chosen" if row.chosen else ""]

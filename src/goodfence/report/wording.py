@@ -16,6 +16,7 @@ if TYPE_CHECKING:
     from goodfence.privacy.guarantee import Guarantee
 
 _KNOWS = {"random": "{m}", "rarest": "the {m} rarest", "most_popular": "the {m} most popular"}
+_WHICH = {"random": "drawn by chance", "rarest": "the rarest", "most_popular": "the most popular"}
 _TAKES = {"mode": "the most frequent answer", "mean": "the mean"}
 _HYPHEN = re.compile(r"\d{4}-\d{2}-\d{2}|(?<=\d)-(?=\d)")
 _SMALL = 0.0995  # what is shown as less than ten of a hundred needs a digit more
@@ -58,16 +59,13 @@ def measured(estimate: Estimate) -> str:
 
 def who_attacks(report: AttackReport) -> str:
     """Return who attacked: what is known, how many accounts are opened, what they do."""
-    stated: dict[str, Any] = dict(report.settings["settings"])
+    stated = report.settings["settings"]
+    m, choose = stated["known"], stated["choose"]
+    known = _KNOWS[choose].format(m=m) if isinstance(choose, str) else f"{m} named ones"
     return (
-        f"someone who knows {_knowledge(stated)} of a person's ratings and opens {accounts(report.n_fakes)}: "
+        f"someone who knows {known} of a person's ratings and opens {accounts(report.n_fakes)}: "
         f"{strategy(stated, report.n_fakes)}"
     )
-
-
-def _knowledge(stated: Mapping[str, Any]) -> str:
-    m, choose = stated["known"], stated["choose"]
-    return _KNOWS[choose].format(m=m) if isinstance(choose, str) else f"{m} named ones"
 
 
 def accounts(n_fakes: int) -> str:
@@ -129,12 +127,7 @@ def scope(report: AttackReport, neighbourhood: str = "") -> str:
 def assumed(report: AttackReport) -> str:
     """Return what the attacker must be able to do."""
     stated = report.settings["settings"]
-    known = {
-        "random": "drawn by chance",
-        "rarest": "the rarest",
-        "most_popular": "the most popular",
-    }
-    which = known[stated["choose"]] if isinstance(stated["choose"], str) else "of named items"
+    which = _WHICH[stated["choose"]] if isinstance(stated["choose"], str) else "of named items"
     return (
         f"{stated['known']} ratings of each person are known ({which}), without an error; accounts can be opened; "
         "the recommender is fitted with them, and shows predicted ratings."
@@ -148,12 +141,12 @@ def verdict_line(report: AttackReport, name: str, neighbourhood: str) -> str:
 
 def people(report: AttackReport) -> str:
     """Return of how many people everything is recovered, and what the worst-off tenth loses."""
-    found = report.estimates
+    fully, without = (
+        report.estimates[name] for name in ("fully_recovered", "fully_recovered_without")
+    )
     return (
-        f"{of_100(found['fully_recovered'].value)} of 100 people are fully recovered "
-        f"(95%: {interval(found['fully_recovered'])}), "
-        f"{of_100(found['fully_recovered_without'].value)} without their own data "
-        f"(95%: {interval(found['fully_recovered_without'])}): {fully_means(report)}. {worst_off(report)}"
+        f"{of_100(fully.value)} of 100 people are fully recovered (95%: {interval(fully)}), {of_100(without.value)} "
+        f"without their own data (95%: {interval(without)}): {fully_means(report)}. {worst_off(report)}"
     )
 
 
@@ -358,6 +351,7 @@ _TITLES = {
     "refuted": "Promised by a paper; it does not hold",
     "none": "Nothing is promised",
 }
+_ABOUT = {"rating": "one rating of a person", "user": "everything a person rated"}
 _OPEN = (
     "Whoever opens accounts may recover whatever the answers give away. The figures above say how much the attackers "
     "tried did; nothing says that another cannot recover more."
@@ -384,33 +378,28 @@ def cards_of(names: Sequence[str], guarantees: Sequence[Guarantee]) -> list[Card
     for name, one in zip(names, guarantees, strict=True):
         same = (one.status, one.unit, one.adjacency, one.epsilon, one.delta)
         makers.setdefault(same, []).append((name, one))
-    order = list(_TITLES)
     cards = [_card(made_by) for made_by in makers.values()]
-    return sorted(cards, key=lambda card: order.index(card.status))
+    return sorted(cards, key=lambda card: list(_TITLES).index(card.status))
 
 
 def _card(made_by: Sequence[tuple[str, Guarantee]]) -> Card:
-    guarantee = made_by[0][1]
+    one = made_by[0][1]
     reasons: dict[str, list[str]] = {}
-    for name, one in made_by:
-        reasons.setdefault(one.reason, []).append(name)
-    told = [
-        reason if len(reasons) == 1 else f"{', '.join(names)}: {reason}"
-        for reason, names in reasons.items()
-    ]
-    terms = ""
-    if guarantee.status != "none":
-        terms = (
-            f"epsilon = {guarantee.epsilon:.3g}, delta = {guarantee.delta:g}, for one {guarantee.unit} "
-            f"({guarantee.adjacency})"
-        )
+    for name, each in made_by:
+        reasons.setdefault(each.reason, []).append(name)
+    several = len(reasons) > 1
+    none = one.status == "none"
     return Card(
-        status=guarantee.status,
-        title=_TITLES[guarantee.status],
+        status=one.status,
+        title=_TITLES[one.status],
         names=" · ".join(name for name, _ in made_by),
-        words=_OPEN if guarantee.status == "none" else in_words(guarantee),
-        reasons=tuple(told),
-        terms=terms,
+        words=_OPEN if none else in_words(one),
+        reasons=tuple(
+            f"{', '.join(names)}: {why}" if several else why for why, names in reasons.items()
+        ),
+        terms=""
+        if none
+        else f"epsilon = {one.epsilon:.3g}, delta = {one.delta:g}, for one {one.unit} ({one.adjacency})",
     )
 
 
@@ -419,12 +408,9 @@ def guarantee_cell(guarantee: Guarantee) -> str:
     if guarantee.status == "none":
         return "none"
     unit = {"rating": "one rating", "user": "one person"}[guarantee.unit or "rating"]
-    stated = f"{unit}, eps={guarantee.epsilon:.3g}"
-    if guarantee.status == "proved":
-        return f"proved: {stated}, any number of fakes"
-    if guarantee.status == "refuted":
-        return f"refuted (counterexample): {stated}"
-    return f"{guarantee.status}: {stated}"
+    status = {"refuted": "refuted (counterexample)"}.get(guarantee.status, guarantee.status)
+    any_number = ", any number of fakes" if guarantee.status == "proved" else ""
+    return f"{status}: {unit}, eps={guarantee.epsilon:.3g}{any_number}"
 
 
 def guarantee_short(guarantee: Guarantee) -> str:
@@ -450,7 +436,7 @@ def briefly(guarantee: Guarantee) -> str:
     >>> briefly(Guarantee(status="none", reason="So."))
     'none'
     """
-    about = "one rating of a person" if guarantee.unit == "rating" else "everything a person rated"
+    about = _ABOUT[guarantee.unit or "user"]
     return {
         "none": "none",
         "refuted": f"a paper makes one about {about}; it does not hold",
@@ -469,7 +455,7 @@ def in_words(guarantee: Guarantee) -> str:
     >>> in_words(stated).split(". ")[1]
     'Whoever guesses whether that person is in the data, at even odds before, is right at most 73% of the time.'
     """
-    one = "one rating of a person" if guarantee.unit == "rating" else "everything a person rated"
+    one = _ABOUT[guarantee.unit or "user"]
     doubt = "that rating was given" if guarantee.unit == "rating" else "that person is in the data"
     # No test of two equally likely neighbours is right more often than (e^epsilon + delta)/(e^epsilon + 1).
     unaided = 1.0 / (1.0 + math.exp(-(guarantee.epsilon or 0.0)))
@@ -481,6 +467,5 @@ def in_words(guarantee: Guarantee) -> str:
     )
     if guarantee.status == "proved":
         return stated
-    if guarantee.status == "claimed":
-        return f"The paper says: {stated[0].lower()}{stated[1:]} Nobody checked that here."
-    return f"The paper says: {stated[0].lower()}{stated[1:]} That is not so."
+    truth = "Nobody checked that here." if guarantee.status == "claimed" else "That is not so."
+    return f"The paper says: {stated[0].lower()}{stated[1:]} {truth}"
