@@ -109,6 +109,7 @@ def _spread(kind: Any, name: str, body: Callable[..., None]) -> Iterator[inspect
         yield _parameter(name, default, kind, body.__name__.rstrip("_").capitalize())
         return
     hints = get_type_hints(kind, include_extras=True)
+    group: Any = kind
     annotate: Any = Annotated  # types that are only known here
     for one in fields(kind):
         default = inspect.Parameter.empty if one.default is MISSING else one.default
@@ -116,7 +117,8 @@ def _spread(kind: Any, name: str, body: Callable[..., None]) -> Iterator[inspect
         if _INFO in one.metadata:
             annotated = annotate[annotated, one.metadata[_INFO]]
         # The panel is that of the class which declares the field: it may be a base of the group.
-        declaring = next(base for base in kind.__mro__ if one.name in inspect.get_annotations(base))
+        bases: Any = group.__mro__
+        declaring = next(base for base in bases if one.name in inspect.get_annotations(base))
         yield _parameter(one.name, default, annotated, declaring.panel)
 
 
