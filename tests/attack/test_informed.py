@@ -213,3 +213,17 @@ def test_the_strongest_of_many_who_learn_nothing_gains_nothing() -> None:
     error = found.std(ddof=1) / np.sqrt(len(found))
     assert luck > 8 * error
     assert abs(found.mean()) < 4.9 * error  # one false alarm in a million
+
+
+def test_kinds_of_attackers_that_were_not_tried_are_named() -> None:
+    subject = Subject(tied_ratings(3, values=(1, 2, 3, 4, 5)), gf.KNN(k=3))
+    attackers = {"one": KNNAttack(known=3), "all": KNNAttack(known=3, ask="all")}
+    named = {
+        asks: [one.attack for one in strongest(subject, [each], targets=3, rng=1).not_tried]
+        for asks, each in attackers.items()
+    }
+    assert named["one"][:3] == ["all fakes ask", "adaptive", "repeated refits"]
+    assert named["all"] == named["one"][1:]
+    both = strongest(subject, list(attackers.values()), targets=4, rng=1)
+    assert [one.attack for one in both.not_tried] == named["all"]
+    assert [one.attack for one in both.tried] == [repr(each) for each in attackers.values()]

@@ -14,6 +14,7 @@ from goodfence.data.catalogue import (
     DATASETS,
     Archive,
     Dataset,
+    TitleFile,
     cache_folder,
     find,
     named_folder,
@@ -276,3 +277,10 @@ def test_a_list_of_items_is_taken_with_a_name_and_with_a_file(tmp_path: Path) ->
     assert gf.load(path, scale=(1, 5), items=list("abc")).shape == (2, 3)
     with pytest.raises(DataError, match="every item that was rated"):
         gf.load(path, scale=(1, 5), items=list("ab"))
+
+
+def test_titles_of_a_file_that_is_not_there(tmp_path: Path) -> None:
+    known = TitleFile(name="u.item", separator="|", encoding="latin-1")
+    assert known.read(tmp_path, [10, 20]) == {}
+    (tmp_path / "u.item").write_bytes(TITLES)
+    assert known.read(tmp_path, [10, 40]) == {10: "Caf\xe9 (1995)"}

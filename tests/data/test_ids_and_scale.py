@@ -3,9 +3,10 @@
 from __future__ import annotations
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
-from goodfence.data.ids import Ids
+from goodfence.data.ids import Ids, are_dense
 from goodfence.data.scale import Scale
 from goodfence.errors import DataError, SettingError, UnknownId
 
@@ -29,6 +30,14 @@ def test_arrays_of_ids(order: list[int], kind: str) -> None:
         with pytest.raises(UnknownId):
             ids.positions(np.array([10, unknown], dtype=kind))
     assert ids.positions(np.array([], dtype=kind)).tolist() == []
+
+
+def test_ids_are_dense_where_a_table_of_all_is_small() -> None:
+    """Three ids may lie 2 * 3 + 1023 apart, and no farther."""
+    near, far = ([7, 8, 7 + distance] for distance in (1029, 1030))
+    assert are_dense(pa.chunked_array([near]))
+    assert not are_dense(pa.chunked_array([far]))
+    assert are_dense(pa.chunked_array([pa.array([], pa.int64())]))
 
 
 def test_ids_cannot_be_changed() -> None:

@@ -5,6 +5,7 @@ import io
 import json
 import os
 import re
+import shutil
 import stat
 import struct
 import zipfile
@@ -446,6 +447,29 @@ def test_a_model_between_two_renames_comes_back(saved: Path) -> None:
     ):
         raise RuntimeError("killed")
     assert gf.NeighbourCF.load(saved).mechanism == gf.PPNS(k=4, beta=3)
+
+
+def test_what_killed_writers_left_is_swept(saved: Path) -> None:
+    """A whole model is at the path: what is beside it is never put in its place, and without one only an old one is."""
+    stale = [saved.with_name(f".model.gf.0123456789a{last}") for last in ("b", "c.old")]
+    for folder in stale:
+        shutil.copytree(saved, folder)
+    before = {path.name: path.read_bytes() for path in saved.iterdir()}
+    gf.load_model(saved)
+    with (
+        pytest.raises(RuntimeError, match="killed"),
+        files.atomic_folder(saved, ours=lambda _: True),
+    ):
+        raise RuntimeError("killed")
+    assert {path.name: path.read_bytes() for path in saved.iterdir()} == before
+    assert [path.name for path in saved.parent.iterdir()] == [saved.name]
+    saved.rename(stale[0])
+    with (
+        pytest.raises(RuntimeError, match="killed"),
+        files.atomic_folder(saved, ours=lambda _: True),
+    ):
+        raise RuntimeError("killed")
+    assert list(saved.parent.iterdir()) == []
 
 
 def test_more_memory_than_is_allowed_is_refused(saved: Path) -> None:

@@ -1,0 +1,120 @@
+"""Run tests and record which test executes which lines of the source.
+
+python -m benchmarks.mutation_tracing DATA TESTS...     with the arguments of pytest; the record is written to DATA
+"""
+
+from __future__ import annotations
+
+import json
+import os
+import signal
+import sys
+from collections.abc import Generator
+from pathlib import Path
+
+import coverage
+import pytest
+
+FEW = 10
+"""Examples of Hypothesis."""
+LONGEST = 20.0
+"""Seconds of processor; a test that takes longer is ended, and left out."""
+SHARED = "::*"
+"""What stands for all tests of a file: lines that a fixture of all of them executes."""
+
+
+class Recorder:
+    """Names the lines that are executed by the test that executes them."""
+
+    def __init__(self, measured: coverage.Coverage) -> None:
+        self.measured = measured
+        self.seconds: dict[str, float] = {}
+        """Of processor."""
+        self.times: dict[str, float] = {}
+        """How many times as long a test takes as it took here."""
+        self.unfit: set[str] = set()
+        """Tests that did not pass: they cannot notice anything."""
+        self.marked: dict[str, list[str]] = {}
+        self._now = "none"
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_runtest_protocol(self, item: pytest.Item) -> Generator[None, object, object]:
+        """Name what a test executes."""
+        self._now = item.nodeid
+        self.marked[item.nodeid] = sorted({mark.name for mark in item.iter_markers()})
+        self.measured.switch_context(item.nodeid)
+        before = _spent()
+        signal.setitimer(signal.ITIMER_PROF, LONGEST)
+        done = yield
+        signal.setitimer(signal.ITIMER_PROF, 0)
+        self.measured.switch_context("none")
+        self.seconds[item.nodeid] = (_spent() - before) * self.times.get(item.nodeid, 1.0)
+        return done
+
+    def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
+        """Let Hypothesis try a few examples only: they execute the lines that many do."""
+        from hypothesis import settings  # not earlier: pytest wants to load it itself
+
+        for item in items:
+            function = getattr(item, "obj", None)
+            function = getattr(function, "__func__", function)
+            asked = getattr(function, "_hypothesis_internal_use_settings", None)
+            if asked is not None and asked.max_examples > FEW:
+                few = settings(asked, max_examples=FEW)
+                function._hypothesis_internal_use_settings = few
+                self.times[item.nodeid] = asked.max_examples / FEW
+
+    @pytest.hookimpl(wrapper=True)
+    def pytest_fixture_setup(
+        self, fixturedef: pytest.FixtureDef[object]
+    ) -> Generator[None, object, object]:
+        """Name what all tests of a file have executed for them."""
+        if fixturedef.scope == "function":
+            return (yield)
+        self.measured.switch_context(self._now.partition("::")[0] + SHARED)
+        done = yield
+        self.measured.switch_context(self._now)
+        return done
+
+    def pytest_runtest_logreport(self, report: pytest.TestReport) -> None:
+        """Note what did not pass."""
+        if not report.passed:
+            self.unfit.add(report.nodeid)
+
+
+class TooLong(Exception):
+    """A test that takes longer than a mutation is given."""
+
+
+def _end(_signal: int, _frame: object) -> None:
+    raise TooLong
+
+
+def _spent() -> float:
+    """Return the seconds of processor of this process and of those that it started and that ended."""
+    times = os.times()
+    return times.user + times.system + times.children_user + times.children_system
+
+
+def main(data: str, *arguments: str) -> int:
+    measured = coverage.Coverage(
+        data_file=data, config_file=False, source_pkgs=["goodfence"], messages=False
+    )
+    signal.signal(signal.SIGPROF, _end)
+    measured.start()
+    recorder = Recorder(measured)
+    options = ["-q", "-p", "no:cacheprovider", "-p", "no:randomly"]
+    ended = pytest.main([*options, *arguments], plugins=[recorder])
+    measured.stop()
+    measured.save()
+    kept = {
+        test: {"seconds": round(seconds, 4), "marks": recorder.marked.get(test, [])}
+        for test, seconds in recorder.seconds.items()
+        if test not in recorder.unfit
+    }
+    Path(f"{data}.json").write_text(json.dumps(kept), encoding="utf-8")
+    return int(ended)
+
+
+if __name__ == "__main__":
+    sys.exit(main(*sys.argv[1:]))

@@ -1,0 +1,349 @@
+"""How many random mutations of the source the tests notice: one operator, constant, return or argument each.
+
+The source is copied and changed there. Which tests execute which lines is recorded once; a mutation is then given to
+the tests that execute its line, one of each test function first, the fastest first, until one fails. Kernels are
+changed and tested with the compiler off, by the tests marked `kernel`: code compiled before would not notice. What
+is not finished is taken up again when the command is given again with the same folder.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import os
+import shutil
+import subprocess
+import sys
+import tempfile
+from collections import defaultdict
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import IO, Any, cast
+
+import coverage
+
+from benchmarks.mutants import Mutant, sample
+from benchmarks.mutation_tracing import SHARED
+from benchmarks.results import FOLDER as RESULTS
+from benchmarks.results import write_table
+
+ROOT = Path(__file__).resolve().parents[1]
+EXPLAINED = ROOT / "benchmarks" / "explained_mutations.json"
+N_MUTATIONS, SEED = 300, 18
+MOST_SECONDS, MOST_TESTS, LONGEST_TEST = 30.0, 150, 8.0
+"""What one mutation is given: so many seconds of tests (as recorded), so many tests, none longer than that."""
+SPARK_SECONDS = 60.0
+LEFT_OUT = ("documents", "support")
+"""No tests of the source."""
+KEPT = ".kept"
+"""The ending of a file as it was, while a mutation is in its place."""
+PLAIN = "plain"
+"""The record of the kernels' tests with the compiler off."""
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--n", type=int, default=N_MUTATIONS)
+    parser.add_argument("--seed", type=int, default=SEED)
+    default = Path(tempfile.gettempdir()) / "goodfence-mutations"
+    parser.add_argument("--folder", type=Path, default=default, help="where work is kept")
+    parser.add_argument(
+        "--again", action="store_true", help="try survivors again, with the tests of today"
+    )
+    asked = parser.parse_args()
+    trial = Trial(asked.folder)
+    trial.copy(again=asked.again)
+    for name, arguments in trial.groups().items():
+        trial.record(name, arguments)
+    results = trial.run(sample(trial.package, asked.n, asked.seed), again=asked.again)
+    report(results, asked.seed)
+
+
+@dataclass(frozen=True, slots=True)
+class Trial:
+    """A folder with a copy of the tree, what was recorded of its tests, and the results so far."""
+
+    folder: Path
+
+    @property
+    def tree(self) -> Path:
+        """The copy."""
+        return self.folder / "tree"
+
+    @property
+    def package(self) -> Path:
+        """Its source."""
+        return self.tree / "src" / "goodfence"
+
+    @property
+    def results(self) -> Path:
+        """What became of each mutation so far."""
+        return self.folder / "results.json"
+
+    def copy(self, *, again: bool) -> None:
+        """Copy the tree, or only its tests where survivors are tried again."""
+        if self.tree.exists() and not again:
+            return
+        parts = ["tests"] if again and self.tree.exists() else ["."]
+        listed = subprocess.run(
+            ["git", "ls-files", "--cached", "--others", "--exclude-standard", *parts],
+            cwd=ROOT,
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        for name in listed.stdout.splitlines():
+            to = self.tree / name
+            if (ROOT / name).is_file():
+                to.parent.mkdir(parents=True, exist_ok=True)
+                shutil.copy2(ROOT / name, to)
+
+    def groups(self) -> dict[str, list[str]]:
+        """Return the tests by folder, each with the arguments of pytest; last the kernels' with the compiler off."""
+        tests = self.tree / "tests"
+        folders = [one.name for one in sorted(tests.iterdir()) if one.is_dir()]
+        groups = {
+            name: [f"tests/{name}"]
+            for name in folders
+            if name not in LEFT_OUT and list((tests / name).glob("test_*.py"))
+        }
+        groups["top"] = [f"tests/{path.name}" for path in sorted(tests.glob("test_*.py"))]
+        groups["examples"] = ["--doctest-modules", "src"]
+        groups[PLAIN] = ["tests", "-m", "kernel", "--ignore=tests/spark"]
+        return groups
+
+    def record(self, name: str, arguments: list[str]) -> None:
+        """Record which test of a group executes which lines, unless that is known."""
+        data = self.folder / f"lines-{name}"
+        if Path(f"{data}.json").exists():
+            return
+        command = [sys.executable, "-m", "benchmarks.mutation_tracing", str(data), *arguments]
+        with Path(f"{data}.log").open("w", encoding="utf-8") as log:
+            subprocess.run(
+                command,
+                cwd=self.tree,
+                env=self.environment(plain=name == PLAIN),
+                stdout=log,
+                stderr=log,
+                check=False,
+            )
+        if not Path(f"{data}.json").exists():
+            raise RuntimeError(f"the tests of {name} could not be run; see {data}.log")
+        say(f"recorded {name}")
+
+    def environment(self, *, plain: bool) -> dict[str, str]:
+        """Return the variables that a run needs."""
+        own = {"PYTHONPATH": str(self.tree / "src"), "OMP_NUM_THREADS": "1"}
+        own |= {"NUMBA_DISABLE_JIT": "1"} if plain else {}
+        return {**os.environ, **own}
+
+    def run(self, mutants: list[Mutant], *, again: bool) -> list[dict[str, Any]]:
+        """Return what became of each mutation, and write it down as it comes."""
+        for kept in self.package.rglob(f"*{KEPT}"):  # an earlier run was ended here
+            kept.replace(kept.with_suffix(".py"))
+        done = {}
+        if self.results.exists():
+            done = {one["name"]: one for one in json.loads(self.results.read_text("utf-8"))}
+        tests = Recorded(self.folder, self.package)
+        servers: dict[bool, Server] = {}
+        for number, mutant in enumerate(mutants):
+            before = done.get(mutant.name)
+            if before is not None and (before["noticed"] or not again):
+                continue
+            plain = mutant.path.startswith("kernels/")
+            if plain not in servers:
+                servers[plain] = Server(self, plain=plain)
+            chosen = tests.noticing(mutant, plain=plain)
+            result = self.tried(mutant, chosen, servers[plain], number)
+            done[mutant.name] = result
+            self.results.write_text(json.dumps(list(done.values()), indent=1), "utf-8")
+            if not result["noticed"]:
+                say(f"survived: {mutant.name}: {mutant.was[:80]} -> {mutant.now[:80]}")
+            n_noticed = sum(one["noticed"] for one in done.values())
+            say(f"{n_noticed} of {len(done)} noticed")
+        for server in servers.values():
+            server.end()
+        return [done[one.name] for one in mutants]
+
+    def tried(
+        self, mutant: Mutant, chosen: list[tuple[str, float]], server: Server, number: int
+    ) -> dict[str, Any]:
+        """Return what the chosen tests say of a mutation."""
+        path = self.package / mutant.path
+        kept = path.with_suffix(KEPT)
+        told = {"code": 0, "failed": "", "n_run": 0, "signal": 0, "processor": 0.0}
+        if chosen:
+            shutil.copy2(path, kept)
+            path.write_bytes(mutant.apply(path.read_bytes()))
+            os.utime(path, (2_000_000_000 + number, 2_000_000_000 + number))
+            try:
+                told = server.ask(chosen)
+            finally:
+                kept.replace(path)
+        # 5 is "no test was collected": nothing was tried.
+        noticed = told["signal"] != 0 or told["code"] not in (0, 5)
+        return {
+            "name": mutant.name,
+            "path": mutant.path,
+            "line": mutant.lines[0],
+            "kind": mutant.kind,
+            "was": mutant.was,
+            "now": mutant.now,
+            "noticed": noticed,
+            "n_tests": len(chosen),
+            **told,
+        }
+
+
+class Server:
+    """A process that runs tests in forks of itself."""
+
+    def __init__(self, trial: Trial, *, plain: bool) -> None:
+        self.log = trial.folder / f"tests-{'plain' if plain else 'compiled'}.log"
+        self._process = subprocess.Popen(
+            [sys.executable, "-m", "benchmarks.mutation_server"],
+            cwd=trial.tree,
+            env={**trial.environment(plain=plain), "PYTHONDONTWRITEBYTECODE": "1"},
+            stdin=subprocess.PIPE,
+            stdout=subprocess.PIPE,
+            text=True,
+        )
+
+    def ask(self, chosen: list[tuple[str, float]]) -> dict[str, Any]:
+        """Run the tests, and return what came of it."""
+        expected = sum(seconds for _, seconds in chosen)
+        java = any(test.startswith("tests/spark/") for test, _ in chosen)
+        seconds = int(30 + 4 * expected)
+        asked = {
+            "tests": [test for test, _ in chosen],
+            "seconds": seconds,
+            "longest": 10 * seconds,
+            "java": java,
+            "log": str(self.log),
+        }
+        stdin, stdout = self._streams()
+        stdin.write(json.dumps(asked) + "\n")
+        stdin.flush()
+        return dict(json.loads(stdout.readline()))
+
+    def _streams(self) -> tuple[IO[str], IO[str]]:
+        return cast("IO[str]", self._process.stdin), cast("IO[str]", self._process.stdout)
+
+    def end(self) -> None:
+        """Close it."""
+        self._streams()[0].close()
+        self._process.wait()
+
+
+class Recorded:
+    """Which tests execute which lines, and how long each takes."""
+
+    def __init__(self, folder: Path, package: Path) -> None:
+        self.package = package
+        self.files = sorted(folder.glob("lines-*.json"))
+        self.tests: dict[str, dict[str, Any]] = {}
+        self.plain: dict[str, dict[str, Any]] = {}
+        for path in self.files:
+            into = self.plain if path.stem == f"lines-{PLAIN}" else self.tests
+            into.update(json.loads(path.read_text("utf-8")))
+        self.contexts = cache(self._contexts)
+
+    def _contexts(self, path: str, plain: bool) -> dict[int, set[str]]:
+        """Return the tests that execute each line of a file."""
+        found: dict[int, set[str]] = defaultdict(set)
+        for one in self.files:
+            if (one.stem == f"lines-{PLAIN}") != plain:
+                continue
+            data = coverage.CoverageData(str(one.with_suffix("")))
+            data.read()
+            for line, names in data.contexts_by_lineno(str(self.package / path)).items():
+                found[line].update(name for name in names if "::" in name)
+        return found
+
+    def noticing(self, mutant: Mutant, *, plain: bool) -> list[tuple[str, float]]:
+        """Return the tests that can notice a mutation, in the order in which they are run, with their seconds."""
+        lines = self.contexts(mutant.path, plain)
+        first, last = mutant.lines
+        names = set[str]()
+        for line, some in lines.items():
+            if not mutant.inside or first <= line <= last:
+                names |= some
+        tests = self.plain if plain else self.tests
+        whole = {name.removesuffix(SHARED) for name in names if name.endswith(SHARED)}
+        names |= {test for test in tests if test.partition("::")[0] in whole}
+        most = MOST_SECONDS
+        if mutant.path.startswith("spark/"):  # the rest of it is executed by workers, out of sight
+            names |= {test for test, one in tests.items() if "spark" in one["marks"]}
+            most = SPARK_SECONDS
+        return limited({test: tests[test]["seconds"] for test in names if test in tests}, most)
+
+
+def limited(seconds: dict[str, float], most: float) -> list[tuple[str, float]]:
+    """Return the tests within the limits: one of each test function first, the fastest first."""
+    functions: dict[str, list[str]] = defaultdict(list)
+    for test in sorted(seconds, key=lambda test: (seconds[test], test)):
+        if seconds[test] <= LONGEST_TEST:
+            functions[test.partition("[")[0]].append(test)
+    ranked = [
+        (rank, seconds[test], test)
+        for cases in functions.values()
+        for rank, test in enumerate(cases)
+    ]
+    chosen: list[tuple[str, float]] = []
+    for _, spent, test in sorted(ranked):
+        if len(chosen) < MOST_TESTS and spent + sum(one for _, one in chosen) <= most:
+            chosen.append((test, spent))
+    return chosen
+
+
+def report(results: list[dict[str, Any]], seed: int) -> None:
+    """Write the tables: what was noticed by kind, and every survivor."""
+    explained = json.loads(EXPLAINED.read_text("utf-8")) if EXPLAINED.exists() else []
+    reasons = {(one["path"], one["was"], one["now"]): one["why"] for one in explained}
+    head = ["mutated", "mutations", "noticed", "by", "survived"]
+    rows = []
+    for kind in [*sorted({one["kind"] for one in results}), "all"]:
+        some = [one for one in results if kind in ("all", one["kind"])]
+        n_noticed = sum(one["noticed"] for one in some)
+        share = f"{100 * n_noticed / len(some):.0f}%"
+        rows.append([kind, str(len(some)), str(n_noticed), share, str(len(some) - n_noticed)])
+    hours = sum(one["processor"] for one in results) / 60
+    settings = {
+        "seed": seed,
+        "limit": f"{MOST_TESTS} tests and {MOST_SECONDS:g} s of tests a mutation, none of more than {LONGEST_TEST:g} s",
+        "processor": f"{hours:.0f} min",
+    }
+    write_table("mutations", "Random mutations noticed", head, rows, **settings)
+    survivors = [
+        [
+            f"`{one['path']}`",
+            f"`{short(one['was'])}` → `{short(one['now'])}`",
+            reasons.get((one["path"], one["was"], one["now"]), ""),
+        ]
+        for one in sorted(results, key=lambda one: one["name"])
+        if not one["noticed"]
+    ]
+    head = ["file", "mutation", "why no test notices it"]
+    title = "Mutations that no test notices"
+    write_table("mutations_survived", title, head, survivors, command="mutations")
+    kept = [
+        {key: one[key] for key in ("name", "was", "now", "noticed", "failed")} for one in results
+    ]
+    path = RESULTS / "mutations.json"
+    path.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
+
+
+def short(text: str) -> str:
+    """Return a text as one cell of a table shows it."""
+    text = " ".join(text.split()).replace("|", "\\|")
+    return text if len(text) <= 70 else text[:67] + "..."
+
+
+def say(text: str) -> None:
+    sys.stderr.write(text + "\n")
+    sys.stderr.flush()
+
+
+if __name__ == "__main__":
+    main()
