@@ -15,7 +15,7 @@ from goodfence.errors import DataError
 if TYPE_CHECKING:
     from goodfence.data.frame import ReadOptions
     from goodfence.data.load import ReadReport
-    from goodfence.data.ratings import Spread
+    from goodfence.data.problems import Spread
     from goodfence.data.scale import Scale
 
 _BAR = 40
@@ -27,7 +27,7 @@ def check(source: Source, output: Output) -> None:
     scale = parse_scale(source.scale)
     from goodfence.data.frame import ReadOptions
     from goodfence.data.load import on_disk
-    from goodfence.data.ratings import spread
+    from goodfence.data.problems import spread
 
     path, declared = named_file(source.file)
     given = {**source.reading(), "duplicates": source.duplicates or "error"}

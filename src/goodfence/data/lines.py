@@ -1,4 +1,4 @@
-"""The lines of a text file, checked while they stream (size, encoding, line ends, length), and the numbers in them."""
+"""The lines of a text file, checked while they stream (size, encoding, line ends, length), and their ids and ratings."""
 
 from __future__ import annotations
 
@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from goodfence.arrays import Flags, Floats, Integers
 from goodfence.data.files import LONGEST_LINE, RatingsFile, readable, too_large
-from goodfence.data.ids import one_dictionary, refuse_rows
+from goodfence.data.ids import missing_words, one_dictionary, refuse_rows
 from goodfence.errors import FileProblem, GoodfenceWarning, require
 
 CHUNK = 4 * LONGEST_LINE
@@ -43,6 +43,7 @@ _NUMBER = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
 _COMMA = r"^[+-]?[0-9]+,[0-9]+$"
 _THOUSANDS = r"^[+-]?[0-9]{1,3}(,[0-9]{3})+$"
 _NOT_FINITE = r"^(?i)[+-]?(nan|inf|infinity)$"
+_INTEGER = r"^(0|-?[1-9][0-9]{0,18})$"  # as an id: 7, and not 007
 _WHOLE = 2.0**53  # beyond it a float holds not every integer
 
 
@@ -193,6 +194,47 @@ def blank_lines(lines: bytes) -> Integers:
     starts = np.append(0, ends[:-1] + 1)
     lengths = ends - starts
     return np.flatnonzero((lengths == 0) | ((lengths == 1) & (letters[starts] == ord("\r"))))
+
+
+def parse_ids(column: pa.ChunkedArray, label: str) -> pa.ChunkedArray:
+    """Return a text column as a dictionary: of integers if every id is one, else of text.
+
+    Examples
+    --------
+    >>> [parse_ids(pa.chunked_array([ids]), "user").type.value_type for ids in (["10", "9"], ["10", "09"])]
+    [DataType(int64), DataType(string)]
+    """
+    coded = one_dictionary(column)
+    values = pc.utf8_trim(coded.dictionary, SPACE)
+    if not values.equals(coded.dictionary):
+        message = f"{label} has ids with spaces around them; the spaces were left out"
+        warnings.warn(message, GoodfenceWarning, stacklevel=2)
+    integers = _as_integers(values)
+    if integers is None:
+        spelled = missing_among_integers(values)
+        if spelled.any():
+            at = np.asarray(coded.indices.fill_null(0))
+            refuse_rows(spelled[at], f"{label} must not be missing", "is")
+        integers = values
+    return pa.chunked_array([pa.DictionaryArray.from_arrays(coded.indices, integers)])
+
+
+def _as_integers(values: pa.Array) -> pa.Array | None:
+    if not pc.all(pc.match_substring_regex(values, _INTEGER)).as_py():
+        return None
+    try:
+        return values.cast(pa.int64())
+    except pa.ArrowInvalid:  # nineteen digits may be too many
+        return None
+
+
+def missing_among_integers(values: pa.Array) -> Flags:
+    """Return which of different ids say that they are missing, as "NA" does: in a column of names they may be names."""
+    spelled = missing_words(values)
+    others = values.filter(pa.array(~spelled))
+    if not spelled.any() or len(others) == 0 or _as_integers(others) is None:
+        return np.zeros(len(values), dtype=np.bool_)
+    return spelled
 
 
 def parse_ratings(

@@ -1,4 +1,4 @@
-"""Everything that is wrong with a file of ratings, counted, where reading would stop at the first problem.
+"""A file of ratings, looked at: how they are spread, and all that is wrong where reading stops at the first problem.
 
 A problem is told with its kind, how often it occurs and the numbers of a few lines: never with what stands there.
 """
@@ -8,6 +8,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator
 from dataclasses import dataclass
+from itertools import pairwise
 
 import numpy as np
 import pyarrow as pa
@@ -18,13 +19,15 @@ from goodfence.data.columns import section_lines
 from goodfence.data.files import RatingsFile
 from goodfence.data.frame import ReadOptions, find_repeats
 from goodfence.data.ids import is_text, one_dictionary
-from goodfence.data.lines import SPACE, Lines, Written, blank_lines
+from goodfence.data.lines import SPACE, Lines, Written, blank_lines, missing_among_integers
 from goodfence.data.load import PARQUET, opened
+from goodfence.data.ratings import Ratings
 from goodfence.data.read_parquet import read_parquet
-from goodfence.data.read_text import Fields, is_json, missing_among_integers, read_fields
+from goodfence.data.read_text import Fields, is_json, read_fields
 from goodfence.data.scale import Scale
 
-_SHOWN = 3
+_SHOWN = 3  # lines of a problem
+_MOST_GRADES = 21
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -171,3 +174,43 @@ def _codes(column: pa.ChunkedArray) -> Integers:
     gone = np.asarray(pc.equal(different, ""), dtype=np.bool_) | missing_among_integers(different)
     same = np.asarray(trimmed.indices).astype(np.int64)
     return np.append(np.where(gone[same], -1, same), -1)[codes]  # the last one is that of -1
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Spread:
+    """How ratings are spread over grades, users and items."""
+
+    grades: tuple[tuple[str, int], ...]
+    """Each rating that occurs, or each of ten ranges where they are many, and how often it was given."""
+    per_user: tuple[int, int, int]
+    """The smallest, the median and the largest number of ratings of a user."""
+    per_item: tuple[int, int, int]
+    """The same of an item."""
+
+
+def spread(ratings: Ratings) -> Spread:
+    """Return how `ratings` are spread.
+
+    Examples
+    --------
+    >>> import pyarrow as pa
+    >>> table = pa.table({"user": [1, 1, 2], "item": ["a", "b", "b"], "rating": [1, 2, 2]})
+    >>> spread(Ratings.from_frame(table))
+    Spread(grades=(('1', 1), ('2', 2)), per_user=(1, 1, 2), per_item=(1, 1, 2))
+    """
+    csr = ratings.csr
+    grades, counts = np.unique(csr.data, return_counts=True)
+    names = [f"{grade:g}" for grade in grades.tolist()]
+    if len(grades) > _MOST_GRADES:
+        counts, edges = np.histogram(csr.data, bins=10)
+        names = [f"{low:.3g} to {high:.3g}" for low, high in pairwise(edges.tolist())]
+
+    def ends(of_each: Integers) -> tuple[int, int, int]:
+        ordered = np.sort(of_each)
+        return int(ordered[0]), int(ordered[(len(ordered) - 1) // 2]), int(ordered[-1])
+
+    return Spread(
+        grades=tuple(zip(names, counts.tolist(), strict=True)),
+        per_user=ends(np.diff(csr.indptr)),
+        per_item=ends(np.bincount(csr.indices, minlength=csr.shape[1])),
+    )

@@ -6,7 +6,6 @@ import hashlib
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -408,49 +407,6 @@ def summarise(ratings: Ratings, *, n_titles: int = 5) -> Summary:
         density=ratings.n_ratings / (n_users * n_items),
         per_user=(quartiles[0], quartiles[1], quartiles[2]),
         most_rated=tuple((ratings.title(ids[place]), int(per_item[place])) for place in most),
-    )
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Spread:
-    """How ratings are spread over grades, users and items."""
-
-    grades: tuple[tuple[str, int], ...]
-    """Each rating that occurs, or each of ten ranges where they are many, and how often it was given."""
-    per_user: tuple[int, int, int]
-    """The smallest, the median and the largest number of ratings of a user."""
-    per_item: tuple[int, int, int]
-    """The same of an item."""
-
-
-_MOST_GRADES = 21
-
-
-def spread(ratings: Ratings) -> Spread:
-    """Return how `ratings` are spread.
-
-    Examples
-    --------
-    >>> import pyarrow as pa
-    >>> table = pa.table({"user": [1, 1, 2], "item": ["a", "b", "b"], "rating": [1, 2, 2]})
-    >>> spread(Ratings.from_frame(table))
-    Spread(grades=(('1', 1), ('2', 2)), per_user=(1, 1, 2), per_item=(1, 1, 2))
-    """
-    csr = ratings.csr
-    grades, counts = np.unique(csr.data, return_counts=True)
-    names = [f"{grade:g}" for grade in grades.tolist()]
-    if len(grades) > _MOST_GRADES:
-        counts, edges = np.histogram(csr.data, bins=10)
-        names = [f"{low:.3g} to {high:.3g}" for low, high in pairwise(edges.tolist())]
-
-    def ends(of_each: npt.NDArray[np.int64]) -> tuple[int, int, int]:
-        ordered = np.sort(of_each)
-        return int(ordered[0]), int(ordered[(len(ordered) - 1) // 2]), int(ordered[-1])
-
-    return Spread(
-        grades=tuple(zip(names, counts.tolist(), strict=True)),
-        per_user=ends(np.diff(csr.indptr)),
-        per_item=ends(np.bincount(csr.indices, minlength=csr.shape[1])),
     )
 
 

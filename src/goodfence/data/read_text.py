@@ -18,7 +18,6 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import csv as arrow_csv
 
-from goodfence.arrays import Flags
 from goodfence.data.columns import (
     ROLES,
     SECTIONED,
@@ -31,23 +30,22 @@ from goodfence.data.columns import (
 )
 from goodfence.data.files import RatingsFile, too_large
 from goodfence.data.frame import ReadOptions
-from goodfence.data.ids import is_text, missing_words, one_dictionary, refuse_rows
+from goodfence.data.ids import is_text
 from goodfence.data.lines import (
     BYTE_ORDER_MARK,
     BYTES_OF_A_ROW,
     BYTES_OF_AN_ID,
     CHUNK,
-    SPACE,
     TIMES_HELD,
     Lines,
     changes,
+    parse_ids,
     parse_ratings,
 )
 from goodfence.errors import FileProblem, GoodfenceWarning, ValueProblem
 
 _FEW = 2**16
 _LOOKED_AT = 20  # lines that tell how a file is laid out
-_INTEGER = r"^(0|-?[1-9][0-9]{0,18})$"
 _BYTES_OF_CODES = 3 * 4  # three columns of 32 bits
 _CODED = pa.dictionary(pa.int32(), pa.string())
 _CODED_NOTHING = pa.table({role: pa.array([], _CODED) for role in ROLES})
@@ -290,47 +288,6 @@ def stray_quotes(separator: str) -> re.Pattern[bytes]:
     whole = rb"(?:(?:%b|%b)%b)*+" % (quoted, bare, between)
     broken = rb'(?:%b(?!%b|\r?\n)|%b++")' % (quoted, between, blank)
     return re.compile(rb"(?m)^" + whole + broken)
-
-
-def parse_ids(column: pa.ChunkedArray, label: str) -> pa.ChunkedArray:
-    """Return a text column as a dictionary: of integers if every id is one, else of text.
-
-    Examples
-    --------
-    >>> [parse_ids(pa.chunked_array([ids]), "user").type.value_type for ids in (["10", "9"], ["10", "09"])]
-    [DataType(int64), DataType(string)]
-    """
-    coded = one_dictionary(column)
-    values = pc.utf8_trim(coded.dictionary, SPACE)
-    if not values.equals(coded.dictionary):
-        message = f"{label} has ids with spaces around them; the spaces were left out"
-        warnings.warn(message, GoodfenceWarning, stacklevel=2)
-    integers = _as_integers(values)
-    if integers is None:
-        spelled = missing_among_integers(values)
-        if spelled.any():
-            at = np.asarray(coded.indices.fill_null(0))
-            refuse_rows(spelled[at], f"{label} must not be missing", "is")
-        integers = values
-    return pa.chunked_array([pa.DictionaryArray.from_arrays(coded.indices, integers)])
-
-
-def _as_integers(values: pa.Array) -> pa.Array | None:
-    if not pc.all(pc.match_substring_regex(values, _INTEGER)).as_py():
-        return None
-    try:
-        return values.cast(pa.int64())
-    except pa.ArrowInvalid:  # nineteen digits may be too many
-        return None
-
-
-def missing_among_integers(values: pa.Array) -> Flags:
-    """Return which of different ids say that they are missing, as "NA" does: in a column of names they may be names."""
-    spelled = missing_words(values)
-    others = values.filter(pa.array(~spelled))
-    if not spelled.any() or len(others) == 0 or _as_integers(others) is None:
-        return np.zeros(len(values), dtype=np.bool_)
-    return spelled
 
 
 def is_json(file: RatingsFile) -> bool:
