@@ -1,4 +1,4 @@
-"""The lines of a text file, checked while they stream (size, encoding, line ends, length), and their ids and ratings."""
+"""The lines of a text file, checked as they stream (size, encoding, line ends, length), and their ids and ratings."""
 
 from __future__ import annotations
 

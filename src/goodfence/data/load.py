@@ -182,14 +182,10 @@ def _located(
 
 
 def read_dataset(
-    dataset: Dataset,
-    folder: Path,
-    *,
-    duplicates: Duplicates | None = None,
-    max_bytes: int = DEFAULT_MAX_BYTES,
+    dataset: Dataset, folder: Path, *, duplicates: Duplicates | None = None
 ) -> Ratings:
     """Return the ratings of a data set from its folder, after making sure that it is the one."""
-    located = _located(dataset, folder, duplicates, max_bytes)
+    located = _located(dataset, folder, duplicates, DEFAULT_MAX_BYTES)
     return located.completed(read_ratings(located.path, located.options))
 
 
