@@ -694,7 +694,7 @@ def methods() -> list[Public]:
     films = _films()
     user, item = films.users[0], films.items[0]
     ratings = nothing_else(gf.Ratings)
-    few = {"targets": 3, "progress": False}
+    few: dict[str, Any] = {"targets": 3, "progress": False}
     asked: dict[str, tuple[dict[str, Any], dict[str, Judge]]] = {
         "predict": ({"users": [user], "items": [item]}, {}),
         "recommend": ({"user": user, "n": 3}, {"n": integer(1, 100, beyond=EITHER)}),
