@@ -9,6 +9,7 @@ import json
 import os
 import signal
 import sys
+from collections import defaultdict
 from collections.abc import Generator
 from pathlib import Path
 
@@ -32,6 +33,8 @@ class Recorder:
         """Of processor."""
         self.times: dict[str, float] = {}
         """How many times as long a test takes as it took here."""
+        self.shared: dict[str, float] = defaultdict(float)
+        """What is done once for all tests of a file, in seconds of processor."""
         self.unfit: set[str] = set()
         """Tests that did not pass: they cannot notice anything."""
         self.marked: dict[str, list[str]] = {}
@@ -43,12 +46,14 @@ class Recorder:
         self._now = item.nodeid
         self.marked[item.nodeid] = sorted({mark.name for mark in item.iter_markers()})
         self.measured.switch_context(item.nodeid)
-        before = _spent()
+        file = item.nodeid.partition("::")[0]
+        before = _spent() - self.shared[file]
         signal.setitimer(signal.ITIMER_PROF, LONGEST)
         done = yield
         signal.setitimer(signal.ITIMER_PROF, 0)
         self.measured.switch_context("none")
-        self.seconds[item.nodeid] = (_spent() - before) * self.times.get(item.nodeid, 1.0)
+        own = max(0.0, _spent() - self.shared[file] - before)
+        self.seconds[item.nodeid] = own * self.times.get(item.nodeid, 1.0)
         return done
 
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
@@ -71,8 +76,11 @@ class Recorder:
         """Name what all tests of a file have executed for them."""
         if fixturedef.scope == "function":
             return (yield)
-        self.measured.switch_context(self._now.partition("::")[0] + SHARED)
+        file = self._now.partition("::")[0]
+        self.measured.switch_context(file + SHARED)
+        before = _spent()
         done = yield
+        self.shared[file] += _spent() - before
         self.measured.switch_context(self._now)
         return done
 
@@ -108,7 +116,11 @@ def main(data: str, *arguments: str) -> int:
     measured.stop()
     measured.save()
     kept = {
-        test: {"seconds": round(seconds, 4), "marks": recorder.marked.get(test, [])}
+        test: {
+            "seconds": round(seconds, 4),
+            "shared": round(recorder.shared[test.partition("::")[0]], 4),
+            "marks": recorder.marked.get(test, []),
+        }
         for test, seconds in recorder.seconds.items()
         if test not in recorder.unfit
     }

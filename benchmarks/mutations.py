@@ -213,13 +213,11 @@ class Server:
     def ask(self, chosen: list[tuple[str, float]]) -> dict[str, Any]:
         """Run the tests, and return what came of it."""
         expected = sum(seconds for _, seconds in chosen)
-        java = any(test.startswith("tests/spark/") for test, _ in chosen)
         seconds = int(30 + 4 * expected)
         asked = {
             "tests": [test for test, _ in chosen],
             "seconds": seconds,
             "longest": 10 * seconds,
-            "java": java,
             "log": str(self.log),
         }
         stdin, stdout = self._streams()
@@ -276,25 +274,31 @@ class Recorded:
         if mutant.path.startswith("spark/"):  # the rest of it is executed by workers, out of sight
             names |= {test for test, one in tests.items() if "spark" in one["marks"]}
             most = SPARK_SECONDS
-        return limited({test: tests[test]["seconds"] for test in names if test in tests}, most)
+        return limited({test: tests[test] for test in names if test in tests}, most)
 
 
-def limited(seconds: dict[str, float], most: float) -> list[tuple[str, float]]:
-    """Return the tests within the limits: one of each test function first, the fastest first."""
+def limited(tests: dict[str, dict[str, Any]], most: float) -> list[tuple[str, float]]:
+    """Return the tests within the limits: one of each test function first, the fastest first.
+
+    What is done once for all tests of a file is paid by the first of them.
+    """
+    cost = {test: one["seconds"] + one.get("shared", 0.0) for test, one in tests.items()}
     functions: dict[str, list[str]] = defaultdict(list)
-    for test in sorted(seconds, key=lambda test: (seconds[test], test)):
-        if seconds[test] <= LONGEST_TEST:
+    for test in sorted(tests, key=lambda test: (cost[test], test)):
+        if tests[test]["seconds"] <= LONGEST_TEST:
             functions[test.partition("[")[0]].append(test)
     ranked = [
-        (rank, seconds[test], test)
-        for cases in functions.values()
-        for rank, test in enumerate(cases)
+        (rank, cost[test], test) for cases in functions.values() for rank, test in enumerate(cases)
     ]
-    chosen: list[tuple[str, float]] = []
-    for _, spent, test in sorted(ranked):
-        if len(chosen) < MOST_TESTS and spent + sum(one for _, one in chosen) <= most:
-            chosen.append((test, spent))
-    return chosen
+    chosen: dict[str, float] = {}
+    files = set[str]()
+    for _, _, test in sorted(ranked):
+        file = test.partition("::")[0]
+        spent = tests[test]["seconds"] if file in files else cost[test]
+        if len(chosen) < MOST_TESTS and spent + sum(chosen.values()) <= most:
+            chosen[test] = spent
+            files.add(file)
+    return list(chosen.items())
 
 
 def report(results: list[dict[str, Any]], seed: int) -> None:
