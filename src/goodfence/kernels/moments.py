@@ -26,16 +26,6 @@ def add_dots(columns: AnyIntegers, values: AnyFloats, block: Csr, dots: AnyFloat
 
 
 @kernel
-def dots_of_rows(rows: AnyIntegers, others: Csr, block: Csr, dots: AnyFloats) -> None:
-    """Write the dot products of some rows of `others` with each row of a block, (rows, block)."""
-    for place in range(rows.size):
-        row = rows[place]
-        own = slice(others.starts[row], others.starts[row + 1])
-        dots[place] = 0.0
-        add_dots(others.columns[own], others.values[own], block, dots[place])
-
-
-@kernel
 def add_counted_dots(columns: AnyIntegers, values: AnyFloats, block: Csr, sums: AnyFloats) -> None:
     """Add to `sums[j]` the dot product with row j of the block, and how many columns they share."""
     for position in range(columns.size):
@@ -88,6 +78,20 @@ def cosines(
     """Write the cosine of one row with every row of a block [COS]."""
     for j in range(dots.size):
         similarities[j] = cosine(dots[j], squared_norm, squared_norms[j])
+
+
+@kernel
+def cosines_of_rows(
+    rows: AnyIntegers, others: Csr, squared_norms: AnyFloats, block: Csr, similarities: AnyFloats
+) -> None:
+    """Write the cosines of some rows of `others` with each of them, (rows, others); `block` has them by column."""
+    for place in range(rows.size):
+        row = rows[place]
+        own = slice(others.starts[row], others.starts[row + 1])
+        similar = similarities[place]
+        similar[:] = 0.0
+        add_dots(others.columns[own], others.values[own], block, similar)
+        cosines(similar, squared_norms[row], squared_norms, similar)
 
 
 @kernel

@@ -19,7 +19,7 @@ LOOK_UP_COST = 30
 """What looking one column up in one row costs, in steps of walking through a row."""
 MIN_SIMILARITY = 1e-6
 """Who is less similar than this is no candidate among the raters of an item."""
-GUESSES = 16
+GUESSES = 24
 """How often the similarity of the k-th nearest is guessed before it is selected. Only time depends on it."""
 NOBODY = -1
 """The entry of a place in a list that no rater takes."""
@@ -264,17 +264,26 @@ def limit_of_nearest(similarities: AnyFloats, k: int) -> float:
 def average_nearest(
     similarities: AnyFloats, values: AnyFloats, k: int, scratch: AnyFloats
 ) -> float:
-    """Return the average over the k most similar, weighted by similarity; of equally similar ones the first count."""
+    """Return the average over the k most similar, weighted by similarity; of equally similar ones the first count.
+
+    `scratch` is space for two arrays of that length and one more.
+    """
     limit = limit_of_nearest(similarities, k) if similarities.size > k else MIN_SIMILARITY
     total, size = 0.0, 0.0
     if limit > 0.0:
-        for place in range(similarities.size):
-            weight = similarities[place] if similarities[place] >= limit else 0.0
-            total += weight * values[place]
-            size += weight
+        near, rated = scratch
+        count = np.uint64(0)
+        for place in range(np.uint64(similarities.size)):  # without a branch, as in `gather_raters`
+            similarity = similarities[place]
+            near[count] = similarity
+            rated[count] = values[place]
+            count += np.uint64(similarity >= limit)
+        for place in range(count):
+            total += near[place] * rated[place]
+            size += near[place]
         return total / size
-    scratch[: similarities.size] = similarities
-    last = kth_largest(scratch[: similarities.size], k)
+    scratch[0, : similarities.size] = similarities
+    last = kth_largest(scratch[0, : similarities.size], k)
     n_ties = k - count_from(similarities, np.nextafter(last, np.inf))
     for place in range(similarities.size):
         similarity = similarities[place]
@@ -296,7 +305,7 @@ def predict_nearest_raters(
 ) -> None:
     """Predict each cell from the k nearest of those who rated its column; NaN where they are fewer than `least`."""
     longest = most_raters(candidates, columns) + 1
-    similarities, values, scratch = np.empty(longest), np.empty(longest), np.empty(longest)
+    similarities, values, scratch = np.empty(longest), np.empty(longest), np.empty((2, longest))
     for cell in range(rows.size):
         n = gather_ratings(candidates, rows[cell], columns[cell], similarities, values)
         predictions[cell] = np.nan

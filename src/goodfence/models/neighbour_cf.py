@@ -115,6 +115,9 @@ class NeighbourCF:
     5
     """
 
+    computes_ahead = True
+    """Whether `fit` computes the similarities of all items where neighbours are chosen among raters, as LensKit does."""
+
     def __init__(
         self,
         mechanism: Mechanism,
@@ -266,7 +269,9 @@ class NeighbourCF:
     def fit(self, ratings: Ratings) -> Self:
         """Choose the neighbours of every row, once."""
         self._prepare(ratings, Streams(self.rng).key())
-        if self.among == "raters":
+        if self._raters is not None:
+            if self.axis == "item" and self.computes_ahead:
+                self._raters.compute_similarities(self.threads)
             return self
         return self._take(self._draws.choose(threads=self.threads, progress=self.progress))
 

@@ -138,10 +138,12 @@ class Traits:
 
 
 def unfitted_copy(recommender: R, rng: RNG) -> R:
-    """Return a copy to be fitted, with this `rng` if it has one; what was given stays as it is."""
+    """Return a copy to be fitted and asked a little, with this `rng` if it has one; what was given stays as it is."""
     copied: Any = copy.copy(recommender)
     if hasattr(copied, "rng"):
         copied.rng = rng
+    if hasattr(copied, "computes_ahead"):
+        copied.computes_ahead = False
     made: R = copied
     return made
 

@@ -18,7 +18,7 @@ from goodfence.kernels.moments import (
     corated_cosines,
     correlations,
     cosines,
-    dots_of_rows,
+    cosines_of_rows,
     inverse_differences,
     jaccards,
     shrink,
@@ -232,11 +232,8 @@ class RowsAgainstAll:
             for place, row in enumerate(rows.tolist()):
                 result[place] = self.similarities(self.profiles, row)
             return result
-        own = self.profiles.rows
-        dots_of_rows(rows, Csr(own.indptr, own.indices, own.data), self._columns, result)
-        norms = self.profiles.squared_norms
-        for place, row in enumerate(rows.tolist()):
-            cosines(result[place], float(norms[row]), norms, result[place])
+        own = Csr(self.profiles.rows.indptr, self.profiles.rows.indices, self.profiles.rows.data)
+        cosines_of_rows(rows, own, self.profiles.squared_norms, self._columns, result)
         return result
 
     @property

@@ -5,8 +5,9 @@ it is shorter than the mechanism needs, it is filled up with nobody: whoever dra
 chance decides depends on (key, row, candidate) only, and so does noise: asking again, or about another column,
 reveals no other number. Where everybody rated everything these are the neighbours of `among="all"`.
 
-The similarities of a row to all others are computed when the row is first asked for, exactly, a block of rows at a
-time, and kept while there is room for them. There is never an n x n matrix of many rows.
+The similarities of a row to all others are exact. Those of items are computed in `fit`, if there is room for them;
+those of users when they are asked for, a block of rows at a time, and kept from the second time on while there is room:
+who asks once needs no memory for it. There is never an n x n matrix of many rows.
 """
 
 from __future__ import annotations
@@ -34,8 +35,8 @@ from goodfence.neighbours.similarity import Profiles
 from goodfence.neighbours.threads import ranges, run, thread_count
 from goodfence.selection.mechanism import shortest_list
 
-_BLOCK_CELLS = 1 << 19
-"""The most similarities that one thread holds at a time, unless one row has more."""
+_BLOCK_CELLS = 1 << 18
+"""The most similarities that one thread holds at a time, unless one row has more: they stay in the cache."""
 _LIST_CELLS = 1 << 20
 """The most list entries that one thread draws from at a time."""
 _COLUMN_CELLS = 1 << 24
@@ -60,16 +61,29 @@ class Askers(NamedTuple):
 
 
 class KeptSimilarities:
-    """The similarities of rows to all rows: computed when they are first asked for, and kept while there is room."""
+    """The similarities of rows to all rows: computed when they are asked for, and kept while there is room."""
 
     def __init__(self, engine: RowsAgainstAll) -> None:
         self.engine = engine
         n_rows = engine.profiles.n_rows
         self._table = np.empty((min(n_rows, _KEPT_BYTES // (8 * max(n_rows, 1))), n_rows))
         self._places = np.full(n_rows, -1, dtype=np.int64)
+        self._asked = np.zeros(n_rows, dtype=np.bool_)
         self._n_kept = 0
         self._keeping = Lock()
         engine.compute_shared()
+
+    def keep_all(self, threads: int | None) -> None:
+        """Compute and keep those of all rows, if there is room."""
+        n_rows = len(self._places)
+        if len(self._table) < n_rows:
+            return
+
+        def work(piece: tuple[int, int]) -> None:
+            self._table[slice(*piece)] = self.engine.block(np.arange(*piece))
+
+        run(work, ranges(n_rows, max(1, _BLOCK_CELLS // max(n_rows, 1))), threads=threads)
+        self._places[:] = np.arange(n_rows)
 
     def of(self, rows: Integers) -> Floats:
         """Return the similarities of some rows to all, (rows, all rows)."""
@@ -86,11 +100,16 @@ class KeptSimilarities:
         return found
 
     def _keep(self, rows: Integers, computed: Floats) -> None:
+        """Keep what was asked for before."""
         with self._keeping:
+            again = self._asked[rows]
+            self._asked[rows] = True
+            if not again.any():
+                return
             first = self._n_kept
-            last = min(first + len(rows), len(self._table))
-            self._table[first:last] = computed[: last - first]
-            self._places[rows[: last - first]] = np.arange(first, last)
+            last = min(first + int(again.sum()), len(self._table))
+            self._table[first:last] = computed[again][: last - first]
+            self._places[rows[again][: last - first]] = np.arange(first, last)
             self._n_kept = last
 
 
@@ -106,6 +125,10 @@ class RaterNeighbourhoods:
 
     def __post_init__(self) -> None:
         _ = self._shortest
+
+    def compute_similarities(self, threads: int | None) -> None:
+        """Compute and keep the similarities of all rows, if there is room, before anybody asks."""
+        self._similarities.keep_all(threads)
 
     def predict(
         self, rows: AnyIntegers, columns: AnyIntegers, threads: int | None = None
