@@ -19,7 +19,8 @@ from goodfence.attack.strongest import applied, strongest
 from goodfence.audit.frontier import Compared, Frontier, default_list, frontier
 from goodfence.data.ratings import Ratings
 from goodfence.errors import DataError, FileProblem, SettingError
-from goodfence.models.neighbour_cf import NeighbourCF, traits_of
+from goodfence.models.configuration import traits_of
+from goodfence.models.neighbour_cf import NeighbourCF
 from goodfence.models.private.cf import PrivateCF
 from goodfence.models.private.means import PrivateMeans
 from goodfence.selection.knn import KNN

@@ -14,8 +14,7 @@ from goodfence.arrays import Csr
 from goodfence.data.ratings import Ratings
 from goodfence.errors import SettingError
 from goodfence.kernels.private import HalfStepLimits, ItemFeatures, add_half_steps
-from goodfence.models.private.budget import largest_distance
-from goodfence.models.private.cf import PrivateCF
+from goodfence.models.private.cf import PrivateCF, largest_distance
 from goodfence.models.private.estimation import public_factors
 from goodfence.models.private.item_model import FARTHEST, ItemBiases, ItemModel
 from goodfence.models.private.mcsherry_mironov import LEAST_CLAMP, THEOREM, McSherryMironov

@@ -15,8 +15,7 @@ from goodfence.data.ratings import Ratings
 from goodfence.errors import DataError, ModelFileError, NotFittedError, SettingError, UnknownId
 from goodfence.models.persistence import read_model
 from goodfence.models.private.base import PrivateRecommender
-from goodfence.models.private.budget import FIRST_SHARE, MEANS, choose_stages
-from goodfence.models.private.cf import PrivateCF
+from goodfence.models.private.cf import FIRST_SHARE, MEANS, PrivateCF, choose_stages
 from goodfence.models.private.item_model import FARTHEST, ItemBiases
 from goodfence.models.private.mcsherry_mironov import McSherryMironov
 from goodfence.models.private.means import PrivateMeans

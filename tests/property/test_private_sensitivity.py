@@ -9,9 +9,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from goodfence.models.private.budget import COVARIANCE, RESIDUALS, SUMS
+from goodfence.models.private.cf import COVARIANCE, RESIDUALS
 from goodfence.models.private.item_model import ItemModel
 from goodfence.models.private.releases import (
+    SUMS,
     half_step_totals,
     overlap_totals,
     pair_totals,

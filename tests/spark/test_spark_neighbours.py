@@ -8,7 +8,6 @@ import pytest
 
 import goodfence as gf
 from goodfence import spark as engine
-from goodfence.neighbours import draw as draws
 from goodfence.selection.mechanism import Mechanism
 
 pytestmark = pytest.mark.spark
@@ -36,7 +35,7 @@ def test_the_same_seed_while_tasks_fail(spark: Any, failing: None) -> None:
 def same_neighbours(spark: Any, name: str) -> None:
     config = engine.SparkConfig(spark=spark, block_rows=120)
     found = engine.choose_neighbours(FILMS, MECHANISMS[name], rng=7, config=config)
-    local = draws.choose_neighbours(FILMS, MECHANISMS[name], rng=7)
-    assert (found.neighbours == local.neighbours).all()
-    assert (found.similarities == local.similarities).all()
-    assert (found.weights == local.weights).all()
+    local = gf.NeighbourCF(MECHANISMS[name], rng=7).fit(FILMS)
+    assert (found.neighbours == local.neighbours_).all()
+    assert (found.similarities == local.similarities_).all()
+    assert (found.weights == local.weights_).all()

@@ -10,8 +10,7 @@ import pytest
 import goodfence as gf
 from goodfence import spark as engine
 from goodfence.errors import DataError, SettingError, UnknownId
-from goodfence.neighbours import draw as draws
-from goodfence.neighbours import predict as predictions
+from goodfence.neighbours.draw import Chosen
 from goodfence.spark import shuffle
 from goodfence.spark.messages import ChunkFacts
 from tests.support.frames import table_of
@@ -33,18 +32,22 @@ def test_predictions_while_tasks_fail(spark: Any, failing: None) -> None:
 def same_answers(spark: Any, axis: Any, over: Any) -> None:
     ratings = gf.synthetic(users=300, items=120, ratings=5_000, rng=1)
     mechanism = gf.PNCF(k=10, epsilon=2.0)
-    chosen = draws.choose_neighbours(ratings, mechanism, axis=axis, rng=7)
+    model = gf.NeighbourCF(mechanism, axis=axis, over=over, rng=7).fit(ratings)
+    chosen = Chosen(model.neighbours_, model.similarities_, model.weights_)
     chance = np.random.default_rng(0)
     cells = chance.integers(0, 300, 2000), chance.integers(0, 120, 2000)
     config = engine.SparkConfig(spark=spark, block_rows=110)
     found = engine.predict(ratings, chosen, cells, axis=axis, over=over, config=config)
-    local = predictions.predict(ratings, chosen, cells, axis=axis, over=over)
+    local = model.predict_cells(*cells)
     assert np.array_equal(found, local, equal_nan=True)
     assert 0 < np.isnan(local).mean() < 1
     many = engine.recommend(ratings, chosen, n=7, axis=axis, over=over, config=config)
-    one = predictions.recommend(ratings, chosen, n=7, axis=axis, over=over)
-    assert (many.columns == one.columns).all()
-    assert np.array_equal(many.scores, one.scores, equal_nan=True)
+    assert many.columns.shape == many.scores.shape == (300, 7)
+    for row, user in enumerate(ratings.users):
+        items, scores = model.recommend(user, n=7)
+        missing = [-1] * (7 - len(items)), [np.nan] * (7 - len(items))
+        assert many.columns[row].tolist() == [*ratings.columns(items).tolist(), *missing[0]]
+        assert np.array_equal(many.scores[row], [*scores, *missing[1]], equal_nan=True)
 
 
 @pytest.mark.parametrize("axis", ["user", "item"])

@@ -16,11 +16,10 @@ from goodfence.audit.lower_bound import lower_bound
 from goodfence.audit.pairs import made_pair, worst_pair
 from goodfence.data.scale import Scale
 from goodfence.errors import DataError, SettingError
-from goodfence.models.private.budget import SUMS
 from goodfence.models.private.cf import PrivateCF
 from goodfence.models.private.item_model import ItemModel
 from goodfence.models.private.means import PrivateMeans
-from goodfence.models.private.releases import release_sums
+from goodfence.models.private.releases import SUMS, release_sums
 from goodfence.privacy.fixed_point import UserProfiles
 from goodfence.privacy.noise import SIGMA, Publisher, SystemNoise
 from tests.support.contracts import FALSE_ALARM

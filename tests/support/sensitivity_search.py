@@ -14,10 +14,11 @@ from typing import TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from goodfence.models.private.budget import COVARIANCE, RESIDUALS, SUMS
+from goodfence.models.private.cf import COVARIANCE, RESIDUALS
 from goodfence.models.private.item_model import ItemModel
 from goodfence.models.private.releases import (
     MOST_COUNTED,
+    SUMS,
     covariance_size,
     half_step_totals,
     overlap_totals,

@@ -21,7 +21,7 @@ from goodfence.attack.scoring import Answers, Tally, informed
 from goodfence.attack.targets import RULES, Targets, Wanted, find_targets, world_seed
 from goodfence.data.ratings import Id, Ratings
 from goodfence.errors import BlackBoxProblem, SettingError, did_you_mean, require
-from goodfence.models.neighbour_cf import as_recommender, traits_of
+from goodfence.models.configuration import as_recommender, traits_of
 from goodfence.models.recommender import Attackable
 from goodfence.neighbours.predict import Over
 from goodfence.neighbours.similarity import Similarity

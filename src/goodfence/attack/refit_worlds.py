@@ -12,7 +12,7 @@ from goodfence.arrays import Floats, Integers
 from goodfence.attack.targets import Asked, Targets, attacked, helper_cells
 from goodfence.data.ratings import Ratings
 from goodfence.errors import BlackBoxProblem, DataError, GoodfenceError
-from goodfence.models.neighbour_cf import traits_of
+from goodfence.models.configuration import traits_of
 from goodfence.models.recommender import unfitted_copy
 from goodfence.neighbours.similarity import Similarity
 

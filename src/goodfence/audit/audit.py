@@ -22,7 +22,8 @@ from goodfence.audit.lower_bound import CONFIDENCE, LowerBound
 from goodfence.audit.pairs import Runs, Trials, dense_pair, plain_runs, private_runs, runs_on
 from goodfence.data.ratings import Ratings
 from goodfence.errors import require
-from goodfence.models.neighbour_cf import NeighbourCF, as_recommender, traits_of
+from goodfence.models.configuration import as_recommender, traits_of
+from goodfence.models.neighbour_cf import NeighbourCF
 from goodfence.models.private.base import PrivateRecommender
 from goodfence.models.recommender import Attackable, guarantee_of
 from goodfence.privacy.guarantee import Guarantee

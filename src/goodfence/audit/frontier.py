@@ -21,7 +21,7 @@ from goodfence.data.ratings import Ratings
 from goodfence.data.splits import holdout
 from goodfence.errors import DataError, SettingError, require
 from goodfence.evaluation import Scores
-from goodfence.models.neighbour_cf import as_recommender, traits_of
+from goodfence.models.configuration import as_recommender, traits_of
 from goodfence.models.private.base import FROM_RATINGS
 from goodfence.models.private.cf import PrivateCF
 from goodfence.models.private.means import PrivateMeans

@@ -21,7 +21,7 @@ from goodfence.audit.frontier import Compared, Frontier, TargetDraw, frontier, n
 from goodfence.data.ratings import Ratings
 from goodfence.data.scale import Scale
 from goodfence.errors import DataError
-from goodfence.models.neighbour_cf import as_recommender, traits_of
+from goodfence.models.configuration import as_recommender, traits_of
 from goodfence.models.recommender import guarantee_of
 from goodfence.neighbours.threads import bar
 from goodfence.privacy.guarantee import Guarantee

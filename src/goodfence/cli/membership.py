@@ -52,7 +52,7 @@ def membership(
     check_out(out, JSON)
     chosen = method.configured(running)
     from goodfence.attack.membership import MembershipAttack
-    from goodfence.models.neighbour_cf import traits_of
+    from goodfence.models.configuration import traits_of
 
     has_k = bool(traits_of(chosen.recommender).n_neighbours)
     attack = MembershipAttack(

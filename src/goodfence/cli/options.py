@@ -401,7 +401,7 @@ class Attacker:
     def attack(self, chosen: Configured) -> Attack | None:
         """Return the attack that the options describe, on this recommender; None for the usual ones."""
         from goodfence.attack.knn_attack import AdaptiveAttack, CoverAttack, KNNAttack
-        from goodfence.models.neighbour_cf import traits_of
+        from goodfence.models.configuration import traits_of
 
         given = {key: value for key, value in asdict(self).items() if value is not None}
         if not set(given) - {"known", "choose"} and self.choose == "random":

@@ -319,15 +319,23 @@ def _frozen(csr: Any) -> sparse.csr_array:
         raise DataError("csr must hold each cell at most once")
     if not np.isfinite(frozen.data).all():
         raise DataError("csr must hold finite ratings only")
-    parts = [
+    data, indices, starts = (
         part.copy() if part.flags.writeable else part
         for part in (frozen.data, frozen.indices, frozen.indptr)
-    ]
-    for part in parts:
-        part.flags.writeable = False
-    result = sparse.csr_array(tuple(parts), shape=frozen.shape, copy=False)
+    )
+    result = read_only((data, indices, starts), frozen.shape)
     result.has_canonical_format = True
     return result
+
+
+def read_only(
+    parts: tuple[Floats, npt.NDArray[Any], npt.NDArray[Any]], shape: tuple[int, int]
+) -> sparse.csr_array:
+    """Return a matrix that cannot be written to: one kind of array for the kernels, so they compile once."""
+    views = [part.view() for part in parts]
+    for view in views:
+        view.flags.writeable = False
+    return sparse.csr_array(tuple(views), shape=shape, copy=False)
 
 
 def _checked_scale(values: Floats, scale: ScaleLike | None) -> Scale:

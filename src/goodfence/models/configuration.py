@@ -1,4 +1,4 @@
-"""An unfitted recommender from its configuration: {"mechanism": "ppns", "k": 50, "beta": 7}, or a line of text."""
+"""An unfitted recommender: of a mechanism, of a configuration {"mechanism": "ppns", "k": 50}, or of a line of text."""
 
 from __future__ import annotations
 
@@ -9,9 +9,13 @@ from typing import Any
 
 from goodfence.errors import SettingError, did_you_mean
 from goodfence.models.neighbour_cf import NeighbourCF
+from goodfence.models.recommender import Traits
+from goodfence.neighbours.predict import Over
+from goodfence.neighbours.similarity import Similarity
 from goodfence.privacy.guarantee import Guarantee
 from goodfence.registry import find, made_of
 from goodfence.rng import RNG
+from goodfence.selection.mechanism import is_mechanism
 
 DEFAULT_K = 50
 """How many neighbours, if `k` is not given: those of the paper's attacks."""
@@ -27,6 +31,57 @@ _OF_NEIGHBOUR_CF = (
     "fallback",
 )
 _SHOWN = {"k": "k", "beta": "beta", "within": "within", "epsilon": "eps", "unit": "unit"}
+
+
+def as_recommender(
+    thing: object,
+    *,
+    similarity: Similarity | str = "cosine",
+    over: Over = "raters",
+    threads: int | None = None,
+) -> Any:
+    """Return what can be fitted and asked: a recommender as it is, or `NeighbourCF` of a mechanism.
+
+    Parameters
+    ----------
+    thing : Mechanism or recommender
+        A recommender needs `fit`, and `predict` or `answer`.
+    similarity, over, threads
+        As in `NeighbourCF`, for a bare mechanism; a recommender has its own.
+
+    Examples
+    --------
+    >>> import goodfence as gf
+    >>> as_recommender(gf.KNN(k=5))
+    NeighbourCF(KNN(k=5), axis='user', similarity='cosine')
+    """
+    if is_mechanism(thing):
+        return NeighbourCF(thing, similarity=similarity, over=over, threads=threads)
+    able = {name for name in ("fit", "predict", "answer") if callable(getattr(thing, name, None))}
+    if isinstance(thing, type) or "fit" not in able or len(able) == 1:
+        got = f"the class {thing.__name__}" if isinstance(thing, type) else type(thing).__name__
+        raise SettingError(
+            "what is tested must be a selection mechanism, or a recommender with fit and predict or answer, "
+            f"got {got}"
+        )
+    return thing
+
+
+def traits_of(thing: object) -> Traits:
+    """Return what attack and audit must know of a mechanism or a recommender; little of a stranger.
+
+    Examples
+    --------
+    >>> import goodfence as gf
+    >>> traits_of(gf.PPNS(k=5, beta=2)).settings, traits_of(gf.NeighbourCF(gf.KNN(k=5))).n_neighbours
+    ('k=5, β=2', 5)
+    """
+    recommender = as_recommender(thing)
+    stated = getattr(recommender, "traits", None)
+    if isinstance(stated, Traits):
+        return stated
+    kind, fresh = type(recommender).__name__, getattr(recommender, "fresh_answers", None)
+    return Traits(family=kind, title=kind, fresh_answers=fresh)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -76,13 +131,19 @@ def configured(
     if callable(getattr(kind, "fit", None)):
         known = inspect.signature(kind).parameters
         told = {key: value for key, value in (public or {}).items() if key in known}
-        unseeded = made_of({**settings, **told})
-        seeded = made_of({**settings, **told, "rng": rng})
-        return _stated(kind.name, seeded, unseeded, dict(settings), {})
-    own.setdefault("k", DEFAULT_K)
-    mechanism = made_of(own)
-    model = NeighbourCF(mechanism, **around, rng=rng, threads=threads, progress=progress)
-    return _stated(kind.name, model, mechanism, {**own, **around}, around)
+        own, around = dict(settings), {}
+        described = made_of({**settings, **told})
+        recommender = made_of({**settings, **told, "rng": rng})
+    else:
+        own.setdefault("k", DEFAULT_K)
+        described = made_of(own)
+        recommender = NeighbourCF(described, **around, rng=rng, threads=threads, progress=progress)
+    return Configured(
+        label=_label(described, around),
+        settings={**own, **around, "mechanism": kind.name},
+        recommender=recommender,
+        guarantee=described.guarantee(),
+    )
 
 
 def parsed(text: str, **running: Any) -> Configured:
@@ -103,21 +164,6 @@ def parsed(text: str, **running: Any) -> Configured:
             raise SettingError(f"compared must be as in 'ppns k=50 beta=7', got {text!r}{near}")
     given = {key: _number_or_text(value) for key, value in pairs.items()}
     return configured({"mechanism": name, **given}, **running)
-
-
-def _stated(
-    name: str,
-    recommender: Any,
-    described: Any,
-    settings: dict[str, Any],
-    around: dict[str, Any],
-) -> Configured:
-    return Configured(
-        label=_label(described, around),
-        settings={**settings, "mechanism": name},
-        recommender=recommender,
-        guarantee=described.guarantee(),
-    )
 
 
 def _label(described: Any, around: Mapping[str, Any]) -> str:

@@ -14,20 +14,19 @@ from typing import TYPE_CHECKING, Any, Self, get_args
 import numpy as np
 from scipy import sparse
 
-from goodfence.arrays import AnyIntegers, Floats, Rows
+from goodfence.arrays import AnyIntegers, Floats
 from goodfence.data.ratings import Id, Profile, Ratings
 from goodfence.errors import (
     DataError,
-    GoodfenceError,
     ModelFileError,
     NotFittedError,
-    SettingError,
     require,
 )
 from goodfence.models.persistence import (
     Arrays,
     load_as,
     pack_ratings,
+    refusing,
     unpack_ratings,
     write_model,
 )
@@ -39,7 +38,6 @@ from goodfence.models.recommender import (
     Recommendations,
     Traits,
     best,
-    check_fallback,
 )
 from goodfence.neighbours.baseline import Baseline, without_noise
 from goodfence.neighbours.candidate_lists import (
@@ -63,6 +61,21 @@ from goodfence.settings import checked
 if TYPE_CHECKING:
     from goodfence.spark.neighbours import Choice
     from goodfence.spark.session import SparkConfig
+
+
+_PLAIN_SETTINGS = (
+    "axis",
+    "center",
+    "among",
+    "min_neighbours",
+    "over",
+    "fallback",
+    "threads",
+    "progress",
+)
+"""The settings that are saved as they are."""
+_CHOSEN = ("neighbours", "similarities", "weights")
+"""The arrays of a saved model, beside its ratings; a fitted model has them with an underscore."""
 
 
 @checked
@@ -116,7 +129,7 @@ class NeighbourCF:
     """
 
     computes_ahead = True
-    """Whether `fit` computes the similarities of all items where neighbours are chosen among raters, as LensKit does."""
+    """Whether `fit` computes all item similarities where neighbours are chosen among raters, as LensKit does."""
 
     def __init__(
         self,
@@ -146,7 +159,9 @@ class NeighbourCF:
         require(over in ("raters", "neighbours"), "over", "'raters' or 'neighbours'", over)
         alike = among == "raters" and over == "neighbours"
         require(not alike, "over", "'raters' with among='raters': all neighbours rated", over)
-        check_fallback(fallback)
+        bases = get_args(Fallback)
+        named = fallback is None or fallback in bases
+        require(named, "fallback", f"None or one of {bases}", fallback)
         thread_count(threads)
         self.mechanism = mechanism
         self.axis: Axis = axis
@@ -238,11 +253,7 @@ class NeighbourCF:
             label += ", among raters"
         if self.center is not None:
             settings += f", center={self.center}"
-        how: dict[str, Any] = {
-            "among": self.among,
-            "center": self.center,
-            "fresh_answers": False,
-        }
+        how: dict[str, Any] = {"among": self.among, "center": self.center, "fresh_answers": False}
         if self.axis == "item":
             return Traits(family=f"{label}, item-based", settings=settings, title=repr(self), **how)
         usual = (Similarity.of("cosine"), "raters", None)
@@ -306,13 +317,14 @@ class NeighbourCF:
         self.neighbours_ = chosen.neighbours
         self.similarities_ = chosen.similarities
         self.weights_ = chosen.weights
-        self._near = self._around(self.neighbours_, self.weights_)
+        self._near = self._around(chosen)
         return self
 
-    def _around(self, neighbours: Rows, weights: Floats) -> Neighbourhoods:
-        return Neighbourhoods(neighbours, weights, self.over == "raters", self.min_neighbours)
-
     @checked
+    def _around(self, chosen: Chosen) -> Neighbourhoods:
+        over_raters = self.over == "raters"
+        return Neighbourhoods(chosen.neighbours, chosen.weights, over_raters, self.min_neighbours)
+
     def predict(self, users: IdsLike, items: IdsLike) -> Floats:
         """Return the predicted rating of users[j] for items[j], NaN where no neighbour rated it."""
         self._require_fitted()
@@ -374,25 +386,14 @@ class NeighbourCF:
         ratings_settings, arrays = pack_ratings(self.ratings_)
         settings = {
             "mechanism": settings_of(self.mechanism),
-            "axis": self.axis,
             "similarity": dataclasses.asdict(self.similarity),
-            "center": self.center,
-            "among": self.among,
-            "min_neighbours": self.min_neighbours,
-            "over": self.over,
-            "fallback": self.fallback,
+            **{name: getattr(self, name) for name in _PLAIN_SETTINGS},
             "rng": seed_of(self.rng),
-            "threads": self.threads,
-            "progress": self.progress,
             "key": self.key_,
             "ratings": ratings_settings,
         }
         if self.among == "all":
-            arrays |= {
-                "neighbours": self.neighbours_,
-                "similarities": self.similarities_,
-                "weights": self.weights_,
-            }
+            arrays |= {name: getattr(self, f"{name}_") for name in _CHOSEN}
         write_model(path, NeighbourCF.__name__, settings, arrays)
 
     @classmethod
@@ -404,20 +405,19 @@ class NeighbourCF:
     def from_saved(cls, settings: dict[str, Any], arrays: Arrays) -> NeighbourCF:
         """Return the fitted model of a manifest's settings and its arrays."""
         stated = dict(settings)
-        try:
+        with refusing("the model's settings are not sound; save the model again"):
             ratings = unpack_ratings(stated.pop("ratings"), arrays)
-            mechanism = _unpack_mechanism(stated.pop("mechanism"))
+            described = stated.pop("mechanism")
+            with refusing("the model's mechanism or a setting of it is not one of this goodfence"):
+                mechanism: Mechanism = made_of(described)
             similarity = Similarity(**stated.pop("similarity"))
-            key = _unpack_key(stated.pop("key"))
+            key = stated.pop("key")
+            if type(key) is not int or not 0 <= key < 1 << 64:
+                raise ModelFileError("the key of the model must be a 64-bit integer")
             model = NeighbourCF(mechanism, similarity=similarity, **stated)
             if model.among == "raters":
                 return model.restore(ratings, key, None)
-            chosen = Chosen(arrays["neighbours"], arrays["similarities"], arrays["weights"])
-        except ModelFileError:
-            raise
-        except (KeyError, TypeError, ValueError, GoodfenceError):
-            text = "the model's settings are not sound; save the model again"
-            raise ModelFileError(text) from None
+            chosen = Chosen(*(arrays[name] for name in _CHOSEN))
         _check_chosen(chosen, ratings.shape[0 if model.axis == "user" else 1], mechanism.k)
         return model.restore(ratings, key, chosen)
 
@@ -456,64 +456,13 @@ class NeighbourCF:
         if bounds is not None and bounds.ndim == 2:
             bounds = np.take_along_axis(bounds, lists[0].astype(np.int64), axis=1)
         askers = np.array([n_rows])
-        near, _, weights = choose_from_lists(self.mechanism, key, askers, *lists, bounds)
+        chosen = Chosen(*choose_from_lists(self.mechanism, key, askers, *lists, bounds))
         rows = np.zeros(len(wanted), dtype=np.int64)
-        return self._around(near, weights).predict(self._rated, rows, wanted)
+        return self._around(chosen).predict(self._rated, rows, wanted)
 
     def _require_fitted(self) -> None:
         if not hasattr(self, "key_"):
             raise NotFittedError("the model must be fitted before it is asked; call fit(ratings)")
-
-
-def as_recommender(
-    thing: object,
-    *,
-    similarity: Similarity | str = "cosine",
-    over: Over = "raters",
-    threads: int | None = None,
-) -> Any:
-    """Return what can be fitted and asked: a recommender as it is, or `NeighbourCF` of a mechanism.
-
-    Parameters
-    ----------
-    thing : Mechanism or recommender
-        A recommender needs `fit`, and `predict` or `answer`.
-    similarity, over, threads
-        As in `NeighbourCF`, for a bare mechanism; a recommender has its own.
-
-    Examples
-    --------
-    >>> import goodfence as gf
-    >>> as_recommender(gf.KNN(k=5))
-    NeighbourCF(KNN(k=5), axis='user', similarity='cosine')
-    """
-    if is_mechanism(thing):
-        return NeighbourCF(thing, similarity=similarity, over=over, threads=threads)
-    able = {name for name in ("fit", "predict", "answer") if callable(getattr(thing, name, None))}
-    if isinstance(thing, type) or "fit" not in able or len(able) == 1:
-        got = f"the class {thing.__name__}" if isinstance(thing, type) else type(thing).__name__
-        raise SettingError(
-            "what is tested must be a selection mechanism, or a recommender with fit and predict or answer, "
-            f"got {got}"
-        )
-    return thing
-
-
-def traits_of(thing: object) -> Traits:
-    """Return what attack and audit must know of a mechanism or a recommender; little of a stranger.
-
-    Examples
-    --------
-    >>> import goodfence as gf
-    >>> traits_of(gf.PPNS(k=5, beta=2)).settings, traits_of(gf.NeighbourCF(gf.KNN(k=5))).n_neighbours
-    ('k=5, β=2', 5)
-    """
-    recommender = as_recommender(thing)
-    stated = getattr(recommender, "traits", None)
-    if isinstance(stated, Traits):
-        return stated
-    kind, fresh = type(recommender).__name__, getattr(recommender, "fresh_answers", None)
-    return Traits(family=kind, title=kind, fresh_answers=fresh)
 
 
 def _settings_in_words(mechanism: Any) -> str:
@@ -565,23 +514,6 @@ def choice_on_spark(model: NeighbourCF) -> Choice:
     require(model.among == "all", "among", rule, model.among)
     key, similarity = Streams(model.rng).key(), model.similarity
     return Choice(mechanism=model.mechanism, similarity=similarity, key=key, axis=model.axis)
-
-
-def _unpack_key(key: object) -> int:
-    """Return the key of the draws, a word of 64 bits."""
-    if type(key) is not int or not 0 <= key < 1 << 64:
-        raise ModelFileError("the key of the model must be a 64-bit integer")
-    return key
-
-
-def _unpack_mechanism(settings: dict[str, Any]) -> Mechanism:
-    """Return the mechanism whose settings a manifest holds."""
-    try:
-        mechanism: Mechanism = made_of(settings)
-    except (TypeError, ValueError, GoodfenceError):
-        text = "the model's mechanism or a setting of it is not one of this goodfence"
-        raise ModelFileError(text) from None
-    return mechanism
 
 
 def _check_chosen(chosen: Chosen, n_rows: int, k: int) -> None:

@@ -244,17 +244,14 @@ def _read_folder(folder: Path, max_bytes: int) -> tuple[bytes, bytes]:
             return written, _read_file(folder / _named(written), opened, max_bytes)
         except FileNotFoundError as problem:
             if not _was_replaced(folder, opened):
-                raise _missing(Path(str(problem.filename)).name) from None
+                text = "the arrays of the model are missing; save the model again"
+                if Path(str(problem.filename)).name == _MANIFEST:
+                    text = "the folder is not a saved model: it has no manifest.json"
+                raise ModelFileError(text) from None
         finally:
             if opened is not None:
                 os.close(opened)
     raise ModelFileError("the model is replaced all the time; load it when nobody writes it")
-
-
-def _missing(name: str) -> ModelFileError:
-    if name == _MANIFEST:
-        return ModelFileError("the folder is not a saved model: it has no manifest.json")
-    return ModelFileError("the arrays of the model are missing; save the model again")
 
 
 def _open_folder(folder: Path) -> int | None:
@@ -463,14 +460,10 @@ def unpack_ratings(settings: dict[str, Any], arrays: Arrays) -> Ratings:
         if "titles_bytes" in arrays:
             pairs = zip(items.tolist(), decode_ids("titles", arrays).tolist(), strict=True)
             titles = {item: title for item, title in pairs if title}
-        return Ratings(csr, users, items, _scale(settings["scale"]), titles)
-
-
-def _scale(stated: dict[str, Any]) -> Scale:
-    numbers = [stated["lowest"], stated["highest"]]
-    numbers += [] if stated["step"] is None else [stated["step"]]
-    if not all(type(number) in (int, float) for number in numbers):
-        raise ValueError
-    if type(stated["declared"]) is not bool:
-        raise ValueError
-    return Scale(**stated)
+        stated = settings["scale"]
+        numbers = [stated["lowest"], stated["highest"]]
+        numbers += [] if stated["step"] is None else [stated["step"]]
+        typed = all(type(number) in (int, float) for number in numbers)
+        if not typed or type(stated["declared"]) is not bool:
+            raise ValueError
+        return Ratings(csr, users, items, Scale(**stated), titles)

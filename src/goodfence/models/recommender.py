@@ -6,14 +6,13 @@ import copy
 from collections.abc import Sequence
 from dataclasses import dataclass
 from os import PathLike
-from typing import Any, Literal, NamedTuple, Protocol, Self, TypeAlias, TypeVar, get_args
+from typing import Any, Literal, NamedTuple, Protocol, Self, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 
 from goodfence.arrays import Floats
 from goodfence.data.ratings import Id, Profile, Ratings
-from goodfence.errors import require
 from goodfence.markup import html_table
 from goodfence.neighbours.baseline import Base
 from goodfence.neighbours.predict import best_columns
@@ -162,9 +161,3 @@ def best(
     """Return the n best-scored unseen items: NaN is no score, ties are in column order."""
     chosen = best_columns(scores, unseen, n)
     return Recommendations(items[chosen], scores[chosen])
-
-
-def check_fallback(fallback: Base | None) -> None:
-    """Raise unless `fallback` is None or one of the baselines."""
-    known = get_args(Base)
-    require(fallback is None or fallback in known, "fallback", f"None or one of {known}", fallback)

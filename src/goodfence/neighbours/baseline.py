@@ -10,7 +10,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from goodfence.arrays import AnyIntegers, Floats
-from goodfence.data.ratings import Ratings
+from goodfence.data.ratings import Ratings, read_only
 
 Base: TypeAlias = Literal["user_mean", "item_mean", "global_mean", "bias"]
 
@@ -96,16 +96,6 @@ class Baseline:
 def without_noise(deviations: Floats) -> Floats:
     """Return the deviations with 0 for what only rounding has left."""
     return np.where(np.abs(deviations) < _NOTHING, 0.0, deviations)
-
-
-def read_only(
-    parts: tuple[Floats, npt.NDArray[np.int32], npt.NDArray[np.int32]], shape: tuple[int, int]
-) -> sparse.csr_array:
-    """Return a matrix that cannot be written to: one kind of array for the kernels, so they compile once."""
-    views = [part.view() for part in parts]
-    for view in views:
-        view.flags.writeable = False
-    return sparse.csr_array(tuple(views), shape=shape, copy=False)
 
 
 def _biases(ratings: Ratings, nothing: Baseline) -> Baseline:

@@ -14,13 +14,11 @@ import numpy as np
 import numpy.typing as npt
 
 from goodfence.arrays import AnyIntegers, Floats, Integers, Rows
-from goodfence.data.ratings import Ratings
 from goodfence.errors import SettingError
 from goodfence.kernels.draw import draw_rows, laplace
-from goodfence.neighbours.candidate_lists import Axis, RowsAgainstAll, compared, nearest_rows
+from goodfence.neighbours.candidate_lists import RowsAgainstAll, nearest_rows
 from goodfence.neighbours.similarity import Profiles, Similarity
 from goodfence.neighbours.threads import bar, ranges, run
-from goodfence.rng import RNG, Streams
 from goodfence.selection.mechanism import RS, Mechanism, pool_arrays, weights_if_drawn
 from goodfence.selection.sensitivity import (
     ItemPeaks,
@@ -73,15 +71,18 @@ class Draws:
         askers = np.arange(self.profiles.n_rows) if rows is None else np.asarray(rows)
         reach = self.mechanism.reach(self.profiles.n_rows - 1)
         lists = self._lists(askers, reach, rows is None, threads, progress)
-        bounds = self._target_bounds(askers)
+        options = self.mechanism.sensitivity
+        by_pair = options is not None and options.scope == "pair"
+        bounds = None if options is None or by_pair else self._target_sensitivities[askers]
         shape = (len(askers), self.mechanism.k)
         chosen = Chosen(np.empty(shape, dtype=np.int32), np.empty(shape), np.empty(shape))
 
         def work(piece: tuple[int, int]) -> None:
             part = slice(*piece)
             indices, similarities = lists(part)
-            block = askers[part]
-            bound = self._pair_bounds(block, indices) if bounds is None else bounds[part]
+            block, bound = askers[part], None if bounds is None else bounds[part]
+            if by_pair:
+                bound = pair_sensitivities(self.profiles.rows, block, indices, options)
             found = self.from_lists(block, indices, similarities, bound)
             chosen.neighbours[part], chosen.similarities[part], chosen.weights[part] = found
 
@@ -119,18 +120,6 @@ class Draws:
             self.profiles, askers[part], reach, themselves=True, threads=1
         )
 
-    def _target_bounds(self, askers: AnyIntegers) -> Floats | None:
-        options = self.mechanism.sensitivity
-        if options is None or options.scope == "pair":
-            return None
-        return self._target_sensitivities[askers]
-
-    def _pair_bounds(self, askers: AnyIntegers, indices: Rows) -> Floats | None:
-        options = self.mechanism.sensitivity
-        if options is None:
-            return None
-        return pair_sensitivities(self.profiles.rows, askers, indices, options)
-
     def row_bounds(self, askers: AnyIntegers) -> Floats | None:
         """Return RS of each asker, or with `scope="pair"` of each asker and each row; None where none is needed."""
         options, rows = self.mechanism.sensitivity, self.profiles.rows
@@ -162,30 +151,6 @@ class Draws:
     @cached_property
     def _peaks(self) -> ItemPeaks:
         return item_peaks(self.profiles.rows, self.mechanism.sensitivity)
-
-
-def choose_neighbours(
-    ratings: Ratings,
-    mechanism: Mechanism,
-    *,
-    axis: Axis = "user",
-    similarity: Similarity | str = "cosine",
-    rng: RNG = None,
-    threads: int | None = None,
-    progress: bool | None = None,
-) -> Chosen:
-    """Return the chosen neighbours of every row, as `NeighbourCF.fit` does with the same seed.
-
-    Examples
-    --------
-    >>> import goodfence as gf
-    >>> chosen = choose_neighbours(gf.load("movietweetings"), gf.PPNS(k=5, beta=2), rng=7)
-    >>> chosen.neighbours.shape
-    (1238, 5)
-    """
-    measure = Similarity.of(similarity)
-    draws = Draws(compared(ratings, axis, measure), mechanism, measure, Streams(rng).key())
-    return draws.choose(threads=threads, progress=progress)
 
 
 def choose_from_lists(

@@ -9,11 +9,8 @@ import numpy as np
 from scipy import sparse
 
 from goodfence.arrays import AnyIntegers, Csr, Flags, Floats, Integers, Rows
-from goodfence.data.ratings import Ratings
 from goodfence.errors import require
 from goodfence.kernels.predict import CellGroups, predict_cells, predict_for_profile
-from goodfence.neighbours.candidate_lists import Axis, rows_of
-from goodfence.neighbours.draw import Chosen
 from goodfence.neighbours.threads import ranges, run, thread_count
 
 Over: TypeAlias = Literal["raters", "neighbours"]
@@ -104,44 +101,15 @@ class Neighbourhoods:
                 part, self.neighbours, self.weights, rated, self.over_raters, csr.shape[1], results
             )
 
-        run(work, _pieces(len(group_rows), len(cells), thread_count(threads)), threads=threads)
+        # Each thread has work, and a piece is neither long nor tiny.
+        n_pieces = max(thread_count(threads), -(-len(cells) // _PIECE))
+        pieces = ranges(len(group_rows), max(1, -(-len(group_rows) // n_pieces)))
+        run(work, pieces, threads=threads)
         if order is None:
             return results
         predictions = np.empty(len(cells))
         predictions[order] = results
         return predictions
-
-
-def predict(
-    ratings: Ratings,
-    chosen: Chosen,
-    cells: tuple[AnyIntegers, AnyIntegers],
-    *,
-    axis: Axis = "user",
-    over: Over = "raters",
-    threads: int | None = None,
-) -> Floats:
-    """Return predictions [PRED] for cells given by user rows and item columns, NaN where no neighbour rated it.
-
-    Examples
-    --------
-    >>> import goodfence as gf
-    >>> from goodfence.neighbours.draw import choose_neighbours
-    >>> films = gf.load("movietweetings")
-    >>> chosen = choose_neighbours(films, gf.KNN(k=30))
-    >>> len(predict(films, chosen, (np.array([0, 0]), np.array([1, 2]))))
-    2
-    """
-    require(over in ("raters", "neighbours"), "over", "'raters' or 'neighbours'", over)
-    rows, columns = cells if axis == "user" else cells[::-1]
-    around = Neighbourhoods(chosen.neighbours, chosen.weights, over == "raters")
-    return around.predict(rows_of(ratings, axis).csr, rows, columns, threads)
-
-
-def _pieces(n_groups: int, n_cells: int, threads: int) -> list[tuple[int, int]]:
-    """Cut the rows so that each thread has work, and a piece is neither long nor tiny."""
-    n_pieces = max(threads, -(-n_cells // _PIECE))
-    return ranges(n_groups, max(1, -(-n_groups // n_pieces)))
 
 
 @dataclass(frozen=True, eq=False, slots=True)
@@ -156,39 +124,6 @@ class Recommended:
     def __repr__(self) -> str:
         shape = " x ".join(f"{size:,}" for size in self.columns.shape)
         return f"Recommended({shape})"
-
-
-def recommend(
-    ratings: Ratings,
-    chosen: Chosen,
-    *,
-    n: int = 10,
-    axis: Axis = "user",
-    over: Over = "raters",
-    threads: int | None = None,
-) -> Recommended:
-    """Return for every user at most n unrated items, best first, as `NeighbourCF.recommend` does.
-
-    Examples
-    --------
-    >>> import goodfence as gf
-    >>> from goodfence.neighbours.draw import choose_neighbours
-    >>> films = gf.synthetic(users=60, items=40, ratings=600, rng=1)
-    >>> recommend(films, choose_neighbours(films, gf.KNN(k=10)), n=3)
-    Recommended(60 x 3)
-    """
-    n_users, n_items = ratings.shape
-    every = np.arange(n_items)
-    columns = np.full((n_users, n), -1, dtype=np.int32)
-    scores = np.full((n_users, n), np.nan)
-    for user in range(n_users):
-        cells = (np.full(n_items, user), every)
-        predicted = predict(ratings, chosen, cells, axis=axis, over=over, threads=threads)
-        unseen = np.ones(n_items, dtype=np.bool_)
-        unseen[ratings.csr.indices[ratings.csr.indptr[user] : ratings.csr.indptr[user + 1]]] = False
-        best = best_columns(predicted, unseen, n)
-        columns[user, : len(best)], scores[user, : len(best)] = best, predicted[best]
-    return Recommended(columns, scores)
 
 
 def best_columns(scores: Floats, unseen: Flags, n: int) -> Integers:

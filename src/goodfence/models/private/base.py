@@ -264,7 +264,7 @@ class PrivateRecommender(ABC):
         ratings_settings, arrays = pack_ratings(kept)
         record = dataclasses.asdict(self.record_)
         settings = {
-            "arguments": {**self.settings(), **self._as_fitted()},
+            "arguments": {**self.settings(), **self._recorded(self.record_)},
             "releases": list(record.pop("account")["releases"]),
             "fit": record,
             "seeded": not self.record_.private,
@@ -275,18 +275,6 @@ class PrivateRecommender(ABC):
         arrays |= {"effects": released.bias, "features": released.features}
         arrays |= {"weights": released.weights}
         write_model(path, type(self).__name__, settings, arrays)
-
-    def _as_fitted(self) -> dict[str, Any]:
-        """Return the arguments that the record of the fit holds too; attributes may have been changed since."""
-        record = self.record_
-        items = None if record.catalogue_given else FROM_RATINGS
-        stated = {
-            "epsilon": record.epsilon,
-            "delta": record.delta,
-            "unit": record.unit,
-            "items": items,
-        }
-        return {name: stated[name] for name in self._saved if name in stated}
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Self:
@@ -318,19 +306,18 @@ class PrivateRecommender(ABC):
 
         A file that says epsilon = 1 over releases that cost more or less, or that are for another unit, was changed.
         """
-        as_recorded = {
-            "epsilon": record.epsilon,
-            "delta": record.delta,
-            "unit": record.unit,
-            "items": None if record.catalogue_given else FROM_RATINGS,
-        }
-        same = all(
-            arguments[name] == value for name, value in as_recorded.items() if name in self._saved
-        )
+        same = all(arguments[name] == value for name, value in self._recorded(record).items())
         mu = total_mu(record.epsilon, record.delta, self._distance(n_items))
         spent, few = record.account.mu, mu * SIGMA < _FEW
         of_unit = all(each.unit == self.unit == record.unit for each in record.account.releases)
         return same and of_unit and (0.9 * mu <= spent or few) and spent <= mu * (1 + 1e-6)
+
+    def _recorded(self, record: FitRecord) -> dict[str, Any]:
+        """Return the arguments that the record of a fit holds too; attributes may have been changed since."""
+        items = None if record.catalogue_given else FROM_RATINGS
+        stated = {"epsilon": record.epsilon, "delta": record.delta, "unit": record.unit}
+        held = {**stated, "items": items}
+        return {name: held[name] for name in self._saved if name in held}
 
     def _require_fitted(self) -> None:
         if not hasattr(self, "model_"):

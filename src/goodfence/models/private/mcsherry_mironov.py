@@ -15,13 +15,13 @@ import numpy as np
 from goodfence.arrays import Floats, Integers
 from goodfence.errors import require
 from goodfence.models.private.base import FromRatings, PrivateRecommender
-from goodfence.models.private.budget import most_rated
 from goodfence.models.private.estimation import leading_eigenvectors
 from goodfence.models.private.item_model import ItemBiases, ItemModel
 from goodfence.models.private.releases import (
     COVARIANCE_GRID,
     MOST_COVARIANCE_ITEMS,
     chosen_residuals,
+    most_rated,
     sum_pairs,
 )
 from goodfence.models.recommender import IdsLike

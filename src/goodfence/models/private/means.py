@@ -7,10 +7,9 @@ from typing import ClassVar
 import numpy as np
 
 from goodfence.models.private.base import FromRatings, PrivateRecommender
-from goodfence.models.private.budget import SUMS, SUMS_WEIGHT
 from goodfence.models.private.estimation import estimate_biases
 from goodfence.models.private.item_model import ItemModel
-from goodfence.models.private.releases import release_sums
+from goodfence.models.private.releases import SUMS, SUMS_WEIGHT, release_sums
 from goodfence.models.recommender import IdsLike
 from goodfence.privacy.accounting import lattice_distance
 from goodfence.privacy.fixed_point import UserProfiles

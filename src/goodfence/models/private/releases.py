@@ -64,6 +64,15 @@ class SumSettings:
         require(self.floor > 0, "floor", "positive", self.floor)
 
 
+SUMS = {
+    "rating": SumSettings(clamps=Clamps(near=1.25, prior=15, wide=1.0), stretch=2.0, floor=1.0),
+    "user": SumSettings(clamps=Clamps(near=2.0, prior=8, wide=2.0), stretch=1.5, floor=1.5),
+}
+"""The item sums, by unit."""
+SUMS_WEIGHT = {"rating": 1.0, "user": 0.06}
+"""The typical weight of one rating in the item sums: 1, or that of a user with some 80 ratings."""
+
+
 @dataclass(frozen=True, slots=True)
 class ItemSums:
     """Noisy sums of residuals and counts of all items, and the standard deviation of their noise."""
@@ -191,6 +200,11 @@ class Covariance:
 
     matrix: Float32s
     noise: float
+
+
+def most_rated(counts: Floats, n: int) -> Integers:
+    """Return the columns of the n items with the largest noisy counts, ascending."""
+    return np.sort(np.argsort(-counts, kind="stable")[:n]).astype(np.int64)
 
 
 def release_covariance(
