@@ -31,7 +31,7 @@ def integer(value: Any, name: str, *, least: int, most: int | None = None) -> in
     ...
     goodfence.errors.SettingError: k must be an integer of at least 1, got 0
     """
-    number = _is_integer(value)
+    number = not isinstance(value, bool) and isinstance(value, Integral)
     if number and most is not None:
         require(int(value) <= most, name, f"an integer of at most {most:,}", value)
     holds = number and int(value) >= least
@@ -39,11 +39,11 @@ def integer(value: Any, name: str, *, least: int, most: int | None = None) -> in
     return int(value)
 
 
-def _is_number(value: Any, *, finite: bool = True) -> bool:
+def _is_number(value: Any) -> bool:
     if isinstance(value, bool) or not isinstance(value, Real):
         return False
     try:
-        return math.isfinite(float(value)) or not finite
+        return math.isfinite(float(value))
     except OverflowError:  # an integer beyond every float
         return False
 
@@ -138,10 +138,7 @@ def checked(called: F) -> F:
     @functools.wraps(target)
     def run(*args: Any, **kwargs: Any) -> Any:
         if not kinds:
-            for name, parameter in signature.parameters.items():
-                kind = None if name == "self" else _kind(parameter.annotation, target.__globals__)
-                if kind is not None:
-                    kinds[name] = kind
+            kinds.update(_kinds_of(target, signature))
         try:
             given = signature.bind(*args, **kwargs).arguments
         except TypeError:  # an argument that is missing or unknown, which Python tells best itself
@@ -168,6 +165,15 @@ class _Kind:
     holds: Callable[[Any], bool]
 
 
+def _kinds_of(target: Any, signature: inspect.Signature) -> dict[str, _Kind]:
+    found: dict[str, _Kind] = {}
+    for name, parameter in signature.parameters.items():
+        if parameter.annotation is not parameter.empty:
+            kind = _kind(parameter.annotation, target.__globals__)
+            found |= {} if kind is None else {name: kind}
+    return found
+
+
 def _kind(annotation: Any, names: dict[str, Any]) -> _Kind | None:
     """Return what an annotation allows; None where that cannot be told."""
     if isinstance(annotation, str):
@@ -183,8 +189,7 @@ def _kind(annotation: Any, names: dict[str, Any]) -> _Kind | None:
     if origin in (Union, UnionType):
         return _any_of([_kind(part, names) for part in get_args(annotation)])
     if origin is Literal:
-        words = ", ".join(repr(word) for word in get_args(annotation))
-        return _Kind(f"one of {words}", lambda value: isinstance(value, str))
+        return _word(get_args(annotation))
     if origin is np.ndarray and "float" in repr(annotation):
         return _Kind("an array of numbers", _are_numbers)
     return _simple(origin or annotation)
@@ -226,39 +231,53 @@ def _any_of(kinds: list[_Kind | None]) -> _Kind | None:
     return _Kind(" or ".join(rules), lambda value: any(kind.holds(value) for kind in known))
 
 
-def _is_integer(value: Any) -> bool:
-    return isinstance(value, Integral) and not isinstance(value, bool)
-
-
-_SIMPLE: dict[Any, _Kind] = {
-    type(None): _Kind("None", lambda value: value is None),
-    None: _Kind("None", lambda value: value is None),
-    bool: _Kind("True or False", lambda value: isinstance(value, bool)),
-    int: _Kind("an integer", _is_integer),
-    float: _Kind("a number", functools.partial(_is_number, finite=False)),
-    str: _Kind("text", lambda value: isinstance(value, str)),
-    tuple: _Kind("a tuple", lambda value: isinstance(value, tuple | list)),
-}
+def _word(words: tuple[Any, ...]) -> _Kind:
+    shown = ", ".join(repr(word) for word in words)
+    return _Kind(f"one of {shown}", lambda value: isinstance(value, str))
 
 
 def _simple(kind: Any) -> _Kind | None:
-    """Return what a plain type, or a class, allows."""
+    if kind is None or kind is type(None):
+        return _Kind("None", lambda value: value is None)
+    if kind is bool:
+        return _Kind("True or False", lambda value: isinstance(value, bool))
+    if kind is int:
+        return _Kind(
+            "an integer", lambda value: isinstance(value, Integral) and not isinstance(value, bool)
+        )
+    if kind is float:
+        return _Kind("a number", _is_measure)
+    if kind is str:
+        return _Kind("text", lambda value: isinstance(value, str))
+    if kind is tuple:
+        return _Kind("a tuple", lambda value: isinstance(value, tuple | list))
     if kind in (collections.abc.Sequence, np.ndarray):
         return _Kind("a sequence", is_listed)
-    if kind in _SIMPLE or not isinstance(kind, type):
-        return _SIMPLE.get(kind)
-    rule = f"{'an' if kind.__name__[0] in 'AEIOU' else 'a'} {kind.__name__}"
+    if not isinstance(kind, type) or kind is Any:
+        return None
+    name = kind.__name__
+    article = "an" if name[0] in "AEIOU" else "a"
     if getattr(kind, "_is_protocol", False):
         members = [one for one in vars(kind) if not one.startswith("_")]
-        return _Kind(rule, lambda value: _has_any(value, members))
+        return _Kind(f"{article} {name}", lambda value: _has_any(value, members))
     if callable(getattr(kind, "of", None)):  # which takes other forms of it, and checks them
         return None
-    return _Kind(rule, lambda value: isinstance(value, kind))
+    return _Kind(f"{article} {name}", lambda value: isinstance(value, kind))
 
 
 def _has_any(value: Any, members: list[str]) -> bool:
     """Return whether this may be something that has methods of its own; which ones it needs is for its user to see."""
     return not isinstance(value, type) and any(hasattr(value, member) for member in members)
+
+
+def _is_measure(value: Any) -> bool:
+    if isinstance(value, bool) or not isinstance(value, Real):
+        return False
+    try:
+        float(value)
+    except OverflowError:  # an integer beyond every float
+        return False
+    return True
 
 
 def is_listed(value: Any) -> bool:

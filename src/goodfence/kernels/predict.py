@@ -19,7 +19,7 @@ LOOK_UP_COST = 30
 """What looking one column up in one row costs, in steps of walking through a row."""
 MIN_SIMILARITY = 1e-6
 """Who is less similar than this is no candidate among the raters of an item."""
-GUESSES = 24
+GUESSES = 20
 """How often the similarity of the k-th nearest is guessed before it is selected. Only time depends on it."""
 NOBODY = -1
 """The entry of a place in a list that no rater takes."""
@@ -244,11 +244,13 @@ def count_from(similarities: AnyFloats, limit: float) -> int:
 def limit_of_nearest(similarities: AnyFloats, k: int) -> float:
     """Return a limit that exactly k of more than k similarities reach, or -1 if it is not found soon: there are ties.
 
-    Counting takes a few nanoseconds, so the limit is guessed: by how many are too many, then by halves.
+    Counting takes a few nanoseconds, so the limit is guessed: as if numbers fell exponentially, and at times by halves.
     """
     low, n_low, high, n_high = MIN_SIMILARITY, similarities.size, 1.0, 0
     for guess in range(GUESSES):
-        share = 0.5 if guess % 2 else (n_low - k) / (n_low - n_high)
+        share = 0.5
+        if guess % 4 != 3:
+            share = np.log((n_low + 0.5) / (k + 0.5)) / np.log((n_low + 0.5) / (n_high + 0.5))
         limit = low + share * (high - low)
         count = count_from(similarities, limit)
         if count == k:
