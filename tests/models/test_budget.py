@@ -7,7 +7,7 @@ import math
 import numpy as np
 import pytest
 
-from goodfence.models.private.budget import (
+from goodfence.models.private.cf import (
     COVARIANCE,
     FIRST_SHARE,
     MEANS,
@@ -15,11 +15,10 @@ from goodfence.models.private.budget import (
     choose_stages,
     largest_distance,
     longest_score,
-    most_rated,
     reach_of,
 )
 from goodfence.models.private.item_model import ItemBiases
-from goodfence.models.private.releases import covariance_noise
+from goodfence.models.private.releases import covariance_noise, most_rated
 from goodfence.privacy.accounting import lattice_distance
 from goodfence.privacy.guarantee import Unit
 from goodfence.privacy.noise import SIGMA
