@@ -130,6 +130,7 @@ def test_a_frontier_that_may_not_take_long_attacks_fewer(monkeypatch: pytest.Mon
 
     monkeypatch.setattr(FRONTIER, "find_pace", slow)
     ways: list[Compared] = [gf.KNN(k=20), gf.PrivateMeans(epsilon=1.0, items="from ratings")]
-    found = frontier(FILMS, ways, known=8, targets=60, seconds=500.0, rng=7, progress=False)
+    two = [gf.KNNAttack(known=8, fakes=fakes) for fakes in (20, 1)]
+    found = frontier(FILMS, ways, attacks=two, targets=60, seconds=500.0, rng=7, progress=False)
     assert [point.n_targets for point in found.points] == [5, 5]  # of ten, some chose the attacker
     assert (found.settings["seconds"], asked) == (500.0, [(60, 500.0)] * 2)
