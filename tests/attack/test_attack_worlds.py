@@ -188,7 +188,7 @@ def test_one_world_by_hand_is_one_world_of_the_attack() -> None:
 def test_threads_and_blocks_do_not_matter(monkeypatch: pytest.MonkeyPatch) -> None:
     ratings, attack = tied_ratings(9), KNNAttack(known=3, ask="all")
     whole = attack.run(ratings, gf.PNCF(k=4), targets=12, rng=1, threads=1)
-    monkeypatch.setattr("goodfence.attack.fast_worlds._MOST", 3)
-    monkeypatch.setattr("goodfence.attack.fast_worlds._PIECE", 1)
+    monkeypatch.setattr("goodfence.attack.worlds._MOST", 3)
+    monkeypatch.setattr("goodfence.attack.worlds._PIECE", 1)
     parts = attack.run(ratings, gf.PNCF(k=4), targets=12, rng=1, threads=2)
     assert whole.table().equals(parts.table())

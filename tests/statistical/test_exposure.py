@@ -13,9 +13,9 @@ from scipy import stats
 
 import goodfence as gf
 from goodfence.attack.exposure import alone_in_pool, exposure
-from goodfence.attack.fast_worlds import NeighbourWorlds
 from goodfence.attack.knn_attack import KNNAttack
 from goodfence.attack.targets import Targets, find_targets
+from goodfence.attack.worlds import NeighbourWorlds
 from goodfence.rng import Streams
 from goodfence.selection.inclusion import pool_inclusion
 from tests.support import reference

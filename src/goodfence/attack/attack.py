@@ -14,11 +14,10 @@ import numpy as np
 import numpy.typing as npt
 
 from goodfence.attack import DEFAULT_TARGETS
-from goodfence.attack.fast_worlds import NeighbourWorlds
-from goodfence.attack.refit_worlds import RefitWorlds
 from goodfence.attack.report import AttackReport
 from goodfence.attack.scoring import Answers, Tally, informed
 from goodfence.attack.targets import RULES, Targets, Wanted, find_targets, world_seed
+from goodfence.attack.worlds import NeighbourWorlds, RefitWorlds
 from goodfence.data.ratings import Id, Ratings
 from goodfence.errors import BlackBoxProblem, SettingError, did_you_mean, require
 from goodfence.models.configuration import as_recommender, traits_of

@@ -28,9 +28,9 @@ from scipy import sparse
 from goodfence.arrays import Flags, Floats, Integers, Rows
 from goodfence.attack import DEFAULT_TARGETS
 from goodfence.attack.attack import Attack, Subject
-from goodfence.attack.fast_worlds import Lists, NeighbourWorlds
 from goodfence.attack.scoring import Estimate, ratio, share
 from goodfence.attack.targets import RANDOM, Targets, Wanted, find_targets
+from goodfence.attack.worlds import Lists, NeighbourWorlds
 from goodfence.data.ratings import Id, Ratings
 from goodfence.errors import SettingError
 from goodfence.kernels.inclusion import included_beside

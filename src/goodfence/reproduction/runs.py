@@ -19,10 +19,10 @@ import pyarrow.parquet as pq
 
 import goodfence
 from goodfence.arrays import Flags, Floats, Integers, Rows
-from goodfence.attack.fast_worlds import NeighbourWorlds
 from goodfence.attack.knn_attack import KNNAttack
 from goodfence.attack.scoring import Estimate, Statistic, Tally, combination, item_mean_guesses
 from goodfence.attack.targets import Targets, find_targets
+from goodfence.attack.worlds import NeighbourWorlds
 from goodfence.data.files import atomic_write
 from goodfence.data.ratings import Ratings, ratings_checksum
 from goodfence.data.splits import sample_targets
