@@ -1,7 +1,7 @@
 """The two worlds of each target, with the target's data and without: from candidate lists, or by refits.
 
-`NeighbourWorlds` needs no fit: of a user-based `NeighbourCF` the fakes' own candidate lists decide what they are told. A
-block of targets is asked about at once. Both worlds share the similarities to the real rows: in the world without the
+`NeighbourWorlds` needs no fit: of a user-based `NeighbourCF` the fakes' own candidate lists decide what they are told.
+A block of targets is asked about at once. Both worlds share the similarities to the real rows: in the world without the
 target its row is skipped, and the rows behind move up by one. The answers equal those of `RefitWorlds` (append the
 fakes, fit with the same seed, ask), which are for any recommender, to the last bit.
 """
