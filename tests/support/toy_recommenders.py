@@ -71,6 +71,7 @@ class NoisyAnswers(gf.NeighbourCF):
     def __init__(self, mechanism: Any, *, epsilon: float, rng: Any = None) -> None:
         super().__init__(mechanism, rng=rng)
         self.epsilon = epsilon
+        self.noise = np.random.default_rng(rng)  # copies share it: no answer's noise comes twice
 
     @property
     def traits(self) -> Any:
@@ -82,7 +83,7 @@ class NoisyAnswers(gf.NeighbourCF):
         answers = super().predict(users, items)
         answers = np.where(np.isnan(answers), (scale.lowest + scale.highest) / 2, answers)
         width = (scale.highest - scale.lowest) / self.epsilon
-        noise = np.random.default_rng().laplace(scale=width, size=len(answers))
+        noise = self.noise.laplace(scale=width, size=len(answers))
         told: Floats = np.clip(answers + noise, scale.lowest, scale.highest)
         return told
 

@@ -259,7 +259,7 @@ def _others(attackers: Sequence[Attack]) -> list[NotTried]:
     if all(getattr(one, "ask", "one") == "one" for one in attackers):
         missing.append(NotTried("all fakes ask", f"equal profiles get equal answers, {given}"))
     if not any(isinstance(one, AdaptiveAttack) for one in attackers):
-        missing.append(NotTried("adaptive", f"one neighbour or one value alone, {given}"))
+        missing.append(NotTried("adaptive", f"it needs two neighbours and two ratings, {given}"))
     if all(getattr(one, "rounds", 1) == 1 for one in attackers):
         missing.append(NotTried("repeated refits", "each attacker was told the answers of one fit"))
     return missing
