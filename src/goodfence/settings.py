@@ -176,6 +176,8 @@ def _kinds_of(target: Any, signature: inspect.Signature) -> dict[str, _Kind]:
 
 def _kind(annotation: Any, names: dict[str, Any]) -> _Kind | None:
     """Return what an annotation allows; None where that cannot be told."""
+    if annotation == "Id":  # the ratings refuse what is none, and say how several are asked for
+        return None
     if isinstance(annotation, str):
         parts = _alternatives(annotation)
         if len(parts) > 1:
