@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 
 import goodfence as gf
-from goodfence.models.recommender import Center
+from goodfence.models.recommender import Center, unfitted_copy
 from goodfence.neighbours import raters as engine
 from goodfence.neighbours.similarity import Name
 from tests.support import reference
@@ -262,3 +262,21 @@ def test_what_makes_no_sense_is_refused_in_one_sentence() -> None:
     for settings in ({"shrinkage": 5.0}, {"min_common": 2}, {"similarity": "adjusted_cosine"}):
         with pytest.raises(gf.SettingError, match="RS is not defined"):
             gf.NeighbourCF(gf.PPNS(k=2, beta=2), **settings).fit(MADE_UP)
+
+
+@pytest.mark.parametrize("room", [8 * 40 * 10, 1 << 20])
+@pytest.mark.parametrize("axis", ["user", "item"])
+def test_similarities_are_the_same_computed_ahead_asked_for_or_kept(
+    axis: Any, room: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    wanted = expected_predictions(axis, "centred_cosine", None, 4, 1)
+    monkeypatch.setattr(engine, "_KEPT_BYTES", room)
+    ahead = gf.NeighbourCF(gf.KNN(k=4), axis=axis, similarity="centred_cosine", among="raters")
+    lazy = unfitted_copy(ahead, None)
+    assert ahead.computes_ahead
+    assert not lazy.computes_ahead
+    for model in (ahead, lazy):
+        model.fit(MADE_UP)
+        for _ in range(3):
+            found = model.predict(*every_cell(MADE_UP)).reshape(MADE_UP.shape)
+            assert found == pytest.approx(wanted, rel=1e-10, nan_ok=True)
