@@ -6,7 +6,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from os import PathLike
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -28,7 +28,7 @@ from goodfence.attack.scoring import (
 )
 from goodfence.data.ratings import Ratings
 from goodfence.report.serialize import save_result
-from goodfence.settings import checked
+from goodfence.settings import checked, one_of
 
 if TYPE_CHECKING:
     import altair
@@ -229,6 +229,7 @@ class AttackReport:
         The share of people counts where it is more than in the world without the target by more than chance. `high`
         judges the upper ends of the intervals; where there is none (one target) it cannot tell, and says yes.
         """
+        one_of(judged, "judged", get_args(Judged))
         names = ["advantage"]
         if more_often(self.fully, self.fully_without):
             names.append("fully_recovered")

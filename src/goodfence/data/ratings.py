@@ -18,7 +18,7 @@ from goodfence.data.ids import Ids
 from goodfence.data.scale import Scale, ScaleLike
 from goodfence.errors import DataError, SettingError, given, require
 from goodfence.markup import html_table
-from goodfence.settings import checked
+from goodfence.settings import checked, instance
 
 Id: TypeAlias = "str | int"
 IdSequence: TypeAlias = "Sequence[Id] | npt.NDArray[Any]"
@@ -206,9 +206,9 @@ class Ratings:
         require(len(asked[0]) == len(asked[1]), "columns", "as many as rows", len(asked[1]))
         return asked[0], asked[1]
 
-    @checked
     def title(self, item: Id) -> str:
         """Return what the item is called, or its id where no title is known."""
+        instance(item, "item", (str, int, np.integer), "one id")
         return str(self._titles.get(item, item))
 
     @property

@@ -320,11 +320,11 @@ class NeighbourCF:
         self._near = self._around(chosen)
         return self
 
-    @checked
     def _around(self, chosen: Chosen) -> Neighbourhoods:
         over_raters = self.over == "raters"
         return Neighbourhoods(chosen.neighbours, chosen.weights, over_raters, self.min_neighbours)
 
+    @checked
     def predict(self, users: IdsLike, items: IdsLike) -> Floats:
         """Return the predicted rating of users[j] for items[j], NaN where no neighbour rated it."""
         self._require_fitted()
