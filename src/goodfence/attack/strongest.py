@@ -63,7 +63,7 @@ def usual_attackers(
     >>> len(usual_attackers(Subject(films, gf.PrivateCF(epsilon=1.0, items="from ratings"))))
     16
     """
-    k, scale = subject.traits.n_neighbours, subject.ratings.scale
+    k = subject.traits.n_neighbours
     numbers: tuple[int | None, ...] = (None,) if k else FAKES_TRIED
     plain: list[Attack] = [KNNAttack(known=known, choose=choose, fakes=n) for n in numbers]
     if k != 1:
@@ -79,17 +79,20 @@ def usual_attackers(
     cover = applied(CoverAttack(known=known, choose=choose), subject)
     if cover is not None and _n_fakes(cover, subject) > (k or 0):
         plain.append(cover)
-    if k == 1 or scale.lowest == scale.highest:
-        return tuple(plain)
+    helps = k != 1 and subject.ratings.scale.lowest < subject.ratings.scale.highest
+    return (*plain, *_adaptive(subject, numbers, known, choose)) if helps else tuple(plain)
+
+
+def _adaptive(
+    subject: Subject, numbers: Sequence[int | None], known: int, choose: Choose
+) -> list[Attack]:
+    """Return the attackers whose fakes rate the hidden item too: the same questions, and several equations."""
     if not subject.traits.needs_refits:
-        return (*plain, AdaptiveAttack(known=known, choose=choose, items=None, centred=False))
+        return [AdaptiveAttack(known=known, choose=choose, items=None, centred=False)]
     items = ADAPTIVE_ITEMS if subject.shares_fits else 1
-    helping = product(numbers, (False, True), get_args(Helpers))
     adaptive = AdaptiveAttack(known=known, choose=choose, items=items)
-    return (
-        *plain,
-        *(replace(adaptive, fakes=n, centred=c, helpers=how) for n, c, how in helping),
-    )
+    helping = product(numbers, (False, True), get_args(Helpers))
+    return [replace(adaptive, fakes=n, centred=c, helpers=how) for n, c, how in helping]
 
 
 def _n_fakes(attack: Attack, subject: Subject) -> int:

@@ -232,8 +232,7 @@ def audit(
     targets
         How many users are attacked, or which; None for 200, or 30 where every target needs fits.
     seconds
-        Try only attackers that take less than about this long on ten users, where every target needs fits; the report
-        names the others. None for all.
+        Where every target needs fits, try those who attack ten users in about this time, and name the others.
     trials, confidence
         How often it is fitted on each of two neighbouring data sets, or 0, and how sure the bound is: a guarantee that
         holds is called broken with a probability of 2 (1 - confidence) at most.
@@ -252,22 +251,11 @@ def audit(
     require(holds, "trials", f"0, or from 30 to {MOST_TRIALS:,}", trials)
     require(0 < confidence < 1, "confidence", "between 0 and 1", confidence)
     model = as_recommender(audited, threads=threads)
-    leakage = leak(
-        Subject(ratings, model, threads=threads),
-        known=known,
-        attack=attack,
-        targets=targets,
-        seconds=seconds,
-        rng=rng,
-        progress=progress,
-    )
-    wanted, exhibit = Trials(trials, confidence), None
-    if isinstance(model, PrivateRecommender):
-        runs = private_runs(model, ratings.scale, wanted, rng, progress)
-    elif isinstance(model, NeighbourCF):
-        exhibit, runs = _counterexample(model, wanted)
-    else:
-        runs = plain_runs(model, ratings.shape[0], wanted)
+    running: dict[str, Any] = {"rng": rng, "progress": progress}
+    attacking: dict[str, Any] = {"known": known, "attack": attack, "targets": targets}
+    subject = Subject(ratings, model, threads=threads)
+    leakage = leak(subject, seconds=seconds, **attacking, **running)
+    exhibit, runs = _tested(model, ratings, Trials(trials, confidence), **running)
     return AuditReport(
         audited=traits_of(model).title,
         guarantee=guarantee_of(model),
@@ -315,6 +303,17 @@ def neighbourhood(model: Any) -> str:
     if traits.n_neighbours == 0:
         return "none: no answer rests on a few users alone"
     return f"whatever {traits.title} answers from, seen from outside only"
+
+
+def _tested(
+    model: Any, ratings: Ratings, trials: Trials, *, rng: RNG, progress: bool | None
+) -> tuple[Exhibit | None, Runs]:
+    """Try to break the guarantee: by the releases of a private model, by a counterexample, or by answers alone."""
+    if isinstance(model, PrivateRecommender):
+        return None, private_runs(model, ratings.scale, trials, rng, progress)
+    if isinstance(model, NeighbourCF):
+        return _counterexample(model, trials)
+    return None, plain_runs(model, ratings.shape[0], trials)
 
 
 def _counterexample(model: NeighbourCF, trials: Trials) -> tuple[Exhibit | None, Runs]:

@@ -381,16 +381,10 @@ def frontier(
     methods = [as_recommender(one, threads=threads) for one in compared]
     if not methods:
         raise DataError("compared must name at least one mechanism or recommender")
-    if seconds is not None:
-        positive(seconds, "seconds")
-    known_reports = all(isinstance(one, AttackReport) for one in reports)
-    require(known_reports, "reports", "reports of attacks", type(reports))
-    good = attacks is None or (len(attacks) > 0 and all(isinstance(one, Attack) for one in attacks))
-    require(good, "attacks", "at least one attack", type(attacks))
+    _check(seconds, reports, attacks)
     streams = Streams(rng)
     split = holdout(ratings, fraction=fraction, rng=streams.at(0))
-    points = []
-    seed = streams.key(1)
+    points, seed = [], streams.key(1)
     with bar("frontier", len(methods), show=progress) as advance:
         for method, done in zip_longest(methods, reports[: len(methods)]):
             subject, report = Subject(ratings, method, threads=threads), done
@@ -399,15 +393,29 @@ def frontier(
                 report = _attacked(subject, attackers, TargetDraw(targets, seed), seconds)
             points.append(_measured(subject, split, report, seed))
             advance(1)
-    settings = {
-        "attacks": None if attacks is None else [repr(one) for one in attacks],
-        "known": [known] if attacks is None else [one.known for one in attacks],
-        **{"targets": targets, "seconds": seconds, "held_out": fraction, "seed": seed_of(rng)},
-        "shape": [about(n) for n in ratings.shape],
-    }
+    running = {"targets": targets, "seconds": seconds, "held_out": fraction, "seed": seed_of(rng)}
+    settings = {**_stated(known, attacks), **running, "shape": [about(n) for n in ratings.shape]}
     # The targets, and what is known of them, are the same for all; some may be attacked by fewer of them.
     guess = max(points, key=lambda point: point.n_targets).guess
     return Frontier(points=tuple(points), guess=guess, settings=settings)
+
+
+def _stated(known: int, attacks: Sequence[Attack] | None) -> dict[str, Any]:
+    """Return what is said of the attackers; None for the usual ones."""
+    if attacks is None:
+        return {"attacks": None, "known": [known]}
+    return {"attacks": [repr(one) for one in attacks], "known": [one.known for one in attacks]}
+
+
+def _check(
+    seconds: float | None, reports: Sequence[AttackReport], attacks: Sequence[Attack] | None
+) -> None:
+    if seconds is not None:
+        positive(seconds, "seconds")
+    known_reports = all(isinstance(one, AttackReport) for one in reports)
+    require(known_reports, "reports", "reports of attacks", type(reports))
+    good = attacks is None or (len(attacks) > 0 and all(isinstance(one, Attack) for one in attacks))
+    require(good, "attacks", "at least one attack", type(attacks))
 
 
 def _attacked(
