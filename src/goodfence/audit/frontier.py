@@ -382,9 +382,8 @@ def frontier(
     if not methods:
         raise DataError("compared must name at least one mechanism or recommender")
     _check(seconds, reports, attacks)
-    streams = Streams(rng)
-    split = holdout(ratings, fraction=fraction, rng=streams.at(0))
-    points, seed = [], streams.key(1)
+    streams, points = Streams(rng), []
+    split, seed = holdout(ratings, fraction=fraction, rng=streams.at(0)), streams.key(1)
     with bar("frontier", len(methods), show=progress) as advance:
         for method, done in zip_longest(methods, reports[: len(methods)]):
             subject, report = Subject(ratings, method, threads=threads), done
