@@ -199,3 +199,11 @@ def test_a_budget_too_small_for_the_rounding_is_refused(
         McSherryMironov(epsilon=1e-6, delta=delta, items="from ratings").fit(
             made_up(n_users=5, n_items=n_items)
         )
+
+
+@pytest.mark.parametrize("kind", [PrivateMeans, PrivateCF, McSherryMironov])
+def test_what_is_not_fitted_speaks_of_no_earlier_fit(kind: Any) -> None:
+    reason = kind(epsilon=1.0, items="from ratings").guarantee().reason
+    assert reason.endswith(
+        "The scale and the list of items in the ratings are public. Each fit spends this again."
+    )

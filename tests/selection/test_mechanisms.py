@@ -11,7 +11,7 @@ import pytest
 from goodfence.errors import SettingError
 from goodfence.neighbours.draw import draw_neighbours
 from goodfence.selection.knn import KNN
-from goodfence.selection.mechanism import Pool
+from goodfence.selection.mechanism import Pool, log_omega
 from goodfence.selection.npns import NPNS
 from goodfence.selection.pncf import PNCF
 from goodfence.selection.ppns import PPNS
@@ -253,3 +253,9 @@ def test_the_reach_is_as_small_as_the_rule_allows() -> None:
     for mechanism in (PPNS(k=3, beta=7), NPNS(k=3, within=7), PNCF(k=3, within=7)):
         with pytest.raises(SettingError, match="length 20, got beta=7, k=3"):
             mechanism.reach(20)
+
+
+def test_a_weight_whose_sensitivity_is_0_is_1() -> None:
+    """epsilon s / (4 k RS) is 1 * 0.8 / (4 * 2 * 0.1) for the first; nothing is known of the second."""
+    found = log_omega(np.array([0.8, 0.4]), np.array([0.1, 0.0]), epsilon=1.0, k=2)
+    assert found.tolist() == pytest.approx([1.0, 0.0])
