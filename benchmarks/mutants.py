@@ -5,7 +5,8 @@ from __future__ import annotations
 import ast
 import copy
 import random
-from collections.abc import Callable, Iterator
+import zlib
+from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -70,7 +71,8 @@ class Mutant:
     @property
     def name(self) -> str:
         """What it is called in a list of results: the same as long as the file is."""
-        return f"{self.path}:{self.lines[0]}:{self.span[0]} {self.kind}"
+        change = zlib.crc32(self.now.encode())
+        return f"{self.path}:{self.lines[0]}:{self.span[0]}-{self.span[1]} {self.kind} {change:08x}"
 
     def apply(self, source: bytes) -> bytes:
         """Return the source with the change."""
@@ -197,44 +199,33 @@ def _changed(node: ast.AST) -> Iterator[tuple[ast.AST, str]]:
     match node:
         case ast.Compare(ops=ops):
             for at, operator in enumerate(ops):
-                other = COMPARISONS[type(operator)]
-                yield (
-                    _with(node, lambda one, at=at, to=other: _put(one.ops, at, to())),
-                    "comparison",
-                )
-        case ast.BinOp(op=operator) if type(operator) in OPERATORS and not _typed(node):
-            other = OPERATORS[type(operator)]
-            yield _with(node, lambda one: setattr(one, "op", other())), "operator"
-        case ast.AugAssign(op=operator) if type(operator) in OPERATORS:
-            other = OPERATORS[type(operator)]
-            yield _with(node, lambda one: setattr(one, "op", other())), "operator"
-        case ast.BoolOp(op=operator):
-            other = ast.Or if isinstance(operator, ast.And) else ast.And
-            yield _with(node, lambda one: setattr(one, "op", other())), "operator"
+                others = [*ops[:at], COMPARISONS[type(operator)](), *ops[at + 1 :]]
+                yield _with(node, "ops", others), "comparison"
+        case ast.BinOp(op=op) | ast.AugAssign(op=op) if type(op) in OPERATORS and not _typed(node):
+            yield _with(node, "op", OPERATORS[type(op)]()), "operator"
+        case ast.BoolOp(op=joined):
+            either = ast.Or() if isinstance(joined, ast.And) else ast.And()
+            yield _with(node, "op", either), "operator"
         case ast.UnaryOp(op=ast.Not() | ast.USub(), operand=operand):
             yield copy.deepcopy(operand), "operator"
-        case ast.Constant(value=bool(value)):
-            yield ast.Constant(not value), "constant"
-        case ast.Constant(value=int(value) | float(value)):
-            yield ast.Constant(value + 1), "constant"
+        case ast.Constant(value=bool(flag)):
+            yield ast.Constant(not flag), "constant"
+        case ast.Constant(value=int(number) | float(number)):
+            yield ast.Constant(number + 1), "constant"
         case ast.Return(value=value) if value is not None and not _none(value):
             yield ast.Return(ast.Constant(None)), "return"
         case ast.IfExp(test=test):
-            yield _with(node, lambda one: setattr(one, "test", _negated(test))), "condition"
-        case ast.Call(keywords=keywords):
+            yield _with(node, "test", _negated(test)), "condition"
+        case ast.Call(keywords=keywords) if not _quiet(node):
             for at, keyword in enumerate(keywords):
-                if keyword.arg is not None and not _quiet(node):
-                    yield _with(node, lambda one, at=at: one.keywords.pop(at)), "argument"
+                if keyword.arg is not None:
+                    yield _with(node, "keywords", keywords[:at] + keywords[at + 1 :]), "argument"
 
 
-def _with(node: ast.AST, change: Callable[[ast.AST], object]) -> ast.AST:
+def _with(node: ast.AST, field: str, value: object) -> ast.AST:
     twin = copy.deepcopy(node)
-    change(twin)
+    setattr(twin, field, value)
     return twin
-
-
-def _put(values: list[ast.cmpop], at: int, value: ast.cmpop) -> None:
-    values[at] = value
 
 
 def _negated(test: ast.expr) -> ast.expr:
@@ -245,15 +236,11 @@ def _none(value: ast.expr) -> bool:
     return isinstance(value, ast.Constant) and value.value is None
 
 
-def _typed(node: ast.BinOp) -> bool:
+def _typed(node: ast.AST) -> bool:
     """Return whether a `|` joins types."""
-    names = [
-        one for one in ast.walk(node) if isinstance(one, ast.Name | ast.Constant | ast.Attribute)
-    ]
-    return isinstance(node.op, ast.BitOr) and any(
-        isinstance(one, ast.Name) and one.id in ("str", "int", "float", "None", "Path")
-        for one in names
-    )
+    joined = isinstance(node, ast.BinOp) and isinstance(node.op, ast.BitOr)
+    names = {one.id for one in ast.walk(node) if isinstance(one, ast.Name)}
+    return joined and bool(names & {"str", "int", "float", "None", "Path"})
 
 
 def _quiet(node: ast.Call) -> bool:

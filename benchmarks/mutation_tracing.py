@@ -12,6 +12,7 @@ import sys
 from collections import defaultdict
 from collections.abc import Generator
 from pathlib import Path
+from typing import Any
 
 import coverage
 import pytest
@@ -61,8 +62,8 @@ class Recorder:
         from hypothesis import settings  # not earlier: pytest wants to load it itself
 
         for item in items:
-            function = getattr(item, "obj", None)
-            function = getattr(function, "__func__", function)
+            written: Any = getattr(item, "obj", None)
+            function: Any = getattr(written, "__func__", written)
             asked = getattr(function, "_hypothesis_internal_use_settings", None)
             if asked is not None and asked.max_examples > FEW:
                 few = settings(asked, max_examples=FEW)

@@ -313,7 +313,7 @@ def report(results: list[dict[str, Any]], seed: int) -> None:
         share = f"{100 * n_noticed / len(some):.0f}%"
         rows.append([kind, str(len(some)), str(n_noticed), share, str(len(some) - n_noticed)])
     hours = sum(one["processor"] for one in results) / 60
-    settings = {
+    settings: dict[str, Any] = {
         "seed": seed,
         "limit": f"{MOST_TESTS} tests and {MOST_SECONDS:g} s of tests a mutation, none of more than {LONGEST_TEST:g} s",
         "processor": f"{hours:.0f} min",

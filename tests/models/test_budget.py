@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import get_args
 
 import numpy as np
 import pytest
@@ -12,6 +13,7 @@ from goodfence.models.private.cf import (
     FIRST_SHARE,
     MEANS,
     PLANS,
+    Plan,
     choose_stages,
     largest_distance,
     longest_score,
@@ -32,7 +34,9 @@ def items_of(counts: np.ndarray, variance: float = 0.01) -> ItemBiases:
 @pytest.mark.parametrize("mu", [0.01, 1.0, 20.0])
 @pytest.mark.parametrize("variance", [1e-4, 1.0])
 def test_every_plan_spends_all_of_the_budget(unit: Unit, mu: float, variance: float) -> None:
-    for plan in PLANS:
+    plans: tuple[Plan, ...] = get_args(Plan)
+    assert plans == PLANS
+    for plan in plans:
         if plan == "half_step" and unit == "rating":
             continue
         stages = choose_stages(plan, unit, items_of(np.full(300, 500.0), variance), mu)
@@ -42,7 +46,8 @@ def test_every_plan_spends_all_of_the_budget(unit: Unit, mu: float, variance: fl
 
 def test_what_noise_would_drown_is_not_bought() -> None:
     """Little budget: item biases only. Much: a covariance of all items, where they fit one of its sizes."""
-    for unit in ("rating", "user"):
+    units: tuple[Unit, ...] = ("rating", "user")
+    for unit in units:
         few = choose_stages("auto", unit, items_of(np.full(300, 5.0), 0.3), 0.01)
         assert few == MEANS[unit]
     rich = choose_stages("auto", "rating", items_of(np.full(300, 50_000.0), 1e-4), 20.0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -114,7 +115,7 @@ def test_the_bound_of_a_covariance_is_the_largest_over_all_angles(wide: float, m
 @pytest.mark.parametrize("clamp", [None, 0.6, 1.5])
 def test_mcsherry_and_mironov_s_steps(clamp: float | None, profiles: UserProfiles) -> None:
     """Averages with a prior of 15, residuals clamped to 1 unless told, weights 1/sqrt(c), clean-up, best rank."""
-    settings = {} if clamp is None else {"clamp": clamp}
+    settings: dict[str, Any] = {} if clamp is None else {"clamp": clamp}
     model = gf.McSherryMironov(epsilon=1.0, rank=2, items="from ratings", **settings)
     found = model._learn(profiles, 60.0, Publisher(Silent()))
 
