@@ -15,7 +15,7 @@ from pyarrow import parquet
 from goodfence.data.files import check_limit
 from goodfence.data.frame import ReadOptions
 from goodfence.data.lines import CHUNK
-from goodfence.data.load import read_ratings, read_reported, read_table
+from goodfence.data.load import read_item_list, read_ratings, read_reported, read_table
 from goodfence.data.ratings import Ratings
 from goodfence.errors import (
     ColumnProblem,
@@ -288,3 +288,39 @@ def test_real_files(
 def test_an_array_of_json_is_told_from_lines(tmp_path: Path) -> None:
     with pytest.raises(FileProblem, match="must be JSON lines, one object a line, and is an array"):
         read_ratings(put(tmp_path, "a.json", json.dumps([{"user": 1}])))
+
+
+def test_memory_of_json_by_hand(tmp_path: Path) -> None:
+    """A thousand rows of 64 bytes, and a user of 20 letters on each, with 4 bytes to say where: less 8, four times."""
+    lines = [f'{{"user": "{"u" * 20}", "item": {at}, "rating": {at % 5}}}\n' for at in range(1000)]
+    path = put(tmp_path, "a.jsonl", "".join(lines))
+    assert read_ratings(path, ReadOptions(max_bytes=132_000)).n_ratings == 1000
+    with pytest.raises(SizeProblem, match="raise the limit"):
+        read_ratings(path, ReadOptions(max_bytes=124_000))
+
+
+def test_a_list_of_items_by_hand(tmp_path: Path) -> None:
+    """Blank lines have numbers too; spaces around an id are left out with a word; a second time is refused."""
+    path = put(tmp_path, "items.txt", "\ntt01\r\n\n tt02\nßß\n")
+    with pytest.warns(GoodfenceWarning, match="spaces"):
+        listed = read_item_list(path, 2**20)
+    assert (listed.file, listed.ids, listed.numbers) == (
+        "items.txt",
+        ["tt01", "tt02", "ßß"],
+        [2, 4, 5],
+    )
+    again = put(tmp_path, "twice.txt", "a\nb\n\na\n")
+    with pytest.raises(ValueProblem, match="line 4 repeats line 1"):
+        read_item_list(again, 2**20)
+    for nothing in ("", "\n\n"):
+        with pytest.raises(FileProblem, match="is empty"):
+            read_item_list(put(tmp_path, "nothing.txt", nothing), 2**20)
+
+
+def test_memory_of_a_list_of_items_by_hand(tmp_path: Path) -> None:
+    """A thousand ids of four letters and an end: 5 bytes, twice, and 256 for each with its line and place."""
+    path = put(tmp_path, "items.txt", "".join(f"{at:04}\n" for at in range(1000)))
+    needed = 1000 * (2 * 5 + 256)
+    assert len(read_item_list(path, needed).ids) == 1000
+    with pytest.raises(SizeProblem, match="raise the limit"):
+        read_item_list(path, needed - 1)

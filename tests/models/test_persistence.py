@@ -595,3 +595,19 @@ def test_cells_outside_the_matrix_are_refused(model: Any, rows: Any, columns: An
     with pytest.raises((gf.DataError, gf.SettingError)):
         fitted.predict_cells(np.array(rows), np.array(columns))
     assert len(fitted.predict_cells(np.array([], dtype=int), np.array([], dtype=int))) == 0
+
+
+@pytest.mark.parametrize("shape", [(1, 1, 1), (0, 2**31), (2**31, 0)])
+def test_arrays_of_other_shapes_are_refused(shape: tuple[int, ...]) -> None:
+    packed = io.BytesIO()
+    pack_arrays({"a": np.empty((2, 0)), "b": np.empty(shape)}, packed)
+    with pytest.raises(ValueError):  # noqa: PT011 - what reads the file turns any into one sentence
+        unpack_arrays(packed.getvalue())
+
+
+@pytest.mark.parametrize("shape", [(0,), (3,), (2, 3), (0, 2**31 - 1)])
+def test_arrays_of_one_or_two_dimensions_come_back(shape: tuple[int, ...]) -> None:
+    packed = io.BytesIO()
+    pack_arrays({"a": np.zeros(shape), "b": np.arange(4, dtype=np.int32)}, packed)
+    found = unpack_arrays(packed.getvalue())
+    assert (found["a"].shape, found["b"].tolist()) == (shape, [0, 1, 2, 3])

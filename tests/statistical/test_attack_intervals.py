@@ -84,3 +84,15 @@ def test_the_worst_off_tenth_holds_the_truth_where_all_of_it_are_alike(
         assert found.low < found.high
         held += found.low - 1e-9 <= truth <= found.high + 1e-9
     assert stats.binomtest(held, n_runs, 0.93, alternative="less").pvalue > FALSE_ALARM
+
+
+def test_shares_are_no_yes_or_no() -> None:
+    """Half a yes is none: where targets say something between, the interval is that of a mean."""
+    some = np.array([0.5, 1.0, 0.0, 0.5, 1.0])
+    assert frequency(some) == share(some, np.ones(5))
+    assert frequency(some).value == 0.6
+    exact = frequency(np.array([1.0, 1.0, 0.0, 0.0, 1.0]))
+    assert exact.value == 0.6
+    # Wilson's for 3 of 5, from a table.
+    assert exact[1:] == pytest.approx((0.2307, 0.8824), abs=1e-3)
+    assert np.isnan(frequency(np.empty(0)).value)
