@@ -10,7 +10,7 @@ import goodfence as gf
 from documents.peers import peers
 from documents.reproduced import claims, section
 from documents.tables import ROOT, UNMEASURED, as_table, cell, find, measured, value, whole_table
-from goodfence.audit.audit import settings_witness
+from goodfence.audit.audit import settings_counterexample
 from goodfence.selection.mechanism import Mechanism
 
 MECHANISMS = ("kNN", "PPNS", "nPNS", "PNCF")
@@ -82,7 +82,7 @@ def counterexamples() -> str:
     """Return the probability of the answer of the counterexample to each mechanism, in both worlds."""
     rows = []
     for name, mechanism in REFUTED.items():
-        found = settings_witness(mechanism)
+        found = settings_counterexample(mechanism)
         assert found is not None, name
         with_it, without = found.probabilities()
         rows.append([f"`{name}`", f"{with_it:.3f}", f"{without:.3f}"])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from typing import Any
 
 import numpy as np
@@ -117,3 +118,19 @@ def test_refused() -> None:
         gf.rating_exposure(made_up(), gf.KNN(k=1), 0, attack=gf.KNNAttack(known=3), draws=0)
     with pytest.raises(DataError, match="more than known=24 ratings"):
         gf.rating_exposure(made_up(), gf.KNN(k=1), 0, attack=gf.KNNAttack(known=24))
+
+
+def test_what_is_found_becomes_plain_values() -> None:
+    """Shares of many targets without ids; the ratings of one user, for that user."""
+    films = gf.synthetic(users=40, items=20, ratings=400, rng=7)
+    told = gf.exposure(films, gf.KNN(k=5), attack=gf.KNNAttack(known=3), targets=9, rng=7)
+    shown = told.to_dict()
+    assert shown["n_targets"] == 9
+    assert shown["n_hidden"] == len(told.alone)
+    assert shown["share"]["value"] == told.share.value
+    busiest = films.users[np.argmax(np.diff(films.csr.indptr))]
+    own = gf.rating_exposure(
+        films, gf.KNN(k=5), busiest, attack=gf.KNNAttack(known=3), draws=4, rng=7
+    )
+    assert own.to_dict()["risk"] == own.risk.tolist()
+    assert json.loads(json.dumps(own.to_dict()))["items"] == own.items.tolist()

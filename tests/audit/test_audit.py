@@ -15,7 +15,7 @@ from scipy import sparse
 import goodfence as gf
 from goodfence.adapters.black_box import BlackBox
 from goodfence.attack.knn_attack import KNNAttack
-from goodfence.audit.audit import audit, settings_witness, witness_against
+from goodfence.audit.audit import audit, counterexample_against, settings_counterexample
 from goodfence.audit.dp_audit import Transcripts
 from goodfence.audit.pairs import bound_of_answers, made_pair
 from goodfence.data.ratings import Ratings
@@ -80,7 +80,7 @@ MECHANISMS: list[Mechanism] = [
 @pytest.mark.parametrize("mechanism", MECHANISMS, ids=repr)
 def test_every_mechanism_has_a_witness_at_its_own_settings(mechanism: Mechanism) -> None:
     """One candidate alone rated an item: no answer without that rating, whatever is drawn."""
-    witness = settings_witness(mechanism)
+    witness = settings_counterexample(mechanism)
     assert witness is not None
     with_it, without = witness.probabilities()
     assert without == 0.0
@@ -90,7 +90,7 @@ def test_every_mechanism_has_a_witness_at_its_own_settings(mechanism: Mechanism)
 
 def test_ppns_shows_a_rating_as_often_as_its_partition_draws_it() -> None:
     """The nearest of the first partition is left out about one time in fifty."""
-    witness = settings_witness(PPNS(k=50, beta=7))
+    witness = settings_counterexample(PPNS(k=50, beta=7))
     assert witness is not None
     assert witness.probabilities()[0] == pytest.approx(0.98, abs=0.005)
 
@@ -168,7 +168,7 @@ def test_item_based_lists_have_no_witness_and_no_runs() -> None:
     model = NeighbourCF(KNN(k=5), axis="item")
     attack = KNNAttack(known=4, fakes=5)
     report = audit(made_up(), model, attack=attack, targets=2, rng=1)
-    assert witness_against(model) is None
+    assert counterexample_against(model) is None
     assert report.bound is None
     assert report.verdict == "no guarantee"
 

@@ -27,7 +27,7 @@ def ratings() -> gf.Ratings:
 
 @pytest.fixture(scope="session")
 def page(ratings: gf.Ratings) -> AuditPage:
-    """An audit of kNN beside a refuted, a claimed and a proved promise."""
+    """An audit of kNN beside a refuted, a claimed and a proved guarantee."""
     return audit_page(
         ratings, gf.KNN(k=10), compared=WAYS, others=12, data="films.csv", rng=7, progress=False
     )
@@ -39,7 +39,7 @@ def comparison(ratings: gf.Ratings) -> FrontierPage:
     found = frontier(ratings, WAYS, known=4, targets=12, rng=7, progress=False)
     return FrontierPage(
         found=found,
-        promises=[way.guarantee() for way in WAYS],
+        guarantees=[way.guarantee() for way in WAYS],
         ratings=ratings,
         data="films.csv",
         command="goodfence frontier films.csv --seed 7",

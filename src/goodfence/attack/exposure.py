@@ -18,7 +18,7 @@ it is `(1 - e^{-ws}) e^{-Ws} (-d/ds) P[N(s) <= c-2]`. Integrate the latter by pa
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -62,6 +62,15 @@ class Exposure:
             f"Exposure({len(self.hidden):,} targets, {len(self.alone):,} hidden ratings: "
             f"share {self.share}, target chosen {self.target_chosen})"
         )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the two shares with their intervals, and how many targets and hidden ratings they are of."""
+        counts = {"n_targets": len(self.hidden), "n_hidden": len(self.alone)}
+        return {
+            **counts,
+            "share": self.share._asdict(),
+            "target_chosen": self.target_chosen._asdict(),
+        }
 
     @property
     def share(self) -> Estimate:
@@ -151,6 +160,10 @@ class RatingExposure:
     """Whether the mean of the item's other ratings rounds to it, so that nobody needs an attack."""
     draws: Integers
     """In how many draws the rating was hidden."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the items and what is known of each, the riskiest first: for that user, as the object itself."""
+        return {name: values.tolist() for name, values in asdict(self).items()}
 
     def __repr__(self) -> str:
         at_risk = int((self.risk > 0).sum())

@@ -1,1 +1,1 @@
-"""Audits that try to break a promise, and the frontier of leak against error."""
+"""Audits that try to break a guarantee, and the frontier of leak against error."""

@@ -167,7 +167,7 @@ class AuditReport:
             "verdict": self.verdict,
             "summary": self.summary,
             "exhibit": None if self.exhibit is None else asdict(self.exhibit),
-            "bound": None if self.bound is None else asdict(self.bound),
+            "bound": None if self.bound is None else self.bound.to_dict(),
             "claimed_mu": self.claimed_mu,
             "moved": self.moved,
             "pair": self.pair,
@@ -318,7 +318,7 @@ def _tested(
 
 def _counterexample(model: NeighbourCF, trials: Trials) -> tuple[Exhibit | None, Runs]:
     """Return a counterexample where the distribution is known, and what runs on its data sets prove."""
-    example = witness_against(model)
+    example = counterexample_against(model)
     if example is None:
         return None, Runs(pair="none: no counterexample is computed for these settings")
     with_it, without = example.probabilities()
@@ -332,8 +332,8 @@ def _counterexample(model: NeighbourCF, trials: Trials) -> tuple[Exhibit | None,
     return exhibit, runs_on(model, pair, trials)
 
 
-def settings_witness(mechanism: Mechanism) -> Counterexample | None:
-    """Return the likeliest witness against the mechanism, as it is set; None if none was found.
+def settings_counterexample(mechanism: Mechanism) -> Counterexample | None:
+    """Return the likeliest counterexample against the mechanism, as it is set; None if none was found.
 
     One candidate alone rated an item. If they are chosen the asker gets an answer for it; without that rating there is
     never one. The candidate is tried as the nearest of all, and as the last that the mechanism looks at.
@@ -341,7 +341,7 @@ def settings_witness(mechanism: Mechanism) -> Counterexample | None:
     Examples
     --------
     >>> from goodfence.selection.ppns import PPNS
-    >>> with_it, without = settings_witness(PPNS(k=50, beta=7)).probabilities()
+    >>> with_it, without = settings_counterexample(PPNS(k=50, beta=7)).probabilities()
     >>> round(with_it, 2), without
     (0.98, 0.0)
     """
@@ -349,20 +349,20 @@ def settings_witness(mechanism: Mechanism) -> Counterexample | None:
     if shortest is None:
         return None
     needed = max(shortest, 2)
-    found = [_witness(mechanism, n_nearer, needed) for n_nearer in (0, needed - 1)]
-    best = max(found, key=lambda witness: witness.probabilities()[0])
+    found = [_example(mechanism, n_nearer, needed) for n_nearer in (0, needed - 1)]
+    best = max(found, key=lambda example: example.probabilities()[0])
     with_it, without = best.probabilities()
     return best if with_it > 0 and without == 0 else None
 
 
-def witness_against(model: NeighbourCF) -> Counterexample | None:
-    """Return the witness against a neighbourhood model, where its law is the one that witnesses are computed by."""
+def counterexample_against(model: NeighbourCF) -> Counterexample | None:
+    """Return the counterexample against a neighbourhood model, where the distribution it is computed by is the model's."""
     plain = model.similarity.is_plain_cosine and not model.traits.needs_refits
-    return settings_witness(model.mechanism) if plain else None
+    return settings_counterexample(model.mechanism) if plain else None
 
 
-def _witness(mechanism: Mechanism, n_nearer: int, needed: int) -> Counterexample:
-    """Return a witness in whose list the candidate comes after `n_nearer`, and which is k longer than needed."""
+def _example(mechanism: Mechanism, n_nearer: int, needed: int) -> Counterexample:
+    """Return a counterexample in whose list the candidate comes after `n_nearer`, and which is k longer than needed."""
     farther = [_FARTHER] * (needed + mechanism.k - n_nearer - 1)
     ratings: Floats = np.array([_ASKER, *[_NEARER] * n_nearer, _TARGET, *farther])
     rating = (n_nearer + 1, _COLUMN)

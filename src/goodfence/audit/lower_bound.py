@@ -1,7 +1,7 @@
 """A lower bound on epsilon from repeated runs: how well two data sets can be told apart by what was released.
 
 Under (epsilon, delta)-differential privacy every event E has P(E) <= e^epsilon P'(E) + delta. So an event that is seen
-more often than that under one data set than under the other refutes the promise. The event is "the score is above a
+more often than that under one data set than under the other refutes the guarantee. The event is "the score is above a
 threshold" (or at most the threshold); the threshold is chosen on one half of the runs, and both error rates are
 bounded on the other half, so the choice costs nothing. Bounds on the rates are Clopper and Pearson's, which hold for
 every number of runs.
@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
 
 import numpy as np
 from scipy.special import ndtri
@@ -30,12 +30,12 @@ _THRESHOLDS, _CAREFUL = 400, 1e-4
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LowerBound:
-    """What the runs prove, with `confidence`, about every true promise."""
+    """What the runs prove, with `confidence`, about every true guarantee."""
 
     epsilon: float
     """No smaller epsilon holds together with `delta`; 0 if the runs prove nothing."""
     mu: float
-    """No smaller shift holds, where the promise is one of Gaussian noise."""
+    """No smaller shift holds, where the guarantee is one of Gaussian noise."""
     delta: float
     """The delta that was granted."""
     false_positive_rate: float
@@ -46,6 +46,10 @@ class LowerBound:
     """Runs on each data set: half chose the thresholds, half measured."""
     confidence: float
     """How sure each of the two bounds is."""
+
+    def to_dict(self) -> dict[str, float]:
+        """Return the bounds, the rates and what they rest on."""
+        return asdict(self)
 
     def __str__(self) -> str:
         return (

@@ -83,7 +83,7 @@ def made_pair(values: Floats, unit: Unit, scale: Scale, n_items: int = N_ITEMS) 
 def for_made_up_items(model: PrivateRecommender) -> PrivateRecommender:
     """Return a copy of the model for made-up items: as many as it has a catalogue and features of, at most `N_ITEMS`.
 
-    A promise holds whatever the catalogue, so the auditor may make that up too; of public features the first rows are
+    A guarantee holds whatever the catalogue, so the auditor may make that up too; of public features the first rows are
     taken. All other settings stay.
 
     Examples

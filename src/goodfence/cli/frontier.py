@@ -119,7 +119,12 @@ def frontier(
 
         line = command_line("frontier", source, comparison, seed=running.seed, out=path)
         FrontierPage(
-            found=found, promises=stated, ratings=ratings, data=data, command=line, max_mae=max_mae
+            found=found,
+            guarantees=stated,
+            ratings=ratings,
+            data=data,
+            command=line,
+            max_mae=max_mae,
         ).save(path)
 
     running.tell({**told, "recommended": choice}, show, out, write)

@@ -162,7 +162,7 @@ class FrontierPage:
 
     found: Frontier
     """The figures."""
-    promises: Sequence[Guarantee]
+    guarantees: Sequence[Guarantee]
     """The guarantee of each recommender, in the same order."""
     ratings: Ratings
     """What was recommended from: about how much it is, and its scale, are shown."""
@@ -187,7 +187,7 @@ class FrontierPage:
             "data": about,
             "max_mae": max_mae,
             **found.to_dict(max_mae),
-            "promises": [promise.to_dict() for promise in self.promises],
+            "guarantees": [one.to_dict() for one in self.guarantees],
         }
         most = max(found.points, key=lambda point: point.advantage.value)
         best = found.recommended(max_mae)
@@ -214,7 +214,7 @@ class FrontierPage:
                 for one in (most, best)
                 if one is not None
             ],
-            **_comparison(found, self.promises, max_mae=max_mae),
+            **_comparison(found, self.guarantees, max_mae=max_mae),
         }
         return _rendered("frontier.html", values, figures)
 
