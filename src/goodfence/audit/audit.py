@@ -356,7 +356,7 @@ def settings_counterexample(mechanism: Mechanism) -> Counterexample | None:
 
 
 def counterexample_against(model: NeighbourCF) -> Counterexample | None:
-    """Return the counterexample against a neighbourhood model, where the distribution it is computed by is the model's."""
+    """Return the counterexample against a model, where the distribution it is computed by is the model's."""
     plain = model.similarity.is_plain_cosine and not model.traits.needs_refits
     return settings_counterexample(model.mechanism) if plain else None
 
