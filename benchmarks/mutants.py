@@ -63,6 +63,8 @@ class Mutant:
     """First and last line of the statement that it changes."""
     inside: bool
     """Whether it runs when a function is called, and not when the module is imported."""
+    code: str
+    """The line on which it begins."""
     was: str
     now: str
     span: tuple[int, int]
@@ -103,6 +105,7 @@ def mutants(path: Path, package: Path) -> list[Mutant]:
     starts = [0]
     for line in source.splitlines(keepends=True):
         starts.append(starts[-1] + len(line))
+    written = source.decode().split("\n")
     found = []
     for node, changed, kind, lines, inside in _changes(ast.parse(source)):
         span = _span(node, starts)
@@ -115,6 +118,7 @@ def mutants(path: Path, package: Path) -> list[Mutant]:
                 kind=kind,
                 lines=lines,
                 inside=inside,
+                code=written[source[: span[0]].count(b"\n")].strip(),
                 was=was,
                 now=now,
                 span=span,

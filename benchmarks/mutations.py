@@ -36,6 +36,8 @@ MOST_SECONDS, MOST_TESTS, LONGEST_TEST = 30.0, 150, 8.0
 SPARK_SECONDS = 60.0
 LEFT_OUT = ("documents", "support")
 """No tests of the source."""
+CHANGE = ("path", "code", "was", "now")
+"""By what an explanation finds its mutation, wherever its line went."""
 KEPT = ".kept"
 """The ending of a file as it was, while a mutation is in its place."""
 PLAIN = "plain"
@@ -53,9 +55,13 @@ def main() -> None:
     )
     asked = parser.parse_args()
     trial = Trial(asked.folder)
-    trial.copy(again=asked.again)
+    changed = trial.copy(again=asked.again)
     for name, arguments in trial.groups().items():
         trial.record(name, arguments)
+    for name, arguments in {"again": [], f"{PLAIN}-again": ["-m", "kernel"]}.items():
+        if changed:
+            (trial.folder / f"lines-{name}.json").unlink(missing_ok=True)
+            trial.record(name, [*changed, *arguments])
     results = trial.run(sample(trial.package, asked.n, asked.seed), again=asked.again)
     report(results, asked.seed)
 
@@ -81,23 +87,29 @@ class Trial:
         """What became of each mutation so far."""
         return self.folder / "results.json"
 
-    def copy(self, *, again: bool) -> None:
-        """Copy the tree, or only its tests where survivors are tried again."""
-        if self.tree.exists() and not again:
-            return
-        parts = ["tests"] if again and self.tree.exists() else ["."]
+    def copy(self, *, again: bool) -> list[str]:
+        """Copy the tree, or only its tests where survivors are tried again; return which files of tests are new."""
+        new = not self.tree.exists()
+        if not new and not again:
+            return []
         listed = subprocess.run(
-            ["git", "ls-files", "--cached", "--others", "--exclude-standard", *parts],
+            ["git", "ls-files", "--cached", "--others", "--exclude-standard"],
             cwd=ROOT,
             capture_output=True,
             text=True,
             check=True,
         )
+        changed = []
         for name in listed.stdout.splitlines():
-            to = self.tree / name
-            if (ROOT / name).is_file():
-                to.parent.mkdir(parents=True, exist_ok=True)
-                shutil.copy2(ROOT / name, to)
+            path, to = ROOT / name, self.tree / name
+            if not path.is_file() or not (new or name.startswith("tests/")):
+                continue
+            same = to.is_file() and to.read_bytes() == path.read_bytes()
+            if not new and not same and path.name.startswith("test_"):
+                changed.append(name)
+            to.parent.mkdir(parents=True, exist_ok=True)
+            shutil.copy2(path, to)
+        return changed
 
     def groups(self) -> dict[str, list[str]]:
         """Return the tests by folder, each with the arguments of pytest; last the kernels' with the compiler off."""
@@ -123,7 +135,7 @@ class Trial:
             subprocess.run(
                 command,
                 cwd=self.tree,
-                env=self.environment(plain=name == PLAIN),
+                env=self.environment(plain=name.startswith(PLAIN)),
                 stdout=log,
                 stderr=log,
                 check=False,
@@ -188,6 +200,7 @@ class Trial:
             "path": mutant.path,
             "line": mutant.lines[0],
             "kind": mutant.kind,
+            "code": mutant.code,
             "was": mutant.was,
             "now": mutant.now,
             "noticed": noticed,
@@ -243,7 +256,7 @@ class Recorded:
         self.tests: dict[str, dict[str, Any]] = {}
         self.plain: dict[str, dict[str, Any]] = {}
         for path in self.files:
-            into = self.plain if path.stem == f"lines-{PLAIN}" else self.tests
+            into = self.plain if path.stem.startswith(f"lines-{PLAIN}") else self.tests
             into.update(json.loads(path.read_text("utf-8")))
         self.contexts = cache(self._contexts)
 
@@ -251,7 +264,7 @@ class Recorded:
         """Return the tests that execute each line of a file."""
         found: dict[int, set[str]] = defaultdict(set)
         for one in self.files:
-            if (one.stem == f"lines-{PLAIN}") != plain:
+            if one.stem.startswith(f"lines-{PLAIN}") != plain:
                 continue
             data = coverage.CoverageData(str(one.with_suffix("")))
             data.read()
@@ -304,7 +317,7 @@ def limited(tests: dict[str, dict[str, Any]], most: float) -> list[tuple[str, fl
 def report(results: list[dict[str, Any]], seed: int) -> None:
     """Write the tables: what was noticed by kind, and every survivor."""
     explained = json.loads(EXPLAINED.read_text("utf-8")) if EXPLAINED.exists() else []
-    reasons = {(one["path"], one["was"], one["now"]): one["why"] for one in explained}
+    reasons = {tuple(one[name] for name in CHANGE): one["why"] for one in explained}
     head = ["mutated", "mutations", "noticed", "by", "survived"]
     rows = []
     for kind in [*sorted({one["kind"] for one in results}), "all"]:
@@ -322,18 +335,17 @@ def report(results: list[dict[str, Any]], seed: int) -> None:
     survivors = [
         [
             f"`{one['path']}`",
+            f"`{short(one['code'])}`",
             f"`{short(one['was'])}` → `{short(one['now'])}`",
-            reasons.get((one["path"], one["was"], one["now"]), ""),
+            reasons.get(tuple(one[name] for name in CHANGE), ""),
         ]
         for one in sorted(results, key=lambda one: one["name"])
         if not one["noticed"]
     ]
-    head = ["file", "mutation", "why no test notices it"]
+    head = ["file", "line", "mutation", "why no test notices it"]
     title = "Mutations that no test notices"
     write_table("mutations_survived", title, head, survivors, command="mutations")
-    kept = [
-        {key: one[key] for key in ("name", "was", "now", "noticed", "failed")} for one in results
-    ]
+    kept = [{key: one[key] for key in ("name", *CHANGE, "noticed", "failed")} for one in results]
     path = RESULTS / "mutations.json"
     path.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
 

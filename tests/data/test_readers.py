@@ -324,3 +324,10 @@ def test_memory_of_a_list_of_items_by_hand(tmp_path: Path) -> None:
     assert len(read_item_list(path, needed).ids) == 1000
     with pytest.raises(SizeProblem, match="raise the limit"):
         read_item_list(path, needed - 1)
+
+
+@pytest.mark.parametrize("separator", [5, b",", "é", "ab", "", '"', "\n", "\0", "\x1f"])
+def test_what_can_separate_fields(separator: Any, tmp_path: Path) -> None:
+    path = put(tmp_path, "a.csv", CSV)
+    with pytest.raises(SettingError, match="separator must be one ASCII character or '::'"):
+        read_ratings(path, ReadOptions(separator=separator))

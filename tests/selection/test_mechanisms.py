@@ -259,3 +259,23 @@ def test_a_weight_whose_sensitivity_is_0_is_1() -> None:
     """epsilon s / (4 k RS) is 1 * 0.8 / (4 * 2 * 0.1) for the first; nothing is known of the second."""
     found = log_omega(np.array([0.8, 0.4]), np.array([0.1, 0.0]), epsilon=1.0, k=2)
     assert found.tolist() == pytest.approx([1.0, 0.0])
+
+
+def test_npns_needs_k_candidates_or_within_times_k() -> None:
+    assert NPNS(k=3).reach(3) == 3
+    assert NPNS(k=3).reach(10) == 10
+    assert NPNS(k=3, within=2).reach(6) == 6
+    assert NPNS(k=3, within=2).reach(10) == 6
+    for mechanism, too_few in ((NPNS(k=3), 2), (NPNS(k=3, within=2), 5)):
+        with pytest.raises(SettingError):
+            mechanism.reach(too_few)
+
+
+def test_settings_that_are_not_given() -> None:
+    assert (PNCF(k=3).rho, PNCF(k=3).epsilon, PNCF(k=3).within, PNCF(k=3).reading) == (
+        0.5,
+        1.0,
+        None,
+        "band",
+    )
+    assert (PPNS(k=3, beta=2).epsilon, PPNS(k=3, beta=2).allocation) == (1.0, None)
