@@ -4,23 +4,29 @@ from __future__ import annotations
 
 import argparse
 import os
+import re
 import time
 from concurrent.futures import ProcessPoolExecutor
-from typing import Any
+from pathlib import Path
+from typing import Any, NamedTuple
 
 import numpy as np
 
 import goodfence as gf
+from benchmarks.data import CACHE
 from benchmarks.private_attack import fingerprint
 from benchmarks.results import write_table
-from goodfence.arrays import Integers
+from documents.tables import measured
+from goodfence.arrays import Floats, Integers
 from goodfence.audit.dp_audit import ReleaseAudit, Stage, Transcripts, audit_release
 from goodfence.audit.lower_bound import lower_bound
 from goodfence.audit.pairs import extreme_pairs, worst_pair
+from goodfence.data.files import atomic_write
 from goodfence.data.scale import Scale
 from goodfence.privacy.noise import SIGMA, SystemNoise
 
 SCALE, DELTA, TRIALS = Scale(1, 5), 1e-5, 100_000
+BLOCK = 20
 WIDEST = 150
 """Pairs that differ in more integers than this are not released 1e5 times: it would take too long."""
 FITS: dict[str, Any] = {
@@ -89,16 +95,38 @@ def line(found: ReleaseAudit, trials: int) -> list[str]:
     ]
 
 
-def fit_lines(name: str, model: Any, seconds: float, part: float = 1.0) -> list[list[str]]:
-    """Fit on the worst pair found, as often as the time allows, and score everything that was released."""
+class Fits(NamedTuple):
+    """How many whole fits are made of each model, and where their scores are kept."""
+
+    seconds: float
+    """Go on for so long,"""
+    least: int
+    """or until there are so many on each data set."""
+    keep: Path
+
+    def scores(self, name: str, fits: Transcripts) -> list[Floats]:
+        """Fit on both data sets as often as is wanted, go on where an earlier run stopped, and return all scores."""
+        path = self.keep / f"{re.sub('[^a-z0-9.]+', '-', name.lower())}.npz"
+        scores = [np.empty(0), np.empty(0)]
+        if path.is_file():
+            with np.load(path) as kept:
+                scores = [kept["without"], kept["with_it"]]
+        began = time.monotonic()
+        while time.monotonic() - began < self.seconds or len(scores[0]) < self.least:
+            scores = [np.append(scores[which], fits.scores(which, BLOCK)) for which in (0, 1)]
+            with atomic_write(path) as file:
+                np.savez(file, without=scores[0], with_it=scores[1])
+        return scores
+
+
+def fit_lines(name: str, model: Any, wanted: Fits, part: float = 1.0) -> list[list[str]]:
+    """Fit on the worst pair found, as often as is wanted, and score everything that was released."""
     pair, shift = worst_pair(model, SCALE, rng=7)
     noise = SystemNoise() if part == 1 else WeakNoise(part)
     fits = Transcripts(model, pair.without, pair.with_it, noise)
-    began, scores = time.monotonic(), ([], [])  # type: tuple[list[float], list[float]]
-    while time.monotonic() - began < seconds:
-        for which in (0, 1):
-            scores[which].extend(fits.scores(which, 20))
-    found = lower_bound(*(np.array(each) for each in scores), delta=DELTA)
+    fits.moved()  # where nothing is left to be done, what one fit spends is still to be seen
+    scores = wanted.scores(name, fits)
+    found = lower_bound(*scores, delta=DELTA)
     mu, epsilon = fits.account.mu, fits.account.epsilon(DELTA)
     broken = found.mu > mu or found.epsilon > epsilon or fits.largest_ratio > 1
     return [
@@ -135,32 +163,47 @@ def twin_lines(trials: int, repeats: int) -> list[list[str]]:
     return lines
 
 
+def beside_others(rows: list[list[str]]) -> list[list[str]]:
+    """Return all rows of the table as it is, with these in the places of those of the same name."""
+    new, old = {row[0]: row for row in rows}, [list(row.values()) for row in measured("audits")]
+    names = {row[0] for row in old}
+    return [new.get(row[0], row) for row in old] + [row for row in rows if row[0] not in names]
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--trials", type=int, default=TRIALS)
     parser.add_argument("--seconds", type=float, default=60, help="of fits for each model")
+    parser.add_argument("--fits", type=int, default=0, help="at least, however long it takes")
+    parser.add_argument("--only", default="", help="rows with this in their name; others stay")
+    parser.add_argument("--keep", type=Path, default=None, help="folder of finished fits")
     parser.add_argument("--repeats", type=int, default=20)
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
     options, code = parser.parse_args(), fingerprint()
+    keep = options.keep or CACHE / "audits" / code
+    wanted = Fits(options.seconds, options.fits, keep)
+    twin = "whole fit: PrivateMeans, user, epsilon 4, noise x 0.5"
+    half = FITS["PrivateMeans, user, epsilon 4"]
+    work: list[tuple[str, Any]] = [("twins", (twin_lines, options.trials, options.repeats))]
+    work += [
+        (f"releases: {name}", (release_lines, name, model, options.trials))
+        for name, model in FITS.items()
+        if "auto" not in name
+    ]
+    work += [
+        (f"whole fit: {name}", (fit_lines, f"whole fit: {name}", model, wanted))
+        for name, model in FITS.items()
+    ]
+    work.append((twin, (fit_lines, twin, half, wanted, 0.5)))
+    rows = []
     with ProcessPoolExecutor(options.processes) as pool:
-        waiting = [pool.submit(twin_lines, options.trials, options.repeats)]
-        waiting += [
-            pool.submit(release_lines, name, model, options.trials)
-            for name, model in FITS.items()
-            if "auto" not in name
-        ]
-        waiting += [
-            pool.submit(fit_lines, f"whole fit: {name}", model, options.seconds)
-            for name, model in FITS.items()
-        ]
-        twin = "whole fit: PrivateMeans, user, epsilon 4, noise x 0.5"
-        half = FITS["PrivateMeans, user, epsilon 4"]
-        waiting.append(pool.submit(fit_lines, twin, half, options.seconds, 0.5))
-        rows = []
-        for future in waiting:
+        for future in [pool.submit(*call) for name, call in work if options.only in name]:
             for found in future.result():
                 rows.append(found)
                 print(*found, sep="  ", flush=True)
+    if options.only:
+        rows = beside_others(rows)
+        code = f"{code} for rows with {options.only!r}, the others as they were"
     write_table(
         "audits",
         "Audits of the private models",

@@ -3,31 +3,30 @@
 from __future__ import annotations
 
 import argparse
-import dataclasses
 import hashlib
 import os
 import re
 import time
 from concurrent.futures import FIRST_COMPLETED, Future, ProcessPoolExecutor, wait
+from itertools import product
 from multiprocessing import get_context
 from pathlib import Path
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 import goodfence as gf
 from benchmarks.data import CACHE
 from benchmarks.results import write_table
-from goodfence.attack.attack import Attack
+from goodfence.attack.attack import Answers, Attack, Subject
 from goodfence.attack.report import AttackReport
-from goodfence.attack.scoring import Estimate, Informed, Tally
+from goodfence.attack.scoring import Conclusions, Estimate, Tally, informed
+from goodfence.attack.targets import Targets, find_targets
 from goodfence.data.files import atomic_write
 from goodfence.rng import Streams
 
 DATA, K, BETA, SEED = "ml-100k", 50, 7, 7
-MUST, PARTS = 0.02, 16
-TALLIES = ("with_target", "without_target", "guessed", "sure", "sure_without")
-FIELDS = [field.name for field in dataclasses.fields(Tally)]
+MUST, PARTS, ITEMS = 0.02, 8, 1
 PRIVATE: dict[str, Any] = {
     "PrivateCF, rating, epsilon 1": gf.PrivateCF(epsilon=1.0, unit="rating", items="from ratings"),
     "PrivateCF, user, epsilon 4": gf.PrivateCF(epsilon=4.0, unit="user", items="from ratings"),
@@ -42,12 +41,20 @@ OPEN = {"kNN, k 50": gf.KNN(k=K), "PPNS, k 50, beta 7, epsilon 1": gf.PPNS(k=K, 
 PLAIN: dict[str, Attack] = {
     f"{m} known, one asks": gf.KNNAttack(known=m, fakes=K) for m in (8, 16, 32)
 }
+ADAPTIVE: dict[str, Attack] = {
+    f"8 known, adaptive{', centred' * centred}{', equal helpers' * (helpers == 'equal')}": (
+        gf.AdaptiveAttack(known=8, fakes=K, items=ITEMS, centred=centred, helpers=helpers)
+    )
+    for centred, helpers in product((False, True), ("measured", "equal"))
+}
+"""They ask the same questions, and take other equations for what the helpers did."""
 STRONGER: dict[str, Attack] = {
     "the 8 rarest known, one asks": gf.KNNAttack(known=8, choose="rarest", fakes=K),
     "8 known, 350 fakes, all ask": gf.KNNAttack(known=8, fakes=BETA * K, ask="all"),
-    "8 known, one asks after each of 5 refits": gf.KNNAttack(known=8, fakes=K, rounds=5),
-    "8 known, adaptive, 3 items a target": gf.AdaptiveAttack(known=8, fakes=K, items=3),
+    "8 known, one asks after each of 3 refits": gf.KNNAttack(known=8, fakes=K, rounds=3),
+    **ADAPTIVE,
 }
+EVERYBODY: dict[str, Attack] = {**PLAIN, **STRONGER}
 HEAD = [
     "attacker",
     "attacked",
@@ -57,47 +64,57 @@ HEAD = [
     "guess",
     "advantage",
     "must",
+    "raw advantage",
 ]
 
 
-def one_part(attack: Attack, attacked: Any, targets: list[Any], path: Path) -> None:
-    """Attack some targets, and keep what was counted of each in a file."""
-    ratings = gf.load(DATA)
-    report = attack.run(ratings, attacked, targets=targets, rng=SEED)
-    tallies = {f"informed {name}": getattr(report.informed, name) for name in TALLIES}
-    tallies |= {name: getattr(report, name) for name in TALLIES[:2]}
-    counted = {
-        f"{name} {field}": getattr(tally, field)
-        for name, tally in tallies.items()
-        for field in FIELDS
-    }
+def one_part(attackers: dict[Path, Attack], attacked: Any, targets: list[Any]) -> None:
+    """Attack some targets, and keep what was concluded about each; attackers share what they ask alike."""
+    subject = Subject(gf.load(DATA), attacked, threads=1)
+    for path, attack in attackers.items():
+        keep_answers(path, subject, attack, targets)
+
+
+def keep_answers(path: Path, subject: Subject, attack: Attack, targets: list[Any]) -> None:
+    """Attack some targets, and keep what the attacker concludes."""
+    asked_for = targets_of(subject.ratings, attack, targets)
+    worlds = subject.worlds(attack.n_fakes(subject.recommender, subject.ratings.shape[0]))
+    answers = attack.answers(worlds, asked_for, Streams(SEED), progress=False)
     with atomic_write(path) as file:
-        np.savez(file, chosen=report.chosen, **counted)
+        np.savez(file, targets=np.array(targets), **answers._asdict())
 
 
-def counted_so_far(paths: list[Path]) -> AttackReport | None:
-    """Return the report of all targets whose parts are there."""
-    parts = [dict(np.load(path)) for path in paths if path.is_file()]
-    if not parts:
-        return None
+def targets_of(ratings: gf.Ratings, attack: Attack, ids: list[Any]) -> Targets:
+    """Return who is attacked, and for what."""
+    streams = Streams(SEED)
+    found, _ = find_targets(ratings, ids, attack.known, attack.choose, streams)
+    return attack._asked_for(found, streams)
 
-    def joined(name: str) -> Any:
-        return np.concatenate([part[name] for part in parts])
 
-    def tally(name: str) -> Tally:
-        return Tally(*(joined(f"{name} {field}") for field in FIELDS))
-
+def counted(ratings: gf.Ratings, attack: Attack, paths: list[Path]) -> AttackReport:
+    """Return the report of all targets of some parts; what is believed is chosen on half of all of them."""
+    parts = [dict(np.load(path)) for path in paths]
+    joined = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
+    asked_for = targets_of(ratings, attack, joined.pop("targets").tolist())
+    answers = Answers(**joined)
+    told, _ = informed(
+        Conclusions(answers.with_target, answers.sure),
+        Conclusions(answers.without_target, answers.sure_without),
+        asked_for,
+        ratings,
+        Streams(SEED),
+    )
     return AttackReport(
         attack="",
         attacked="",
         n_left_out=0,
         n_fakes=K,
-        chosen=joined("chosen"),
-        rows=np.empty(0, dtype=np.int64),
-        ratings=None,  # type: ignore[arg-type] # only the numbers are wanted
-        with_target=tally("with_target"),
-        without_target=tally("without_target"),
-        informed=Informed(**{name: tally(f"informed {name}") for name in TALLIES}, rules={}),
+        chosen=answers.chosen,
+        rows=asked_for.rows,
+        ratings=ratings,
+        with_target=Tally.of(answers.with_target, asked_for, ratings),
+        without_target=Tally.of(answers.without_target, asked_for, ratings),
+        informed=told,
     )
 
 
@@ -111,9 +128,14 @@ def line(attacker: str, attacked: str, report: AttackReport) -> list[str]:
         f"{found['recovery'].value:.3f}",
         f"{found['recovery_without'].value:.3f}",
         f"{report.guess:.3f}",
-        f"{gained.value:+.4f} ({gained.low:+.4f} to {gained.high:+.4f})",
+        shown(gained),
         verdict(gained) if attacked in PRIVATE else "",
+        shown(found["raw_advantage"]),
     ]
+
+
+def shown(gained: Estimate) -> str:
+    return f"{gained.value:+.4f} ({gained.low:+.4f} to {gained.high:+.4f})"
 
 
 def verdict(gained: Estimate) -> str:
@@ -125,22 +147,36 @@ def verdict(gained: Estimate) -> str:
     return "met, not by all of the interval" if gained.value <= MUST else "cannot tell"
 
 
-def eligible(ratings: gf.Ratings, attack: Attack, n: int | None) -> list[Any]:
-    users: list[Any] = ratings.users[np.diff(ratings.csr.indptr) > attack.known].tolist()
-    order = Streams(SEED).order(len(users), attack.known)
+def eligible(ratings: gf.Ratings, known: int, n: int | None) -> list[Any]:
+    users: list[Any] = ratings.users[np.diff(ratings.csr.indptr) > known].tolist()
+    order = Streams(SEED).order(len(users), known)
     return [users[place] for place in order[: n or len(users)]]
 
 
-def questions(n_all: int | None, n_stronger: int) -> dict[tuple[str, str], tuple[Any, ...]]:
-    """Return who attacks whom with how many targets."""
-    asked: dict[tuple[str, str], tuple[Any, ...]] = {}
-    for attacker, attack in {**PLAIN, **STRONGER}.items():
-        for name, model in {**OPEN, **PRIVATE}.items():
-            if attacker in PLAIN:
-                asked[attacker, name] = attack, model, n_all
-            elif not name.startswith("PrivateMeans"):
-                asked[attacker, name] = attack, model, n_stronger
-    return asked
+class Question(NamedTuple):
+    """Who attacks whom, of how many targets; attackers of one question ask alike, and share the fits."""
+
+    attackers: dict[str, Attack]
+    attacked: str
+    model: Any
+    n: int | None
+
+    @property
+    def known(self) -> int:
+        """How many ratings they know."""
+        return next(iter(self.attackers.values())).known
+
+
+def questions(n_private: int | None, n_open: int | None) -> list[Question]:
+    """Return who attacks whom, the private models first."""
+    alone = [{name: attack} for name, attack in EVERYBODY.items() if name not in ADAPTIVE]
+    groups = [ADAPTIVE, *alone]
+    return [
+        Question(group, attacked, model, n_open if attacked in OPEN else n_private)
+        for models in (PRIVATE, OPEN)
+        for group in groups
+        for attacked, model in models.items()
+    ]
 
 
 CODE = ("models", "privacy", "kernels", "selection", "attack", "neighbours")
@@ -161,23 +197,26 @@ def part_files(folder: Path, key: tuple[str, str]) -> list[Path]:
     return [folder / f"{stem}-{part}.npz" for part in range(PARTS)]
 
 
-def attack_all(asked: dict[tuple[str, str], tuple[Any, ...]], options: argparse.Namespace) -> None:
-    """Do the parts that are not there yet: the plain attacks first, of these what is quick, then part by part."""
+def attack_all(asked: list[Question], options: argparse.Namespace) -> None:
+    """Do the parts that are not there yet, one question after the other."""
     ratings, began = gf.load(DATA), time.monotonic()
     waiting = []
-    for part in range(PARTS):
-        for key, (attack, model, n) in asked.items():
-            targets = eligible(ratings, attack, n)[part::PARTS]
-            path = part_files(options.keep, key)[part]
-            if targets and not path.is_file():
-                late = (key[0] in STRONGER, key[1] in PRIVATE, part)
-                waiting.append((late, (attack, model, targets, path)))
-    waiting.sort(key=lambda work: work[0])
+    for question in asked:
+        everybody = eligible(ratings, question.known, question.n)
+        for part in range(PARTS):
+            paths = {
+                part_files(options.keep, (name, question.attacked))[part]: attack
+                for name, attack in question.attackers.items()
+            }
+            missing = {path: attack for path, attack in paths.items() if not path.is_file()}
+            targets = everybody[part::PARTS]
+            if targets and missing:
+                waiting.append((missing, question.model, targets))
     # One thread a process, of which there are as many as cores. It must be said before they load NumPy.
     os.environ["OPENBLAS_NUM_THREADS"] = "1"
     with ProcessPoolExecutor(options.processes, mp_context=get_context("spawn")) as pool:
         under_way: set[Future[None]] = set()
-        for place, (_, work) in enumerate(waiting):
+        for place, work in enumerate(waiting):
             if time.monotonic() - began > 60 * options.minutes:
                 break
             under_way.add(pool.submit(one_part, *work))
@@ -195,7 +234,8 @@ def attack_all(asked: dict[tuple[str, str], tuple[Any, ...]], options: argparse.
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--targets", type=int, default=None, help="fewer than all")
-    parser.add_argument("--stronger", type=int, default=200, help="targets of the stronger attacks")
+    parser.add_argument("--open", type=int, default=200, help="targets of kNN and PPNS")
+    parser.add_argument("--only", default="", help="attack what has this in its name")
     parser.add_argument("--processes", type=int, default=os.cpu_count() or 1)
     parser.add_argument("--keep", type=Path, default=None, help="folder of finished parts")
     parser.add_argument("--note", default=None, help="words about the code, instead of its digest")
@@ -204,13 +244,13 @@ def main() -> None:
     code = fingerprint()
     if options.keep is None:
         options.keep = CACHE / "private_attack" / code
-    asked = questions(options.targets, options.stronger)
-    attack_all(asked, options)
-    rows = []
-    for attacker, name in asked:
-        report = counted_so_far(part_files(options.keep, (attacker, name)))
-        if report is not None:
-            rows.append(line(attacker, name, report))
+    asked = questions(options.targets, options.open)
+    attack_all([one for one in asked if options.only in one.attacked], options)
+    ratings, rows = gf.load(DATA), []
+    for attacker, name in product(EVERYBODY, {**OPEN, **PRIVATE}):
+        paths = [path for path in part_files(options.keep, (attacker, name)) if path.is_file()]
+        if paths:
+            rows.append(line(attacker, name, counted(ratings, EVERYBODY[attacker], paths)))
     write_table(
         "private_attack",
         "The attack on the private models, kNN and PPNS",
@@ -221,6 +261,7 @@ def main() -> None:
         delta="1e-5",
         noise="from the operating system, fresh in every world",
         seed=f"{SEED} for targets and what is known of them",
+        adaptive=f"asks for {ITEMS} rating of each target, by chance",
         must=f"an advantage of at most {MUST} for the private models",
         code=options.note or code,
     )
