@@ -25,7 +25,7 @@ from benchmarks.data import CACHE
 from benchmarks.private_attack import DATA, SEED, eligible, fingerprint, shown
 from benchmarks.results import write_table
 from goodfence.arrays import Floats, Integers
-from goodfence.attack.scoring import difference, share
+from goodfence.attack.scoring import difference, ratio, share
 from goodfence.audit.dp_audit import Recorder, Replayer
 from goodfence.data.files import atomic_write
 from goodfence.models.private import cf, means
@@ -39,8 +39,8 @@ HIDDEN, PART = 10, 20
 """How many ratings of each target are hidden, one at a time; how many targets are written at once."""
 BINS, DRAWS = 100, 1000
 _STEPS = 120
-SLOW, FEW = "PrivateCF, rating, epsilon 4", 60
-"""It releases a covariance, of a million integers: so many targets are attacked, and not all."""
+SLOW = "PrivateCF, rating, epsilon 4"
+"""It releases a covariance, of a million integers."""
 PRIVATE: dict[str, PrivateRecommender] = {
     f"{name}, {unit}, epsilon {epsilon:g}": made(epsilon=epsilon, unit=unit, items="from ratings")
     for name, made in (("PrivateCF", gf.PrivateCF), ("PrivateMeans", gf.PrivateMeans))
@@ -51,7 +51,7 @@ POST_PROCESSING = {
     means: ("estimate_biases",),
 }
 HEAD = ["attacked", "targets", "ratings", "guess", "recovery", "advantage"]
-HEAD += ["advantage, expected over the noise", "bound here", "bound, any guess"]
+HEAD += ["advantage, expected", "bound here", "bound, any guess"]
 
 
 class Prior:
@@ -176,21 +176,30 @@ def _flat(totals: list[Integers]) -> Integers:
     return np.concatenate([each.ravel() for each in totals])
 
 
-def recovered(
-    priors: Floats, right: int, moved: Floats, drawn: Floats, chance: np.random.Generator
-) -> tuple[bool, float]:
-    """Return whether the likeliest value is the right one, and how often it would be with other noise.
+def recovered(priors: Floats, right: int, moved: Floats, drawn: Floats) -> bool:
+    """Return whether the likeliest value is the right one.
 
     With d_v the shift by the value v from the true one and z the noise, both in sigmas, the log-likelihood ratio of v
-    is d_v z - |d_v|^2 / 2. Over the noise these are jointly normal, with the products of the shifts as covariances.
+    is d_v z - |d_v|^2 / 2.
     """
-    products = moved @ moved.T
-    centre = np.log(priors) - np.diag(products) / 2
-    sizes, axes = np.linalg.eigh(products)
-    root = axes * np.sqrt(np.maximum(sizes, 0.0))
-    others = centre + chance.standard_normal((DRAWS, len(priors))) @ root.T
-    often = float((others.argmax(axis=1) == right).mean())
-    return int((centre + moved @ drawn).argmax()) == right, often
+    ratios = moved @ drawn - (moved**2).sum(axis=1) / 2
+    return int((np.log(priors) + ratios).argmax()) == right
+
+
+def expected_gain(priors: Floats, moved: Floats, chance: np.random.Generator) -> float:
+    """Return how much more often than the best guess the likeliest value is right, if values are as likely as believed.
+
+    Over the noise the log-likelihood ratios are jointly normal, with the products of the shifts as covariances.
+    """
+    gained = -float(priors.max())
+    for value, likely in enumerate(priors.tolist()):
+        apart = moved - moved[value]
+        products = apart @ apart.T
+        sizes, axes = np.linalg.eigh(products)
+        root = axes * np.sqrt(np.maximum(sizes, 0.0))
+        ratios = chance.standard_normal((DRAWS, len(priors))) @ root.T - np.diag(products) / 2
+        gained += likely * float(((np.log(priors) + ratios).argmax(axis=1) == value).mean())
+    return gained
 
 
 def bound_of(priors: Floats, mu: float) -> Floats:
@@ -220,8 +229,8 @@ class Found(NamedTuple):
     """Whose it is: the user's row."""
     guessed: npt.NDArray[np.bool_]
     recovered: npt.NDArray[np.bool_]
-    expected: Floats
-    """How often it would be recovered with other noise."""
+    gains: Floats
+    """How much more often than by guessing it would be, if values are as likely as believed."""
     bounds: Floats
 
 
@@ -247,15 +256,18 @@ def _one_target(
     cells = first + places
     priors, right = prior.of(cells), prior.right(cells)
     chance = Streams(SEED).at(row)
-    found = [
-        recovered(priors[number], int(right[number]), *fit.shifts(row, place, prior.values), chance)
-        for number, place in enumerate(places.tolist())
-    ]
+    shifts = [fit.shifts(row, place, prior.values) for place in places.tolist()]
+    each = zip(priors, right.tolist(), shifts, strict=True)
     return Found(
         owners=np.full(len(cells), row),
         guessed=priors.argmax(axis=1) == right,
-        recovered=np.array([happened for happened, _ in found]),
-        expected=np.array([often for _, often in found]),
+        recovered=np.array([recovered(one, value, *shift) for one, value, shift in each]),
+        gains=np.array(
+            [
+                expected_gain(one, moved, chance)
+                for one, (moved, _) in zip(priors, shifts, strict=True)
+            ]
+        ),
         bounds=bound_of(priors, fit.mu),
     )
 
@@ -267,7 +279,7 @@ def line(name: str, model: PrivateRecommender, found: Found, n_items: int) -> li
         return np.bincount(owners, weights=values).astype(np.float64)
 
     ones, guessed = np.ones(len(owners)), sums(found.guessed)
-    hidden, with_releases, expected = sums(ones), sums(found.recovered), sums(found.expected)
+    hidden, with_releases = sums(ones), sums(found.recovered)
     distance = model._distance(n_items)
     mu = total_mu(model.epsilon, model.delta, distance)
     return [
@@ -277,7 +289,7 @@ def line(name: str, model: PrivateRecommender, found: Found, n_items: int) -> li
         f"{share(guessed, hidden).value:.3f}",
         f"{share(with_releases, hidden).value:.3f}",
         shown(difference(with_releases, guessed, hidden)),
-        shown(difference(expected, guessed, hidden)),
+        shown(ratio(sums(found.gains), hidden, lowest=-1.0, highest=1.0)),
         f"{found.bounds.mean() + 2 * distance:.3f}",
         f"{2 * ndtr(mu / 2) - 1 + 2 * distance:.3f}",
     ]
@@ -286,6 +298,7 @@ def line(name: str, model: PrivateRecommender, found: Found, n_items: int) -> li
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0] if __doc__ else None)
     parser.add_argument("--targets", type=int, default=None, help="fewer than all")
+    parser.add_argument("--slow", type=int, default=60, help=f"targets of {SLOW}")
     parser.add_argument("--keep", type=Path, default=None, help="folder of finished parts")
     parser.add_argument("--minutes", type=float, default=np.inf, help="begin nothing after this")
     options, code, began = parser.parse_args(), fingerprint(), time.monotonic()
@@ -298,7 +311,7 @@ def main() -> None:
         for name, model in PRIVATE.items():
             path = keep / f"{name.replace(', ', '-').replace(' ', '-')}-{start}.npz"
             if (
-                (name == SLOW and start >= FEW)
+                (name == SLOW and start >= options.slow)
                 or path.is_file()
                 or time.monotonic() - began > 60 * options.minutes
             ):

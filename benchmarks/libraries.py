@@ -39,7 +39,7 @@ from goodfence.rng import Streams
 ROOT = Path(__file__).resolve().parent.parent
 PYTHON = ROOT / ".venv-adapters" / "bin" / "python"
 SEED, KNOWN, SETS = 7, (16, 8), ("ml-100k", "ml-1m")
-CHOOSING, BATCH, MOST = 5, 10, 50
+CHOOSING, BATCH, MOST = 4, 8, 48
 """How many targets the attacker is chosen on, how many more are attacked at once, and how many of these are enough."""
 THREADED = ("OPENBLAS", "OMP", "MKL", "NUMBA", "RAYON", "LK")
 KINDS: dict[str, type[Attack]] = {
@@ -223,11 +223,12 @@ def made(cell: Cell) -> Any:
     return LIBRARIES[cell.name].made()
 
 
-def measure_all(keep: Path, began: float, minutes: float) -> None:
+def measure_all(keep: Path, began: float, options: argparse.Namespace) -> None:
     """Go over all cells again and again, a batch each, until the time is over or enough was attacked."""
-    for batch, cell in product(range(MOST // BATCH), list(cells())):
+    wanted = [cell for cell in cells() if options.only in f"{cell.data} {cell.known} {cell.name}"]
+    for batch, cell in product(range(MOST // BATCH), wanted):
         folder = cell.folder(keep)
-        if time.monotonic() - began > 60 * minutes:
+        if time.monotonic() - began > 60 * options.minutes:
             return
         if len(list(folder.glob("*.npz"))) > batch:
             continue
@@ -238,6 +239,7 @@ def measure_all(keep: Path, began: float, minutes: float) -> None:
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").splitlines()[0])
     parser.add_argument("--keep", type=Path, default=None, help="folder of finished parts")
+    parser.add_argument("--only", default="", help="rows with this in their name")
     parser.add_argument("--minutes", type=float, default=50, help="begin nothing after this")
     options, code = parser.parse_args(), fingerprint("attack", "adapters", "neighbours")
     if find_spec("lenskit") is None:  # not in this environment
@@ -248,7 +250,7 @@ def main() -> None:
             subprocess.run(again, cwd=ROOT, env={**os.environ, **limits}, check=False).returncode
         )
     keep = options.keep or CACHE / "libraries" / code
-    measure_all(keep, time.monotonic(), options.minutes)
+    measure_all(keep, time.monotonic(), options)
     sets = {name: gf.load(name) for name in SETS}
     rows = [line(cell, cell.folder(keep), sets[cell.data]) for cell in cells()]
     write_table(
