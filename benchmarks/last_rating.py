@@ -32,6 +32,7 @@ from goodfence.models.private import cf, means
 from goodfence.models.private.base import PrivateRecommender
 from goodfence.privacy.accounting import total_mu
 from goodfence.privacy.fixed_point import UserProfiles, centred
+from goodfence.privacy.guarantee import Unit
 from goodfence.privacy.noise import SIGMA, SystemNoise
 from goodfence.rng import Streams
 
@@ -41,10 +42,11 @@ BINS, DRAWS = 100, 1000
 _STEPS = 120
 SLOW = "PrivateCF, rating, epsilon 4"
 """It releases a covariance, of a million integers."""
+GUARANTEES: tuple[tuple[Unit, float], ...] = (("rating", 1.0), ("rating", 4.0), ("user", 4.0))
 PRIVATE: dict[str, PrivateRecommender] = {
     f"{name}, {unit}, epsilon {epsilon:g}": made(epsilon=epsilon, unit=unit, items="from ratings")
     for name, made in (("PrivateCF", gf.PrivateCF), ("PrivateMeans", gf.PrivateMeans))
-    for unit, epsilon in (("rating", 1.0), ("rating", 4.0), ("user", 4.0))
+    for unit, epsilon in GUARANTEES
 }
 POST_PROCESSING = {
     cf: ("estimate_biases", "choose_stages", "update_biases", "refine", "factorise"),
@@ -63,9 +65,9 @@ class Prior:
 
     def __init__(self, ratings: gf.Ratings) -> None:
         csr, scale = ratings.csr, ratings.scale
-        self.values = scale.lowest + scale.step * np.arange(  # type: ignore[operator] # a grid of five
-            round((scale.highest - scale.lowest) / scale.step) + 1  # type: ignore[operator]
-        )
+        step = scale.step or 1.0  # the scales of the catalogue have steps
+        n_values = round((scale.highest - scale.lowest) / step) + 1
+        self.values: Floats = scale.lowest + step * np.arange(n_values, dtype=np.float64)
         self._places = np.searchsorted(self.values, csr.data)
         expected = _expected(csr)
         edges = np.quantile(expected, np.linspace(0, 1, BINS + 1)[1:-1])
@@ -82,7 +84,8 @@ class Prior:
 
     def right(self, cells: Integers) -> Integers:
         """Return which value is the right one."""
-        return self._places[cells]
+        right: Integers = self._places[cells]
+        return right
 
 
 def _expected(csr: Any) -> Floats:

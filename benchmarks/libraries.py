@@ -45,8 +45,15 @@ THREADED = ("OPENBLAS", "OMP", "MKL", "NUMBA", "RAYON", "LK")
 KINDS: dict[str, type[Attack]] = {
     kind.__name__: kind for kind in (KNNAttack, CoverAttack, AdaptiveAttack)
 }
-HEAD = ["data", "known", "recommender", "its defaults", "targets", "recovery", "without target"]
-HEAD += ["advantage", "fully recovered", "without target, too", "strongest attacker", "seconds"]
+HEAD = ["data", "known", "recommender", "its defaults", "targets", "ratings", "recovery"]
+HEAD += [
+    "without target",
+    "advantage",
+    "fully recovered",
+    "without target, too",
+    "strongest attacker",
+    "seconds",
+]
 
 
 class Library(NamedTuple):
@@ -208,12 +215,13 @@ def line(cell: Cell, folder: Path, ratings: gf.Ratings) -> list[str] | None:
         cell.name,
         LIBRARIES[cell.name].settings,
         f"{report.n_targets}",
+        f"{report.n_hidden:,}",
         f"{found['recovery'].value:.3f}",
         f"{found['recovery_without'].value:.3f}",
         f"{gained.value:+.3f} ({gained.low:+.3f} to {gained.high:+.3f})",
         f"{int(report.fully.sum())}",
         f"{int(report.fully_without.sum())}",
-        f"{n_fakes} fakes, {strategy(settings_of(attack), n_fakes)}",
+        f"{n_fakes} fake{'s' * (n_fakes > 1)}, {strategy(settings_of(attack), n_fakes)}",
         f"{kept['seconds']:.0f}",
     ]
 
