@@ -239,32 +239,17 @@ def _word(words: tuple[Any, ...]) -> _Kind:
 
 
 def _simple(kind: Any) -> _Kind | None:
-    if kind is None or kind is type(None):
-        return _Kind("None", lambda value: value is None)
-    if kind is bool:
-        return _Kind("True or False", lambda value: isinstance(value, bool))
-    if kind is int:
-        return _Kind(
-            "an integer", lambda value: isinstance(value, Integral) and not isinstance(value, bool)
-        )
-    if kind is float:
-        return _Kind("a number", _is_measure)
-    if kind is str:
-        return _Kind("text", lambda value: isinstance(value, str))
-    if kind is tuple:
-        return _Kind("a tuple", lambda value: isinstance(value, tuple | list))
-    if kind in (collections.abc.Sequence, np.ndarray):
-        return _Kind("a sequence", is_listed)
+    if kind in _BUILT_IN:
+        return _BUILT_IN[kind]
     if not isinstance(kind, type) or kind is Any:
         return None
-    name = kind.__name__
-    article = "an" if name[0] in "AEIOU" else "a"
+    rule = f"{'an' if kind.__name__[0] in 'AEIOU' else 'a'} {kind.__name__}"
     if getattr(kind, "_is_protocol", False):
         members = [one for one in vars(kind) if not one.startswith("_")]
-        return _Kind(f"{article} {name}", lambda value: _has_any(value, members))
+        return _Kind(rule, lambda value: _has_any(value, members))
     if callable(getattr(kind, "of", None)):  # which takes other forms of it, and checks them
         return None
-    return _Kind(f"{article} {name}", lambda value: isinstance(value, kind))
+    return _Kind(rule, lambda value: isinstance(value, kind))
 
 
 def _has_any(value: Any, members: list[str]) -> bool:
@@ -289,3 +274,21 @@ def is_listed(value: Any) -> bool:
     if isinstance(value, np.ndarray):
         return value.ndim > 0
     return isinstance(value, collections.abc.Sized) and isinstance(value, collections.abc.Iterable)
+
+
+_NOTHING = _Kind("None", lambda value: value is None)
+_LISTED = _Kind("a sequence", is_listed)
+_BUILT_IN = {
+    None: _NOTHING,
+    type(None): _NOTHING,
+    bool: _Kind("True or False", lambda value: isinstance(value, bool)),
+    int: _Kind(
+        "an integer", lambda value: isinstance(value, Integral) and not isinstance(value, bool)
+    ),
+    float: _Kind("a number", _is_measure),
+    str: _Kind("text", lambda value: isinstance(value, str)),
+    tuple: _Kind("a tuple", lambda value: isinstance(value, tuple | list)),
+    collections.abc.Sequence: _LISTED,
+    np.ndarray: _LISTED,
+}
+"""What an annotation of Python's or numpy's own allows."""

@@ -51,7 +51,7 @@ from goodfence.rng import Streams
 from goodfence.selection.mechanism import Pool, pool_arrays, takes_all
 from goodfence.selection.sensitivity import item_peaks
 
-Account: TypeAlias = "tuple[Any, Any]"
+FakeCells: TypeAlias = "tuple[Any, Any]"
 """The columns and ratings of one account."""
 
 _CELLS = 2_000_000
@@ -292,7 +292,7 @@ class RefitWorlds:
             parts.append(self._remembered(part, seeds[first], n_askers, helper_rating))
         return Asked.joined(parts)
 
-    def answers_to(self, accounts: list[Account], columns: Integers, seed: int) -> Floats:
+    def answers_to(self, accounts: list[FakeCells], columns: Integers, seed: int) -> Floats:
         """Return what each account is told beside all real users, the first one twice: (accounts + 1, items)."""
         asking = accounts if self.asks_inside else []
         fitted, ids = self._fitted(self._sent(seed), asking, None, seed)
@@ -366,7 +366,7 @@ class RefitWorlds:
                 chosen = self._chosen(fitted, int(part.rows[0]), n_askers)
         return Asked(told[0], told[1], np.full(len(part), chosen))
 
-    def _accounts(self, part: Targets, helper_rating: float | None) -> list[Account]:
+    def _accounts(self, part: Targets, helper_rating: float | None) -> list[FakeCells]:
         """Return the columns and ratings of each fake, the asking one first."""
         known = part.known_columns[0], part.known_ratings[0]
         if helper_rating is None:
@@ -385,7 +385,7 @@ class RefitWorlds:
         return sent
 
     def _fitted(
-        self, sent: Ratings, accounts: list[Account], removed: int | None, seed: int
+        self, sent: Ratings, accounts: list[FakeCells], removed: int | None, seed: int
     ) -> tuple[Any, Any]:
         """Return the recommender fitted in one world, and the ids of the accounts in it."""
         world, ids = attacked(
@@ -395,7 +395,7 @@ class RefitWorlds:
         with _theirs("fit"):
             return copied.fit(world), ids
 
-    def _profile(self, cells: Account) -> dict[Any, Any]:
+    def _profile(self, cells: FakeCells) -> dict[Any, Any]:
         columns, values = cells
         return dict(zip(self.ratings.items[columns].tolist(), values.tolist(), strict=True))
 
