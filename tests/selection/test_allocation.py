@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
+from itertools import pairwise
 from typing import Any
 
 import numpy as np
@@ -10,9 +11,11 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from goodfence.selection.inclusion import alpha, pool_inclusion
+from goodfence.errors import SettingError
+from goodfence.registry import made_of, settings_of
+from goodfence.selection.inclusion import alpha, inclusion_probabilities, pool_inclusion
 from goodfence.selection.knn import KNN
-from goodfence.selection.ppns import PPNS
+from goodfence.selection.ppns import ALLOCATIONS, PPNS, allocated
 from goodfence.selection.sensitivity import Sensitivity
 
 
@@ -92,3 +95,44 @@ def test_it_is_the_optimum_of_its_own_problem_only() -> None:
     nearest = alpha(KNN(k=2), similarities)
     last = similarities[3:] @ pool_inclusion(similarities[3:] / 12, 1)
     assert nearest + last > ppns + 0.1
+
+
+@pytest.mark.parametrize(
+    ("name", "counts"),
+    [
+        ("halving", (25, 12, 6, 3, 2, 1, 1)),
+        ("linear", (16, 10, 8, 7, 5, 3, 1)),
+        ("equal", (8, 7, 7, 7, 7, 7, 7)),
+    ],
+)
+def test_allocations_by_name(name: str, counts: tuple[int, ...]) -> None:
+    fence = PPNS(k=50, beta=7, allocation=name)
+    assert fence.counts == counts
+    assert made_of(settings_of(fence)) == fence
+    assert sum(pool.take for pool in fence.pools(np.linspace(1, 0, 942))) == 50
+
+
+@given(name=st.sampled_from(ALLOCATIONS), k=st.integers(1, 80), beta=st.integers(1, 20))
+def test_a_named_allocation_falls_and_sums_to_k(name: str, k: int, beta: int) -> None:
+    try:
+        counts = allocated(name, k, beta)
+    except SettingError:
+        assert k < 2 * beta or name == "halving"
+        return
+    assert sum(counts) == k
+    assert len(counts) == beta
+    assert all(near >= far >= 1 for near, far in pairwise([*counts, 1]))
+
+
+def test_an_unknown_allocation_is_refused() -> None:
+    with pytest.raises(SettingError, match="one of halving, linear, equal, got 'even'"):
+        PPNS(k=50, beta=7, allocation="even")
+
+
+def test_the_target_is_drawn_as_often_as_its_partition_is() -> None:
+    """In a first partition of equals each is drawn with f(1)/k."""
+    for name, share in (("halving", 0.5), ("linear", 0.32), ("equal", 0.16)):
+        fence = PPNS(k=50, beta=7, allocation=name)
+        lists = np.concatenate([np.ones(50), np.full(892, 0.3)])
+        included = inclusion_probabilities(fence, lists, sensitivity=0.1)
+        assert included[:50] == pytest.approx(np.full(50, share), abs=1e-9)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
+from itertools import pairwise
 from typing import ClassVar
 
 import numpy as np
@@ -40,8 +41,9 @@ class PPNS:
         How many partitions the neighbours are drawn across.
     epsilon : float, default 1.0
         The budget in [OMEGA]; the weights are equal as it goes to 0.
-    allocation : tuple of int, optional
-        How many from each of the `beta` partitions, for ablation; None is (k-1, 0, ..., 0, 1) [FINAL].
+    allocation : {"halving", "linear", "equal"} or tuple of int, optional
+        How many from each of the `beta` partitions; None is (k-1, 0, ..., 0, 1) [FINAL]. By name those of the sister
+        paper's shape: some from every partition, fewer from farther ones (`allocated`).
     sensitivity : Sensitivity, default Sensitivity()
         Which RS the weights divide by.
 
@@ -57,7 +59,7 @@ class PPNS:
     k: int
     beta: int
     epsilon: float = 1.0
-    allocation: tuple[int, ...] | None = None
+    allocation: tuple[int, ...] | str | None = None
     sensitivity: Sensitivity = field(default_factory=Sensitivity)
 
     def __post_init__(self) -> None:
@@ -65,7 +67,9 @@ class PPNS:
         object.__setattr__(self, "beta", integer(self.beta, "beta", least=1))
         object.__setattr__(self, "epsilon", positive(self.epsilon, "epsilon"))
         object.__setattr__(self, "sensitivity", Sensitivity.of(self.sensitivity))
-        if self.allocation is not None:
+        if isinstance(self.allocation, str):
+            allocated(self.allocation, self.k, self.beta)
+        elif self.allocation is not None:
             counts = tuple(integer(count, "allocation", least=0) for count in self.allocation)
             object.__setattr__(self, "allocation", counts)
             rule = f"{self.beta} counts (beta) that sum to k={self.k}"
@@ -75,6 +79,8 @@ class PPNS:
     @property
     def counts(self) -> tuple[int, ...]:
         """How many are drawn from each partition."""
+        if isinstance(self.allocation, str):
+            return allocated(self.allocation, self.k, self.beta)
         if self.allocation is not None:
             return self.allocation
         if self.beta == 1:
@@ -116,3 +122,33 @@ class PPNS:
                 "so a choice can be possible with it and impossible without it, or the reverse."
             ),
         )
+
+
+ALLOCATIONS = ("halving", "linear", "equal")
+"""Named shapes of an allocation over all partitions (Lu & Shen, arXiv 1505.07897), nearest first."""
+
+
+def allocated(name: str, k: int, beta: int) -> tuple[int, ...]:
+    """Return how many are drawn from each of `beta` partitions: at least one, and never more than from a nearer one.
+
+    `halving` takes k/2, k/4, ...; `linear` in proportion to beta, beta - 1, ..., 1; `equal` as many from each. What
+    rounding leaves goes to the first, but with `halving` to the last as long as that stays smallest.
+
+    Examples
+    --------
+    >>> allocated("halving", 50, 7), allocated("linear", 50, 7), allocated("equal", 50, 7)
+    ((25, 12, 6, 3, 2, 1, 1), (16, 10, 8, 7, 5, 3, 1), (8, 7, 7, 7, 7, 7, 7))
+    """
+    require(name in ALLOCATIONS, "allocation", f"counts, or one of {', '.join(ALLOCATIONS)}", name)
+    if name == "halving":
+        counts = [max(1, round(k / 2**part)) for part in range(1, beta)]
+        counts.append(min(k - sum(counts), counts[-1]) if counts else k)
+    elif name == "linear":
+        total = beta * (beta + 1) // 2
+        counts = [max(1, k * (beta - part) // total) for part in range(beta)]
+    else:
+        counts = [max(1, k // beta)] * beta
+    counts[0] += k - sum(counts)
+    falling = all(near >= far >= 1 for near, far in pairwise([*counts, 1]))
+    require(falling, "beta", f"smaller for the allocation {name!r} of k={k}", beta)
+    return tuple(counts)
