@@ -105,6 +105,15 @@ def chart_caption() -> str:
     )
 
 
+def published(data: str, *ideas: str) -> str:
+    """Return the measured rows of published systems whose names begin with one of these."""
+    rows = [row for row in measured(f"published-{data}") if row["idea"].startswith(ideas)]
+    columns = ["idea", "attacker", "MAE", "answers recover", "without target", "advantage"]
+    columns += ["certain", "certain and right", "targets"]
+    found = [[row[name] for name in columns] for row in rows]
+    return as_table(columns, found) if rows else UNMEASURED
+
+
 def private_errors() -> str:
     """Return the error of the private models beside kNN's, on every data set."""
     rows = measured("accuracy")
@@ -127,6 +136,7 @@ SOURCES: dict[str, Callable[..., str]] = {
     "peers": peers,
     "power": power,
     "private-errors": private_errors,
+    "published": published,
     "guarantees": guarantees,
     "reproduction": section,
     "value": value,

@@ -22,6 +22,7 @@ if TYPE_CHECKING:
     from goodfence.attack.knn_attack import CoverAttack as CoverAttack
     from goodfence.attack.knn_attack import KNNAttack as KNNAttack
     from goodfence.attack.membership import MembershipAttack as MembershipAttack
+    from goodfence.attack.pair_attack import PairAttack as PairAttack
     from goodfence.attack.related_items import RelatedItemsAttack as RelatedItemsAttack
     from goodfence.attack.report import AttackReport as AttackReport
     from goodfence.audit.audit import audit as audit
@@ -46,6 +47,28 @@ if TYPE_CHECKING:
     from goodfence.models.private.cf import PrivateCF as PrivateCF
     from goodfence.models.private.mcsherry_mironov import McSherryMironov as McSherryMironov
     from goodfence.models.private.means import PrivateMeans as PrivateMeans
+    from goodfence.models.published.blurme import BlurMe as BlurMe
+    from goodfence.models.published.dp_als import DPALS as DPALS
+    from goodfence.models.published.ind_knn import IndKNN as IndKNN
+    from goodfence.models.published.item_swap import ItemSwap as ItemSwap
+    from goodfence.models.published.matrix_factorisation import (
+        MatrixFactorisation as MatrixFactorisation,
+    )
+    from goodfence.models.published.nends import NeNDS as NeNDS
+    from goodfence.models.published.noisy_answers import NoisyAnswers as NoisyAnswers
+    from goodfence.models.published.perturbed import Perturbed as Perturbed
+    from goodfence.models.published.randomised_perturbation import (
+        RandomisedPerturbation as RandomisedPerturbation,
+    )
+    from goodfence.models.published.randomised_response import LocalLaplace as LocalLaplace
+    from goodfence.models.published.randomised_response import (
+        RandomisedResponse as RandomisedResponse,
+    )
+    from goodfence.models.published.reuse_knn import ReuseKNN as ReuseKNN
+    from goodfence.models.published.slope_one import SlopeOne as SlopeOne
+    from goodfence.models.published.threshold_neighbours import (
+        ThresholdNeighbours as ThresholdNeighbours,
+    )
     from goodfence.neighbours.candidate_lists import candidate_list as candidate_list
     from goodfence.neighbours.candidate_lists import candidate_lists as candidate_lists
     from goodfence.neighbours.similarity import Similarity as Similarity
@@ -68,6 +91,7 @@ _NAMES = {
     "attack.exposure": "exposure rating_exposure",
     "attack.knn_attack": "AdaptiveAttack CoverAttack KNNAttack",
     "attack.membership": "MembershipAttack",
+    "attack.pair_attack": "PairAttack",
     "attack.related_items": "RelatedItemsAttack",
     "attack.report": "AttackReport",
     "audit.audit": "audit",
@@ -86,6 +110,19 @@ _NAMES = {
     "models.private.cf": "PrivateCF",
     "models.private.mcsherry_mironov": "McSherryMironov",
     "models.private.means": "PrivateMeans",
+    "models.published.blurme": "BlurMe",
+    "models.published.dp_als": "DPALS",
+    "models.published.ind_knn": "IndKNN",
+    "models.published.item_swap": "ItemSwap",
+    "models.published.matrix_factorisation": "MatrixFactorisation",
+    "models.published.nends": "NeNDS",
+    "models.published.noisy_answers": "NoisyAnswers",
+    "models.published.perturbed": "Perturbed",
+    "models.published.randomised_perturbation": "RandomisedPerturbation",
+    "models.published.randomised_response": "LocalLaplace RandomisedResponse",
+    "models.published.reuse_knn": "ReuseKNN",
+    "models.published.slope_one": "SlopeOne",
+    "models.published.threshold_neighbours": "ThresholdNeighbours",
     "neighbours.candidate_lists": "candidate_list candidate_lists",
     "neighbours.similarity": "Similarity",
     "privacy.guarantee": "Guarantee",

@@ -22,6 +22,19 @@ _MODULES = (
     "goodfence.models.private.means",
     "goodfence.models.private.cf",
     "goodfence.models.private.mcsherry_mironov",
+    "goodfence.models.published.noisy_answers",
+    "goodfence.models.published.perturbed",
+    "goodfence.models.published.randomised_perturbation",
+    "goodfence.models.published.nends",
+    "goodfence.models.published.blurme",
+    "goodfence.models.published.randomised_response",
+    "goodfence.models.published.item_swap",
+    "goodfence.models.published.slope_one",
+    "goodfence.models.published.threshold_neighbours",
+    "goodfence.models.published.matrix_factorisation",
+    "goodfence.models.published.reuse_knn",
+    "goodfence.models.published.dp_als",
+    "goodfence.models.published.ind_knn",
 )
 """Imported one after the other, and no farther than a name is looked for."""
 _registered: dict[str, type[Any]] = {}
@@ -46,7 +59,9 @@ def find(text: str) -> type[Any]:
     Traceback (most recent call last):
     ...
     goodfence.errors.SettingError: mechanism must be one of knn, npns, pncf, ppns, private-means, private-cf, \
-mcsherry-mironov, got 'pnps'; did you mean 'ppns'?
+mcsherry-mironov, noisy-answers, randomised-perturbation, nends, blurme, randomised-response, local-laplace, \
+item-swap, slope-one, threshold-neighbours, matrix-factorisation, reuse-knn, dp-als, ind-knn, got 'pnps'; \
+did you mean 'ppns'?
     """
     name = text.casefold().replace("_", "-").replace(" ", "-")
     for kind in _with_names():

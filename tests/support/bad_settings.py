@@ -298,6 +298,7 @@ def callables() -> list[Public]:
                 "sensitivity": _sensitivity,
             },
         ),
+        *published(films, attack),
         Public(
             name="Sensitivity",
             call=gf.Sensitivity,
@@ -689,6 +690,138 @@ def callables() -> list[Public]:
     ]
 
 
+def published(films: gf.Ratings, attack: dict[str, Judge]) -> list[Public]:
+    """Return the published systems; those with chance or data in their domains are fitted."""
+    some = integer(1, 100, beyond=EITHER)
+    epsilon, private = number(0, math.inf), {"epsilon": number(0, math.inf), "delta": number(0, 1)}
+    percent = number(0, 100, ends=True)
+    share = number(0, 1, ends=True)
+    return [
+        Public(
+            name="NoisyAnswers",
+            call=gf.NoisyAnswers,
+            good={},
+            domains={
+                "recommender": _only_none,
+                "epsilon": epsilon,
+                "sensitivity": number(0, math.inf, optional=True),
+                "fallback": number(-math.inf, math.inf, optional=True),
+                "clip": switch(),
+                "fresh": switch(),
+                "questions": integer(1, 100, optional=True, beyond=EITHER),
+                "rng": RNG,
+            },
+        ),
+        Public(
+            name="Perturbed",
+            call=gf.Perturbed,
+            good={"by": gf.NeNDS()},
+            domains={"recommender": _only_none, "by": nothing_else(gf.NeNDS), "rng": RNG},
+        ),
+        Public(
+            name="RandomisedPerturbation",
+            call=gf.RandomisedPerturbation,
+            good={},
+            domains={
+                "sigma_max": percent,
+                "beta_max": percent,
+                "law": words("uniform", "gaussian", "coin"),
+            },
+        ),
+        Public(
+            name="NeNDS",
+            call=gf.NeNDS,
+            good={},
+            domains={
+                "within": words("column", "person"),
+                "size": integer(2, 100, optional=True, beyond=EITHER),
+            },
+        ),
+        Public(
+            name="BlurMe",
+            call=gf.BlurMe,
+            good={},
+            domains={
+                "attribute": lambda value: EITHER if isinstance(value, dict | None) else REFUSED,
+                "extra": share,
+                "strategy": words("random", "sampled", "greedy"),
+            },
+        ),
+        Public(
+            name="RandomisedResponse",
+            call=gf.RandomisedResponse,
+            good={},
+            domains={"epsilon": epsilon},
+        ),
+        Public(name="LocalLaplace", call=gf.LocalLaplace, good={}, domains={"epsilon": epsilon}),
+        Public(name="ItemSwap", call=gf.ItemSwap, good={}, domains={"p": share, "group": some}),
+        Public(
+            name="SlopeOne",
+            call=lambda **given: gf.SlopeOne(**given).fit(films),
+            good={"rng": 7},
+            domains={"noise": number(0, 1e6, ends=True), "rng": RNG},
+        ),
+        Public(
+            name="PairAttack",
+            call=gf.PairAttack,
+            good={"known": 3},
+            domains=attack,
+        ),
+        Public(
+            name="ThresholdNeighbours",
+            call=lambda **given: gf.ThresholdNeighbours(**given).fit(films),
+            good={},
+            domains={
+                "threshold": number(-math.inf, math.inf),
+                "dense": integer(1, 100, optional=True, beyond=EITHER),
+                "bits": integer(1, 24, optional=True),
+            },
+        ),
+        Public(
+            name="MatrixFactorisation",
+            call=gf.MatrixFactorisation,
+            good={},
+            domains={"rank": integer(1, 256), "penalty": number(0, math.inf), "sweeps": some},
+        ),
+        Public(
+            name="ReuseKNN",
+            call=lambda **given: gf.ReuseKNN(**given).fit(films),
+            good={"rng": 7},
+            domains={
+                "k": some,
+                "variant": words("userknn", "expect", "gain", "reuse"),
+                "tau": number(0, 1e12, optional=True, ends=True),
+                "rng": RNG,
+            },
+        ),
+        Public(
+            name="DPALS",
+            call=gf.DPALS,
+            good={"epsilon": 1.0},
+            domains={
+                **private,
+                "rank": integer(1, 64),
+                "sweeps": integer(1, 100),
+                "per_user": some,
+                "catalogue": either,
+                "rng": RNG,
+            },
+        ),
+        Public(
+            name="IndKNN",
+            call=gf.IndKNN,
+            good={},
+            domains={
+                **private,
+                "questions": some,
+                "sigma": number(0, math.inf),
+                "threshold": share,
+                "rng": RNG,
+            },
+        ),
+    ]
+
+
 def methods() -> list[Public]:
     """Return what fitted models, ratings, scales, attacks and results are asked, with the domains of the arguments."""
     films = _films()
@@ -709,6 +842,10 @@ def methods() -> list[Public]:
         "PrivateMeans": gf.PrivateMeans(epsilon=1.0, items="from ratings", rng=7),
         "PrivateCF": gf.PrivateCF(epsilon=1.0, items="from ratings", rng=7),
         "McSherryMironov": gf.McSherryMironov(epsilon=1.0, items="from ratings", rng=7),
+        "NoisyAnswers": gf.NoisyAnswers(gf.NeighbourCF(gf.KNN(k=5)), rng=7),
+        "Perturbed": gf.Perturbed(gf.NeighbourCF(gf.KNN(k=5)), by=gf.NeNDS(), rng=7),
+        "SlopeOne": gf.SlopeOne(rng=7),
+        "IndKNN": gf.IndKNN(rng=7),
         "BlackBox": gf.BlackBox(gf.NeighbourCF(gf.KNN(k=5), rng=7, progress=False)),
     }
     found = []

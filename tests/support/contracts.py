@@ -6,6 +6,7 @@ import json
 from collections import Counter
 from dataclasses import FrozenInstanceError, asdict, fields
 from fractions import Fraction
+from pathlib import Path
 from typing import Any, ClassVar, TypeAlias
 
 import numpy as np
@@ -13,7 +14,8 @@ import numpy.typing as npt
 import pytest
 from scipy.stats import chisquare
 
-from goodfence.errors import SettingError
+import goodfence as gf
+from goodfence.errors import DataError, NotFittedError, SettingError
 from goodfence.neighbours.draw import draw_neighbours
 from goodfence.registry import made_of, settings_of
 from goodfence.selection.inclusion import alpha, choice_probability, inclusion_probabilities
@@ -193,3 +195,78 @@ def chi_squared(
         return 1.0 if observed[0] >= n - 60 else 0.0
     scaled = np.array(expected) * (sum(observed) / sum(expected))
     return float(chisquare(observed, scaled).pvalue)
+
+
+class RecommenderContract:
+    """What holds for every recommender with a name; a test class inherits it and makes one."""
+
+    fresh: ClassVar[bool] = False
+    """Whether the same question gets another answer each time."""
+    ratings: ClassVar[gf.Ratings] = gf.synthetic(users=60, items=40, ratings=900, rng=3)
+
+    def made(self) -> Any:
+        """Return the recommender, not fitted, with a seed where it has one."""
+        raise NotImplementedError
+
+    def test_fit_returns_itself_and_predicts_for_its_users(self) -> None:
+        model = self.made()
+        assert model.fit(self.ratings) is model
+        users, items = self.ratings.users[[3, 1, 3]], self.ratings.items[[5, 2, 7]]
+        told = model.predict(users, items)
+        assert told.dtype == np.float64
+        assert told.shape == (3,)
+        assert np.isfinite(told).any()
+        if not self.fresh:
+            cells = model.predict_cells(self.ratings.rows(users), self.ratings.columns(items))
+            np.testing.assert_array_equal(told, cells)
+            assert model.predict(users[:1], items[:1])[0] == pytest.approx(told[0], nan_ok=True)
+
+    def test_recommended_items_are_unseen_and_best_first(self) -> None:
+        model = self.made().fit(self.ratings)
+        ratings = model.ratings_  # what was received, where users change it
+        csr, n_rated = ratings.csr, np.diff(ratings.csr.indptr)
+        few, most = int(n_rated.argmin()), int(n_rated.argmax())
+        unseen = csr.shape[1] - n_rated[most]
+        assert len(model.recommend(ratings.users[most], n=5).items) <= unseen  # none, who rated all
+        found = model.recommend(ratings.users[few], n=5)
+        rated = ratings.items[csr.indices[csr.indptr[few] : csr.indptr[few + 1]]]
+        assert len(found.items) > 0
+        assert not set(found.items.tolist()) & set(rated.tolist())
+        assert (np.diff(found.scores) <= 0).all()
+
+    def test_a_fold_in_is_answered(self) -> None:
+        model, items = self.made().fit(self.ratings), self.ratings.items
+        told = model.answer({items[0]: 4.0, items[3]: 2.0}, items[5:9])
+        assert told.shape == (4,)
+        with pytest.raises(DataError):
+            model.answer({"nothing of the kind": 3.0}, items[:1])
+
+    def test_it_must_be_fitted_first(self) -> None:
+        with pytest.raises(NotFittedError):
+            self.made().predict([1], [1])
+
+    def test_a_seed_repeats_it(self) -> None:
+        cells = np.repeat(np.arange(4), 10), np.tile(np.arange(10), 4)
+        first, second = (self.made().fit(self.ratings).predict_cells(*cells) for _ in range(2))
+        np.testing.assert_array_equal(first, second)
+
+    def test_a_saved_model_is_the_same(self, tmp_path: Path) -> None:
+        model = self.made().fit(self.ratings)
+        model.save(tmp_path / "model.gf")
+        loaded: Any = gf.load_model(tmp_path / "model.gf")
+        assert type(loaded) is type(model)
+        assert loaded.settings() == model.settings()
+        assert loaded.ratings_.n_ratings == model.ratings_.n_ratings
+        if not self.fresh:
+            cells = np.repeat(np.arange(4), 10), np.tile(np.arange(10), 4)
+            np.testing.assert_array_equal(loaded.predict_cells(*cells), model.predict_cells(*cells))
+        again = type(model).load(tmp_path / "model.gf")
+        assert again.settings() == model.settings()
+
+    def test_it_says_what_it_guarantees_and_shows_no_data(self) -> None:
+        model = self.made()
+        shown, stated = repr(model), model.guarantee()
+        assert stated.reason.endswith(".")
+        assert model.fit(self.ratings).traits.family
+        assert repr(model) == shown
+        assert "array" not in shown

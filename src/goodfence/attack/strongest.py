@@ -21,6 +21,7 @@ from goodfence.attack import (
 )
 from goodfence.attack.attack import Attack, Choose, Subject, settings_of
 from goodfence.attack.knn_attack import AdaptiveAttack, Combine, CoverAttack, Helpers, KNNAttack
+from goodfence.attack.pair_attack import PairAttack
 from goodfence.attack.report import AttackReport, NotTried, Tried
 from goodfence.attack.scoring import UNKNOWN, first_half
 from goodfence.attack.targets import Wanted, find_targets
@@ -79,6 +80,8 @@ def usual_attackers(
     cover = applied(CoverAttack(known=known, choose=choose), subject)
     if cover is not None and _n_fakes(cover, subject) > (k or 0):
         plain.append(cover)
+    if subject.traits.pairwise:
+        plain.append(PairAttack(known=known, choose=choose))
     helps = k != 1 and subject.ratings.scale.lowest < subject.ratings.scale.highest
     return (*plain, *_adaptive(subject, numbers, known, choose)) if helps else tuple(plain)
 

@@ -41,7 +41,7 @@ from goodfence.kernels.attack import (
 from goodfence.kernels.draw import PoolArrays
 from goodfence.models.configuration import traits_of
 from goodfence.models.neighbour_cf import NeighbourCF
-from goodfence.models.recommender import unfitted_copy
+from goodfence.models.recommender import fit_received, unfitted_copy
 from goodfence.neighbours.candidate_lists import RowsAgainstAll
 from goodfence.neighbours.draw import check_similarity
 from goodfence.neighbours.predict import Neighbourhoods
@@ -300,6 +300,21 @@ class RefitWorlds:
         whom = [whom[0], *whom]
         return np.stack([self._told(fitted, [one], columns)[0] for one in whom])
 
+    def told(
+        self,
+        accounts: list[Account],
+        columns: Integers,
+        seed: int,
+        *,
+        removed: int | None = None,
+        silent: list[Account],
+    ) -> Floats:
+        """Return what each account is told beside all real users but one, and beside accounts that do not ask."""
+        inside = [*accounts, *silent] if self.asks_inside else silent
+        fitted, ids = self._fitted(self._sent(seed), inside, removed, seed)
+        whom = ids if self.asks_inside else [self._profile(cells) for cells in accounts]
+        return self._told(fitted, whom[: len(accounts)], columns)
+
     def _groups(
         self, targets: Targets, seeds: Sequence[int], helper_rating: float | None
     ) -> list[tuple[int, int]]:
@@ -393,7 +408,7 @@ class RefitWorlds:
         )
         copied = unfitted_copy(self.recommender, None if self.traits.fresh_noise else seed)
         with _theirs("fit"):
-            return copied.fit(world), ids
+            return fit_received(copied, world), ids
 
     def _profile(self, cells: FakeCells) -> dict[Any, Any]:
         columns, values = cells

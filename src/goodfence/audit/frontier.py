@@ -25,7 +25,7 @@ from goodfence.models.configuration import as_recommender, traits_of
 from goodfence.models.private.base import FROM_RATINGS
 from goodfence.models.private.cf import PrivateCF
 from goodfence.models.private.means import PrivateMeans
-from goodfence.models.recommender import Attackable, guarantee_of, unfitted_copy
+from goodfence.models.recommender import Attackable, fit_received, guarantee_of, unfitted_copy
 from goodfence.neighbours.threads import bar
 from goodfence.privacy.guarantee import Unit
 from goodfence.report.charts import as_altair, chart_files
@@ -165,7 +165,7 @@ def _held_out_error(
     if callable(getattr(recommender, "perturbed", None)):
         train = recommender.perturbed(train, seed)  # users send noisy ratings
     fresh = traits_of(recommender).fresh_noise
-    fitted = unfitted_copy(recommender, None if fresh else seed).fit(train)
+    fitted = fit_received(unfitted_copy(recommender, None if fresh else seed), train)
     rows = np.repeat(np.arange(test.shape[0]), np.diff(test.csr.indptr))
     told = np.asarray(fitted.predict(test.users[rows], test.items[test.csr.indices]))
     return fitted, Scores.of(np.clip(told, test.scale.lowest, test.scale.highest), test.csr.data)

@@ -231,8 +231,13 @@ class _AnyMethod:
     mechanism: str = flag(
         "NAME",
         "Neighbour-based: knn, npns, pncf, ppns. Private: private-means, private-cf, mcsherry-mironov. "
+        "Published systems: slope-one, randomised-response and others. `goodfence explain` lists all, "
         "`goodfence explain NAME` says what each does.",
         default="knn",
+    )
+    setting: list[str] | None = flag(
+        "NAME=VALUE",
+        "Any other setting of the recommender, as `goodfence explain NAME` lists them; may be repeated.",
     )
     epsilon: float | None = flag(
         "X",
@@ -349,12 +354,17 @@ class Method(_NeighbourMethod):
 
         `public` is what `Source.public_items` returns; None for an experiment, whose items are those of its ratings.
         """
-        from goodfence.models.configuration import configured
+        from goodfence.models.configuration import configured, pairs
 
         given = {key: value for key, value in asdict(self).items() if value is not None}
+        others = pairs(given.pop("setting", []))
         told = EXPERIMENT if public is None else public
         return configured(
-            given, rng=rng, threads=running.threads, progress=running.progress, public=told
+            {**given, **others},
+            rng=rng,
+            threads=running.threads,
+            progress=running.progress,
+            public=told,
         )
 
 

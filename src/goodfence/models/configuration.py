@@ -3,18 +3,19 @@
 from __future__ import annotations
 
 import inspect
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from goodfence.errors import SettingError, did_you_mean
+from goodfence.errors import SettingError, did_you_mean, require
 from goodfence.models.neighbour_cf import NeighbourCF
 from goodfence.models.recommender import Traits
 from goodfence.neighbours.predict import Over
 from goodfence.neighbours.similarity import Similarity
 from goodfence.privacy.guarantee import Guarantee
-from goodfence.registry import find, made_of
+from goodfence.registry import find, find_kind, made_of
 from goodfence.rng import RNG
+from goodfence.selection.knn import KNN
 from goodfence.selection.mechanism import is_mechanism
 
 DEFAULT_K = 50
@@ -126,24 +127,49 @@ def configured(
     'PPNS k=50 beta=7 eps=1 axis=item'
     """
     kind = find(str(settings.get("mechanism", "")))
-    own = {key: value for key, value in settings.items() if key not in _OF_NEIGHBOUR_CF}
-    around = {key: value for key, value in settings.items() if key in _OF_NEIGHBOUR_CF}
-    if callable(getattr(kind, "fit", None)):
-        known = inspect.signature(kind).parameters
-        told = {key: value for key, value in (public or {}).items() if key in known}
+    mine = set(inspect.signature(kind).parameters)
+    wraps = _wraps(kind)
+    outer = [name for name in _OF_NEIGHBOUR_CF if not (wraps and name in mine)]
+    own = {key: value for key, value in settings.items() if key not in outer}
+    around = {key: value for key, value in settings.items() if key in outer}
+    told = around
+    if wraps:
+        inside = KNN(k=own.pop("k", DEFAULT_K))
+        base = NeighbourCF(inside, **around, rng=rng, threads=threads, progress=progress)
+        described, recommender = (_around(base, made_of(own), one) for one in (None, rng))
+        told = {**_unshown(own, described), **around}
+        own["k"] = inside.k
+    elif callable(getattr(kind, "fit", None)):
+        listed = {key: value for key, value in (public or {}).items() if key in mine}
         own, around = dict(settings), {}
-        described = made_of({**settings, **told})
-        recommender = made_of({**settings, **told, "rng": rng})
+        described = made_of({**settings, **listed})
+        recommender = made_of({**settings, **listed, **({"rng": rng} if "rng" in mine else {})})
+        told = _unshown(own, described) if ".published." in kind.__module__ else {}
     else:
         own.setdefault("k", DEFAULT_K)
         described = made_of(own)
         recommender = NeighbourCF(described, **around, rng=rng, threads=threads, progress=progress)
     return Configured(
-        label=_label(described, around),
+        label=_label(described, told),
         settings={**own, **around, "mechanism": kind.name},
         recommender=recommender,
         guarantee=described.guarantee(),
     )
+
+
+def _unshown(settings: Mapping[str, Any], described: Any) -> dict[str, Any]:
+    """Return the settings that a label does not show by itself."""
+    shown = {key for key in _SHOWN if getattr(described, key, None) is not None}
+    return {key: value for key, value in settings.items() if key not in {*shown, "mechanism"}}
+
+
+def _around(base: NeighbourCF, made: Any, rng: RNG) -> Any:
+    """Return what was made with `base` inside: noise on its answers, or on the ratings that it gets."""
+    if callable(getattr(made, "perturb", None)):
+        perturbed: Any = find_kind("Perturbed")
+        return perturbed(base, by=made, rng=rng)
+    made.recommender, made.rng = base, rng
+    return made
 
 
 def parsed(text: str, **running: Any) -> Configured:
@@ -155,15 +181,36 @@ def parsed(text: str, **running: Any) -> Configured:
     PrivateMeans(epsilon=0.5, delta=1e-05, unit='user')
     """
     name, *parts = text.split() or [""]
-    pairs = dict(part.partition("=")[::2] for part in parts)
     kind = find(name)
     known = {*inspect.signature(kind).parameters, *_OF_NEIGHBOUR_CF}
-    for key, value in pairs.items():
+    known |= {"k"} if _wraps(kind) else set()
+    for part in parts:
+        key, _, value = part.partition("=")
         if key not in known or not value:
             near = did_you_mean(key, known - {key})
             raise SettingError(f"compared must be as in 'ppns k=50 beta=7', got {text!r}{near}")
-    given = {key: _number_or_text(value) for key, value in pairs.items()}
-    return configured({"mechanism": name, **given}, **running)
+    return configured({"mechanism": name, **pairs(parts)}, **running)
+
+
+def pairs(listed: Sequence[str]) -> dict[str, int | float | str]:
+    """Return settings that are written as NAME=VALUE.
+
+    Examples
+    --------
+    >>> pairs(["noise=2", "variant=gain"])
+    {'noise': 2, 'variant': 'gain'}
+    """
+    found = {}
+    for one in listed:
+        key, equals, value = one.partition("=")
+        require(bool(key and equals and value), "setting", "NAME=VALUE, as in noise=2", one)
+        found[key.replace("-", "_")] = _number_or_text(value)
+    return found
+
+
+def _wraps(kind: Any) -> bool:
+    """Return whether this is put around a neighbour-based recommender: noise on its answers, or on its ratings."""
+    return bool(getattr(kind, "wraps", False)) or callable(getattr(kind, "perturb", None))
 
 
 def _label(described: Any, around: Mapping[str, Any]) -> str:

@@ -130,6 +130,8 @@ class Traits:
     """Whether a user has the same neighbours for all items, or for each item some of its raters."""
     center: Center | None = None
     """What is subtracted from the neighbours' ratings, and added to their mean."""
+    pairwise: bool = False
+    """Whether it answers from differences of two items, one of which an account may have rated alone."""
     fresh_noise: bool = False
     """Whether its guarantee is lost with a seed, so that an attack must not set one."""
     released: bool = False
@@ -145,6 +147,11 @@ def unfitted_copy(recommender: R, rng: RNG) -> R:
         copied.computes_ahead = False
     made: R = copied
     return made
+
+
+def fit_received(recommender: Any, received: Ratings) -> Any:
+    """Fit to what users sent: where they change their ratings (`perturbed`), `fit` would let them do it again."""
+    return getattr(recommender, "fit_sent", recommender.fit)(received)
 
 
 def guarantee_of(recommender: Any) -> Guarantee:

@@ -92,6 +92,8 @@ def strategy(stated: Mapping[str, Any], n_fakes: int = 2) -> str:
         if stated.get("centred"):
             text += "; means taken away"
         return f"{text}; equal weights" if stated.get("helpers") == "equal" else text
+    if stated["name"] == "PairAttack":
+        return "each asks with one known rating, and one more account rates everything"
     if n_fakes == 1:
         text = "it asks"
     elif stated["ask"] == "one":

@@ -1,0 +1,195 @@
+"""What the published systems share: answers user by user, from a profile; a saved model; a user's own random stream."""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from hashlib import blake2b
+from os import PathLike
+from typing import Any, ClassVar, Self
+
+import numpy as np
+import numpy.typing as npt
+from scipy import sparse
+
+from goodfence.arrays import AnyIntegers, Floats
+from goodfence.data.ratings import Id, Profile, Ratings
+from goodfence.errors import DataError, ModelFileError, NotFittedError, require
+from goodfence.models.persistence import (
+    Arrays,
+    load_as,
+    pack_ratings,
+    refusing,
+    unpack_ratings,
+    write_model,
+)
+from goodfence.models.recommender import IdsLike, Recommendations, Traits, best
+from goodfence.rng import RNG, Streams
+from goodfence.settings import checked
+
+MOST_ITEMS = 8_000
+"""More items than this, and two arrays of items x items would take more than a gigabyte."""
+
+
+class PublishedRecommender(ABC):
+    """A recommender that answers a user from their profile and from what `_learn` made of all ratings."""
+
+    name: ClassVar[str]
+    label: ClassVar[str]
+    _saved: ClassVar[tuple[str, ...]] = ()
+    """The arguments that are saved."""
+    rng: RNG = None
+
+    def __repr__(self) -> str:
+        stated = (f"{name}={value!r}" for name, value in self.settings().items())
+        return f"{type(self).__name__}({', '.join(stated)})"
+
+    @property
+    def traits(self) -> Traits:
+        """What attack and audit must know: it is fitted in each world, and asked there."""
+        words = ", ".join(f"{name}={value}" for name, value in self.settings().items())
+        return Traits(family=self.label, settings=words, title=repr(self), fresh_answers=False)
+
+    @abstractmethod
+    def _learn(self, streams: Streams) -> None:
+        """Make what answers need of `ratings_`; chance only through the streams."""
+
+    @abstractmethod
+    def _answer(
+        self, columns: AnyIntegers, values: Floats, wanted: AnyIntegers, row: int
+    ) -> Floats:
+        """Return predictions for somebody with these ratings; `row` is theirs, -1 where they are not in the data."""
+
+    def settings(self) -> dict[str, Any]:
+        """Return the arguments that make this model again, as they are saved."""
+        return {name: getattr(self, name) for name in self._saved}
+
+    @checked
+    def fit(self, ratings: Ratings) -> Self:
+        """Learn from the ratings; every random choice is fixed here."""
+        return self._take(ratings, Streams(self.rng).key())
+
+    def _take(self, ratings: Ratings, key: int) -> Self:
+        self.ratings_, self.key_ = ratings, key
+        self._learn(Streams(key))
+        return self
+
+    @checked
+    def predict(self, users: IdsLike, items: IdsLike) -> Floats:
+        """Return the predicted rating of users[j] for items[j], NaN where there is none."""
+        self._require_fitted()
+        require(len(users) == len(items), "items", "as many as users", len(items))
+        return self.predict_cells(self.ratings_.rows(users), self.ratings_.columns(items))
+
+    def predict_cells(self, rows: Any, columns: Any) -> Floats:
+        """Return predictions for cells given by user row and item column, as `predict` does."""
+        self._require_fitted()
+        rows, columns = self.ratings_.cells(rows, columns)
+        order = np.argsort(rows, kind="stable")
+        users, starts = np.unique(rows[order], return_index=True)
+        found = np.empty(len(rows))
+        parts = np.split(order, starts[1:]) if len(order) else []
+        for user, part in zip(users.tolist(), parts, strict=True):
+            found[part] = self._answer(*row_of(self.ratings_.csr, user), columns[part], user)
+        return found
+
+    @checked
+    def recommend(self, user: Id, n: int = 10) -> Recommendations:
+        """Return at most n items the user has not rated, best first."""
+        self._require_fitted()
+        row, n_items = self.ratings_.row(user), self.ratings_.shape[1]
+        unseen = np.ones(n_items, dtype=np.bool_)
+        unseen[row_of(self.ratings_.csr, row)[0]] = False
+        wanted = np.flatnonzero(unseen)
+        scores = np.full(n_items, np.nan)
+        scores[wanted] = self.predict_cells(np.full(len(wanted), row), wanted)
+        return best(self.ratings_.items, scores, unseen, n)
+
+    @checked
+    def answer(self, profile: Profile, items: IdsLike) -> Floats:
+        """Return predictions for an out-of-sample user, from their ratings {item: rating} (fold-in)."""
+        self._require_fitted()
+        wanted = self.ratings_.columns(items)
+        columns = self.ratings_.columns(list(profile))
+        values = np.fromiter(profile.values(), dtype=np.float64, count=len(profile))
+        if not np.isfinite(values).all():
+            raise DataError("a profile must hold finite ratings only")
+        order = np.argsort(columns)
+        return self._answer(columns[order], values[order], wanted, -1)
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the model, with the ratings it answers from, to the folder `path`."""
+        self._require_fitted()
+        stated, arrays = pack_ratings(self.ratings_)
+        settings = {"arguments": self.settings(), "key": self.key_, "ratings": stated}
+        write_model(path, type(self).__name__, settings, {**arrays, **self._state()})
+
+    def _state(self) -> dict[str, npt.NDArray[Any]]:
+        """Return what cannot be learnt again from the ratings and the key, for the saved model."""
+        return {}
+
+    def _restore_state(self, arrays: Arrays) -> None:  # noqa: B027 - few have a state
+        """Take over what `_state` returned, before anything is learnt again."""
+
+    @classmethod
+    def load(cls, path: str | PathLike[str]) -> Self:
+        """Return the fitted model that was saved in the folder `path`."""
+        return load_as(cls, path)
+
+    @classmethod
+    def from_saved(cls, settings: dict[str, Any], arrays: Arrays) -> Self:
+        """Return the fitted model of a manifest's settings and its arrays: the rest is learnt again."""
+        with refusing("the model's settings are not sound; save the model again"):
+            ratings, key = unpack_ratings(settings["ratings"], arrays), settings["key"]
+            if type(key) is not int or not 0 <= key < 1 << 64:
+                raise ModelFileError("the key of the model must be a 64-bit integer")
+            model = cls(**settings["arguments"])
+            model.ratings_ = ratings
+            model._restore_state(arrays)
+            return model._take(ratings, key)
+
+    def _require_fitted(self) -> None:
+        if not hasattr(self, "key_"):
+            raise NotFittedError("the model must be fitted before it is asked; call fit(ratings)")
+
+
+def row_of(csr: sparse.csr_array, row: int) -> tuple[AnyIntegers, Floats]:
+    """Return the columns and values of one row."""
+    part = slice(csr.indptr[row], csr.indptr[row + 1])
+    return csr.indices[part], csr.data[part]
+
+
+def indicators(csr: sparse.csr_array) -> sparse.csr_array:
+    """Return the same matrix with a one for each rating."""
+    return sparse.csr_array((np.ones(csr.nnz), csr.indices, csr.indptr), csr.shape)
+
+
+def dense_profile(columns: AnyIntegers, values: Floats, n_items: int) -> Floats:
+    """Return a profile as a row of all items, 0 where nothing was rated."""
+    profile = np.zeros(n_items)
+    profile[columns] = values
+    return profile
+
+
+def person(user: Any) -> int:
+    """Return the number of a user's own random stream: it follows from their id, not from their row.
+
+    Examples
+    --------
+    >>> person(7) == person("7") != person(8)
+    True
+    """
+    digest = blake2b(str(user).encode("utf-8", "surrogatepass"), digest_size=8).digest()
+    return int.from_bytes(digest, "little")
+
+
+def require_few_items(ratings: Ratings, what: str) -> None:
+    """Refuse more items than arrays of items x items can hold."""
+    n_items = ratings.shape[1]
+    require(
+        n_items <= MOST_ITEMS, "ratings", f"of at most {MOST_ITEMS:,} items for {what}", n_items
+    )
+
+
+def middle(ratings: Ratings) -> float:
+    """Return the middle of the scale."""
+    return (ratings.scale.lowest + ratings.scale.highest) / 2
