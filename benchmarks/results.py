@@ -22,7 +22,7 @@ def write_table(
 ) -> Path:
     """Write the table to `benchmarks/results/<name>.md`, print it, and return its path.
 
-    `command` names the benchmark that measured it, where the table has another name.
+    `command` names the benchmark that measured it, where the table has another name; "./..." is a script of its own.
     """
     widths = [max(len(str(row[i])) for row in [head, *rows]) for i in range(len(head))]
     lines = [_line(head, widths), "|" + "|".join("-" * (width + 2) for width in widths) + "|"]
@@ -31,8 +31,10 @@ def write_table(
     libraries = ", ".join(
         f"{package} {version(package)}" for package in ("goodfence", "numpy", "numba")
     )
+    own = command or name
+    by = own if own.startswith("./") else f"./scripts/bench {own}"
     about = (
-        f"Measured {datetime.now(UTC):%Y-%m-%d} by `./scripts/bench {command or name}`"
+        f"Measured {datetime.now(UTC):%Y-%m-%d} by `{by}`"
         f" on {platform.machine()}, Python {platform.python_version()}, {libraries}"
     )
     text = "\n".join(
