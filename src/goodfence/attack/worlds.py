@@ -302,12 +302,12 @@ class RefitWorlds:
 
     def told(
         self,
-        accounts: list[Account],
+        accounts: list[FakeCells],
         columns: Integers,
         seed: int,
         *,
         removed: int | None = None,
-        silent: list[Account],
+        silent: list[FakeCells],
     ) -> Floats:
         """Return what each account is told beside all real users but one, and beside accounts that do not ask."""
         inside = [*accounts, *silent] if self.asks_inside else silent
