@@ -16,7 +16,7 @@ from pathlib import Path
 from benchmarks.results import write_table
 from tests.support import fuzzing
 
-BATCH = 300.0
+BATCH = 120.0
 """Seconds of processor that a process lives: a fresh one has fresh memory."""
 MOST_SEEDS = 300 * 2**10
 """Bytes of the seeds that are kept with the tests."""

@@ -107,10 +107,23 @@ def test_report_derived_by_hand() -> None:
         assert report.raw_recovery == report.exact == report.raw_advantage == report.guess
         assert (report.recovery, report.advantage) == pytest.approx((2 / 3, 1 / 3))
         assert report.target_chosen == 0.5
-        table = report.table()
-        assert table["target"].to_pylist() == [0, 1]
-        assert table["mae"].to_pylist() == [3.0, 0.0]
-        assert table["advantage"].to_pylist() == [0.0, 1.0]
+        assert report.table().to_pydict() == {
+            "target": [0, 1],
+            "hidden": [2, 1],
+            "recovery": [0.5, 1.0],
+            "recovery_without": [0.5, 0.0],
+            "advantage": [0.0, 1.0],
+            "mae": [3.0, 0.0],
+            "coverage": [0.5, 1.0],
+            "raw_recovery": [0.0, 1.0],
+            "exact": [0.0, 1.0],
+            "mae_without": [3.0, 3.0],
+            "coverage_without": [0.5, 1.0],
+            "raw_recovery_without": [0.0, 0.0],
+            "exact_without": [0.0, 0.0],
+            "guess": [0.5, 0.0],
+            "target_chosen": [0.0, 1.0],
+        }
 
 
 def small_report() -> AttackReport:

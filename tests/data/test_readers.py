@@ -331,3 +331,25 @@ def test_what_can_separate_fields(separator: Any, tmp_path: Path) -> None:
     path = put(tmp_path, "a.csv", CSV)
     with pytest.raises(SettingError, match="separator must be one ASCII character or '::'"):
         read_ratings(path, ReadOptions(separator=separator))
+
+
+@pytest.mark.parametrize(
+    ("last", "says"),
+    [
+        ("9,a\0,3\n", "NUL bytes"),
+        ("9,a\x1f,3\n", "control characters"),
+        ("9,a\rb,3\n", "ordinary line ends"),
+        (f"9,{'a' * 1_100_000},3\n", "is longer"),
+    ],
+)
+@pytest.mark.parametrize("n_pieces", [0, 1, 2])
+def test_lines_are_counted_over_all_pieces(
+    last: str, says: str, n_pieces: int, tmp_path: Path
+) -> None:
+    """What is wrong on the last line is told with its number, however many pieces were read before it."""
+    row = f"7,{'x' * 50_000},3\n"
+    n_rows = n_pieces * (CHUNK // len(row) + 1)
+    path = put(tmp_path, "a.csv", "userId,movieId,rating\n" + row * n_rows + last)
+    with pytest.raises(FileProblem, match=says) as told:
+        read_ratings(path)
+    assert f"line {n_rows + 2} is" in str(told.value)
