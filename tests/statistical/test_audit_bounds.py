@@ -8,6 +8,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from scipy import stats
+from scipy.stats import binomtest, norm
 
 from goodfence.arrays import Integers
 from goodfence.attack.scoring import highest_rate, lowest_rate
@@ -195,3 +196,20 @@ def test_settings_are_checked() -> None:
         lower_bound(np.zeros(10), np.zeros(9))
     with pytest.raises(SettingError, match="shape"):
         audit_release("x", np.zeros(2, dtype=np.int64), np.zeros(3, dtype=np.int64), 1)
+
+
+@pytest.mark.parametrize("delta", [0.0, 0.05])
+@pytest.mark.parametrize("confidence", [0.9, 0.99])
+def test_the_bound_is_that_of_exact_intervals(delta: float, confidence: float) -> None:
+    """Seen in 100 of 1,000 runs without and in 600 with it, in either half: scipy's intervals give the bounds.
+
+    Both may fail: half of the risk for each. Not seeing it, 400 against 900, proves less.
+    """
+    runs = [np.tile(np.arange(1000) < n_seen, 2).astype(float) for n_seen in (100, 600)]
+    found = lower_bound(*runs, delta=delta, confidence=confidence)
+    exact = {"confidence_level": confidence, "method": "exact"}
+    rare, frequent = (binomtest(n_seen, 1000).proportion_ci(**exact) for n_seen in (100, 600))
+    assert found.epsilon == pytest.approx(np.log((frequent.low - delta) / rare.high))
+    assert found.mu == pytest.approx(norm.ppf(frequent.low) - norm.ppf(rare.high))
+    assert (found.false_positive_rate, found.false_negative_rate) == pytest.approx((0.1, 0.4))
+    assert (found.delta, found.n_trials, found.confidence) == (delta, 2000, confidence)
