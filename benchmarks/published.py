@@ -164,16 +164,16 @@ def cells(path: Path) -> dict[str, Any]:
     return json.loads(path.read_text(encoding="utf-8")) if path.is_file() else {}
 
 
-def measure(data: str, path: Path, only: str) -> None:
+def measure(data: str, path: Path, only: str, most: int) -> None:
     """Measure what is missing, cell by cell; each is written when it is done."""
     ratings = gf.load(data)
     for line in LINES:
         people = line.people if data == "ml-100k" else line.larger
-        if not people or only not in line.idea:
+        if not people or not line.idea.startswith(only):
             continue
         jobs: dict[str, Callable[[Any], Any]] = {"error": lambda model: error(model, ratings)}
         for name in line.attackers:
-            few = min(people, 20) if name == "pairs" else people
+            few = min(people, most, 20) if name == "pairs" else min(people, most)
             jobs[name] = lambda model, name=name, few=few: leak(model, name, ratings, few)  # type: ignore[misc]
         for name, job in jobs.items():
             done, key = cells(path), f"{line.idea} | {name}"
@@ -214,12 +214,13 @@ def rows(data: str, path: Path) -> list[list[str]]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", default="ml-100k", choices=("ml-100k", "ml-1m"))
-    parser.add_argument("--only", default="", help="measure the ideas whose name holds this")
+    parser.add_argument("--only", default="", help="measure the ideas whose name begins so")
+    parser.add_argument("--people", type=int, default=10**6, help="attack at most so many")
     parser.add_argument("--table", action="store_true", help="only write the table again")
     options = parser.parse_args()
     path = FOLDER / f"published-{options.data}.json"
     if not options.table:
-        measure(options.data, path, options.only)
+        measure(options.data, path, options.only, options.people)
     write_table(
         f"published-{options.data}",
         f"Published ideas against fake accounts, {options.data}",

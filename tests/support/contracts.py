@@ -256,6 +256,7 @@ class RecommenderContract:
         loaded: Any = gf.load_model(tmp_path / "model.gf")
         assert type(loaded) is type(model)
         assert loaded.settings() == model.settings()
+        assert loaded.guarantee() == model.guarantee()  # a seed is not forgotten in a file
         assert loaded.ratings_.n_ratings == model.ratings_.n_ratings
         if not self.fresh:
             cells = np.repeat(np.arange(4), 10), np.tile(np.arange(10), 4)

@@ -34,6 +34,7 @@ from goodfence.models.persistence import (
     settings_digest,
     unpack_arrays,
 )
+from goodfence.models.private.base import PrivateRecommender
 from goodfence.privacy.guarantee import Guarantee
 
 Manifest: TypeAlias = dict[str, Any]
@@ -56,6 +57,7 @@ def _ratings(text: bool) -> Ratings:
 def unfitted() -> dict[str, tuple[Any, bool, bool]]:
     """Return models of every class, by a name: unfitted, whether on text ids, and whether saved with ratings."""
     rated: dict[str, Any] = {"items": "from ratings"}
+    near: dict[str, Any] = {"recommender": gf.NeighbourCF(gf.KNN(k=4))}
     return {
         "knn": (gf.NeighbourCF(gf.KNN(k=4)), False, True),
         "knn, items": (gf.NeighbourCF(gf.KNN(k=4), axis="item", fallback="item_mean"), True, True),
@@ -74,6 +76,16 @@ def unfitted() -> dict[str, tuple[Any, bool, bool]]:
         "cf": (gf.PrivateCF(epsilon=3.0, plan="covariance", **rated), False, False),
         "cf, user": (gf.PrivateCF(epsilon=3.0, unit="user", plan="half_step", **rated), True, True),
         "cf, catalogue": (gf.PrivateCF(epsilon=1.0, catalogue=range(30)), False, True),
+        "noisy": (gf.NoisyAnswers(gf.NeighbourCF(gf.KNN(k=4)), questions=10**6), False, True),
+        "response": (gf.Perturbed(by=gf.RandomisedResponse(), **near), True, True),
+        "response, seeded": (gf.Perturbed(by=gf.RandomisedResponse(), rng=3, **near), True, True),
+        "z-scores": (gf.Perturbed(by=gf.RandomisedPerturbation(), rng=3, **near), False, True),
+        "slope one": (gf.SlopeOne(noise=1.0), True, True),
+        "threshold": (gf.ThresholdNeighbours(dense=20, bits=7), False, True),
+        "factors": (gf.MatrixFactorisation(rank=2, sweeps=2), True, True),
+        "reuse": (gf.ReuseKNN(k=3, tau=2.0, variant="gain"), False, True),
+        "individual": (gf.IndKNN(questions=10**6), True, True),
+        "dp-als": (gf.DPALS(epsilon=3.0, rank=2, **rated), False, True),
         "mcsherry": (gf.McSherryMironov(epsilon=3.0, rank=3, **rated), False, True),
     }
 
@@ -94,10 +106,10 @@ def originals(folder: Path) -> list[Original]:
     for name, (model, text, with_ratings) in unfitted().items():
         place = folder / name.replace(", ", "-")
         fitted = model.fit(_ratings(text))
-        if isinstance(fitted, gf.NeighbourCF):
-            fitted.save(place)
-        else:
+        if isinstance(fitted, PrivateRecommender):
             fitted.save(place, ratings=with_ratings)
+        else:
+            fitted.save(place)
         manifest = json.loads((place / "manifest.json").read_text(encoding="utf-8"))
         arrays = unpack_arrays((place / "arrays.npz").read_bytes())
         made.append(Original(name, manifest, arrays, fitted.guarantee()))

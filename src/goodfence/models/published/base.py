@@ -69,9 +69,14 @@ class PublishedRecommender(ABC):
         return self._take(ratings, Streams(self.rng).key())
 
     def _take(self, ratings: Ratings, key: int) -> Self:
-        self.ratings_, self.key_ = ratings, key
+        self.ratings_, self.key_, self.seeded_ = ratings, key, self.rng is not None
         self._learn(Streams(key))
         return self
+
+    @property
+    def seeded(self) -> bool:
+        """Whether what was fitted (before `fit`: what will be) rests on a seed, so that nothing is guaranteed."""
+        return getattr(self, "seeded_", self.rng is not None)
 
     @checked
     def predict(self, users: IdsLike, items: IdsLike) -> Floats:
@@ -120,8 +125,15 @@ class PublishedRecommender(ABC):
         """Write the model, with the ratings it answers from, to the folder `path`."""
         self._require_fitted()
         stated, arrays = pack_ratings(self.ratings_)
-        settings = {"arguments": self.settings(), "key": self.key_, "ratings": stated}
-        write_model(path, type(self).__name__, settings, {**arrays, **self._state()})
+        settings = {"arguments": self.settings(), **self._how(), "ratings": stated}
+        write_model(path, type(self).__name__, settings, {**arrays, **self._arrays()})
+
+    def _arrays(self) -> dict[str, npt.NDArray[Any]]:
+        """Return the arrays of the saved model but for its ratings; that there was a seed is said twice."""
+        return {**self._state(), "seeded": np.array([self.seeded], dtype=np.uint8)}
+
+    def _how(self) -> dict[str, Any]:
+        return {"key": self.key_, "seeded": self.seeded}
 
     def _state(self) -> dict[str, npt.NDArray[Any]]:
         """Return what cannot be learnt again from the ratings and the key, for the saved model."""
@@ -139,17 +151,28 @@ class PublishedRecommender(ABC):
     def from_saved(cls, settings: dict[str, Any], arrays: Arrays) -> Self:
         """Return the fitted model of a manifest's settings and its arrays: the rest is learnt again."""
         with refusing("the model's settings are not sound; save the model again"):
-            ratings, key = unpack_ratings(settings["ratings"], arrays), settings["key"]
-            if type(key) is not int or not 0 <= key < 1 << 64:
-                raise ModelFileError("the key of the model must be a 64-bit integer")
+            ratings = unpack_ratings(settings["ratings"], arrays)
+            key = checked_key(settings, arrays)
             model = cls(**settings["arguments"])
             model.ratings_ = ratings
             model._restore_state(arrays)
-            return model._take(ratings, key)
+            model._take(ratings, key)
+            model.seeded_ = settings["seeded"]
+        return model
 
     def _require_fitted(self) -> None:
         if not hasattr(self, "key_"):
             raise NotFittedError("the model must be fitted before it is asked; call fit(ratings)")
+
+
+def checked_key(settings: dict[str, Any], arrays: Arrays) -> int:
+    """Return the key of a saved model's chance, and refuse what `save` cannot have written."""
+    key, seeded = settings["key"], settings["seeded"]
+    if type(key) is not int or not 0 <= key < 1 << 64:
+        raise ModelFileError("the key of the model must be a 64-bit integer")
+    if type(seeded) is not bool or arrays["seeded"].tolist() != [int(seeded)]:
+        raise ModelFileError("the model's statements about its seed do not agree; refused")
+    return key
 
 
 def row_of(csr: sparse.csr_array, row: int) -> tuple[AnyIntegers, Floats]:

@@ -146,7 +146,7 @@ class IndKNN(PublishedRecommender):
 
     def guarantee(self) -> Guarantee:
         """Return what is claimed: individual accounting, with noise in floating point."""
-        if self.rng is not None:
+        if self.seeded:
             return Guarantee(status="none", reason=SEEDED)
         return Guarantee(
             status="claimed",

@@ -8,7 +8,7 @@ import numpy as np
 import numpy.typing as npt
 
 from goodfence.arrays import AnyIntegers, Floats
-from goodfence.errors import SettingError, require
+from goodfence.errors import ModelFileError, SettingError, require
 from goodfence.models.persistence import Arrays
 from goodfence.models.published.base import middle, person
 from goodfence.models.published.channel import laplace, words_for
@@ -96,6 +96,8 @@ class NoisyAnswers(Wrapper):
         """Begin to count the answers; a saved model has given those of `asked`."""
         self._draws = Streams(self.key_).at(0)
         self.asked_ = int(arrays["asked"][0]) if "asked" in arrays else 0
+        if self.asked_ < 0:
+            raise ModelFileError("the model must say how many answers it gave")
 
     def _state(self) -> dict[str, npt.NDArray[Any]]:
         return {"asked": np.array([self.asked_], dtype=np.int64)}
@@ -137,7 +139,7 @@ class NoisyAnswers(Wrapper):
 
     def guarantee(self) -> Guarantee:
         """Return what holds: epsilon for each answer, so nothing where their number has no end."""
-        if self.questions is None or self.sensitivity is not None or self.rng is not None:
+        if self.questions is None or self.sensitivity is not None or self.seeded:
             return Guarantee(
                 status="none",
                 reason="Each answer has its own epsilon, and there is no end to the answers: noise averages out.",

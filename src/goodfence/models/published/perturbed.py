@@ -189,7 +189,7 @@ class Perturbed(Wrapper):
     def guarantee(self) -> Guarantee:
         """Return what the perturbation guarantees, whatever the server does with what it gets."""
         stated = self.by.guarantee()
-        if self.rng is not None and stated.status != "none":
+        if self.seeded and stated.status != "none":
             return Guarantee(status="none", reason=SEEDED)
         return stated
 

@@ -16,7 +16,7 @@ from goodfence.errors import ModelFileError
 from goodfence.models.configuration import as_recommender, traits_of
 from goodfence.models.neighbour_cf import NeighbourCF
 from goodfence.models.persistence import Arrays, read_model, refusing, write_model
-from goodfence.models.published.base import PublishedRecommender
+from goodfence.models.published.base import PublishedRecommender, checked_key
 from goodfence.models.recommender import Traits, unfitted_copy
 from goodfence.registry import find_kind
 from goodfence.rng import RNG, Streams
@@ -83,21 +83,21 @@ class Wrapper(PublishedRecommender):
             inside = Path(folder) / "inside"
             self.inner_.save(inside)
             kind, settings, arrays = read_model(inside)
-            stated = {"arguments": self.settings(), "key": self.key_}
+            stated = {"arguments": self.settings(), **self._how()}
             stated |= {"inside": {"kind": kind, "settings": settings}}
-            write_model(path, type(self).__name__, stated, {**arrays, **self._state()})
+            write_model(path, type(self).__name__, stated, {**arrays, **self._arrays()})
 
     @classmethod
     def from_saved(cls, settings: dict[str, Any], arrays: Arrays) -> Self:
         """Return the fitted model of a manifest's settings and its arrays."""
         with refusing("the model's settings are not sound; save the model again"):
-            inside, key = find_kind(settings["inside"]["kind"]), settings["key"]
-            known = inside is not None and not issubclass(inside, Wrapper)
-            if not known or type(key) is not int or not 0 <= key < 1 << 64:
+            inside, key = find_kind(settings["inside"]["kind"]), checked_key(settings, arrays)
+            if inside is None or issubclass(inside, Wrapper):
                 raise ModelFileError("the model holds another of a kind that is not known")
-            fitted: Any = inside.from_saved(settings["inside"]["settings"], arrays)  # type: ignore[union-attr]
+            fitted: Any = inside.from_saved(settings["inside"]["settings"], arrays)
             model = cls._made_of(copy.copy(fitted), settings["arguments"])
             model.inner_, model.key_, model.ratings_ = fitted, key, fitted.ratings_
+            model.seeded_ = settings["seeded"]
             model._restore_state(arrays)
         return model
 
