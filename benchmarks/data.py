@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from scipy import sparse
 
 import goodfence as gf
 
-DOUBAN_SIZE = {"users": 129_490, "items": 58_541, "ratings": 16_830_839}
+DOUBAN_SIZE: dict[str, Any] = {"users": 129_490, "items": 58_541, "ratings": 16_830_839}
 CACHE = Path(__file__).resolve().parent.parent / ".venv" / "benchmark-data"
 
 

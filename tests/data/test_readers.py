@@ -353,3 +353,11 @@ def test_lines_are_counted_over_all_pieces(
     with pytest.raises(FileProblem, match=says) as told:
         read_ratings(path)
     assert f"line {n_rows + 2} is" in str(told.value)
+
+
+def test_a_comma_is_spoken_of_only_where_there_is_one(tmp_path: Path) -> None:
+    for rating in ("abc", "1,5x", "x1"):
+        path = put(tmp_path, "a.tsv", f"userId\tmovieId\trating\n1\t2\t3\n1\t3\t{rating}\n")
+        with pytest.raises(ValueProblem, match="row 2 is not") as told:
+            read_ratings(path)
+        assert "decimal" not in str(told.value)
