@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from dataclasses import replace
 from importlib import import_module
+from typing import Any
 
 import pytest
 
 import goodfence as gf
 from goodfence.attack.attack import Attack, Subject
-from goodfence.attack.knn_attack import AdaptiveAttack
+from goodfence.attack.knn_attack import AdaptiveAttack, KNNAttack
 from goodfence.attack.report import NotTried
 from goodfence.attack.strongest import TOO_LONG
 from goodfence.audit.audit import Pace, audit
 from goodfence.audit.frontier import Compared, frontier, name_of, short_list
-from goodfence.audit.survey import Survey, _knowing, _strategies, survey
+from goodfence.audit.survey import Survey, _knowing, _strategies, audit_page, survey
 from goodfence.report.wording import known_of
 
 FRONTIER = import_module("goodfence.audit.frontier")  # the name at the top is the function
@@ -134,3 +135,12 @@ def test_a_frontier_that_may_not_take_long_attacks_fewer(monkeypatch: pytest.Mon
     found = frontier(FILMS, ways, attacks=two, targets=60, seconds=500.0, rng=7, progress=False)
     assert [point.n_targets for point in found.points] == [5, 5]  # of ten, some chose the attacker
     assert (found.settings["seconds"], asked) == (500.0, [(60, 500.0)] * 2)
+
+
+def test_everybody_is_attacked_unless_told() -> None:
+    """Forty users and twenty-five items: forty are attacked, or cannot be."""
+    ratings = gf.synthetic(users=40, items=25, ratings=600, rng=3)
+    settings: dict[str, Any] = {"attack": KNNAttack(known=2), "trials": 0, "rng": 1}
+    page = audit_page(ratings, gf.KNN(k=3), compared=[], others=2, data="made up", **settings)
+    found = page.survey.audit.leakage
+    assert found.n_targets + found.n_left_out == 40
