@@ -86,14 +86,14 @@ def test_all_problems_are_counted_with_lines_and_without_ids(tmp_path: Path) -> 
     code, stdout, stderr = run("check", tmp_path / "a.csv", "--scale", 1, 5)
     assert (code, stdout) == (3, "")
     assert stderr.splitlines() == [
-        "note: 4 without a rating (lines 11, 12, 14, ...)",
-        "note: 2 without an item (lines 4, 13)",
-        "note: 2 with a rating that is not finite (lines 9, 13)",
-        "note: 2 with another number of fields (lines 6, 10)",
-        "note: 1 without a user (line 12)",
-        "note: 1 with a rating that is no number (line 5)",
-        "note: 1 off the scale (line 7)",
-        "note: 1 for a pair of user and item that has a rating already (line 7)",
+        "note: 4 rows without a rating (lines 11, 12, 14, ...)",
+        "note: 2 rows without an item (lines 4, 13)",
+        "note: 2 rows with a rating that is not finite (lines 9, 13)",
+        "note: 2 rows with another number of fields (lines 6, 10)",
+        "note: 1 row without a user (line 12)",
+        "note: 1 row with a rating that is no number (line 5)",
+        "note: 1 row off the scale (line 7)",
+        "note: 1 row for a pair of user and item that has a rating already (line 7)",
         "error GF201: 'a.csv' must have 3 fields in each row, row 4 has 2",
     ]
     code, stdout, _ = run("check", tmp_path / "a.csv", "--json", "--duplicates", "last")
@@ -113,18 +113,18 @@ def test_all_problems_of_a_parquet_file_and_of_sections(tmp_path: Path) -> None:
     parquet.write_table(table, tmp_path / "a.parquet")
     _, _, stderr = run("check", tmp_path / "a.parquet", "--scale", 1, 5)
     assert stderr.splitlines()[:-1] == [
-        "note: 2 without a user (lines 2, 4)",
-        "note: 1 without an item (line 5)",
-        "note: 1 without a rating (line 2)",
-        "note: 1 with a rating that is not finite (line 5)",
-        "note: 1 off the scale (line 3)",
-        "note: 1 for a pair of user and item that has a rating already (line 3)",
+        "note: 2 rows without a user (lines 2, 4)",
+        "note: 1 row without an item (line 5)",
+        "note: 1 row without a rating (line 2)",
+        "note: 1 row with a rating that is not finite (line 5)",
+        "note: 1 row off the scale (line 3)",
+        "note: 1 row for a pair of user and item that has a rating already (line 3)",
     ]
     (tmp_path / "mv.txt").write_text("1:\n7,5,2005\n8,x,2005\n2:\n7,,2005\n")
     _, _, stderr = run("check", tmp_path / "mv.txt")
     assert stderr.splitlines()[:-1] == [
-        "note: 1 without a rating (line 5)",
-        "note: 1 with a rating that is no number (line 3)",
+        "note: 1 row without a rating (line 5)",
+        "note: 1 row with a rating that is no number (line 3)",
     ]
 
 
@@ -322,3 +322,23 @@ def test_a_terminal_without_the_letters_is_no_fault(encoding: str, file: Path) -
     )
     assert done.returncode == 0
     assert b"3 ratings" in done.stdout
+
+
+def test_a_guessed_column_of_ids_is_told_before_repeated_pairs(tmp_path: Path) -> None:
+    rows = "".join(f"{880000000 + n // 4},{n % 2},{n % 1500},{n % 5}\n" for n in range(3000))
+    (tmp_path / "a.csv").write_text(rows)  # time, user, item, rating: no header line says so
+    code, stdout, stderr = run("check", tmp_path / "a.csv", "--quiet")
+    assert (code, stdout) == (3, "")
+    assert stderr.startswith("error GF202: rating (column 3) must look like ratings")
+
+
+def test_a_column_without_a_name_is_told_as_such(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text(",user,item,rating\n0,1,1,4\n1,1,2,5\n")
+    _, stdout, _ = run("check", tmp_path / "a.csv")
+    assert "(one without a name not used)" in stdout.splitlines()[0]
+
+
+def test_a_long_scale_keeps_its_distance_from_the_shape(tmp_path: Path) -> None:
+    (tmp_path / "a.csv").write_text("user,item,rating\n1,1,0.5\n1,2,4.5\n")
+    _, stdout, _ = run("check", tmp_path / "a.csv")
+    assert "(observed)  Shape   1 users x 2 items" in stdout

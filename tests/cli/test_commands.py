@@ -193,6 +193,7 @@ def test_the_verdict_comes_first_then_people_then_ratings_then_who_was_tried() -
     assert len(chosen) == 1
     strongest = next(one for one in told["tried"] if one["strongest"])
     assert strongest["what"] in chosen[0]
+    assert f"attackers tried on {told['choosing']:,} others (> chosen)" in flat
     for one in told["not_tried"]:
         assert f"{one['attack']} ({one['reason']})" in flat
     fully = told["estimates"]["fully_recovered"]["value"]

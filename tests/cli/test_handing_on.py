@@ -139,6 +139,7 @@ def test_two_audits_are_compared(tmp_path: Path) -> None:
     assert lines[2].endswith("the same")
     assert lines[3].endswith("higher, within the intervals")
     assert "recommender k: 50 -> 9" in stdout
+    assert "0.25 is 25 of 100" in stdout
     assert "checksum" not in stdout
     told = json.loads(run("compare", tmp_path / "a.json", tmp_path / "b.json", "--json")[1])
     assert [one["verdict"] for one in told["figures"]][:2] == ["lower", "the same"]

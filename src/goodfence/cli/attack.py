@@ -146,7 +146,8 @@ def print_finding(report: AttackReport, chosen: Configured) -> None:
             [f"{'>' if row.chosen else ' '} {row.what}", row.accounts, row.advantage]
             for row in tried_rows(report)
         ]
-        print_table(["  attackers tried (> chosen)", "accounts", "advantage %"], rows)
+        title = f"  attackers tried on {report.n_choosing:,} others (> chosen)"
+        print_table([title, "accounts", "advantage %"], rows)
         typer.echo()
     else:
         print_paragraphs([("Attacker", f"{who_attacks(report)}.")])

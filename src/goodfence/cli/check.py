@@ -87,13 +87,15 @@ def _as_lines(found: ReadReport, duplicates: str, about: Spread) -> list[tuple[s
         f"{role} <- {before}{name}"
         for role, name in zip(("user", "item", "rating"), columns.chosen, strict=True)
     )
-    unused = ", ".join(f"{before}{name}" for name in columns.unused)
+    unused = ", ".join(
+        f"{before}{name}" if name else "one without a name" for name in columns.unused
+    )
     n_users, n_items = ratings.shape
     shape = f"{n_users:,} users x {n_items:,} items, {ratings.n_ratings:,} ratings"
     problems = f"{found.n_repeated:,} repeated ({duplicates} kept)" if found.n_repeated else "none"
     return [
         ("Columns", f"{shown}   ({unused} not used)" if unused else shown),
-        ("Scale", f"{ratings.scale!s:<24} Shape   {shape}"),
+        ("Scale", f"{ratings.scale!s:<23}  Shape   {shape}"),
         ("Per user", _counted(about.per_user)),
         ("Per item", _counted(about.per_item)),
         *_histogram(about.grades),

@@ -11,6 +11,11 @@ from goodfence.cli.command import argument, command
 from goodfence.cli.options import Output
 from goodfence.cli.output import print_json, print_paragraphs, print_table
 
+_COLUMNS = (
+    "shares of 1 with 95% intervals: 0.25 is 25 of 100; mae and mae gain are in the unit of the ratings. without: the "
+    "target is not in the data. exact and raw: by the answers alone, with no answer counted as nothing recovered."
+)
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Audits:
@@ -38,6 +43,7 @@ def compare(pair: Audits, output: Output) -> None:
         for one in figures
     ]
     print_table(["", pair.old.name, pair.new.name, ""], rows)
+    print_paragraphs([("Columns", _COLUMNS)])
     texts = [f"{name}: {_text(a)} -> {_text(b)}" for name, a, b in settings] or ["none"]
     print_paragraphs([("Settings" if at == 0 else "", text) for at, text in enumerate(texts)])
 

@@ -205,8 +205,9 @@ def find_positions(
     given = {"user": user, "item": item, "rating": rating}
     if None in given.values() and n_columns not in _POSITIONAL:
         raise ColumnProblem(
-            f"a file without a header line must have 3 or 4 columns, this one has {n_columns}; give the positions of "
-            "user, item and rating (for example user='1', item='2', rating='3')"
+            f"a file without a header line must have 3 or 4 columns, this one has {n_columns}; write a table of users "
+            "x items as one rating a line, or give the positions of user, item and rating (for example user='1', "
+            "item='2', rating='3')"
         )
     chosen: dict[str, str] = {}
     for position, (role, name) in enumerate(given.items(), start=1):

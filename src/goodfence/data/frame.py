@@ -34,6 +34,7 @@ _OFTEN_NO_RATING = (-1, 0, 99, -99, 98, 100, 127, 255, 999, -999, 9999, -9999)
 _MANY = 0.2  # the share of all rows from which a 0 is frequent
 _FEWEST = 3  # different ratings, below which nothing is odd
 _MOST_COUNTED = 1000
+_MOST_GRADES = 1000
 _BLOCK = 2**16  # ratings that stay in the processor's cache
 
 
@@ -131,10 +132,12 @@ def order_triplets(
     *,
     duplicates: Duplicates = "error",
     scale: Scale | None = None,
+    guessed: bool = False,
 ) -> Triplets:
     """Return the triplets of the columns user, item and rating, which are taken out of `parts` one by one.
 
-    `columns` says what they were called where they come from, for errors.
+    `columns` says what they were called where they come from, for errors. `guessed` says that neither a name nor the
+    caller told which column holds the ratings: then it must look like ratings, before anything else is said of it.
     """
     rules = get_args(Duplicates)
     require(duplicates in rules, "duplicates", f"one of {', '.join(rules)}", duplicates)
@@ -144,6 +147,8 @@ def order_triplets(
     values = rating_values(parts.pop("rating"), label)
     if scale is not None:
         refuse_rows(~scale.holds(values), f"{label} must be on the scale ({scale})")
+    elif guessed:
+        check_grades(values, columns)
     users = code_ids(parts.pop("user"), columns.label("user"), "users")
     items = code_ids(parts.pop("item"), columns.label("item"), "items")
     repeats = find_repeats(users.codes, items.codes, len(items.ids))
@@ -309,6 +314,18 @@ def check_spread(values: Floats, label: str) -> None:
         raise ValueProblem(
             f"{label} must differ between rows, and is the same in all {len(values):,}: these look like clicks or "
             "purchases, which are no ratings; if they are ratings, declare the scale with scale= (--scale)"
+        )
+
+
+def check_grades(values: Floats, columns: Columns) -> None:
+    """Refuse ids or times in the place of ratings, where no name says what the column is."""
+    grades = np.unique(values)
+    integers = bool((grades == np.floor(grades)).all())
+    if integers and (len(grades) > _MOST_GRADES or np.abs(grades).max() > _MOST_GRADES):
+        raise ColumnProblem(
+            f"{columns.label('rating')} must look like ratings, and holds integers that are ids or times: more than "
+            f"{_MOST_GRADES:,} different, or larger than that; give the positions of user, item and rating, or declare "
+            "the scale"
         )
 
 

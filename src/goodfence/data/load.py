@@ -13,11 +13,9 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 from typing import Any
 
-import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from goodfence.arrays import Floats
 from goodfence.data.catalogue import DATASETS, Dataset, find
 from goodfence.data.columns import ROLES, Columns
 from goodfence.data.files import (
@@ -41,7 +39,6 @@ from goodfence.data.read_parquet import read_parquet
 from goodfence.data.read_text import is_json, read_json, read_text
 from goodfence.data.scale import Scale, ScaleLike
 from goodfence.errors import (
-    ColumnProblem,
     FileProblem,
     GoodfenceWarning,
     SettingError,
@@ -65,7 +62,6 @@ _STATED = ("user", "item", "rating", "scale", "separator", "decimal", "encoding"
 _BYTES_OF_SORTING = 16  # what sorting takes for each row, where ids are integers far apart
 _BYTES_OF_A_TEXT = 128  # what an id that is text takes beside its letters, as Python's own text
 _BYTES_OF_A_LINE = 256  # what an item of a list takes, with its line and its place among the others
-_MOST_GRADES = 1000
 _INTEGER = re.compile(r"0|-?[1-9][0-9]{0,18}")  # as ids of ratings are read: 7 and not 007
 
 
@@ -231,10 +227,11 @@ def read_reported(path: str | os.PathLike[str], options: ReadOptions | None = No
     table = without_unrated(table, given.unrated, columns.label("rating"))
     parts = {role: table[role] for role in ROLES}
     del table  # as large as the ratings themselves: each column goes when it is no longer needed
-    triplets = order_triplets(parts, columns, duplicates=given.duplicates, scale=stated)
+    guessed = columns.positional and given.rating is None
+    triplets = order_triplets(
+        parts, columns, duplicates=given.duplicates, scale=stated, guessed=guessed
+    )
     if stated is None:
-        if columns.positional and given.rating is None:
-            check_grades(triplets.values, columns)
         warn_of_sentinels(triplets.values, columns.label("rating"))
     ratings = Ratings.from_triplets(triplets, scale=stated)
     return ReadReport(ratings=ratings, columns=columns, n_repeated=triplets.n_repeated)
@@ -313,18 +310,6 @@ def _bytes_of_ids(column: pa.ChunkedArray) -> int:
         len(chunk.dictionary) * _BYTES_OF_A_TEXT + TIMES_HELD * chunk.dictionary.nbytes
         for chunk in column.chunks
     )
-
-
-def check_grades(values: Floats, columns: Columns) -> None:
-    """Refuse ids or times in the place of ratings, where no name says what the column is."""
-    grades = np.unique(values)
-    integers = bool((grades == np.floor(grades)).all())
-    if integers and (len(grades) > _MOST_GRADES or np.abs(grades).max() > _MOST_GRADES):
-        raise ColumnProblem(
-            f"{columns.label('rating')} must look like ratings, and holds integers that are ids or times: more than "
-            f"{_MOST_GRADES:,} different, or larger than that; give the positions of user, item and rating, or declare "
-            "the scale"
-        )
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)

@@ -42,7 +42,8 @@ class Problem:
     def __str__(self) -> str:
         listed = ", ".join(map(str, self.lines))
         more = ", ..." if self.n > len(self.lines) else ""
-        return f"{self.n:,} {self.kind} ({'line' if self.n == 1 else 'lines'} {listed}{more})"
+        rows, lines = ("row", "line") if self.n == 1 else ("rows", "lines")
+        return f"{self.n:,} {rows} {self.kind} ({lines} {listed}{more})"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

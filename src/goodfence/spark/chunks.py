@@ -27,9 +27,9 @@ from pyarrow import dataset
 from goodfence import errors
 from goodfence.arrays import Floats
 from goodfence.data.columns import ROLES, find_columns
-from goodfence.data.frame import ReadOptions, rating_values, without_unrated
+from goodfence.data.frame import ReadOptions, check_grades, rating_values, without_unrated
 from goodfence.data.ids import code_ids
-from goodfence.data.load import check_grades, read_table
+from goodfence.data.load import read_table
 from goodfence.data.scale import Scale
 from goodfence.errors import ColumnProblem, DataError, GoodfenceWarning, ValueProblem, require
 from goodfence.neighbours.similarity import EXACT, FACTORS, ON_GRID
