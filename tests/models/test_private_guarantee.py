@@ -158,8 +158,9 @@ def test_saved_without_the_ratings(model: PrivateRecommender, tmp_path: Path) ->
     again = gf.load_model(tmp_path / "model")
     assert again.guarantee() == model.guarantee()
     assert (again.answer({"i3": 4.0}, ["i1"]) == model.answer({"i3": 4.0}, ["i1"])).all()
-    with pytest.raises(UnknownId):
-        again.predict([1], ["i1"])
+    for users in ([1], np.array([1])):
+        with pytest.raises(UnknownId, match="saved without ratings answers a profile only"):
+            again.predict(users, ["i1"])
 
 
 def test_a_scale_whose_length_overflows_is_refused() -> None:

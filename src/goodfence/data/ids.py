@@ -100,6 +100,11 @@ class Ids:
         return found if places is None else places[found]
 
     def _unknown(self) -> UnknownId:
+        if len(self) == 0:
+            return UnknownId(
+                f"there are no {self.kind} here: a model that was saved without ratings answers a profile only; call "
+                "answer(profile, items), or save the model with its ratings"
+            )
         expected = "text" if self.are_text else "integers"
         return UnknownId(
             f"at least one of the {self.kind} asked for is not in the ratings (ids here are {expected})"
