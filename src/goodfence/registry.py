@@ -81,24 +81,12 @@ def find_kind(class_name: str) -> type[Any] | None:
 
 
 def settings_of(made: object) -> dict[str, Any]:
-    """Return the class name and every setting of a mechanism or a private model, as JSON knows them.
-
-    Examples
-    --------
-    >>> settings_of(find("knn")(k=5))
-    {'mechanism': 'KNN', 'k': 5}
-    """
+    """Return the class name and every setting of a mechanism or a private model, as JSON knows them."""
     return {"mechanism": type(made).__name__, **_arguments(made)}
 
 
 def made_of(settings: Mapping[str, Any]) -> Any:
-    """Return the mechanism or model of these settings; the inverse of `settings_of`.
-
-    Examples
-    --------
-    >>> made_of({"mechanism": "KNN", "k": 5})
-    KNN(k=5)
-    """
+    """Return the mechanism or model of these settings; the inverse of `settings_of`."""
     name = settings.get("mechanism")
     if not isinstance(name, str):
         raise _unknown(name)

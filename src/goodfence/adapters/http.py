@@ -40,6 +40,7 @@ from goodfence.settings import checked, positive
 PROTOCOL = 1
 _LONGEST_NAME = 200
 _SEEDS = 2**32
+_CHUNK = 2**16
 
 
 @checked
@@ -77,11 +78,10 @@ class Endpoint:
         positive(self.timeout, "timeout")
         object.__setattr__(self, "max_bytes", int(self.max_bytes))
         check_limit(self.max_bytes)
-        require(
-            isinstance(self.headers, Mapping), "headers", "a mapping of text", type(self.headers)
-        )
-        kept = dict(self.headers)
-        require(_can_be_sent(kept), "headers", "single lines of plain text by name", "others")
+        kept: dict[Any, Any] = dict(self.headers)
+        texts = [*kept, *kept.values()]
+        plain = all(isinstance(one, str) and one.isascii() and one.isprintable() for one in texts)
+        require(plain, "headers", "single lines of plain text by name", "others")
         object.__setattr__(self, "headers", kept)
 
     def __repr__(self) -> str:
@@ -109,7 +109,7 @@ class Endpoint:
         exchange = Exchange(f"{self.url.rstrip('/')}/{question}", self.timeout, self.max_bytes)
         received = exchange.post(sent, self.headers, where=self.shown)
         try:
-            answer = json.loads(received, parse_constant=_refuse)
+            answer = json.loads(received, parse_constant=int)  # which raises: NaN is no JSON
         except (ValueError, RecursionError):
             raise self.problem(f"answer /{question} in JSON") from None
         if not isinstance(answer, dict):
@@ -143,7 +143,8 @@ class _Served:
     ) -> npt.NDArray[np.float64]:
         body = {"model": self.name, **whom, "items": _plain(items)}
         numbers = self.endpoint.post(question, body).get("predictions")
-        if not _are_predictions(numbers, len(items)):
+        listed = isinstance(numbers, list) and len(numbers) == len(items)
+        if not listed or not all(one is None or type(one) in (int, float) for one in numbers):
             raise self.endpoint.problem(
                 f'answer /{question} with {{"predictions": a list of numbers or null, one for each item}}'
             )
@@ -153,23 +154,13 @@ class _Served:
             raise self.endpoint.problem("answer with numbers that a float can hold") from None
 
 
-def _are_predictions(numbers: Any, n: int) -> bool:
-    listed = isinstance(numbers, list) and len(numbers) == n
-    return listed and all(one is None or type(one) in (int, float) for one in numbers)
-
-
 def _plain(ids: IdsLike) -> list[Any]:
     """Return ids as JSON knows them."""
     return [one.item() if isinstance(one, np.generic) else one for one in ids]
 
 
-def _refuse(constant: str) -> None:
-    raise ValueError(constant)
-
-
 def _check_url(url: str) -> None:
     """Refuse what is no plain address, without repeating it: it may hold a password or a key."""
-    require(isinstance(url, str), "url", "an address, https://... or http://...", type(url))
     try:
         parts = urlsplit(url)
         port_is_right = parts.port is None or parts.port > 0
@@ -196,14 +187,6 @@ def _warn_if_open(url: str) -> None:
             GoodfenceWarning,
             stacklevel=4,
         )
-
-
-def _can_be_sent(headers: Mapping[Any, Any]) -> bool:
-    texts = [*headers, *headers.values()]
-    return all(isinstance(one, str) and one.isascii() and one.isprintable() for one in texts)
-
-
-_CHUNK = 2**16
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,13 +20,7 @@ _PACKAGES = {"sklearn": "scikit-learn", "surprise": "scikit-surprise", "lenskit"
 
 
 def library(module: str) -> Any:
-    """Return a module of an optional library; where the library is missing, say how to get it.
-
-    Examples
-    --------
-    >>> library("json.decoder").__name__
-    'json.decoder'
-    """
+    """Return a module of an optional library; where the library is missing, say how to get it."""
     name = module.partition(".")[0]
     try:
         return import_module(module)
@@ -72,15 +66,7 @@ class Flat(NamedTuple):
 
 
 def flatten(ratings: Ratings) -> Flat:
-    """Return who rated what how, one entry for each rating.
-
-    Examples
-    --------
-    >>> import goodfence as gf
-    >>> films = gf.load("movietweetings")
-    >>> len(flatten(films).values) == films.n_ratings
-    True
-    """
+    """Return who rated what how, one entry for each rating."""
     csr = ratings.csr
     rows = np.repeat(np.arange(csr.shape[0]), np.diff(csr.indptr))
     return Flat(ratings.users[rows], ratings.items[csr.indices], np.array(csr.data))

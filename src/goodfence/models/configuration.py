@@ -69,14 +69,7 @@ def as_recommender(
 
 
 def traits_of(thing: object) -> Traits:
-    """Return what attack and audit must know of a mechanism or a recommender; little of a stranger.
-
-    Examples
-    --------
-    >>> import goodfence as gf
-    >>> traits_of(gf.PPNS(k=5, beta=2)).settings, traits_of(gf.NeighbourCF(gf.KNN(k=5))).n_neighbours
-    ('k=5, β=2', 5)
-    """
+    """Return what attack and audit must know of a mechanism or a recommender; little of a stranger."""
     recommender = as_recommender(thing)
     stated = getattr(recommender, "traits", None)
     if isinstance(stated, Traits):
@@ -226,13 +219,7 @@ def _label(described: Any, around: Mapping[str, Any]) -> str:
 
 
 def _number_or_text(text: str) -> int | float | str:
-    """Return a number where the text is one.
-
-    Examples
-    --------
-    >>> _number_or_text("7"), _number_or_text("0.5"), _number_or_text("user")
-    (7, 0.5, 'user')
-    """
+    """Return a number where the text is one."""
     for make in (int, float):
         try:
             return make(text)

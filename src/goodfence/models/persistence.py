@@ -17,14 +17,13 @@ import os
 import re
 import stat
 import struct
-import sys
 import zipfile
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from itertools import pairwise
 from os import PathLike
 from pathlib import Path
-from typing import Any, BinaryIO, NoReturn, TypeAlias, TypeVar
+from typing import Any, BinaryIO, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -182,9 +181,7 @@ def read_model(
     The arrays are read-only, of the shapes that the manifest states, and of four kinds: float64, int64, int32, uint8.
     """
     check_limit(max_bytes)
-    written, packed = _read_folder(Path(path), max_bytes)
-    manifest = _parsed(written)
-    _check_format(manifest.get("format"))
+    manifest, packed = _read_folder(Path(path), max_bytes)
     with refusing("the manifest of the model lacks a part; save the model again"):
         stated = manifest["arrays"]
         kind, settings = manifest["kind"], dict(manifest["settings"])
@@ -210,38 +207,27 @@ def read_model(
     return str(kind), settings, arrays
 
 
-def _check_format(version: object) -> None:
-    if type(version) is not int or version > FORMAT:
-        raise ModelFileError(
-            f"the model was saved in a newer format than this goodfence reads ({FORMAT}); upgrade goodfence"
-        )
-    if version < FORMAT:
-        raise ModelFileError(
-            f"the model was saved in an older format than this goodfence reads ({FORMAT}); fit and save it again"
-        )
-
-
 def _check_memory(size: int, arrays: Arrays, max_bytes: int) -> None:
     """Refuse what would take more memory than is allowed, before anything is made of it."""
-    n_ratings = len(arrays.get("data", ()))
-    ids = [array for name, array in arrays.items() if name in ("users", "items")]
-    ids += [array for name, array in arrays.items() if name.endswith("_starts")]
-    text = sum(array.size for name, array in arrays.items() if name.endswith("_bytes"))
-    needed = 2 * size + _RATING_BYTES * n_ratings + _ID_BYTES * sum(map(len, ids))
-    if needed + _TEXT_BYTES * text > max_bytes:
+    needed = 2 * size + _RATING_BYTES * len(arrays.get("data", ()))
+    for name, array in arrays.items():
+        needed += _ID_BYTES * len(array) * name.endswith(("users", "items", "_starts"))
+        needed += _TEXT_BYTES * array.size * name.endswith("_bytes")
+    if needed > max_bytes:
         raise ModelFileError(
             f"the model must take at most {readable(max_bytes)} of memory, and would take more; "
             "raise the limit with max_bytes (--max-bytes)"
         )
 
 
-def _read_folder(folder: Path, max_bytes: int) -> tuple[bytes, bytes]:
-    """Return the bytes of the manifest and of the arrays, of one and the same saved model."""
+def _read_folder(folder: Path, max_bytes: int) -> tuple[dict[str, Any], bytes]:
+    """Return the manifest and the bytes of the arrays, of one and the same saved model."""
     for _ in range(_TRIES):
         opened = _open_folder(folder)
         try:
-            written = _read_file(folder / _MANIFEST, opened, LARGEST_MANIFEST)
-            return written, _read_file(folder / _named(written), opened, max_bytes)
+            manifest = _parsed(_read_file(folder / _MANIFEST, opened, LARGEST_MANIFEST))
+            _check_layout(manifest)
+            return manifest, _read_file(folder / _ARRAYS, opened, max_bytes)
         except FileNotFoundError as problem:
             if not _was_replaced(folder, opened):
                 text = "the arrays of the model are missing; save the model again"
@@ -311,31 +297,32 @@ def _read_file(path: Path, folder: int | None, most: int) -> bytes:
     return content
 
 
-def _named(written: bytes) -> str:
-    """Return the name of the file of arrays, which must be one of the folder."""
-    manifest = _parsed(written)
-    _check_format(manifest.get("format"))
+def _check_layout(manifest: Mapping[str, Any]) -> None:
+    """Refuse another format, and arrays that are not in the one file of this folder."""
+    version = manifest.get("format")
+    if type(version) is not int or version > FORMAT:
+        raise ModelFileError(
+            f"the model was saved in a newer format than this goodfence reads ({FORMAT}); upgrade goodfence"
+        )
+    if version < FORMAT:
+        raise ModelFileError(
+            f"the model was saved in an older format than this goodfence reads ({FORMAT}); fit and save it again"
+        )
     with refusing("the manifest of the model lacks a part; save the model again"):
         name = manifest["arrays"]["file"]
     if name != _ARRAYS:
         raise ModelFileError(
             f"the arrays of the model must be in its own folder, in {_ARRAYS}; what the manifest names is outside it"
         )
-    return str(name)
 
 
 def _parsed(written: bytes) -> dict[str, Any]:
     with refusing("the manifest of the model cannot be read; save the model again"):
-        manifest = json.loads(
-            written.decode("utf-8"), parse_constant=_no_number, object_pairs_hook=_once
-        )
+        # int("NaN") raises: JSON has no such number.
+        manifest = json.loads(written.decode("utf-8"), parse_constant=int, object_pairs_hook=_once)
     if not isinstance(manifest, dict):
         raise ModelFileError("the manifest of the model is not an object; save the model again")
     return manifest
-
-
-def _no_number(text: str) -> NoReturn:
-    raise ValueError(text)
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
@@ -351,7 +338,12 @@ def unpack_arrays(packed: bytes) -> dict[str, npt.NDArray[Any]]:
     No header is evaluated, nothing is inflated, no two arrays share bytes, and no shape is believed: each must fill
     its part of the file exactly.
     """
-    _check_directory(packed)
+    mark, *_, count, size, _, comment = struct.unpack("<4s4H2LH", packed[-22:])
+    # A large directory would take long to read, and a model has a few arrays.
+    if mark != b"PK\x05\x06" or comment or count > _MOST_ARRAYS or size > _LARGEST_DIRECTORY:
+        raise ValueError
+    if packed[-42:-38] == b"PK\x06\x07" and len(packed) < 2**32 - 1:  # 64 bits without need
+        raise ValueError
     found: dict[str, npt.NDArray[Any]] = {}
     end = 0
     with zipfile.ZipFile(io.BytesIO(packed)) as archive:
@@ -370,17 +362,6 @@ def unpack_arrays(packed: bytes) -> dict[str, npt.NDArray[Any]]:
     return found
 
 
-def _check_directory(packed: bytes) -> None:
-    """Refuse a directory that would take long to read: a model has a few arrays."""
-    mark, *_, count, size, _, comment = struct.unpack("<4s4H2LH", packed[-22:])
-    large = len(packed) >= 2**32 - 1
-    sixty_four = packed[-42:-38] == b"PK\x06\x07"
-    if mark != b"PK\x05\x06" or comment or count > _MOST_ARRAYS or size > _LARGEST_DIRECTORY:
-        raise ValueError
-    if sixty_four and not large:
-        raise ValueError
-
-
 def _array(packed: bytes, begin: int, end: int) -> npt.NDArray[Any]:
     if packed[begin : begin + 8] != b"\x93NUMPY\x01\x00":
         raise ValueError
@@ -395,11 +376,8 @@ def _array(packed: bytes, begin: int, end: int) -> npt.NDArray[Any]:
     count = math.prod(shape)
     if count * kind.itemsize != end - data:
         raise ValueError
-    array = np.frombuffer(packed, kind, count, data).reshape(shape)
-    if sys.byteorder == "big":
-        array = array.astype(kind.newbyteorder("="))
-    if array.ctypes.data % kind.itemsize:
-        array = array.copy()
+    stored = np.frombuffer(packed, kind, count, data).reshape(shape)
+    array = np.require(stored, kind.newbyteorder("="), ["ALIGNED"])  # a copy only where it must be
     array.flags.writeable = False
     return array
 

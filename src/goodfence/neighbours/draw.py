@@ -94,10 +94,7 @@ class Draws:
     def from_lists(
         self, askers: AnyIntegers, indices: Rows, similarities: Floats, bounds: Floats | None
     ) -> tuple[Rows, Floats, Floats]:
-        """Return the chosen neighbours, their similarities and their weights, given candidate lists.
-
-        `bounds` is RS where the mechanism needs it: one for each asker, or one for each list entry.
-        """
+        """Return what `choose_from_lists` chooses with this mechanism and key."""
         return choose_from_lists(self.mechanism, self.key, askers, indices, similarities, bounds)
 
     def _lists(
@@ -163,7 +160,8 @@ def choose_from_lists(
 ) -> tuple[Rows, Floats, Floats]:
     """Return the chosen neighbours of `askers`, their similarities and their weights, given candidate lists.
 
-    A draw depends on the key and the row numbers only: not on which lists are drawn from together, or where.
+    `bounds` is RS where the mechanism needs it: one for each asker, or one for each list entry. A draw depends on the
+    key and the row numbers only: not on which lists are drawn from together, or where.
     """
     positions, weights = draw_with_noise(mechanism, key, askers, indices, similarities, bounds)
     neighbours = np.take_along_axis(indices, positions, axis=1)
@@ -214,13 +212,6 @@ def draw_neighbours(
     `similarities` and `rows`, (targets, n), are the candidate lists; `askers` the targets' row numbers; `key` comes
     from `Streams.key`; `sensitivity` is RS where the mechanism needs it, (targets,), or (targets, n) with
     `scope="pair"`.
-
-    Examples
-    --------
-    >>> from goodfence.selection.knn import KNN
-    >>> lists = np.array([[0.9, 0.5, 0.1]])
-    >>> draw_neighbours(KNN(k=2), lists, np.array([[4, 7, 1]]), np.array([0]), key=7)
-    array([[0, 1]])
     """
     if similarities.ndim != 2 or rows.shape != similarities.shape:
         raise SettingError("similarities and rows must both have shape (targets, candidates)")

@@ -6,7 +6,6 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from numbers import Real
 from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
@@ -76,7 +75,8 @@ class Similarity:
         require(self.name in names, "similarity", rule, self.name)
         require(self.centre in get_args(Centre), "centre", "'all' or 'corated'", self.centre)
         given = _SHRINKAGE.get(self.name, 0.0) if self.shrinkage is None else self.shrinkage
-        require(_is_number(given), "shrinkage", "a finite number of at least 0", given)
+        holds = 0.0 <= float(given) < math.inf
+        require(holds, "shrinkage", "a finite number of at least 0", given)
         object.__setattr__(self, "shrinkage", float(given))
         least = integer(self.min_common, "min_common", least=1, most=2**31 - 1)
         object.__setattr__(self, "min_common", least)
@@ -127,12 +127,6 @@ class Similarity:
         if self.min_common > 1:
             words.append(f"min_common={self.min_common}")
         return ", ".join(words)
-
-
-def _is_number(value: Any) -> bool:
-    """Return whether this is a finite number of at least 0."""
-    number = isinstance(value, Real) and not isinstance(value, bool)
-    return number and 0.0 <= float(value) < math.inf
 
 
 FACTORS = (1, 2, 4, 10)

@@ -125,16 +125,12 @@ def total_epsilon(mu: float, distance: float, delta: float) -> float:
 
 @lru_cache(maxsize=256)  # of public settings only, and an attack or audit fits thousands of times
 def total_mu(epsilon: float, delta: float, distance: float) -> float:
-    """Return the largest mu whose `total_epsilon` is at most `epsilon`, rounded down.
-
-    Examples
-    --------
-    >>> round(total_mu(1.0, 1e-5, 0.0), 4)
-    0.2681
-    """
+    """Return the largest mu whose `total_epsilon` is at most `epsilon`, rounded down."""
     require(0 < epsilon < math.inf, "epsilon", "positive and finite", epsilon)
     _require_delta(delta)
-    return _last(lambda mu: total_epsilon(mu, distance, delta) <= epsilon, math.sqrt(2 * epsilon))
+    highest = math.sqrt(2 * epsilon)
+    within, _ = _bisect(lambda mu: total_epsilon(mu, distance, delta) > epsilon, highest)
+    return within * (1 - 1e-9)
 
 
 def group_epsilon(epsilon: float, delta: float, size: int) -> float:
@@ -160,26 +156,14 @@ def gaussian_delta(mu: float, epsilon: float) -> float:
 
 
 def gaussian_epsilon(mu: float, delta: float) -> float:
-    """Return the least epsilon at which mu-GDP has at most `delta`, rounded up.
-
-    Examples
-    --------
-    >>> round(gaussian_epsilon(0.5, 1e-5), 4)
-    1.9931
-    """
+    """Return the least epsilon at which mu-GDP has at most `delta`, rounded up."""
     _require_delta(delta)
     highest = mu**2 / 2 + mu * math.sqrt(2 * math.log(1 / delta)) + 1
-    return _first(lambda epsilon: gaussian_delta(mu, epsilon) <= delta, highest)
+    return _bisect(lambda epsilon: gaussian_delta(mu, epsilon) <= delta, highest)[1]
 
 
 def zcdp_epsilon(rho: float, delta: float) -> float:
-    """Return the epsilon of rho-zCDP at `delta` [Canonne, Kamath and Steinke, Proposition 12], rounded up.
-
-    Examples
-    --------
-    >>> round(zcdp_epsilon(0.03, 1e-5), 4)
-    0.99
-    """
+    """Return the epsilon of rho-zCDP at `delta` [Canonne, Kamath and Steinke, Proposition 12], rounded up."""
     _require_delta(delta)
 
     def at(log_order: float) -> float:
@@ -198,42 +182,22 @@ def _require_delta(delta: float) -> None:
     require(0 < delta < 1, "delta", "between 0 and 1", delta)
 
 
-def _first(holds: Callable[[float], bool], highest: float) -> float:
-    """Return the least point of (0, highest] at which `holds`, which stays true from there; rounded up."""
+def _bisect(holds: Callable[[float], bool], highest: float) -> tuple[float, float]:
+    """Return where `holds` becomes true, and stays so: a point just before, and one at or just behind."""
     low, high = 0.0, highest
     while not holds(high):
         low, high = high, 2 * high
     for _ in range(_STEPS):
         middle = (low + high) / 2
-        low, high = (low, middle) if holds(middle) else (middle, high)
-    return high
-
-
-def _last(holds: Callable[[float], bool], highest: float) -> float:
-    """Return the greatest point of (0, highest) up to which `holds`; rounded down."""
-    low, high = 0.0, highest
-    while holds(high):
-        low, high = high, 2 * high
-    for _ in range(_STEPS):
-        middle = (low + high) / 2
         if middle in (low, high):
             break
-        low, high = (middle, high) if holds(middle) else (low, middle)
-    return low * (1 - 1e-9)
+        low, high = (low, middle) if holds(middle) else (middle, high)
+    return low, high
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FitRecord:
-    """What one fit was asked and released: a guarantee is made from this, never from settings that can change.
-
-    Examples
-    --------
-    >>> from goodfence.privacy.accounting import Release
-    >>> sums = Release(name="item sums", sensitivity=4_000_000, sigma=2**24, dimension=3000)
-    >>> record = FitRecord(unit="user", epsilon=1.0, delta=1e-5, account=Account((sums,)), private=True)
-    >>> record.stated_epsilon
-    1.0
-    """
+    """What one fit was asked and released: a guarantee is made from this, never from settings that can change."""
 
     unit: Unit
     """What was protected."""

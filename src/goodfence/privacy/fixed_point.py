@@ -153,13 +153,7 @@ class UserProfiles:
 
 
 def integer_sensitivity(mu: float) -> int:
-    """Return the integer sensitivity that spends mu: sensitivity/sigma is at most mu.
-
-    Examples
-    --------
-    >>> integer_sensitivity(0.25) == SIGMA // 4
-    True
-    """
+    """Return the integer sensitivity that spends mu: sensitivity/sigma is at most mu."""
     return math.floor(mu * SIGMA)
 
 

@@ -48,14 +48,7 @@ class Noise(Protocol):
 
 
 class SystemNoise:
-    """Noise from the operating system's randomness, made with integer arithmetic only; several threads.
-
-    Examples
-    --------
-    >>> noise = SystemNoise().draw(1000)
-    >>> noise.dtype.name, bool(abs(noise.mean()) < 2**22), bool(0.8 < noise.std() / SIGMA < 1.2)
-    ('int64', True, True)
-    """
+    """Noise from the operating system's randomness, made with integer arithmetic only; several threads."""
 
     private = True
 
@@ -92,13 +85,7 @@ def _fill(piece: Integers) -> None:
 
 
 class SeededNoise:
-    """Repeatable noise: rounded real Gaussians of the same sigma as `SystemNoise`.
-
-    Examples
-    --------
-    >>> bool((SeededNoise(Streams(7)).draw(5) == SeededNoise(Streams(7)).draw(5)).all())
-    True
-    """
+    """Repeatable noise: rounded real Gaussians of the same sigma as `SystemNoise`."""
 
     private = False
 

@@ -59,14 +59,7 @@ class Counterexample:
         return other
 
     def probabilities(self) -> tuple[float, float]:
-        """Return the exact probability of the event with the rating, and without it.
-
-        Examples
-        --------
-        >>> with_it, without_it = ppns_counterexample().probabilities()
-        >>> with_it == 0.0 and without_it > 0.2
-        True
-        """
+        """Return the exact probability of the event with the rating, and without it."""
         return self._probability(self.ratings), self._probability(self.ratings_without)
 
     def _probability(self, ratings: Floats) -> float:

@@ -96,11 +96,6 @@ def pool_inclusion(log_weights: Floats, take: int, *, method: InclusionMethod = 
     """Return the inclusion probabilities of `take` successive draws from one pool.
 
     Candidates of log-weight -inf are drawn last, uniformly.
-
-    Examples
-    --------
-    >>> pool_inclusion(np.log([3.0, 2.0, 1.0]), 2).round(6)
-    array([0.85    , 0.733333, 0.416667])
     """
     weighted = log_weights > -np.inf
     n_weighted = int(weighted.sum())
@@ -194,11 +189,6 @@ def drawn_probability(log_weights: Floats, chosen: Sequence[int]) -> float:
     """Return the probability that successive draws from one pool give `chosen`, in any order.
 
     Candidates of log-weight -inf are drawn last, uniformly.
-
-    Examples
-    --------
-    >>> round(drawn_probability(np.zeros(3), [0, 1]), 12)
-    0.333333333333
     """
     weighted = {int(place) for place in np.flatnonzero(log_weights > -np.inf)}
     if len(weighted) >= len(chosen):

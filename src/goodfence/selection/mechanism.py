@@ -120,11 +120,6 @@ class Pool(NamedTuple):
     """Take `take` candidates of ranks `start` to `stop` - 1 of the sorted list (0 is the nearest).
 
     Each field is an integer, or for a batch of targets an array of shape (rows,).
-
-    Examples
-    --------
-    >>> Pool(0, 50, take=49)
-    Pool(start=0, stop=50, take=49)
     """
 
     start: Ranks
@@ -133,13 +128,7 @@ class Pool(NamedTuple):
 
 
 def pool_arrays(pools: tuple[Pool, ...], n_rows: int) -> PoolArrays:
-    """Return the starts, stops and takes of `pools`, each of shape (n_rows, number of pools).
-
-    Examples
-    --------
-    >>> pool_arrays((Pool(0, 2, take=1), Pool(2, 4, take=1)), n_rows=1).starts
-    array([[0, 2]])
-    """
+    """Return the starts, stops and takes of `pools`, each of shape (n_rows, number of pools)."""
     columns = (
         [np.broadcast_to(np.asarray(part, dtype=np.int64), (n_rows,)) for part in parts]
         for parts in zip(*pools, strict=True)

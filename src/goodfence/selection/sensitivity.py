@@ -59,7 +59,6 @@ class Sensitivity:
         readings, scopes = ("printed", "derived"), ("target", "pair")
         require(self.reading in readings, "reading", f"one of {readings}", self.reading)
         require(self.scope in scopes, "scope", f"one of {scopes}", self.scope)
-        require(isinstance(self.clamp, bool), "clamp", "True or False", self.clamp)
 
     @classmethod
     def of(cls, options: Sensitivity | Mapping[str, Any]) -> Sensitivity:
@@ -90,13 +89,7 @@ class ItemPeaks:
 
 
 def item_peaks(csr: sparse.csr_array, options: Sensitivity | None = None) -> ItemPeaks:
-    """Return the strongest ratings of each item of `csr` (rows x items).
-
-    Examples
-    --------
-    >>> item_peaks(sparse.csr_array(np.array([[3.0, 4.0], [0.0, 5.0]]))).strongest.values[0]
-    array([0.75, 0.  , 0.  ])
-    """
+    """Return the strongest ratings of each item of `csr` (rows x items)."""
     if csr.nnz and csr.data.min() < 0:
         raise DataError("ratings must not be negative: RS bounds a cosine of non-negative vectors")
     stated, rated = options or Sensitivity(), _rated(csr)
@@ -107,13 +100,7 @@ def item_peaks(csr: sparse.csr_array, options: Sensitivity | None = None) -> Ite
 
 
 def sensitivities(csr: sparse.csr_array, options: Sensitivity | None = None) -> Floats:
-    """Return RS of each row as a target: the largest over all others; 0 if nothing is co-rated.
-
-    Examples
-    --------
-    >>> sensitivities(sparse.csr_array(np.array([[3.0, 4.0], [4.0, 3.0], [0.0, 0.0]])))
-    array([1., 1., 0.])
-    """
+    """Return RS of each row as a target: the largest over all others; 0 if nothing is co-rated."""
     found = item_peaks(csr, options)
     stated, rated = found.options, found.rated
     out = np.zeros(csr.shape[0])

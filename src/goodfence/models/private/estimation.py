@@ -279,11 +279,6 @@ def public_factors(features: Floats | None, n_items: int) -> Floats:
 
     They are cut at four standard deviations, and a column that is constant becomes zero. So years, seconds since 1970
     and zeros and ones may go side by side.
-
-    Examples
-    --------
-    >>> public_factors(np.array([[1.0], [0.0], [0.0], [1.0]]), 4).ravel()
-    array([ 0.3, -0.3, -0.3,  0.3])
     """
     if features is None:
         return np.zeros((n_items, 0))
