@@ -19,12 +19,10 @@ from goodfence.data.ratings import Id, Profile, Ratings
 from goodfence.errors import (
     DataError,
     ModelFileError,
-    NotFittedError,
     require,
 )
 from goodfence.models.persistence import (
     Arrays,
-    load_as,
     pack_ratings,
     refusing,
     unpack_ratings,
@@ -34,6 +32,7 @@ from goodfence.models.recommender import (
     Among,
     Center,
     Fallback,
+    FittedRecommender,
     IdsLike,
     Recommendations,
     Traits,
@@ -80,7 +79,7 @@ _CHOSEN = ("neighbours", "similarities", "weights")
 
 @checked
 @register
-class NeighbourCF:
+class NeighbourCF(FittedRecommender):
     """Predict from the ratings of chosen neighbours [PRED].
 
     Parameters
@@ -243,10 +242,8 @@ class NeighbourCF:
     @property
     def traits(self) -> Traits:
         """What attack and audit must know: its neighbours are users, or it says nothing of them."""
-        mechanism, own = (
-            self.mechanism,
-            type(self) is NeighbourCF,
-        )  # a subclass may answer otherwise
+        mechanism = self.mechanism
+        own = type(self) is NeighbourCF  # a subclass may answer otherwise
         label = getattr(mechanism, "label", type(mechanism).__name__)
         settings = _settings_in_words(mechanism)
         if self.among == "raters":
@@ -324,13 +321,6 @@ class NeighbourCF:
         over_raters = self.over == "raters"
         return Neighbourhoods(chosen.neighbours, chosen.weights, over_raters, self.min_neighbours)
 
-    @checked
-    def predict(self, users: IdsLike, items: IdsLike) -> Floats:
-        """Return the predicted rating of users[j] for items[j], NaN where no neighbour rated it."""
-        self._require_fitted()
-        require(len(users) == len(items), "items", "as many as users", len(items))
-        return self.predict_cells(self.ratings_.rows(users), self.ratings_.columns(items))
-
     def predict_cells(self, rows: AnyIntegers, columns: AnyIntegers) -> Floats:
         """Return predictions for cells given by user row and item column, as `predict` does."""
         self._require_fitted()
@@ -353,14 +343,12 @@ class NeighbourCF:
         row = self.ratings_.row(user)
         csr = self.ratings_.csr
         rated = slice(csr.indptr[row], csr.indptr[row + 1])
-        unseen = np.ones(csr.shape[1], dtype=np.bool_)
-        unseen[csr.indices[rated]] = False
         every = np.arange(csr.shape[1])
         if self.axis == "user":
             scores = self.predict_cells(np.full(csr.shape[1], row), every)
         else:
             scores = self._answer(csr.indices[rated], csr.data[rated], every)
-        return best(self.ratings_.items, scores, unseen, n)
+        return best(self.ratings_.items, scores, self._unseen(csr.indices[rated]), n)
 
     @checked
     def answer(self, profile: Profile, items: IdsLike) -> Floats:
@@ -370,8 +358,7 @@ class NeighbourCF:
         """
         self._require_fitted()
         wanted = self.ratings_.columns(items)
-        columns = self.ratings_.columns(list(profile))
-        values = np.fromiter(profile.values(), dtype=np.float64, count=len(profile))
+        columns, values = self._columns_and_values(profile)
         if not np.isfinite(values).all():
             raise DataError("a profile must hold finite ratings only")
         return self._answer(columns, values, wanted)
@@ -395,11 +382,6 @@ class NeighbourCF:
         if self.among == "all":
             arrays |= {name: getattr(self, f"{name}_") for name in _CHOSEN}
         write_model(path, NeighbourCF.__name__, settings, arrays)
-
-    @classmethod
-    def load(cls, path: str | PathLike[str]) -> Self:
-        """Return the fitted model that was saved in the folder `path`."""
-        return load_as(cls, path)
 
     @classmethod
     def from_saved(cls, settings: dict[str, Any], arrays: Arrays) -> NeighbourCF:
@@ -459,10 +441,6 @@ class NeighbourCF:
         chosen = Chosen(*choose_from_lists(self.mechanism, key, askers, *lists, bounds))
         rows = np.zeros(len(wanted), dtype=np.int64)
         return self._around(chosen).predict(self._rated, rows, wanted)
-
-    def _require_fitted(self) -> None:
-        if not hasattr(self, "key_"):
-            raise NotFittedError("the model must be fitted before it is asked; call fit(ratings)")
 
 
 def _settings_in_words(mechanism: Any) -> str:

@@ -23,7 +23,7 @@ from contextlib import contextmanager
 from itertools import pairwise
 from os import PathLike
 from pathlib import Path
-from typing import Any, BinaryIO, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, BinaryIO, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
@@ -34,9 +34,11 @@ from goodfence.data.files import DEFAULT_MAX_BYTES, atomic_folder, check_limit, 
 from goodfence.data.ratings import Ratings, check_csr, check_starts
 from goodfence.data.scale import Scale
 from goodfence.errors import GoodfenceError, ModelFileError
-from goodfence.models.recommender import Recommender
 from goodfence.registry import find_kind
 from goodfence.settings import checked
+
+if TYPE_CHECKING:
+    from goodfence.models.recommender import Recommender
 
 FORMAT = 2
 """The version of the layout; a reader refuses any other."""

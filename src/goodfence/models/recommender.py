@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+from abc import ABC, abstractmethod
 from collections.abc import Sequence
 from dataclasses import dataclass
 from os import PathLike
@@ -11,15 +12,18 @@ from typing import Any, Literal, NamedTuple, Protocol, Self, TypeAlias, TypeVar
 import numpy as np
 import numpy.typing as npt
 
-from goodfence.arrays import Floats
+from goodfence.arrays import AnyIntegers, Flags, Floats
 from goodfence.data.ratings import Id, Profile, Ratings
+from goodfence.errors import NotFittedError, require
 from goodfence.markup import html_table
+from goodfence.models.persistence import load_as
 from goodfence.neighbours.baseline import Base
 from goodfence.neighbours.predict import best_columns
 from goodfence.neighbours.similarity import Similarity
 from goodfence.privacy.guarantee import Guarantee
 from goodfence.rng import RNG
 from goodfence.selection.mechanism import Mechanism
+from goodfence.settings import checked
 
 IdsLike: TypeAlias = Sequence[Id] | npt.NDArray[Any]
 R = TypeVar("R")
@@ -138,6 +142,42 @@ class Traits:
     """Whether an answer rests on what the fit released and on the profile that asks: then one fit serves many."""
 
 
+class FittedRecommender(ABC):
+    """What recommenders share that keep the ratings they were fitted to, as `ratings_`."""
+
+    ratings_: Ratings
+
+    @checked
+    def predict(self, users: IdsLike, items: IdsLike) -> Floats:
+        """Return the predicted rating of users[j] for items[j], NaN where there is none."""
+        self._require_fitted()
+        require(len(users) == len(items), "items", "as many as users", len(items))
+        return self.predict_cells(self.ratings_.rows(users), self.ratings_.columns(items))
+
+    @abstractmethod
+    def predict_cells(self, rows: AnyIntegers, columns: AnyIntegers) -> Floats:
+        """Return predictions for cells given by user row and item column, as `predict` does."""
+
+    @classmethod
+    def load(cls, path: str | PathLike[str]) -> Self:
+        """Return the fitted model that was saved in the folder `path`."""
+        return load_as(cls, path)
+
+    def _require_fitted(self) -> None:
+        if not hasattr(self, "ratings_"):
+            raise NotFittedError("the model must be fitted before it is asked; call fit(ratings)")
+
+    def _columns_and_values(self, profile: Profile) -> tuple[AnyIntegers, Floats]:
+        columns = self.ratings_.columns(list(profile))
+        return columns, np.fromiter(profile.values(), dtype=np.float64, count=len(profile))
+
+    def _unseen(self, rated: AnyIntegers) -> Flags:
+        """Return which items are not among those of these columns."""
+        unseen = np.ones(self.ratings_.shape[1], dtype=np.bool_)
+        unseen[rated] = False
+        return unseen
+
+
 def unfitted_copy(recommender: R, rng: RNG) -> R:
     """Return a copy to be fitted and asked a little, with this `rng` if it has one; what was given stays as it is."""
     copied: Any = copy.copy(recommender)
@@ -162,9 +202,7 @@ def guarantee_of(recommender: Any) -> Guarantee:
     return stated
 
 
-def best(
-    items: npt.NDArray[Any], scores: Floats, unseen: npt.NDArray[np.bool_], n: int
-) -> Recommendations:
+def best(items: npt.NDArray[Any], scores: Floats, unseen: Flags, n: int) -> Recommendations:
     """Return the n best-scored unseen items: NaN is no score, ties are in column order."""
     chosen = best_columns(scores, unseen, n)
     return Recommendations(items[chosen], scores[chosen])

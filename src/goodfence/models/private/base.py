@@ -8,7 +8,7 @@ however often.
 from __future__ import annotations
 
 import dataclasses
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from os import PathLike
 from typing import Any, ClassVar, Literal, Self, TypeAlias
 
@@ -20,22 +20,19 @@ from goodfence.data.ids import Ids
 from goodfence.data.ratings import Id, Profile, Ratings, move_columns, positions_among
 from goodfence.errors import (
     ModelFileError,
-    NotFittedError,
     SettingError,
     ValueProblem,
     require,
 )
 from goodfence.models.persistence import (
     Arrays,
-    load_as,
     pack_ratings,
     refusing,
     unpack_ratings,
     write_model,
 )
 from goodfence.models.private.item_model import FARTHEST, MOST_FEATURES, ItemModel
-from goodfence.models.recommender import IdsLike, Recommendations, Traits
-from goodfence.neighbours.predict import best_columns
+from goodfence.models.recommender import FittedRecommender, IdsLike, Recommendations, Traits, best
 from goodfence.privacy.accounting import Account, FitRecord, Release, total_mu
 from goodfence.privacy.fixed_point import UserProfiles, centred, require_declared, uncentred
 from goodfence.privacy.guarantee import Guarantee, Unit
@@ -62,7 +59,7 @@ _REASON = (
 )
 
 
-class PrivateRecommender(ABC):
+class PrivateRecommender(FittedRecommender):
     """A recommender that releases noisy statistics once. Subclasses say which, in `_learn`."""
 
     _saved: ClassVar[tuple[str, ...]] = ("epsilon", "delta", "unit", "items")
@@ -174,13 +171,6 @@ class PrivateRecommender(ABC):
         """What the last fit released, and at what privacy cost."""
         return self.record_.account
 
-    @checked
-    def predict(self, users: IdsLike, items: IdsLike) -> Floats:
-        """Return the predicted rating of users[j] for items[j]."""
-        self._require_fitted()
-        require(len(users) == len(items), "items", "as many as users", len(items))
-        return self.predict_cells(self.ratings_.rows(users), self.ratings_.columns(items))
-
     def predict_cells(self, rows: Any, columns: Any) -> Floats:
         """Return predictions for cells given by user row and item column, as `predict` does."""
         self._require_fitted()
@@ -194,22 +184,18 @@ class PrivateRecommender(ABC):
         row = self.ratings_.row(user)
         starts, columns, values = self._profiles
         own = slice(starts[row], starts[row + 1])
-        n_items = self.ratings_.shape[1]
-        scores = self.model_.predict_user(columns[own], values[own], np.arange(n_items))
-        unseen = np.ones(n_items, dtype=np.bool_)
-        unseen[columns[own]] = False
-        chosen = best_columns(scores, unseen, n)  # ranked before clipping makes ties
-        return Recommendations(
-            self.ratings_.items[chosen], uncentred(scores[chosen], self.ratings_.scale)
-        )
+        every = np.arange(self.ratings_.shape[1])
+        scores = self.model_.predict_user(columns[own], values[own], every)
+        # Ranked before clipping makes ties.
+        found = best(self.ratings_.items, scores, self._unseen(columns[own]), n)
+        return found._replace(scores=uncentred(found.scores, self.ratings_.scale))
 
     @checked
     def answer(self, profile: Profile, items: IdsLike) -> Floats:
         """Return predictions for an out-of-sample user (fold-in), from their ratings {item: rating}."""
         self._require_fitted()
         wanted = self.ratings_.columns(items)
-        columns = self.ratings_.columns(list(profile))
-        given = np.fromiter(profile.values(), dtype=np.float64, count=len(profile))
+        columns, given = self._columns_and_values(profile)
         if not self.ratings_.scale.holds(given).all():
             raise ValueProblem(
                 "every rating of the profile must be on the scale; at least one is not"
@@ -277,11 +263,6 @@ class PrivateRecommender(ABC):
         write_model(path, type(self).__name__, settings, arrays)
 
     @classmethod
-    def load(cls, path: str | PathLike[str]) -> Self:
-        """Return the fitted model that was saved in the folder `path`."""
-        return load_as(cls, path)
-
-    @classmethod
     def from_saved(cls, settings: dict[str, Any], arrays: Arrays) -> Self:
         """Return the fitted model of a manifest's settings and its arrays."""
         with refusing("the model's settings are not sound; save the model again"):
@@ -318,10 +299,6 @@ class PrivateRecommender(ABC):
         stated = {"epsilon": record.epsilon, "delta": record.delta, "unit": record.unit}
         held = {**stated, "items": items}
         return {name: held[name] for name in self._saved if name in held}
-
-    def _require_fitted(self) -> None:
-        if not hasattr(self, "model_"):
-            raise NotFittedError("the model must be fitted before it is asked; call fit(ratings)")
 
 
 def _release(stated: dict[str, Any]) -> Release:

@@ -68,12 +68,8 @@ class McSherryMironov(PrivateRecommender):
         How many of the most rated items (by noisy counts) enter the covariance; the paper takes all.
     rank : int, default 20
         The rank of the approximation of the cleaned covariance.
-    catalogue : sequence of ids
-        The ids of all items there are, from a public source.
-    items : {"from ratings"}
-        Instead of a catalogue: declares the items of the ratings public. One of both must be given to fit.
-    rng : seed or generator, optional
-        None for noise from the operating system. A seed makes an experiment repeatable, and its guarantee `none`.
+    catalogue, items, rng
+        As in `PrivateCF`.
 
     Examples
     --------
@@ -117,9 +113,8 @@ class McSherryMironov(PrivateRecommender):
         require(finite(clamp, "clamp") >= LEAST_CLAMP, "clamp", f"at least {LEAST_CLAMP}", clamp)
         positive(item_prior, "item_prior")
         require(user_prior >= 1, "user_prior", "at least 1", user_prior)
-        most = MOST_COVARIANCE_ITEMS
-        possible = 2 <= covariance_items <= most
-        require(possible, "covariance_items", f"2 to {most}", covariance_items)
+        possible = 2 <= covariance_items <= MOST_COVARIANCE_ITEMS
+        require(possible, "covariance_items", f"2 to {MOST_COVARIANCE_ITEMS}", covariance_items)
         require(rank >= 1, "rank", "at least 1", rank)
         self.clamp, self.item_prior, self.user_prior = clamp, item_prior, user_prior
         self.covariance_items, self.rank = covariance_items, rank

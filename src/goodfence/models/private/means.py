@@ -27,19 +27,8 @@ class PrivateMeans(PrivateRecommender):
 
     Parameters
     ----------
-    epsilon : float
-        Of (epsilon, delta)-differential privacy, which everything that is released satisfies together.
-    delta : float, default 1e-5
-        The slack in the probability of every event. Choose it well below one over the number of those protected.
-    unit : {"rating", "user"}, default "rating"
-        What is protected: one rating, or one user with all their ratings.
-    catalogue : sequence of ids
-        The ids of all items there are, from a public source. Ratings of other items are not used.
-    items : {"from ratings"}
-        Instead of a catalogue: declares the items of the ratings public. Beware where these are only those that
-        somebody rated. One of both must be given to fit.
-    rng : seed or generator, optional
-        None for noise from the operating system. A seed makes an experiment repeatable, and its guarantee `none`.
+    epsilon, delta, unit, catalogue, items, rng
+        As in `PrivateCF`.
 
     Examples
     --------
