@@ -153,12 +153,8 @@ def paper_protocol(
         Targets are users, or items.
     targets : int or sequence of ids, default 200
         How many to draw at random (all, if there are no more), or their ids.
-    similarity, over
+    similarity, over, rng, threads
         As in `NeighbourCF`.
-    rng : int, sequence of int, Generator or None, default None
-        A seed for a repeatable experiment; None for fresh randomness.
-    threads : int, optional
-        How many threads to use; None for as many as there are cores.
 
     Notes
     -----

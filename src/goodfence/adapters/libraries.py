@@ -114,8 +114,10 @@ def predict_known(
     known = among(users, ratings.users) & among(items, ratings.items)
     predictions = np.full(len(known), np.nan)
     if known.any():
-        asked = (_own_kind(users[known], ratings.users), _own_kind(items[known], ratings.items))
-        predictions[known] = recommender.predict(*asked)
+        # As the ratings hold them: integers, or text as objects.
+        known_users = users[known].astype(ratings.users.dtype)
+        known_items = items[known].astype(ratings.items.dtype)
+        predictions[known] = recommender.predict(known_users, known_items)
     return predictions
 
 
@@ -125,8 +127,3 @@ def among(wanted: npt.NDArray[Any], ids: npt.NDArray[Any]) -> npt.NDArray[np.boo
         return np.isin(wanted, ids)
     known = set(ids.tolist())
     return np.fromiter((one in known for one in wanted.tolist()), np.bool_, len(wanted))
-
-
-def _own_kind(wanted: npt.NDArray[Any], ids: npt.NDArray[Any]) -> npt.NDArray[Any]:
-    """Return ids as the ratings hold them: integers, or text as objects."""
-    return wanted.astype(ids.dtype)

@@ -26,8 +26,7 @@ class RecommenderAlgo(_AlgoBase):  # type: ignore[misc]  # of a library that may
     Parameters
     ----------
     recommender
-        `NeighbourCF`, `PrivateMeans`, `PrivateCF`, or anything with `fit(ratings)` and `predict(users, items)`.
-        A copy is fitted.
+        As in `goodfence.adapters.sklearn.RecommenderRegressor`.
     scale
         What ratings can be given; None takes the ends of Surprise's `rating_scale` and observes the step. The
         private recommenders want it declared.
@@ -90,14 +89,9 @@ def as_recommender(algo: Any) -> BlackBox:
 
 
 def read_dataset(dataset: Any, *, scale: ScaleLike | None = None) -> Ratings:
-    """Return the ratings of a Surprise `Dataset`.
+    """Return the ratings of a Surprise `Dataset` (`load_from_df`, `load_from_file`, `load_builtin`).
 
-    Parameters
-    ----------
-    dataset
-        As made by `Dataset.load_from_df`, `load_from_file` or `load_builtin`.
-    scale
-        What ratings can be given; None takes the ends of Surprise's `rating_scale` and observes the step.
+    `scale` is as in `RecommenderAlgo`.
     """
     users, items, values, *_ = zip(*dataset.raw_ratings, strict=True)
     return _read(users, items, values, dataset.reader.rating_scale, scale)

@@ -97,9 +97,7 @@ class NeighbourCF(FittedRecommender):
     among : {"all", "raters"}, default "all"
         Choose a row's neighbours once, among all rows, as the paper does; or for each item among those who rated it
         (item-based: among the items that the user rated), as LensKit and Surprise do.
-    shrinkage : float, optional
-        As in `Similarity`; None leaves it as it is there.
-    min_common : int, optional
+    shrinkage, min_common : float and int, optional
         As in `Similarity`; None leaves it as it is there.
     min_neighbours : int, default 1
         With fewer neighbours who rated the item there is no prediction.
@@ -279,7 +277,7 @@ class NeighbourCF(FittedRecommender):
         self._prepare(ratings, Streams(self.rng).key())
         if self._raters is not None:
             if self.axis == "item" and self.computes_ahead:
-                self._raters.compute_similarities(self.threads)
+                self._raters.similarities.keep_all(self.threads)
             return self
         return self._take(self._draws.choose(threads=self.threads, progress=self.progress))
 

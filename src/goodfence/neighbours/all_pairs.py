@@ -290,11 +290,6 @@ class Items:
         numbers[popular] = np.arange(n_popular)
         return cls(numbers, n_popular)
 
-    @property
-    def n_tail(self) -> int:
-        """The number of items that are not popular."""
-        return len(self.numbers) - self.n_popular
-
 
 @dataclass(frozen=True, eq=False)
 class Layout:
@@ -365,7 +360,8 @@ def lay_out_blocks(
         np.empty(tail[-1], dtype=kind),
     )
     strips = np.zeros((-(-len(rows) // WIDTH), items.n_popular + 1, WIDTH), dtype=np.uint8)
-    list_starts = np.empty((len(blocks), items.n_tail + 1), dtype=np.uint32)
+    n_tail = len(items.numbers) - items.n_popular
+    list_starts = np.empty((len(blocks), n_tail + 1), dtype=np.uint32)
     list_columns = np.empty(tail[-1], dtype=np.uint16)
     list_ratings = np.empty(tail[-1], dtype=kind)
 

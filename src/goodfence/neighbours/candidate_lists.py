@@ -99,10 +99,8 @@ def candidate_lists(
         A name that `Similarity` has, or a `Similarity`.
     short_lists : {"error", "shorten"}, default "error"
         What to do when there are fewer than n other rows: an error, or lists of as many as there are.
-    threads : int, optional
-        How many threads to use; None for as many as there are cores.
-    progress : bool, optional
-        Show a bar on standard error; None for a terminal only.
+    threads, progress
+        As in `NeighbourCF`.
 
     Returns
     -------

@@ -126,10 +126,6 @@ class RaterNeighbourhoods:
     def __post_init__(self) -> None:
         _ = self._shortest
 
-    def compute_similarities(self, threads: int | None) -> None:
-        """Compute and keep the similarities of all rows, if there is room, before anybody asks."""
-        self._similarities.keep_all(threads)
-
     def predict(
         self, rows: AnyIntegers, columns: AnyIntegers, threads: int | None = None
     ) -> Floats:
@@ -138,7 +134,7 @@ class RaterNeighbourhoods:
 
     def predict_fold_in(self, others: Profiles, key: int, columns: AnyIntegers) -> Floats:
         """Return the predictions of an out-of-sample row, the one row of `others`, drawn with its own key."""
-        similarities = self._similarities.engine.similarities(others, 0)[np.newaxis]
+        similarities = self.similarities.engine.similarities(others, 0)[np.newaxis]
         candidates = RaterCandidates(similarities, np.array([-1]), self._raters)
         bounds = self.draws.profile_bounds(others)
         askers = np.array([self._n_rows])
@@ -158,7 +154,7 @@ class RaterNeighbourhoods:
         one = np.zeros(len(asked), dtype=np.int64)
         if not len(numbers) < len(asked) <= _COLUMN_CELLS // max(len(numbers), 1):
             return self._by_rows(asked, one, Csr(ends, numbers, averaged), threads=1)
-        similarities = np.ascontiguousarray(self._similarities.of(numbers)[:, asked].T)
+        similarities = np.ascontiguousarray(self.similarities.of(numbers)[:, asked].T)
         places = np.searchsorted(numbers, asked)
         own = np.where(np.isin(asked, numbers), places, -1)
         raters = Csr(ends, np.arange(len(numbers)), averaged)
@@ -178,7 +174,10 @@ class RaterNeighbourhoods:
 
         def work(piece: tuple[int, int]) -> None:
             first, last = piece
-            asking = self._asking(askers[first:last], raters)
+            block = askers[first:last]
+            candidates = RaterCandidates(self.similarities.of(block), block, raters)
+            bounds = self._bounds(block, self._every)
+            asking = Askers(candidates, block, self._every, bounds, self.draws.key)
             cells = slice(ends[first], ends[last])
             places = np.repeat(np.arange(last - first), np.diff(ends[first : last + 1]))
             found[cells] = self._answers(asking, places, wanted[cells])
@@ -189,12 +188,6 @@ class RaterNeighbourhoods:
         predictions = np.empty(len(order))
         predictions[order] = found
         return predictions
-
-    def _asking(self, askers: Integers, raters: Csr) -> Askers:
-        """Return rows that ask, with their similarities to all rows."""
-        bounds = self._bounds(askers, self._every)
-        candidates = RaterCandidates(self._similarities.of(askers), askers, raters)
-        return Askers(candidates, askers, self._every, bounds, self.draws.key)
 
     def _answers(self, asking: Askers, places: Integers, columns: Integers) -> Floats:
         """Return the predictions of some cells: each by the place of its row among the asking, and its column."""
@@ -265,7 +258,8 @@ class RaterNeighbourhoods:
         return looks_at_k and mechanism.noise_scale(1.0) is None
 
     @cached_property
-    def _similarities(self) -> KeptSimilarities:
+    def similarities(self) -> KeptSimilarities:
+        """The similarities of all rows, as far as they were asked for."""
         return KeptSimilarities(RowsAgainstAll(self.draws.profiles, self.draws.similarity))
 
     @cached_property

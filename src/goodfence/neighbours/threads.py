@@ -115,7 +115,7 @@ def bar(what: str, steps: int, *, show: bool | None = None) -> Iterator[Advance]
     `show=None` shows it on a terminal only, and only once the work has gone on for a moment.
     """
     if not shown(show):
-        yield _nothing
+        yield lambda _: None
         return
     from rich.console import Console
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
@@ -124,7 +124,3 @@ def bar(what: str, steps: int, *, show: bool | None = None) -> Iterator[Advance]
     with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
         task = progress.add_task(what, total=steps)
         yield lambda done: progress.advance(task, done)
-
-
-def _nothing(_: int) -> None:
-    return

@@ -101,16 +101,9 @@ def lattice_distance(dimension: int, sigma: int) -> float:
 
 
 def total_epsilon(mu: float, distance: float, delta: float) -> float:
-    """Return the smaller of the concentrated and the Gaussian bound on epsilon.
+    """Return the smaller of the concentrated and the Gaussian bound on epsilon at `delta`.
 
-    Parameters
-    ----------
-    mu
-        The root of the sum of the squared sensitivity/sigma of all releases.
-    distance
-        The total variation of `Account.distance`.
-    delta
-        The delta of the guarantee, between 0 and 1.
+    `mu` and `distance` are as in `Account`.
     """
     _require_delta(delta)
     if mu == 0:

@@ -57,8 +57,7 @@ class SystemNoise:
         out = np.empty(n, dtype=np.int64)
         pieces = [out[start : start + _PIECE] for start in range(0, n, _PIECE)]
         with ThreadPoolExecutor(max(1, min(len(pieces), os.cpu_count() or 1))) as pool:
-            for _ in pool.map(_fill, pieces):
-                pass
+            list(pool.map(lambda piece: integer_gaussians(piece, BITS, system_words), pieces))
         return out
 
 
@@ -78,10 +77,6 @@ def integer_gaussians(out: Integers, bits: int, words: WordSource) -> None:
         fetched = np.concatenate([left, words(WORDS_A_DRAW * (len(out) - done) + 64)])
         made, used = fill_gaussians(fetched, bits, out[done:])
         done, left = done + made, fetched[used:]
-
-
-def _fill(piece: Integers) -> None:
-    integer_gaussians(piece, BITS, system_words)
 
 
 class SeededNoise:

@@ -155,15 +155,8 @@ _LARGEST = 1e300  # so that the difference of two log-weights is still a number
 def log_omega(scores: Floats, sensitivity: Floats, *, epsilon: float, k: int) -> Floats:
     """Return the logarithms of the selection weights [OMEGA].
 
-    Where the sensitivity is 0 nothing is co-rated, no score says anything, and the log-weight is 0:
-    equal weights.
-
-    Parameters
-    ----------
-    scores
-        The similarities.
-    sensitivity
-        RS, broadcast against `scores`.
+    `scores` are the similarities, `sensitivity` is RS, broadcast against them. Where it is 0 nothing is co-rated, no
+    score says anything, and the log-weight is 0: equal weights.
 
     Examples
     --------

@@ -120,12 +120,7 @@ def pair_sensitivities(
     candidates: AnyIntegers,
     options: Sensitivity | None = None,
 ) -> Floats:
-    """Return RS of each target row and each of its candidate rows.
-
-    Parameters
-    ----------
-    targets, candidates
-        Row numbers, shapes (rows,) and (rows, n).
+    """Return RS of each target row, (rows,), and each of its candidate rows, (rows, n).
 
     Examples
     --------
@@ -159,13 +154,8 @@ def profile_sensitivity(
 ) -> float:
     """Return RS of a profile of which `n_copies` are appended to the data; the first asks.
 
-    It equals RS of that row in the matrix with the copies; and, with `without`, in the matrix
-    without that row.
-
-    Parameters
-    ----------
-    columns, values
-        The profile: different column numbers, and the ratings there.
+    The profile is different column numbers, and the ratings there. It equals RS of that row in the matrix with the
+    copies; and, with `without`, in the matrix without that row.
 
     Examples
     --------

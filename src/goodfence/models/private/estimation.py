@@ -59,14 +59,8 @@ _CONSTANT = 1e-9
 def estimate_biases(sums: ItemSums, wide: float, weight: float) -> ItemBiases:
     """Return posterior means and variances of the items' biases, and posterior mean counts.
 
-    Parameters
-    ----------
-    sums
-        What was released.
-    wide
-        Where residuals were clamped: a clamped residual follows its item bias only in part.
-    weight
-        The typical weight of a rating in the sums (1 for the unit rating).
+    `wide` is where residuals were clamped: a clamped residual follows its item bias only in part. `weight` is the
+    typical weight of a rating in the sums (1 for the unit rating).
     """
     slope = 2 * float(ndtr(wide / _RATING_SPREAD)) - 1
     variance = min(0.95, 0.7 * wide**2) * weight
@@ -145,14 +139,8 @@ def _response(items: ItemBiases, noise: float, wide: float) -> tuple[Floats, Flo
 def factorise(covariance: Covariance, reach: Floats, chance: float) -> Floats:
     """Return the items' factors q from the released covariance, one row an item.
 
-    Parameters
-    ----------
-    covariance
-        What was released.
-    reach
-        a, one number an item.
-    chance
-        Besides the noise, who happened to rate both items makes their covariance vary, by this times a_i a_j.
+    `reach` is a, one number an item. Besides the noise, who happened to rate both items makes their covariance vary,
+    by `chance` times a_i a_j.
     """
     reach = np.maximum(reach, max(float(reach.max()), 1e-12) * 1e-3)
     # noise² + chance a_i a_j is nearly n_i n_j with these n; dividing by their roots makes all entries equally noisy.
