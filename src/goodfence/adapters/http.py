@@ -142,7 +142,7 @@ class _Served:
         self, question: str, whom: dict[str, Any], items: IdsLike
     ) -> npt.NDArray[np.float64]:
         body = {"model": self.name, **whom, "items": _plain(items)}
-        numbers = self.endpoint.post(question, body).get("predictions")
+        numbers: Any = self.endpoint.post(question, body).get("predictions")
         listed = isinstance(numbers, list) and len(numbers) == len(items)
         if not listed or not all(one is None or type(one) in (int, float) for one in numbers):
             raise self.endpoint.problem(
