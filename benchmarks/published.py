@@ -176,13 +176,14 @@ def measure(data: str, path: Path, only: str, most: int) -> None:
             few = min(people, most, 20) if name == "pairs" else min(people, most)
             jobs[name] = lambda model, name=name, few=few: leak(model, name, ratings, few)  # type: ignore[misc]
         for name, job in jobs.items():
-            done, key = cells(path), f"{line.idea} | {name}"
-            if key in done:
+            key = f"{line.idea} | {name}"
+            if key in cells(path):
                 continue
             began = time.perf_counter()
-            done[key] = {**job(line.make()), "seconds": round(time.perf_counter() - began, 1)}
+            found = {**job(line.make()), "seconds": round(time.perf_counter() - began, 1)}
+            done = {**cells(path), key: found}
             path.write_text(json.dumps(done, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-            print(key, done[key]["seconds"], "s", flush=True)
+            print(key, found["seconds"], "s", flush=True)
 
 
 def rows(data: str, path: Path) -> list[list[str]]:
