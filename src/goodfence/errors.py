@@ -141,8 +141,8 @@ class GoodfenceWarning(UserWarning):
     """Something odd but harmless was read; the message says what was done about it."""
 
 
-def require(holds: bool, name: str, rule: str, got: object) -> None:
-    """Raise `SettingError` with "`name` must be `rule`, got `got`" unless `holds`.
+def require(holds: bool, name: str, rule: str, got: object, hint: str = "") -> None:
+    """Raise `SettingError` with "`name` must be `rule`, got `got`" and a hint unless `holds`.
 
     For settings only: never pass a rating, a similarity or somebody's id as `got`.
 
@@ -154,7 +154,7 @@ def require(holds: bool, name: str, rule: str, got: object) -> None:
     goodfence.errors.SettingError: k must be a positive integer, got 0
     """
     if not holds:
-        raise SettingError(f"{name} must be {rule}, got {given(got)}")
+        raise SettingError(f"{name} must be {rule}, got {given(got)}{hint}")
 
 
 _LONGEST_GIVEN = 80

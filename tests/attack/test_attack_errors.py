@@ -24,7 +24,7 @@ from tests.support.attack_worlds import ItemMeans, tied_ratings
         ({"known": 0}, "known must be an integer of at least 1, got 0"),
         ({"known": True}, "known must be an integer"),
         ({"known": 3, "fakes": 0}, "fakes must be an integer of at least 1, got 0"),
-        ({"known": 3, "choose": "rarely"}, "did you mean 'rarest'"),
+        ({"known": 3, "choose": "rarely"}, "got 'rarely'; did you mean 'rarest'"),
         ({"known": 3, "choose": [1, 2]}, "choose must be known=3 different items, got '2 items'"),
         ({"known": 2, "choose": [1, 1]}, "choose must be known=2 different items"),
         ({"known": 3, "ask": "two"}, "ask must be 'one' or 'all', got 'two'"),

@@ -44,7 +44,7 @@ def test_too_few_rows_is_an_error_or_a_shorter_list() -> None:
 
 
 def test_an_unknown_similarity_gets_a_hint() -> None:
-    with pytest.raises(gf.SettingError, match="did you mean 'pearson'"):
+    with pytest.raises(gf.SettingError, match="got 'pearsons'; did you mean 'pearson'"):
         gf.candidate_lists(from_rows(ROWS, 3), n=2, similarity="pearsons")
 
 

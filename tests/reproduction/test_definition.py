@@ -74,5 +74,5 @@ def test_targets_have_more_ratings_than_any_point_needs() -> None:
 
 
 def test_an_unknown_figure_is_refused_with_a_near_name() -> None:
-    with pytest.raises(SettingError, match="did you mean 'attack-m'"):
+    with pytest.raises(SettingError, match="got 'atack-m'; did you mean 'attack-m'"):
         definition("atack-m")

@@ -174,8 +174,8 @@ class Attack(ABC):
                 self, "fakes", integer(self.fakes, "fakes", least=1, most=MOST_FAKES)
             )
         if isinstance(self.choose, str):
-            rule = f"one of {', '.join(RULES)}, or items{did_you_mean(self.choose, RULES)}"
-            require(self.choose in RULES, "choose", rule, self.choose)
+            rule, near = f"one of {', '.join(RULES)}, or items", did_you_mean(self.choose, RULES)
+            require(self.choose in RULES, "choose", rule, self.choose, near)
             return
         named = is_listed(self.choose) and all(
             isinstance(one, str | Integral) for one in self.choose

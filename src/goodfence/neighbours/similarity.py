@@ -71,8 +71,8 @@ class Similarity:
 
     def __post_init__(self) -> None:
         names = get_args(Name)
-        rule = f"one of {', '.join(names)}{did_you_mean(str(self.name), names)}"
-        require(self.name in names, "similarity", rule, self.name)
+        near = did_you_mean(str(self.name), names)
+        require(self.name in names, "similarity", f"one of {', '.join(names)}", self.name, near)
         require(self.centre in get_args(Centre), "centre", "'all' or 'corated'", self.centre)
         given = _SHRINKAGE.get(self.name, 0.0) if self.shrinkage is None else self.shrinkage
         holds = 0.0 <= float(given) < math.inf

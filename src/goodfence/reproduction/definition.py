@@ -133,8 +133,8 @@ def definition(
     data
         On these ratings instead of those of the paper.
     """
-    rule = f"one of {', '.join(ORDER)}{did_you_mean(name, ORDER)}"
-    require(name in ORDER, "figure", rule, name)
+    near = did_you_mean(name, ORDER)
+    require(name in ORDER, "figure", f"one of {', '.join(ORDER)}", name, near)
     file = files("goodfence.reproduction") / "definitions" / f"{name}.toml"
     read = tomllib.loads(file.read_text(encoding="utf-8"))
     points = read["bundled"] if bundled else read["x"]
