@@ -100,13 +100,13 @@ def area(scores: Floats, kinds: Flags) -> float:
 
 
 def test_all_asking_average_the_noise_away(films: gf.Ratings) -> None:
-    model = gf.NoisyAnswers(KNN, epsilon=4.0)
+    model = gf.NoisyAnswers(KNN, epsilon=4.0, clip=False)  # clipped answers have a biased mean
     attack = {"known": 16, "fakes": 50}
     one = gf.KNNAttack(**attack).run(films, model, targets=8, rng=SEED)  # type: ignore[arg-type]
     everybody = gf.KNNAttack(**attack, ask="all", combine="mean")  # type: ignore[arg-type]
     together = everybody.run(films, model, targets=8, rng=SEED)
     assert one.raw_recovery == pytest.approx(0.454, abs=0.06)
-    assert together.raw_recovery > 0.85
+    assert together.raw_recovery > 0.9
 
 
 def test_the_pair_attack_on_slope_one_is_right_wherever_it_is_certain(films: gf.Ratings) -> None:
