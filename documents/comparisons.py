@@ -121,10 +121,13 @@ def hold_out(ratings: Ratings, size: Size) -> Sums:
 INTERPRETATIONS: Mapping[str, Interpretation] = {
     "default": DEFAULT,
     "`cosine_corated`": Interpretation(similarity="cosine_corated"),
+    "RS: largest over the candidates": Interpretation(scope="target"),
+    "RS not clamped": Interpretation(clamp=False),
     "RS as derived": Interpretation(rs="derived"),
     "PNCF truncated (Zhu et al.)": Interpretation(pncf="truncated"),
-    "divide by all neighbours": Interpretation(over="neighbours"),
-    "all four at once": Interpretation(
+    "PNCF without its second noise": Interpretation(noise=False),
+    "divide by all neighbours, as printed": Interpretation(over="neighbours"),
+    "`cosine_corated`, RS as derived, PNCF truncated, divided by all": Interpretation(
         similarity="cosine_corated", rs="derived", pncf="truncated", over="neighbours"
     ),
 }

@@ -30,6 +30,7 @@ def test_a_failed_claim_is_a_result_and_everything_is_written(out: Path) -> None
     assert names == {
         *("table.parquet", "table.csv", "summary.parquet", "summary.csv"),
         *("chart.png", "chart.svg", "chart.html", "claims.json", "manifest.json"),
+        *("paper.png", "paper.svg", "paper.html"),
     }
     assert len(list((out / "points").glob("*.parquet"))) == 10
 
@@ -38,7 +39,8 @@ def test_json_is_one_object_and_a_second_run_takes_the_points_up(out: Path) -> N
     result = CliRunner().invoke(app, [*FIGURE, "--out", str(out), "--json"])
     assert result.exit_code == 0, result.stderr
     told = json.loads(result.stdout)
-    assert [claim["claim"] for claim in told["claims"]] == [5, 8, 9]
+    labels = [f"{claim['claim']}{claim['part']}" for claim in told["claims"]]
+    assert labels == ["5", "8", "9a", "9b"]
     assert told["manifest"]["points_computed"] == 0
     assert told["manifest"]["points"] == 10
 

@@ -53,6 +53,25 @@ def test_predictions_equal_the_formula(over: Over) -> None:
             assert found[row, column] == pytest.approx(expected, rel=1e-12, nan_ok=True)
 
 
+def test_the_printed_formula_gives_zero_where_no_neighbour_rated() -> None:
+    users, items = every_cell(SMALL)
+    raters = gf.NeighbourCF(gf.KNN(k=6)).fit(SMALL).predict(users, items)
+    printed = gf.NeighbourCF(gf.KNN(k=6), over="neighbours").fit(SMALL).predict(users, items)
+    nobody = np.isnan(raters)
+    assert nobody.any()
+    assert (printed[nobody] == 0).all()
+    assert not np.isnan(printed).any()
+
+
+def test_without_its_second_noise_pncf_draws_the_same_and_predicts_by_similarities() -> None:
+    noisy, quiet = (
+        gf.NeighbourCF(gf.PNCF(k=6, noise=noise), rng=7).fit(SMALL) for noise in (True, False)
+    )
+    assert (noisy.neighbours_ == quiet.neighbours_).all()
+    assert (quiet.weights_ == quiet.similarities_).all()
+    assert not (noisy.weights_ == noisy.similarities_).any()
+
+
 @pytest.mark.parametrize("settings", SETTINGS, ids=str)
 def test_few_and_many_cells_of_a_row_are_predicted_alike(settings: dict[str, Any]) -> None:
     model = gf.NeighbourCF(gf.KNN(k=6), **settings).fit(SMALL)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
+import tomllib
+from importlib.resources import files
+
 import numpy as np
 import pytest
 from scipy import stats
 
 from goodfence.arrays import Floats
 from goodfence.attack.scoring import Statistic
-from goodfence.reproduction.claims import Claim, Question, judged, verdict_of
+from goodfence.reproduction.claims import Claim, Question, Side, judged, verdict_of
 from goodfence.reproduction.definition import Number
 from goodfence.reproduction.runs import Sums
 
@@ -18,9 +21,8 @@ N = 400
 
 
 def outcome(value: float, error: float, claimed: str = "below", margin: float = 0.01) -> str:
-    test = Question(
-        "a", Statistic(value, error, N), "below" if claimed == "below" else "above", margin
-    )
+    sides: dict[str, Side] = {"below": "below", "above": "above", "neither": "neither"}
+    test = Question("a", Statistic(value, error, N), sides[claimed], margin)
     return judged([test])[0].outcome
 
 
@@ -30,6 +32,35 @@ def test_a_comparison_has_four_outcomes() -> None:
     assert outcome(0.1, 0.01, claimed="above") == "as claimed"
     assert outcome(0.001, 0.001) == "no difference"
     assert outcome(0.02, 0.02) == "open"
+
+
+def test_where_no_difference_is_claimed_there_is_no_other_side() -> None:
+    assert outcome(0.001, 0.001, claimed="neither") == "as claimed"
+    assert outcome(0.1, 0.01, claimed="neither") == "difference"
+    assert outcome(-0.1, 0.01, claimed="neither") == "difference"
+    assert outcome(0.005, 0.01, claimed="neither") == "open"
+    apart = [Question("a", Statistic(0.1, 0.01, N), "neither")] * 2
+    assert verdict_of(judged(apart)) == "fails", "a claim of nothing cannot be reversed"
+
+
+def test_every_claim_has_a_sentence_for_every_verdict_it_can_get() -> None:
+    told = tomllib.loads(
+        (files("goodfence.reproduction") / "definitions" / "claims.toml").read_text()
+    )
+    assert list(told) == [
+        *map(str, range(1, 9)),
+        "9a",
+        "9b",
+        *map(str, range(10, 14)),
+        "14a",
+        "14b",
+        "15",
+        "16",
+    ]
+    directional = {"1", "2", "4", "6", "7", "8", "13"}
+    for label, texts in told.items():
+        assert {"text", "rule", "holds", "fails"} <= texts.keys()
+        assert ("reversed" in texts) == (label in directional), label
 
 
 def test_the_false_positive_rate_is_shared_among_the_comparisons() -> None:

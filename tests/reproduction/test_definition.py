@@ -8,7 +8,14 @@ from scipy import sparse
 
 import goodfence as gf
 from goodfence.errors import SettingError
-from goodfence.reproduction.definition import BUNDLED, ORDER, definition
+from goodfence.reproduction.definition import (
+    BUNDLED,
+    COMPARED,
+    LARGEST_RS,
+    ORDER,
+    Interpretation,
+    definition,
+)
 
 
 @pytest.mark.parametrize("bundled", [False, True])
@@ -18,7 +25,18 @@ def test_every_point_of_every_figure_has_four_mechanisms(
     name: str, quick: bool, bundled: bool
 ) -> None:
     figure = definition(name, quick=quick, bundled=bundled)
-    assert list(figure.series) == ["kNN", "nPNS", "PNCF", "PPNS"]
+    assert list(figure.series) == [*COMPARED, LARGEST_RS]
+    scopes = [
+        getattr(figure.mechanism(one, figure.values[-1]), "sensitivity", None)
+        for one in figure.series
+    ]
+    assert [None if one is None else one.scope for one in scopes] == [
+        None,
+        None,
+        "pair",
+        "pair",
+        "target",
+    ]
     assert list(figure.values) == sorted(set(figure.values))
     for x in figure.values:
         parameters = figure.parameters(x)
@@ -30,7 +48,7 @@ def test_every_point_of_every_figure_has_four_mechanisms(
     ("name", "fixed", "x", "ends"),
     [
         ("item-movielens", {"epsilon": 1, "k": 100}, "beta", (1, 8)),
-        ("user-movielens", {"epsilon": 1, "k": 100}, "beta", (1, 4)),
+        ("user-movielens", {"epsilon": 1, "k": 100}, "beta", (1, 9)),
         ("user-douban", {"epsilon": 1, "k": 100}, "beta", (1, 66)),
         ("attack-beta", {"epsilon": 1, "k": 50, "known": 8}, "beta", (1, 9)),
         ("attack-k", {"epsilon": 1, "known": 8, "beta": 7}, "k", (10, 100)),
@@ -61,7 +79,9 @@ def test_the_bundled_points_fit_the_bundled_ratings(name: str) -> None:
 
 def test_points_that_do_not_fit_are_left_out_and_no_point_at_all_is_an_error() -> None:
     small = gf.Ratings(sparse.csr_array(np.ones((450, 9))), range(450), range(9), scale=(1, 5))
-    assert definition("user-movielens").fitted(small).values == (1, 2)
+    fitted = definition("user-movielens").fitted(small)
+    assert fitted.values == (1, 2, 3, 4)
+    assert fitted.judged == (1, 2), "claims are judged within the paper's bound of beta"
     assert definition("attack-beta").fitted(small).values == tuple(range(1, 9))
     with pytest.raises(SettingError, match="data must be larger for the figure item-movielens"):
         definition("item-movielens").fitted(small)
@@ -76,3 +96,17 @@ def test_targets_have_more_ratings_than_any_point_needs() -> None:
 def test_an_unknown_figure_is_refused_with_a_near_name() -> None:
     with pytest.raises(SettingError, match="got 'atack-m'; did you mean 'attack-m'"):
         definition("atack-m")
+
+
+def test_an_interpretation_changes_what_it_names_and_nothing_else() -> None:
+    pair = gf.Sensitivity(scope="pair")
+    pncf, ppns = gf.PNCF(k=5, sensitivity=pair), gf.PPNS(k=5, beta=2, sensitivity=pair)
+    assert Interpretation().applied(pncf) == pncf
+    assert Interpretation().applied(gf.KNN(k=5)) == gf.KNN(k=5)
+    assert Interpretation(noise=False).applied(pncf) == gf.PNCF(k=5, sensitivity=pair, noise=False)
+    assert Interpretation(noise=False).applied(ppns) == ppns
+    whole = Interpretation(scope="target", clamp=False, rs="derived").applied(ppns)
+    told = gf.Sensitivity(scope="target", clamp=False, reading="derived")
+    assert whole == gf.PPNS(k=5, beta=2, sensitivity=told)
+    # Zhu et al.'s draw is not defined for the pair's own RS.
+    assert Interpretation(pncf="truncated").applied(pncf) == gf.PNCF(k=5, reading="truncated")

@@ -90,7 +90,7 @@ def test_a_value_of_the_table_is_the_papers_protocol_with_that_seed(saved: Path)
         if (line["series"], line["x"], line["seed"], line["metric"]) == ("PPNS", 4.0, 1, "mae")
     ]
     films = gf.load("movietweetings")
-    mechanism = gf.PPNS(k=100, beta=4)
+    mechanism = gf.PPNS(k=100, beta=4, sensitivity=gf.Sensitivity(scope="pair"))
     scores = gf.paper_protocol(films, mechanism, targets=100, rng=[7, 1])
     assert value == pytest.approx(scores.mae, rel=1e-12)
 
@@ -102,7 +102,8 @@ def test_the_manifest_says_what_was_run(saved: Path) -> None:
     assert manifest["data"] == "movietweetings"
     assert re.fullmatch("[0-9a-f]{64}", manifest["ratings"])
     assert manifest["seconds"] > 0
-    assert manifest["series_at_last_x"]["PPNS"]["beta"] == 4
+    assert manifest["series_at_last_x"]["PPNS"]["beta"] == 9
+    assert manifest["series_at_last_x"]["PPNS"]["sensitivity"]["scope"] == "pair"
     assert "NOT from MovieLens" in manifest["note"]
 
 
@@ -135,9 +136,32 @@ def test_a_chart_shows_the_paper_and_what_leaks(name: str) -> None:
         assert len(headings) == 2
     for panel in panels:  # intervals beside each other, not over each other
         rules = [layer["mark"] for layer in panel["layer"] if layer["mark"]["type"] == "rule"]
-        assert len({mark["xOffset"] for mark in rules}) == len(rules) >= 3
+        assert len({mark["xOffset"] for mark in rules}) == len(rules) >= 2
     legends = [layer["encoding"]["color"]["legend"] for panel in panels for layer in panel["layer"]]
     assert all(legend == legends[0] for legend in legends)
+
+
+@pytest.mark.parametrize("name", ["user-movielens", "attack-epsilon"])
+def test_the_neutral_chart_has_the_papers_measure_and_methods_and_no_comment(name: str) -> None:
+    figure = gf.reproduce(name, **RUN)  # type: ignore[arg-type]  # mixed kinds
+    spec = figure.paper_spec()
+    [view] = spec["vconcat"]
+    assert {line["metric"] for line in spec["data"]["values"]} == {"mae"}
+    [domain] = {tuple(layer["encoding"]["color"]["scale"]["domain"]) for layer in view["layer"]}
+    assert set(domain) == {"kNN", "nPNS", "PNCF", "PPNS"}
+    assert {layer["mark"]["type"] for layer in view["layer"]} == {"line", "point"}
+    assert "bad" not in json.dumps(spec)
+
+
+def test_alpha_and_beta_are_metrics_of_every_method(saved: Path) -> None:
+    lines = pq.read_table(saved / "summary.parquet").to_pylist()
+    found = {(one["series"], one["x"], one["metric"]): one["value"] for one in lines}
+    for x in (1.0, 4.0, 9.0):
+        assert found["PPNS", x, "beta"] == x
+        assert found["kNN", x, "beta"] == 1
+        assert found["nPNS", x, "beta"] > 9
+        assert found["kNN", x, "alpha"] >= found["PPNS", x, "alpha"] > found["nPNS", x, "alpha"]
+    assert found["kNN", 1.0, "alpha"] == found["PPNS", 1.0, "alpha"]
 
 
 def test_a_wrong_seed_is_refused() -> None:

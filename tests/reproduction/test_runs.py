@@ -15,11 +15,14 @@ from goodfence.reproduction.runs import Experiment, Sums, Unattacked
 from goodfence.selection.mechanism import Mechanism
 
 SEED = [7, 0]
+PAIR = gf.Sensitivity(scope="pair")
 MECHANISMS = [
     gf.KNN(k=20),
     gf.NPNS(k=20),
     gf.PNCF(k=20),
+    gf.PNCF(k=20, sensitivity=PAIR),
     gf.PPNS(k=20, beta=3),
+    gf.PPNS(k=20, beta=3, sensitivity=PAIR),
 ]
 
 
@@ -28,7 +31,7 @@ def films() -> gf.Ratings:
     return gf.load("movietweetings")
 
 
-@pytest.mark.parametrize("mechanism", MECHANISMS, ids=lambda one: type(one).__name__)
+@pytest.mark.parametrize("mechanism", MECHANISMS, ids=str)
 @pytest.mark.parametrize("axis", ["user", "item"])
 def test_predictions_are_those_of_the_papers_protocol(
     films: gf.Ratings, axis: Axis, mechanism: Mechanism

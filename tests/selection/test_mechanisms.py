@@ -177,7 +177,7 @@ def test_negative_similarities_leave_a_band() -> None:
 def test_only_pncf_adds_noise() -> None:
     assert PNCF(k=2, epsilon=4.0).noise_scale(0.1) == pytest.approx(0.05)
     assert PNCF(k=2).noise_scale(np.array([0.1, 0.2])) == pytest.approx([0.2, 0.4])
-    for mechanism in (KNN(k=2), NPNS(k=2), PPNS(k=2, beta=2)):
+    for mechanism in (KNN(k=2), NPNS(k=2), PPNS(k=2, beta=2), PNCF(k=2, noise=False)):
         assert mechanism.noise_scale(0.1) is None
 
 

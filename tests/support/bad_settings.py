@@ -284,6 +284,7 @@ def callables() -> list[Public]:
                 "reading": words("band", "truncated"),
                 "within": integer(1, 100, optional=True, beyond=EITHER),
                 "sensitivity": _sensitivity,
+                "noise": either,
             },
         ),
         Public(

@@ -147,14 +147,14 @@ def prediction(
     column: int,
     over_raters: bool = True,
 ) -> float:
-    """Return [PRED] for one column; NaN where no neighbour with a weight rated it."""
+    """Return [PRED] for one column; NaN where its denominator is 0."""
     raters = [
         (w, rows[j][column]) for j, w in zip(neighbours, weights, strict=True) if column in rows[j]
     ]
     size = sum(abs(weight) for weight, _ in raters)
-    if size == 0:
-        return math.nan
     denominator = size if over_raters else sum(abs(weight) for weight in weights)
+    if denominator == 0:
+        return math.nan
     return sum(weight * rating for weight, rating in raters) / denominator
 
 

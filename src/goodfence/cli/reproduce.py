@@ -39,7 +39,7 @@ class FigureOptions:
     figure: str | None = argument(
         "FIGURE",
         "item-movielens, user-movielens, user-douban, attack-beta, attack-k, attack-epsilon or attack-m; "
-        "all, with all fourteen claims, if none is named.",
+        "all, with all sixteen claims, if none is named.",
         default=None,
     )
     quick: bool = flag(
@@ -93,7 +93,7 @@ def _print(claims: Sequence[Claim], figure: str | None, out: Path) -> None:
     typer.echo(f"\nA verdict on {about}\n")
     for claim in claims:
         verdict = typer.style(claim.verdict.ljust(11), fg=_COLOURS[claim.verdict], bold=True)
-        typer.echo(f"  {claim.number:>2}  {verdict}  {claim.text}")
+        typer.echo(f" {claim.label:>3}  {verdict}  {claim.text}")
         needed = f" It would take {claim.needed:,} targets." if claim.needed else ""
         for line in textwrap.wrap(claim.sentence + needed, LINE - len(_UNDER)):
             typer.echo(f"{_UNDER}{typer.style(line, dim=True)}")

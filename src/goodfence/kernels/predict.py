@@ -74,10 +74,12 @@ def add_neighbours(
 
 @kernel
 def divided(total: float, size: float, fixed: float) -> float:
-    """Return the prediction from its two sums; NaN where no neighbour with a weight rated the item."""
-    if size == 0.0:
-        return float(np.nan)
-    return total / (fixed if fixed >= 0.0 else size)
+    """Return the prediction from its two sums; NaN where the denominator is 0.
+
+    Over all neighbours, as [PRED] is printed, nobody having rated the item gives 0.
+    """
+    denominator = fixed if fixed >= 0.0 else size
+    return total / denominator if denominator > 0.0 else float(np.nan)
 
 
 @kernel

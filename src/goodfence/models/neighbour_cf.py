@@ -102,7 +102,8 @@ class NeighbourCF(FittedRecommender):
     min_neighbours : int, default 1
         With fewer neighbours who rated the item there is no prediction.
     over : {"raters", "neighbours"}, default "raters"
-        Divide by the similarities of the neighbours who rated the item, or of all of them.
+        Divide by the similarities of the neighbours who rated the item, or of all of them, as [PRED] is printed: then
+        an item that no neighbour rated is predicted as 0.
     fallback : {"item_mean", "user_mean", "global_mean", "bias"}, optional
         What to predict where there would be no prediction; None for NaN.
     rng : RNG, optional

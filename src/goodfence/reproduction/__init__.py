@@ -1,1 +1,1 @@
-"""The paper's evaluation, reproduced: seven figures as data, fourteen claims with a verdict each."""
+"""The paper's evaluation, reproduced: seven figures as data, sixteen claims with a verdict each."""

@@ -10,9 +10,15 @@ holds for the claim as a whole. A comparison comes out
   (one hundredth for shares);
 - open: none of these.
 
-All as claimed: the claim holds. All opposite: reversed. Some opposite or without a difference: fails. Otherwise it
-cannot be told, and the number of targets is stated that would tell. Statements without chance (an equality, a
-theorem, "always") need no test: one counterexample refutes them.
+Where the paper states that there is no difference, the comparison comes out as claimed within the margin, and as a
+difference where the interval lies outside of it: there is no other side to it.
+
+All as claimed: the claim holds. All opposite: reversed. Some opposite, without a difference that was stated, or with
+one that was denied: fails. Otherwise it cannot be told, and the number of targets is stated that would tell.
+Statements without chance (an equality, a theorem, "always") need no test: one counterexample refutes them.
+
+Two claims are judged in two parts (9a and 9b, 14a and 14b): what the paper measures or counts, and what it takes that
+for.
 
 What the paper says, and each finding in words, is in `definitions/claims.toml`.
 """
@@ -30,7 +36,7 @@ import numpy as np
 
 from goodfence.attack.scoring import Statistic
 from goodfence.data.scale import Scale
-from goodfence.reproduction.definition import PRIVATE, Definition, Number
+from goodfence.reproduction.definition import COMPARED, PRIVATE, Definition, Number
 from goodfence.reproduction.runs import Sums
 
 FALSE_POSITIVE_RATE = 0.01
@@ -43,8 +49,8 @@ _ENOUGH_KNOWN = 8
 _UNKNOWN = "The difference is too small to be told with so few targets: {changes}."
 
 ClaimVerdict: TypeAlias = Literal["holds", "fails", "reversed", "cannot tell"]
-Outcome: TypeAlias = Literal["as claimed", "opposite", "no difference", "open"]
-Side: TypeAlias = Literal["below", "above"]
+Outcome: TypeAlias = Literal["as claimed", "opposite", "no difference", "difference", "open"]
+Side: TypeAlias = Literal["below", "above", "neither"]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -68,7 +74,7 @@ class Claim:
     """One claim of the paper with its verdict."""
 
     number: int
-    """The number of the claim, 1 to 14."""
+    """The number of the claim, 1 to 16."""
     text: str
     """What the paper says."""
     verdict: ClaimVerdict
@@ -81,6 +87,13 @@ class Claim:
     """What else was measured."""
     figures: tuple[str, ...] = ()
     """The figures it was judged by."""
+    part: str = ""
+    """Which part of a claim that is judged in two: a or b."""
+
+    @property
+    def label(self) -> str:
+        """The number with the part."""
+        return f"{self.number}{self.part}"
 
     @property
     def needed(self) -> int | None:
@@ -89,12 +102,13 @@ class Claim:
         return max(open_) if open_ and self.verdict == "cannot tell" else None
 
     def __repr__(self) -> str:
-        return f"Claim({self.number}: {self.verdict}. {self.sentence})"
+        return f"Claim({self.label}: {self.verdict}. {self.sentence})"
 
     def to_dict(self) -> dict[str, Any]:
         """Return the claim as plain values."""
         return {
             "claim": self.number,
+            "part": self.part,
             "text": self.text,
             "verdict": self.verdict,
             "sentence": self.sentence,
@@ -108,7 +122,7 @@ class Claim:
 
 @dataclass(frozen=True, slots=True)
 class Question:
-    """A comparison before it is judged: below or above zero is what the paper states."""
+    """A comparison before it is judged: below zero, above it, or neither is what the paper states."""
 
     what: str
     found: Statistic
@@ -121,12 +135,18 @@ class Question:
         half = found.half_width(confidence)
         low, high = found.value - half, found.value + half
         outcome: Outcome = "open"
-        if high < 0 or low > 0:
+        if self.claimed == "neither":
+            if low > -margin and high < margin:
+                outcome = "as claimed"
+            elif high < -margin or low > margin:
+                outcome = "difference"
+        elif high < 0 or low > 0:
             outcome = "as claimed" if (high < 0) == (self.claimed == "below") else "opposite"
         elif low > -margin and high < margin:
             outcome = "no difference"
         # Settled is either the difference or that there is none, if the estimate is right.
-        best = max(abs(found.value), margin - abs(found.value))
+        off = abs(found.value)
+        best = abs(margin - off) if self.claimed == "neither" else max(off, margin - off)
         needed = None
         if outcome == "open" and np.isfinite(half) and best > 0:
             needed = int(np.ceil(found.n * (half / best) ** 2))
@@ -166,35 +186,39 @@ def verdict_of(comparisons: Sequence[JudgedComparison]) -> ClaimVerdict:
         return "holds"
     if outcomes == {"opposite"}:
         return "reversed"
-    if outcomes & {"opposite", "no difference"}:
+    if outcomes & {"opposite", "no difference", "difference"}:
         return "fails"
     return "cannot tell"
 
 
 @cache
-def _stated(number: int) -> dict[str, str]:
+def _stated(label: str) -> dict[str, str]:
     """Return what the paper says, the rule, and a sentence for each verdict."""
     file = files("goodfence.reproduction") / "definitions" / "claims.toml"
-    texts: dict[str, str] = tomllib.loads(file.read_text(encoding="utf-8"))[str(number)]
+    texts: dict[str, str] = tomllib.loads(file.read_text(encoding="utf-8"))[label]
     return texts
 
 
+def _numbered(label: str) -> dict[str, Any]:
+    """Return the number and the part of a label."""
+    digits = label.rstrip("ab")
+    return {"number": int(digits), "part": label.removeprefix(digits)}
+
+
 def claim_of(
-    number: int,
+    label: str,
     tests: Sequence[Question],
     numbers: Mapping[str, float],
     figures: Iterable[str],
     **words: object,
 ) -> Claim:
     """Return the claim with the verdict of its tests; `words` are what its sentences name."""
-    comparisons, stated = judged(tests), _stated(number)
+    comparisons, stated = judged(tests), _stated(label)
     verdict = verdict_of(comparisons)
-    if verdict == "reversed" and "reversed" not in stated:
-        verdict = "fails"
     # Adding 0 makes a rounded -0 positive.
     changes = "; ".join(f"{one.what} {round(one.value, 3) + 0.0:+.3f}" for one in comparisons)
     return Claim(
-        number=number,
+        **_numbered(label),
         text=stated["text"],
         verdict=verdict,
         sentence=stated.get(verdict, _UNKNOWN).format(changes=changes, **words),
@@ -206,7 +230,7 @@ def claim_of(
 
 
 def settled(
-    number: int,
+    label: str,
     numbers: Mapping[str, float],
     figures: Iterable[str] = (),
     *,
@@ -214,10 +238,10 @@ def settled(
     **words: object,
 ) -> Claim:
     """Return a claim that no chance is in: it holds, or a counterexample refutes it."""
-    stated = _stated(number)
+    stated = _stated(label)
     verdict: ClaimVerdict = "holds" if holds else "fails"
     return Claim(
-        number=number,
+        **_numbered(label),
         text=stated["text"],
         verdict=verdict,
         sentence=stated[verdict].format(**words),
@@ -243,7 +267,7 @@ class Counted:
     @property
     def several(self) -> tuple[Number, ...]:
         """The points with more than one partition."""
-        values = self.definition.values
+        values = self.definition.judged
         return tuple(x for x in values if self.definition.parameters(x)["beta"] > 1)
 
     @property
@@ -256,7 +280,7 @@ class Counted:
     ) -> Question:
         """Return the test of how much the error rises over `values`, by their logarithms on a log axis."""
         log = self.definition.scale == "log"
-        found = self.sums.trend("mae", series, values or self.definition.values, log=log)
+        found = self.sums.trend("mae", series, values or self.definition.judged, log=log)
         return Question(what, found, claimed, self.margin)
 
 
@@ -268,7 +292,7 @@ def claims_of_figures(figures: Figures) -> tuple[Claim, ...]:
     telling = {
         name: figure
         for name, figure in figures.items()
-        if len(figure.definition.values) > 1
+        if len(figure.definition.judged) > 1
         and figure.several
         and (figure.definition.x != "known" or figure.enough)
     }
@@ -278,12 +302,10 @@ def claims_of_figures(figures: Figures) -> tuple[Claim, ...]:
         ((*WITHOUT_ATTACK, "attack-beta"), _one_partition),
         (("attack-beta",), _lowest_under_attack),
         (("attack-m",), _knn_is_zero),
-        (("attack-k",), lambda there: _error_falls(6, there, ("PPNS",))),
-        (("attack-epsilon",), lambda there: _error_falls(7, there, ("PNCF", "PPNS"))),
-        (
-            ("attack-m",),
-            lambda there: _error_falls(8, there, tuple(there["attack-m"].definition.series)),
-        ),
+        (("attack-k",), lambda there: _error_falls("6", there, ("PPNS",))),
+        (("attack-epsilon",), lambda there: _error_falls("7", there, ("PNCF", "PPNS"))),
+        (("attack-m",), lambda there: _error_falls("8", there, COMPARED)),
+        (("attack-m",), _error_is_not_zero),
         (("attack-m",), _nothing_given_away),
     )
     found = []
@@ -333,7 +355,7 @@ def _errors_along(figures: Figures, series: Iterable[str]) -> dict[str, float]:
 def _ppns_is_best(figures: Figures) -> Claim:
     tests = against_others(figures)
     numbers = _own_numbers(figures, "mae", "mae_clipped", "coverage")
-    return claim_of(1, tests, numbers, figures, least=-max(test.found.value for test in tests))
+    return claim_of("1", tests, numbers, figures, least=-max(test.found.value for test in tests))
 
 
 def _grows_with_beta(figures: Figures) -> Claim:
@@ -343,7 +365,7 @@ def _grows_with_beta(figures: Figures) -> Claim:
         if name == "attack-beta" and len(figure.several) > 2:
             beyond = f"{name} beyond beta = 1"
             tests.append(figure.rise("PPNS", "above", beyond, figure.several))
-    return claim_of(2, tests, _errors_along(figures, ["PPNS"]), figures)
+    return claim_of("2", tests, _errors_along(figures, ["PPNS"]), figures)
 
 
 def _one_partition(figures: Figures) -> Claim:
@@ -356,7 +378,7 @@ def _one_partition(figures: Figures) -> Claim:
             numbers[f"{name}: targets that differ"] = float(apart.sum())
             numbers[f"{name}: targets"] = float(len(apart))
     differ = any(value for name, value in numbers.items() if name.endswith("differ"))
-    return settled(3, numbers, figures, holds=not differ)
+    return settled("3", numbers, figures, holds=not differ)
 
 
 def _lowest_under_attack(figures: Figures) -> Claim:
@@ -365,7 +387,7 @@ def _lowest_under_attack(figures: Figures) -> Claim:
     numbers = _own_numbers(figures, *metrics)
     least = -max(test.found.value for test in tests)
     leaks = numbers["attack-beta PPNS advantage"]
-    return claim_of(4, tests, numbers, figures, least=least, leaks=leaks)
+    return claim_of("4", tests, numbers, figures, least=least, leaks=leaks)
 
 
 def _knn_is_zero(figures: Figures) -> Claim:
@@ -380,7 +402,7 @@ def _knn_is_zero(figures: Figures) -> Claim:
         numbers[f"m={x}: wrong predictions"] = float((counts["predicted"] - counts["exact"]).sum())
     first = figure.enough[0]
     return settled(
-        5,
+        "5",
         numbers,
         figures,
         holds=not any(numbers[f"m={x}: wrong predictions"] for x in figure.enough),
@@ -390,22 +412,30 @@ def _knn_is_zero(figures: Figures) -> Claim:
     )
 
 
-def _error_falls(number: int, figures: Figures, series: Sequence[str]) -> Claim:
+def _error_falls(label: str, figures: Figures, series: Sequence[str]) -> Claim:
     """Judge that the error which fakes get from some series falls along the axis of the one figure."""
     (figure,) = figures.values()
     tests = [figure.rise(one, "below", one) for one in series]
-    return claim_of(number, tests, _errors_along(figures, series), figures)
+    return claim_of(label, tests, _errors_along(figures, series), figures)
+
+
+def _error_is_not_zero(figures: Figures) -> Claim:
+    """Judge that the error of no private method is zero, which is how the paper tells that nothing is released."""
+    figure = figures["attack-m"]
+    errors = {
+        (series, x): figure.sums.statistic("mae", series, x).value
+        for series in PRIVATE
+        for x in figure.enough
+    }
+    numbers = {f"{series} m={x}: MAE": error for (series, x), error in errors.items()}
+    (series, x), least = min(errors.items(), key=lambda one: one[1])
+    return settled("9a", numbers, figures, holds=least > 0, least=least, series=series, known=x)
 
 
 def _nothing_given_away(figures: Figures) -> Claim:
     figure = figures["attack-m"]
     means = {series: figure.sums.mean("advantage", series, figure.enough) for series in PRIVATE}
-    tests = [
-        Question(
-            f"{series}, minus {MARGIN}", Statistic(one.value - MARGIN, one.error, one.n), "below"
-        )
-        for series, one in means.items()
-    ]
+    tests = [Question(series, one, "neither") for series, one in means.items()]
     numbers = {
         f"{series} m={x}: {metric}": figure.sums.statistic(metric, series, x).value
         for series in PRIVATE
@@ -413,4 +443,4 @@ def _nothing_given_away(figures: Figures) -> Claim:
         for metric in ("recovery", "recovery_without", "advantage", "exact", "guess")
     }
     shares = ", ".join(f"{one.value:.0%} from {series}" for series, one in means.items())
-    return claim_of(9, tests, numbers, figures, first=figure.enough[0], shares=shares)
+    return claim_of("9b", tests, numbers, figures, first=figure.enough[0], shares=shares)

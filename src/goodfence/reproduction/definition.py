@@ -41,6 +41,10 @@ DATA_LABELS = {
 }
 PRIVATE = ("nPNS", "PNCF", "PPNS")
 """The series that a claim compares with each other."""
+COMPARED = ("kNN", *PRIVATE)
+"""The methods of the paper."""
+LARGEST_RS = "PNCF, largest RS"
+"""PNCF once more, with one RS for a target instead of one for each pair."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -64,8 +68,12 @@ class Definition:
     values: tuple[Number, ...]
     """The points of the x-axis."""
     fixed: Mapping[str, Number]
+    bounded: bool
+    """Whether only points within the paper's own bound of beta, `n / (2 k)`, are drawn."""
     series: Mapping[str, Mapping[str, Any]]
     """The mechanisms; a text other than the mechanism's name is a parameter."""
+    n_rows: int | None = None
+    """How many users (item-based: items) the ratings have that it was fitted to."""
 
     def parameters(self, x: Number) -> dict[str, Number]:
         """Return every parameter at one point."""
@@ -92,6 +100,13 @@ class Definition:
         return int(self.parameters(x)["known"])
 
     @property
+    def judged(self) -> tuple[Number, ...]:
+        """The points that claims are judged by: without an attack those within the paper's bound of beta."""
+        if self.protocol == "attack" or self.n_rows is None:
+            return self.values
+        return tuple(x for x in self.values if self._within_bound(x, self.n_rows))
+
+    @property
     def most_known(self) -> int:
         """The largest m of the figure: targets have more ratings than that."""
         return max(map(self.known, self.values)) if self.protocol == "attack" else 0
@@ -99,20 +114,27 @@ class Definition:
     def fitted(self, ratings: Ratings) -> Definition:
         """Return the definition with the points that these ratings can hold.
 
-        Without an attack the paper goes up to `n / (2 k)` partitions; nowhere can beta * k exceed the list.
+        Without an attack the paper goes up to `n / (2 k)` partitions, and a figure that does not says so; nowhere can
+        beta * k exceed the list.
         """
         n_rows = ratings.shape[0 if self.axis == "user" else 1]
         kept = tuple(x for x in self.values if self._fits(x, n_rows, ratings))
         if not kept:
             raise SettingError(f"data must be larger for the figure {self.id}: no point of it fits")
-        return replace(self, values=kept)
+        return replace(self, values=kept, n_rows=n_rows)
+
+    def _within_bound(self, x: Number, n_rows: int) -> bool:
+        parameters = self.parameters(x)
+        return 2 * parameters["beta"] * parameters["k"] <= n_rows
 
     def _fits(self, x: Number, n_rows: int, ratings: Ratings) -> bool:
         parameters = self.parameters(x)
-        if self.protocol == "paper":
-            return 2 * parameters["beta"] * parameters["k"] <= n_rows
+        if self.bounded and not self._within_bound(x, n_rows):
+            return False
         if parameters["beta"] * parameters["k"] > n_rows - 1:
             return False
+        if self.protocol == "paper":
+            return True
         return bool((np.diff(ratings.csr.indptr) > parameters["known"]).any())
 
 
@@ -157,6 +179,7 @@ def definition(
         scale=read["x"]["scale"],
         values=tuple(points["quick" if quick else "values"]),
         fixed=read["fixed"],
+        bounded=read["x"].get("bounded", False),
         series=read["series"],
     )
 
@@ -176,18 +199,33 @@ class Interpretation:
     """`cosine` as printed [COS], or `cosine_corated`: norms over co-rated items only."""
     rs: Literal["printed", "derived"] = "printed"
     """The second term of [RS]."""
+    scope: Literal["target", "pair"] | None = None
+    """Whose RS: the largest over a target's candidates, or the pair's own; None as the figure states of each series."""
+    clamp: bool = True
+    """Take min(RS, 1); False leaves RS as it is computed."""
     pncf: Literal["band", "truncated"] = "band"
-    """How PNCF draws: as this paper describes it, or as Zhu et al. do."""
+    """How PNCF draws: as this paper describes it, or as Zhu et al. do, which needs one RS for a target."""
+    noise: bool = True
+    """Whether PNCF adds its second noise."""
     over: Over = "raters"
     """Whom the denominator of [PRED] counts."""
+    choose: Literal["random", "rarest", "most_popular"] = "random"
+    """Which of the target's ratings the attacker knows."""
+    more_than: int = 0
+    """Attack only users with more ratings than this; the figures' own bound where that is higher."""
 
     def applied(self, mechanism: Mechanism) -> Mechanism:
         """Return the mechanism under this interpretation."""
         settings: dict[str, Any] = settings_of(mechanism)
+        is_pncf = "rho" in settings
         if settings.get("sensitivity") is not None:
-            settings["sensitivity"] = {**settings["sensitivity"], "reading": self.rs}
-        if "rho" in settings:
-            settings["reading"] = self.pncf
+            asked = {"reading": self.rs, "clamp": self.clamp}
+            scope = self.scope or settings["sensitivity"]["scope"]
+            if is_pncf and self.pncf == "truncated":
+                scope = "target"
+            settings["sensitivity"] = {**asked, "scope": scope}
+        if is_pncf:
+            settings |= {"reading": self.pncf, "noise": self.noise}
         made: Mechanism = made_of(settings)
         return made
 

@@ -24,10 +24,13 @@ from goodfence.neighbours.threads import Advance, bar
 from goodfence.report.charts import FONT, SCHEMA, Spec, chart_files
 from goodfence.report.serialize import write_json
 from goodfence.reproduction.claims import WITHOUT_ATTACK, Claim, Counted, claims_of_figures
-from goodfence.reproduction.definition import ORDER, Definition, Sources
+from goodfence.reproduction.definition import COMPARED, LARGEST_RS, ORDER, Definition, Sources
 from goodfence.reproduction.list_claims import (
     allocation_is_optimal,
+    differentially_private,
     fakes_needed,
+    fakes_to_cover,
+    largest_alpha,
     manly_is_good,
     partition_one,
     second_half_is_zero,
@@ -99,7 +102,7 @@ def reproduce_all(
     threads: int | None = None,
     progress: bool | None = None,
 ) -> Reproduction:
-    """Draw all seven figures of the paper again, and judge its fourteen claims.
+    """Draw all seven figures of the paper again, and judge its sixteen claims.
 
     Parameters
     ----------
@@ -175,7 +178,7 @@ class _Run:
         )
 
     def other_claims(self, experiments: list[Experiment]) -> list[Callable[[], Claim]]:
-        """Return what judges claims 10 to 14, by the ratings of the figures."""
+        """Return what judges claims 10 to 16, by the ratings of the figures."""
         by_name = {one.definition.id: one for one in experiments}
         ratings = by_name["attack-m"].ratings
         seed, n_targets = [self.rng, 0], self.n_targets
@@ -187,7 +190,10 @@ class _Run:
             lambda: manly_is_good(ratings, seed),
             lambda: partition_one(ratings, seed, n_targets),
             lambda: second_half_is_zero(settings, seed, _LISTS),
+            lambda: fakes_to_cover(ratings, seed, n_targets),
             lambda: fakes_needed(ratings, seed, n_targets),
+            lambda: largest_alpha(settings, ratings, seed, n_targets),
+            differentially_private,
         ]
 
     def stated(self) -> dict[str, Any]:
@@ -216,7 +222,7 @@ class Figure:
     counted: Counted
 
     def __repr__(self) -> str:
-        verdicts = ", ".join(f"{claim.number} {claim.verdict}" for claim in self.claims)
+        verdicts = ", ".join(f"{claim.label} {claim.verdict}" for claim in self.claims)
         return f"Figure({self.definition.id}: {self.table.num_rows:,} values; claims: {verdicts})"
 
     def to_dict(self) -> dict[str, Any]:
@@ -266,17 +272,38 @@ class Figure:
             "vconcat": [{"hconcat": views, "spacing": 28, "title": caption}],
         }
 
+    def paper_spec(self) -> Spec:
+        """Return the chart as the paper has it: its caption, its measure, its four methods, and no comment."""
+        definition = self.definition
+        metric = pc.equal(self.summary["metric"], _AS_PRINTED.metric)
+        view = _view(definition, _AS_PRINTED, plain=True)
+        view["layer"][-1]["params"] = [_PICKED]
+        view |= {"width": 460, "height": 320, "title": None}
+        return {
+            "$schema": SCHEMA,
+            "config": _CONFIG,
+            "data": {"values": self.summary.filter(metric).to_pylist()},
+            "title": {
+                "text": definition.title,
+                "anchor": "middle",
+                "orient": "bottom",
+                "offset": 12,
+            },
+            "vconcat": [view],
+        }
+
     def save(self, folder: str | PathLike[str]) -> None:
-        """Write tables (parquet, csv), charts (PNG, SVG, HTML), claims and manifest to `folder`."""
+        """Write tables (parquet, csv), charts (PNG, SVG, HTML; `paper` is neutral), claims and manifest to `folder`."""
         place = Path(folder)
         for name, table in (("table", self.table), ("summary", self.summary)):
             with atomic_write(place / f"{name}.parquet") as file:
                 pq.write_table(table, file, compression="zstd")
             with atomic_write(place / f"{name}.csv") as file:
                 pa_csv.write_csv(table, file)
-        for name, content in chart_files(self.chart_spec()).items():
-            with atomic_write(place / name) as file:
-                file.write(content)
+        for stem, spec in (("chart", self.chart_spec()), ("paper", self.paper_spec())):
+            for name, content in chart_files(spec).items():
+                with atomic_write(place / name.replace("chart", stem)) as file:
+                    file.write(content)
         _save_claims(place, self)
 
 
@@ -286,7 +313,7 @@ class Reproduction:
 
     figures: tuple[Figure, ...]
     claims: tuple[Claim, ...]
-    """The fourteen claims, judged by all figures together."""
+    """The sixteen claims, judged by all figures together; two of them in two parts."""
     manifest: Mapping[str, Any]
 
     def __repr__(self) -> str:
@@ -327,6 +354,7 @@ _LOOKS = {
     "kNN": Look("#222222", "square", 3, dash=(6, 4)),
     "nPNS": Look("#0072B2", "triangle-up", -9),
     "PNCF": Look("#009E73", "diamond", 9),
+    LARGEST_RS: Look("#7FCDBB", "cross", 12, dash=(2, 3)),
 }
 """In the order of drawing. Okabe and Ito's colours, which the colour-blind can tell apart."""
 _CONFIG: Spec = {
@@ -357,22 +385,28 @@ class Panel(NamedTuple):
     metric: str
     heading: str
     axis: str
-    series: tuple[str, ...] = tuple(_LOOKS)
+    series: tuple[str, ...] = COMPARED
 
 
 _PAPER = (
     Panel("mae", "All methods", "MAE"),
-    Panel("mae", "Enlarged, without PNCF", "MAE", ("PPNS", "kNN", "nPNS")),
+    Panel("mae", "PNCF by the scope of RS", "MAE", ("PNCF", LARGEST_RS)),
 )
 _ATTACK = (
-    Panel("mae", "MAE of the fake: LOW is bad", "MAE"),
+    Panel("mae", "MAE of the fake: LOW is bad", "MAE", (*COMPARED, LARGEST_RS)),
     Panel("recovery", "Recovery: HIGH is bad", "hidden ratings found out"),
     Panel("advantage", "Advantage: HIGH is bad", "hidden ratings leaked"),
 )
+_AS_PRINTED = Panel("mae", "", "MAE")
+"""The panel of the neutral chart."""
 
 
-def _view(definition: Definition, panel: Panel) -> Spec:
-    """Return one panel: for each series a line, and its points with their intervals, a little beside each other."""
+def _view(definition: Definition, panel: Panel, *, plain: bool = False) -> Spec:
+    """Return one panel: for each series a line, and its points with their intervals, a little beside each other.
+
+    A `plain` one has lines and points only, each where it belongs, and no series in its legend but its own.
+    """
+    looks = {name: look for name, look in _LOOKS.items() if not plain or name in panel.series}
     share = panel.metric in ("recovery", "advantage")
     x = {
         "field": "x",
@@ -392,7 +426,7 @@ def _view(definition: Definition, panel: Panel) -> Spec:
         "scale": {"zero": definition.protocol == "attack", "nice": True},
         "axis": {"format": "%" if share else "~g"},
     }
-    colours = {name: one.colour for name, one in _LOOKS.items()}
+    colours = {name: one.colour for name, one in looks.items()}
     shared = {"x": x, "y": {**y, "field": "value"}, "color": _coded(colours), "opacity": _SHOWN}
     between = {**shared, "y": {**y, "field": "low"}, "y2": {"field": "high"}}
     numbers = {"value": panel.metric, "low": "95% from", "high": "to"}
@@ -404,18 +438,19 @@ def _view(definition: Definition, panel: Panel) -> Spec:
             for name, title in numbers.items()
         ),
     ]
-    shapes = {name: one.shape for name, one in _LOOKS.items()}
+    shapes = {name: one.shape for name, one in looks.items()}
     points = {**shared, "shape": _coded(shapes), "tooltip": tooltip}
     layers = []
     for name in panel.series:
-        look, only = _LOOKS[name], [{"filter": f"datum.series === '{name}'"}]
+        look, only = looks[name], [{"filter": f"datum.series === '{name}'"}]
         line = {"type": "line", "strokeWidth": look.width, "strokeDash": list(look.dash)}
+        interval = ({"type": "rule", "strokeWidth": 1.6, "strokeCap": "round"}, between)
         for mark, encoding in (
-            ({"type": "rule", "strokeWidth": 1.6, "strokeCap": "round"}, between),
+            *(() if plain else (interval,)),
             (line, shared),
             ({"type": "point", "filled": True, "size": 52}, points),
         ):
-            beside = {**mark, "xOffset": look.beside}
+            beside = {**mark, "xOffset": 0 if plain else look.beside}
             layers.append({"transform": only, "mark": beside, "encoding": encoding})
     return {
         "width": 330,

@@ -1,10 +1,11 @@
-"""Claims 10 to 14: how well neighbours are drawn from candidate lists, and what these lists look like to a fake."""
+"""Claims 10 to 16: how well neighbours are drawn from candidate lists, what these look like to a fake, and privacy."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
 from itertools import product
+from typing import Any, TypeAlias
 
 import numpy as np
 
@@ -17,20 +18,34 @@ from goodfence.data.splits import sample_targets
 from goodfence.evaluation import TARGETS
 from goodfence.neighbours.candidate_lists import Axis, RowsAgainstAll, rows_of
 from goodfence.neighbours.similarity import Profiles, Similarity
-from goodfence.reproduction.claims import Claim, Question, claim_of, settled
-from goodfence.reproduction.definition import DEFAULT
+from goodfence.reproduction.claims import MARGIN, Claim, Question, claim_of, settled
+from goodfence.reproduction.definition import DEFAULT, Interpretation
 from goodfence.reproduction.runs import Seed, Unattacked
 from goodfence.rng import Streams
+from goodfence.selection.counterexample import answer_counterexample, ppns_counterexample
 from goodfence.selection.inclusion import alpha, inclusion_probabilities, pool_inclusion
-from goodfence.selection.mechanism import Mechanism
+from goodfence.selection.mechanism import RS, Mechanism
 from goodfence.selection.npns import NPNS
 from goodfence.selection.pncf import PNCF
 from goodfence.selection.ppns import PPNS
-from goodfence.selection.sensitivity import ItemPeaks, item_peaks, profile_sensitivity
+from goodfence.selection.sensitivity import (
+    ItemPeaks,
+    Sensitivity,
+    item_peaks,
+    profile_pair_sensitivities,
+    profile_sensitivity,
+)
+
+Settings: TypeAlias = Mapping[str, tuple[Ratings, Axis]]
+"""The settings without an attack: the ratings, and whether users or items are compared."""
 
 KNOWN = 8
-MECHANISM = PPNS(k=50, beta=7)
+PAIR = Sensitivity(scope="pair")
+MECHANISM = PPNS(k=50, beta=7, sensitivity=PAIR)
 """The setting of the paper's attacks."""
+_ALPHA = (100, 4)
+"""k and beta of the lists without an attack whose alpha is compared."""
+_EPSILONS = (0.01, 1.0, 100.0)
 _GOOD, _EXACT = 0.01, 1e-9
 _RANDOM = 77
 """The stream of random lists."""
@@ -53,7 +68,7 @@ def allocation_is_optimal(ratings: Ratings, seed: Seed, n_lists: int = 20) -> Cl
                 n_better += margin < -_EXACT
                 least = min(least, margin)
     numbers = {"allocations tried": n_tried, "better ones": n_better, "least margin": least}
-    return settled(10, numbers, holds=n_better == 0)
+    return settled("10", numbers, holds=n_better == 0)
 
 
 def manly_is_good(ratings: Ratings, seed: Seed, n_lists: int = 10) -> Claim:
@@ -88,7 +103,7 @@ def manly_is_good(ratings: Ratings, seed: Seed, n_lists: int = 10) -> Claim:
     numbers["equal weights: largest error of a probability"] = max(equal)
     largest = max(value for name, value in numbers.items() if name.endswith("probability"))
     holds = largest <= _GOOD and max(equal) <= _EXACT
-    return settled(11, numbers, holds=holds, largest=largest)
+    return settled("11", numbers, holds=holds, largest=largest)
 
 
 def _manly_errors(
@@ -123,9 +138,11 @@ def _allocations(k: int, beta: int) -> Iterator[tuple[int, ...]]:
             yield (*counts, last)
 
 
-def partition_one(ratings: Ratings, seed: Seed, n_targets: int) -> Claim:
+def partition_one(
+    ratings: Ratings, seed: Seed, n_targets: int, interpretation: Interpretation = DEFAULT
+) -> Claim:
     """Claim 12: whether partition 1 of an asking fake is the fakes and the target, all of similarity 1."""
-    seen = _fake_lists(ratings, seed, n_targets)
+    seen = _fake_lists(ratings, seed, n_targets, interpretation)
     similar = np.array([one.similarity for one in seen])
     first = np.array([one.place(MECHANISM.k) < MECHANISM.k for one in seen])
     numbers = {
@@ -137,24 +154,52 @@ def partition_one(ratings: Ratings, seed: Seed, n_targets: int) -> Claim:
     }
     holds = bool(first.all() and (similar == 1.0).all())
     outside = 1 - first.mean()
-    return settled(12, numbers, holds=holds, similar=similar.mean(), outside=outside)
+    return settled("12", numbers, holds=holds, similar=similar.mean(), outside=outside)
 
 
-def second_half_is_zero(settings: Mapping[str, tuple[Ratings, Axis]], seed: Seed, n: int) -> Claim:
+def second_half_is_zero(
+    settings: Settings, seed: Seed, n: int, interpretation: Interpretation = DEFAULT
+) -> Claim:
     """Claim 13: the share of zero similarities in the second halves of the lists, for each setting."""
-    shares = {name: _zeros(*setting, seed, n) for name, setting in settings.items()}
+    shares = {
+        name: _zeros(*setting, seed, n, interpretation.similarity)
+        for name, setting in settings.items()
+    }
     tests = []
     for name, values in shares.items():
         error = float(values.std(ddof=1) / np.sqrt(len(values)))
-        over_half = Statistic(float(values.mean()) - 0.5, error, len(values))
-        tests.append(Question(f"{name}: share of zeros, minus a half", over_half, "above"))
+        more = Statistic(float(values.mean()) - MARGIN, error, len(values))
+        tests.append(Question(f"{name}: share of zeros, minus {MARGIN}", more, "above"))
     told = ", ".join(f"{values.mean():.0%} ({name})" for name, values in shares.items())
     numbers = {f"{name}: share of zeros": float(each.mean()) for name, each in shares.items()}
-    return claim_of(13, tests, numbers, settings, shares=told)
+    return claim_of("13", tests, numbers, settings, shares=told)
+
+
+def fakes_to_cover(
+    ratings: Ratings, seed: Seed, n_targets: int, interpretation: Interpretation = DEFAULT
+) -> Claim:
+    """Claim 14, the count: how many strangers are in the top beta partitions of an asking fake."""
+    lists = _fake_lists(ratings, seed, n_targets, interpretation)
+    most = MECHANISM.beta * MECHANISM.k
+    free = {n: np.array([one.strangers(n) == 0 for one in lists]).mean() for n in (most - 1, most)}
+    numbers = {
+        f"{n_fakes} fakes: share of targets with no stranger": float(share)
+        for n_fakes, share in free.items()
+    }
+    return settled(
+        "14a",
+        numbers,
+        holds=free[most - 1] == 0,
+        fewer=most - 1,
+        all=most,
+        beta=MECHANISM.beta,
+        covered=free[most],
+        early=free[most - 1],
+    )
 
 
 def fakes_needed(ratings: Ratings, seed: Seed, n_targets: int) -> Claim:
-    """Claim 14: how often the target is the only real neighbour, for several numbers of fakes."""
+    """Claim 14, its meaning: how often the target is the only real neighbour, for several numbers of fakes."""
     k, beta = MECHANISM.k, MECHANISM.beta
     tried = (k, (beta - 1) * k + 1, beta * k)
     lists = _fake_lists(ratings, seed, n_targets)
@@ -167,7 +212,7 @@ def fakes_needed(ratings: Ratings, seed: Seed, n_targets: int) -> Claim:
         numbers[f"{n_fakes} fakes: advantage"] = found.raw_advantage
     _, fewer, most = tried
     return settled(
-        14,
+        "14b",
         numbers,
         holds=not any(alone[n_fakes] > 0 for n_fakes in tried[:-1]),
         fewer=fewer,
@@ -179,11 +224,83 @@ def fakes_needed(ratings: Ratings, seed: Seed, n_targets: int) -> Claim:
     )
 
 
+def largest_alpha(
+    settings: Settings,
+    attacked: Ratings,
+    seed: Seed,
+    n_lists: int,
+    interpretation: Interpretation = DEFAULT,
+) -> Claim:
+    """Claim 15: alpha of PPNS beside that of the other randomised methods, at the same beta, list by list."""
+    alphas: dict[str, dict[str, Floats]] = {}
+    for name, (ratings, axis) in settings.items():
+        lists = Unattacked.of(ratings, n_lists, seed, axis=axis, interpretation=interpretation)
+        k = min(_ALPHA[0], lists.rows.shape[0] // 8)
+        alphas[name] = {}
+        for series, mechanism in _rivals(k, _ALPHA[1], interpretation).items():
+            rs = lists.sensitivities(mechanism)
+            bounds = [None] * n_lists if rs is None else list(rs)
+            alphas[name][series] = _alphas(mechanism, list(lists.similarities), bounds)
+    k, beta = MECHANISM.k, MECHANISM.beta
+    seen = _fake_lists(attacked, seed, n_lists, interpretation)
+    alphas["lists of fakes"] = {
+        series: _alphas(mechanism, *zip(*(one.listed(k, mechanism) for one in seen), strict=True))
+        for series, mechanism in _rivals(k, beta, interpretation).items()
+    }
+    numbers, larger = {}, []
+    for name, found in alphas.items():
+        numbers |= {f"{name}: alpha of {series}": each.mean() for series, each in found.items()}
+        for series in ("nPNS", "PNCF"):
+            share = float((found[series] > found["PPNS"] + _EXACT).mean())
+            numbers[f"{name}: share on which {series} has more"] = share
+            if share:
+                larger.append(f"{series} has more on {share:.0%} ({name})")
+    means = "; ".join(
+        f"{name}: " + ", ".join(f"{series} {each.mean():.1f}" for series, each in found.items())
+        for name, found in alphas.items()
+    )
+    return settled("15", numbers, settings, holds=not larger, means=means, shares=", ".join(larger))
+
+
+def _rivals(k: int, beta: int, interpretation: Interpretation) -> dict[str, Mechanism]:
+    """Return the randomised methods of one beta."""
+    mechanisms: dict[str, Mechanism] = {
+        "PPNS": PPNS(k=k, beta=beta, sensitivity=PAIR),
+        "PNCF": PNCF(k=k, within=beta, sensitivity=PAIR),
+        "nPNS": NPNS(k=k, within=beta),
+    }
+    return {series: interpretation.applied(one) for series, one in mechanisms.items()}
+
+
+def _alphas(mechanism: Mechanism, lists: Sequence[Floats], bounds: Sequence[RS]) -> Floats:
+    pairs = zip(lists, bounds, strict=True)
+    return np.array([alpha(mechanism, listed, rs) for listed, rs in pairs])
+
+
+def differentially_private() -> Claim:
+    """Claim 16: the ratio of the probabilities of one choice in two data sets that differ in one rating."""
+    numbers, worst = {}, 0.0
+    for epsilon in _EPSILONS:
+        found = ppns_counterexample(epsilon).probabilities()
+        answers = answer_counterexample(PPNS(k=2, beta=2, epsilon=epsilon)).probabilities()
+        for what, (with_it, without) in (("choice", found), ("answer", answers)):
+            numbers[f"epsilon={epsilon:g}: probability of the {what}, with the rating"] = with_it
+            numbers[f"epsilon={epsilon:g}: probability of the {what}, without it"] = without
+            least, most = sorted((with_it, without))
+            ratio = np.inf if least == 0 < most else most / least
+            worst = max(worst, ratio / np.exp(epsilon))
+        if epsilon == 1.0:
+            told = {"without": found[1], "answer": answers[0]}
+    return settled("16", numbers, holds=worst <= 1, **told)
+
+
 @dataclass(frozen=True, eq=False, repr=False)
 class _FakeList:
     """The real part of an asking fake's candidate list, and the target's position in it."""
 
     similarities: Floats
+    rows: Rows
+    """Who is at each position."""
     rank: int
     """How many real users are before the target."""
     peaks: ItemPeaks
@@ -199,19 +316,41 @@ class _FakeList:
         before = 0 if self.similarity == 1.0 else n_fakes - 1
         return self.rank + before
 
+    @property
+    def _n_equal(self) -> int:
+        return int((self.similarities == 1.0).sum())
+
+    def strangers(self, n_fakes: int) -> int:
+        """Return how many real users other than the target are in the top beta partitions."""
+        top = MECHANISM.beta * MECHANISM.k
+        n_real = max(min(self._n_equal, top), top - (n_fakes - 1))
+        return n_real - int(self.place(n_fakes) < top)
+
+    def listed(self, n_fakes: int, mechanism: Mechanism) -> tuple[Floats, RS]:
+        """Return the similarities of the list with the fellow fakes, and RS of the asker or of each pair."""
+        at, copies = self._n_equal, n_fakes - 1
+        listed = np.insert(self.similarities, at, np.ones(copies))
+        options = mechanism.sensitivity
+        if options is None:
+            return listed, None
+        peaks = replace(self.peaks, options=options)
+        if options.scope == "target":
+            return listed, profile_sensitivity(peaks, self.columns, self.values, n_copies=n_fakes)
+        pairs, copy = profile_pair_sensitivities(peaks, self.columns, self.values)
+        return listed, np.insert(pairs[self.rows], at, np.full(copies, copy))
+
     def alone(self, n_fakes: int) -> float:
         """Return the exact probability that the target is the only real neighbour of the asking fake."""
         k, beta = MECHANISM.k, MECHANISM.beta
-        n_equal = int((self.similarities == 1.0).sum())
-        fakes = slice(n_equal, n_equal + n_fakes - 1)
-        listed = np.insert(self.similarities, n_equal, np.ones(n_fakes - 1))[: beta * k]
+        fakes = slice(self._n_equal, self._n_equal + n_fakes - 1)
         fake = np.zeros(beta * k, dtype=np.bool_)
         fake[fakes] = True
         place = self.place(n_fakes)
         if place >= beta * k or k <= place < (beta - 1) * k:
             return 0.0
-        rs = profile_sensitivity(self.peaks, self.columns, self.values, n_copies=n_fakes)
-        included = inclusion_probabilities(MECHANISM, listed, rs)
+        listed, rs = self.listed(n_fakes, MECHANISM)
+        bounds = rs[: beta * k] if isinstance(rs, np.ndarray) else rs
+        included = inclusion_probabilities(MECHANISM, listed[: beta * k], bounds)
         last = slice((beta - 1) * k, beta * k)
         strangers = ~fake
         strangers[place] = False
@@ -225,13 +364,20 @@ class _FakeList:
         return left_out * float(included[place])
 
 
-def _fake_lists(ratings: Ratings, seed: Seed, n_targets: int) -> list[_FakeList]:
+def _fake_lists(
+    ratings: Ratings, seed: Seed, n_targets: int, interpretation: Interpretation = DEFAULT
+) -> list[_FakeList]:
     """Return the list of the fakes of each target."""
-    targets, _ = find_targets(ratings, n_targets, KNOWN, "random", Streams(seed))
+    streams = Streams(seed)
+    whom: Any = n_targets
+    if interpretation.more_than:
+        generator, more_than = streams.at(TARGETS), interpretation.more_than
+        whom = sample_targets(ratings, n_targets, rng=generator, more_than=more_than)
+    targets, _ = find_targets(ratings, whom, KNOWN, interpretation.choose, streams)
     profiles = Profiles.of(ratings.csr)
     fakes = profiles.lay_out(list(targets.known_columns), list(targets.known_ratings))
-    engine = RowsAgainstAll(profiles, Similarity.of(DEFAULT.similarity))
-    peaks = item_peaks(profiles.rows, MECHANISM.sensitivity)
+    engine = RowsAgainstAll(profiles, Similarity.of(interpretation.similarity))
+    peaks = item_peaks(profiles.rows, interpretation.applied(MECHANISM).sensitivity)
     found = []
     for place, row in enumerate(targets.rows.tolist()):
         part = slice(fakes.rows.indptr[place], fakes.rows.indptr[place + 1])
@@ -239,16 +385,16 @@ def _fake_lists(ratings: Ratings, seed: Seed, n_targets: int) -> list[_FakeList]
         order = np.argsort(-similarities, kind="stable")
         rank = int(np.flatnonzero(order == row)[0])
         profile = fakes.rows.indices[part], fakes.rows.data[part]
-        found.append(_FakeList(similarities[order], rank, peaks, *profile))
+        found.append(_FakeList(similarities[order], order, rank, peaks, *profile))
     return found
 
 
-def _zeros(ratings: Ratings, axis: Axis, seed: Seed, n: int) -> Floats:
+def _zeros(ratings: Ratings, axis: Axis, seed: Seed, n: int, similarity: str) -> Floats:
     """Return the share of zeros in the second half of the list, for each of `n` rows."""
     rows = rows_of(ratings, axis)
     askers = rows.rows(sample_targets(rows, n, rng=Streams(seed).at(TARGETS)))
     profiles = Profiles.of(rows.csr)
-    engine = RowsAgainstAll(profiles, Similarity.of(DEFAULT.similarity))
+    engine = RowsAgainstAll(profiles, Similarity.of(similarity))
     n_candidates = profiles.n_rows - 1
     half = n_candidates - n_candidates // 2
     shares = np.empty(len(askers))

@@ -35,8 +35,9 @@ from goodfence.neighbours.similarity import Profiles, Similarity
 from goodfence.registry import settings_of
 from goodfence.reproduction.definition import DEFAULT, PRIVATE, Definition, Interpretation, Number
 from goodfence.rng import Streams
+from goodfence.selection.inclusion import list_metrics
 from goodfence.selection.mechanism import Mechanism
-from goodfence.selection.sensitivity import Sensitivity, sensitivities
+from goodfence.selection.sensitivity import Sensitivity, pair_sensitivities, sensitivities
 
 Seed: TypeAlias = list[int]
 Counts: TypeAlias = dict[str, Floats]
@@ -55,13 +56,19 @@ METRICS: dict[str, tuple[str, str]] = {
     "exact": ("exact", "hidden"),
     "target_chosen": ("chosen", "targets"),
     "guess": ("guessed", "hidden"),
+    "alpha": ("alpha", "listed"),
+    "beta": ("beta", "listed"),
 }
 """Each metric as the ratio of two counts."""
-PAPER_METRICS = ("mae", "mae_clipped", "mae_common", "mae_common_clipped", "coverage")
+LIST_METRICS = ("alpha", "beta")
+PAPER_METRICS = (
+    *("mae", "mae_clipped", "mae_common", "mae_common_clipped", "coverage"),
+    *LIST_METRICS,
+)
 _NUMBERING = 99
 """The stream that numbers the targets, apart from those of the experiments."""
 _LOWEST = {"advantage": -1.0}
-_HIGHEST = dict.fromkeys(PAPER_METRICS[:-1], np.inf)
+_HIGHEST = {name: np.inf for name in PAPER_METRICS if name != "coverage"}
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -72,6 +79,8 @@ class Predictions:
     without_target: Floats | None = None
     chosen: Floats | None = None
     """(targets,): the share of the asking fakes that had the target among their neighbours."""
+    metrics: Floats | None = None
+    """(targets, 2): alpha [ACCURACY] by Manly's mean [approx], and beta; None where they are not asked for."""
 
 
 def count(
@@ -111,6 +120,9 @@ def _counts(told: Predictions, common: Flags, targets: Targets, ratings: Ratings
         "exact": own.exact,
         "recovered": own.recovered,
     }
+    metrics = np.zeros((len(targets), 2)) if told.metrics is None else told.metrics
+    counts |= dict(zip(LIST_METRICS, metrics.T, strict=True))
+    counts["listed"] = np.full(len(targets), float(told.metrics is not None))
     if told.without_target is not None and told.chosen is not None:
         counts["recovered_without"] = tally(told.without_target).recovered
         counts["gained"] = counts["recovered"] - counts["recovered_without"]
@@ -340,13 +352,18 @@ class _Protocol:
             key = repr(mechanism), known
             if key not in self._made:  # many series are the same at every x
                 self._made[key] = (
-                    self._attacked.predict(mechanism, targets)
+                    self._attacked.predict(mechanism, targets, metrics=self.first)
                     if known
-                    else Predictions(self._unattacked.predict(mechanism))
+                    else self._unattacked.predicted(mechanism, metrics=self.first)
                 )
             predictions[series] = self._made[key]
         numbers = experiment.target_numbers[targets.rows]
         return count(predictions, targets, experiment.ratings, numbers)
+
+    @property
+    def first(self) -> bool:
+        """Whether this is the first seed: alpha and beta have no chance in them but that of the targets."""
+        return self.seed == self.experiment.seed(0)
 
     @cached_property
     def _unattacked(self) -> Unattacked:
@@ -367,7 +384,7 @@ class _Protocol:
             experiment.ratings,
             experiment.n_targets,
             rng=Streams(self.seed).at(TARGETS),
-            more_than=experiment.definition.most_known,
+            more_than=max(experiment.definition.most_known, experiment.interpretation.more_than),
         )
         return Attacked(
             experiment.ratings, ids, self.seed, experiment.interpretation, experiment.threads
@@ -386,17 +403,24 @@ class Attacked:
 
     def targets(self, known: int) -> Targets:
         """Return what the attacker knows of the targets, and what is hidden."""
-        found, _ = find_targets(self.ratings, self.ids, known, "random", Streams(self.seed))
+        choose = self.interpretation.choose
+        found, _ = find_targets(self.ratings, self.ids, known, choose, Streams(self.seed))
         return found
 
-    def predict(self, mechanism: Mechanism, targets: Targets) -> Predictions:
-        """Return what the first fake of each target is told, with and without the target."""
+    def predict(
+        self, mechanism: Mechanism, targets: Targets, *, metrics: bool = False
+    ) -> Predictions:
+        """Return what the first fake of each target is told, with and without the target; alpha and beta if asked."""
         applied, over = self.interpretation.applied(mechanism), self.interpretation.over
         model = NeighbourCF(applied, similarity=self.interpretation.similarity, over=over)
         worlds = NeighbourWorlds(self.ratings, model, applied.k, threads=self.threads)
         attack = KNNAttack(known=targets.known_columns.shape[1])
         told = attack.answers(worlds, targets, Streams(self.seed), progress=False)
-        return Predictions(told.with_target, told.without_target, told.chosen)
+        found = None
+        if metrics:
+            lists = worlds.lists(targets)[0]
+            found = measured_lists(applied, lists.similarities, lists.bounds)
+        return Predictions(told.with_target, told.without_target, told.chosen, found)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -439,27 +463,49 @@ class Unattacked:
         return cls(rows, profiles, targets, *lists, streams.key(CHOICES), interpretation, threads)
 
     def sensitivities(self, mechanism: Mechanism) -> Floats | None:
-        """Return RS of every target, where the mechanism needs it; computed once for all rows."""
+        """Return RS of every target, or of every pair, where the mechanism needs it; computed once for all rows."""
         options = mechanism.sensitivity
         if options is None:
             return None
         if options not in self._sensitivities:
-            self._sensitivities[options] = sensitivities(self.profiles.rows, options)
-        return self._sensitivities[options][self.targets.rows]
+            rows, askers = self.profiles.rows, self.targets.rows
+            self._sensitivities[options] = (
+                pair_sensitivities(rows, askers, self.indices, options)
+                if options.scope == "pair"
+                else sensitivities(rows, options)[askers]
+            )
+        return self._sensitivities[options]
 
     def predict(self, mechanism: Mechanism) -> Floats:
         """Return the prediction of each rating that is asked for, NaN where no neighbour rated it."""
+        return self.predicted(mechanism).with_target
+
+    def predicted(self, mechanism: Mechanism, *, metrics: bool = False) -> Predictions:
+        """Return the same, with alpha and beta if asked."""
         applied, targets = self.interpretation.applied(mechanism), self.targets
         reach = applied.reach(self.profiles.n_rows - 1)
         similarity = Similarity.of(self.interpretation.similarity)
+        listed, bounds = self.similarities[:, :reach], self.sensitivities(applied)
+        if bounds is not None and bounds.ndim == 2:
+            bounds = bounds[:, :reach]
         neighbours, _, weights = Draws(self.profiles, applied, similarity, self.key).from_lists(
-            targets.rows,
-            self.indices[:, :reach],
-            self.similarities[:, :reach],
-            self.sensitivities(applied),
+            targets.rows, self.indices[:, :reach], listed, bounds
         )
         near = Neighbourhoods(neighbours, weights, self.interpretation.over == "raters")
-        return near.predict(self.rows.csr, targets.owners, targets.columns, threads=self.threads)
+        csr = self.rows.csr
+        told = near.predict(csr, targets.owners, targets.columns, threads=self.threads)
+        return Predictions(
+            told, metrics=measured_lists(applied, listed, bounds) if metrics else None
+        )
+
+
+def measured_lists(mechanism: Mechanism, similarities: Floats, bounds: Floats | None) -> Floats:
+    """Return alpha and beta of each list, (lists, 2)."""
+    found = (
+        list_metrics(mechanism, listed, None if bounds is None else bounds[row], method="manly")
+        for row, listed in enumerate(similarities)
+    )
+    return np.array(list(found), dtype=np.float64).reshape(-1, 2)
 
 
 def _every_rating(ratings: Ratings, rows: Integers) -> Targets:

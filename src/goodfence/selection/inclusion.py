@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Sequence
-from typing import Literal, TypeAlias
+from typing import Literal, NamedTuple, TypeAlias
 
 import numpy as np
 from scipy.optimize import brentq
@@ -90,6 +90,36 @@ def alpha(
     """
     listed = _checked(similarities)
     return float(listed @ inclusion_probabilities(mechanism, listed, sensitivity, method=method))
+
+
+class ListMetrics(NamedTuple):
+    """The paper's two metrics of a method on one candidate list."""
+
+    alpha: float
+    """The expected sum of the k neighbours' similarities [ACCURACY]."""
+    beta: int
+    """Across how many of the nearest partitions of k the neighbours are drawn."""
+
+
+def list_metrics(
+    mechanism: Mechanism,
+    similarities: Floats,
+    sensitivity: RS = None,
+    *,
+    method: InclusionMethod = "exact",
+) -> ListMetrics:
+    """Return alpha and beta of any mechanism on one list; parameters as in `inclusion_probabilities`.
+
+    Examples
+    --------
+    >>> from goodfence.selection.npns import NPNS
+    >>> list_metrics(NPNS(k=1), np.array([0.5, 0.3, 0.2, 0.0]))
+    ListMetrics(alpha=0.38, beta=3)
+    """
+    listed = _checked(similarities)
+    included = inclusion_probabilities(mechanism, listed, sensitivity, method=method)
+    last = int(np.flatnonzero(included)[-1])
+    return ListMetrics(float(listed @ included), last // mechanism.k + 1)
 
 
 def pool_inclusion(log_weights: Floats, take: int, *, method: InclusionMethod = "exact") -> Floats:

@@ -50,6 +50,8 @@ class PNCF:
         Take `lambda = sim_k - sim_{within * k}` (beta, in the attack experiments).
     sensitivity : Sensitivity, default Sensitivity()
         Which RS the weights, lambda and the noise use.
+    noise : bool, default True
+        Whether the similarities carry noise in prediction; False leaves the draw alone.
 
     Examples
     --------
@@ -66,6 +68,7 @@ class PNCF:
     reading: Literal["band", "truncated"] = "band"
     within: int | None = None
     sensitivity: Sensitivity = field(default_factory=Sensitivity)
+    noise: bool = True
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "k", integer(self.k, "k", least=1))
@@ -73,6 +76,7 @@ class PNCF:
         object.__setattr__(self, "rho", fraction(self.rho, "rho"))
         object.__setattr__(self, "sensitivity", Sensitivity.of(self.sensitivity))
         require(self.reading in _READINGS, "reading", f"one of {_READINGS}", self.reading)
+        require(isinstance(self.noise, bool), "noise", "True or False", self.noise)
         if self.within is not None:
             object.__setattr__(self, "within", integer(self.within, "within", least=1))
         # One lifted score is one weight only if one sensitivity serves all: RS of a far pair is 0.
@@ -125,7 +129,9 @@ class PNCF:
         return log_omega(scores, rs, epsilon=self.epsilon, k=self.k)
 
     def noise_scale(self, sensitivity: RS = None) -> RS:
-        """Return `2 RS / epsilon`, of the shape of `sensitivity`."""
+        """Return `2 RS / epsilon`, of the shape of `sensitivity`; None where the noise is switched off."""
+        if not self.noise:
+            return None
         require(sensitivity is not None, "sensitivity", "given", sensitivity)
         return 2.0 * np.asarray(sensitivity, dtype=np.float64) / self.epsilon
 
