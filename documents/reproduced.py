@@ -25,14 +25,17 @@ def verdicts() -> Counter[str]:
 
 
 def claims() -> str:
-    """Return the verdicts as a sentence has them: "7 of 14 claims hold, 7 fail"."""
+    """Return the verdicts as a sentence has them: "10 of 18 statements (16 claims, ...) hold, 8 fail"."""
     counts = verdicts()
+    labels = [row[""] for row in rows_of(sections()["The verdicts"])]
+    n_claims = len({label.rstrip("ab") for label in labels})
     rest = ", ".join(
         f"{count} {'fail' if verdict == 'fails' else verdict}"
         for verdict, count in sorted(counts.items())
         if verdict != "holds"
     )
-    return f"{counts['holds']} of {counts.total()} claims hold, {rest}"
+    parts = f"({n_claims} claims, {len(labels) - n_claims} of them in two parts)"
+    return f"{counts['holds']} of {counts.total()} statements {parts} hold, {rest}"
 
 
 def section(title: str) -> str:

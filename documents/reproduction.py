@@ -15,7 +15,7 @@ from documents.tables import ROOT
 from goodfence.data.files import atomic_write
 from goodfence.errors import DataError, GoodfenceWarning
 from goodfence.reproduction.claims import Claim
-from goodfence.reproduction.definition import PRIVATE, Sources
+from goodfence.reproduction.definition import LARGEST_RS, PRIVATE, Sources
 from goodfence.reproduction.figures import N_SEEDS, N_TARGETS, Figure, Reproduction
 
 REPORT = ROOT / "REPRODUCTION.md"
@@ -26,8 +26,8 @@ POINTS = ROOT / "out" / "reproduction"
 """Where finished points are kept: a run that was stopped goes on there."""
 SEED = 7
 WRITTEN_FOR = {
-    **dict.fromkeys((1, 3, 4, 6, 8, 10, 11), "holds"),
-    **dict.fromkeys((2, 5, 7, 9, 12, 13, 14), "fails"),
+    **dict.fromkeys(("1", "3", "4", "6", "8", "9a", "10", "11", "13", "14a"), "holds"),
+    **dict.fromkeys(("2", "5", "7", "9b", "12", "14b", "15", "16"), "fails"),
 }
 """The verdicts that the prose of the template speaks of."""
 _SERIES = ("kNN", "nPNS", "PNCF", "PPNS")
@@ -39,9 +39,10 @@ def write_report(path: Path = REPORT, *, keep: Path = POINTS) -> None:
     found = gf.reproduce_all(rng=SEED, keep=keep)
     extras = gather(sources, Size(N_SEEDS, N_TARGETS, SEED, keep))
     for figure in found.figures:
-        svg = vl_convert.vegalite_to_svg(figure.chart_spec())
-        with atomic_write(path.parent / CHARTS / figure.definition.id / "chart.png") as file:
-            file.write(vl_convert.svg_to_png(svg, scale=1.0))
+        folder = path.parent / CHARTS / figure.definition.id
+        for name, spec in (("paper", figure.paper_spec()), ("chart", figure.chart_spec())):
+            with atomic_write(folder / f"{name}.png") as file:
+                file.write(vl_convert.svg_to_png(vl_convert.vegalite_to_svg(spec), scale=1.0))
     with atomic_write(path) as file:
         file.write(report_text(found, extras).encode())
 
@@ -71,7 +72,7 @@ def report_text(found: Reproduction, extras: Extras) -> str:
 
 def _run(found: Reproduction) -> dict[str, object]:
     main = next(one for one in found.figures if one.definition.id == "attack-beta")
-    differ = [one.number for one in found.claims if WRITTEN_FOR[one.number] != one.verdict]
+    differ = [one.label for one in found.claims if WRITTEN_FOR[one.label] != one.verdict]
     note = f"**The verdicts on claims {differ} are not those that the prose was written for.** "
     sets = {one.definition.data: one.manifest["ratings"][:16] for one in found.figures}
     told = "; ".join(f"`{name}` {checksum}" for name, checksum in sets.items())
@@ -100,13 +101,14 @@ def _short(found: Reproduction) -> dict[str, object]:
     ]
     return {
         "n_holds": verdicts.count("holds"),
-        "n_claims": len(verdicts),
+        "n_verdicts": len(verdicts),
+        "n_claims": max(one.number for one in found.claims),
         "n_others": told or "none fails",
         "beta_moves": f"{max(free):.4f}",
         "verdicts": _table(
             ("", "the paper says", "verdict", "what was found"),
             (
-                (str(one.number), one.text, f"**{one.verdict}**", one.sentence + _sample(one))
+                (one.label, one.text, f"**{one.verdict}**", one.sentence + _sample(one))
                 for one in found.claims
             ),
         ),
@@ -188,14 +190,33 @@ def _data_sets(extras: Extras) -> str:
 
 def _told(found: Reproduction) -> dict[str, object]:
     """Return single numbers of claims that the prose names."""
-    by_number = {claim.number: claim.numbers for claim in found.claims}
-    without, leaks = by_number[1], by_number[9]
+    numbers = {claim.label: claim.numbers for claim in found.claims}
+    without, leaks, alphas = numbers["1"], numbers["9b"], numbers["15"]
+    [larger_epsilon] = [
+        one.value
+        for claim in found.claims
+        if claim.label == "7"
+        for one in claim.comparisons
+        if one.what == "PPNS"
+    ]
     attack = next(one for one in found.figures if one.definition.id == "attack-m")
     most = attack.definition.values[-1]
-    told: dict[str, object] = {"most_known": most}
-    for name, figure in (("item", "item-movielens"), ("user", "user-movielens")):
-        told[f"pncf_{name}"] = f"{without[f'{figure} PNCF mae']:.2f}"
-        told[f"pncf_{name}_clipped"] = f"{without[f'{figure} PNCF mae_clipped']:.2f}"
+    lists = "lists of fakes: "
+    told: dict[str, object] = {
+        "most_known": most,
+        "ppns_epsilon": f"{larger_epsilon:+.3f}",
+        "alpha_ppns": f"{alphas[f'{lists}alpha of PPNS']:.1f}",
+        "alpha_pncf": f"{alphas[f'{lists}alpha of PNCF']:.1f}",
+        "alpha_share": f"{alphas[f'{lists}share on which PNCF has more']:.0%}",
+    }
+    for name in ("item-movielens", "user-movielens", "user-douban"):
+        short = "douban" if name == "user-douban" else name.partition("-")[0]
+        told[f"pncf_{short}"] = f"{without[f'{name} PNCF mae']:.2f}"
+        told[f"pncf_{short}_largest"] = f"{without[f'{name} {LARGEST_RS} mae']:.2f}"
+        told[f"pncf_{short}_clipped"] = f"{without[f'{name} {LARGEST_RS} mae_clipped']:.2f}"
+    attacked = numbers["4"]
+    told["pncf_attack"] = f"{attacked['attack-beta PNCF mae']:.2f}"
+    told["pncf_attack_largest"] = f"{attacked[f'attack-beta {LARGEST_RS} mae']:.2f}"
     for series in PRIVATE:
         told[f"{series.lower()}_8"] = f"{leaks[f'{series} m=8: advantage']:.1%}"
         told[f"{series.lower()}_most"] = f"{leaks[f'{series} m={most}: advantage']:.1%}"
@@ -204,15 +225,21 @@ def _told(found: Reproduction) -> dict[str, object]:
 
 def _figure(figure: Figure) -> str:
     definition = figure.definition
-    picture = (CHARTS / definition.id / "chart.png").as_posix()
-    parts = [f"### {definition.id}", f"![{definition.title}]({picture})", definition.note]
+    folder = CHARTS / definition.id
+    neutral, ours = ((folder / f"{name}.png").as_posix() for name in ("paper", "chart"))
+    parts = [
+        f"### {definition.id}",
+        f"As the paper has it:\n\n![{definition.title}]({neutral})",
+        f"With intervals, and with what it means:\n\n![{definition.title}, with intervals]({ours})",
+        definition.note,
+    ]
     return "\n\n".join(part for part in parts if part)
 
 
 def _comparisons(claims: Iterable[Claim]) -> str:
     parts = []
     for claim in claims:
-        parts.append(f"**Claim {claim.number}.** {claim.rule}")
+        parts.append(f"**Claim {claim.label}.** {claim.rule}")
         if claim.comparisons:
             parts.append(
                 _table(

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from goodfence.evaluation import Scores as Scores
     from goodfence.evaluation import evaluate as evaluate
     from goodfence.evaluation import paper_protocol as paper_protocol
+    from goodfence.models.algorithm_1 import algorithm_1 as algorithm_1
     from goodfence.models.neighbour_cf import NeighbourCF as NeighbourCF
     from goodfence.models.persistence import load_model as load_model
     from goodfence.models.private.cf import PrivateCF as PrivateCF
@@ -105,6 +106,7 @@ _NAMES = {
     "data.synthetic": "synthetic",
     "errors": "DataError GoodfenceError SettingError",
     "evaluation": "Scores evaluate paper_protocol",
+    "models.algorithm_1": "algorithm_1",
     "models.neighbour_cf": "NeighbourCF",
     "models.persistence": "load_model",
     "models.private.cf": "PrivateCF",

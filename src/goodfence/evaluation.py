@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -15,11 +15,12 @@ from goodfence.data.splits import sample_targets
 from goodfence.errors import require
 from goodfence.markup import html_table
 from goodfence.models.recommender import Recommender
-from goodfence.neighbours.candidate_lists import Axis, compared, rows_of
+from goodfence.neighbours.candidate_lists import Axis, RowsAgainstAll, compared, rows_of
 from goodfence.neighbours.draw import Draws
 from goodfence.neighbours.predict import Neighbourhoods, Over
 from goodfence.neighbours.similarity import Similarity
 from goodfence.rng import RNG, Streams
+from goodfence.selection.inclusion import InclusionMethod, list_metrics
 from goodfence.selection.mechanism import Mechanism
 from goodfence.settings import checked, integer
 
@@ -181,3 +182,63 @@ def paper_protocol(
     near = Neighbourhoods(chosen.neighbours, chosen.weights, over == "raters")
     predictions = near.predict(rows.csr, positions, csr.indices, threads=threads)
     return Scores.of(predictions, csr.data)
+
+
+class PaperMetrics(NamedTuple):
+    """The paper's two metrics of a method, means over targets."""
+
+    alpha: float
+    """Accuracy: the expected sum of the k neighbours' similarities [ACCURACY]."""
+    largest: float
+    """The sum over the k nearest, which no method exceeds."""
+    beta: float
+    """Security, in the paper's sense: across how many of the nearest partitions of k neighbours are drawn."""
+    n: int
+    """The number of targets."""
+
+
+@checked
+def paper_metrics(
+    ratings: Ratings,
+    mechanism: Mechanism,
+    *,
+    axis: Axis = "user",
+    targets: int | Sequence[Id] | npt.NDArray[Any] = 200,
+    similarity: Similarity | str = "cosine",
+    method: InclusionMethod = "exact",
+    rng: RNG = None,
+) -> PaperMetrics:
+    """Return alpha and beta of any mechanism on the candidate lists of some targets.
+
+    Parameters
+    ----------
+    ratings, mechanism, axis, targets, similarity, rng
+        As in `paper_protocol`.
+    method : {"exact", "manly"}, default "exact"
+        As in `alpha`.
+
+    Examples
+    --------
+    >>> import goodfence as gf
+    >>> found = paper_metrics(gf.load("movietweetings"), gf.PPNS(k=20, beta=3), targets=20, rng=7)
+    >>> found.beta, found.alpha < found.largest
+    (3.0, True)
+    """
+    rows, streams, measure = rows_of(ratings, axis), Streams(rng), Similarity.of(similarity)
+    if isinstance(targets, int | np.integer):
+        targets = sample_targets(rows, int(targets), rng=streams.at(TARGETS))
+    askers = rows.rows(targets)
+    profiles = compared(ratings, axis, measure)
+    draws = Draws(profiles, mechanism, measure, streams.key(CHOICES))
+    reach = mechanism.reach(profiles.n_rows - 1)
+    lists = RowsAgainstAll(profiles, measure).nearest(profiles, askers, reach, themselves=True)
+    bounds = draws.row_bounds(askers)
+    if bounds is not None and bounds.ndim == 2:
+        bounds = np.take_along_axis(bounds, lists[0].astype(np.int64), axis=1)
+    found = [
+        list_metrics(mechanism, listed, None if bounds is None else bounds[row], method=method)
+        for row, listed in enumerate(lists[1])
+    ]
+    alphas, betas = (float(np.mean(part)) for part in zip(*found, strict=True))
+    largest = float(lists[1][:, : mechanism.k].sum(axis=1).mean())
+    return PaperMetrics(alphas, largest, betas, len(askers))

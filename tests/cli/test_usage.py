@@ -13,7 +13,7 @@ from tests.support.running import run
 FILMS = "movietweetings"
 COMMANDS = (
     *("demo", "check", "audit", "attack", "membership", "related-items", "frontier", "fit"),
-    *("recommend",),
+    *("recommend", "predict", "alpha"),
     *("evaluate", "reproduce", "explain", "data", "doctor"),
 )
 

@@ -14,6 +14,7 @@ from goodfence.selection.inclusion import (
     alpha,
     drawn_probability,
     inclusion_probabilities,
+    list_metrics,
     pool_inclusion,
 )
 from goodfence.selection.knn import KNN
@@ -155,3 +156,22 @@ def test_a_choice_without_a_weighted_candidate_is_impossible() -> None:
     assert drawn_probability(log_weights, [1, 2]) == 0.0
     assert drawn_probability(log_weights, [0, 2]) == pytest.approx(1 / 3)
     assert drawn_probability(np.array([0.0, 1.0, -np.inf]), [0, 2]) == 0.0
+
+
+def test_beta_of_any_mechanism_is_the_farthest_partition_it_can_reach() -> None:
+    listed = np.linspace(0.9, 0.0, 40)
+    found = {
+        name: list_metrics(mechanism, listed, 0.1)
+        for name, mechanism in {
+            "kNN": KNN(k=5),
+            "PPNS": PPNS(k=5, beta=4),
+            "nPNS": NPNS(k=5, within=3),
+            "PNCF": PNCF(k=5, within=3),
+            "all": PPNS(k=5, beta=4, allocation=(1, 2, 2, 0)),
+        }.items()
+    }
+    assert {name: one.beta for name, one in found.items()} == {
+        **{"kNN": 1, "PPNS": 4, "nPNS": 3, "PNCF": 3, "all": 3}
+    }
+    assert found["kNN"].alpha == pytest.approx(listed[:5].sum())
+    assert found["PPNS"].alpha == alpha(PPNS(k=5, beta=4), listed, 0.1)

@@ -440,6 +440,25 @@ def callables() -> list[Public]:
             domains={**weighed},
         ),
         Public(
+            name="algorithm_1",
+            call=lambda **given: gf.algorithm_1(films, **given),
+            good={
+                "mechanism": gf.PPNS(k=3, beta=2),
+                "user": films.users[0],
+                "item": films.items[0],
+                "rng": 7,
+            },
+            domains={
+                "mechanism": mechanism,
+                "user": either,
+                "item": either,
+                "axis": AXIS,
+                "similarity": SIMILARITY,
+                "over": words("raters", "neighbours"),
+                "rng": RNG,
+            },
+        ),
+        Public(
             name="NeighbourCF",
             call=lambda **given: gf.NeighbourCF(**given).fit(films),
             good={"mechanism": gf.KNN(k=3), "rng": 7, "progress": False},

@@ -15,6 +15,7 @@ import typer
 
 from goodfence import __version__
 from goodfence.cli import data
+from goodfence.cli.alpha import alpha
 from goodfence.cli.attack import attack
 from goodfence.cli.audit import audit
 from goodfence.cli.check import check
@@ -27,6 +28,7 @@ from goodfence.cli.explain import explain
 from goodfence.cli.fit import fit
 from goodfence.cli.frontier import frontier
 from goodfence.cli.membership import membership
+from goodfence.cli.predict import predict
 from goodfence.cli.recommend import recommend
 from goodfence.cli.related_items import related_items
 from goodfence.cli.reproduce import reproduce
@@ -52,7 +54,9 @@ for _declared in (
     frontier,
     fit,
     recommend,
+    predict,
     evaluate,
+    alpha,
     reproduce,
     explain,
 ):

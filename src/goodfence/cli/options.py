@@ -26,7 +26,7 @@ from goodfence.cli.output import (
     printable,
     write_json,
 )
-from goodfence.errors import SettingError, did_you_mean
+from goodfence.errors import SettingError, did_you_mean, require
 
 if TYPE_CHECKING:
     from goodfence.attack.attack import Attack
@@ -276,6 +276,23 @@ class _NeighbourMethod(_AnyMethod):
         "(exponential, weibull, folded_normal).",
         shown="similarity",
     )
+    no_noise: bool = flag(
+        None,
+        "pncf: leave out its second stage, the noise on the similarities in predictions.",
+        "--no-noise",
+        default=False,
+    )
+    rs_scope: str | None = flag(
+        "target|pair",
+        "pncf, ppns: RS of a target, the largest over its candidates; or of each pair.",
+        shown="target",
+    )
+    rs_reading: str | None = flag(
+        "printed|derived",
+        "pncf, ppns: the second term of RS, as printed or as derived in the literature.",
+        shown="printed",
+    )
+    rs_clamp: str | None = flag("yes|no", "pncf, ppns: whether RS is at most 1.", shown="yes")
     within: int | None = flag(
         "N",
         "npns: draw from the N * k nearest candidates only. pncf: the band reaches down to the (N * k)-th"
@@ -358,6 +375,18 @@ class Method(_NeighbourMethod):
 
         given = {key: value for key, value in asdict(self).items() if value is not None}
         others = pairs(given.pop("setting", []))
+        if given.pop("no_noise"):
+            given["noise"] = False
+        rs = {
+            name: given.pop(f"rs_{name}")
+            for name in ("scope", "reading", "clamp")
+            if f"rs_{name}" in given
+        }
+        if "clamp" in rs:
+            require(rs["clamp"] in ("yes", "no"), "rs_clamp", "'yes' or 'no'", rs["clamp"])
+            rs["clamp"] = rs["clamp"] == "yes"
+        if rs:
+            given["sensitivity"] = rs
         told = EXPERIMENT if public is None else public
         return configured(
             {**given, **others},

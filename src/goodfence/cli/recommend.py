@@ -17,10 +17,11 @@ from goodfence.cli.output import (
     print_paragraphs,
     print_table,
 )
+from goodfence.cli.predict import id_of
 from goodfence.errors import SettingError
 
 if TYPE_CHECKING:
-    from goodfence.data.ratings import Id, Ratings
+    from goodfence.data.ratings import Ratings
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -60,7 +61,7 @@ def recommend(
     ratings: Ratings = fitted.ratings_
     if out is not None:
         users = ratings.users.tolist()
-        asked = users if request.user is None else [_id_of(request.user, ratings)]
+        asked = users if request.user is None else [id_of(request.user, ratings.users)]
         table = recommendations_table(fitted, asked, request.n)
         write_table(out, table)
         if output.json:
@@ -72,7 +73,7 @@ def recommend(
         )
         print_paragraphs([("Written", f"{out}, {told}")])
         return
-    found = fitted.recommend(_id_of(request.user or "", ratings), request.n)
+    found = fitted.recommend(id_of(request.user or "", ratings.users), request.n)
     pairs = list(zip(found.items.tolist(), found.scores.tolist(), strict=True))
     if output.json:
         listed = [{"item": i, "score": s, "title": ratings.title(i)} for i, s in pairs]
@@ -84,10 +85,3 @@ def recommend(
         for rank, (item, score) in enumerate(pairs, start=1)
     ]
     print_table(["", "score", "item", *(["title"] if titles else [])], rows)
-
-
-def _id_of(text: str, ratings: Ratings) -> Id:
-    """Return the id that is meant: an integer where the ratings have integers."""
-    numbers = ratings.users.dtype.kind in "iu"
-    digits = text.removeprefix("-")
-    return int(text) if numbers and digits.isascii() and digits.isdecimal() else text
