@@ -172,7 +172,7 @@ def test_a_wrong_seed_is_refused() -> None:
 def test_small_data_leaves_out_points_and_the_claims_that_need_them() -> None:
     small = gf.synthetic(users=230, items=40, ratings=3_000, rng=7)
     figure = definition("user-movielens").fitted(small)
-    assert figure.values == (1,)
+    assert figure.judged == (1,)
     points = Experiment(definition=figure, ratings=small, n_seeds=1, n_targets=10, rng=7).points()
     counted = Counted(figure, Sums.of([point[:3] for point in points]), small.scale)
     assert claims_of_figures({figure.id: counted}) == ()

@@ -194,6 +194,8 @@ def tidy(definition: Definition, points: Points) -> pa.Table:
         for series, counts in _by_series(table):
             for metric in _metrics(definition, series):
                 above, below = (float(counts[name].sum()) for name in METRICS[metric])
+                if metric in LIST_METRICS and not below:  # of the first seed only
+                    continue
                 value = above / below if below else float("nan")
                 lines.append((definition.id, series, float(x), seed, metric, value))
     return _table(("figure", "series", "x", "seed", "metric", "value"), lines)
