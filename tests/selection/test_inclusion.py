@@ -18,6 +18,7 @@ from goodfence.selection.inclusion import (
     pool_inclusion,
 )
 from goodfence.selection.knn import KNN
+from goodfence.selection.mechanism import Mechanism
 from goodfence.selection.npns import NPNS
 from goodfence.selection.pncf import PNCF
 from goodfence.selection.ppns import PPNS
@@ -160,16 +161,14 @@ def test_a_choice_without_a_weighted_candidate_is_impossible() -> None:
 
 def test_beta_of_any_mechanism_is_the_farthest_partition_it_can_reach() -> None:
     listed = np.linspace(0.9, 0.0, 40)
-    found = {
-        name: list_metrics(mechanism, listed, 0.1)
-        for name, mechanism in {
-            "kNN": KNN(k=5),
-            "PPNS": PPNS(k=5, beta=4),
-            "nPNS": NPNS(k=5, within=3),
-            "PNCF": PNCF(k=5, within=3),
-            "all": PPNS(k=5, beta=4, allocation=(1, 2, 2, 0)),
-        }.items()
+    mechanisms: dict[str, Mechanism] = {
+        "kNN": KNN(k=5),
+        "PPNS": PPNS(k=5, beta=4),
+        "nPNS": NPNS(k=5, within=3),
+        "PNCF": PNCF(k=5, within=3),
+        "all": PPNS(k=5, beta=4, allocation=(1, 2, 2, 0)),
     }
+    found = {name: list_metrics(one, listed, 0.1) for name, one in mechanisms.items()}
     assert {name: one.beta for name, one in found.items()} == {
         **{"kNN": 1, "PPNS": 4, "nPNS": 3, "PNCF": 3, "all": 3}
     }
