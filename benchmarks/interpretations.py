@@ -93,7 +93,7 @@ def main() -> None:
     for statement, usual in found["default"].items():
         told = [each[statement] for each in found.values()]
         other = [name for name in found if found[name][statement] != usual]
-        rows.append([statement, *told, ", ".join(other) or "nothing"])
+        rows.append([statement, *told, "; ".join(other) or "nothing"])
     write_table(
         "interpretations",
         "The claims under every interpretation",
