@@ -9,7 +9,7 @@ from typing import Any, TypeAlias
 
 import numpy as np
 
-from goodfence.arrays import Floats, Rows
+from goodfence.arrays import Floats, Integers, Rows
 from goodfence.attack.knn_attack import KNNAttack
 from goodfence.attack.scoring import Statistic
 from goodfence.attack.targets import find_targets
@@ -247,7 +247,8 @@ def largest_alpha(
         series: _alphas(mechanism, *zip(*(one.listed(k, mechanism) for one in seen), strict=True))
         for series, mechanism in _rivals(k, beta, interpretation).items()
     }
-    numbers, larger = {}, []
+    numbers: dict[str, float] = {}
+    larger = []
     for name, found in alphas.items():
         numbers |= {f"{name}: alpha of {series}": each.mean() for series, each in found.items()}
         for series in ("nPNS", "PNCF"):
@@ -289,9 +290,11 @@ def differentially_private() -> Claim:
             least, most = sorted((with_it, without))
             ratio = np.inf if least == 0 < most else most / least
             worst = max(worst, ratio / np.exp(epsilon))
-        if epsilon == 1.0:
-            told = {"without": found[1], "answer": answers[0]}
-    return settled("16", numbers, holds=worst <= 1, **told)
+    without, answer = (
+        numbers[f"epsilon=1: probability of the {what}"]
+        for what in ("choice, without it", "answer, with the rating")
+    )
+    return settled("16", numbers, holds=worst <= 1, without=without, answer=answer)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -299,7 +302,7 @@ class _FakeList:
     """The real part of an asking fake's candidate list, and the target's position in it."""
 
     similarities: Floats
-    rows: Rows
+    rows: Integers
     """Who is at each position."""
     rank: int
     """How many real users are before the target."""
