@@ -32,7 +32,7 @@ class AskedSource(Source):
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
-class Asked:
+class OnePrediction:
     """Whose rating of what."""
 
     panel: ClassVar[str] = "Prediction"
@@ -47,7 +47,7 @@ class Asked:
 
 
 @command("One prediction: the neighbours of a user, and what they say of an item.")
-def predict(source: AskedSource, asked: Asked, method: Method, running: Running) -> None:
+def predict(source: AskedSource, asked: OnePrediction, method: Method, running: Running) -> None:
     """Choose the neighbours of one user and predict one rating, as Algorithm 1 of the paper does."""
     if asked.whom is None or asked.what is None:
         raise SettingError("user and item must be given, as in --user 21 --item 0088247")

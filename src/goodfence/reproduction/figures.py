@@ -404,7 +404,7 @@ _AS_PRINTED = Panel("mae", "", "MAE")
 def _view(definition: Definition, panel: Panel, *, plain: bool = False) -> Spec:
     """Return one panel: for each series a line, and its points with their intervals, a little beside each other.
 
-    A `plain` one has lines and points only, each where it belongs, and no series in its legend but its own.
+    A `plain` one has lines and points only, each where it belongs; its legend has no other series.
     """
     looks = {name: look for name, look in _LOOKS.items() if not plain or name in panel.series}
     share = panel.metric in ("recovery", "advantage")
@@ -426,8 +426,8 @@ def _view(definition: Definition, panel: Panel, *, plain: bool = False) -> Spec:
         "scale": {"zero": definition.protocol == "attack", "nice": True},
         "axis": {"format": "%" if share else "~g"},
     }
-    colours = {name: one.colour for name, one in looks.items()}
-    shared = {"x": x, "y": {**y, "field": "value"}, "color": _coded(colours), "opacity": _SHOWN}
+    colour = _coded({name: one.colour for name, one in looks.items()})
+    shared = {"x": x, "y": {**y, "field": "value"}, "color": colour, "opacity": _SHOWN}
     between = {**shared, "y": {**y, "field": "low"}, "y2": {"field": "high"}}
     numbers = {"value": panel.metric, "low": "95% from", "high": "to"}
     tooltip: list[Spec] = [
@@ -438,9 +438,8 @@ def _view(definition: Definition, panel: Panel, *, plain: bool = False) -> Spec:
             for name, title in numbers.items()
         ),
     ]
-    shapes = {name: one.shape for name, one in looks.items()}
-    points = {**shared, "shape": _coded(shapes), "tooltip": tooltip}
-    layers = []
+    shape = _coded({name: one.shape for name, one in looks.items()})
+    points, layers = {**shared, "shape": shape, "tooltip": tooltip}, []
     for name in panel.series:
         look, only = looks[name], [{"filter": f"datum.series === '{name}'"}]
         line = {"type": "line", "strokeWidth": look.width, "strokeDash": list(look.dash)}
