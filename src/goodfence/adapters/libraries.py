@@ -14,7 +14,6 @@ from goodfence.data.ratings import Ratings
 from goodfence.data.scale import Scale, ScaleLike
 from goodfence.errors import MissingExtra
 
-_INSTALL = "pip install 'goodfence[adapters]'"
 _PACKAGES = {"sklearn": "scikit-learn", "surprise": "scikit-surprise", "lenskit": "lenskit"}
 """What the libraries are called where they are installed from."""
 
@@ -48,7 +47,9 @@ def _refuse_instance(cls: Any, *_arguments: object, **_settings: object) -> NoRe
 
 def _missing(name: str) -> MissingExtra:
     package = _PACKAGES.get(name, name)
-    return MissingExtra(f"{package} must be installed for this adapter; {_INSTALL}")
+    extra = "lenskit" if package == "lenskit" else "adapters"  # LensKit brings PyTorch
+    install = f"pip install 'goodfence[{extra}]'"
+    return MissingExtra(f"{package} must be installed for this adapter; {install}")
 
 
 class Flat(NamedTuple):

@@ -13,7 +13,8 @@ from goodfence.cli.output import print_json, print_paragraphs
 
 LIBRARIES = ("numpy", "scipy", "numba", "pyarrow", "narwhals", "altair", "typer", "rich")
 EXTRAS = {
-    "adapters": ("scikit-learn", "scikit-surprise", "lenskit"),
+    "adapters": ("scikit-learn", "scikit-surprise"),
+    "lenskit": ("lenskit",),
     "spark": ("pyspark",),
 }
 
