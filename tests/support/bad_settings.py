@@ -441,14 +441,16 @@ def callables() -> list[Public]:
         ),
         Public(
             name="algorithm_1",
-            call=lambda **given: gf.algorithm_1(films, **given),
+            call=gf.algorithm_1,
             good={
+                "ratings": films,
                 "mechanism": gf.PPNS(k=3, beta=2),
                 "user": films.users[0],
                 "item": films.items[0],
                 "rng": 7,
             },
             domains={
+                "ratings": ratings,
                 "mechanism": mechanism,
                 "user": either,
                 "item": either,
