@@ -66,8 +66,8 @@ def algorithm_1(
     >>> import goodfence as gf
     >>> films = gf.load("movietweetings")
     >>> found = gf.algorithm_1(films, gf.PPNS(k=50, beta=7), films.users[0], films.items[0], rng=7)
-    >>> len(found.neighbours), bool(found.rating > 0)
-    (50, True)
+    >>> found
+    Prediction(50 neighbours)
     """
     require(axis in ("user", "item"), "axis", "'user' or 'item'", axis)
     measure, rows = Similarity.of(similarity), rows_of(ratings, axis)

@@ -113,8 +113,9 @@ def list_metrics(
     Examples
     --------
     >>> from goodfence.selection.npns import NPNS
-    >>> list_metrics(NPNS(k=1), np.array([0.5, 0.3, 0.2, 0.0]))
-    ListMetrics(alpha=0.38, beta=3)
+    >>> found = list_metrics(NPNS(k=1), np.array([0.5, 0.3, 0.2, 0.0]))
+    >>> round(found.alpha, 12), found.beta
+    (0.38, 3)
     """
     listed = _checked(similarities)
     included = inclusion_probabilities(mechanism, listed, sensitivity, method=method)
