@@ -121,10 +121,11 @@ def test_what_was_given_is_shown_short_and_without_contents() -> None:
 def test_what_may_be_somebodys_is_told_by_its_type_alone() -> None:
     films = gf.synthetic(users=12, items=8, ratings=60, rng=7)
     model = gf.NeighbourCF(gf.KNN(k=2), rng=7, progress=False).fit(films)
+    somebody: Any = "ann of the third floor"
     for ask in (
-        lambda: model.predict("ann of the third floor", [films.items[0]]),
-        lambda: model.answer("ann of the third floor", [films.items[0]]),
-        lambda: films.rows("ann of the third floor"),
+        lambda: model.predict(somebody, [films.items[0]]),
+        lambda: model.answer(somebody, [films.items[0]]),
+        lambda: films.rows(somebody),
     ):
         with pytest.raises(SettingError, match="got a str") as told:
             ask()
