@@ -229,7 +229,8 @@ def attacked(
     ids = new_ids(ratings.users, len(columns))
     users = np.concatenate([ratings.users[kept], ids])
     world = sparse.csr_array(parts, shape=(len(users), csr.shape[1]))
-    return Ratings(world, users, ratings.items, ratings.scale, ratings.titles), ids
+    feedback, stated = ratings.feedback, (ratings.scale, ratings.titles)
+    return Ratings(world, users, ratings.items, *stated, feedback=feedback), ids
 
 
 def new_ids(users: npt.NDArray[Any], n: int) -> npt.NDArray[Any]:

@@ -151,7 +151,8 @@ class LocatedRatings:
         # Which items a published data set holds was published with it: its list is declared.
         known = dataset.titles
         titles = known.read(self.path.parent, ratings.items.tolist()) if known else None
-        return Ratings(ratings.csr, ratings.users, ratings.items, ratings.scale, titles)
+        how: dict[str, Any] = {"feedback": ratings.feedback, "times": ratings.times}
+        return Ratings(ratings.csr, ratings.users, ratings.items, ratings.scale, titles, **how)
 
 
 def locate(

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import hashlib
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -18,8 +18,11 @@ from goodfence.data.ids import Ids
 from goodfence.data.scale import Scale, ScaleLike
 from goodfence.errors import DataError, SettingError, given, require
 from goodfence.markup import html_table
-from goodfence.settings import checked, instance
+from goodfence.settings import checked, finite, instance, one_of
 
+Feedback: TypeAlias = Literal["explicit", "implicit"]
+"""Ratings that people gave, or events that happened: clicks, purchases, plays, likes."""
+FEEDBACK: tuple[Feedback, ...] = ("explicit", "implicit")
 Id: TypeAlias = "str | int"
 IdSequence: TypeAlias = "Sequence[Id] | npt.NDArray[Any]"
 Profile: TypeAlias = Mapping[Any, float]
@@ -27,9 +30,10 @@ Profile: TypeAlias = Mapping[Any, float]
 
 
 class Ratings:
-    """An immutable users x items matrix of ratings.
+    """An immutable users x items matrix of ratings, or of events (implicit feedback).
 
-    A stored 0 is a rating of 0; only what is not stored was not rated.
+    A stored 0 is a rating of 0; only what is not stored was not rated. An event is stored as 1, or as how often it
+    happened where the caller asked for that.
 
     Parameters
     ----------
@@ -45,13 +49,20 @@ class Ratings:
     items_declared : bool, default True
         Whether `items` is stated by the caller or a catalogue; False where these are the items that somebody rated,
         a list which a private model does not take for public.
+    feedback : {"explicit", "implicit"}, default "explicit"
+        Whether these are ratings, or events such as clicks, purchases and plays. Events have no scale to declare.
+    times : array of int64, optional
+        When each rating was given, in the order of `csr.data`; `csr` must then be in canonical order.
 
     Examples
     --------
     >>> from scipy import sparse
     >>> matrix = sparse.csr_array(np.array([[5.0, 0.0], [3.0, 4.0]]))
-    >>> Ratings(matrix, users=["ann", "bob"], items=[10, 20], scale=(1, 5))
+    >>> ratings = Ratings(matrix, users=["ann", "bob"], items=[10, 20], scale=(1, 5))
+    >>> ratings
     Ratings(2 users x 2 items, 3 ratings, integers 1-5)
+    >>> ratings.likes(4)
+    Ratings(2 users x 2 items, 2 events)
     """
 
     def __init__(
@@ -63,12 +74,19 @@ class Ratings:
         titles: Mapping[Any, str] | None = None,
         *,
         items_declared: bool = True,
+        feedback: Feedback = "explicit",
+        times: npt.ArrayLike | None = None,
     ) -> None:
         self._user_ids = Ids.of(users, "users")
         self._item_ids = Ids.of(items, "items")
+        one_of(feedback, "feedback", FEEDBACK)
+        self._feedback: Feedback = feedback
+        self._times = _checked_times(csr, times)
         self._csr = _frozen(csr)
         shape = (len(self._user_ids), len(self._item_ids))
         require(self._csr.shape == shape, "csr", f"of shape {shape}", self._csr.shape)
+        if feedback == "implicit":
+            scale = _events_scale(self._csr.data)
         self._scale = _checked_scale(self._csr.data, scale)
         named = titles is None or isinstance(titles, Mapping)
         require(named, "titles", "a mapping of items to text", type(titles))
@@ -124,6 +142,16 @@ class Ratings:
         return cls(triplets.csr(), *ids, scale, items_declared=False)
 
     @property
+    def feedback(self) -> Feedback:
+        """Whether these are ratings ("explicit") or events ("implicit")."""
+        return self._feedback
+
+    @property
+    def times(self) -> Integers | None:
+        """When each rating was given, in the order of `csr.data`; None where that is not known."""
+        return self._times
+
+    @property
     def csr(self) -> sparse.csr_array:
         """The ratings, users x items; read-only."""
         return self._csr
@@ -166,6 +194,8 @@ class Ratings:
         other._csr = _frozen(sparse.csr_array(self._csr.T.tocsr()))
         other._scale, other._titles = self._scale, self._titles
         other._items_declared = self._items_declared
+        other._feedback = self._feedback
+        other._times = self._carried(lambda places: sparse.csr_array(places.T.tocsr()))
         other.__dict__["transposed"] = self
         return other
 
@@ -242,22 +272,65 @@ class Ratings:
                 "items must list every item that was rated, and at least one is missing"
             )
         moved = move_columns(self._csr, positions, len(wanted))
-        return Ratings(moved, self._user_ids, wanted, self._scale, self._titles)
+        moved.sum_duplicates()  # in canonical order, as the times will be
+        return Ratings(
+            moved,
+            self._user_ids,
+            wanted,
+            self._scale,
+            self._titles,
+            feedback=self._feedback,
+            times=self._carried(lambda places: move_columns(places, positions, len(wanted))),
+        )
 
-    def replaced(self, csr: sparse.csr_array) -> Ratings:
-        """Return ratings with the same ids, titles and scale, and another matrix."""
+    def _carried(self, moved: Callable[[sparse.csr_array], sparse.csr_array]) -> Integers | None:
+        """Return the times in the order of the ratings after `moved`, if there are any."""
+        if self._times is None:
+            return None
+        csr = self._csr
+        places = (np.arange(float(csr.nnz)), csr.indices, csr.indptr)
+        order = moved(sparse.csr_array(places, shape=csr.shape))
+        order.sum_duplicates()
+        return _frozen_times(self._times[order.data.astype(np.int64)])
+
+    def replaced(self, csr: sparse.csr_array, times: Integers | None = None) -> Ratings:
+        """Return ratings with the same ids, titles and scale, and another matrix, with its own times if any."""
         ids, declared = (self._user_ids, self._item_ids), self._items_declared
-        return Ratings(csr, *ids, self._scale, self._titles, items_declared=declared)
+        how: dict[str, Any] = {"feedback": self._feedback, "times": times}
+        return Ratings(csr, *ids, self._scale, self._titles, items_declared=declared, **how)
+
+    @checked
+    def likes(self, at: float) -> Ratings:
+        """Return the ratings of at least `at` as events, with the same users and items; all others are left out."""
+        least = finite(at, "at")
+        require(self._feedback == "explicit", "ratings", "ratings and not events", self._feedback)
+        csr = self._csr
+        liked = csr.data >= least
+        starts = np.concatenate(([0], np.cumsum(liked)))[csr.indptr]
+        cells = (np.ones(int(liked.sum())), csr.indices[liked], starts.astype(csr.indptr.dtype))
+        return Ratings(
+            sparse.csr_array(cells, shape=csr.shape),
+            self._user_ids,
+            self._item_ids,
+            titles=self._titles,
+            items_declared=self._items_declared,
+            feedback="implicit",
+            times=None if self._times is None else self._times[liked],
+        )
 
     def _repr_html_(self) -> str:
         n_users, n_items = self.shape
         rows = [("users", f"{n_users:,}"), ("items", f"{n_items:,}")]
+        if self._feedback == "implicit":
+            return html_table(["Ratings", ""], [*rows, ("events", f"{self.n_ratings:,}")])
         rows += [("ratings", f"{self.n_ratings:,}"), ("scale", str(self.scale))]
         return html_table(["Ratings", ""], rows)
 
     def __repr__(self) -> str:
         n_users, n_items = self.shape
         shape = f"{n_users:,} users x {n_items:,} items"
+        if self._feedback == "implicit":
+            return f"Ratings({shape}, {self.n_ratings:,} events)"
         return f"Ratings({shape}, {self.n_ratings:,} ratings, {self.scale})"
 
 
@@ -336,6 +409,30 @@ def read_only(
     for view in views:
         view.flags.writeable = False
     return sparse.csr_array(tuple(views), shape=shape, copy=False)
+
+
+def _events_scale(values: Floats) -> Scale:
+    """Return the scale of events: 1 for each, or what their counts and weights, which must be positive, span."""
+    if not (values > 0).all():
+        raise DataError("every event must count more than 0; at least one does not")
+    return Scale(1, 1) if (values == 1).all() else Scale.observed(values)
+
+
+def _checked_times(csr: Any, times: npt.ArrayLike | None) -> Integers | None:
+    """Return times that cannot be written to: one 64-bit integer for each rating of a matrix in canonical order."""
+    if times is None:
+        return None
+    given = np.array(times)
+    whole = given.ndim == 1 and given.dtype.kind in "iu"
+    ordered = sparse.issparse(csr) and csr.format == "csr" and csr.has_canonical_format
+    if not whole or not ordered or len(given) != csr.nnz:
+        raise DataError("times must be integers, one for each rating of a csr in canonical order")
+    return _frozen_times(given.astype(np.int64))
+
+
+def _frozen_times(times: Integers) -> Integers:
+    times.flags.writeable = False
+    return times
 
 
 def _checked_scale(values: Floats, scale: ScaleLike | None) -> Scale:
@@ -422,6 +519,7 @@ def ratings_checksum(ratings: Ratings) -> str:
     """Return the sha256 of the ratings: shape, scale, and each cell in order; ids are not in it."""
     csr, scale = ratings.csr, ratings.scale
     digest = hashlib.sha256(repr((csr.shape, scale.lowest, scale.highest, scale.step)).encode())
+    digest.update(b"" if ratings.feedback == "explicit" else b"events")
     for part, kind in ((csr.indptr, "<i8"), (csr.indices, "<i8"), (csr.data, "<f8")):
         digest.update(np.ascontiguousarray(part, dtype=kind).tobytes())
     return digest.hexdigest()

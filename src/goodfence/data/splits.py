@@ -165,7 +165,8 @@ def _part(ratings: Ratings, inside: Flags) -> Ratings:
     csr = ratings.csr
     ends = np.concatenate(([0], np.cumsum(inside)))[csr.indptr]
     parts = (csr.data[inside], csr.indices[inside], ends)
-    return ratings.replaced(sparse.csr_array(parts, shape=csr.shape))
+    times = None if ratings.times is None else ratings.times[inside]
+    return ratings.replaced(sparse.csr_array(parts, shape=csr.shape), times)
 
 
 def core(ratings: Ratings, *, per_user: int, per_item: int) -> Ratings:
@@ -194,9 +195,15 @@ def core(ratings: Ratings, *, per_user: int, per_item: int) -> Ratings:
         rows, columns = rows[inside], columns[inside]
     if not users.any():
         raise DataError(f"no part of the ratings has {per_user:,} a user and {per_item:,} an item")
-    matrix = ratings.csr[np.flatnonzero(users)][:, np.flatnonzero(items)]
+    lines, places = np.flatnonzero(users), np.flatnonzero(items)
+    matrix = ratings.csr[lines][:, places]
+    times = None
+    if ratings.times is not None:
+        owners = np.repeat(np.arange(n_users), np.diff(ratings.csr.indptr))
+        times = ratings.times[users[owners] & items[ratings.csr.indices]]
     kept = ratings.items[items]
     known = ratings.titles
     titles = {item: known[item] for item in kept.tolist() if item in known}
     ids = ratings.users[users], kept
-    return Ratings(matrix, *ids, ratings.scale, titles, items_declared=False)
+    how: dict[str, Any] = {"feedback": ratings.feedback, "times": times}
+    return Ratings(matrix, *ids, ratings.scale, titles, items_declared=False, **how)

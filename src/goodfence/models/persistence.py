@@ -421,7 +421,13 @@ def pack_ratings(ratings: Ratings) -> tuple[dict[str, Any], dict[str, npt.NDArra
     arrays |= encode_ids("users", ratings.users) | encode_ids("items", ratings.items)
     if ratings.titles:
         arrays |= encode_ids("titles", titles)
-    return {"shape": list(csr.shape), "scale": dataclasses.asdict(ratings.scale)}, arrays
+    settings: dict[str, Any] = {
+        "shape": list(csr.shape),
+        "scale": dataclasses.asdict(ratings.scale),
+    }
+    if ratings.feedback == "implicit":  # when it happened is not saved: no model asks
+        settings["feedback"] = ratings.feedback
+    return settings, arrays
 
 
 def unpack_ratings(settings: dict[str, Any], arrays: Arrays) -> Ratings:
@@ -446,4 +452,5 @@ def unpack_ratings(settings: dict[str, Any], arrays: Arrays) -> Ratings:
         typed = all(type(number) in (int, float) for number in numbers)
         if not typed or type(stated["declared"]) is not bool:
             raise ValueError
-        return Ratings(csr, users, items, Scale(**stated), titles)
+        feedback = settings.get("feedback", "explicit")
+        return Ratings(csr, users, items, Scale(**stated), titles, feedback=feedback)

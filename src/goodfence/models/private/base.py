@@ -371,7 +371,8 @@ def on_catalogue(ratings: Ratings, catalogue: Ids) -> Ratings:
         for item, at in zip(ratings.items.tolist(), positions.tolist(), strict=True)
         if at >= 0 and item in ratings.titles
     }
-    return Ratings(matrix, ratings.users, catalogue, ratings.scale, titles)
+    ids, feedback = (ratings.users, catalogue), ratings.feedback
+    return Ratings(matrix, *ids, ratings.scale, titles, feedback=feedback)
 
 
 def public_part(ratings: Ratings) -> Ratings:
@@ -380,4 +381,5 @@ def public_part(ratings: Ratings) -> Ratings:
     Nothing else: the kind of the users' ids is that of the users, and titles are known of what was rated.
     """
     empty = sparse.csr_array((0, ratings.shape[1]))
-    return Ratings(empty, np.empty(0, dtype=np.int64), ratings.items, ratings.scale)
+    nobody, feedback = np.empty(0, dtype=np.int64), ratings.feedback
+    return Ratings(empty, nobody, ratings.items, ratings.scale, feedback=feedback)
