@@ -19,7 +19,7 @@ import pytest
 
 FEW = 10
 """Examples of Hypothesis."""
-LONGEST = 20.0
+LONGEST = 12.0
 """Seconds of processor; a test that takes longer is ended, and left out."""
 SHARED = "::*"
 """What stands for all tests of a file: lines that a fixture of all of them executes."""

@@ -9,9 +9,11 @@ import collections.abc
 import functools
 import inspect
 import math
+import os
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from numbers import Integral, Real
+from pathlib import Path
 from types import UnionType
 from typing import Any, Literal, TypeVar, Union, cast, get_args, get_origin
 
@@ -90,6 +92,22 @@ def text(value: Any, name: str, rule: str = "text") -> str:
     """Return `value` if it is text."""
     require(isinstance(value, str), name, rule, value)
     return str(value)
+
+
+def place(value: Any, name: str) -> Path:
+    """Return `value` as a path.
+
+    Examples
+    --------
+    >>> place(3, "path")
+    Traceback (most recent call last):
+    ...
+    goodfence.errors.SettingError: path must be text or a Path, got 3
+    """
+    holds = isinstance(value, str | os.PathLike)
+    require(holds and isinstance(os.fspath(value), str), name, "text or a Path", value)
+    require("\0" not in os.fspath(value), name, "a path without a NUL character", type(value))
+    return Path(value)
 
 
 def one_of(value: Any, name: str, known: Collection[str]) -> str:

@@ -118,6 +118,7 @@ class Ratings:
         return ratings if items is None else ratings.on_items(items)
 
     @classmethod
+    @checked
     def from_triplets(cls, triplets: Triplets, *, scale: ScaleLike | None = None) -> Ratings:
         """Return the ratings of checked triplets."""
         ids = triplets.users, triplets.items

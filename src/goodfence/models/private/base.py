@@ -38,7 +38,7 @@ from goodfence.privacy.fixed_point import UserProfiles, centred, require_declare
 from goodfence.privacy.guarantee import Guarantee, Unit
 from goodfence.privacy.noise import MOST_MU, SIGMA, Publisher, SeededNoise, SystemNoise
 from goodfence.rng import RNG, Streams
-from goodfence.settings import checked
+from goodfence.settings import checked, switch
 
 FromRatings: TypeAlias = Literal["from ratings"]
 FROM_RATINGS: FromRatings = "from ratings"
@@ -246,7 +246,7 @@ class PrivateRecommender(FittedRecommender):
             are of items that somebody rated. The model then answers out-of-sample users (`answer`) and knows no user.
         """
         self._require_fitted()
-        kept = self.ratings_ if ratings else public_part(self.ratings_)
+        kept = self.ratings_ if switch(ratings, "ratings") else public_part(self.ratings_)
         ratings_settings, arrays = pack_ratings(kept)
         record = dataclasses.asdict(self.record_)
         settings = {
