@@ -41,7 +41,8 @@ def integer(value: Any, name: str, *, least: int, most: int | None = None) -> in
     return int(value)
 
 
-def _is_number(value: Any) -> bool:
+def is_number(value: Any) -> bool:
+    """Return whether this is a finite real number; True is none."""
     if isinstance(value, bool) or not isinstance(value, Real):
         return False
     try:
@@ -58,26 +59,26 @@ def positive(value: Any, name: str) -> float:
     >>> positive(1, "epsilon")
     1.0
     """
-    require(_is_number(value) and float(value) > 0, name, "a positive, finite number", value)
+    require(is_number(value) and float(value) > 0, name, "a positive, finite number", value)
     return float(value)
 
 
 def finite(value: Any, name: str) -> float:
     """Return `value` as a finite float."""
-    require(_is_number(value), name, "a finite number", value)
+    require(is_number(value), name, "a finite number", value)
     return float(value)
 
 
 def fraction(value: Any, name: str) -> float:
     """Return `value` as a float strictly between 0 and 1."""
-    holds = _is_number(value) and 0 < float(value) < 1
+    holds = is_number(value) and 0 < float(value) < 1
     require(holds, name, "strictly between 0 and 1", value)
     return float(value)
 
 
 def within(value: Any, name: str, *, least: float, most: float) -> float:
     """Return `value` as a float between `least` and `most`, both allowed."""
-    holds = _is_number(value) and least <= float(value) <= most
+    holds = is_number(value) and least <= float(value) <= most
     require(holds, name, f"a number from {least:g} to {most:g}", value)
     return float(value)
 

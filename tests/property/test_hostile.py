@@ -97,3 +97,20 @@ def test_every_public_callable_is_tried() -> None:
     kept |= {"audit_page", "reproduce", "reproduce_all"}  # which run for minutes
     public = {name for name in gf.__all__ if callable(getattr(gf, name))}
     assert {one.name for one in callables()} == public - kept
+
+
+@pytest.mark.parametrize("rating", [99, 3.5, -1, "5", b"3", True, None, [3], 3 + 0j, 10**400])
+def test_a_profile_holds_ratings_on_the_scale_and_nothing_else(rating: Any) -> None:
+    films = gf.synthetic(users=30, items=20, ratings=240, rng=7)
+    profile, asked = {films.items[0]: rating, films.items[1]: 3}, [films.items[2]]
+    models: list[Any] = [
+        gf.NeighbourCF(gf.KNN(k=3), rng=7),
+        gf.PrivateMeans(epsilon=1.0, items="from ratings", rng=7),
+        gf.SlopeOne(rng=7),
+        gf.NoisyAnswers(gf.NeighbourCF(gf.KNN(k=3)), rng=7),
+    ]
+    for model in models:
+        with pytest.raises(gf.DataError, match="profile"):
+            model.fit(films).answer(profile, asked)
+    with pytest.raises(gf.DataError, match="profile"):
+        gf.candidate_list(films, profile)

@@ -16,9 +16,9 @@ from goodfence.arrays import Floats, Integers
 from goodfence.data.frame import Duplicates, Triplets, read_triplets
 from goodfence.data.ids import Ids
 from goodfence.data.scale import Scale, ScaleLike
-from goodfence.errors import DataError, SettingError, given, require
+from goodfence.errors import DataError, SettingError, ValueProblem, given, require
 from goodfence.markup import html_table
-from goodfence.settings import checked, instance
+from goodfence.settings import checked, instance, is_number
 
 Id: TypeAlias = "str | int"
 IdSequence: TypeAlias = "Sequence[Id] | npt.NDArray[Any]"
@@ -206,6 +206,21 @@ class Ratings:
             asked.append(array.astype(np.int64, copy=False))
         require(len(asked[0]) == len(asked[1]), "columns", "as many as rows", len(asked[1]))
         return asked[0], asked[1]
+
+    def profile_cells(self, profile: Profile) -> tuple[Integers, Floats]:
+        """Return the columns and the ratings of an out-of-sample user, given as {item: rating}.
+
+        What is no finite number, or off a declared scale, is an error.
+        """
+        columns = self.columns(list(profile))
+        if not all(is_number(rating) for rating in profile.values()):
+            raise ValueProblem("a profile must hold finite ratings only")
+        values = np.fromiter(profile.values(), dtype=np.float64, count=len(profile))
+        if self.scale.declared and not self.scale.holds(values).all():
+            raise ValueProblem(
+                "every rating of the profile must be on the scale; at least one is not"
+            )
+        return columns, values
 
     def title(self, item: Id) -> str:
         """Return what the item is called, or its id where no title is known."""

@@ -21,7 +21,6 @@ from goodfence.data.ratings import Id, Profile, Ratings, move_columns, positions
 from goodfence.errors import (
     ModelFileError,
     SettingError,
-    ValueProblem,
     require,
 )
 from goodfence.models.persistence import (
@@ -195,11 +194,7 @@ class PrivateRecommender(FittedRecommender):
         """Return predictions for an out-of-sample user (fold-in), from their ratings {item: rating}."""
         self._require_fitted()
         wanted = self.ratings_.columns(items)
-        columns, given = self._columns_and_values(profile)
-        if not self.ratings_.scale.holds(given).all():
-            raise ValueProblem(
-                "every rating of the profile must be on the scale; at least one is not"
-            )
+        columns, given = self.ratings_.profile_cells(profile)
         values = centred(given, self.ratings_.scale)
         found = self.model_.predict_user(columns, values, wanted)
         return uncentred(found, self.ratings_.scale)
