@@ -59,12 +59,15 @@ def main() -> None:
     parser.add_argument(
         "--seconds", type=float, default=MOST_SECONDS, help="of tests for one mutation, as recorded"
     )
+    parser.add_argument(
+        "--without", nargs="*", default=[], help="folders of tests that are not asked, this time"
+    )
     asked = parser.parse_args()
     trial = Trial(asked.folder, asked.seconds)
     changed = trial.copy(again=asked.again)
     groups = trial.groups()
     for name, arguments in groups.items():
-        if name != SPARK:
+        if name != SPARK and name not in asked.without:
             trial.record(name, arguments)
     for name, arguments in {"again": [], f"{PLAIN}-again": ["-m", "kernel"]}.items():
         if changed:
@@ -73,7 +76,8 @@ def main() -> None:
     mutants = sample(trial.package, asked.n, asked.seed)
     others = [one for one in mutants if not one.path.startswith("spark/")]
     done = trial.run(others, again=asked.again)
-    trial.record(SPARK, groups[SPARK])
+    if SPARK not in asked.without:
+        trial.record(SPARK, groups[SPARK])
     rest = [one for one in mutants if one.path.startswith("spark/")]
     report([*done, *trial.run(rest, again=asked.again)], asked.seed)
 
