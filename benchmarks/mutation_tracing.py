@@ -17,9 +17,9 @@ from typing import Any
 import coverage
 import pytest
 
-FEW = 10
+FEW = 5
 """Examples of Hypothesis."""
-LONGEST = 20.0
+LONGEST = 3.0
 """Seconds of processor; a test that takes longer is ended, and left out."""
 SHARED = "::*"
 """What stands for all tests of a file: lines that a fixture of all of them executes."""

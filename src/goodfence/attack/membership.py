@@ -228,6 +228,7 @@ class MembershipAttack:
         """The attack on the hidden ratings, with all that is known."""
         return KNNAttack(known=self.known, choose=self.choose, fakes=self.fakes)
 
+    @checked
     def run(
         self,
         ratings: Ratings,

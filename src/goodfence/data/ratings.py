@@ -16,9 +16,9 @@ from goodfence.arrays import Floats, Integers
 from goodfence.data.frame import Duplicates, Triplets, read_triplets
 from goodfence.data.ids import Ids
 from goodfence.data.scale import Scale, ScaleLike
-from goodfence.errors import DataError, SettingError, given, require
+from goodfence.errors import DataError, SettingError, ValueProblem, given, require
 from goodfence.markup import html_table
-from goodfence.settings import checked, finite, instance, one_of
+from goodfence.settings import checked, finite, instance, is_number, one_of
 
 Feedback: TypeAlias = Literal["explicit", "implicit"]
 """Ratings that people gave, or events that happened: clicks, purchases, plays, likes."""
@@ -136,6 +136,7 @@ class Ratings:
         return ratings if items is None else ratings.on_items(items)
 
     @classmethod
+    @checked
     def from_triplets(cls, triplets: Triplets, *, scale: ScaleLike | None = None) -> Ratings:
         """Return the ratings of checked triplets."""
         ids = triplets.users, triplets.items
@@ -235,6 +236,21 @@ class Ratings:
             asked.append(array.astype(np.int64, copy=False))
         require(len(asked[0]) == len(asked[1]), "columns", "as many as rows", len(asked[1]))
         return asked[0], asked[1]
+
+    def profile_cells(self, profile: Profile) -> tuple[Integers, Floats]:
+        """Return the columns and the ratings of an out-of-sample user, given as {item: rating}.
+
+        What is no finite number, or off a declared scale, is an error.
+        """
+        columns = self.columns(list(profile))
+        if not all(is_number(rating) for rating in profile.values()):
+            raise ValueProblem("a profile must hold finite ratings only")
+        values = np.fromiter(profile.values(), dtype=np.float64, count=len(profile))
+        if self.scale.declared and not self.scale.holds(values).all():
+            raise ValueProblem(
+                "every rating of the profile must be on the scale; at least one is not"
+            )
+        return columns, values
 
     def title(self, item: Id) -> str:
         """Return what the item is called, or its id where no title is known."""

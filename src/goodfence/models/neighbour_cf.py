@@ -17,7 +17,6 @@ from scipy import sparse
 from goodfence.arrays import AnyIntegers, Floats
 from goodfence.data.ratings import Id, Profile, Ratings
 from goodfence.errors import (
-    DataError,
     ModelFileError,
     require,
 )
@@ -357,10 +356,7 @@ class NeighbourCF(FittedRecommender):
         """
         self._require_fitted()
         wanted = self.ratings_.columns(items)
-        columns, values = self._columns_and_values(profile)
-        if not np.isfinite(values).all():
-            raise DataError("a profile must hold finite ratings only")
-        return self._answer(columns, values, wanted)
+        return self._answer(*self.ratings_.profile_cells(profile), wanted)
 
     def guarantee(self) -> Guarantee:
         """Return what the mechanism guarantees."""

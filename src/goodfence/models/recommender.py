@@ -167,10 +167,6 @@ class FittedRecommender(ABC):
         if not hasattr(self, "ratings_"):
             raise NotFittedError("the model must be fitted before it is asked; call fit(ratings)")
 
-    def _columns_and_values(self, profile: Profile) -> tuple[AnyIntegers, Floats]:
-        columns = self.ratings_.columns(list(profile))
-        return columns, np.fromiter(profile.values(), dtype=np.float64, count=len(profile))
-
     def _unseen(self, rated: AnyIntegers) -> Flags:
         """Return which items are not among those of these columns."""
         unseen = np.ones(self.ratings_.shape[1], dtype=np.bool_)

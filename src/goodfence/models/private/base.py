@@ -21,7 +21,6 @@ from goodfence.data.ratings import Id, Profile, Ratings, move_columns, positions
 from goodfence.errors import (
     ModelFileError,
     SettingError,
-    ValueProblem,
     require,
 )
 from goodfence.models.persistence import (
@@ -38,7 +37,7 @@ from goodfence.privacy.fixed_point import UserProfiles, centred, require_declare
 from goodfence.privacy.guarantee import Guarantee, Unit
 from goodfence.privacy.noise import MOST_MU, SIGMA, Publisher, SeededNoise, SystemNoise
 from goodfence.rng import RNG, Streams
-from goodfence.settings import checked
+from goodfence.settings import checked, switch
 
 FromRatings: TypeAlias = Literal["from ratings"]
 FROM_RATINGS: FromRatings = "from ratings"
@@ -195,11 +194,7 @@ class PrivateRecommender(FittedRecommender):
         """Return predictions for an out-of-sample user (fold-in), from their ratings {item: rating}."""
         self._require_fitted()
         wanted = self.ratings_.columns(items)
-        columns, given = self._columns_and_values(profile)
-        if not self.ratings_.scale.holds(given).all():
-            raise ValueProblem(
-                "every rating of the profile must be on the scale; at least one is not"
-            )
+        columns, given = self.ratings_.profile_cells(profile)
         values = centred(given, self.ratings_.scale)
         found = self.model_.predict_user(columns, values, wanted)
         return uncentred(found, self.ratings_.scale)
@@ -246,7 +241,7 @@ class PrivateRecommender(FittedRecommender):
             are of items that somebody rated. The model then answers out-of-sample users (`answer`) and knows no user.
         """
         self._require_fitted()
-        kept = self.ratings_ if ratings else public_part(self.ratings_)
+        kept = self.ratings_ if switch(ratings, "ratings") else public_part(self.ratings_)
         ratings_settings, arrays = pack_ratings(kept)
         record = dataclasses.asdict(self.record_)
         settings = {

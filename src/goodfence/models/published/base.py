@@ -13,7 +13,7 @@ from scipy import sparse
 
 from goodfence.arrays import AnyIntegers, Floats
 from goodfence.data.ratings import Id, Profile, Ratings
-from goodfence.errors import DataError, ModelFileError, NotFittedError, require
+from goodfence.errors import ModelFileError, NotFittedError, require
 from goodfence.models.persistence import (
     Arrays,
     load_as,
@@ -114,10 +114,7 @@ class PublishedRecommender(ABC):
         """Return predictions for an out-of-sample user, from their ratings {item: rating} (fold-in)."""
         self._require_fitted()
         wanted = self.ratings_.columns(items)
-        columns = self.ratings_.columns(list(profile))
-        values = np.fromiter(profile.values(), dtype=np.float64, count=len(profile))
-        if not np.isfinite(values).all():
-            raise DataError("a profile must hold finite ratings only")
+        columns, values = self.ratings_.profile_cells(profile)
         order = np.argsort(columns)
         return self._answer(columns[order], values[order], wanted, -1)
 
