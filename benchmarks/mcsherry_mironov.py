@@ -70,8 +70,8 @@ def main() -> None:
                 row = [name, form, f"{epsilon:g}", f"{found['mae']:.3f}", *cells]
                 table.append([*row, f"{found['gib']:.2f}", met])
                 print(*table[-1], file=sys.stderr, flush=True)
-    settings = {"noise": "from the operating system", "seed of the split": SEED}
-    write_table("mcsherry_mironov", __doc__, HEAD, table, **settings)
+    noise = "from the operating system"
+    write_table("mcsherry_mironov", __doc__, HEAD, table, noise=noise, seed=SEED)
     sys.exit(any(row[-1] == "NO" for row in table))
 
 

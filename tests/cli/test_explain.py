@@ -109,7 +109,7 @@ def test_the_error_index_is_up_to_date() -> None:
 def test_whose_rs_is_said_where_pncf_is_explained_and_on_its_page() -> None:
     """The paper's figures and the mechanisms' default differ in it, so neither may be silent."""
     page = (ROOT / "docs" / "mechanisms" / "pncf.md").read_text(encoding="utf-8")
-    told = run("explain", "pncf").stdout
+    _, told, _ = run("explain", "pncf")
     default = goodfence.Sensitivity().scope
     assert f'`Sensitivity(scope="{default}")`, the default' in page
     assert 'sensitivity=gf.Sensitivity(scope="pair")' in page
