@@ -844,6 +844,21 @@ def published(films: gf.Ratings, attack: dict[str, Judge]) -> list[Public]:
                 "rng": RNG,
             },
         ),
+        Public(
+            name="McSherryMironovKNN",
+            call=gf.McSherryMironovKNN,
+            good={"epsilon": 1.0},
+            domains={
+                "epsilon": private["epsilon"],
+                "clamp": number(0, math.nextafter(4, 5)),
+                "item_prior": number(0, math.inf),
+                "user_prior": some,
+                "covariance_items": integer(2, 4096),
+                "rank": some,
+                "k": some,
+                "rng": RNG,
+            },
+        ),
     ]
 
 

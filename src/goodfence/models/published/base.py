@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from hashlib import blake2b
 from os import PathLike
 from typing import Any, ClassVar, Self
@@ -13,16 +13,15 @@ from scipy import sparse
 
 from goodfence.arrays import AnyIntegers, Floats
 from goodfence.data.ratings import Id, Profile, Ratings
-from goodfence.errors import ModelFileError, NotFittedError, require
+from goodfence.errors import ModelFileError, require
 from goodfence.models.persistence import (
     Arrays,
-    load_as,
     pack_ratings,
     refusing,
     unpack_ratings,
     write_model,
 )
-from goodfence.models.recommender import IdsLike, Recommendations, Traits, best
+from goodfence.models.recommender import FittedRecommender, IdsLike, Recommendations, Traits, best
 from goodfence.rng import RNG, Streams
 from goodfence.settings import checked
 
@@ -30,7 +29,7 @@ MOST_ITEMS = 8_000
 """More items than this, and two arrays of items x items would take more than a gigabyte."""
 
 
-class PublishedRecommender(ABC):
+class PublishedRecommender(FittedRecommender):
     """A recommender that answers a user from their profile and from what `_learn` made of all ratings."""
 
     name: ClassVar[str]
@@ -78,13 +77,6 @@ class PublishedRecommender(ABC):
         """Whether what was fitted (before `fit`: what will be) rests on a seed, so that nothing is guaranteed."""
         return getattr(self, "seeded_", self.rng is not None)
 
-    @checked
-    def predict(self, users: IdsLike, items: IdsLike) -> Floats:
-        """Return the predicted rating of users[j] for items[j], NaN where there is none."""
-        self._require_fitted()
-        require(len(users) == len(items), "items", "as many as users", len(items))
-        return self.predict_cells(self.ratings_.rows(users), self.ratings_.columns(items))
-
     def predict_cells(self, rows: Any, columns: Any) -> Floats:
         """Return predictions for cells given by user row and item column, as `predict` does."""
         self._require_fitted()
@@ -101,11 +93,10 @@ class PublishedRecommender(ABC):
     def recommend(self, user: Id, n: int = 10) -> Recommendations:
         """Return at most n items the user has not rated, best first."""
         self._require_fitted()
-        row, n_items = self.ratings_.row(user), self.ratings_.shape[1]
-        unseen = np.ones(n_items, dtype=np.bool_)
-        unseen[row_of(self.ratings_.csr, row)[0]] = False
+        row = self.ratings_.row(user)
+        unseen = self._unseen(row_of(self.ratings_.csr, row)[0])
         wanted = np.flatnonzero(unseen)
-        scores = np.full(n_items, np.nan)
+        scores = np.full(len(unseen), np.nan)
         scores[wanted] = self.predict_cells(np.full(len(wanted), row), wanted)
         return best(self.ratings_.items, scores, unseen, n)
 
@@ -136,13 +127,8 @@ class PublishedRecommender(ABC):
         """Return what cannot be learnt again from the ratings and the key, for the saved model."""
         return {}
 
-    def _restore_state(self, arrays: Arrays) -> None:  # noqa: B027 - few have a state
+    def _restore_state(self, arrays: Arrays) -> None:
         """Take over what `_state` returned, before anything is learnt again."""
-
-    @classmethod
-    def load(cls, path: str | PathLike[str]) -> Self:
-        """Return the fitted model that was saved in the folder `path`."""
-        return load_as(cls, path)
 
     @classmethod
     def from_saved(cls, settings: dict[str, Any], arrays: Arrays) -> Self:
@@ -156,10 +142,6 @@ class PublishedRecommender(ABC):
             model._take(ratings, key)
             model.seeded_ = settings["seeded"]
         return model
-
-    def _require_fitted(self) -> None:
-        if not hasattr(self, "key_"):
-            raise NotFittedError("the model must be fitted before it is asked; call fit(ratings)")
 
 
 def checked_key(settings: dict[str, Any], arrays: Arrays) -> int:
