@@ -27,9 +27,10 @@ from pyarrow import dataset
 from goodfence import errors
 from goodfence.arrays import Floats
 from goodfence.data.columns import ROLES, find_columns
-from goodfence.data.frame import ReadOptions, check_grades, rating_values, without_unrated
+from goodfence.data.frame import ReadOptions
 from goodfence.data.ids import code_ids
 from goodfence.data.load import read_table
+from goodfence.data.rating_values import check_grades, rating_values, without_unrated
 from goodfence.data.scale import Scale
 from goodfence.errors import ColumnProblem, DataError, GoodfenceWarning, ValueProblem, require
 from goodfence.neighbours.similarity import EXACT, FACTORS, ON_GRID
@@ -81,7 +82,7 @@ def encode(given: Given, config: SparkConfig) -> DataFrame:
         kind = type(given).__name__
         raise DataError(f"ratings must be Ratings, a data frame of Spark, or a path, got {kind}")
     rule = "'error' for ratings in no order (a data frame, or files that Spark reads)"
-    require(config.read.duplicates == "error", "duplicates", rule, config.read.duplicates)
+    require(config.read.repeated == "error", "duplicates", rule, config.read.duplicates)
     rule = "left out for a data frame, or files that Spark reads; leave such rows out first"
     require(config.read.unrated is None, "unrated", rule, config.read.unrated)
     return shuffle.map_messages(_chosen_columns(frame, config.read), encoder.rows)

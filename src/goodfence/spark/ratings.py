@@ -20,8 +20,9 @@ from scipy import sparse
 
 from goodfence.arrays import Integers, Rows
 from goodfence.data.columns import ROLES
-from goodfence.data.frame import Duplicates, check_spread, find_repeats, warn_of_sentinels
+from goodfence.data.frame import Duplicates, find_repeats
 from goodfence.data.ids import code_ids
+from goodfence.data.rating_values import check_spread, warn_of_sentinels
 from goodfence.data.ratings import Ratings
 from goodfence.errors import DuplicateProblem, GoodfenceWarning, require
 from goodfence.neighbours.candidate_lists import Axis, rows_of
@@ -155,10 +156,10 @@ def _of_chunks(
         n_ratings=facts.n_ratings,
         block_rows=config.rows_of_a_block(rows.n, facts.n_ratings, length(rows.n)),
     )
-    assembly = BlockAssembly(layout, axis, users.starts, users.n_ranges, config.read.duplicates)
+    assembly = BlockAssembly(layout, axis, users.starts, users.n_ranges, config.read.repeated)
     sent = shuffle.shuffle(ratings.union(positions), len(facts.chunks), assembly.split)
     blocks = persist(shuffle.shuffle(sent, layout.n_blocks, assembly.assemble))
-    if _n_repeated(blocks, config.read.duplicates):
+    if _n_repeated(blocks, config.read.repeated):
         facts = chunks.facts_of(shuffle.run_tasks(blocks, partial(examine, Encoder.of(config))))
     factor, lowest = chunks.grid_factor(facts), -facts.extremes[0]
     if lowest == facts.extremes[1] and config.read.scale is None:
