@@ -311,7 +311,7 @@ def _settled(
             f"({repeats.n_repeated:,} such rows); "
             "choose with duplicates= (--duplicates) last, first or mean"
         )
-    settled: Floats = getattr(repeats, duplicates)(values)  # the first, the last or the mean
+    settled = repeats.settled(values, duplicates)
     if scale is not None and not scale.holds(settled).all():
         raise DataError(
             "the mean of repeated ratings must be on the declared scale, and at least one falls "
@@ -377,6 +377,15 @@ class Repeats:
         ends = np.append(self.starts[1:], len(self.order))
         chosen: npt.NDArray[T] = column[self.order[ends - 1]]
         return chosen
+
+    def settled(self, values: Floats, rule: Duplicates) -> Floats:
+        """Return one value for each pair, by a rule for what is there twice; an event is 1, or its weight."""
+        if rule == "once":
+            return np.ones(len(self.starts))
+        found: Floats = (
+            self.sum(values) if rule in ("count", "sum") else getattr(self, rule)(values)
+        )
+        return found
 
     @property
     def sizes(self) -> Integers:

@@ -337,18 +337,14 @@ class Ratings:
         """Return the ratings of at least `at` as events, with the same users and items; all others are left out."""
         least = finite(at, "at")
         require(self._feedback == "explicit", "ratings", "ratings and not events", self._feedback)
-        csr = self._csr
-        liked = csr.data >= least
-        starts = np.concatenate(([0], np.cumsum(liked)))[csr.indptr]
-        cells = (np.ones(int(liked.sum())), csr.indices[liked], starts.astype(csr.indptr.dtype))
         return Ratings(
-            sparse.csr_array(cells, shape=csr.shape),
+            liked(self._csr, least),
             self._user_ids,
             self._item_ids,
             titles=self._titles,
             items_declared=self._items_declared,
             feedback="implicit",
-            times=None if self._times is None else self._times[liked],
+            times=None if self._times is None else self._times[self._csr.data >= least],
             liked_from=least,
         )
 
@@ -369,6 +365,20 @@ class Ratings:
         if self._feedback == "implicit":
             return f"Ratings({shape}, {self.n_ratings:,} events)"
         return f"Ratings({shape}, {self.n_ratings:,} ratings, {self.scale})"
+
+
+def liked(csr: sparse.csr_array, least: float) -> sparse.csr_array:
+    """Return 1 for each rating of at least `least`, and nothing for the others.
+
+    Examples
+    --------
+    >>> liked(sparse.csr_array(np.array([[5.0, 3.0]])), 4).toarray()
+    array([[1., 0.]])
+    """
+    inside = csr.data >= least
+    starts = np.concatenate(([0], np.cumsum(inside)))[csr.indptr]
+    cells = (np.ones(int(inside.sum())), csr.indices[inside], starts.astype(csr.indptr.dtype))
+    return sparse.csr_array(cells, shape=csr.shape)
 
 
 def check_csr(starts: Any, columns: Any, n_stored: int, shape: tuple[int, ...]) -> None:
