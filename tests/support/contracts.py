@@ -237,10 +237,11 @@ class RecommenderContract:
 
     def test_the_lists_of_many_are_those_of_each(self) -> None:
         model = self.made().fit(self.ratings)
-        users, allowed = model.ratings_.users[[7, 2, 4]], model.ratings_.items[::2]
+        few = np.argsort(np.diff(model.ratings_.csr.indptr), kind="stable")[[7, 2, 4]]
+        users, allowed = model.ratings_.users[few], model.ratings_.items[::2]
         many = model.recommend_many(users, n=4, allowed=allowed)
         assert many.columns.shape == many.scores.shape == many.items.shape == (3, 4)
-        assert many.table().column("user").unique().to_pylist() == users.tolist()
+        assert set(many.table().column("user").to_pylist()) <= set(users.tolist())
         for user, listed in zip(users, many, strict=True):
             assert set(listed.items.tolist()) <= set(allowed.tolist())
             if not self.fresh:
@@ -251,7 +252,7 @@ class RecommenderContract:
 
     def test_a_profile_gets_a_list_of_what_is_not_in_it(self) -> None:
         model, items = self.made().fit(self.ratings), self.ratings.items
-        profile, allowed = dict.fromkeys(items[:30:3].tolist(), 2.0), items[:20]
+        profile, allowed = {item: 1.0 + item % 4 for item in items[:30:3].tolist()}, items[:20]
         assert 0 < len(model.answer_list(profile, n=5).items) <= 5
         found = model.answer_list(profile, n=5, allowed=allowed)
         assert set(found.items.tolist()) <= set(allowed.tolist()) - set(profile)
