@@ -12,7 +12,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from goodfence.arrays import AnyIntegers, Floats
-from goodfence.data.ratings import Id, Profile, Ratings
+from goodfence.data.ratings import Ratings
 from goodfence.errors import ModelFileError, require
 from goodfence.models.persistence import (
     Arrays,
@@ -21,7 +21,7 @@ from goodfence.models.persistence import (
     unpack_ratings,
     write_model,
 )
-from goodfence.models.recommender import FittedRecommender, IdsLike, Recommendations, Traits, best
+from goodfence.models.recommender import FittedRecommender, Traits, require_feedback, row_of
 from goodfence.rng import RNG, Streams
 from goodfence.settings import checked
 
@@ -68,6 +68,7 @@ class PublishedRecommender(FittedRecommender):
         return self._take(ratings, Streams(self.rng).key())
 
     def _take(self, ratings: Ratings, key: int) -> Self:
+        require_feedback(ratings, "explicit", type(self).__name__)
         self.ratings_, self.key_, self.seeded_ = ratings, key, self.rng is not None
         self._learn(Streams(key))
         return self
@@ -89,25 +90,23 @@ class PublishedRecommender(FittedRecommender):
             found[part] = self._answer(*row_of(self.ratings_.csr, user), columns[part], user)
         return found
 
-    @checked
-    def recommend(self, user: Id, n: int = 10) -> Recommendations:
-        """Return at most n items the user has not rated, best first."""
-        self._require_fitted()
-        row = self.ratings_.row(user)
-        unseen = self._unseen(row_of(self.ratings_.csr, row)[0])
-        wanted = np.flatnonzero(unseen)
-        scores = np.full(len(unseen), np.nan)
-        scores[wanted] = self.predict_cells(np.full(len(wanted), row), wanted)
-        return best(self.ratings_.items, scores, unseen, n)
+    def _fold_in(self, columns: AnyIntegers, values: Floats, wanted: AnyIntegers) -> Floats:
+        return self._answer(columns, values, wanted, -1)
 
-    @checked
-    def answer(self, profile: Profile, items: IdsLike) -> Floats:
-        """Return predictions for an out-of-sample user, from their ratings {item: rating} (fold-in)."""
-        self._require_fitted()
-        wanted = self.ratings_.columns(items)
-        columns, values = self.ratings_.profile_cells(profile)
-        order = np.argsort(columns)
-        return self._answer(columns[order], values[order], wanted, -1)
+    def _list_scores(self, columns: AnyIntegers, values: Floats) -> Floats:
+        return self._unseen_scores(columns, values, -1)
+
+    def _row_list_scores(self, row: int) -> Floats:
+        return self._unseen_scores(*row_of(self.ratings_.csr, row), row)
+
+    def _unseen_scores(self, columns: AnyIntegers, values: Floats, row: int) -> Floats:
+        """Return the predictions of what is not in the profile; of the rest nothing is asked, as answers may be few."""
+        scores = np.full(self.ratings_.shape[1], np.nan)
+        unseen = np.isnan(scores)
+        unseen[columns] = False
+        wanted = np.flatnonzero(unseen)
+        scores[wanted] = self._answer(columns, values, wanted, row)
+        return scores
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the model, with the ratings it answers from, to the folder `path`."""
@@ -152,12 +151,6 @@ def checked_key(settings: dict[str, Any], arrays: Arrays) -> int:
     if type(seeded) is not bool or arrays["seeded"].tolist() != [int(seeded)]:
         raise ModelFileError("the model's statements about its seed do not agree; refused")
     return key
-
-
-def row_of(csr: sparse.csr_array, row: int) -> tuple[AnyIntegers, Floats]:
-    """Return the columns and values of one row."""
-    part = slice(csr.indptr[row], csr.indptr[row + 1])
-    return csr.indices[part], csr.data[part]
 
 
 def indicators(csr: sparse.csr_array) -> sparse.csr_array:
