@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import subprocess
 import sys
@@ -125,6 +126,13 @@ def settings() -> list[list[str]]:
 
 
 def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--only", nargs="+", choices=TABLES, default=list(TABLES))
+    for part in parser.parse_args().only:
+        TABLES[part]()
+
+
+def write_files() -> None:
     head = [
         "layout",
         "files",
@@ -133,13 +141,22 @@ def main() -> None:
         f"over {LONGEST:g} s",
     ]
     write_table("hostile_files", "Odd and hostile files", head, files(), command="hostile")
+
+
+def write_bombs() -> None:
     head = ["file", "MiB", "came to", "memory over the limit", "processor, s"]
     limit = f"{odd_files.LIMIT // 2**20} MiB"
     write_table(
         "hostile_bombs", "Files that inflate", head, bombs(), command="hostile", limit=limit
     )
+
+
+def write_bits() -> None:
     head = ["files", "refused", "read", "raw errors", "processes ended"]
     write_table("hostile_bits", "Bits flipped", head, bits(), command="hostile")
+
+
+def write_settings() -> None:
     head = [
         "callable",
         "settings",
@@ -149,6 +166,14 @@ def main() -> None:
         "processes ended",
     ]
     write_table("hostile_settings", "Settings", head, settings(), command="hostile")
+
+
+TABLES = {
+    "files": write_files,
+    "bombs": write_bombs,
+    "bits": write_bits,
+    "settings": write_settings,
+}
 
 
 if __name__ == "__main__":

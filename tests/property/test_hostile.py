@@ -6,7 +6,7 @@ import json
 import subprocess
 import sys
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import pytest
 
@@ -84,6 +84,16 @@ def test_what_is_no_path_is_refused_in_one_sentence_wherever_something_is_saved(
     for result in results:
         with pytest.raises(GoodfenceError, match=r"must be|could not be"):
             result.save(path)
+
+
+def test_a_word_that_is_none_of_the_known_and_a_number_that_is_none_are_refused() -> None:
+    films = gf.synthetic(users=30, items=20, ratings=240, rng=7)
+    asked = (films, gf.KNN(k=3), films.users[0], films.items[0])
+    with pytest.raises(gf.SettingError, match="over must be 'raters' or 'neighbours'"):
+        gf.algorithm_1(*asked, over=cast("Any", "everybody"))
+    for number in (float("nan"), float("inf")):
+        with pytest.raises(gf.SettingError, match="fallback must be a finite number"):
+            gf.NoisyAnswers(fallback=number)
 
 
 def test_every_public_callable_is_tried() -> None:

@@ -70,6 +70,7 @@ def algorithm_1(
     Prediction(50 neighbours)
     """
     require(axis in ("user", "item"), "axis", "'user' or 'item'", axis)
+    require(over in ("raters", "neighbours"), "over", "'raters' or 'neighbours'", over)
     measure, rows = Similarity.of(similarity), rows_of(ratings, axis)
     row, column = ratings.row(user), int(ratings.columns([item])[0])
     draws = Draws(compared(ratings, axis, measure), mechanism, measure, Streams(rng).key())
