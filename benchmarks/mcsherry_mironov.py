@@ -16,7 +16,7 @@ from benchmarks.results import write_table
 
 SEED = 7
 MUST = 60
-"""Seconds that a fit may take."""
+"""Seconds of processor that a fit may take, over all threads: what others run beside it does not count."""
 MODELS: dict[str, Callable[[float], Any]] = {
     "Gaussian noise, regression on factors": lambda epsilon: gf.McSherryMironov(
         epsilon=epsilon, items="from ratings"
@@ -25,10 +25,19 @@ MODELS: dict[str, Callable[[float], Any]] = {
 }
 EPSILONS = {
     "ml-100k": (1.0, 4.0, 1000.0),
-    "ml-1m": (1.0, 4.0, 1000.0),
-    "douban-movie": (1.0, 4.0),
+    "ml-1m": (1.0,),
+    "douban-movie": (1.0,),
 }
-HEAD = ["data", "form", "epsilon", "MAE", "fit s", "of processor", "peak GiB", f"within {MUST} s"]
+HEAD = [
+    "data",
+    "form",
+    "epsilon",
+    "MAE",
+    "fit, s of processor",
+    "s",
+    "peak GiB",
+    f"within {MUST} s",
+]
 
 
 def measured(name: str, form: str, epsilon: float) -> dict[str, float]:
@@ -65,8 +74,8 @@ def main() -> None:
                     check=True,
                 )
                 found = json.loads(done.stdout)
-                cells = [f"{found[key]:.1f}" for key in ("seconds", "processor")]
-                met = "yes" if found["seconds"] <= MUST else "NO"
+                cells = [f"{found[key]:.1f}" for key in ("processor", "seconds")]
+                met = "yes" if found["processor"] <= MUST else "NO"
                 row = [name, form, f"{epsilon:g}", f"{found['mae']:.3f}", *cells]
                 table.append([*row, f"{found['gib']:.2f}", met])
                 print(*table[-1], file=sys.stderr, flush=True)

@@ -198,14 +198,19 @@ class McSherryMironov(PrivateRecommender):
 
 
 def cleaned(products: Floats, weights: Floats, above: tuple[Any, Any], n_items: int) -> Floats:
-    """Return products over weights, both shrunk to their averages, as a symmetric matrix."""
-    strength = 2 * float(np.std(weights)) if len(weights) else 1.0
-    mean_weight = max(float(weights.mean()), 1e-9) if len(weights) else 1.0
-    mean = float(products.mean()) / mean_weight if len(products) else 0.0
-    quotient = (products + strength * mean) / (np.maximum(weights, 0) + strength)
+    """Return the quotients above the diagonal, `shrunk`, as a symmetric matrix."""
     matrix = np.zeros((n_items, n_items))
-    matrix[above] = quotient
+    if len(products):
+        matrix[above] = shrunk(products, weights)
     return matrix + matrix.T
+
+
+def shrunk(products: Floats, weights: Floats) -> Floats:
+    """Return products over weights, both shrunk to their averages."""
+    strength = 2 * float(np.std(weights)) + 1e-9
+    mean = float(products.mean()) / max(float(weights.mean()), 1e-9)
+    found: Floats = (products + strength * mean) / (np.maximum(weights, 0.0) + strength)
+    return found
 
 
 def low_rank(matrix: Floats, counts: Floats, rank: int) -> Floats:

@@ -15,7 +15,7 @@ from goodfence.errors import require
 from goodfence.kernels.interpolation import interpolate
 from goodfence.models.private.base import SEEDED
 from goodfence.models.private.item_model import bounded
-from goodfence.models.private.mcsherry_mironov import SHARES, cleaned, low_rank
+from goodfence.models.private.mcsherry_mironov import SHARES, cleaned, low_rank, shrunk
 from goodfence.models.private.releases import (
     COVARIANCE_GRID,
     MOST_COVARIANCE_ITEMS,
@@ -139,7 +139,7 @@ class McSherryMironovKNN(PublishedRecommender):
             covariance = cleaned(products[above], weights[above], above, n)
             factors[chosen] = bounded(low_rank(covariance, counts[chosen], n_factors))
         variances = np.full(profiles.n_items, self.clamp**2)
-        variances[chosen] = _shrunk(np.diag(products), np.diag(weights))
+        variances[chosen] = shrunk(np.diag(products), np.diag(weights))
         variances = np.clip(variances, LEAST_VARIANCE, self.clamp**2)
         explained = (factors**2).sum(axis=1)
         most = EXPLAINED * variances
@@ -221,11 +221,3 @@ def _rounding(n_items: int) -> float:
 def _noisy(totals: Floats, scale: float, generator: np.random.Generator) -> Floats:
     """Return the totals with Laplace noise of this scale; below the diagonal of a matrix nothing is looked at."""
     return totals + generator.laplace(0.0, scale, totals.shape)
-
-
-def _shrunk(products: Floats, weights: Floats) -> Floats:
-    """Return products over weights, both shrunk to their averages."""
-    strength = 2 * float(np.std(weights)) + 1e-9
-    mean = float(products.mean()) / max(float(weights.mean()), 1e-9)
-    found: Floats = (products + strength * mean) / (np.maximum(weights, 0.0) + strength)
-    return found
