@@ -228,7 +228,10 @@ def _films() -> gf.Ratings:
     return gf.synthetic(users=30, items=20, ratings=240, rng=7)
 
 
-FILE_ONLY = ("user", "item", "rating", "scale", "separator", "decimal", "encoding", "unrated")
+FILE_ONLY = (
+    *("user", "item", "rating", "time", "weight"),
+    *("scale", "separator", "decimal", "encoding", "unrated"),
+)
 RNG: Judge = either
 THREADS = integer(1, 8, optional=True, beyond=EITHER)
 AXIS = words("user", "item")
@@ -355,6 +358,7 @@ def callables() -> list[Public]:
                 "ratings": integer(1, 600),
                 "rng": RNG,
                 "scale": _scale,
+                "feedback": words("explicit", "implicit"),
             },
         ),
         Public(
@@ -365,6 +369,7 @@ def callables() -> list[Public]:
                 "ratings": ratings,
                 "fraction": number(0, 1, optional=True),
                 "per_user": integer(1, 100, optional=True, beyond=EITHER),
+                "by": words("chance"),
                 "rng": RNG,
             },
         ),
@@ -392,6 +397,8 @@ def callables() -> list[Public]:
             domains={
                 "name": nothing_else(_Odd),
                 "duplicates": words("error", "last", "first", "mean", optional=True),
+                "feedback": words("explicit"),
+                "likes": number(-(2.0**80), 10, optional=True, ends=True),
                 "max_bytes": integer(2**30, 2**80, beyond=EITHER),
                 **dict.fromkeys(FILE_ONLY, _only_none),
                 "items": _no_ids_or_none,

@@ -177,7 +177,7 @@ class LocatedRatings:
         how: dict[str, Any] = {"feedback": ratings.feedback, "times": ratings.times}
         how["liked_from"] = ratings.liked_from
         named = Ratings(ratings.csr, ratings.users, ratings.items, ratings.scale, titles, **how)
-        return named if least is None or liked else named.likes(least)
+        return named if least is None or liked else named.liked(least)
 
 
 def locate(name: str | os.PathLike[str], options: ReadOptions) -> LocatedRatings:

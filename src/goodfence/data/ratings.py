@@ -168,7 +168,7 @@ class Ratings:
         feedback: Feedback = "explicit" if options.rated else "implicit"
         how: dict[str, Any] = {"feedback": feedback, "times": triplets.times}
         found = cls(csr, *ids, options.scale, items_declared=False, **how)
-        return found if options.likes is None else found.likes(options.likes)
+        return found if options.likes is None else found.liked(options.likes)
 
     @property
     def feedback(self) -> Feedback:
@@ -369,7 +369,7 @@ class Ratings:
         least = finite(at, "at")
         require(self._feedback == "explicit", "ratings", "ratings and not events", self._feedback)
         return Ratings(
-            liked(self._csr, least),
+            liked_cells(self._csr, least),
             self._user_ids,
             self._item_ids,
             titles=self._titles,
@@ -378,6 +378,13 @@ class Ratings:
             times=None if self._times is None else self._times[self._csr.data >= least],
             liked_from=least,
         )
+
+    def liked(self, at: float) -> Ratings:
+        """Return the same as `likes`, and raise where nothing is left."""
+        events = self.likes(at)
+        if events.n_ratings == 0:
+            raise DataError("likes must leave an event, and no rating is at least that (--likes)")
+        return events
 
     def _repr_html_(self) -> str:
         n_users, n_items = self.shape
@@ -398,12 +405,12 @@ class Ratings:
         return f"Ratings({shape}, {self.n_ratings:,} ratings, {self.scale})"
 
 
-def liked(csr: sparse.csr_array, least: float) -> sparse.csr_array:
+def liked_cells(csr: sparse.csr_array, least: float) -> sparse.csr_array:
     """Return 1 for each rating of at least `least`, and nothing for the others.
 
     Examples
     --------
-    >>> liked(sparse.csr_array(np.array([[5.0, 3.0]])), 4).toarray()
+    >>> liked_cells(sparse.csr_array(np.array([[5.0, 3.0]])), 4).toarray()
     array([[1., 0.]])
     """
     inside = csr.data >= least
