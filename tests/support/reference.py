@@ -572,3 +572,41 @@ def merged_lists(
         own = [(row, similarity) for one, row, similarity in offers if one == owner]
         lists.append(sorted(own, key=lambda entry: (-entry[1], entry[0]))[:n])
     return lists
+
+
+def ranked_list(scores: dict[int, float], n: int) -> list[int]:
+    """Return the n best columns: of equal scores the lower column is better."""
+    return sorted(scores, key=lambda column: (-scores[column], column))[:n]
+
+
+def list_by_neighbours(
+    near: list[tuple[dict[int, float], float]], seen: set[int], n: int
+) -> list[int]:
+    """Return the list of somebody whose neighbours are (what they have, weight), in their order."""
+    sums: dict[int, float] = {}
+    for held, weight in near:
+        for column, value in held.items():
+            if column not in seen:
+                sums[column] = sums.get(column, 0.0) + weight * value
+    return ranked_list(sums, n)
+
+
+def popular_list(
+    users: list[dict[int, float]], target: int, known: set[int], n_items: int, n: int
+) -> list[int]:
+    """Return the most popular items of everybody but the target, without the known ones."""
+    others = [held for row, held in enumerate(users) if row != target]
+    counts = {
+        column: float(sum(column in held for held in others))
+        for column in range(n_items)
+        if column not in known
+    }
+    return ranked_list(counts, n)
+
+
+def voted_list(lists: list[list[int]], n: int) -> list[int]:
+    """Return the items on most lists; of as many votes the better sum of places counts, then the lower column."""
+    every = {column for one in lists for column in one}
+    votes = {column: sum(column in one for one in lists) for column in every}
+    places = {column: sum(one.index(column) for one in lists if column in one) for column in every}
+    return sorted(every, key=lambda column: (-votes[column], places[column], column))[:n]
