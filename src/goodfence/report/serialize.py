@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
-from pyarrow import csv, parquet
+from pyarrow import parquet
 
 import goodfence
 from goodfence.data.files import atomic_folder, atomic_write, find_file
@@ -187,15 +187,6 @@ def about(count: int) -> int:
     return (count + unit // 2) // unit * unit
 
 
-def write_table(path: Path, table: pa.Table) -> None:
-    """Write a table to a `.csv` or `.parquet` file, atomically."""
-    with atomic_write(path) as file:
-        if path.suffix.lower() == ".csv":
-            csv.write_csv(table, file)
-        else:
-            parquet.write_table(table, file)
-
-
 def ratings_table(ratings: Ratings) -> pa.Table:
     """Return ratings as a table of userId, movieId and rating, the names that most readers know.
 
@@ -209,18 +200,6 @@ def ratings_table(ratings: Ratings) -> pa.Table:
     values = cells.data.astype(int) if (cells.data % 1 == 0).all() else cells.data
     columns = {"userId": ratings.users[cells.row], "movieId": ratings.items[cells.col]}
     return pa.table({**columns, "rating": values})
-
-
-def recommendations_table(model: Any, users: Sequence[Any], n: int) -> pa.Table:
-    """Return user, rank, item and score of the best `n` items of each user."""
-    columns: dict[str, list[Any]] = {"user": [], "rank": [], "item": [], "score": []}
-    for user in users:
-        items, scores = model.recommend(user, n)
-        columns["user"] += [user] * len(items)
-        columns["rank"] += range(1, len(items) + 1)
-        columns["item"] += items.tolist()
-        columns["score"] += scores.tolist()
-    return pa.table(columns)
 
 
 def read_audit(path: Path) -> dict[str, Any]:

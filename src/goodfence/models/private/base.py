@@ -15,9 +15,9 @@ from typing import Any, ClassVar, Literal, Self, TypeAlias
 import numpy as np
 from scipy import sparse
 
-from goodfence.arrays import Csr, Floats
+from goodfence.arrays import AnyIntegers, Csr, Floats
 from goodfence.data.ids import Ids
-from goodfence.data.ratings import Id, Profile, Ratings, move_columns, positions_among
+from goodfence.data.ratings import Feedback, Ratings, move_columns, positions_among
 from goodfence.errors import (
     ModelFileError,
     SettingError,
@@ -32,7 +32,13 @@ from goodfence.models.persistence import (
     write_model,
 )
 from goodfence.models.private.item_model import FARTHEST, MOST_FEATURES, ItemModel
-from goodfence.models.recommender import FittedRecommender, IdsLike, Recommendations, Traits, best
+from goodfence.models.recommender import (
+    FittedRecommender,
+    IdsLike,
+    ProfileLike,
+    Traits,
+    require_feedback,
+)
 from goodfence.privacy.accounting import Account, FitRecord, Release, total_mu
 from goodfence.privacy.fixed_point import UserProfiles, centred, require_declared, uncentred
 from goodfence.privacy.guarantee import Guarantee, Unit
@@ -64,6 +70,8 @@ class PrivateRecommender(FittedRecommender):
 
     _saved: ClassVar[tuple[str, ...]] = ("epsilon", "delta", "unit", "items")
     """The arguments that are saved."""
+    learns_from: ClassVar[Feedback] = "explicit"
+    """Ratings, or events."""
 
     def __init__(
         self,
@@ -128,6 +136,7 @@ class PrivateRecommender(FittedRecommender):
             Of a declared scale, which is public, as is the list of items: the `catalogue`, or that of the ratings,
             where it was declared there or is by `items="from ratings"`.
         """
+        require_feedback(ratings, self.learns_from, type(self).__name__)
         laid = self.laid_out(ratings)
         profiles = UserProfiles.of(laid)
         require(profiles.n_items >= 1, "ratings", "of at least one item", profiles.n_items)
@@ -177,32 +186,22 @@ class PrivateRecommender(FittedRecommender):
         found = self.model_.predict_cells(self._profiles, *self.ratings_.cells(rows, columns))
         return uncentred(found, self.ratings_.scale)
 
-    @checked
-    def recommend(self, user: Id, n: int = 10) -> Recommendations:
-        """Return at most n items the user has not rated, best first."""
-        self._require_fitted()
-        row = self.ratings_.row(user)
-        starts, columns, values = self._profiles
-        own = slice(starts[row], starts[row + 1])
-        every = np.arange(self.ratings_.shape[1])
-        scores = self.model_.predict_user(columns[own], values[own], every)
-        # Ranked before clipping makes ties.
-        found = best(self.ratings_.items, scores, self._unseen(columns[own]), n)
-        return found._replace(scores=uncentred(found.scores, self.ratings_.scale))
-
-    @checked
-    def answer(self, profile: Profile, items: IdsLike) -> Floats:
-        """Return predictions for an out-of-sample user (fold-in), from their ratings {item: rating}."""
-        self._require_fitted()
-        wanted = self.ratings_.columns(items)
-        columns, given = self._columns_and_values(profile)
+    def _columns_and_values(self, profile: ProfileLike) -> tuple[AnyIntegers, Floats]:
+        columns, given = super()._columns_and_values(profile)
         if not self.ratings_.scale.holds(given).all():
             raise ValueProblem(
                 "every rating of the profile must be on the scale; at least one is not"
             )
-        values = centred(given, self.ratings_.scale)
-        found = self.model_.predict_user(columns, values, wanted)
+        return columns, given
+
+    def _fold_in(self, columns: AnyIntegers, values: Floats, wanted: AnyIntegers) -> Floats:
+        found = self.model_.predict_user(columns, centred(values, self.ratings_.scale), wanted)
         return uncentred(found, self.ratings_.scale)
+
+    def _list_scores(self, columns: AnyIntegers, values: Floats) -> Floats:
+        """Return predictions before they are clipped to the scale, which would make ties."""
+        every = np.arange(self.ratings_.shape[1])
+        return self.model_.predict_user(columns, centred(values, self.ratings_.scale), every)
 
     def guarantee(self) -> Guarantee:
         """Return what the last fit guaranteed (before `fit`: what is asked now).
