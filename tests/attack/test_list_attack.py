@@ -28,7 +28,7 @@ from tests.support.list_recommenders import (
     profiles_of,
 )
 
-MECHANISMS = [
+MECHANISMS: list[Any] = [
     gf.KNN(k=4),
     gf.PPNS(k=4, beta=3),
     gf.PPNS(k=4, beta=2, epsilon=50.0, sensitivity=gf.Sensitivity(scope="pair")),
@@ -63,6 +63,28 @@ def test_fast_worlds_equal_refits(mechanism: Any, attack: gf.ListAttack) -> None
     fast = attack.run(events, mechanism, targets=6, rng=11)
     as_many = replace(attack, fakes=attack.fakes or mechanism.k)  # a stranger has no k to go by
     require_same(fast, as_many.run(events, NaiveLists(mechanism), targets=6, rng=11))
+
+
+class Refitted(gf.NeighbourCF):
+    """Another class, of which an attack knows nothing but how to fit and ask it."""
+
+
+@pytest.mark.parametrize("attack", ATTACKS, ids=repr)
+@pytest.mark.parametrize(
+    ("mechanism", "similarity"),
+    [
+        *((one, "cosine") for one in MECHANISMS),
+        *((one, "jaccard") for one in MECHANISMS if one.sensitivity is None),  # RS is the cosine's
+    ],
+    ids=repr,
+)
+def test_fast_worlds_equal_refits_of_our_own_model(
+    mechanism: Any, similarity: str, attack: gf.ListAttack
+) -> None:
+    events = make_events(10)
+    fast = attack.run(events, mechanism, similarity=similarity, targets=6, rng=11)
+    slow = attack.run(events, Refitted(mechanism, similarity=similarity), targets=6, rng=11)
+    assert fast.table().equals(slow.table())
 
 
 @pytest.mark.parametrize("mechanism", [gf.KNN(k=4), gf.NPNS(k=4)], ids=repr)

@@ -11,7 +11,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from goodfence.arrays import Flags, Floats, Rows
-from goodfence.attack.report import LeakReport
+from goodfence.attack.report import Counts, LeakReport
 from goodfence.attack.scoring import (
     Estimate,
     combination,
@@ -22,6 +22,7 @@ from goodfence.attack.scoring import (
 )
 from goodfence.attack.targets import Targets
 from goodfence.kernels.list_attack import find_hidden
+from goodfence.report.vocabulary import LISTS, Vocabulary
 from goodfence.settings import checked
 
 
@@ -65,6 +66,7 @@ class ListAttackReport(LeakReport):
 
     measure: ClassVar[str] = "precision"
     guessing: ClassVar[str] = "popularity"
+    vocabulary: ClassVar[Vocabulary] = LISTS
 
     hidden: Floats
     """(targets,): how many items of each the attacker does not know."""
@@ -109,6 +111,11 @@ class ListAttackReport(LeakReport):
     def gain(self) -> float:
         """The mean advantage over targets."""
         return float(((self.informed.hits - self.informed_without.hits) / self.possible).mean())
+
+    @property
+    def counts(self) -> Counts:
+        """How many hits there could be, how many items were listed, and how many of these are the target's."""
+        return Counts(self.possible, self.with_target.listed, self.with_target.hits)
 
     @property
     def rules(self) -> dict[str, list[str]]:

@@ -140,6 +140,17 @@ class NeighbourListWorlds(NeighbourWorlds):
         return np.ascontiguousarray(lists.swapaxes(0, 1))
 
 
+class _Told(NamedTuple):
+    """What each asker of one target was shown, and whether the target was near."""
+
+    lists: Rows
+    """(askers, n)."""
+    chosen: Floats
+    """(askers,)."""
+    alone: Floats
+    """(askers,)."""
+
+
 class RefitListWorlds(RefitWorlds):
     """Worlds of any recommender of lists, of which a copy is fitted in each; see `RefitWorlds`.
 
@@ -158,7 +169,7 @@ class RefitListWorlds(RefitWorlds):
                 f"{type(recommender).__name__}"
             )
         self.asks_inside = able[0]
-        self._shown: dict[tuple[object, ...], Shown] = {}
+        self._lists_told: dict[tuple[object, ...], _Told] = {}
 
     def shown(
         self, accounts: Accounts, n_askers: int, n: int, present: Sequence[bool]
@@ -174,20 +185,19 @@ class RefitListWorlds(RefitWorlds):
         return found
 
     def _of_one(self, place: int, accounts: Accounts, n_askers: int, n: int, there: bool) -> Shown:
-        """Return what the fakes of one target are shown, asking only if nobody did before."""
+        """Return what the fakes of one target are shown, asking only if not as many did before."""
         row, cells, seed = int(accounts.rows[place]), accounts.cells[place], accounts.seeds[place]
-        key = row, seed, n_askers, n, there, *(np.asarray(one).tobytes() for one in cells)
-        if key not in self._shown:
+        key = row, seed, n, there, *(np.asarray(one).tobytes() for one in cells)
+        if key not in self._lists_told or len(self._lists_told[key].lists) < n_askers:
             inside = self.n_fakes if self.asks_inside else self.n_fakes - 1
             removed = None if there else row
             fitted, ids = self._fitted(self._sent(seed), [cells] * inside, removed, seed)
             whom = ids[:n_askers] if self.asks_inside else [self._profile(cells)] * n_askers
-            lists = [self._listed(fitted, one, cells[0], n) for one in whom]
-            chosen, alone = self._near(fitted, row, n_askers) if there else (0.0, 0.0)
-            self._shown[key] = Shown(
-                np.stack(lists)[np.newaxis], np.array([chosen]), np.array([alone])
-            )
-        return self._shown[key]
+            listed = [self._listed(fitted, one, cells[0], n) for one in whom]
+            self._lists_told[key] = _Told(np.stack(listed), *self._near(fitted, row, n_askers))
+        told = self._lists_told[key]
+        chosen, alone = (one[:n_askers].mean(keepdims=True) for one in (told.chosen, told.alone))
+        return Shown(told.lists[np.newaxis, :n_askers], chosen, alone)
 
     def _listed(self, fitted: Any, whom: Any, held: Integers, n: int) -> Rows:
         """Return the columns that one account is shown, (n,)."""
@@ -196,17 +206,18 @@ class RefitListWorlds(RefitWorlds):
             answer = getattr(fitted, method)(whom, n)
         return listed_columns(answer, self.ratings, held, n)
 
-    def _near(self, fitted: Any, row: int, n_askers: int) -> tuple[float, float]:
-        """Return how often the target is a neighbour, and the only real one; NaN if that is not known."""
+    def _near(self, fitted: Any, row: int, n_askers: int) -> tuple[Floats, Floats]:
+        """Return of each asker whether the target is a neighbour, and the only real one; NaN if not known."""
         near = getattr(fitted, "neighbours_", None)
         fixed = self.traits.mechanism is not None and self.traits.among == "all"
         if not fixed or not self.asks_inside or near is None:
-            return float(np.nan), float(np.nan)
+            unknown = np.full(n_askers, np.nan)
+            return unknown, unknown
         first = self.ratings.shape[0]
         own = near[first : first + n_askers]
         there = (own == row).any(axis=1)
         others = ((own < first) & (own != row)).any(axis=1)
-        return float(there.mean()), float((there & ~others).mean())
+        return there.astype(np.float64), (there & ~others).astype(np.float64)
 
 
 def listed_columns(answer: Any, ratings: Ratings, held: Integers, n: int) -> Rows:

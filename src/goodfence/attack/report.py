@@ -32,6 +32,7 @@ from goodfence.attack.scoring import (
 )
 from goodfence.data.ratings import Ratings
 from goodfence.report.serialize import save_result
+from goodfence.report.vocabulary import RATINGS, Vocabulary
 from goodfence.settings import checked, one_of
 
 if TYPE_CHECKING:
@@ -51,7 +52,9 @@ class Tried(NamedTuple):
     n_fakes: int
     n_targets: int
     recovery: Estimate
+    """What they found: recovery of ratings, precision of lists."""
     recovery_without: Estimate
+    """The same in the world without the target."""
     advantage: Estimate
     fully_recovered: Estimate
     strongest: bool
@@ -67,6 +70,17 @@ class NotTried(NamedTuple):
     reason: str
 
 
+class Counts(NamedTuple):
+    """What the answers alone got, for each target: arrays of shape (targets,)."""
+
+    hidden: Floats
+    """How much there was to find."""
+    answered: Floats
+    """How much the answers claimed."""
+    right: Floats
+    """How much of that was right."""
+
+
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class LeakReport(ABC):
     """What every report of an attack has: who attacked whom, the main figures, and what else was tried.
@@ -78,6 +92,8 @@ class LeakReport(ABC):
     """Which estimate says how much the informed attacker finds; with `_without` that of the other world."""
     guessing: ClassVar[str]
     """Which estimate says how much is found without any attack."""
+    vocabulary: ClassVar[Vocabulary]
+    """The words in which it is told."""
 
     attack: str
     """The attack, with its settings."""
@@ -132,6 +148,11 @@ class LeakReport(ABC):
     @abstractmethod
     def gain(self) -> float:
         """The mean advantage over targets: the same for attackers who ask for everything and for some."""
+
+    @property
+    @abstractmethod
+    def counts(self) -> Counts:
+        """What there was to find, what was answered, and what of that was right, before guessing."""
 
     @abstractmethod
     def table(self, *, ids: bool = False) -> pa.Table:
@@ -219,9 +240,14 @@ class LeakReport(ABC):
             "leaks": self.leaks,
             "guessing": self.rules,
             "estimates": {name: one._asdict() for name, one in self.estimates.items()},
-            "tried": [as_plain(one) for one in self.tried],
+            "tried": [self.tried_as_plain(one) for one in self.tried],
             "not_tried": [one._asdict() for one in self.not_tried],
         }
+
+    def tried_as_plain(self, tried: Tried) -> dict[str, Any]:
+        """Return one attacker who was tried as plain values, what was found under the name of its measure."""
+        names = {"recovery": self.measure, "recovery_without": f"{self.measure}_without"}
+        return {names.get(name, name): value for name, value in as_plain(tried).items()}
 
     @property
     @abstractmethod
@@ -243,6 +269,12 @@ class LeakReport(ABC):
         }
         save_result(folder, "report", manifest, (_TABLE, self.table()))
 
+    def chart(self) -> altair.LayerChart:
+        """Return a chart of what is found with and without the target, and by guessing."""
+        from goodfence.report.charts import recovery_chart
+
+        return recovery_chart(self)
+
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class AttackReport(LeakReport):
@@ -257,6 +289,7 @@ class AttackReport(LeakReport):
 
     measure: ClassVar[str] = "recovery"
     guessing: ClassVar[str] = "guess"
+    vocabulary: ClassVar[Vocabulary] = RATINGS
 
     with_target: Tally
     """What the answers alone got, for each target."""
@@ -317,6 +350,12 @@ class AttackReport(LeakReport):
         """The mean advantage over targets: the same for attackers who ask for all ratings and for some."""
         inside, outside = self.informed.with_target, self.informed.without_target
         return float(((inside.recovered - outside.recovered) / inside.hidden).mean())
+
+    @property
+    def counts(self) -> Counts:
+        """Hidden ratings, predictions of these, and which round to them."""
+        told = self.with_target
+        return Counts(told.hidden, told.predicted, told.recovered)
 
     @property
     def rules(self) -> dict[str, list[str]]:
@@ -388,12 +427,6 @@ class AttackReport(LeakReport):
         # What does not exist is null: no error without a prediction, no neighbours without a neighbourhood.
         arrays = {name: pa.array(column, from_pandas=True) for name, column in columns.items()}
         return pa.table(arrays)
-
-    def chart(self) -> altair.LayerChart:
-        """Return a chart of recovery with and without the target, and by guessing."""
-        from goodfence.report.charts import recovery_chart
-
-        return recovery_chart(self)
 
 
 def _confident(suffix: str, sure: Tally) -> dict[str, Estimate]:

@@ -16,7 +16,7 @@ if TYPE_CHECKING:
     import altair
     from markupsafe import Markup
 
-    from goodfence.attack.report import AttackReport
+    from goodfence.attack.report import LeakReport
 
 Spec: TypeAlias = dict[str, Any]
 COLOUR: Spec = {"field": "colour", "type": "nominal", "scale": None}
@@ -177,26 +177,26 @@ def share_axis(title: str, highest: float = 1.0) -> Spec:
     }
 
 
-def recovery_chart(report: AttackReport) -> altair.LayerChart:
-    """Return bars with their 95% intervals: recovery in both worlds, by guessing, and exact."""
+def recovery_chart(report: LeakReport) -> altair.LayerChart:
+    """Return bars with their 95% intervals: what is found in both worlds, by guessing, and (of ratings) exact."""
     bars = {
-        "recovery": "with the target",
-        "recovery_without": "without the target",
-        "guess": "guessing",
-        "exact": "exact, with the target",
+        "with the target": report.found,
+        "without the target": report.found_without,
+        "guessing": report.guessed,
     }
-    found = report.estimates
-    rows = [{"what": label, **found[name]._asdict()} for name, label in bars.items()]
-    y = {"field": "what", "type": "nominal", "sort": list(bars.values()), "title": None}
+    if "exact" in report.estimates:
+        bars["exact, with the target"] = report.estimates["exact"]
+    rows = [{"what": label, **found._asdict()} for label, found in bars.items()]
+    y = {"field": "what", "type": "nominal", "sort": list(bars), "title": None}
     share = {"type": "quantitative", "scale": {"domain": [0, 1]}}
-    x = {"field": "value", "title": "share of the hidden ratings", **share}
+    x = {"field": "value", "title": f"share of the {report.vocabulary.unit}", **share}
     between = {"x": {"field": "low", **share}, "x2": {"field": "high"}, "y": y}
     spec = {
         "$schema": SCHEMA,
         "data": {"values": plain(rows)},
         "title": {
             "text": report.attacked,
-            "subtitle": f"{report.n_targets:,} targets, {report.n_hidden:,} hidden ratings",
+            "subtitle": f"{report.n_targets:,} targets, {report.n_hidden:,} {report.vocabulary.hidden}",
         },
         "layer": [
             {"mark": {"type": "bar", "color": "#7a9cc6"}, "encoding": {"x": x, "y": y}},
