@@ -50,9 +50,10 @@ class NaiveLists:
 
     def recommend(self, user: Any, n: int) -> Any:
         row = self.events_.row(user)
-        pairs = zip(self.model_.neighbours_[row], self.model_.weights_[row], strict=True)
-        near = [(self.held_[who], float(weight)) for who, weight in pairs]
-        columns = reference.list_by_neighbours(near, set(self.held_[row]), n)
+        near = self.model_.neighbours_[row].tolist(), self.model_.weights_[row].tolist()
+        every = range(self.events_.shape[1])
+        scores = reference.votes(*near, self.held_, len(every))
+        columns = [one for one, _ in reference.best_list(scores, list(self.held_[row]), every, n)]
         return [self.events_.items[column] for column in columns]
 
 

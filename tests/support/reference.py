@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -574,39 +575,48 @@ def merged_lists(
     return lists
 
 
-def ranked_list(scores: dict[int, float], n: int) -> list[int]:
-    """Return the n best columns: of equal scores the lower column is better."""
-    return sorted(scores, key=lambda column: (-scores[column], column))[:n]
+# --- lists of the best items ----------------------------------------------------------------------------------
 
 
-def list_by_neighbours(
-    near: list[tuple[dict[int, float], float]], seen: set[int], n: int
-) -> list[int]:
-    """Return the list of somebody whose neighbours are (what they have, weight), in their order."""
-    sums: dict[int, float] = {}
-    for held, weight in near:
-        for column, value in held.items():
-            if column not in seen:
-                sums[column] = sums.get(column, 0.0) + weight * value
-    return ranked_list(sums, n)
+def best_list(
+    scores: npt.ArrayLike, seen: Sequence[int], allowed: Sequence[int], n: int
+) -> list[tuple[int, float]]:
+    """Return the n best columns with their scores: sort all that may be listed, the lower column first of equals."""
+    may = [
+        (-float(score), column)
+        for column, score in enumerate(np.asarray(scores).tolist())
+        if column in set(allowed) and column not in set(seen) and not math.isnan(score)
+    ]
+    return [(column, -score) for score, column in sorted(may)[:n]]
+
+
+def votes(
+    neighbours: Sequence[int],
+    weights: Sequence[float],
+    rows: Sequence[dict[int, float]],
+    n_items: int,
+) -> list[float]:
+    """Return for each item the weights of the neighbours who have it times how much, added up; NaN where none has."""
+    scores = [math.nan] * n_items
+    for neighbour, weight in zip(neighbours, weights, strict=True):
+        for column, value in rows[neighbour].items():
+            before = 0.0 if math.isnan(scores[column]) else scores[column]
+            scores[column] = before + weight * value
+    return scores
 
 
 def popular_list(
-    users: list[dict[int, float]], target: int, known: set[int], n_items: int, n: int
+    users: Sequence[dict[int, float]], target: int, known: Sequence[int], n_items: int, n: int
 ) -> list[int]:
     """Return the most popular items of everybody but the target, without the known ones."""
     others = [held for row, held in enumerate(users) if row != target]
-    counts = {
-        column: float(sum(column in held for held in others))
-        for column in range(n_items)
-        if column not in known
-    }
-    return ranked_list(counts, n)
+    counts = [float(sum(column in held for held in others)) for column in range(n_items)]
+    return [column for column, _ in best_list(counts, known, range(n_items), n)]
 
 
-def voted_list(lists: list[list[int]], n: int) -> list[int]:
+def voted_list(lists: Sequence[Sequence[int]], n: int) -> list[int]:
     """Return the items on most lists; of as many votes the better sum of places counts, then the lower column."""
     every = {column for one in lists for column in one}
-    votes = {column: sum(column in one for one in lists) for column in every}
+    on = {column: sum(column in one for one in lists) for column in every}
     places = {column: sum(one.index(column) for one in lists if column in one) for column in every}
-    return sorted(every, key=lambda column: (-votes[column], places[column], column))[:n]
+    return sorted(every, key=lambda column: (-on[column], places[column], column))[:n]
