@@ -39,10 +39,11 @@ def test_what_was_read_is_printed(file: Path) -> None:
     code, stdout, stderr = run("check", file, "--scale", 0, 5, 0.5)
     assert (code, stderr) == (0, "")
     assert stdout.splitlines() == [
-        "  Columns   user <- userId   item <- movieId   rating <- rating   (timestamp not used)",
+        "  Columns   user <- userId   item <- movieId   rating <- rating   time <- timestamp",
         "  Scale     0-5 in steps of 0.5      Shape   2 users x 2 items, 3 ratings",
         "  Per user  1 to 2 ratings, median 1",
         "  Per item  1 to 2 ratings, median 1",
+        "  Time      97 to 99",
         f"  Ratings     0  {'#' * 40}  33.3%",
         f"              1  {'#' * 40}  33.3%",
         f"            4.5  {'#' * 40}  33.3%",
@@ -164,11 +165,15 @@ def test_json(file: Path) -> None:
     code, stdout, stderr = run("check", file, "--json")
     assert (code, stderr) == (0, "")
     assert json.loads(stdout) == {
+        "feedback": "explicit",
+        "liked_from": None,
         "columns": {
             "user": "userId",
             "item": "movieId",
             "rating": "rating",
-            "unused": ["timestamp"],
+            "weight": None,
+            "time": "timestamp",
+            "unused": [],
             "by_position": False,
         },
         "scale": {"lowest": 0.0, "highest": 4.5, "step": 0.5, "declared": False},
@@ -180,6 +185,7 @@ def test_json(file: Path) -> None:
             "grades": [["0", 1], ["1", 1], ["4.5", 1]],
             "per_user": [1, 1, 2],
             "per_item": [1, 1, 2],
+            "span": ["97", "99"],
         },
         "notes": [],
     }

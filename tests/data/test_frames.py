@@ -12,7 +12,7 @@ import polars as pl
 import pyarrow as pa
 import pytest
 
-from goodfence.data.frame import read_triplets
+from goodfence.data.frame import ReadOptions, read_triplets
 from goodfence.data.ratings import Ratings
 from goodfence.errors import (
     ColumnProblem,
@@ -111,13 +111,13 @@ def test_duplicates(rule: Any, kept: float, frame: Frame) -> None:
         ratings = Ratings.from_frame(table, duplicates=rule)
     assert ratings.csr.data.tolist() == [kept, 2.0]
     with pytest.warns(GoodfenceWarning):
-        assert read_triplets(table, duplicates=rule).n_repeated == 2
+        assert read_triplets(table, ReadOptions(duplicates=rule)).n_repeated == 2
 
 
 def test_an_unknown_rule_for_duplicates(frame: Frame) -> None:
     table = frame({"user": [1], "item": [1], "rating": [1]})
     with pytest.raises(SettingError, match="duplicates must be one of error, last, first, mean"):
-        read_triplets(table, duplicates="both")  # type: ignore[arg-type]  # the point
+        read_triplets(table, ReadOptions(duplicates="both"))  # type: ignore[arg-type]  # the point
 
 
 def test_spellings_that_normalise_alike_are_kept_apart(frame: Frame) -> None:

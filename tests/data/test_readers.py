@@ -217,9 +217,9 @@ def test_a_declared_scale_lets_wide_grades_pass(tmp_path: Path) -> None:
 
 def test_what_was_read_is_told(tmp_path: Path) -> None:
     table, columns = read_table(put(tmp_path, "a.csv", CSV))
-    assert table.column_names == ["user", "item", "rating"]
+    assert table.column_names == ["user", "item", "rating", "time"]
     assert columns.chosen == ("userId", "movieId", "rating")
-    assert columns.unused == ("timestamp",)
+    assert (columns.time, columns.unused) == ("timestamp", ())
 
 
 @pytest.mark.parametrize("limit", [0, -1, 1.5, True, "2"])

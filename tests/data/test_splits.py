@@ -1,14 +1,18 @@
-"""Parts of ratings by chance: known answers, and what each part keeps."""
+"""Parts of ratings by chance and by time: known answers, and what each part keeps."""
 
 from __future__ import annotations
 
+from itertools import pairwise
+
 import numpy as np
+import pyarrow as pa
 import pytest
 from scipy import sparse
 
+import goodfence as gf
 from goodfence.data.ratings import Ratings
 from goodfence.data.splits import folds, holdout, sample_targets
-from goodfence.errors import GoodfenceWarning, SettingError
+from goodfence.errors import DataError, GoodfenceWarning, SettingError
 
 
 @pytest.fixture
@@ -109,3 +113,47 @@ def test_settings_are_checked(ratings: Ratings) -> None:
         sample_targets(ratings, 0)
     with pytest.raises(SettingError, match="more_than must be"):
         sample_targets(ratings, 1, more_than=-1)
+
+
+def timed(counts: list[int], times: list[int]) -> gf.Ratings:
+    """Return ratings of users who rated the first so many items each, with these times in order."""
+    indptr = np.concatenate(([0], np.cumsum(counts)))
+    columns = np.concatenate([np.arange(n) for n in counts])
+    matrix = sparse.csr_array((np.ones(len(columns)), columns, indptr), shape=(len(counts), 10))
+    return gf.Ratings(matrix, range(len(counts)), range(10), feedback="implicit", times=times)
+
+
+def test_by_time_the_last_part_of_each_user_is_held_out() -> None:
+    # by hand: ten, five, two, one and no events; the last two, one, one, none and none are held out
+    ten, five = [5, 9, 1, 2, 3, 4, 8, 0, 6, 7], [3, 3, 3, 3, 3]
+    events = timed([10, 5, 2, 1, 0], [*ten, *five, 7, 6, 1])
+    train, test = gf.holdout(events, by="time")
+    held = [test.csr.indices[a:b].tolist() for a, b in pairwise(test.csr.indptr.tolist())]
+    assert held == [[1, 6], [4], [0], [], []]
+    assert train.n_ratings + test.n_ratings == events.n_ratings
+    assert test.times is not None
+    assert test.times.tolist() == [9, 8, 3, 7]
+
+
+def test_by_time_so_many_of_each_user() -> None:
+    events = timed([3, 2], [3, 1, 2, 5, 5])
+    with pytest.warns(GoodfenceWarning, match="1 users have no more than 2"):
+        _, test = gf.holdout(events, by="time", per_user=2)
+    assert test.csr.indices.tolist() == [0, 2]
+
+
+@pytest.mark.parametrize("fraction", [0.001, 0.5, 0.999])
+def test_by_time_everybody_keeps_one_and_gives_one(fraction: float) -> None:
+    events = timed([10, 2, 1], list(range(13)))
+    train, test = gf.holdout(events, by="time", fraction=fraction)
+    assert np.diff(train.csr.indptr).min() >= 1
+    assert np.diff(test.csr.indptr)[:2].min() >= 1
+    assert np.diff(test.csr.indptr)[2] == 0
+
+
+def test_without_times_there_is_no_split_by_time() -> None:
+    table = pa.table({"user": [1, 1], "item": [1, 2], "rating": [1, 2]})
+    with pytest.raises(DataError, match="must have times to be split by time"):
+        gf.holdout(gf.Ratings.from_frame(table), by="time")
+    with pytest.raises(SettingError, match="by must be"):
+        gf.holdout(timed([2], [1, 2]), by="date")  # type: ignore[arg-type]  # the point

@@ -87,11 +87,12 @@ def put(folder: Path, name: str, content: bytes) -> Path:
 
 def corpus() -> tuple[BadInput, ...]:
     """Return every bad input."""
+    from tests.support.bad_events import bad_events
     from tests.support.bad_files import bad_files
     from tests.support.bad_parquet import bad_parquet
     from tests.support.bad_tables import bad_tables
 
-    return (*bad_rows(), *bad_files(), *bad_tables(), *bad_parquet())
+    return (*bad_rows(), *bad_files(), *bad_tables(), *bad_parquet(), *bad_events())
 
 
 def bad_rows() -> list[BadInput]:

@@ -27,8 +27,9 @@ from goodfence.arrays import Flags, Floats, Integers, Rows
 from goodfence.attack.scoring import Estimate, combination, share
 from goodfence.attack.targets import KNOWLEDGE, SAMPLES, TARGETS, Wanted
 from goodfence.data.columns import NAMES, find_columns, plain
-from goodfence.data.frame import find_repeats, rating_values
+from goodfence.data.frame import find_repeats
 from goodfence.data.ids import Ids, code_ids, describe
+from goodfence.data.rating_values import rating_values
 from goodfence.data.ratings import Id, Ratings
 from goodfence.data.scale import Scale
 from goodfence.errors import ColumnProblem, DataError, GoodfenceWarning, require

@@ -229,8 +229,9 @@ def attacked(
     ids = new_ids(ratings.users, len(columns))
     users = np.concatenate([ratings.users[kept], ids])
     world = sparse.csr_array(parts, shape=(len(users), csr.shape[1]))
-    feedback, stated = ratings.feedback, (ratings.scale, ratings.titles)
-    return Ratings(world, users, ratings.items, *stated, feedback=feedback), ids
+    stated, least = (ratings.scale, ratings.titles), ratings.liked_from
+    feedback = ratings.feedback
+    return Ratings(world, users, ratings.items, *stated, feedback=feedback, liked_from=least), ids
 
 
 def new_ids(users: npt.NDArray[Any], n: int) -> npt.NDArray[Any]:

@@ -1,4 +1,4 @@
-"""`goodfence check FILE`: what was read, which column is what, scale, shape, how ratings are spread, problems."""
+"""`goodfence check FILE`: what was read, which column is what, scale, shape, how all is spread, problems."""
 
 from __future__ import annotations
 
@@ -19,19 +19,28 @@ if TYPE_CHECKING:
     from goodfence.data.scale import Scale
 
 _BAR = 40
+_MERGED = {
+    **{rule: f"{rule} kept" for rule in ("last", "first", "mean")},
+    "once": "counted once",
+    "count": "counted",
+    "sum": "weights summed",
+}
+"""What was done about rows that repeat a pair."""
 
 
-@command("What is in a file of ratings, or wrong with it.")
+@command("What is in a file of ratings or events, or wrong with it.")
 def check(source: Source, output: Output) -> None:
-    """Read a file of ratings and say what is in it, or everything that is wrong with it (exit code 3)."""
+    """Read a file of ratings or events and say what is in it, or everything that is wrong with it (exit code 3)."""
     scale = parse_scale(source.scale)
     from goodfence.data.frame import ReadOptions
-    from goodfence.data.load import on_disk
+    from goodfence.data.load import on_disk, refuse_events
     from goodfence.data.problems import spread
 
     path, declared = named_file(source.file)
-    given = {**source.reading(), "duplicates": source.duplicates or "error"}
-    options = ReadOptions(**given, scale=scale or declared)
+    options = ReadOptions(**source.reading(), scale=scale)
+    if declared is not None:
+        refuse_events(options)
+        options = replace(options, scale=scale or declared)
     with collected_notes() as notes, on_disk(path, options.max_bytes) as file:
         listed = source.item_list()
         found = _read(file, options, output)
@@ -42,7 +51,7 @@ def check(source: Source, output: Output) -> None:
         print_json({**_as_json(found), "spread": asdict(about), "notes": notes})
         return
     print_notes([] if output.quiet else notes)
-    print_lines(_as_lines(found, options.duplicates, about))
+    print_lines(_as_lines(found, options.repeated, about))
 
 
 def _read(path: str | PathLike[str], options: ReadOptions, output: Output) -> ReadReport:
@@ -83,32 +92,48 @@ def named_file(file: str) -> tuple[str | Path, Scale | None]:
 def _as_lines(found: ReadReport, duplicates: str, about: Spread) -> list[tuple[str, str]]:
     columns, ratings = found.columns, found.ratings
     before = "column " if columns.positional else ""
-    shown = "   ".join(
-        f"{role} <- {before}{name}"
-        for role, name in zip(("user", "item", "rating"), columns.chosen, strict=True)
-    )
+    shown = "   ".join(f"{role} <- {before}{name}" for role, name in columns.by_role.items())
     unused = ", ".join(
         f"{before}{name}" if name else "one without a name" for name in columns.unused
     )
     n_users, n_items = ratings.shape
-    shape = f"{n_users:,} users x {n_items:,} items, {ratings.n_ratings:,} ratings"
-    problems = f"{found.n_repeated:,} repeated ({duplicates} kept)" if found.n_repeated else "none"
-    return [
-        ("Columns", f"{shown}   ({unused} not used)" if unused else shown),
-        ("Scale", f"{ratings.scale!s:<23}  Shape   {shape}"),
-        ("Per user", _counted(about.per_user)),
-        ("Per item", _counted(about.per_item)),
-        *_histogram(about.grades),
-        ("Problems", problems),
+    events = ratings.feedback == "implicit"
+    what = "events" if events else "ratings"
+    shape = f"{n_users:,} users x {n_items:,} items, {ratings.n_ratings:,} {what}"
+    told = [("Columns", f"{shown}   ({unused} not used)" if unused else shown)]
+    if events:
+        told += [("Events", _events(found, duplicates)), ("Shape", shape)]
+    else:
+        told.append(("Scale", f"{ratings.scale!s:<23}  Shape   {shape}"))
+    told += [
+        ("Per user", _counted(about.per_user, what)),
+        ("Per item", _counted(about.per_item, what)),
     ]
+    if about.span is not None:
+        told.append(("Time", " to ".join(about.span)))
+    if not events or len(about.grades) > 1:
+        told += _histogram(about.grades, "Values" if events else "Ratings")
+    problems = (
+        f"{found.n_repeated:,} repeated ({_MERGED[duplicates]})" if found.n_repeated else "none"
+    )
+    return [*told, ("Repeats" if events else "Problems", problems)]
 
 
-def _counted(counts: tuple[int, int, int]) -> str:
+def _events(found: ReadReport, duplicates: str) -> str:
+    """Return what an event is, and what it counts."""
+    if found.ratings.liked_from is not None:
+        return f"ratings of {found.ratings.liked_from:g} or more; the others are left out"
+    if found.columns.weight is not None:
+        return "each counts its weight"
+    return "each counts as often as it is there" if duplicates == "count" else "each counts 1"
+
+
+def _counted(counts: tuple[int, int, int], what: str) -> str:
     fewest, median, most = counts
-    return f"{fewest:,} to {most:,} ratings, median {median:,}"
+    return f"{fewest:,} to {most:,} {what}, median {median:,}"
 
 
-def _histogram(grades: tuple[tuple[str, int], ...]) -> list[tuple[str, str]]:
+def _histogram(grades: tuple[tuple[str, int], ...], what: str) -> list[tuple[str, str]]:
     """Return a line for each grade, with a bar as long as its share of the most frequent one."""
     width = max(len(grade) for grade, _ in grades)
     total, most = sum(n for _, n in grades), max(n for _, n in grades)
@@ -116,17 +141,21 @@ def _histogram(grades: tuple[tuple[str, int], ...]) -> list[tuple[str, str]]:
         f"{grade:>{width}}  {'#' * round(_BAR * n / most):<{_BAR}} {100 * n / total:5.1f}%"
         for grade, n in grades
     ]
-    return [("Ratings" if at == 0 else "", line) for at, line in enumerate(lines)]
+    return [(what if at == 0 else "", line) for at, line in enumerate(lines)]
 
 
 def _as_json(found: ReadReport) -> dict[str, Any]:
     columns, ratings = found.columns, found.ratings
     n_users, n_items = ratings.shape
     return {
+        "feedback": ratings.feedback,
+        "liked_from": ratings.liked_from,
         "columns": {
             "user": columns.user,
             "item": columns.item,
             "rating": columns.rating,
+            "weight": columns.weight,
+            "time": columns.time,
             "unused": list(columns.unused),
             "by_position": columns.positional,
         },

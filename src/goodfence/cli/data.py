@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Annotated, ClassVar
 
 import typer
 
-from goodfence.cli.command import Commands, argument, command, register
+from goodfence.cli.command import Commands, argument, command, flag, register
 from goodfence.cli.options import Output
 from goodfence.cli.output import (
     CSV,
@@ -72,13 +72,14 @@ class Exported(NamedSet):
     """Which data set, and where to."""
 
     file: Path | None = argument("FILE", "Where to write, as with -o.", default=None)
+    likes: float | None = flag("X", "Write events instead: the ratings of X or more.")
 
 
 @command("Write a data set to a file, as text or parquet.")
 def export(
     wanted: Exported, output: Output, out: Annotated[Path | None, out_option(CSV, PARQUET)] = None
 ) -> None:
-    """Write the ratings of a data set to a file with the columns userId, movieId and rating."""
+    """Write the ratings of a data set to a file with the columns userId, movieId and rating; of likes, without one."""
     dataset = wanted.dataset()
     file = wanted.file or out
     if file is None or None not in (wanted.file, out):
@@ -90,21 +91,28 @@ def export(
     from goodfence.report.serialize import ratings_table
 
     with output.noting():
-        ratings = load(dataset.name)
+        ratings = load(dataset.name, likes=wanted.likes)
     write_table(file, ratings_table(ratings))
+    liked = {} if wanted.likes is None else {"likes": wanted.likes, "events": ratings.n_ratings}
     if output.json:
-        print_json({**_as_json(dataset), "file": str(file)})
+        print_json({**_as_json(dataset), **liked, "file": str(file)})
         return
-    scale = dataset.scale
-    flag = f"--scale {scale.lowest:g} {scale.highest:g}" + (
-        "" if scale.step == 1 else f" {scale.step:g}"
-    )
+    what = "events" if liked else "ratings"
     print_paragraphs(
         [
-            ("Written", f"{file}, {dataset.n_ratings:,} ratings of {_shape(dataset)}"),
-            ("Next", f"goodfence check {file} {flag}"),
+            ("Written", f"{file}, {ratings.n_ratings:,} {what} of {_shape(dataset)}"),
+            ("Next", f"goodfence check {file} {_reading(dataset, wanted.likes)}"),
         ]
     )
+
+
+def _reading(dataset: Dataset, likes: float | None) -> str:
+    """Return the flags with which what was exported is read."""
+    if likes is not None:
+        return "--feedback implicit"
+    scale = dataset.scale
+    step = "" if scale.step == 1 else f" {scale.step:g}"
+    return f"--scale {scale.lowest:g} {scale.highest:g}{step}"
 
 
 @command("Download a data set into the cache, unless it is here.")

@@ -134,15 +134,28 @@ class Source:
     )
     item: str | None = flag("COLUMN", "Column of the item ids, likewise.")
     rating: str | None = flag("COLUMN", "Column of the ratings, likewise.")
+    time: str | None = flag(
+        "COLUMN", "Column of the times, integers or dates, likewise.", shown="timestamp or the like"
+    )
+    feedback: str = flag(
+        "explicit|implicit",
+        "explicit: each row is a rating. implicit: each row is an event without one, a click or a purchase.",
+        default="explicit",
+    )
+    likes: float | None = flag("X", "Make events of ratings: those of X or more.")
+    weight: str | None = flag(
+        "COLUMN", "Of events: column of how much each counts, more than 0.", shown="1 for each"
+    )
     scale: str | None = flag(
         "LOW HIGH [STEP]",
         "Which ratings can be given; STEP is 1 unless given. Required by private models.",
         shown="as observed",
     )
     duplicates: str | None = flag(
-        "error|last|first|mean",
-        "Which rating counts where a user rated an item more than once.",
-        shown="error",
+        "error|last|first|mean|once|count|sum",
+        "Which rating counts where a user rated an item more than once: last, first, mean. Of events: once, how often "
+        "(count), or their weights' sum. error: refuse.",
+        shown="error; events: once, or sum with --weight",
     )
     separator: str | None = flag(
         "TEXT", "What separates the fields, as in ; or tab or space.", shown="as found"
@@ -181,9 +194,7 @@ class Source:
         from goodfence.data.frame import ReadOptions
         from goodfence.data.load import locate
 
-        given = self.reading()
-        duplicates = given.pop("duplicates")
-        return locate(self.file, ReadOptions(**given, scale=scale), duplicates)
+        return locate(self.file, ReadOptions(**self.reading(), scale=scale))
 
     def item_list(self) -> ItemList | None:
         """Return the items of `--items`, if they are given."""
@@ -208,6 +219,10 @@ class Source:
             "user": self.user,
             "item": self.item,
             "rating": self.rating,
+            "time": self.time,
+            "weight": self.weight,
+            "feedback": self.feedback,
+            "likes": self.likes,
             "duplicates": self.duplicates,
             "separator": separator_named(self.separator),
             "decimal": self.decimal,

@@ -48,6 +48,7 @@ class LogSource:
     def read(self, running: Output) -> pa.Table:
         """Return a table with the columns user, item and time."""
         running.say(f"reading {self.file}")
+        from goodfence.data.columns import ROLES
         from goodfence.data.frame import ReadOptions
         from goodfence.data.load import read_table
 
@@ -60,7 +61,7 @@ class LogSource:
             said = str(problem)
             told = f"time{said.removeprefix('rating')}" if said.startswith("rating") else said
             raise type(problem)(told) from None
-        return table.rename_columns(["user", "item", "time"])
+        return table.select(list(ROLES)).rename_columns(["user", "item", "time"])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

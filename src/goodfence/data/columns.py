@@ -1,23 +1,25 @@
-"""Which column of a table holds the user, which the item and which the rating, and how a text file is laid out.
+"""Which column of a table holds the user, which the item and which the rating; of events, the weight and the time.
 
 Columns are found by name, whatever the case and the punctuation, or by position where a file has no header line. What
-separates the fields of a text file is found by the ending of its name, then by its first lines. What could be meant in
-two ways is an error, not a guess.
+could be meant in two ways is an error, not a guess.
 """
 
 from __future__ import annotations
 
-import csv
 import re
-from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass
+import warnings
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, replace
 from types import MappingProxyType
-from typing import Any
+from typing import Literal, TypeAlias
 
-from goodfence.data.files import RatingsFile
-from goodfence.errors import ColumnProblem, FileProblem, did_you_mean, require
+from goodfence.errors import ColumnProblem, GoodfenceWarning, did_you_mean
 
+Feedback: TypeAlias = Literal["explicit", "implicit"]
+"""Ratings that people gave, or events that happened: clicks, purchases, plays, likes."""
+FEEDBACK: tuple[Feedback, ...] = ("explicit", "implicit")
 ROLES = ("user", "item", "rating")
+"""What is read of a rating; of an event it is the user and the item, and a weight where one is named."""
 
 
 def _words(text: str) -> frozenset[str]:
@@ -73,34 +75,13 @@ _EXAMPLES = {
     "item": "item, itemId, movie_id, book_id",
     "rating": "rating, score, stars",
 }
-_POSITIONAL = (3, 4)  # columns that a file without a header line has
+POSITIONAL = (3, 4)
+"""How many columns a file of ratings without a header line has."""
+FEWEST: Mapping[Feedback, int] = MappingProxyType({"explicit": 3, "implicit": 2})
+"""How many fields a line has at least."""
+DECLARE = "say so with feedback='implicit' (--feedback implicit)"
+"""What to do about a file of events."""
 _LONGEST_SHOWN = 40
-STAND_IN = b"\x1f"
-"""The one-byte separator that takes the place of `::` and of runs of blanks; ASCII calls it the unit separator."""
-BLANKS = " "
-"""The separator that stands for any run of spaces and tabs."""
-_ANY = (",", "\t", "::", ";", "|", BLANKS)
-_ENDINGS = {
-    ".csv": (",",),
-    ".tsv": ("\t",),
-    ".tab": ("\t",),
-    ".inter": ("\t",),
-    ".dat": ("::", "\t"),
-    ".data": ("\t",),
-    ".base": ("\t",),
-    ".test": ("\t",),
-}
-"""What separates the fields, by the ending of the file's name; several are told apart by the first lines."""
-_NAMES = {"\t": "tabs", "::": "'::'", BLANKS: "spaces"}
-_NUMBER = re.compile(r"[+-]?(\d+[.,]?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
-_SEPARATOR = re.compile(r'::|[^"\r\n\0\x1f\x80-\U0010ffff]')
-_RUN = re.compile(rb"[ \t]+")
-_EDGE = re.compile(rb"(?m)^\x1f|\x1f(?=\r?$)")
-_FEWEST = 3  # fields of a line
-_SECTION = re.compile(rb"(?m)^(\d{1,18}):\r?\n")
-_FIRST = re.compile(r"\d{1,18}:")
-SECTIONED: dict[str, str | None] = {"user": "1", "item": "4", "rating": "2"}
-"""Which positions hold what in the Netflix Prize's files, after the item was put at the end of each line."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -109,15 +90,44 @@ class Columns:
 
     user: str
     item: str
-    rating: str
+    rating: str | None = None
+    """None for events."""
+    weight: str | None = None
+    """How much an event counts, where a column says so."""
+    time: str | None = None
+    """When it happened, where that is known."""
     unused: tuple[str, ...] = ()
     positional: bool = False
     """Whether the names are positions, counted from 1, of a file without a header line."""
 
     @property
-    def chosen(self) -> tuple[str, str, str]:
-        """The three columns that are read, in the order user, item, rating."""
-        return self.user, self.item, self.rating
+    def by_role(self) -> dict[str, str]:
+        """The columns that are read, by what they hold; the time last, where there is one.
+
+        Examples
+        --------
+        >>> Columns(user="userId", item="page", time="date").by_role
+        {'user': 'userId', 'item': 'page', 'time': 'date'}
+        """
+        given = {name: getattr(self, name) for name in ("user", "item", "rating", "weight", "time")}
+        return {role: name for role, name in given.items() if name is not None}
+
+    @property
+    def chosen(self) -> tuple[str, ...]:
+        """The columns that every row must have, in the order user, item, rating or weight."""
+        return tuple(name for role, name in self.by_role.items() if role != "time")
+
+    def with_time(self, name: str) -> Columns:
+        """Return the same, with one that was not used as the time."""
+        return replace(self, time=name, unused=tuple(one for one in self.unused if one != name))
+
+    def without_time(self) -> Columns:
+        """Return the same, with the time not used."""
+        return (
+            self
+            if self.time is None
+            else replace(self, time=None, unused=(*self.unused, self.time))
+        )
 
     def label(self, role: str) -> str:
         """Return how an error names the column of this role.
@@ -127,7 +137,7 @@ class Columns:
         >>> Columns(user="userId", item="movieId", rating="stars").label("rating")
         "rating (column 'stars')"
         """
-        name = dict(zip(ROLES, self.chosen, strict=True))[role]
+        name = self.by_role[role]
         return f"{role} (column {name if self.positional else shown(name)})"
 
 
@@ -153,9 +163,19 @@ def are_known(names: Sequence[str]) -> bool:
     return any(plain(name) in known for name in names)
 
 
-def are_positions(user: str | None, item: str | None, rating: str | None) -> bool:
-    """Return whether the caller names all three columns by position: the file has no header line."""
-    return all(name is not None and name.isdecimal() for name in (user, item, rating))
+def are_positions(
+    user: str | None,
+    item: str | None,
+    rating: str | None,
+    *,
+    weight: str | None = None,
+    time: str | None = None,
+    feedback: Feedback = "explicit",
+) -> bool:
+    """Return whether the caller names all columns that must be there by position: the file has no header line."""
+    needed = (user, item, rating) if feedback == "explicit" else (user, item)
+    given = (*needed, *(name for name in (weight, time) if name is not None))
+    return all(name is not None and name.isdecimal() for name in given)
 
 
 def find_columns(
@@ -164,24 +184,56 @@ def find_columns(
     user: str | None = None,
     item: str | None = None,
     rating: str | None = None,
+    weight: str | None = None,
+    time: str | None = None,
+    feedback: Feedback = "explicit",
 ) -> Columns:
     """Return which of `names` are the user, the item and the rating.
 
-    The column of a role is the one that the caller names; None finds it by its name.
+    The column of a role is the one that the caller names; None finds it by its name. Events have no rating: a column
+    that sounds like one is an error. A weight and a time are used where the caller names them.
 
     Examples
     --------
     >>> find_columns(["userId", "movieId", "rating", "timestamp"]).unused
     ('timestamp',)
+    >>> find_columns(["userId", "page", "when"], item="page", time="when", feedback="implicit").chosen
+    ('userId', 'page')
     """
-    given = {"user": user, "item": item, "rating": rating}
+    needed = {"user": user, "item": item, "rating": rating}
+    if feedback == "implicit":
+        del needed["rating"]
+    extra = {"weight": weight, "time": time}
+    given = {**needed, **{role: name for role, name in extra.items() if name is not None}}
     if not all(isinstance(name, str) for name in names):
         raise ColumnProblem("the names of the columns must be text; name them before reading")
     chosen = {
         role: _named(role, name, names) if name is not None else _recognised(role, names, given)
         for role, name in given.items()
     }
-    return _columns(names, chosen, positional=False)
+    columns = _columns(names, chosen, positional=False)
+    if feedback == "implicit":
+        _check_events(columns)
+    return columns
+
+
+def _check_events(columns: Columns) -> None:
+    """Refuse a column of ratings among events: a low rating is no like; and tell of a count that is not used."""
+    rated = next(
+        (one for one in columns.unused if plain(one) in NAMES["rating"] | SECOND["rating"]), None
+    )
+    if rated is not None:
+        raise ColumnProblem(
+            f"events must have no ratings, and {shown(rated)} sounds like some; say which of them count as likes with "
+            "likes= (--likes), 4 for example, or name it with weight= (--weight) if it says how much an event counts"
+        )
+    count = next((one for one in columns.unused if plain(one) in COUNTS), None)
+    if count is not None and columns.weight is None:
+        message = (
+            f"{shown(count)} sounds like a count and is not used: each row is one event; if it is how much an event "
+            "counts, name it with weight= (--weight)"
+        )
+        warnings.warn(message, GoodfenceWarning, stacklevel=3)
 
 
 def find_positions(
@@ -190,33 +242,53 @@ def find_positions(
     user: str | None = None,
     item: str | None = None,
     rating: str | None = None,
+    weight: str | None = None,
+    time: str | None = None,
+    feedback: Feedback = "explicit",
 ) -> Columns:
     """Return which positions hold what in a file without a header line, counted from 1.
 
     They are the first, the second and the third of three or four, as in the MovieLens files, unless the caller says
-    otherwise.
+    otherwise. Of events they are the first and the second, where the caller names all others.
 
     Examples
     --------
     >>> find_positions(4).chosen
     ('1', '2', '3')
+    >>> find_positions(3, time="3", feedback="implicit").chosen
+    ('1', '2')
     """
     names = tuple(str(position) for position in range(1, n_columns + 1))
-    given = {"user": user, "item": item, "rating": rating}
-    if None in given.values() and n_columns not in _POSITIONAL:
-        raise ColumnProblem(
-            f"a file without a header line must have 3 or 4 columns, this one has {n_columns}; write a table of users "
-            "x items as one rating a line, or give the positions of user, item and rating (for example user='1', "
-            "item='2', rating='3')"
-        )
+    needed = {"user": user, "item": item, "rating": rating}
+    if feedback == "implicit":
+        del needed["rating"]
+    extra = {role: name for role, name in (("weight", weight), ("time", time)) if name is not None}
+    if None in needed.values():
+        _check_number(n_columns, len(extra), feedback)
     chosen: dict[str, str] = {}
-    for position, (role, name) in enumerate(given.items(), start=1):
+    for position, (role, name) in enumerate({**needed, **extra}.items(), start=1):
         if name is not None and name not in names:
             raise ColumnProblem(
                 f"{role} must be a position from 1 to {n_columns}: the file has no header line with names"
             )
         chosen[role] = str(position) if name is None else name
     return _columns(names, chosen, positional=True)
+
+
+def _check_number(n_columns: int, n_extra: int, feedback: Feedback) -> None:
+    """Refuse a file without a header line whose number of columns does not tell which is which."""
+    if feedback == "explicit" and n_columns not in POSITIONAL:
+        raise ColumnProblem(
+            f"a file without a header line must have 3 or 4 columns, this one has {n_columns}; write a table of users "
+            "x items as one rating a line, or give the positions of user, item and rating (for example user='1', "
+            "item='2', rating='3')"
+        )
+    if feedback == "implicit" and n_columns != 2 + n_extra:
+        raise ColumnProblem(
+            f"a file of events without a header line must have 2 columns, this one has {n_columns}; say what the "
+            "others are with time= and weight= (--time, --weight), or likes= (--likes) if there are ratings, or give "
+            "the positions of user and item (user='1', item='2')"
+        )
 
 
 def _named(role: str, name: str, names: Sequence[str]) -> str:
@@ -247,14 +319,16 @@ def _recognised(role: str, names: Sequence[str], given: Mapping[str, str | None]
         if role == "rating" and count is not None:
             raise ColumnProblem(
                 f"rating must be a column of ratings, and {shown(count)} sounds like a count, which is none; "
-                "if it is meant, name it with rating= (--rating)"
+                f"if it is meant, name it with rating= (--rating); if these are events, {DECLARE}"
             )
+        positions = ", ".join(f"{one}='{at}'" for at, one in enumerate(ROLES, 1) if one in given)
+        events = f"; if these are events, without ratings, {DECLARE}" if role == "rating" else ""
         # The names that are there are not listed: in a file without a header line they are
         # somebody's rating.
         raise ColumnProblem(
             f"{role} must be a column called {_EXAMPLES[role]} or the like, and none of the "
             f"{len(names)} is; name it with {role}= (--{role}), or give positions if the file has no header line "
-            "(user='1', item='2', rating='3')"
+            f"({positions}){events}"
         )
     return found[0]
 
@@ -262,184 +336,11 @@ def _recognised(role: str, names: Sequence[str], given: Mapping[str, str | None]
 def _columns(names: Sequence[str], chosen: Mapping[str, str], *, positional: bool) -> Columns:
     taken = set(chosen.values())
     if len(taken) < len(chosen):
-        raise ColumnProblem("user, item and rating must be three different columns; name all three")
+        rule = (
+            "user, item and rating must be three different columns; name all three"
+            if set(chosen) == set(ROLES)
+            else f"{', '.join(chosen)} must be different columns; name all of them"
+        )
+        raise ColumnProblem(rule)
     unused = tuple(name for name in names if name not in taken)
     return Columns(**chosen, unused=unused, positional=positional)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Dialect:
-    """What separates the fields of a file, the fields of its first line, and which of them are the ratings'."""
-
-    separator: str
-    fields: tuple[str, ...]
-    columns: Columns
-
-    @property
-    def delimiter(self) -> str:
-        """The one character between fields after `single`."""
-        return STAND_IN.decode() if self.separator in ("::", BLANKS) else self.separator
-
-    @property
-    def quotes(self) -> bool:
-        """Whether a field may be quoted."""
-        return self.delimiter == self.separator
-
-    @property
-    def single(self) -> Callable[[bytes], bytes] | None:
-        """What makes one character of every separator; None where it is one."""
-        if self.separator == "::":
-            return lambda lines: lines.replace(b"::", STAND_IN)
-        return _joined if self.separator == BLANKS else None
-
-
-def _joined(lines: bytes) -> bytes:
-    """Return the lines with one character for each run of blanks, and none at their ends."""
-    single = b"  " not in lines and b"\t" not in lines
-    marked = lines.replace(b" ", STAND_IN) if single else _RUN.sub(STAND_IN, lines)
-    edges = (b"\x1f\n", b"\x1f\r", b"\n\x1f")
-    edged = marked[:1] == STAND_IN or any(edge in marked for edge in edges)
-    return _EDGE.sub(b"", marked) if edged else marked
-
-
-def recognise(
-    lines: Sequence[str], file: RatingsFile, separator: str | None, named: dict[str, Any]
-) -> Dialect:
-    """Return how a file is laid out, from its first lines that are not blank.
-
-    `separator` is what the caller states, `named` what the caller calls the columns; None is to be found.
-    """
-    used = _separator(lines, file, separator)
-    fields = split(lines[0], used)
-    if are_positions(**named) or _is_data(fields, named):
-        columns = find_positions(len(fields), **named)
-    else:
-        columns = find_columns(fields, **named)
-    return Dialect(separator=used, fields=tuple(fields), columns=columns)
-
-
-def _is_data(fields: list[str], named: dict[str, Any]) -> bool:
-    """Return whether the first line is a rating and not a header: no known name, and a number where ratings are."""
-    if all(map(_NUMBER.fullmatch, fields)):
-        return True
-    if are_known(fields) or any(name in fields for name in named.values()):
-        return False
-    looked_at = fields[2:3] if len(fields) in _POSITIONAL else fields
-    return any(map(_NUMBER.fullmatch, looked_at))
-
-
-def _separator(lines: Sequence[str], file: RatingsFile, given: str | None) -> str:
-    """Return what separates the fields of the first lines, or refuse to guess."""
-    if given is not None:
-        good = isinstance(given, str) and _SEPARATOR.fullmatch(given)
-        require(bool(good), "separator", "one ASCII character or '::'", given)
-    stated = (given,) if given is not None else _ENDINGS.get(file.suffixes[0], _ANY)
-    fitting = [one for one in stated if _fits(lines[0], one)]
-    if len(fitting) > 1:
-        fitting = _steady(lines, fitting) or fitting
-    if given is None and (not fitting or (fitting == ["\t"] and _doubled(lines))):
-        fitting = _steady(lines, [one for one in _ANY if _fits(lines[0], one)]) or fitting
-    if len(fitting) == 1:
-        return fitting[0]
-    raise _undecided(lines[0], file, stated, fitting)
-
-
-def _fits(line: str, separator: str) -> bool:
-    return len(split(line, separator)) >= _FEWEST
-
-
-def _steady(lines: Sequence[str], separators: list[str]) -> list[str]:
-    """Return the separators with which all lines have equally many fields."""
-    found = [one for one in separators if len({len(split(line, one)) for line in lines}) == 1]
-    if BLANKS in found and len(found) > 1:
-        # Runs of blanks may fit where one tab does; they are meant only where tabs leave empty fields.
-        others = [one for one in found if one != BLANKS]
-        found = [BLANKS] if others == ["\t"] and _doubled(lines) else others
-    return found
-
-
-def _doubled(lines: Sequence[str]) -> bool:
-    """Return whether single tabs would leave an empty field in each line."""
-    return all("" in split(line, "\t") for line in lines)
-
-
-def _undecided(
-    line: str, file: RatingsFile, stated: Sequence[str], fitting: list[str]
-) -> FileProblem | ColumnProblem:
-    if fitting:
-        return FileProblem(
-            f"{file.name!r} must have one separator, and {_listed(fitting)} both fit its first "
-            "line; say which with separator= (--separator)"
-        )
-    other = [one for one in _ANY if _fits(line, one)]
-    if other:
-        return FileProblem(
-            f"{file.name!r} must be separated by {_listed(stated)}, and looks separated by "
-            f"{_listed(other[:1])}; if so, say it with separator= (--separator)"
-        )
-    return ColumnProblem(
-        f"{file.name!r} must have columns for user, item and rating separated by "
-        f"{_listed(stated)}, and its first line has {len(split(line, stated[0]))} field(s)"
-    )
-
-
-def _listed(separators: Sequence[str]) -> str:
-    return " or ".join(_NAMES.get(one, repr(one)) for one in separators)
-
-
-def split(line: str, separator: str) -> list[str]:
-    """Return the fields of a line, without blanks around them; those of a csv file may be quoted."""
-    if separator == BLANKS:
-        return line.split()
-    if separator == "::":
-        return [field.strip() for field in line.split(separator)]
-    try:
-        return [field.strip() for field in next(csv.reader([line], delimiter=separator))]
-    except csv.Error:  # a field beyond all measure
-        return []
-
-
-def begins_section(line: str) -> bool:
-    """Return whether a first line is that of a section."""
-    return _FIRST.fullmatch(line) is not None
-
-
-def section_lines(lines: bytes) -> list[int]:
-    """Return which lines, counted from 0, begin a section."""
-    return [lines.count(b"\n", 0, found.start()) for found in _SECTION.finditer(lines)]
-
-
-class Sections:
-    r"""Puts the item of its section at the end of each line, chunk by chunk.
-
-    Examples
-    --------
-    >>> put = Sections()
-    >>> put(b"7:\n1,5,2005-09-06\n"), put(b"2,3,2005-09-07\n"), put.n_found
-    (b'1,5,2005-09-06,7\n', b'2,3,2005-09-07,7\n', 1)
-    """
-
-    def __init__(self) -> None:
-        self.n_found = 0
-        """How many sections there were."""
-        self._item = b""
-
-    def __call__(self, lines: bytes) -> bytes:
-        """Return whole lines, without those that begin a section."""
-        # What belongs to the last item; then an item and what belongs to it, and so on.
-        pieces = _SECTION.split(lines)
-        parts = [self._with_item(pieces[0])]
-        for item, piece in zip(pieces[1::2], pieces[2::2], strict=True):
-            self._item = item
-            self.n_found += 1
-            parts.append(self._with_item(piece))
-        return b"".join(parts) or (b"\n" if lines else b"")
-
-    @staticmethod
-    def head(lines: list[str]) -> list[str]:
-        """Return the lines that are ratings, as they will be read."""
-        text = "".join(f"{line}\n" for line in lines).encode()
-        return Sections()(text).decode().splitlines()
-
-    def _with_item(self, piece: bytes) -> bytes:
-        return piece.replace(b"\r\n", b"\n").replace(b"\n", b"," + self._item + b"\n")

@@ -1,11 +1,11 @@
-"""From a table to triplets: who, what, how much, checked row by row and put in order."""
+"""From a table to triplets: who, what, how much and when, checked row by row and put in order."""
 
 from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, TypeVar, get_args
+from typing import Any, Literal, TypeVar
 
 import narwhals.stable.v1 as nw
 import numpy as np
@@ -14,42 +14,53 @@ import pyarrow as pa
 from scipy import sparse
 
 from goodfence.arrays import AnyIntegers, Floats, Integers, Rows
-from goodfence.data.columns import ROLES, Columns, find_columns
+from goodfence.data.columns import FEEDBACK, Columns, Feedback, find_columns, plain
 from goodfence.data.files import DEFAULT_MAX_BYTES
-from goodfence.data.ids import Ids, code_ids, describe, refuse_rows
+from goodfence.data.ids import Ids, code_ids, refuse_rows
+from goodfence.data.rating_values import check_grades, check_spread, rating_values
 from goodfence.data.scale import Scale, ScaleLike
+from goodfence.data.times import NAMES as TIME_NAMES
+from goodfence.data.times import named_times, settled
 from goodfence.errors import (
     ColumnProblem,
     DataError,
     DuplicateProblem,
     GoodfenceWarning,
+    SettingError,
     ValueProblem,
     require,
 )
-from goodfence.settings import finite
+from goodfence.settings import finite, one_of
 
-Duplicates = Literal["error", "last", "first", "mean"]
+Duplicates = Literal["error", "last", "first", "mean", "once", "count", "sum"]
+RATING_RULES: tuple[Duplicates, ...] = ("error", "last", "first", "mean")
+"""What can be done about a pair that was rated twice."""
+EVENT_RULES: tuple[Duplicates, ...] = ("error", "once", "count", "sum")
+"""What can be done about an event that happened twice."""
 T = TypeVar("T", bound=np.generic)
-_OFTEN_NO_RATING = (-1, 0, 99, -99, 98, 100, 127, 255, 999, -999, 9999, -9999)
-_MANY = 0.2  # the share of all rows from which a 0 is frequent
-_FEWEST = 3  # different ratings, below which nothing is odd
-_MOST_COUNTED = 1000
-_MOST_GRADES = 1000
-_BLOCK = 2**16  # ratings that stay in the processor's cache
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadOptions:
-    """How the ratings of a file are to be read."""
+    """How the ratings or the events of a file are to be read."""
 
     user: str | None = None
     item: str | None = None
     rating: str | None = None
     """The columns, by name, or by position from 1 ("1") where the file has no header line; None finds them."""
+    time: str | None = None
+    """The column of the times, likewise; None uses one that is called so and holds nothing else."""
+    weight: str | None = None
+    """Of events: the column that says how much each counts; None counts each once."""
+    feedback: Feedback = "explicit"
+    """Whether a row is a rating, or an event without one."""
+    likes: float | None = None
+    """The least rating that counts as an event, where ratings are read as events."""
     scale: ScaleLike | None = None
     """What ratings can be given; None observes it."""
-    duplicates: Duplicates = "error"
-    """What to do where a user rated an item twice: refuse, keep the last or the first row, or take the mean."""
+    duplicates: Duplicates | None = None
+    """What to do where a user rated an item twice: refuse, keep the last or the first row, or take the mean. Where an
+    event happened twice: count it once, count how often, sum its weights, or refuse. None is as `repeated` says."""
     separator: str | None = None
     """What separates the fields of a text file, a space for any blanks; None finds it."""
     decimal: str | None = None
@@ -61,10 +72,52 @@ class ReadOptions:
     max_bytes: int = DEFAULT_MAX_BYTES
     """How many bytes the file may inflate to."""
 
+    def __post_init__(self) -> None:
+        one_of(self.feedback, "feedback", FEEDBACK)
+        if self.likes is not None:
+            finite(self.likes, "likes")
+        refused = ("weight",) if self.rated else ("rating", "scale", "unrated")
+        what = "ratings" if self.rated else "events"
+        for name in refused:
+            if getattr(self, name) is not None:
+                also = (
+                    ""
+                    if self.rated
+                    else "; if there are ratings, say which are likes with likes= (--likes)"
+                )
+                raise SettingError(f"{name} must be left out for {what}{also}")
+        rules = RATING_RULES if self.rated else EVENT_RULES
+        for_these = f"one of {', '.join(rules)} for {what}"
+        require(self.repeated in rules, "duplicates", for_these, self.duplicates)
+        if not self.rated and self.repeated != "error":
+            rule = "sum where a weight is named, and once or count where none is"
+            require(
+                (self.repeated == "sum") == (self.weight is not None),
+                "duplicates",
+                rule,
+                self.repeated,
+            )
+
     @property
-    def columns(self) -> dict[str, str | None]:
+    def rated(self) -> bool:
+        """Whether the rows are ratings, of which `likes` may make events."""
+        return self.feedback == "explicit" or self.likes is not None
+
+    @property
+    def repeated(self) -> Duplicates:
+        """What is done about a pair that is there twice: ratings are refused, events count once, weights are summed."""
+        if self.duplicates is not None:
+            return self.duplicates
+        if self.rated:
+            return "error"
+        return "once" if self.weight is None else "sum"
+
+    @property
+    def columns(self) -> dict[str, Any]:
         """The columns by role, as `find_columns` takes them."""
-        return {"user": self.user, "item": self.item, "rating": self.rating}
+        roles = ("user", "item", "rating", "weight", "time")
+        feedback = "explicit" if self.rated else "implicit"
+        return {**{role: getattr(self, role) for role in roles}, "feedback": feedback}
 
 
 @dataclass(frozen=True)
@@ -78,6 +131,8 @@ class Triplets:
     values: Floats
     n_repeated: int = 0
     """How many ratings of the source were for a pair that had one already."""
+    times: Integers | None = None
+    """When each was given, where that is known."""
 
     def __repr__(self) -> str:
         shape = f"{len(self.users):,} users x {len(self.items):,} items"
@@ -98,18 +153,10 @@ class Triplets:
         return matrix
 
 
-def read_triplets(
-    frame: Any,
-    *,
-    user: str | None = None,
-    item: str | None = None,
-    rating: str | None = None,
-    duplicates: Duplicates = "error",
-    scale: Scale | None = None,
-) -> Triplets:
+def read_triplets(frame: Any, options: ReadOptions | None = None) -> Triplets:
     """Return the checked triplets of a data frame: pandas, polars, arrow or their like.
 
-    `frame` has one row per rating; a rating outside the declared `scale` is refused with its row.
+    `frame` has one row per rating or event; a rating outside the declared scale is refused with its row.
 
     Examples
     --------
@@ -117,13 +164,54 @@ def read_triplets(
     >>> read_triplets(table).rows
     array([0, 1], dtype=int32)
     """
+    given = options or ReadOptions()
     known = _known_frame(frame)
-    columns = find_columns(known.columns, user=user, item=item, rating=rating)
+    columns = find_columns(known.columns, **given.columns)
     arrays = {
-        role: _arrow(known, name, columns.label(role))
-        for role, name in zip(ROLES, columns.chosen, strict=True)
+        role: _arrow(known, name, columns.label(role)) for role, name in columns.by_role.items()
     }
-    return order_triplets(arrays, columns, duplicates=duplicates, scale=scale)
+    if columns.time is None:
+        columns = named_times(columns, _types(known, columns.unused))
+        if columns.time is not None:
+            arrays["time"] = _arrow(known, columns.time, columns.label("time"))
+    if not len(arrays["user"]):
+        raise DataError(
+            f"there must be at least one {'rating' if given.rated else 'event'}, and there is none"
+        )
+    if "time" in arrays:
+        timed, columns = settled(
+            pa.table({"time": arrays.pop("time")}), columns, named=given.time is not None
+        )
+        arrays |= {role: timed[role] for role in timed.column_names}
+    return in_order(arrays, columns, given)
+
+
+def _types(frame: nw.DataFrame[Any], names: Sequence[str]) -> dict[str, pa.DataType]:
+    """Return the arrow types of those columns that could be times by their names."""
+    found = {}
+    for name in names:
+        if plain(name) in TIME_NAMES:
+            try:
+                found[name] = _arrow(frame, name, name).type
+            except ColumnProblem:  # of several kinds
+                continue
+    return found
+
+
+def in_order(parts: dict[str, pa.ChunkedArray], columns: Columns, options: ReadOptions) -> Triplets:
+    """Return the triplets of columns by their roles, as ratings or as events."""
+    if not options.rated:
+        return order_events(parts, columns, options.repeated)
+    guessed = columns.positional and options.rating is None
+    scale = None if options.scale is None else Scale.of(options.scale)
+    return order_triplets(
+        parts,
+        columns,
+        duplicates=options.repeated,
+        scale=scale,
+        guessed=guessed,
+        liked=options.likes is not None,
+    )
 
 
 def order_triplets(
@@ -133,14 +221,14 @@ def order_triplets(
     duplicates: Duplicates = "error",
     scale: Scale | None = None,
     guessed: bool = False,
+    liked: bool = False,
 ) -> Triplets:
     """Return the triplets of the columns user, item and rating, which are taken out of `parts` one by one.
 
     `columns` says what they were called where they come from, for errors. `guessed` says that neither a name nor the
     caller told which column holds the ratings: then it must look like ratings, before anything else is said of it.
+    `liked` says that ratings become events, which may all be equal.
     """
-    rules = get_args(Duplicates)
-    require(duplicates in rules, "duplicates", f"one of {', '.join(rules)}", duplicates)
     if len(parts["rating"]) == 0:
         raise DataError("there must be at least one rating, and there is none")
     label = columns.label("rating")
@@ -153,10 +241,61 @@ def order_triplets(
     items = code_ids(parts.pop("item"), columns.label("item"), "items")
     repeats = find_repeats(users.codes, items.codes, len(items.ids))
     kept = _settled(values, repeats, duplicates, scale)
-    if scale is None:
+    if scale is None and not liked:
         check_spread(kept, label)
+    times = None
+    if "time" in parts:
+        given = np.asarray(parts.pop("time"))
+        times = repeats.first(given) if duplicates in ("error", "first") else repeats.last(given)
     rows, places = repeats.first(users.codes), repeats.first(items.codes)
-    return Triplets(users.ids, items.ids, rows, places, kept, n_repeated=repeats.n_repeated)
+    return Triplets(users.ids, items.ids, rows, places, kept, repeats.n_repeated, times)
+
+
+def order_events(
+    parts: dict[str, pa.ChunkedArray], columns: Columns, duplicates: Duplicates = "once"
+) -> Triplets:
+    """Return the triplets of events: 1 for each pair, how often it happened, or the sum of its weights.
+
+    The time of what happened more than once is that of the first time.
+
+    Examples
+    --------
+    >>> parts = {"user": [1, 1, 2], "item": [7, 7, 8], "time": [30, 20, 10]}
+    >>> parts = {name: pa.chunked_array([part]) for name, part in parts.items()}
+    >>> found = order_events(parts, Columns(user="u", item="i"))
+    >>> found.values, found.times
+    (array([1., 1.]), array([20, 10]))
+    """
+    if len(parts["user"]) == 0:
+        raise DataError("there must be at least one event, and there is none")
+    weights = np.empty(0)
+    if "weight" in parts:
+        label = columns.label("weight")
+        weights = rating_values(parts.pop("weight"), label)
+        refuse_rows(~(weights > 0), f"{label} must be more than 0")
+    users = code_ids(parts.pop("user"), columns.label("user"), "users")
+    items = code_ids(parts.pop("item"), columns.label("item"), "items")
+    repeats = find_repeats(users.codes, items.codes, len(items.ids))
+    if duplicates == "error" and repeats.n_repeated:
+        later, earlier = repeats.earliest()
+        raise DuplicateProblem(
+            f"an event must happen once, row {later} repeats row {earlier} ({repeats.n_repeated:,} such rows); "
+            "choose with duplicates= (--duplicates) once or count, or sum where a weight is named"
+        )
+    values = np.ones(len(repeats.starts))
+    if len(weights):
+        values = repeats.sum(weights)
+        if not np.isfinite(values).all():
+            raise ValueProblem(
+                f"{columns.label('weight')} must have finite sums, and at least one is not"
+            )
+    elif duplicates == "count":
+        values = repeats.sizes.astype(np.float64)
+    times = None
+    if "time" in parts:
+        times = repeats.least(np.asarray(parts.pop("time")))
+    rows, places = repeats.first(users.codes), repeats.first(items.codes)
+    return Triplets(users.ids, items.ids, rows, places, values, repeats.n_repeated, times)
 
 
 def _settled(
@@ -172,7 +311,7 @@ def _settled(
             f"({repeats.n_repeated:,} such rows); "
             "choose with duplicates= (--duplicates) last, first or mean"
         )
-    settled: Floats = getattr(repeats, duplicates)(values)  # the first, the last or the mean
+    settled = repeats.settled(values, duplicates)
     if scale is not None and not scale.holds(settled).all():
         raise DataError(
             "the mean of repeated ratings must be on the declared scale, and at least one falls "
@@ -239,11 +378,36 @@ class Repeats:
         chosen: npt.NDArray[T] = column[self.order[ends - 1]]
         return chosen
 
+    def settled(self, values: Floats, rule: Duplicates) -> Floats:
+        """Return one value for each pair, by a rule for what is there twice; an event is 1, or its weight."""
+        if rule == "once":
+            return np.ones(len(self.starts))
+        found: Floats = (
+            self.sum(values) if rule in ("count", "sum") else getattr(self, rule)(values)
+        )
+        return found
+
+    @property
+    def sizes(self) -> Integers:
+        """How many rows each pair has."""
+        return np.diff(np.append(self.starts, len(self.order)))
+
+    def sum(self, values: Floats) -> Floats:
+        """Return the sum of each pair's values."""
+        with np.errstate(over="ignore"):  # whoever asks looks whether sums are finite
+            sums: Floats = np.add.reduceat(values[self.order], self.starts)
+        return sums
+
     def mean(self, values: Floats) -> Floats:
         """Return the mean of each pair's values."""
-        counts = np.diff(np.append(self.starts, len(self.order)))
-        sums: Floats = np.add.reduceat(values[self.order], self.starts)
-        return sums / counts
+        return self.sum(values) / self.sizes
+
+    def least(self, values: Integers) -> Integers:
+        """Return the least of each pair's values."""
+        if self.in_order:
+            return values
+        smallest: Integers = np.minimum.reduceat(values[self.order], self.starts)
+        return smallest
 
     def earliest(self) -> tuple[int, int]:
         """Return the first row that repeats a pair and the row it repeats, both counted from 1."""
@@ -271,130 +435,3 @@ def find_repeats(rows: AnyIntegers, columns: AnyIntegers, n_columns: int) -> Rep
     keys = keys[order]
     starts = np.flatnonzero(np.concatenate(([True], keys[1:] != keys[:-1])))
     return Repeats(order, starts)
-
-
-def rating_values(column: pa.ChunkedArray, label: str) -> Floats:
-    """Return the ratings as float64; a missing, textual or infinite one is an error that names its row.
-
-    Examples
-    --------
-    >>> rating_values(pa.chunked_array([[4, None]]), "rating (column 'stars')")
-    Traceback (most recent call last):
-    ...
-    goodfence.errors.ValueProblem: rating (column 'stars') must not be missing, row 2 is
-    """
-    if pa.types.is_dictionary(column.type):
-        column = column.cast(column.type.value_type)
-    kind = column.type
-    if column.null_count:
-        refuse_rows(np.asarray(column.is_null()), f"{label} must not be missing", "is")
-    if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)):
-        raise ValueProblem(f"{label} must be a number, row 1 is not: it holds {describe(kind)}")
-    try:
-        values = np.asarray(column.cast(pa.float64()))
-    except pa.ArrowInvalid:
-        raise ValueProblem(
-            f"{label} must be exact as a 64-bit float, at least one is not"
-        ) from None
-    refuse_rows(~np.isfinite(values), f"{label} must be a finite number")
-    return values
-
-
-def check_spread(values: Floats, label: str) -> None:
-    """Refuse a column that says the same of everything, unless a scale is declared: it holds no ratings.
-
-    Examples
-    --------
-    >>> check_spread(np.ones(3), "rating (column 'clicks')")  # doctest: +ELLIPSIS
-    Traceback (most recent call last):
-    ...
-    goodfence.errors.ValueProblem: rating (column 'clicks') must differ between rows, and is the same in all 3: ...
-    """
-    if len(values) > 1 and bool((values == values[0]).all()):
-        raise ValueProblem(
-            f"{label} must differ between rows, and is the same in all {len(values):,}: these look like clicks or "
-            "purchases, which are no ratings; if they are ratings, declare the scale with scale= (--scale)"
-        )
-
-
-def check_grades(values: Floats, columns: Columns) -> None:
-    """Refuse ids or times in the place of ratings, where no name says what the column is."""
-    grades = np.unique(values)
-    integers = bool((grades == np.floor(grades)).all())
-    if integers and (len(grades) > _MOST_GRADES or np.abs(grades).max() > _MOST_GRADES):
-        raise ColumnProblem(
-            f"{columns.label('rating')} must look like ratings, and holds integers that are ids or times: more than "
-            f"{_MOST_GRADES:,} different, or larger than that; give the positions of user, item and rating, or declare "
-            "the scale"
-        )
-
-
-def without_unrated(
-    table: pa.Table, unrated: float | Sequence[float] | None, label: str
-) -> pa.Table:
-    """Return the rows of a table whose rating is none of `unrated`; a warning counts the others."""
-    if unrated is None:
-        return table
-    listed = unrated if isinstance(unrated, list | tuple) else [unrated]
-    wanted = [finite(one, "unrated") for one in listed]
-    out = np.isin(rating_values(table["rating"], label), wanted)
-    if out.all():
-        raise DataError(f"{label} must hold a rating, and every row says that there is none")
-    if out.any():
-        message = (
-            f"{int(out.sum()):,} rows say that there is no rating (unrated=, --unrated); left out"
-        )
-        warnings.warn(message, GoodfenceWarning, stacklevel=2)
-    return table.filter(pa.array(~out))
-
-
-def warn_of_sentinels(values: Floats, label: str) -> None:
-    """Warn of a number that may mean "not rated", with the setting that leaves it out."""
-    for value, share, why in find_sentinels(values):
-        odd = f'{value:g} ({100 * share:.2g} of 100 ratings) may mean "not rated": {why}'
-        advice = f"leave it out with unrated={value:g} (--unrated {value:g}), or declare the scale"
-        warnings.warn(f"{label} holds {odd}; {advice}", GoodfenceWarning, stacklevel=3)
-
-
-def find_sentinels(values: Floats) -> list[tuple[float, float, str]]:
-    """Return which of the lowest and the highest rating may mean "not rated": number, share of all rows, and why.
-
-    One of the usual numbers (-1, 0, 99, ...) that is twice as far from the rest as these are from each other, any
-    number that is farther than all of their range, or a 0 that is a fifth of all and three times as frequent as the
-    rating next to it.
-
-    Examples
-    --------
-    >>> [value for value, _, _ in find_sentinels(np.array([-1, 7, 8, 9, 6, 10, 8.0]))]
-    [-1.0]
-    >>> find_sentinels(np.array([1, 2, 3, 4, 5.0]))
-    []
-    """
-    grades, counts = _counted(values)
-    found: list[tuple[float, float, str]] = []
-    if len(grades) <= _FEWEST:
-        return found
-    for at, rest in ((0, slice(1, None)), (-1, slice(None, -1))):
-        value, others, share = float(grades[at]), grades[rest], float(counts[at] / counts.sum())
-        gap, apart = np.abs(value - others).min(), np.diff(others).max()
-        if gap > others[-1] - others[0] or (value in _OFTEN_NO_RATING and gap >= 2 * apart):
-            why = f"it is far from the others, {others[0]:g} to {others[-1]:g}"
-            found.append((value, share, why))
-        elif value == 0 and share >= _MANY and counts[at] > 3 * counts[rest][0]:
-            found.append((value, share, "it is frequent, and the rating next to it is rare"))
-    return found
-
-
-def _counted(values: Floats) -> tuple[Floats, npt.NDArray[np.int64]]:
-    """Return the different ratings in order and how often each was given; half steps need no sorting."""
-    lowest, width = float(values.min()), float(values.max() - values.min())
-    if width > _MOST_COUNTED:
-        return np.unique(values, return_counts=True)
-    counts = np.zeros(int(2 * width) + 1, dtype=np.int64)
-    for start in range(0, len(values), _BLOCK):
-        steps = 2 * (values[start : start + _BLOCK] - lowest)
-        if bool((steps != np.floor(steps)).any()):
-            return np.unique(values, return_counts=True)
-        counts += np.bincount(steps.astype(np.int64), minlength=len(counts))
-    given = np.flatnonzero(counts)
-    return lowest + given / 2, counts[given]

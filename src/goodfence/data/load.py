@@ -17,7 +17,7 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from goodfence.data.catalogue import DATASETS, Dataset, find
-from goodfence.data.columns import ROLES, Columns
+from goodfence.data.columns import Columns, Feedback
 from goodfence.data.files import (
     DEFAULT_MAX_BYTES,
     RatingsFile,
@@ -25,19 +25,15 @@ from goodfence.data.files import (
     find_file,
     too_large,
 )
-from goodfence.data.frame import (
-    Duplicates,
-    ReadOptions,
-    order_triplets,
-    warn_of_sentinels,
-    without_unrated,
-)
+from goodfence.data.frame import Duplicates, ReadOptions, in_order
 from goodfence.data.ids import are_dense, is_text
 from goodfence.data.lines import BYTES_OF_A_ROW, BYTES_OF_AN_ID, SPACE, TIMES_HELD, Lines
+from goodfence.data.rating_values import warn_of_sentinels, without_unrated
 from goodfence.data.ratings import Id, Ratings
+from goodfence.data.read_json import is_json, read_json
 from goodfence.data.read_parquet import read_parquet
-from goodfence.data.read_text import is_json, read_json, read_text
-from goodfence.data.scale import Scale, ScaleLike
+from goodfence.data.read_text import read_text
+from goodfence.data.scale import ScaleLike
 from goodfence.errors import (
     FileProblem,
     GoodfenceWarning,
@@ -57,7 +53,10 @@ _NO_TEXT = (
     *(".orc", ".avro", ".h5", ".hdf5", ".mat", ".rdata", ".rds", ".sav", ".db", ".sqlite"),
     *(".bz2", ".xz", ".zst", ".zip", ".7z", ".rar", ".tar", ".tgz", ".pdf", ".html", ".xml"),
 )
-_STATED = ("user", "item", "rating", "scale", "separator", "decimal", "encoding", "unrated")
+_STATED = (
+    *("user", "item", "rating", "time", "weight"),
+    *("scale", "separator", "decimal", "encoding", "unrated"),
+)
 """What a named data set states itself."""
 _BYTES_OF_SORTING = 16  # what sorting takes for each row, where ids are integers far apart
 _BYTES_OF_A_TEXT = 128  # what an id that is text takes beside its letters, as Python's own text
@@ -72,6 +71,10 @@ def load(
     user: str | None = None,
     item: str | None = None,
     rating: str | None = None,
+    time: str | None = None,
+    weight: str | None = None,
+    feedback: Feedback = "explicit",
+    likes: float | None = None,
     scale: ScaleLike | None = None,
     duplicates: Duplicates | None = None,
     separator: str | None = None,
@@ -81,7 +84,7 @@ def load(
     items: Sequence[Id] | npt.NDArray[Any] | None = None,
     max_bytes: int = DEFAULT_MAX_BYTES,
 ) -> Ratings:
-    """Return the ratings of a data set that has a name, or of a file.
+    """Return the ratings of a data set that has a name, or of a file; or the events.
 
     A named one is looked for in what comes with goodfence, in the folder `GOODFENCE_DATA` and in the user's cache; then
     its original archive is downloaded into the cache.
@@ -93,11 +96,22 @@ def load(
         files; gz of these) or parquet; "-" is standard input.
     user, item, rating : str, optional
         For a file: its columns, where their names do not tell; "1", "2", ... where it has no header line.
+    time : str, optional
+        For a file: the column of the times, integers or dates (ISO 8601), which are kept as `Ratings.times`. None takes
+        one that is called timestamp, time, date or the like and holds nothing else.
+    weight : str, optional
+        For a file of events: the column that says how much each counts, more than 0. None counts each as 1.
+    feedback : {"explicit", "implicit"}, default "explicit"
+        Whether a row of the file is a rating, or an event without one: a click, a purchase, a play.
+    likes : float, optional
+        Makes events of ratings: those of at least this much. It is kept as `Ratings.liked_from`.
     scale : Scale or tuple of float, optional
         For a file: what ratings can be given; None observes it from the data.
-    duplicates : {"error", "last", "first", "mean"}, optional
-        What is done about a pair that was rated twice. None means "error" for a file, and for a name what the catalogue
-        declares, with a warning where that leaves ratings out.
+    duplicates : {"error", "last", "first", "mean", "once", "count", "sum"}, optional
+        What is done about a pair that was rated twice: "error", "last", "first" or "mean". None means "error" for a
+        file, and for a name what the catalogue declares, with a warning where that leaves ratings out. Of events, a
+        repeated one counts once ("once"), as often as it happened ("count"), with the sum of its weights ("sum"), or is
+        refused ("error"); None means "sum" where a weight is named, else "once".
     separator : str, optional
         For a text file: what separates its fields, one character or "::"; a space is any run of blanks. None finds it.
     decimal : {".", ","}, optional
@@ -119,12 +133,14 @@ def load(
     --------
     >>> load("movietweetings")
     Ratings(1,238 users x 1,191 items, 45,027 ratings, integers 0-10)
+    >>> load("movietweetings", likes=8)
+    Ratings(1,238 users x 1,191 items, 20,391 events)
     """
-    stated = (user, item, rating, scale, separator, decimal, encoding, unrated)
+    stated = (user, item, rating, time, weight, scale, separator, decimal, encoding, unrated)
     own: dict[str, Any] = dict(zip(_STATED, stated, strict=True))
-    options = ReadOptions(**own, max_bytes=int(max_bytes))
-    located = locate(name, options, duplicates)
-    found = located.completed(read_ratings(located.path, located.options))
+    own |= {"feedback": feedback, "likes": likes, "duplicates": duplicates}
+    located = locate(name, ReadOptions(**own, max_bytes=int(max_bytes)))
+    found = located.read()
     return found if items is None else found.on_items(items)
 
 
@@ -137,12 +153,19 @@ class LocatedRatings:
     dataset: Dataset | None = None
     """None where the file has no name in the catalogue."""
 
+    def read(self) -> Ratings:
+        """Return the ratings or the events; those of the catalogue are counted before `likes` leaves any out."""
+        counted = replace(self.options, likes=None) if self.dataset else self.options
+        return self.completed(read_ratings(self.path, counted))
+
     def completed(self, ratings: Ratings) -> Ratings:
         """Return what was read, with titles, after making sure that it is what the catalogue says."""
-        dataset = self.dataset
+        dataset, least = self.dataset, self.options.likes
         if dataset is None:
             return ratings
-        if (ratings.shape, ratings.n_ratings) != (dataset.shape, dataset.n_ratings):
+        liked = ratings.liked_from is not None
+        n_ratings = dataset.n_ratings if liked else ratings.n_ratings
+        if (ratings.shape, n_ratings) != (dataset.shape, dataset.n_ratings):
             users, items = dataset.shape
             raise FileProblem(
                 f"{self.path} must be {dataset.name} with {users:,} users, {items:,} items and "
@@ -152,38 +175,46 @@ class LocatedRatings:
         known = dataset.titles
         titles = known.read(self.path.parent, ratings.items.tolist()) if known else None
         how: dict[str, Any] = {"feedback": ratings.feedback, "times": ratings.times}
-        return Ratings(ratings.csr, ratings.users, ratings.items, ratings.scale, titles, **how)
+        how["liked_from"] = ratings.liked_from
+        named = Ratings(ratings.csr, ratings.users, ratings.items, ratings.scale, titles, **how)
+        return named if least is None or liked else named.likes(least)
 
 
-def locate(
-    name: str | os.PathLike[str], options: ReadOptions, duplicates: Duplicates | None = None
-) -> LocatedRatings:
-    """Return where the ratings of a name or a path are, without reading them; None for `duplicates` as in `load`."""
+def locate(name: str | os.PathLike[str], options: ReadOptions) -> LocatedRatings:
+    """Return where the ratings of a name or a path are, without reading them."""
     dataset = DATASETS.get(name) if isinstance(name, str) else None
     if dataset is None:
-        chosen = replace(options, duplicates="error" if duplicates is None else duplicates)
-        return LocatedRatings(path=_path(name), options=chosen)
+        return LocatedRatings(path=_path(name), options=options)
+    refuse_events(options)
     for setting in _STATED:
         if getattr(options, setting) is not None:
             raise SettingError(f"{setting} must be left out for a named data set, which states it")
-    return _located(dataset, find(dataset), duplicates, options.max_bytes)
+    return _located(dataset, find(dataset), replace(options, feedback="explicit"))
 
 
-def _located(
-    dataset: Dataset, folder: Path, duplicates: Duplicates | None, max_bytes: int
-) -> LocatedRatings:
+def refuse_events(options: ReadOptions) -> None:
+    """Raise where a named data set, which holds ratings, is to be read as events and nobody says which are likes."""
+    if not options.rated:
+        raise SettingError(
+            "feedback must be explicit for a named data set, which holds ratings; say which of them are likes with "
+            "likes= (--likes)"
+        )
+
+
+def _located(dataset: Dataset, folder: Path, options: ReadOptions) -> LocatedRatings:
     path = dataset.checked_file(folder)
-    rule = dataset.duplicates if duplicates is None else duplicates
-    options = ReadOptions(scale=dataset.scale, duplicates=rule, max_bytes=max_bytes)
-    return LocatedRatings(path=path, options=options, dataset=dataset)
+    rule = options.duplicates or dataset.duplicates
+    return LocatedRatings(
+        path=path, options=replace(options, scale=dataset.scale, duplicates=rule), dataset=dataset
+    )
 
 
 def read_dataset(
     dataset: Dataset, folder: Path, *, duplicates: Duplicates | None = None
 ) -> Ratings:
     """Return the ratings of a data set from its folder, after making sure that it is the one."""
-    located = _located(dataset, folder, duplicates, DEFAULT_MAX_BYTES)
-    return located.completed(read_ratings(located.path, located.options))
+    located = _located(dataset, folder, ReadOptions(duplicates=duplicates))
+    return located.read()
 
 
 def _path(name: str | os.PathLike[str]) -> Path:
@@ -223,25 +254,25 @@ def read_ratings(path: str | os.PathLike[str], options: ReadOptions | None = Non
 def read_reported(path: str | os.PathLike[str], options: ReadOptions | None = None) -> ReadReport:
     """Return the ratings of a file as `read_ratings` does, with the columns they were found in."""
     given = options or ReadOptions()
-    stated = None if given.scale is None else Scale.of(given.scale)
     table, columns = read_table(path, given)
-    table = without_unrated(table, given.unrated, columns.label("rating"))
-    parts = {role: table[role] for role in ROLES}
+    if given.rated:
+        table = without_unrated(table, given.unrated, columns.label("rating"))
+    parts = {role: table[role] for role in table.column_names}
     del table  # as large as the ratings themselves: each column goes when it is no longer needed
-    guessed = columns.positional and given.rating is None
-    triplets = order_triplets(
-        parts, columns, duplicates=given.duplicates, scale=stated, guessed=guessed
-    )
-    if stated is None:
+    triplets = in_order(parts, columns, given)
+    if given.rated and given.scale is None:
         warn_of_sentinels(triplets.values, columns.label("rating"))
-    ratings = Ratings.from_triplets(triplets, scale=stated)
+    ratings = Ratings.from_triplets(triplets, given)
     return ReadReport(ratings=ratings, columns=columns, n_repeated=triplets.n_repeated)
 
 
 def read_table(
     path: str | os.PathLike[str], options: ReadOptions | None = None
 ) -> tuple[pa.Table, Columns]:
-    """Return a file's user, item and rating as an arrow table, and what they are called in it."""
+    """Return a file's user, item and rating as an arrow table, and what they are called in it.
+
+    Of events it is the user and the item, and the weight if there is one. The time is last, where there is one.
+    """
     given = options or ReadOptions()
     with opened(path, given.max_bytes) as file:
         if file.suffixes[0] in PARQUET:  # never packed: `opened` refuses that

@@ -15,16 +15,18 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from goodfence.arrays import Flags, Floats, Integers
-from goodfence.data.columns import section_lines
+from goodfence.data.dialect import section_lines
 from goodfence.data.files import RatingsFile
 from goodfence.data.frame import ReadOptions, find_repeats
 from goodfence.data.ids import is_text, one_dictionary
 from goodfence.data.lines import SPACE, Lines, Written, blank_lines, missing_among_integers
 from goodfence.data.load import PARQUET, opened
 from goodfence.data.ratings import Ratings
+from goodfence.data.read_json import is_json
 from goodfence.data.read_parquet import read_parquet
-from goodfence.data.read_text import Fields, is_json, read_fields
+from goodfence.data.read_text import Fields, read_fields
 from goodfence.data.scale import Scale
+from goodfence.data.times import span
 
 _SHOWN = 3  # lines of a problem
 _MOST_GRADES = 21
@@ -109,14 +111,17 @@ def _flags(rows: _Rows, options: ReadOptions) -> Iterator[tuple[str, Flags]]:
     """Yield each kind of problem, and which rows have it."""
     yield "without a user", rows.users < 0
     yield "without an item", rows.items < 0
-    yield "without a rating", rows.missing
-    yield "with a rating that is no number", rows.textual
-    yield "with a rating that is not finite", rows.infinite
-    yield "with a rating that a 64-bit float does not hold", rows.inexact
+    value = "rating" if options.rated else "weight"
+    yield f"without a {value}", rows.missing
+    yield f"with a {value} that is no number", rows.textual
+    yield f"with a {value} that is not finite", rows.infinite
+    yield f"with a {value} that a 64-bit float does not hold", rows.inexact
     good = ~(rows.missing | rows.textual | rows.infinite | rows.inexact)
     if options.scale is not None:
         yield "off the scale", good & ~Scale.of(options.scale).holds(rows.values)
-    if options.duplicates == "error":
+    if options.weight is not None:
+        yield "with a weight that is not more than 0", good & ~(rows.values > 0)
+    if options.repeated == "error":
         known = np.flatnonzero((rows.users >= 0) & (rows.items >= 0))
         repeated = np.zeros(len(rows.users), dtype=np.bool_)
         if len(known):
@@ -124,12 +129,15 @@ def _flags(rows: _Rows, options: ReadOptions) -> Iterator[tuple[str, Flags]]:
             repeats = find_repeats(rows.users[known], rows.items[known], n_items)
             repeated[known] = True
             repeated[known[repeats.order[repeats.starts]]] = False
-        yield "for a pair of user and item that has a rating already", repeated
+        what = "has a rating already" if options.rated else "is there already"
+        yield f"for a pair of user and item that {what}", repeated
 
 
 def _texts(table: pa.Table, options: ReadOptions) -> _Rows:
     """Return what is known of rows that are text."""
-    coded = one_dictionary(table["rating"])
+    if not {"rating", "weight"} & set(table.column_names):
+        return _unvalued(table)
+    coded = one_dictionary(table["rating" if options.rated else "weight"])
     # One more text, an empty one, is what the rows without a rating say.
     written = Written.of(pa.concat_arrays([coded.dictionary, pa.array([""])]), options.decimal)
     at = np.asarray(coded.indices.fill_null(len(coded.dictionary)))
@@ -144,7 +152,9 @@ def _texts(table: pa.Table, options: ReadOptions) -> _Rows:
 
 def _typed(table: pa.Table) -> _Rows:
     """Return what is known of rows whose columns have a type."""
-    column = table["rating"]
+    if not {"rating", "weight"} & set(table.column_names):
+        return _unvalued(table)
+    column = table["rating" if "rating" in table.column_names else "weight"]
     missing = np.asarray(column.is_null())
     nothing = np.zeros(len(missing), dtype=np.bool_)
     if pa.types.is_integer(column.type) or pa.types.is_floating(column.type):
@@ -159,6 +169,20 @@ def _typed(table: pa.Table) -> _Rows:
         missing=missing,
         textual=textual,
         infinite=~np.isfinite(values),
+        inexact=nothing,
+    )
+
+
+def _unvalued(table: pa.Table) -> _Rows:
+    """Return what is known of events, which have nothing but their ids."""
+    nothing = np.zeros(table.num_rows, dtype=np.bool_)
+    return _Rows(
+        users=_codes(table["user"]),
+        items=_codes(table["item"]),
+        values=np.ones(table.num_rows),
+        missing=nothing,
+        textual=nothing,
+        infinite=nothing,
         inexact=nothing,
     )
 
@@ -187,6 +211,8 @@ class Spread:
     """The smallest, the median and the largest number of ratings of a user."""
     per_item: tuple[int, int, int]
     """The same of an item."""
+    span: tuple[str, str] | None = None
+    """When the first and the last were given, where that is known."""
 
 
 def spread(ratings: Ratings) -> Spread:
@@ -197,7 +223,7 @@ def spread(ratings: Ratings) -> Spread:
     >>> import pyarrow as pa
     >>> table = pa.table({"user": [1, 1, 2], "item": ["a", "b", "b"], "rating": [1, 2, 2]})
     >>> spread(Ratings.from_frame(table))
-    Spread(grades=(('1', 1), ('2', 2)), per_user=(1, 1, 2), per_item=(1, 1, 2))
+    Spread(grades=(('1', 1), ('2', 2)), per_user=(1, 1, 2), per_item=(1, 1, 2), span=None)
     """
     csr = ratings.csr
     grades, counts = np.unique(csr.data, return_counts=True)
@@ -214,4 +240,5 @@ def spread(ratings: Ratings) -> Spread:
         grades=tuple(zip(names, counts.tolist(), strict=True)),
         per_user=ends(np.diff(csr.indptr)),
         per_item=ends(np.bincount(csr.indices, minlength=csr.shape[1])),
+        span=None if ratings.times is None else span(ratings.times),
     )

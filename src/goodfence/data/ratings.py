@@ -6,23 +6,21 @@ import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, Literal, TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
 from goodfence.arrays import Floats, Integers
-from goodfence.data.frame import Duplicates, Triplets, read_triplets
+from goodfence.data.columns import FEEDBACK, Feedback
+from goodfence.data.frame import Duplicates, ReadOptions, Triplets, read_triplets
 from goodfence.data.ids import Ids
 from goodfence.data.scale import Scale, ScaleLike
 from goodfence.errors import DataError, SettingError, given, require
 from goodfence.markup import html_table
 from goodfence.settings import checked, finite, instance, one_of
 
-Feedback: TypeAlias = Literal["explicit", "implicit"]
-"""Ratings that people gave, or events that happened: clicks, purchases, plays, likes."""
-FEEDBACK: tuple[Feedback, ...] = ("explicit", "implicit")
 Id: TypeAlias = "str | int"
 IdSequence: TypeAlias = "Sequence[Id] | npt.NDArray[Any]"
 Profile: TypeAlias = Mapping[Any, float]
@@ -53,6 +51,8 @@ class Ratings:
         Whether these are ratings, or events such as clicks, purchases and plays. Events have no scale to declare.
     times : array of int64, optional
         When each rating was given, in the order of `csr.data`; `csr` must then be in canonical order.
+    liked_from : float, optional
+        Of events that were ratings: the least rating that counts as one.
 
     Examples
     --------
@@ -76,12 +76,14 @@ class Ratings:
         items_declared: bool = True,
         feedback: Feedback = "explicit",
         times: npt.ArrayLike | None = None,
+        liked_from: float | None = None,
     ) -> None:
         self._user_ids = Ids.of(users, "users")
         self._item_ids = Ids.of(items, "items")
         one_of(feedback, "feedback", FEEDBACK)
         self._feedback: Feedback = feedback
         self._times = _checked_times(csr, times)
+        self._liked_from = _checked_least(liked_from, feedback)
         self._csr = _frozen(csr)
         shape = (len(self._user_ids), len(self._item_ids))
         require(self._csr.shape == shape, "csr", f"of shape {shape}", self._csr.shape)
@@ -102,8 +104,12 @@ class Ratings:
         user: str | None = None,
         item: str | None = None,
         rating: str | None = None,
+        time: str | None = None,
+        weight: str | None = None,
+        feedback: Feedback = "explicit",
+        likes: float | None = None,
         scale: ScaleLike | None = None,
-        duplicates: Duplicates = "error",
+        duplicates: Duplicates | None = None,
         items: IdSequence | Ids | None = None,
     ) -> Ratings:
         """Return the ratings of a data frame: pandas, polars, arrow, or anything narwhals knows.
@@ -111,13 +117,21 @@ class Ratings:
         Parameters
         ----------
         frame : data frame
-            One row per rating.
+            One row per rating, or per event.
         user, item, rating : str, optional
             The columns, where their names do not tell.
+        time : str, optional
+            The column of the times, as in `gf.load`.
+        weight : str, optional
+            For events: the column that says how much each counts.
+        feedback : {"explicit", "implicit"}, default "explicit"
+            Whether a row is a rating, or an event without one.
+        likes : float, optional
+            Makes events of the ratings of at least this much.
         scale : Scale or tuple of float, optional
             What ratings can be given; None observes it from the data.
-        duplicates : {"error", "last", "first", "mean"}, default "error"
-            What is done about a pair that was rated twice.
+        duplicates : {"error", "last", "first", "mean", "once", "count", "sum"}, optional
+            What is done about a pair that is there twice, as in `gf.load`.
         items : sequence of id, optional
             All items there are, as in `on_items`; None takes those that somebody rated.
 
@@ -127,19 +141,31 @@ class Ratings:
         >>> table = pa.table({"userId": [1, 2, 2], "movieId": [7, 7, 8], "rating": [4.0, 5.0, 1.5]})
         >>> Ratings.from_frame(table, scale=(0.5, 5, 0.5))
         Ratings(2 users x 2 items, 3 ratings, 0.5-5 in steps of 0.5)
+        >>> Ratings.from_frame(table.drop(["rating"]), feedback="implicit")
+        Ratings(2 users x 2 items, 3 events)
         """
-        stated = None if scale is None else Scale.of(scale)
-        triplets = read_triplets(
-            frame, user=user, item=item, rating=rating, duplicates=duplicates, scale=stated
+        options = ReadOptions(
+            user=user,
+            item=item,
+            rating=rating,
+            time=time,
+            weight=weight,
+            feedback=feedback,
+            likes=likes,
+            scale=None if scale is None else Scale.of(scale),
+            duplicates=duplicates,
         )
-        ratings = cls.from_triplets(triplets, scale=stated)
+        ratings = cls.from_triplets(read_triplets(frame, options), options)
         return ratings if items is None else ratings.on_items(items)
 
     @classmethod
-    def from_triplets(cls, triplets: Triplets, *, scale: ScaleLike | None = None) -> Ratings:
-        """Return the ratings of checked triplets."""
-        ids = triplets.users, triplets.items
-        return cls(triplets.csr(), *ids, scale, items_declared=False)
+    def from_triplets(cls, triplets: Triplets, options: ReadOptions) -> Ratings:
+        """Return the ratings or the events of checked triplets, read with these options."""
+        ids, csr = (triplets.users, triplets.items), triplets.csr()
+        feedback: Feedback = "explicit" if options.rated else "implicit"
+        how: dict[str, Any] = {"feedback": feedback, "times": triplets.times}
+        found = cls(csr, *ids, options.scale, items_declared=False, **how)
+        return found if options.likes is None else found.likes(options.likes)
 
     @property
     def feedback(self) -> Feedback:
@@ -150,6 +176,11 @@ class Ratings:
     def times(self) -> Integers | None:
         """When each rating was given, in the order of `csr.data`; None where that is not known."""
         return self._times
+
+    @property
+    def liked_from(self) -> float | None:
+        """Of events that were ratings, the least rating that counts as one; None of all others."""
+        return self._liked_from
 
     @property
     def csr(self) -> sparse.csr_array:
@@ -194,7 +225,7 @@ class Ratings:
         other._csr = _frozen(sparse.csr_array(self._csr.T.tocsr()))
         other._scale, other._titles = self._scale, self._titles
         other._items_declared = self._items_declared
-        other._feedback = self._feedback
+        other._feedback, other._liked_from = self._feedback, self._liked_from
         other._times = self._carried(lambda places: sparse.csr_array(places.T.tocsr()))
         other.__dict__["transposed"] = self
         return other
@@ -281,6 +312,7 @@ class Ratings:
             self._titles,
             feedback=self._feedback,
             times=self._carried(lambda places: move_columns(places, positions, len(wanted))),
+            liked_from=self._liked_from,
         )
 
     def _carried(self, moved: Callable[[sparse.csr_array], sparse.csr_array]) -> Integers | None:
@@ -296,33 +328,34 @@ class Ratings:
     def replaced(self, csr: sparse.csr_array, times: Integers | None = None) -> Ratings:
         """Return ratings with the same ids, titles and scale, and another matrix, with its own times if any."""
         ids, declared = (self._user_ids, self._item_ids), self._items_declared
-        how: dict[str, Any] = {"feedback": self._feedback, "times": times}
-        return Ratings(csr, *ids, self._scale, self._titles, items_declared=declared, **how)
+        how: dict[str, Any] = {"feedback": self._feedback, "liked_from": self._liked_from}
+        how |= {"times": times, "items_declared": declared}
+        return Ratings(csr, *ids, self._scale, self._titles, **how)
 
     @checked
     def likes(self, at: float) -> Ratings:
         """Return the ratings of at least `at` as events, with the same users and items; all others are left out."""
         least = finite(at, "at")
         require(self._feedback == "explicit", "ratings", "ratings and not events", self._feedback)
-        csr = self._csr
-        liked = csr.data >= least
-        starts = np.concatenate(([0], np.cumsum(liked)))[csr.indptr]
-        cells = (np.ones(int(liked.sum())), csr.indices[liked], starts.astype(csr.indptr.dtype))
         return Ratings(
-            sparse.csr_array(cells, shape=csr.shape),
+            liked(self._csr, least),
             self._user_ids,
             self._item_ids,
             titles=self._titles,
             items_declared=self._items_declared,
             feedback="implicit",
-            times=None if self._times is None else self._times[liked],
+            times=None if self._times is None else self._times[self._csr.data >= least],
+            liked_from=least,
         )
 
     def _repr_html_(self) -> str:
         n_users, n_items = self.shape
         rows = [("users", f"{n_users:,}"), ("items", f"{n_items:,}")]
         if self._feedback == "implicit":
-            return html_table(["Ratings", ""], [*rows, ("events", f"{self.n_ratings:,}")])
+            rows.append(("events", f"{self.n_ratings:,}"))
+            if self._liked_from is not None:
+                rows.append(("made of", f"ratings of at least {self._liked_from:g}"))
+            return html_table(["Ratings", ""], rows)
         rows += [("ratings", f"{self.n_ratings:,}"), ("scale", str(self.scale))]
         return html_table(["Ratings", ""], rows)
 
@@ -332,6 +365,20 @@ class Ratings:
         if self._feedback == "implicit":
             return f"Ratings({shape}, {self.n_ratings:,} events)"
         return f"Ratings({shape}, {self.n_ratings:,} ratings, {self.scale})"
+
+
+def liked(csr: sparse.csr_array, least: float) -> sparse.csr_array:
+    """Return 1 for each rating of at least `least`, and nothing for the others.
+
+    Examples
+    --------
+    >>> liked(sparse.csr_array(np.array([[5.0, 3.0]])), 4).toarray()
+    array([[1., 0.]])
+    """
+    inside = csr.data >= least
+    starts = np.concatenate(([0], np.cumsum(inside)))[csr.indptr]
+    cells = (np.ones(int(inside.sum())), csr.indices[inside], starts.astype(csr.indptr.dtype))
+    return sparse.csr_array(cells, shape=csr.shape)
 
 
 def check_csr(starts: Any, columns: Any, n_stored: int, shape: tuple[int, ...]) -> None:
@@ -428,6 +475,13 @@ def _checked_times(csr: Any, times: npt.ArrayLike | None) -> Integers | None:
     if not whole or not ordered or len(given) != csr.nnz:
         raise DataError("times must be integers, one for each rating of a csr in canonical order")
     return _frozen_times(given.astype(np.int64))
+
+
+def _checked_least(liked_from: float | None, feedback: Feedback) -> float | None:
+    if liked_from is None:
+        return None
+    require(feedback == "implicit", "liked_from", "left out for ratings", liked_from)
+    return finite(liked_from, "liked_from")
 
 
 def _frozen_times(times: Integers) -> Integers:

@@ -11,11 +11,12 @@ from typing import Any, BinaryIO
 import pyarrow as pa
 from pyarrow import parquet
 
-from goodfence.data.columns import ROLES, Columns, find_columns
+from goodfence.data.columns import Columns, find_columns
 from goodfence.data.files import RatingsFile, too_large
 from goodfence.data.frame import ReadOptions
 from goodfence.data.ids import describe, is_text
 from goodfence.data.lines import BYTES_OF_A_ROW, TIMES_HELD
+from goodfence.data.times import named_times, settled
 from goodfence.errors import ColumnProblem, FileProblem, GoodfenceError
 
 MAGIC = b"PAR1"
@@ -34,14 +35,17 @@ Struct = dict[int, Any]
 
 
 def read_parquet(file: RatingsFile, options: ReadOptions) -> tuple[pa.Table, Columns]:
-    """Return the user, item and rating of a parquet file, and what they are called in it."""
+    """Return the user, item and rating of a parquet file, its times, and what they are called in it."""
     if not file.beginning.startswith(MAGIC):
         raise FileProblem(f"{file.name!r} must be a parquet file, as its name says, and is not")
     with _undamaged(file):
         opened = parquet.ParquetFile(file.path)
         schema, n_rows = opened.schema_arrow, opened.metadata.num_rows
     columns = find_columns(schema.names, **options.columns)
-    for role, name in zip(ROLES, columns.chosen, strict=True):
+    if columns.time is None:
+        alone = {name for name in columns.unused if schema.names.count(name) == 1}
+        columns = named_times(columns, {name: schema.field(name).type for name in alone})
+    for role, name in columns.by_role.items():
         kind = schema.field(name).type
         if pa.types.is_nested(kind):
             raise ColumnProblem(
@@ -49,34 +53,36 @@ def read_parquet(file: RatingsFile, options: ReadOptions) -> tuple[pa.Table, Col
             )
     if n_rows == 0:
         raise FileProblem(f"{file.name!r} must hold ratings, and has no rows")
+    names = list(columns.by_role.values())
     with _undamaged(file):
-        pages = read_pages(file.path, columns.chosen)
+        pages = read_pages(file.path, tuple(names))
         if any(chunks.n_values != n_rows for chunks in pages.values()):
             raise DamagedPages("the pages hold other rows than the file says")
-    texts = [name for name in columns.chosen if not _is_fixed(schema.field(name).type)]
+    texts = [name for name in names if not _is_fixed(schema.field(name).type)]
     held = n_rows * BYTES_OF_A_ROW + TIMES_HELD * sum(pages[name].n_bytes for name in texts)
     if max(held, *(2 * chunks.largest for chunks in pages.values())) > options.max_bytes:
         raise too_large(file.name, options.max_bytes)
     with _undamaged(file):
         if any(pages[name].deltas for name in texts):
-            table = _in_batches(file, columns, pages, options.max_bytes)
+            table = _in_batches(file, names, pages, options.max_bytes)
         else:
             # Text stays a dictionary: one long id on every row is then stored once.
             opened = parquet.ParquetFile(file.path, read_dictionary=texts)
-            table = opened.read(columns=list(columns.chosen))
+            table = opened.read(columns=names)
         table.validate(full=True)  # a damaged page can hold indices beyond its dictionary
-    return table.select(list(columns.chosen)).rename_columns(list(ROLES)), columns
+    found = table.select(names).rename_columns(list(columns.by_role))
+    return settled(found, columns, named=options.time is not None)
 
 
 def _in_batches(
-    file: RatingsFile, columns: Columns, pages: dict[str, Chunks], max_bytes: int
+    file: RatingsFile, names: list[str], pages: dict[str, Chunks], max_bytes: int
 ) -> pa.Table:
     """Return the columns, a few rows at a time: text that repeats the text before it takes more than its pages say."""
     largest = max(chunks.largest for chunks in pages.values())
     n_together = max(1, min(_TOGETHER, max_bytes // (16 * max(1, largest))))
     batches, n_rows, n_bytes = [], 0, 0
     opened = parquet.ParquetFile(file.path)
-    for batch in opened.iter_batches(n_together, columns=list(columns.chosen), use_threads=False):
+    for batch in opened.iter_batches(n_together, columns=names, use_threads=False):
         batch.validate(full=True)
         coded = [one.dictionary_encode() if is_text(one.type) else one for one in batch.columns]
         batches.append(pa.record_batch(coded, names=batch.schema.names))

@@ -2,81 +2,68 @@
 
 from __future__ import annotations
 
-import gzip
-import json
 import re
 import sys
 import warnings
-import zlib
-from collections.abc import Callable, Iterator, Sequence
-from contextlib import suppress
+from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import csv as arrow_csv
 
-from goodfence.data.columns import (
-    ROLES,
-    SECTIONED,
-    Columns,
-    Dialect,
-    Sections,
-    begins_section,
-    find_columns,
-    recognise,
-)
+from goodfence.data.columns import Columns
+from goodfence.data.dialect import SECTIONED, Dialect, Sections, begins_section, recognise
 from goodfence.data.files import RatingsFile, too_large
 from goodfence.data.frame import ReadOptions
-from goodfence.data.ids import is_text
 from goodfence.data.lines import (
-    BYTE_ORDER_MARK,
     BYTES_OF_A_ROW,
     BYTES_OF_AN_ID,
     CHUNK,
     TIMES_HELD,
     Lines,
-    changes,
     parse_ids,
     parse_ratings,
 )
-from goodfence.errors import FileProblem, GoodfenceWarning, ValueProblem
+from goodfence.data.times import settled
+from goodfence.errors import ColumnProblem, FileProblem, GoodfenceWarning
 
 _FEW = 2**16
 _LOOKED_AT = 20  # lines that tell how a file is laid out
-_BYTES_OF_CODES = 3 * 4  # three columns of 32 bits
+_BYTES_OF_CODES = 4  # of a column of text, 32 bits a row
+_BYTES_OF_A_TIME = 24  # as text; it is made into 8 bytes before anything else
 _CODED = pa.dictionary(pa.int32(), pa.string())
-_CODED_NOTHING = pa.table({role: pa.array([], _CODED) for role in ROLES})
-_MOST = 2**63
-_EXACT = 2**53
-_BYTES_TOGETHER = (
-    2**19
-)  # of JSON are parsed at a time: as Python's own objects they take many times more
 
 
 def read_text(file: RatingsFile, options: ReadOptions) -> tuple[pa.Table, Columns]:
-    """Return the columns user, item and rating of a text file, and what they are called in it.
+    """Return the columns user, item and rating of a text file, its times, and what they are called in it.
 
-    A first line of numbers, or with a number third of three or four and no known name, is a rating, not a header. Ids
-    are integers where every one of the column is written as an integer is ("7", not "007" or "7.0"), else text.
+    A first line of numbers, or with a number third of three or four and no known name, is a rating, not a header; of
+    events, one with any number. Ids are integers where every one of the column is written as an integer is ("7", not
+    "007" or "7.0"), else text.
     """
     texts = read_fields(file, options)
-    table, columns = texts.table, texts.dialect.columns
     texts.check_rows()
+    table, columns = settled(texts.table, texts.dialect.columns, named=options.time is not None)
     _check_ids(table, file, options.max_bytes)
-    ids = {role: parse_ids(table[role], columns.label(role)) for role in ("user", "item")}
-    ratings = parse_ratings(table["rating"], columns.label("rating"), options.decimal)
-    texts_only = not any(pa.types.is_integer(one.type.value_type) for one in ids.values())
+    parts = {role: parse_ids(table[role], columns.label(role)) for role in ("user", "item")}
+    texts_only = not any(pa.types.is_integer(one.type.value_type) for one in parts.values())
+    for role in ("rating", "weight"):
+        if role in columns.by_role:
+            parts[role] = parse_ratings(table[role], columns.label(role), options.decimal)
+    if columns.time is not None:
+        parts["time"] = table["time"]
     if columns.positional and texts_only and options.user is None:
-        user, item, rating = columns.chosen
-        message = (
-            f"the file has no header line: column {user} is read as the user, {item} as the item, {rating} as the "
-            "rating; if that is wrong, say which with user=, item= and rating= (--user, --item, --rating)"
+        named = ", ".join(
+            f"{'column ' if role == 'user' else ''}{name} {'is read ' if role == 'user' else ''}as the {role}"
+            for role, name in columns.by_role.items()
+            if role in ("user", "item", "rating")
         )
+        asked = "user=, item= and rating= (--user, --item, --rating)"
+        asked = asked if options.rated else "user= and item= (--user, --item)"
+        message = f"the file has no header line: {named}; if that is wrong, say which with {asked}"
         warnings.warn(message, GoodfenceWarning, stacklevel=2)
-    return pa.table({**ids, "rating": ratings}), columns
+    return pa.table(parts), columns
 
 
 def _check_ids(table: pa.Table, file: RatingsFile, max_bytes: int) -> None:
@@ -156,7 +143,13 @@ def read_fields(file: RatingsFile, options: ReadOptions, *, tolerant: bool = Fal
     sections, named = None, options.columns
     if begins_section(head[0]):
         sections, head = Sections(), Sections.head(head)
-        named = SECTIONED if set(named.values()) == {None} else named
+        if not options.rated:
+            raise ColumnProblem(
+                f"{file.name!r} must hold events, and has the sections of the Netflix Prize, which hold ratings; say "
+                "which of them count as likes with likes= (--likes)"
+            )
+        unnamed = {named[role] for role in SECTIONED} == {None}
+        named = {**named, **SECTIONED} if unnamed else named
     if not head:
         raise FileProblem(f"{file.name!r} must hold ratings, and has none in its first section")
     dialect = recognise(head, file, options.separator, named)
@@ -179,11 +172,16 @@ def read_fields(file: RatingsFile, options: ReadOptions, *, tolerant: bool = Fal
 def _parsed(
     feed: _Feed, dialect: Dialect, ragged: list[tuple[int, int]], *, tolerant: bool
 ) -> pa.Table:
-    """Return the three columns as dictionaries of text, null where a field is empty; nothing after a ragged row."""
+    """Return the columns as dictionaries of text, null where a field is empty; nothing after a ragged row.
+
+    Times, of which most are different, are text without a dictionary.
+    """
     positions = [str(position) for position in range(1, len(dialect.fields) + 1)]
-    wanted = list(dialect.columns.chosen)
+    roles = dialect.columns.by_role
+    wanted = list(roles.values())
     if not dialect.columns.positional:
         wanted = [str(dialect.fields.index(name) + 1) for name in wanted]
+    kinds = [pa.string() if role == "time" else _CODED for role in roles]
 
     def note(row: arrow_csv.InvalidRow) -> str:
         ragged.append((row.number, row.actual_columns))
@@ -203,18 +201,21 @@ def _parsed(
             ),
             convert_options=arrow_csv.ConvertOptions(
                 include_columns=wanted,
-                column_types=dict.fromkeys(wanted, _CODED),
+                column_types=dict(zip(wanted, kinds, strict=True)),
                 null_values=[""],
                 strings_can_be_null=True,
             ),
         )
     except pa.ArrowException:  # which quotes the line
         if ragged:
-            return _CODED_NOTHING  # what is wrong is known, and said by whoever asks
+            # What is wrong is known, and said by whoever asks.
+            return pa.table(
+                {role: pa.array([], kind) for role, kind in zip(roles, kinds, strict=True)}
+            )
         raise FileProblem(
             f"{feed.file.name!r} must be a table of rows and fields, and cannot be parsed"
         ) from None
-    return table.rename_columns(list(ROLES))
+    return table.rename_columns(list(roles))
 
 
 class _Feed:
@@ -232,6 +233,10 @@ class _Feed:
     ) -> None:
         self._lines, self.file, self._max_bytes = lines, file, max_bytes
         self._before = pa.total_allocated_bytes()
+        self._bytes_of_codes = sum(
+            _BYTES_OF_A_TIME if role == "time" else _BYTES_OF_CODES
+            for role in dialect.columns.by_role
+        )
         self._chunks = lines.chunks(without_first=not dialect.columns.positional)
         self._steps: list[Callable[[bytes], bytes]] = []
         if dialect.quotes:
@@ -242,7 +247,7 @@ class _Feed:
     def read(self, _n_bytes: int = -1) -> bytes:
         """Return the next lines, which are fewer bytes than arrow ever asks for."""
         n_rows = self._lines.n_read
-        text = pa.total_allocated_bytes() - self._before - n_rows * _BYTES_OF_CODES - 4 * CHUNK
+        text = pa.total_allocated_bytes() - self._before - n_rows * self._bytes_of_codes - 4 * CHUNK
         if n_rows * BYTES_OF_A_ROW + TIMES_HELD * text > self._max_bytes:
             raise too_large(self.file.name, self._max_bytes)
         chunk = next(self._chunks, b"")
@@ -288,153 +293,3 @@ def stray_quotes(separator: str) -> re.Pattern[bytes]:
     whole = rb"(?:(?:%b|%b)%b)*+" % (quoted, bare, between)
     broken = rb'(?:%b(?!%b|\r?\n)|%b++")' % (quoted, between, blank)
     return re.compile(rb"(?m)^" + whole + broken)
-
-
-def is_json(file: RatingsFile) -> bool:
-    """Return whether a text file is JSON, by its ending, or by how its first line begins."""
-    if file.suffixes[0] in (".json", ".jsonl", ".ndjson"):
-        return True
-    beginning = file.beginning
-    if file.suffixes[1]:
-        try:
-            with gzip.open(file.path) as inner:
-                beginning = inner.read(len(beginning))
-        except (OSError, EOFError, zlib.error):  # which is said where all of it is read
-            return False
-    plain = beginning.removeprefix(BYTE_ORDER_MARK).lstrip()
-    return plain.startswith((b'{"', b'{ "', b"{'"))
-
-
-def read_json(file: RatingsFile, options: ReadOptions) -> tuple[pa.Table, Columns]:
-    """Return the user, item and rating of a file of JSON lines, and what they are called in it.
-
-    The columns are found among the members of the first line.
-    """
-    lines = Lines(file, options.max_bytes, options.encoding)
-    first = lines.head()[0]
-    if first.lstrip().startswith(b"["):
-        raise FileProblem(
-            f"{file.name!r} must be JSON lines, one object a line, and is an array; write it again as lines "
-            "(pandas: orient='records', lines=True)"
-        )
-    columns = find_columns(list(_object(first, 1, file)), **options.columns)
-    parts: dict[str, list[pa.Array]] = {role: [] for role in ROLES}
-    n_rows = n_bytes = 0
-    for number, together in _pieces(lines):
-        objects = _objects(together, number, columns, file)
-        for role in ROLES:
-            parts[role].append(_column(objects, number, role, columns))
-            n_bytes += parts[role][-1].nbytes
-        n_rows += len(objects)
-        if n_rows * BYTES_OF_A_ROW + TIMES_HELD * (n_bytes - 24 * n_rows) > options.max_bytes:
-            raise too_large(file.name, options.max_bytes)
-    return pa.table({role: _joined(parts[role], columns.label(role)) for role in ROLES}), columns
-
-
-def _pieces(lines: Lines) -> Iterator[tuple[int, list[bytes]]]:
-    """Yield a few lines at a time, blank ones empty, with the number of the first."""
-    number = 1
-    for chunk in lines.chunks(without_first=False):
-        start = 0
-        while start < len(chunk):
-            end = chunk.rfind(b"\n", start, start + _BYTES_TOGETHER) + 1
-            end = end or chunk.index(b"\n", start) + 1  # one line that is longer
-            piece = chunk[start:end].split(b"\n")[:-1]
-            yield number, piece
-            number, start = number + len(piece), end
-
-
-def _objects(
-    lines: Sequence[bytes], number: int, columns: Columns, file: RatingsFile
-) -> list[tuple[int, dict[str, Any]]]:
-    """Return the line number and the object of each line that is not blank: all at once where nothing is odd."""
-    full = [(number + at, line) for at, line in enumerate(lines) if line.strip()]
-    text = b"\n".join(line for _, line in full)
-    # A member that is named twice shows as a name that is there more often than lines are.
-    once = all(text.count(json.dumps(name).encode()) <= len(full) for name in columns.chosen)
-    try:
-        found = json.loads(
-            b"[" + text.replace(b"\n", b",") + b"]", parse_float=_float, parse_constant=str
-        )
-    except (ValueError, RecursionError):
-        found = []
-    if once and len(found) == len(full) and all(type(one) is dict for one in found):
-        return [(line, one) for (line, _), one in zip(full, found, strict=True)]
-    return [(line, _object(text, line, file)) for line, text in full]
-
-
-def _object(line: bytes, number: int, file: RatingsFile) -> dict[str, Any]:
-    try:
-        found = json.loads(line, object_pairs_hook=_once, parse_float=_float, parse_constant=str)
-    except (ValueError, RecursionError):
-        found = None
-    if not isinstance(found, dict):
-        raise FileProblem(
-            f"{file.name!r} must hold one JSON object a line, line {number} is none, or names a member twice"
-        ) from None
-    return found
-
-
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    if len(found) != len(pairs):
-        raise ValueError("a member is named twice")
-    return found
-
-
-def _float(text: str) -> float | str:
-    """Return the number, or its spelling where a float cannot hold it."""
-    value = float(text)
-    return text if value in (float("inf"), float("-inf")) or changes(text, value) else value
-
-
-def _column(
-    objects: list[tuple[int, dict[str, Any]]], number: int, role: str, columns: Columns
-) -> pa.Array:
-    """Return one member of each object: integers or text for ids, floats for ratings."""
-    name, label = columns.chosen[ROLES.index(role)], columns.label(role)
-    values = [one.get(name) for _, one in objects]
-    plain = _plain_column(values, role)
-    if plain is not None:
-        return plain
-    for (line, _), value in zip(objects, values, strict=True):
-        if value is None or value == "":
-            raise ValueProblem(f"{label} must not be missing, line {line} is")
-        if not (_is_rating if role == "rating" else _is_id)(value):
-            rule = (
-                "a number that a 64-bit float holds" if role == "rating" else "an integer or text"
-            )
-            raise ValueProblem(f"{label} must be {rule}, line {line} is not")
-    if role == "rating":
-        return pa.array(np.array(values, dtype=np.float64))
-    raise ValueProblem(f"{label} must hold integers or text, and holds both near line {number}")
-
-
-def _plain_column(values: list[Any], role: str) -> pa.Array | None:
-    """Return the values at once where nothing is odd, as it is most often."""
-    kinds = set(map(type, values))
-    with suppress(OverflowError, UnicodeError, pa.ArrowException):
-        if role == "rating" and kinds <= {int, float}:
-            numbers = np.array(values, dtype=np.float64)
-            if bool((np.abs(numbers) < _EXACT).all()):
-                return pa.array(numbers)
-        elif role != "rating" and (kinds == {int} or (kinds == {str} and "" not in values)):
-            return pa.array(values, pa.int64() if kinds == {int} else pa.string())
-    return None
-
-
-def _is_rating(value: Any) -> bool:
-    return type(value) is float or (type(value) is int and abs(value) <= _EXACT)
-
-
-def _is_id(value: Any) -> bool:
-    if type(value) is str:  # JSON's escapes can spell half of a character
-        return not any("\ud800" <= letter <= "\udfff" for letter in value)
-    return type(value) is int and -_MOST <= value < _MOST
-
-
-def _joined(parts: list[pa.Array], label: str) -> pa.ChunkedArray:
-    if len({part.type for part in parts}) > 1:
-        raise ValueProblem(f"{label} must hold integers or text, and holds both")
-    whole = pa.concat_arrays(parts)  # many dictionaries would each repeat the ones before
-    return pa.chunked_array([whole.dictionary_encode() if is_text(whole.type) else whole])

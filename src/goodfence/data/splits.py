@@ -1,4 +1,4 @@
-"""Parts of ratings, by chance: what is held out, folds, and who is asked about.
+"""Parts of ratings, by chance or by time: what is held out, folds, and who is asked about.
 
 Only raw 64-bit words of a stream decide, so the same seed gives the same parts on every machine and
 with every version of NumPy. All parts keep the ids and the shape of all ratings.
@@ -8,20 +8,21 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
-from typing import Any
+from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from goodfence.arrays import Flags, Words
+from goodfence.arrays import Flags, Integers
 from goodfence.data.ratings import Ratings
 from goodfence.errors import DataError, GoodfenceWarning, SettingError, require
 from goodfence.rng import RNG, Streams
-from goodfence.settings import checked, instance, integer
+from goodfence.settings import checked, instance, integer, one_of
 from goodfence.settings import fraction as within_one
 
 DEFAULT_FRACTION = 0.2
+SplitBy: TypeAlias = Literal["chance", "time"]
 
 
 @checked
@@ -30,9 +31,10 @@ def holdout(
     *,
     fraction: float | None = None,
     per_user: int | None = None,
+    by: SplitBy = "chance",
     rng: RNG = None,
 ) -> tuple[Ratings, Ratings]:
-    """Hold ratings out at random, and return the rest and what was held out (train, test).
+    """Hold ratings or events out, and return the rest and what was held out (train, test).
 
     Parameters
     ----------
@@ -44,8 +46,11 @@ def holdout(
     per_user : int, optional
         Instead: how many ratings of each user are held out. Who has no more than that keeps them all, and a warning
         says how many such users there are.
+    by : {"chance", "time"}, default "chance"
+        What decides: chance, or time, by which the last ones of each user are held out; of those of the same time, the
+        later columns. By time `fraction` is of each user's own, rounded, one at least; who has only one keeps it.
     rng : int, sequence of int, Generator or None, default None
-        Where chance comes from; None takes fresh entropy.
+        Where chance comes from; None takes fresh entropy. By time nothing is drawn.
 
     Returns
     -------
@@ -62,15 +67,22 @@ def holdout(
     >>> train, test = holdout(ratings, per_user=2, rng=7)
     >>> np.diff(test.csr.indptr).tolist()
     [2, 2, 2, 2]
+    >>> timed = ratings.replaced(ratings.csr, np.tile([30, 10, 20, 50, 40], 4))
+    >>> holdout(timed, by="time")[1].csr.indices.tolist()
+    [3, 3, 3, 3]
     """
     instance(ratings, "ratings", Ratings, "Ratings")
+    one_of(by, "by", get_args(SplitBy))
     if fraction is not None and per_user is not None:
         raise SettingError("fraction and per_user must not both be given; leave one out")
+    share = DEFAULT_FRACTION if fraction is None else within_one(fraction, "fraction")
+    if by == "time":
+        held = _latest(ratings, share, per_user)
+        return _part(ratings, ~held), _part(ratings, held)
     words = Streams(rng).words(ratings.n_ratings)
     if per_user is not None:
-        held = _per_user(ratings, per_user, words)
+        held = _first_ranks(ratings, words, _wanted(ratings, per_user))
     else:
-        share = DEFAULT_FRACTION if fraction is None else within_one(fraction, "fraction")
         held = np.zeros(len(words), dtype=np.bool_)
         held[np.argsort(words, kind="stable")[: round(share * len(words))]] = True
     return _part(ratings, ~held), _part(ratings, held)
@@ -142,21 +154,47 @@ def sample_targets(
     return targets
 
 
-def _per_user(ratings: Ratings, per_user: int, words: Words) -> Flags:
+def _latest(ratings: Ratings, share: float, per_user: int | None) -> Flags:
+    """Return which ratings are among the last of their user: a share of all, or so many."""
+    if ratings.times is None:
+        raise DataError(
+            "ratings must have times to be split by time, and have none; name their column with time= (--time), or "
+            "split by chance"
+        )
+    if per_user is None:
+        counts = np.diff(ratings.csr.indptr)
+        n_held = np.minimum(np.maximum(np.rint(share * counts), 1), counts - 1).astype(np.int64)
+        n_held = np.maximum(n_held, 0)
+    else:
+        n_held = _wanted(ratings, per_user)
+    # Later first, and of the same time the later column first, which comes later in the order of the cells.
+    places = np.arange(ratings.n_ratings)
+    later = np.empty(ratings.n_ratings, dtype=np.int64)
+    later[np.lexsort((places, ratings.times))[::-1]] = places
+    return _first_ranks(ratings, later, n_held)
+
+
+def _wanted(ratings: Ratings, per_user: int) -> Integers:
+    """Return how many ratings of each user are held out; none of those who have no more than `per_user`."""
     per_user = integer(per_user, "per_user", least=1)
-    indptr = ratings.csr.indptr
-    counts = np.diff(indptr)
+    counts = np.diff(ratings.csr.indptr)
     n_short = int(((counts > 0) & (counts <= per_user)).sum())
     if n_short:
         message = (
             f"{n_short:,} users have no more than {per_user:,} ratings; none of theirs is held out"
         )
         warnings.warn(message, GoodfenceWarning, stacklevel=3)
-    rows = np.repeat(np.arange(len(counts)), counts)
-    order = np.lexsort((words, rows))  # within each user, by word
+    return np.where(counts > per_user, per_user, 0)
+
+
+def _first_ranks(ratings: Ratings, keys: npt.NDArray[Any], n_held: Integers) -> Flags:
+    """Return which ratings have the `n_held` lowest keys of their user."""
+    indptr = ratings.csr.indptr
+    rows = np.repeat(np.arange(len(n_held)), np.diff(indptr))
+    order = np.lexsort((keys, rows))  # within each user, by key
     rank = np.arange(len(rows)) - indptr[rows]
     held = np.zeros(len(rows), dtype=np.bool_)
-    held[order] = (rank < per_user) & (counts > per_user)[rows]
+    held[order] = rank < n_held[rows]
     return held
 
 
@@ -205,5 +243,6 @@ def core(ratings: Ratings, *, per_user: int, per_item: int) -> Ratings:
     known = ratings.titles
     titles = {item: known[item] for item in kept.tolist() if item in known}
     ids = ratings.users[users], kept
-    how: dict[str, Any] = {"feedback": ratings.feedback, "times": times}
+    how: dict[str, Any] = {"feedback": ratings.feedback, "liked_from": ratings.liked_from}
+    how["times"] = times
     return Ratings(matrix, *ids, ratings.scale, titles, items_declared=False, **how)

@@ -16,12 +16,13 @@ from scipy import sparse
 from scipy.special import ndtri
 
 from goodfence.arrays import Floats, Integers, Rows
+from goodfence.data.columns import FEEDBACK, Feedback
 from goodfence.data.ratings import Ratings
 from goodfence.data.scale import Scale, ScaleLike
 from goodfence.errors import require
 from goodfence.kernels.synthetic import Levels, Tastes, choose_items, rate_items
 from goodfence.rng import RNG, Streams
-from goodfence.settings import checked, integer
+from goodfence.settings import checked, integer, one_of
 
 # What Douban and Netflix look like: the most rated item has three users in ten, popularity falls a
 # little faster than Zipf says, and the spread of the logarithm of activity is about 1.25.
@@ -66,8 +67,9 @@ def synthetic(
     ratings: int,
     rng: RNG = None,
     scale: ScaleLike = (1, 5),
+    feedback: Feedback = "explicit",
 ) -> Ratings:
-    """Make up ratings with a long tail of items and of users, and groups of taste.
+    """Make up ratings, or events, with a long tail of items and of users, and groups of taste.
 
     Parameters
     ----------
@@ -77,7 +79,9 @@ def synthetic(
     rng : int, sequence of int, Generator or None, default None
         Where chance comes from; None takes fresh entropy.
     scale : Scale or tuple of float, default (1, 5)
-        What ratings can be given.
+        What ratings can be given. Events have none.
+    feedback : {"explicit", "implicit"}, default "explicit"
+        Whether these are ratings or events: the same cells, each of them 1.
 
     Notes
     -----
@@ -89,16 +93,24 @@ def synthetic(
     --------
     >>> synthetic(users=200, items=300, ratings=4000, rng=7)
     Ratings(200 users x 300 items, 4,000 ratings, integers 1-5)
+    >>> synthetic(users=200, items=300, ratings=4000, rng=7, feedback="implicit")
+    Ratings(200 users x 300 items, 4,000 events)
     """
+    one_of(feedback, "feedback", FEEDBACK)
     stated = Scale.of(scale)
     streams = Streams(rng)
     planted = plan(users, items, ratings, streams)
     indptr = np.concatenate(([0], np.cumsum(planted.counts)))
     columns = _choices(planted, indptr, streams.key(_CHOICE))
+    ids = np.arange(1, users + 1), np.arange(1, items + 1)
+    if feedback == "implicit":
+        cells = (np.ones(len(columns)), columns, indptr)
+        events = sparse.csr_array(cells, shape=(users, items))
+        return Ratings(events, *ids, feedback=feedback)
     levels = _levels(planted, indptr, columns, streams)
     values = stated.round(stated.lowest + levels * (stated.highest - stated.lowest))
     matrix = sparse.csr_array((values, columns, indptr), shape=(users, items))
-    return Ratings(matrix, np.arange(1, users + 1), np.arange(1, items + 1), stated)
+    return Ratings(matrix, *ids, stated)
 
 
 def plan(users: int, items: int, ratings: int, streams: Streams) -> Planted:

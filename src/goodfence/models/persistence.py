@@ -427,6 +427,8 @@ def pack_ratings(ratings: Ratings) -> tuple[dict[str, Any], dict[str, npt.NDArra
     }
     if ratings.feedback == "implicit":  # when it happened is not saved: no model asks
         settings["feedback"] = ratings.feedback
+        if ratings.liked_from is not None:
+            settings["liked_from"] = ratings.liked_from
     return settings, arrays
 
 
@@ -452,5 +454,8 @@ def unpack_ratings(settings: dict[str, Any], arrays: Arrays) -> Ratings:
         typed = all(type(number) in (int, float) for number in numbers)
         if not typed or type(stated["declared"]) is not bool:
             raise ValueError
-        feedback = settings.get("feedback", "explicit")
-        return Ratings(csr, users, items, Scale(**stated), titles, feedback=feedback)
+        feedback, least = settings.get("feedback", "explicit"), settings.get("liked_from")
+        if least is not None and type(least) not in (int, float):
+            raise ValueError
+        how: dict[str, Any] = {"feedback": feedback, "liked_from": least}
+        return Ratings(csr, users, items, Scale(**stated), titles, **how)

@@ -193,6 +193,8 @@ def about(count: int) -> int:
 def ratings_table(ratings: Ratings) -> pa.Table:
     """Return ratings as a table of userId, movieId and rating, the names that most readers know.
 
+    Events have no rating, a weight where they count more than 1, and a timestamp where it is known.
+
     Examples
     --------
     >>> from goodfence.data.load import load
@@ -202,7 +204,13 @@ def ratings_table(ratings: Ratings) -> pa.Table:
     cells = ratings.csr.tocoo()
     values = cells.data.astype(int) if (cells.data % 1 == 0).all() else cells.data
     columns = {"userId": ratings.users[cells.row], "movieId": ratings.items[cells.col]}
-    return pa.table({**columns, "rating": values})
+    if ratings.feedback == "explicit":
+        return pa.table({**columns, "rating": values})
+    if not (values == 1).all():
+        columns["weight"] = values
+    if ratings.times is not None:
+        columns["timestamp"] = ratings.times
+    return pa.table(columns)
 
 
 def read_audit(path: Path) -> dict[str, Any]:

@@ -27,9 +27,10 @@ from pyarrow import dataset
 from goodfence import errors
 from goodfence.arrays import Floats
 from goodfence.data.columns import ROLES, find_columns
-from goodfence.data.frame import ReadOptions, check_grades, rating_values, without_unrated
+from goodfence.data.frame import ReadOptions
 from goodfence.data.ids import code_ids
 from goodfence.data.load import read_table
+from goodfence.data.rating_values import check_grades, rating_values, without_unrated
 from goodfence.data.scale import Scale
 from goodfence.errors import ColumnProblem, DataError, GoodfenceWarning, ValueProblem, require
 from goodfence.neighbours.similarity import EXACT, FACTORS, ON_GRID
@@ -56,6 +57,7 @@ _WRONG = (
     *(f"{role} must not be missing, {{n:,}} rows are" for role in ROLES),
     "rating must be a finite number, {n:,} rows are not",
     "rating must be on the declared scale, {n:,} rows are not",
+    "weight must be more than 0, {n:,} rows are not",
 )
 _BYTES_OF_A_RATING = 24
 _ROWS_AT_A_TIME = 1 << 16
@@ -81,7 +83,10 @@ def encode(given: Given, config: SparkConfig) -> DataFrame:
         kind = type(given).__name__
         raise DataError(f"ratings must be Ratings, a data frame of Spark, or a path, got {kind}")
     rule = "'error' for ratings in no order (a data frame, or files that Spark reads)"
-    require(config.read.duplicates == "error", "duplicates", rule, config.read.duplicates)
+    ordered = (
+        config.read.rated and config.read.repeated != "error"
+    )  # of events the order does not matter
+    require(not ordered, "duplicates", rule, config.read.duplicates)
     rule = "left out for a data frame, or files that Spark reads; leave such rows out first"
     require(config.read.unrated is None, "unrated", rule, config.read.unrated)
     return shuffle.map_messages(_chosen_columns(frame, config.read), encoder.rows)
@@ -93,13 +98,15 @@ def _chosen_columns(frame: DataFrame, options: ReadOptions) -> DataFrame:
 
     columns = find_columns(frame.columns, **options.columns)
     types = {field.name: field.dataType for field in frame.schema.fields}
-    for role, name in zip(ROLES[:2], columns.chosen, strict=False):
-        if not isinstance(types[name], IntegralType | StringType):
+    for role, name in columns.by_role.items():
+        if role in ("user", "item") and not isinstance(types[name], IntegralType | StringType):
             raise ColumnProblem(f"{columns.label(role)} must hold integers or text")
-    if not isinstance(types[columns.rating], NumericType):
-        raise ColumnProblem(f"{columns.label('rating')} must hold numbers")
+        if role in ("rating", "weight") and not isinstance(types[name], NumericType):
+            raise ColumnProblem(f"{columns.label(role)} must hold numbers")
     ids = (f"`{name}` as {role}" for role, name in zip(ROLES[:2], columns.chosen, strict=False))
-    return frame.selectExpr(*ids, f"cast(`{columns.rating}` as double) as rating")
+    valued = columns.rating or columns.weight
+    value = "1" if valued is None else f"`{valued}`"
+    return frame.selectExpr(*ids, f"cast({value} as double) as rating")
 
 
 def reader_of(path: str, config: SparkConfig) -> WholeFile | PlainFiles | None:
@@ -154,11 +161,16 @@ class WholeFile:
 
         path = SparkFiles.get(self.path) if self.copied else self.path
         table, columns = read_table(path, self.options)
-        table = without_unrated(table, self.options.unrated, columns.label("rating"))
+        if columns.rating is not None:
+            table = without_unrated(table, self.options.unrated, columns.label("rating"))
         if table.num_rows == 0:
             return
-        values = rating_values(table["rating"], columns.label("rating"))
-        if columns.positional and self.options.rating is None and self.options.scale is None:
+        role = next((one for one in ("rating", "weight") if one in columns.by_role), None)
+        values = np.ones(table.num_rows)
+        if role is not None:
+            values = rating_values(table[role], columns.label(role))
+        guessed = columns.rating is not None and columns.positional and self.options.rating is None
+        if guessed and self.options.scale is None:
             check_grades(values, columns)
         with warnings.catch_warnings(action="ignore"):  # the driver looks at all ids itself
             coded = [code_ids(table[one], columns.label(one), f"{one}s") for one in ROLES[:2]]
@@ -173,7 +185,7 @@ class PlainFiles:
     """Parquet files with the same columns, of plain types: tasks read their row groups."""
 
     names: tuple[str, ...]
-    """What user, item and rating are called."""
+    """What user, item and rating are called; of events, user, item and the weight if there is one."""
     types: tuple[pa.DataType, ...]
     splits: tuple[tuple[dataset.ParquetFileFragment, ...], ...]
     """The row groups that each task reads."""
@@ -188,7 +200,8 @@ class PlainFiles:
         plain = [pa.string() if pa.types.is_large_string(one) else one for one in self.types]
         how = {"columns": list(self.names), "batch_size": _ROWS_AT_A_TIME, "use_threads": False}
         for batch in (batch for group in self.splits[split] for batch in group.to_batches(**how)):
-            user, item, rating = (batch.column(name) for name in self.names)
+            user, item, *valued = (batch.column(name) for name in self.names)
+            rating = valued[0] if valued else pa.array(np.ones(batch.num_rows))
             if pa.types.is_dictionary(rating.type):
                 rating = rating.dictionary_decode()
             arrays = [
@@ -224,7 +237,7 @@ def plain_files(paths: Sequence[str], options: ReadOptions) -> PlainFiles | None
     except (pa.ArrowException, OSError):
         return None  # whoever reads it then says what is wrong with it
     for names, types in found if len(found) == 1 else ():
-        if {*types[:2]} <= {*_ID_TYPES} and types[2] in _RATING_TYPES:
+        if {*types[:2]} <= {*_ID_TYPES} and {*types[2:]} <= {*_RATING_TYPES}:
             return PlainFiles(names=names, types=types, splits=splits)
     return None
 
@@ -247,12 +260,15 @@ class Encoder:
     """About how many bytes of ratings, as they come, make a chunk."""
     scale: Scale | None = None
     """On which every rating must be, if it is declared."""
+    weighted: bool = False
+    """Whether these are weights of events, which are more than 0."""
 
     @classmethod
     def of(cls, config: SparkConfig) -> Encoder:
         """Return the encoder of a job."""
         scale = None if config.read.scale is None else Scale.of(config.read.scale)
-        return cls(most=min(config.memory // _CHUNKS_IN_MEMORY, _LARGEST_CHUNK), scale=scale)
+        most = min(config.memory // _CHUNKS_IN_MEMORY, _LARGEST_CHUNK)
+        return cls(most=most, scale=scale, weighted=config.read.weight is not None)
 
     def read(
         self, reader: WholeFile | PlainFiles, batches: Iterator[pa.RecordBatch]
@@ -301,7 +317,8 @@ class Encoder:
         values = table.column("rating").drop_null().to_numpy()
         finite = values[np.isfinite(values)]
         n_off = 0 if self.scale is None else int((~self.scale.holds(finite)).sum())
-        wrong = [*missing, len(values) - len(finite), n_off]
+        n_low = int((finite <= 0).sum()) if self.weighted else 0
+        wrong = [*missing, len(values) - len(finite), n_off, n_low]
         facts = ChunkFacts(number, split, n_ratings=table.num_rows, n_wrong=wrong)
         if any(wrong):
             return facts, None
@@ -395,10 +412,13 @@ def stamp_of(*ids: pa.Array) -> int:
     return stamp
 
 
-def facts_of(chunks: DataFrame) -> ChunkFacts:
-    """Return the facts of all chunks; a task puts them together, since the extremes of one may be of one rating."""
+def facts_of(chunks: DataFrame, value: str = "rating") -> ChunkFacts:
+    """Return the facts of all chunks; a task puts them together, since the extremes of one may be of one rating.
+
+    `value` is what errors call the numbers: "rating", or "weight" of events.
+    """
     facts = shuffle.resend(shuffle.of_kind(chunks, ChunkFacts), "0")
-    return checked_facts(shuffle.collect(shuffle.shuffle(facts, 1, merge_facts), ChunkFacts))
+    return checked_facts(shuffle.collect(shuffle.shuffle(facts, 1, merge_facts), ChunkFacts), value)
 
 
 def numbered(chunks: DataFrame, facts: ChunkFacts) -> DataFrame:
@@ -439,7 +459,7 @@ def merge_facts(partition: int, inbox: shuffle.Inbox) -> Iterator[ChunkFacts]:
     )
 
 
-def checked_facts(merged: Sequence[ChunkFacts]) -> ChunkFacts:
+def checked_facts(merged: Sequence[ChunkFacts], value: str = "rating") -> ChunkFacts:
     """Return the facts of all chunks; what is missing or not finite is an error that names no row's content."""
     for note in (note for one in merged for note in one.notes):
         warnings.warn(note, GoodfenceWarning, stacklevel=2)
@@ -450,5 +470,5 @@ def checked_facts(merged: Sequence[ChunkFacts]) -> ChunkFacts:
     (found,) = merged
     for sentence, n in zip(_WRONG, found.n_wrong, strict=True):
         if n:
-            raise ValueProblem(sentence.format(n=n))
+            raise ValueProblem(sentence.format(n=n).replace("rating", value))
     return found

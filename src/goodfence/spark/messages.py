@@ -62,7 +62,8 @@ class ChunkFacts(Message):
 
     n_ratings: int = 0
     n_wrong: list[int] = field(default_factory=list)
-    """How many ratings have no user, no item, no rating, are not finite, are not on the declared scale."""
+    """How many ratings have no user, no item, no rating, are not finite, are not on the declared scale, and
+    how many weights of events are not more than 0."""
     extremes: list[float] = field(default_factory=list)
     """At most: minus the rating, the rating, and for each of `FACTORS` how far off its grid it is."""
     id_bytes: list[int] = field(default_factory=list)

@@ -20,9 +20,10 @@ from scipy import sparse
 
 from goodfence.arrays import Integers, Rows
 from goodfence.data.columns import ROLES
-from goodfence.data.frame import Duplicates, check_spread, find_repeats, warn_of_sentinels
+from goodfence.data.frame import Duplicates, ReadOptions, find_repeats
 from goodfence.data.ids import code_ids
-from goodfence.data.ratings import Ratings
+from goodfence.data.rating_values import check_spread, warn_of_sentinels
+from goodfence.data.ratings import Ratings, liked
 from goodfence.errors import DuplicateProblem, GoodfenceWarning, require
 from goodfence.neighbours.candidate_lists import Axis, rows_of
 from goodfence.neighbours.similarity import Profiles, grid_of
@@ -100,9 +101,13 @@ class RatingBlocks:
             code_ids(pa.chunked_array([index.collect()]), role, f"{role}s").ids
             for index, role in zip(indices, ROLES, strict=False)
         )
-        if config.read.scale is None:
+        read = config.read
+        if read.likes is not None or not read.rated:
+            how: dict[str, Any] = {"feedback": "implicit", "liked_from": read.likes}
+            return Ratings(csr, users, items, items_declared=False, **how)
+        if read.scale is None:
             warn_of_sentinels(csr.data, "rating")
-        return Ratings(csr, users, items, config.read.scale, items_declared=False)
+        return Ratings(csr, users, items, read.scale, items_declared=False)
 
     def checksum(self) -> str:
         """Return what tells these ratings from others, whoever the users and items are; no payload may be in a file."""
@@ -143,7 +148,8 @@ def _of_this_machine(rows: Ratings, length: Length, config: SparkConfig) -> Rati
 def _of_chunks(
     encoded: DataFrame, axis: Axis, length: Length, config: SparkConfig, persist: Persist
 ) -> RatingBlocks:
-    facts = chunks.facts_of(encoded)
+    read = config.read
+    facts = chunks.facts_of(encoded, "rating" if read.rated else "weight")
     ids, ratings = (
         chunks.numbered(shuffle.of_kind(encoded, kind), facts) for kind in (ChunkIds, ChunkRatings)
     )
@@ -155,27 +161,36 @@ def _of_chunks(
         n_ratings=facts.n_ratings,
         block_rows=config.rows_of_a_block(rows.n, facts.n_ratings, length(rows.n)),
     )
-    assembly = BlockAssembly(layout, axis, users.starts, users.n_ranges, config.read.duplicates)
+    assembly = BlockAssembly(layout, axis, users.starts, users.n_ranges, read.repeated, read.likes)
     sent = shuffle.shuffle(ratings.union(positions), len(facts.chunks), assembly.split)
     blocks = persist(shuffle.shuffle(sent, layout.n_blocks, assembly.assemble))
-    if _n_repeated(blocks, config.read.duplicates):
-        facts = chunks.facts_of(shuffle.run_tasks(blocks, partial(examine, Encoder.of(config))))
+    if _n_repeated(blocks, read) or read.likes is not None:
+        encoder = Encoder.of(config)
+        encoder = encoder if read.likes is None else replace(encoder, scale=None)
+        facts = chunks.facts_of(shuffle.run_tasks(blocks, partial(examine, encoder)))
     factor, lowest = chunks.grid_factor(facts), -facts.extremes[0]
-    if lowest == facts.extremes[1] and config.read.scale is None:
+    events = read.likes is not None or not read.rated
+    if lowest == facts.extremes[1] and read.scale is None and not events:
         check_spread(np.broadcast_to(lowest, facts.n_ratings), "rating")
     exact = replace(layout, n_ratings=facts.n_ratings, factor=factor, lowest=lowest)
     return RatingBlocks(blocks=blocks, layout=exact, ids=(rows, columns))
 
 
-def _n_repeated(blocks: DataFrame, duplicates: Duplicates) -> int:
+def _n_repeated(blocks: DataFrame, read: ReadOptions) -> int:
     """Return how many ratings repeat a pair of user and item, after an error or a warning where there are any."""
+    duplicates = read.repeated
     n_repeated = sum(int(row[0]) for row in blocks.select("count").where("count > 0").collect())
+    if n_repeated and duplicates == "error" and not read.rated:
+        raise DuplicateProblem(
+            f"an event must happen once, and {n_repeated:,} rows repeat a pair; choose with duplicates= (--duplicates) "
+            "once or count, or sum where a weight is named"
+        )
     if n_repeated and duplicates == "error":
         raise DuplicateProblem(
             f"a user must rate an item once, and {n_repeated:,} rows repeat a pair; settle them in the data first, "
             "or for a file choose with duplicates= (--duplicates) last, first or mean"
         )
-    if n_repeated:
+    if n_repeated and read.rated:
         text = f"{n_repeated:,} ratings repeat a pair of user and item; kept the {duplicates}"
         warnings.warn(text, GoodfenceWarning, stacklevel=2)
     return n_repeated
@@ -184,6 +199,9 @@ def _n_repeated(blocks: DataFrame, duplicates: Duplicates) -> int:
 def examine(encoder: Encoder, partition: int, inbox: Inbox) -> Iterator[ChunkFacts]:
     """Send the facts of a block, after repeated pairs were settled."""
     values = pa.array(inbox.only(Block).ratings.astype(np.float64))
+    if not len(values):  # nothing in it was liked
+        yield ChunkFacts(0, partition)
+        return
     yield encoder.examine(pa.table([values] * 3, names=list(ROLES)), partition, 0)[0]
 
 
@@ -199,6 +217,8 @@ class BlockAssembly:
     n_user_ranges: int
     duplicates: Duplicates = "error"
     """Which rating counts where a user rated an item more than once, in the order of the input."""
+    likes: float | None = None
+    """The least rating that counts as an event, where ratings become events."""
 
     def split(self, partition: int, inbox: Inbox) -> Iterator[BlockPart]:
         """Send the ratings of one chunk to the blocks of their rows, by the numbers of rows and columns."""
@@ -230,8 +250,10 @@ class BlockAssembly:
         n_repeated = len(ratings) - csr.nnz
         if n_repeated and self.duplicates != "error":
             repeats = find_repeats(rows, columns, n_columns)
-            kept = getattr(repeats, self.duplicates)(ratings.astype(np.float64))
+            kept = repeats.settled(ratings.astype(np.float64), self.duplicates)
             csr = sparse.csr_array((kept, csr.indices, csr.indptr), shape=shape)
+        if self.likes is not None:
+            csr = liked(csr, self.likes)
         yield Block(partition, partition, *compact(csr), first, count=n_repeated)
 
     def _by_block(self, rows: Rows) -> Iterator[tuple[int, Any]]:

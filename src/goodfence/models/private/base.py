@@ -370,8 +370,9 @@ def on_catalogue(ratings: Ratings, catalogue: Ids) -> Ratings:
         for item, at in zip(ratings.items.tolist(), positions.tolist(), strict=True)
         if at >= 0 and item in ratings.titles
     }
-    ids, feedback = (ratings.users, catalogue), ratings.feedback
-    return Ratings(matrix, *ids, ratings.scale, titles, feedback=feedback)
+    ids, least = (ratings.users, catalogue), ratings.liked_from
+    feedback = ratings.feedback
+    return Ratings(matrix, *ids, ratings.scale, titles, feedback=feedback, liked_from=least)
 
 
 def public_part(ratings: Ratings) -> Ratings:
@@ -380,5 +381,6 @@ def public_part(ratings: Ratings) -> Ratings:
     Nothing else: the kind of the users' ids is that of the users, and titles are known of what was rated.
     """
     empty = sparse.csr_array((0, ratings.shape[1]))
-    nobody, feedback = np.empty(0, dtype=np.int64), ratings.feedback
-    return Ratings(empty, nobody, ratings.items, ratings.scale, feedback=feedback)
+    nobody, least = np.empty(0, dtype=np.int64), ratings.liked_from
+    feedback = ratings.feedback
+    return Ratings(empty, nobody, ratings.items, ratings.scale, feedback=feedback, liked_from=least)
