@@ -19,7 +19,8 @@ from goodfence.attack.report import AttackReport, LeakReport
 from goodfence.attack.scoring import Answers, Tally, informed
 from goodfence.attack.targets import RULES, Targets, Wanted, find_targets, world_seed
 from goodfence.attack.worlds import NeighbourWorlds, RefitWorlds
-from goodfence.data.ratings import Feedback, Id, Ratings
+from goodfence.data.columns import Feedback
+from goodfence.data.ratings import Id, Ratings
 from goodfence.errors import BlackBoxProblem, SettingError, did_you_mean, require
 from goodfence.models.configuration import as_recommender, traits_of
 from goodfence.models.recommender import Attackable

@@ -21,7 +21,8 @@ from goodfence.attack.list_report import Hits, ListAttackReport, is_listed
 from goodfence.attack.list_worlds import Accounts, ListWorlds
 from goodfence.attack.scoring import Outcomes, first_half
 from goodfence.attack.targets import Targets, Wanted, find_targets
-from goodfence.data.ratings import Feedback, Ratings
+from goodfence.data.columns import Feedback
+from goodfence.data.ratings import Ratings
 from goodfence.errors import require
 from goodfence.kernels.list_attack import fill, rank_popular, vote
 from goodfence.models.configuration import traits_of

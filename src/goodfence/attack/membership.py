@@ -38,7 +38,8 @@ from goodfence.attack.list_attack import LISTED, LONGEST, ListAttack
 from goodfence.attack.report import LeakReport, as_plain
 from goodfence.attack.scoring import CONFIDENCE, Estimate, first_half, frequency, share
 from goodfence.attack.targets import Wanted, find_targets
-from goodfence.data.ratings import Feedback, Ratings
+from goodfence.data.columns import Feedback
+from goodfence.data.ratings import Ratings
 from goodfence.errors import DataError, SettingError, require
 from goodfence.models.recommender import Attackable, guarantee_of
 from goodfence.privacy.guarantee import Guarantee

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from goodfence.errors import MissingExtra
 from goodfence.report.serialize import plain
+from goodfence.report.vocabulary import RATINGS, Vocabulary
 
 if TYPE_CHECKING:
     import altair
@@ -224,14 +225,14 @@ class Known:
 _TOLD = {"read": "read", "without": "read without the target in the data", "guess": "guessed"}
 
 
-def knowledge_spec(points: Sequence[Known], theme: Theme) -> Spec:
+def knowledge_spec(points: Sequence[Known], theme: Theme, words: Vocabulary = RATINGS) -> Spec:
     """Return recovery by how many ratings the attacker knows: with the target, without, and by guessing."""
     known = [point.known for point in points]
     room = (known[-1] / known[0]) ** 0.06
     x = {
         "field": "known",
         "type": "quantitative",
-        "title": "ratings of the target that are known",
+        "title": words.known,
         "scale": {"type": "log", "base": 2, "domain": [known[0] / room, known[-1] * room]},
         "axis": {"values": known, "format": ",d", "grid": False},
     }
@@ -266,7 +267,7 @@ def knowledge_spec(points: Sequence[Known], theme: Theme) -> Spec:
                 ring = {"test": "datum.own", "value": theme.colour("ink")}
                 encoding["stroke"] = {"condition": ring, "value": theme.colour("paper")}
             layers.append(layer(rows, {**spot, **edge}, **encoding))
-    return layered(theme, x, share_axis("hidden ratings recovered"), layers)
+    return layered(theme, x, share_axis(words.share_axis), layers)
 
 
 _LETTER = 0.56

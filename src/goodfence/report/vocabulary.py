@@ -12,6 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 if TYPE_CHECKING:
     from goodfence.attack.report import LeakReport
     from goodfence.attack.scoring import Estimate
+    from goodfence.audit.frontier import FrontierPoint
 
 Kind: TypeAlias = Literal["explicit", "implicit"]
 _SMALL = 0.0995  # what is shown as less than ten of a hundred needs a digit more
@@ -84,6 +85,57 @@ class Vocabulary:
     """What people did with what they have."""
     lost: str = "ratings"
     """What the worst-off lose."""
+    measure: str = "recovery"
+    """What is found, in a word."""
+    loss: str = "error"
+    """What is to be small of a recommender."""
+    loss_axis: str = "mean absolute error (left is better)"
+    """The same, as an axis."""
+    least_loss: str = "the least error"
+    """What is recommended has it."""
+    held_out: str = "The error is on held-out ratings."
+    """On what that is measured."""
+    against: str = "What recommenders give away, against how wrong they are"
+    """The title of a frontier."""
+    gained: str = "recovered with the target in the data, less recovered without"
+    """What the advantage is."""
+    had: str = "recovered"
+    """What is shown in both worlds, in a word."""
+
+    share_axis: str = "hidden ratings recovered"
+    """What is found, as an axis."""
+    short: str = "recovered"
+    """What is found, as a heading."""
+    column: str = "error"
+    """How good the answers are, as a heading."""
+    covered: str = "answers"
+    """What `coverage` is of, as a heading."""
+    limit: str = "max_mae"
+    """What bounds how good the answers must be."""
+    lists: bool = False
+    """Whether these are lists."""
+
+    def limit_of(self, max_loss: float | None) -> float | None:
+        """Return that bound, from the most that may be lost."""
+        return max_loss
+
+    def bound(self, max_loss: float | None) -> str:
+        """Return the same in words."""
+        return "" if max_loss is None else f" at an error of at most {max_loss:g}"
+
+    def cost(self, best: FrontierPoint, audited: FrontierPoint, name: str) -> str:
+        """Return what the recommended one costs beside the audited one."""
+        change = best.mae - audited.mae
+        less = "less" if change < 0 else "more"
+        return f"Its error is {best.mae:.2f}, {abs(change):.2f} {less} than that of {name}."
+
+    def quality(self, point: FrontierPoint) -> str:
+        """Return how good the answers of a recommender are."""
+        return f"MAE {point.mae:.3f}"
+
+    def told_loss(self, point: FrontierPoint) -> str:
+        """Return the same in a sentence."""
+        return f"error {point.mae:.3f}"
 
     def fully_means(self, report: LeakReport) -> str:
         """Return what of a person must be found to call them fully recovered."""
@@ -99,6 +151,13 @@ class Vocabulary:
             f"{of_100(told.value)} of 100 hidden ratings are recovered (95%: {interval(told)}), "
             f"{of_100(without.value)} without the target's data (95%: {interval(without)}). "
             f"Guessing, with no account, recovers {of_100(guess.value)} (95%: {interval(guess)})."
+        )
+
+    def complaint(self, found: str, without: str, guessed: str) -> tuple[str, str]:
+        """Return what somebody finds, and what is found without the data, from figures in words."""
+        return (
+            f"recovers {found} of the others exactly, and {without} without that person's data",
+            f"Someone who never saw the data of a person guesses {guessed}",
         )
 
     def beside(self, report: LeakReport) -> str:
@@ -149,6 +208,38 @@ class _OfLists(Vocabulary):
     shows: str = "shows lists"
     gave: str = "have"
     lost: str = "listed items"
+    measure: str = "precision"
+    loss: str = "1 - NDCG@10"
+    loss_axis: str = "1 - NDCG@10 (left is better)"
+    least_loss: str = "the best lists"
+    held_out: str = "NDCG@10 is on held-out events."
+    against: str = "What recommended lists give away, against how good they are"
+    gained: str = (
+        "listed items that are the target's own, less the same without the target in the data"
+    )
+    had: str = "of the listed items the target's own"
+
+    share_axis: str = "listed items that are the target's own"
+    short: str = "the target's own"
+    column: str = "NDCG@10"
+    covered: str = "items listed"
+    limit: str = "min_ndcg"
+    lists: bool = True
+
+    def limit_of(self, max_loss: float | None) -> float | None:
+        return None if max_loss is None else 1.0 - max_loss
+
+    def bound(self, max_loss: float | None) -> str:
+        return "" if max_loss is None else f" at an NDCG@10 of at least {1.0 - max_loss:g}"
+
+    def cost(self, best: FrontierPoint, audited: FrontierPoint, name: str) -> str:
+        return f"Its NDCG@10 is {best.ndcg:.3f}; that of {name} is {audited.ndcg:.3f}."
+
+    def quality(self, point: FrontierPoint) -> str:
+        return f"NDCG@10 {point.ndcg:.3f}"
+
+    def told_loss(self, point: FrontierPoint) -> str:
+        return self.quality(point)
 
     def fully_means(self, report: LeakReport) -> str:  # noqa: ARG002 - protocol
         return "every listed item is their own, or all of their hidden items are listed"
@@ -158,6 +249,12 @@ class _OfLists(Vocabulary):
             f"Of ten items that are shown, {_of_ten(report.found)} are the target's own, "
             f"{_of_ten(report.found_without)} without the target's data. Of the ten most popular, with no account, "
             f"{_of_ten(report.guessed)} are."
+        )
+
+    def complaint(self, found: str, without: str, guessed: str) -> tuple[str, str]:
+        return (
+            f"is shown items of which {found} are that person's own, and {without} without that person's data",
+            f"Of the most popular items {guessed} are",
         )
 
     def beside(self, report: LeakReport) -> str:

@@ -221,12 +221,13 @@ def recommendation(
             f"None of these stops the attackers tried{bound}. More people attacked would narrow the intervals; other "
             "settings may do better."
         )
-    gained = f"they gain {measured(best.advantage)} of 100 hidden ratings"
+    words = found.vocabulary
+    gained = f"they gain {measured(best.advantage)} of 100 {words.unit}"
     if best.no_better_than_guessing():
         why = f"{gained}, no better than guessing"
     else:
         why = f"{gained}, {found.cut(best):.0f} times less than where most is given away, and the guarantee is proved"
-    return f"{name}: the least error among those that stop the attackers tried{bound}; {why}."
+    return f"{name}: {words.least_loss} among those that stop the attackers tried{bound}; {why}."
 
 
 def about(seconds: float) -> str:
@@ -259,7 +260,7 @@ def known_of(report: LeakReport) -> int:
     return int(report.settings["settings"]["known"])
 
 
-def group_name(group: Group) -> str:
+def group_name(group: Group, held: str = "ratings") -> str:
     """Return how many ratings the members of a group have, in round numbers.
 
     Examples
@@ -275,11 +276,11 @@ def group_name(group: Group) -> str:
     """
     if group.least <= 1:
         if group.below is None:
-            return "any number of ratings"
-        return "only 1 rating" if group.below == 2 else f"fewer than {group.below:,} ratings"
+            return f"any number of {held}"
+        return f"only 1 {held[:-1]}" if group.below == 2 else f"fewer than {group.below:,} {held}"
     if group.below is None:
-        return f"{group.least:,} or more ratings"
-    return f"{group.least:,}–{group.below - 1:,} ratings"
+        return f"{group.least:,} or more {held}"
+    return f"{group.least:,}–{group.below - 1:,} {held}"
 
 
 _TITLES = {
@@ -288,7 +289,17 @@ _TITLES = {
     "refuted": "Promised by a paper; it does not hold",
     "none": "Nothing is promised",
 }
-_ABOUT = {"rating": "one rating of a person", "user": "everything a person rated"}
+_ABOUT = {
+    "rating": "one rating of a person",
+    "event": "one event of a person",
+    "user": "everything a person rated",
+}
+_ONE = {"rating": "one rating", "event": "one event", "user": "one person"}
+_DOUBTS = {
+    "rating": "that rating was given",
+    "event": "that event took place",
+    "user": "that person is in the data",
+}
 _OPEN = (
     "Whoever opens accounts may recover whatever the answers give away. The figures above say how much the attackers "
     "tried did; nothing says that another cannot recover more."
@@ -344,7 +355,7 @@ def guarantee_cell(guarantee: Guarantee) -> str:
     """Return a guarantee in a few words of the field, for a line of a table."""
     if guarantee.status == "none":
         return "none"
-    unit = {"rating": "one rating", "user": "one person"}[guarantee.unit or "rating"]
+    unit = _ONE[guarantee.unit or "rating"]
     status = {"refuted": "refuted (counterexample)"}.get(guarantee.status, guarantee.status)
     any_number = ", any number of fakes" if guarantee.status == "proved" else ""
     return f"{status}: {unit}, eps={guarantee.epsilon:.3g}{any_number}"
@@ -393,7 +404,7 @@ def in_words(guarantee: Guarantee) -> str:
     'Whoever guesses whether that person is in the data, at even odds before, is right at most 73% of the time.'
     """
     one = _ABOUT[guarantee.unit or "user"]
-    doubt = "that rating was given" if guarantee.unit == "rating" else "that person is in the data"
+    doubt = _DOUBTS[guarantee.unit or "user"]
     # No test of two equally likely neighbours is right more often than (e^epsilon + delta)/(e^epsilon + 1).
     unaided = 1.0 / (1.0 + math.exp(-(guarantee.epsilon or 0.0)))
     right = unaided + (guarantee.delta or 0.0) * (1 - unaided)
