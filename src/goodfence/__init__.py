@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from goodfence.attack.knn_attack import AdaptiveAttack as AdaptiveAttack
     from goodfence.attack.knn_attack import CoverAttack as CoverAttack
     from goodfence.attack.knn_attack import KNNAttack as KNNAttack
+    from goodfence.attack.list_attack import ListAttack as ListAttack
+    from goodfence.attack.list_report import ListAttackReport as ListAttackReport
     from goodfence.attack.membership import MembershipAttack as MembershipAttack
     from goodfence.attack.pair_attack import PairAttack as PairAttack
     from goodfence.attack.related_items import RelatedItemsAttack as RelatedItemsAttack
@@ -97,6 +99,8 @@ _NAMES = {
     "adapters.http": "Endpoint",
     "attack.exposure": "exposure rating_exposure",
     "attack.knn_attack": "AdaptiveAttack CoverAttack KNNAttack",
+    "attack.list_attack": "ListAttack",
+    "attack.list_report": "ListAttackReport",
     "attack.membership": "MembershipAttack",
     "attack.pair_attack": "PairAttack",
     "attack.related_items": "RelatedItemsAttack",

@@ -653,3 +653,20 @@ def votes(
             before = 0.0 if math.isnan(scores[column]) else scores[column]
             scores[column] = before + weight * value
     return scores
+
+
+def popular_list(
+    users: Sequence[dict[int, float]], target: int, known: Sequence[int], n_items: int, n: int
+) -> list[int]:
+    """Return the most popular items of everybody but the target, without the known ones."""
+    others = [held for row, held in enumerate(users) if row != target]
+    counts = [float(sum(column in held for held in others)) for column in range(n_items)]
+    return [column for column, _ in best_list(counts, known, range(n_items), n)]
+
+
+def voted_list(lists: Sequence[Sequence[int]], n: int) -> list[int]:
+    """Return the items on most lists; of as many votes the better sum of places counts, then the lower column."""
+    every = {column for one in lists for column in one}
+    on = {column: sum(column in one for one in lists) for column in every}
+    places = {column: sum(one.index(column) for one in lists if column in one) for column in every}
+    return sorted(every, key=lambda column: (-on[column], places[column], column))[:n]

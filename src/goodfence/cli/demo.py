@@ -23,7 +23,7 @@ from goodfence.report.wording import (
 )
 
 if TYPE_CHECKING:
-    from goodfence.attack.report import AttackReport
+    from goodfence.attack.report import LeakReport
     from goodfence.data.ratings import Ratings, Summary
     from goodfence.evaluation import Scores
     from goodfence.models.configuration import Configured
@@ -44,7 +44,7 @@ class Shown:
     """One recommender: what was read, and how far its predictions are."""
 
     chosen: Configured
-    report: AttackReport
+    report: LeakReport
     scores: Scores
 
 

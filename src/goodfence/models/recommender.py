@@ -173,7 +173,31 @@ class FoldsIn(Protocol):
         ...
 
 
-Attackable: TypeAlias = "Predicts | FoldsIn"
+class ShowsLists(Protocol):
+    """All that an attack needs of a recommender of lists that knows its users: `fit` and `recommend`."""
+
+    def fit(self, ratings: Ratings, /) -> Any:
+        """Learn, and return what can be asked."""
+        ...
+
+    def recommend(self, user: Any, n: int, /) -> Any:
+        """Return at most n items, best first: ids, ids and scores, or `Recommendations`."""
+        ...
+
+
+class FoldsInLists(Protocol):
+    """All that an attack needs of a recommender of lists that is asked with a profile: `fit` and `answer_list`."""
+
+    def fit(self, ratings: Ratings, /) -> Any:
+        """Learn, and return what can be asked."""
+        ...
+
+    def answer_list(self, profile: Any, n: int, /) -> Any:
+        """Return at most n items for an out-of-sample user, as `recommend` does."""
+        ...
+
+
+Attackable: TypeAlias = "Predicts | FoldsIn | ShowsLists | FoldsInLists"
 Among: TypeAlias = Literal["all", "raters"]
 Center: TypeAlias = Literal["user_mean", "item_mean", "bias"]
 Fallback: TypeAlias = Base

@@ -33,7 +33,7 @@ from goodfence.report.wording import (
 from goodfence.settings import place
 
 if TYPE_CHECKING:
-    from goodfence.attack.report import AttackReport
+    from goodfence.attack.report import LeakReport
     from goodfence.attack.scoring import Estimate
     from goodfence.audit.audit import AuditReport
     from goodfence.audit.frontier import Frontier
@@ -41,18 +41,21 @@ if TYPE_CHECKING:
 MANIFEST = "manifest.json"
 _LARGEST = 16 * 2**20
 """How many bytes the JSON of an audit may have."""
-_FIRST = ("advantage", "recovery", "exact", "fully_recovered", "guess")
+_FIRST = ("advantage", "recovery", "precision", "exact", "fully_recovered", "guess", "popularity")
 _ABOUT = ("recommender", "attack", "data", "guarantee", "seed", "fakes", "targets", "hidden")
 _NOT_COMPARED = ("checksum", "digest", "reason", "date")
 _SHOWN = {
     "fully_recovered": "people fully recovered",
     "worst_tenth_loss": "worst-off tenth loses",
     "recovery": "ratings recovered",
+    "precision": "listed items that are the target's own",
     "advantage": "advantage",
     "guess": "guessing",
+    "popularity": "of the most popular items",
     "raw_recovery": "recovered by the answers alone",
+    "raw_precision": "before any item is guessed",
 }
-"""What a notebook shows of an attack."""
+"""What a notebook shows of an attack, as far as the report has it."""
 
 
 def plain(value: Any) -> Any:
@@ -275,12 +278,13 @@ def _is_estimate(value: Any) -> bool:
     return all(isinstance(one, int | float) and not isinstance(one, bool) for one in parts)
 
 
-def attack_html(report: AttackReport, name: str = "", neighbourhood: str = "") -> str:
+def attack_html(report: LeakReport, name: str = "", neighbourhood: str = "") -> str:
     """Return the verdict, what was recovered in both worlds, and who was tried."""
     found = report.estimates
     rows = [
         [words, _figure(found[one]), _figure(found.get(f"{one}_without"))]
         for one, words in _SHOWN.items()
+        if one in found
     ]
     tried = [
         [row.what, row.accounts, row.advantage, "chosen" if row.chosen else ""]
