@@ -8,6 +8,7 @@ however often.
 from __future__ import annotations
 
 import dataclasses
+import math
 from abc import abstractmethod
 from os import PathLike
 from typing import Any, ClassVar, Literal, Self, TypeAlias
@@ -75,6 +76,8 @@ class PrivateRecommender(FittedRecommender):
     """What can be protected."""
     model_: Any
     """What was made of the releases: an `ItemModel`, or what a subclass makes."""
+    _cut: ClassVar[float] = math.inf
+    """Where errors begin to count by their size alone in a user's regression."""
 
     def __init__(
         self,
@@ -185,6 +188,7 @@ class PrivateRecommender(FittedRecommender):
         """Make what predictions need of every user's own ratings."""
         csr, scale = self.ratings_.csr, self.ratings_.scale
         self._profiles = Csr(csr.indptr, csr.indices, centred(csr.data, scale))
+        self.model_ = dataclasses.replace(self.model_, cut=self._cut)
 
     @property
     def account_(self) -> Account:

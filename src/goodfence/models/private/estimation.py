@@ -8,6 +8,8 @@ are like is learnt. Factors: variational Bayes on the covariance, least squares 
 
 from __future__ import annotations
 
+from dataclasses import dataclass
+
 import numpy as np
 from scipy.linalg import eigh
 from scipy.special import ndtr
@@ -136,8 +138,19 @@ def _response(items: ItemBiases, noise: float, wide: float) -> tuple[Floats, Flo
     return items.counts * slope, noise**2 + items.counts * min(0.75, 0.7 * wide**2)
 
 
-def factorise(covariance: Covariance, reach: Floats, chance: float) -> Floats:
-    """Return the items' factors q from the released covariance, one row an item.
+@dataclass(frozen=True, slots=True)
+class Factors:
+    """What a covariance shows of its items: posterior means, one row an item, and how unsure they are."""
+
+    means: Floats
+    spread: Floats
+    """Each item's covariance matrix."""
+    variance: Floats
+    """How widely each factor lies over the items."""
+
+
+def factorise(covariance: Covariance, reach: Floats, chance: float) -> Factors:
+    """Return the items' factors q from the released covariance.
 
     `reach` is a, one number an item. Besides the noise, who happened to rate both items makes their covariance vary,
     by `chance` times a_i a_j.
@@ -150,13 +163,13 @@ def factorise(covariance: Covariance, reach: Floats, chance: float) -> Floats:
     return _factors(even, reach * scale)
 
 
-def _factors(covariance: Covariance, reach: Floats) -> Floats:
+def _factors(covariance: Covariance, reach: Floats) -> Factors:
     """Return the factors of a covariance whose entries are all equally noisy."""
     factors = _start(covariance, reach)
     n_items, rank = factors.shape
-    if rank == 0:
-        return factors
     spread = np.zeros((n_items, rank, rank))
+    if rank == 0:
+        return Factors(factors, spread, np.zeros(0))
     strength = 1 / (_mean_square(factors, reach) + 1e-6)
     squared = reach**2
     precision = squared / covariance.noise**2
@@ -172,7 +185,7 @@ def _factors(covariance: Covariance, reach: Floats) -> Floats:
         factors = _DAMPING * factors + (1 - _DAMPING) * found
         diagonal = np.einsum("ijj->j", spread)
         strength = n_items / ((factors**2).sum(axis=0) + diagonal + 1e-9)
-    return factors
+    return Factors(factors, spread, 1 / strength)
 
 
 def _start(covariance: Covariance, reach: Floats) -> Floats:
