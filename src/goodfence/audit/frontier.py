@@ -203,9 +203,7 @@ class _Quality(NamedTuple):
     ndcg: float = np.nan
 
 
-def _held_out(
-    recommender: Any, split: tuple[Ratings, Ratings], seed: RNG
-) -> tuple[Any, _Quality]:
+def _held_out(recommender: Any, split: tuple[Ratings, Ratings], seed: RNG) -> tuple[Any, _Quality]:
     """Return the recommender fitted on the first part, and how good its answers are on the second."""
     train, test = split
     if callable(getattr(recommender, "perturbed", None)):
