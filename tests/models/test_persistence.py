@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import errno
 import hashlib
 import io
 import json
@@ -258,6 +259,27 @@ def test_what_is_no_ordinary_file_is_refused_at_once(saved: Path, name: str, kin
         path.symlink_to(saved.parent / "kept" if kind == "link" else "/dev/zero")
     with pytest.raises(ModelFileError):
         gf.load_model(saved)
+
+
+def test_why_a_file_cannot_be_read_is_said(saved: Path) -> None:
+    (saved / "arrays.npz").rename(saved.parent / "kept")
+    (saved / "arrays.npz").symlink_to(saved.parent / "kept")
+    with pytest.raises(ModelFileError, match=re.escape(os.strerror(errno.ELOOP))):
+        gf.load_model(saved)
+
+
+def test_a_directory_of_64_bits_that_nothing_needs_is_refused(saved: Path) -> None:
+    """A second directory, beside the one whose size was looked at: whoever reads it must not be led there."""
+    packed = (saved / "arrays.npz").read_bytes()
+    assert set(unpack_arrays(packed)) == {*rows_of(saved), "settings_sha256"}
+    _, *_, count, size, offset, _ = struct.unpack("<4s4H2LH", packed[-22:])
+    wide = struct.pack("<4sQ2H2L4Q", b"PK\x06\x06", 44, 45, 45, 0, 0, count, count, size, offset)
+    locator = struct.pack("<4sLQL", b"PK\x06\x07", 0, len(packed) - 22, 1)
+    crafted = packed[:-22] + wide + locator + packed[-22:]
+    with zipfile.ZipFile(io.BytesIO(crafted)) as archive:
+        assert len(archive.infolist()) == count, "a zip file that others read"
+    with pytest.raises(ValueError, match=r"^$"):
+        unpack_arrays(crafted)
 
 
 def test_a_truncated_file_is_refused(saved: Path) -> None:

@@ -2,6 +2,7 @@ from __future__ import annotations
 
 import threading
 import time
+from typing import Any
 
 import numpy as np
 import pytest
@@ -133,3 +134,11 @@ def test_the_kth_largest() -> None:
         values = chance.integers(0, 5, n).astype(np.float64)
         for k in range(1, n + 1):
             assert kth_largest(values.copy(), k) == np.sort(values)[::-1][k - 1]
+
+
+@pytest.mark.parametrize("axis", ["user", "item"])
+def test_where_nobody_rated_anything_all_are_equally_far(axis: Any) -> None:
+    nothing = gf.Ratings(sparse.csr_array((4, 4)), range(4), range(4), (1, 5))
+    lists = gf.candidate_lists(nothing, n=2, axis=axis)
+    assert lists.indices.tolist() == [[1, 2], [0, 2], [0, 1], [0, 1]]
+    assert not lists.similarities.any()

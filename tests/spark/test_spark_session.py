@@ -8,6 +8,7 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from types import SimpleNamespace
 from typing import Any
 
 import pyarrow as pa
@@ -97,3 +98,22 @@ def test_blocks_keep_all_cores_busy(n_cores: int) -> None:
 def test_settings_outside_their_rule(name: str, value: int) -> None:
     with pytest.raises(SettingError, match=f"{name} must be at least"):
         SparkConfig(spark=None, **{name: value})  # type: ignore[arg-type]  # refused before it is used
+
+
+def config_of(n_cores: int, memory: int) -> SparkConfig:
+    context = SimpleNamespace(defaultParallelism=n_cores)
+    session: Any = SimpleNamespace(sparkContext=context)
+    return SparkConfig(spark=session, memory=memory)
+
+
+def test_two_blocks_and_their_lists_fit_in_the_memory() -> None:
+    """By hand: a row of 1,000 ratings and 100 candidates takes 41,000 bytes, 818 pairs of such rows fit in 64 MiB."""
+    rows = config_of(2, 2**26).rows_of_a_block(100_000, 100_000_000, 100)
+    assert rows == 814  # 123 blocks of 818 rows at most, all of about one size
+
+
+def test_a_group_has_rows_for_every_core_or_what_the_memory_holds() -> None:
+    config = config_of(2, 2**30)
+    assert config.rows_of_a_group(1_000, 10_000, 5) == 167  # three groups for each of two cores
+    # 1,000 ratings of 32 bytes for each of 50 neighbours are 1.6 MB a row: 671 such rows fit in 1 GiB.
+    assert config.rows_of_a_group(10_000_000, 10_000_000_000, 50) == 671
