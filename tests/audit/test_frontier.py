@@ -159,6 +159,13 @@ def test_the_default_list_fits_the_data_and_names_every_family_once_a_setting() 
     assert len(set(names)) == len(names)
     assert {"kNN", "PPNS", "nPNS", "PNCF"} < {family for family, _ in names}
     assert all(isinstance(way, PrivateCF) for way in default_list(20))
+    mechanisms = [way for way in ways if not isinstance(way, PrivateCF)]
+    assert mechanisms == [
+        *(KNN(k=30), KNN(k=50), KNN(k=100)),
+        *(PPNS(k=50, beta=2), PPNS(k=50, beta=4), PPNS(k=50, beta=7)),
+        *(NPNS(k=50, within=4), NPNS(k=50, within=7), NPNS(k=50)),
+        *(PNCF(k=50, epsilon=1.0, within=7), PNCF(k=50, epsilon=10.0, within=7)),
+    ]
     assert traits_of(NeighbourCF(KNN(k=3), axis="item")).family == "kNN, item-based"
 
 

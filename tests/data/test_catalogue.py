@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import goodfence as gf
+from goodfence.data import catalogue
 from goodfence.data.catalogue import (
     DATASETS,
     Archive,
@@ -306,3 +307,19 @@ def test_the_catalogue_states_what_the_publishers_do(
     assert entry.scale.declared
     assert entry.duplicates == duplicates
     assert (entry.archive is not None, entry.bundled) == (fetched, bundled)
+
+
+def test_a_server_counts_as_gone_after_the_time_that_was_given(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    content = archive_like_the_original(tmp_path / "made.zip")
+    waited = []
+
+    def fetched(remote: RemoteFile, folder: Path, *, timeout: float = 30.0) -> Path:
+        waited.append(timeout)
+        return tmp_path / "made.zip"
+
+    monkeypatch.setattr(catalogue, "fetch", fetched)
+    dataset = tiny("http://nowhere", content)
+    find(dataset, named=tmp_path, cache=tmp_path / "cache", timeout=3.5)
+    assert waited == [3.5]

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import sys
 import threading
 import time
 from typing import Any
@@ -142,3 +143,15 @@ def test_where_nobody_rated_anything_all_are_equally_far(axis: Any) -> None:
     lists = gf.candidate_lists(nothing, n=2, axis=axis)
     assert lists.indices.tolist() == [[1, 2], [0, 2], [0, 1], [0, 1]]
     assert not lists.similarities.any()
+
+
+def test_a_bar_is_shown_when_asked_for_and_else_on_a_terminal(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    films = gf.synthetic(users=30, items=20, ratings=240, rng=7)
+    for progress, told in ((True, True), (False, False), (None, False)):
+        gf.candidate_lists(films, n=3, progress=progress)
+        assert bool(capsys.readouterr().err) == told, progress
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    gf.candidate_lists(films, n=3)
+    assert capsys.readouterr().err
