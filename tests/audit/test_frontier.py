@@ -94,6 +94,9 @@ def test_of_several_attacks_the_one_that_finds_out_most_counts() -> None:
 def test_mechanisms_repeat_with_a_seed() -> None:
     runs = [frontier(made_up(), [PPNS(k=5, beta=3)], known=4, targets=6, rng=3) for _ in range(2)]
     assert runs[0].points == runs[1].points
+    [point] = runs[0].points
+    assert [one.attack for one in point.tried if one.strongest] == [point.attack]
+    assert {one.n_targets for one in point.tried} == {3}  # half of six people choose the attacker
 
 
 def test_a_foreign_folder_is_not_overwritten(tmp_path: Path) -> None:
