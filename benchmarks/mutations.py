@@ -275,7 +275,7 @@ class Server:
     def ask(self, chosen: list[tuple[str, float]]) -> dict[str, Any]:
         """Run the tests, and return what came of it."""
         expected = sum(seconds for _, seconds in chosen)
-        seconds = int(30 + 4 * expected)
+        seconds = int(12 + 3 * expected)
         asked = {
             "tests": [test for test, _ in chosen],
             "seconds": seconds,
