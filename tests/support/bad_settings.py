@@ -921,8 +921,8 @@ def methods() -> list[Public]:
     found.append(
         Public(
             name="MembershipAttack.run",
-            call=gf.MembershipAttack(known=8).run,
-            good={"ratings": films, "attacked": model, **few},
+            call=gf.MembershipAttack(known=7, left_out=3).run,
+            good={"ratings": films, "attacked": model, "targets": 5, "progress": False},
             domains=run,
         )
     )
