@@ -106,7 +106,7 @@ LINES = (
     Line("item swapping, p=0.8", sent(gf.ItemSwap(p=0.8)), larger=100),
     Line("threshold neighbours, δ=0.2", lambda: gf.ThresholdNeighbours(threshold=0.2), larger=30),
     Line("threshold neighbours, δ=0.3", gf.ThresholdNeighbours, larger=30),
-    Line("Slope One", gf.SlopeOne, PAIRS, people=30, pairs=50),
+    Line("Slope One", gf.SlopeOne, PAIRS, people=30, pairs=100),
     Line("Slope One, U(-2, 2) on each pair", lambda: gf.SlopeOne(noise=2.0), PAIRS, 20, pairs=6),
     Line("matrix factorisation, rank 10", gf.MatrixFactorisation, people=30, larger=10),
     Line("ReuseKNN", gf.ReuseKNN, ADAPTED, people=30, larger=10),
