@@ -45,6 +45,8 @@ class Line(NamedTuple):
     people: int = 100
     larger: int = 0
     """How many people of ml-1m; 0 where it is not measured there."""
+    pairs: int = 0
+    """How many people the attack on pairs, which finds most where much was rated."""
 
 
 def knn() -> gf.NeighbourCF:
@@ -104,8 +106,8 @@ LINES = (
     Line("item swapping, p=0.8", sent(gf.ItemSwap(p=0.8)), larger=100),
     Line("threshold neighbours, δ=0.2", lambda: gf.ThresholdNeighbours(threshold=0.2), larger=30),
     Line("threshold neighbours, δ=0.3", gf.ThresholdNeighbours, larger=30),
-    Line("Slope One", gf.SlopeOne, PAIRS, people=30),
-    Line("Slope One, U(-2, 2) on each pair", lambda: gf.SlopeOne(noise=2.0), PAIRS, people=20),
+    Line("Slope One", gf.SlopeOne, PAIRS, people=30, pairs=100),
+    Line("Slope One, U(-2, 2) on each pair", lambda: gf.SlopeOne(noise=2.0), PAIRS, 20, pairs=6),
     Line("matrix factorisation, rank 10", gf.MatrixFactorisation, people=30, larger=10),
     Line("ReuseKNN", gf.ReuseKNN, ADAPTED, people=30, larger=10),
     Line("ReuseKNN, Expect", lambda: gf.ReuseKNN(variant="expect"), people=30),
@@ -117,7 +119,7 @@ LINES = (
     Line(
         "McSherry-Mironov as published, per rating, ε=1",
         lambda: gf.McSherryMironovKNN(epsilon=1.0),
-        people=30,
+        people=20,
     ),
     Line(
         "McSherry-Mironov, Gaussian, per rating, ε=1",
@@ -198,7 +200,7 @@ def measure(data: str, path: Path, only: str, most: int) -> None:
             continue
         jobs: dict[str, Callable[[Any], Any]] = {"error": lambda model: error(model, ratings)}
         for name in line.attackers:
-            few = min(people // 3, most, 20) if name == "pairs" else min(people, most)
+            few = min(line.pairs if name == "pairs" else people, most)
             jobs[name] = lambda model, name=name, few=few: leak(model, name, ratings, few)  # type: ignore[misc]
         for name, job in jobs.items():
             key = f"{line.idea} | {name}"
