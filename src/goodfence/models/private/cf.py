@@ -19,6 +19,7 @@ from goodfence.models.private.base import FromRatings, PrivateRecommender
 from goodfence.models.private.estimation import (
     HALF_STEP_WEIGHT,
     MOST_FACTORS,
+    curved_factors,
     estimate_biases,
     expected_variance,
     factorise,
@@ -179,7 +180,7 @@ class PrivateCF(PrivateRecommender):
             step = release_half_step(profiles, model, longest, mu * math.sqrt(share), publisher)
             items, factors = refine(step, items, factors)
         self.stages_ = stages
-        return ItemModel.of(items, factors)
+        return ItemModel.of(items, np.concatenate([factors, curved_factors(items)], axis=1))
 
     def _factors(
         self,

@@ -80,7 +80,7 @@ def find_directions(factors: Floats, counts: Floats) -> Integers:
     limit = _LONGEST_ROW * math.sqrt(float((lengths**2).mean()))
     even *= np.minimum(1.0, limit / np.maximum(lengths, 1e-12))[:, None]
     even /= max(largest_singular_value(even), 1e-12)
-    return np.trunc(np.nan_to_num(even) * DIRECTION_GRID).astype(np.int64)
+    return np.asarray(np.trunc(np.nan_to_num(even) * DIRECTION_GRID), dtype=np.int64)
 
 
 def largest_singular_value(directions: Floats) -> float:
