@@ -31,7 +31,7 @@ from goodfence.data.files import atomic_write
 from goodfence.rng import Streams
 
 DATA, K, BETA, SEED = "ml-100k", 50, 7, 7
-MUST, PARTS = 0.02, 8
+MUST, PARTS = 0.02, 16
 PRIVATE: dict[str, Any] = {
     "PrivateCF, rating, epsilon 1": gf.PrivateCF(epsilon=1.0, unit="rating", items="from ratings"),
     "PrivateCF, user, epsilon 4": gf.PrivateCF(epsilon=4.0, unit="user", items="from ratings"),
