@@ -84,6 +84,7 @@ TYPED = {
     "nine digits": pa.array(
         ["1970-01-01T00:00:05.123456789", "1970-01-01T00:00:07", "1970-01-01T00:00:06"]
     ),
+    "floats as text": pa.array(["5.0", "7.", "6"]),
     "large text": pa.array(["5", "7", "6"], pa.large_string()),
     "a view": pa.array(["5", "7", "6"], pa.string_view()),
 }

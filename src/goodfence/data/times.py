@@ -50,8 +50,9 @@ _LIKELY = (100_000_000, 4_102_444_800)
 _UNITS = (1, 10**3, 10**6, 10**9)
 _OF_A_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 _DAY = 86_400
-_INTEGER = re.compile(r"-?[0-9]{1,18}", re.ASCII)
-_DIGITS = r"^-?[0-9]{1,19}$"
+_INTEGER = re.compile(r"(-?[0-9]{1,18})(\.0*)?", re.ASCII)  # pandas writes 7.0 where one is missing
+_DIGITS = r"^-?[0-9]{1,19}(\.0*)?$"
+_NOTHING = r"\.0*$"
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}([T ].*)?", re.ASCII)
 _SPACE = " \t"
 _WRITTEN = (
@@ -137,8 +138,9 @@ def _are_dates(texts: Sequence[str]) -> bool:
 
 
 def _is_likely(text: str) -> bool:
-    if _INTEGER.fullmatch(text):
-        return _unit(int(text), int(text)) is not None
+    found = _INTEGER.fullmatch(text)
+    if found:
+        return _unit(int(found[1]), int(found[1])) is not None
     return _are_dates([text])
 
 
@@ -294,8 +296,11 @@ def _refuse(broken: Flags, at: int, rule: str, verdict: str = "is not") -> None:
 
 
 def _cast(texts: pa.Array, kind: pa.DataType) -> pa.Array | None:
-    if pa.types.is_integer(kind) and not pc.all(pc.match_substring_regex(texts, _DIGITS)).as_py():
-        return None
+    if pa.types.is_integer(kind):
+        if not pc.all(pc.match_substring_regex(texts, _DIGITS)).as_py():
+            return None
+        if pc.any(pc.match_substring(texts, ".")).as_py():
+            texts = pc.replace_substring_regex(texts, _NOTHING, "")
     try:
         return texts.cast(kind)
     except pa.ArrowException:  # whose message quotes the text
