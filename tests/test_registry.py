@@ -50,11 +50,12 @@ def test_what_is_no_dataclass_has_no_settings() -> None:
 
 
 def test_names_stand_in_declared_order_whatever_was_imported_first() -> None:
-    names = ["knn", "npns", "pncf", "ppns", "private-means", "private-cf", "mcsherry-mironov"]
+    names = ["knn", "npns", "pncf", "ppns", "popularity", "ease"]
+    names += ["private-means", "private-cf", "private-top-n", "mcsherry-mironov"]
     published = [
         *("noisy-answers", "randomised-perturbation", "nends", "blurme", "randomised-response"),
         *("local-laplace", "item-swap", "slope-one", "threshold-neighbours"),
-        *("matrix-factorisation", "reuse-knn", "dp-als", "ind-knn"),
+        *("matrix-factorisation", "reuse-knn", "dp-als", "ind-knn", "mcsherry-mironov-knn"),
     ]
     assert list(named()) == names + published
     assert [kind.label for kind in named().values()][:4] == ["kNN", "nPNS", "PNCF", "PPNS"]

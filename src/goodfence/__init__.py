@@ -21,6 +21,8 @@ if TYPE_CHECKING:
     from goodfence.attack.knn_attack import AdaptiveAttack as AdaptiveAttack
     from goodfence.attack.knn_attack import CoverAttack as CoverAttack
     from goodfence.attack.knn_attack import KNNAttack as KNNAttack
+    from goodfence.attack.list_attack import ListAttack as ListAttack
+    from goodfence.attack.list_report import ListAttackReport as ListAttackReport
     from goodfence.attack.membership import MembershipAttack as MembershipAttack
     from goodfence.attack.pair_attack import PairAttack as PairAttack
     from goodfence.attack.related_items import RelatedItemsAttack as RelatedItemsAttack
@@ -43,17 +45,23 @@ if TYPE_CHECKING:
     from goodfence.evaluation import evaluate as evaluate
     from goodfence.evaluation import paper_protocol as paper_protocol
     from goodfence.models.algorithm_1 import algorithm_1 as algorithm_1
+    from goodfence.models.ease import EASE as EASE
     from goodfence.models.neighbour_cf import NeighbourCF as NeighbourCF
     from goodfence.models.persistence import load_model as load_model
+    from goodfence.models.popularity import Popularity as Popularity
     from goodfence.models.private.cf import PrivateCF as PrivateCF
     from goodfence.models.private.mcsherry_mironov import McSherryMironov as McSherryMironov
     from goodfence.models.private.means import PrivateMeans as PrivateMeans
+    from goodfence.models.private.top_n import PrivateTopN as PrivateTopN
     from goodfence.models.published.blurme import BlurMe as BlurMe
     from goodfence.models.published.dp_als import DPALS as DPALS
     from goodfence.models.published.ind_knn import IndKNN as IndKNN
     from goodfence.models.published.item_swap import ItemSwap as ItemSwap
     from goodfence.models.published.matrix_factorisation import (
         MatrixFactorisation as MatrixFactorisation,
+    )
+    from goodfence.models.published.mcsherry_mironov_knn import (
+        McSherryMironovKNN as McSherryMironovKNN,
     )
     from goodfence.models.published.nends import NeNDS as NeNDS
     from goodfence.models.published.noisy_answers import NoisyAnswers as NoisyAnswers
@@ -91,6 +99,8 @@ _NAMES = {
     "adapters.http": "Endpoint",
     "attack.exposure": "exposure rating_exposure",
     "attack.knn_attack": "AdaptiveAttack CoverAttack KNNAttack",
+    "attack.list_attack": "ListAttack",
+    "attack.list_report": "ListAttackReport",
     "attack.membership": "MembershipAttack",
     "attack.pair_attack": "PairAttack",
     "attack.related_items": "RelatedItemsAttack",
@@ -107,14 +117,18 @@ _NAMES = {
     "errors": "DataError GoodfenceError SettingError",
     "evaluation": "Scores evaluate paper_protocol",
     "models.algorithm_1": "algorithm_1",
+    "models.ease": "EASE",
     "models.neighbour_cf": "NeighbourCF",
     "models.persistence": "load_model",
+    "models.popularity": "Popularity",
     "models.private.cf": "PrivateCF",
     "models.private.mcsherry_mironov": "McSherryMironov",
     "models.private.means": "PrivateMeans",
+    "models.private.top_n": "PrivateTopN",
     "models.published.blurme": "BlurMe",
     "models.published.dp_als": "DPALS",
     "models.published.ind_knn": "IndKNN",
+    "models.published.mcsherry_mironov_knn": "McSherryMironovKNN",
     "models.published.item_swap": "ItemSwap",
     "models.published.matrix_factorisation": "MatrixFactorisation",
     "models.published.nends": "NeNDS",

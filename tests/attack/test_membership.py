@@ -12,10 +12,10 @@ import pytest
 from scipy import sparse, stats
 
 import goodfence as gf
+from goodfence.attack.left_out import left_out_questions
 from goodfence.attack.membership import (
     MembershipReport,
     auc,
-    left_out_questions,
     threshold_at,
     true_positive_bound,
 )

@@ -13,9 +13,9 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from goodfence.data.files import atomic_write, destination
+from goodfence.data.files import atomic_write, destination, write_table
 from goodfence.errors import FileProblem
-from goodfence.report.serialize import write_json, write_table
+from goodfence.report.serialize import write_json
 
 NOT_A_FILE = "path must be an ordinary file, and is a pipe, a socket or a device"
 WRITERS: dict[str, Callable[[Path], None]] = {

@@ -136,7 +136,7 @@ def test_recommendations_are_the_best_predictions_of_unseen_items(
 def test_recommend_gives_what_there_is_and_no_more() -> None:
     model = gf.NeighbourCF(gf.KNN(k=1)).fit(from_rows([{0: 5}, {0: 4, 1: 3}, {2: 1}], 3))
     assert model.recommend(0, n=10).items.tolist() == [1]
-    with pytest.raises(gf.SettingError, match="n must be at least 1"):
+    with pytest.raises(gf.SettingError, match="n must be an integer of at least 1"):
         model.recommend(0, n=0)
 
 

@@ -93,7 +93,7 @@ def test_draws_are_as_exposed_as_computed(mechanism: Any) -> None:
         target = found.part(position, position + 1)
         lists, _ = worlds.lists(repeated(target, N_DRAWS))
         keys = np.array([Streams(draw).key(position) for draw in range(N_DRAWS)], dtype=np.uint64)
-        neighbours, weights = worlds._choose(lists, keys, 1)
+        neighbours, weights = worlds.choose(lists, keys, 1)
         near, weighted = neighbours[:, 0], weights[:, 0] != 0
         there = near == target.rows[0]
         _require_binomial(there.any(axis=1), float(computed.chosen[position]))

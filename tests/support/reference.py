@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -522,14 +523,48 @@ def ridge(
     features: npt.NDArray[np.float64],
     weights: npt.NDArray[np.float64],
     penalties: npt.NDArray[np.float64],
+    cut: float = math.inf,
 ) -> npt.NDArray[np.float64]:
-    """One user's weighted ridge coefficients, as least squares with the penalties as further rows."""
+    """One user's weighted ridge coefficients, as least squares with the penalties as further rows.
+
+    Where errors are to count by their size beyond `cut`: twice more, with less weight for ratings beyond it.
+    """
     items = list(user)
-    root = np.sqrt(weights[items])[:, None]
-    table = np.concatenate([root * features[items], np.diag(np.sqrt(penalties))])
     targets = np.array([user[item] - bias[item] for item in items])
-    padded = np.concatenate([root[:, 0] * targets, np.zeros(len(penalties))])
-    return np.asarray(np.linalg.lstsq(table, padded, rcond=None)[0])
+    trust = np.ones(len(items))
+    for _ in range(1 if cut == math.inf else 3):
+        root = np.sqrt(weights[items] * trust)[:, None]
+        table = np.concatenate([root * features[items], np.diag(np.sqrt(penalties))])
+        padded = np.concatenate([root[:, 0] * targets, np.zeros(len(penalties))])
+        found = np.asarray(np.linalg.lstsq(table, padded, rcond=None)[0])
+        errors = targets - features[items] @ found
+        trust = np.array([1.0 if abs(error) <= cut else cut / abs(error) for error in errors])
+    return found
+
+
+def projected_rows(
+    users: list[dict[int, int]],
+    directions: list[list[int]],
+    longest: float,
+    size: float,
+) -> list[list[int]]:
+    """For each item the sum over users of size x_i s, rounded; s is Zᵀx/|x| without item i, at most `longest` long."""
+    n_directions = len(directions[0])
+    out = [[0] * n_directions for _ in directions]
+    for user in users:
+        norm = math.sqrt(sum(value**2 for value in user.values()))
+        for item, value in user.items():
+            if norm == 0:
+                continue
+            score = [
+                sum(x * directions[other][one] for other, x in user.items() if other != item) / norm
+                for one in range(n_directions)
+            ]
+            length = math.sqrt(sum(part**2 for part in score))
+            short = min(1.0, longest / length) if length else 1.0
+            for one in range(n_directions):
+                out[item][one] += round(size * value * short * score[one])
+    return out
 
 
 def half_step(
@@ -572,3 +607,100 @@ def merged_lists(
         own = [(row, similarity) for one, row, similarity in offers if one == owner]
         lists.append(sorted(own, key=lambda entry: (-entry[1], entry[0]))[:n])
     return lists
+
+
+# --- McSherry and Mironov: weighted sums over users, and predictions from the nearest items ----------------------
+
+
+def weighted_pairs(
+    ratings: npt.NDArray[Any],
+    values: npt.NDArray[Any],
+    averages: npt.NDArray[Any],
+    prior: int,
+    clamp: float,
+) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+    """Return the sums over users of x xᵀ/c and e eᵀ/c; `ratings` is 0 where nothing was rated."""
+    n_items = ratings.shape[1]
+    products, weights = np.zeros((n_items, n_items)), np.zeros((n_items, n_items))
+    for user in range(len(ratings)):
+        rated = [item for item in range(n_items) if ratings[user, item] != 0]
+        left = {item: values[user, item] - averages[item] for item in rated}
+        bias = sum(left.values()) / (len(rated) + prior)
+        x = {item: min(max(left[item] - bias, -clamp), clamp) for item in rated}
+        for one in rated:
+            for two in rated:
+                products[one, two] += x[one] * x[two] / len(rated)
+                weights[one, two] += 1 / len(rated)
+    return products, weights
+
+
+def interpolated(
+    columns: npt.NDArray[Any],
+    residuals: npt.NDArray[Any],
+    item: int,
+    factors: npt.NDArray[Any],
+    unexplained: npt.NDArray[Any],
+    k: int,
+) -> float:
+    """Return the best linear prediction of an item's residual from those of the k most correlated others."""
+    covariance = factors @ factors.T + np.diag(unexplained)
+    spread = np.sqrt(np.diag(covariance))
+    others = [at for at in range(len(columns)) if columns[at] != item]
+    others.sort(
+        key=lambda at: (
+            -round(covariance[item, columns[at]] / (spread[item] * spread[columns[at]]), 12)
+        )
+    )
+    nearest = others[:k]
+    if not nearest:
+        return 0.0
+    near = columns[nearest]
+    weights = np.linalg.inv(covariance[np.ix_(near, near)]) @ covariance[near, item]
+    return float(weights @ residuals[nearest])
+
+
+# --- lists of the best items ----------------------------------------------------------------------------------
+
+
+def best_list(
+    scores: npt.ArrayLike, seen: Sequence[int], allowed: Sequence[int], n: int
+) -> list[tuple[int, float]]:
+    """Return the n best columns with their scores: sort all that may be listed, the lower column first of equals."""
+    may = [
+        (-float(score), column)
+        for column, score in enumerate(np.asarray(scores).tolist())
+        if column in set(allowed) and column not in set(seen) and not math.isnan(score)
+    ]
+    return [(column, -score) for score, column in sorted(may)[:n]]
+
+
+def votes(
+    neighbours: Sequence[int],
+    weights: Sequence[float],
+    rows: Sequence[dict[int, float]],
+    n_items: int,
+) -> list[float]:
+    """Return for each item the weights of the neighbours who have it times how much, added up; NaN where none has."""
+    scores = [math.nan] * n_items
+    for neighbour, weight in zip(neighbours, weights, strict=True):
+        for column, value in rows[neighbour].items():
+            before = 0.0 if math.isnan(scores[column]) else scores[column]
+            scores[column] = before + weight * value
+    return scores
+
+
+def popular_list(
+    users: Sequence[dict[int, float]], target: int, known: Sequence[int], n_items: int, n: int
+) -> list[int]:
+    """Return the most popular items of everybody but the target, without the known ones."""
+    others = [held for row, held in enumerate(users) if row != target]
+    counts = [float(sum(column in held for held in others)) for column in range(n_items)]
+    return [column for column, _ in best_list(counts, known, range(n_items), n)]
+
+
+def voted_list(lists: Sequence[Sequence[int]], n: int) -> list[int]:
+    """Return the items on most lists; of as many votes the better sum of places counts, then the lower column."""
+    every = {column for one in lists for column in one}
+    on = {column: sum(column in one for one in lists) for column in every}
+    places = {column: sum(one.index(column) for one in lists if column in one) for column in every}
+    return sorted(every, key=lambda column: (-on[column], places[column], column))[:n]

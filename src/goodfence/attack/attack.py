@@ -8,16 +8,18 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from numbers import Integral
-from typing import Any, Literal, NamedTuple, Self, TypeAlias, get_args
+from typing import Any, ClassVar, Literal, NamedTuple, Self, TypeAlias, get_args
 
 import numpy as np
 import numpy.typing as npt
 
 from goodfence.attack import DEFAULT_TARGETS
-from goodfence.attack.report import AttackReport
+from goodfence.attack.list_worlds import ListWorlds, NeighbourListWorlds, RefitListWorlds
+from goodfence.attack.report import AttackReport, LeakReport
 from goodfence.attack.scoring import Answers, Tally, informed
 from goodfence.attack.targets import RULES, Targets, Wanted, find_targets, world_seed
 from goodfence.attack.worlds import NeighbourWorlds, RefitWorlds
+from goodfence.data.columns import Feedback
 from goodfence.data.ratings import Id, Ratings
 from goodfence.errors import BlackBoxProblem, SettingError, did_you_mean, require
 from goodfence.models.configuration import as_recommender, traits_of
@@ -37,6 +39,11 @@ MOST_FAKES = 10**6
 """More fake profiles than any service would let somebody open."""
 _PROFILE, _QUESTIONS, _HELPERS = 6, 20, 10
 _SEED = 0
+_OTHER = {
+    "implicit": "lists learnt from events are attacked by ListAttack",
+    "explicit": "predicted ratings are attacked by KNNAttack; ratings.likes(at) makes events of ratings",
+}
+"""What to do about data of each kind that another attack is for."""
 
 
 class Subject:
@@ -62,6 +69,7 @@ class Subject:
         self.similarity = self.traits.similarity or Similarity.of(similarity)
         self.over = over if self.traits.mechanism is None else self.recommender.over
         self._worlds: dict[int, Worlds] = {}
+        self._list_worlds: dict[int, ListWorlds] = {}
 
     def __repr__(self) -> str:
         return f"Subject({self.traits.title})"
@@ -77,6 +85,17 @@ class Subject:
             )
         return self._worlds[n_fakes]
 
+    def list_worlds(self, n_fakes: int) -> ListWorlds:
+        """Return the worlds in which `n_fakes` fake profiles are shown lists."""
+        given = self.ratings, self.recommender, n_fakes
+        if n_fakes not in self._list_worlds:
+            self._list_worlds[n_fakes] = (
+                RefitListWorlds(*given, similarity=self.similarity)
+                if self.traits.needs_refits
+                else NeighbourListWorlds(*given, threads=self.threads)
+            )
+        return self._list_worlds[n_fakes]
+
     @cached_property
     def answers_differ(self) -> bool:
         """Whether several fakes are told more than one: equal profiles, or equal questions, get different answers.
@@ -88,6 +107,14 @@ class Subject:
         if not self.traits.needs_refits or self.traits.fresh_answers is False:
             return False
         return self.probed.differ
+
+    @property
+    def lists_differ(self) -> bool:
+        """Whether several fakes may be shown more than one: not where equal profiles surely get equal lists."""
+        traits = self.traits
+        return not traits.answers_alike or (
+            traits.needs_refits and traits.fresh_answers is not False
+        )
 
     @cached_property
     def centred(self) -> bool:
@@ -158,7 +185,10 @@ class NamedItems(tuple[Id, ...]):
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attack(ABC):
-    """Fake profiles with exactly the ratings that the attacker knows of the target ask for the others."""
+    """Fake profiles with exactly what the attacker knows of the target ask for the rest."""
+
+    feedback: ClassVar[Feedback] = "explicit"
+    """Whether what is attacked learns from ratings or from events."""
 
     known: int
     """m: how many of the target's ratings the attacker knows."""
@@ -185,6 +215,37 @@ class Attack(ABC):
         object.__setattr__(self, "choose", items)
         different = len(set(items)) == len(items) == self.known
         require(different, "choose", f"known={self.known} different items", f"{len(items)} items")
+
+    @abstractmethod
+    def run_on(
+        self, subject: Subject, *, targets: Wanted, rng: RNG, progress: bool | None = None
+    ) -> LeakReport:
+        """Attack as `run` does; attackers of the same `Subject` share what it was asked."""
+
+    def require_feedback(self, ratings: Ratings) -> None:
+        """Refuse data of the other kind, before anything is computed."""
+        if ratings.feedback != self.feedback:
+            kinds = {"explicit": "ratings", "implicit": "events"}
+            raise SettingError(
+                f"{type(self).__name__} must be given {kinds[self.feedback]}, got {kinds[ratings.feedback]}: "
+                f"{_OTHER[ratings.feedback]}"
+            )
+
+    def n_fakes(self, attacked: object, n_users: int) -> int:
+        """Return how many fake profiles attack each target of `n_users` users."""
+        traits = traits_of(attacked)
+        if traits.mechanism is not None:
+            # Fakes make the lists longer, but what cannot serve the real data is never attacked.
+            traits.mechanism.reach(n_users - 1)
+        n_fakes = self.fakes or traits.n_neighbours
+        if not n_fakes:
+            raise SettingError("fakes must be given: the attacked recommender has no k to go by")
+        return n_fakes
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RatingAttack(Attack):
+    """An attack on predicted ratings: fakes ask for the hidden ones."""
 
     @checked
     def run(
@@ -232,6 +293,7 @@ class Attack(ABC):
         self, subject: Subject, *, targets: Wanted, rng: RNG, progress: bool | None = None
     ) -> AttackReport:
         """Attack as `run` does; attackers of the same `Subject` share what it was asked."""
+        self.require_feedback(subject.ratings)
         streams, ratings = Streams(rng), subject.ratings
         n_fakes = self.n_fakes(subject.recommender, ratings.shape[0])
         worlds = subject.worlds(n_fakes)
@@ -259,17 +321,6 @@ class Attack(ABC):
                 "seed": seed_of(rng),
             },
         )
-
-    def n_fakes(self, attacked: object, n_users: int) -> int:
-        """Return how many fake profiles attack each target of `n_users` users."""
-        traits = traits_of(attacked)
-        if traits.mechanism is not None:
-            # Fakes make the lists longer, but what cannot serve the real data is never attacked.
-            traits.mechanism.reach(n_users - 1)
-        n_fakes = self.fakes or traits.n_neighbours
-        if not n_fakes:
-            raise SettingError("fakes must be given: the attacked recommender has no k to go by")
-        return n_fakes
 
     def _fitting(self, subject: Subject) -> Self:  # noqa: ARG002 - for others
         """Return this attack with what it leaves open decided by what the recommender shows of itself."""

@@ -8,7 +8,7 @@ from typing import Literal, NamedTuple, Self, TypeAlias
 import numpy as np
 
 from goodfence.arrays import Flags, Floats
-from goodfence.attack.attack import Attack, Subject, Worlds, seeds
+from goodfence.attack.attack import Attack, RatingAttack, Subject, Worlds, seeds
 from goodfence.attack.scoring import ON_GRID, Answers, is_rating
 from goodfence.attack.targets import Asked, Targets, fake_profiles, fake_similarities
 from goodfence.data.scale import Scale
@@ -25,7 +25,7 @@ Ask: TypeAlias = Literal["one", "all"]
 
 @checked
 @dataclass(frozen=True, slots=True, kw_only=True)
-class KNNAttack(Attack):
+class KNNAttack(RatingAttack):
     """k fake profiles with exactly the m known ratings; the first of them asks for everything else.
 
     Then the k - 1 other fakes and the target are the k nearest of the one who asks, and what is predicted for an
@@ -161,7 +161,7 @@ Helpers: TypeAlias = Literal["measured", "equal"]
 
 @checked
 @dataclass(frozen=True, slots=True, kw_only=True)
-class AdaptiveAttack(Attack):
+class AdaptiveAttack(RatingAttack):
     """All fakes but the one who asks also rate the hidden item, and what they did is subtracted from the answer.
 
     So any rule of minimum support is met, and where neighbours are chosen among the raters of an item, these fakes take

@@ -5,6 +5,10 @@ m - 1 ask for it. With a_j the answer to the left-out rating r_j, in steps of th
 
     S = - sum over the left-out j of min(|a_j - r_j|, 1),    where no answer counts as 1.
 
+On events the fakes are shown lists, and the score counts on which of them the left-out item is, and how high:
+
+    S = sum over the left-out j of 1 - p_j / n,    with p_j its place, from 0, on a list of n, and n where it is not.
+
 A high score says two things at once: the target is in the data, *and* the attack works on them. So the score also
 tells the attacker which of the hidden ratings that the same fakes recover can be believed, and published.
 """
@@ -21,17 +25,23 @@ from scipy import optimize, stats
 
 from goodfence.arrays import Flags, Floats
 from goodfence.attack import DEFAULT_TARGETS
-from goodfence.attack.attack import Choose, Subject, Worlds, seeds
+from goodfence.attack.attack import Attack, Choose, Subject
 from goodfence.attack.knn_attack import KNNAttack
-from goodfence.attack.report import AttackReport, as_plain
+from goodfence.attack.left_out import (
+    in_a_fit_each,
+    in_one_fit,
+    left_out_questions,
+    lists_in_a_fit_each,
+    lists_in_one_fit,
+)
+from goodfence.attack.list_attack import LISTED, LONGEST, ListAttack
+from goodfence.attack.report import LeakReport, as_plain
 from goodfence.attack.scoring import CONFIDENCE, Estimate, first_half, frequency, share
-from goodfence.attack.targets import Asked, Targets, Wanted, find_targets, world_seed
-from goodfence.attack.targets import attacked as with_fakes
+from goodfence.attack.targets import Wanted, find_targets
+from goodfence.data.columns import Feedback
 from goodfence.data.ratings import Ratings
-from goodfence.data.scale import Scale
 from goodfence.errors import DataError, SettingError, require
-from goodfence.models.recommender import Attackable, guarantee_of, unfitted_copy
-from goodfence.neighbours.threads import bar, ranges
+from goodfence.models.recommender import Attackable, guarantee_of
 from goodfence.privacy.guarantee import Guarantee
 from goodfence.rng import RNG, Streams, fresh_seed, seed_of
 from goodfence.selection.mechanism import Mechanism, integer
@@ -43,7 +53,6 @@ DEFAULT_LEFT_OUT = 6
 """How many of the known ratings are left out, one at a time."""
 FALSE_POSITIVE_RATES = (0.01, 0.05)
 """The false positive rates at which true positives are reported."""
-_LEFT_OUT = 16  # a stream below the seed of an attack, beside those of `targets`
 _SAME = 9  # decimals: scores that differ by rounding only are equal
 
 
@@ -84,8 +93,8 @@ class MembershipReport:
     """(targets,): the scores in the world without."""
     measured: Flags
     """(targets,): the half on which rates are measured; the other half sets the thresholds."""
-    recovery: AttackReport
-    """What the same fakes, with all that is known, recover of the hidden ratings."""
+    recovery: LeakReport
+    """What the same fakes, with all that is known, recover of what is hidden."""
     guarantee: Guarantee
     """What the recommender guarantees."""
     seed: Any
@@ -113,9 +122,7 @@ class MembershipReport:
         threshold = threshold_at(self.scores_without[~self.measured], rate)
         accepted = self.scores[self.measured] > threshold
         wrongly = self.scores_without[self.measured] > threshold
-        counted = self.recovery.with_target
-        every = (counted.hidden, counted.predicted, counted.recovered)
-        hidden, answered, right = (part[self.measured] for part in every)
+        hidden, answered, right = (part[self.measured] for part in self.recovery.counts)
         return OperatingPoint(
             rate=rate,
             threshold=threshold,
@@ -129,8 +136,8 @@ class MembershipReport:
     @property
     def precision_of_all(self) -> Estimate:
         """The share of all answers about hidden ratings that is right: the precision of publishing everything."""
-        counted = self.recovery.with_target
-        return share(counted.recovered, counted.predicted)
+        counted = self.recovery.counts
+        return share(counted.right, counted.answered)
 
     def bound(self, rate: float) -> float | None:
         """Return the largest true positive rate that the guarantee allows; None where it says nothing."""
@@ -147,9 +154,10 @@ class MembershipReport:
         stated = self.guarantee
         if stated.status != "proved":
             return "No guarantee is proved, so nothing bounds the true positive rate."
-        if stated.unit == "rating":
+        if stated.unit != "user":
+            one = stated.unit
             return (
-                "The guarantee is for one rating. A user is as many ratings as they gave: epsilon, times that number, "
+                f"The guarantee is for one {one}. A user is as many {one}s as they gave: epsilon, times that number, "
                 "bounds nothing."
             )
         if stated.adjacency != "add/remove":
@@ -215,19 +223,23 @@ class MembershipAttack:
     fits: Fits | None = None
     """`each` question in a fit of its own, or all in `one`, with one fake for each; None: `one` where no user alone
     weighs (private models), `each` elsewhere, because the fakes of other questions would crowd the target out."""
+    n: int = 5 * LISTED
+    """On events: how many items of each list are read."""
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "known", integer(self.known, "known", least=2))
         object.__setattr__(self, "left_out", integer(self.left_out, "left_out", least=1))
         require(self.left_out <= self.known, "left_out", "at most known", self.left_out)
+        object.__setattr__(self, "n", integer(self.n, "n", least=1, most=LONGEST))
         require(self.fits in (None, *get_args(Fits)), "fits", "'each', 'one' or None", self.fits)
-        object.__setattr__(self, "choose", self._plain.choose)
+        object.__setattr__(self, "choose", self._plain("explicit").choose)
 
-    @property
-    def _plain(self) -> KNNAttack:
-        """The attack on the hidden ratings, with all that is known."""
-        return KNNAttack(known=self.known, choose=self.choose, fakes=self.fakes)
+    def _plain(self, feedback: Feedback) -> Attack:
+        """Return the attack on what is hidden, with all that is known."""
+        knowing: dict[str, Any] = {"known": self.known, "choose": self.choose, "fakes": self.fakes}
+        return KNNAttack(**knowing) if feedback == "explicit" else ListAttack(**knowing)
 
+    @checked
     def run(
         self,
         ratings: Ratings,
@@ -256,17 +268,23 @@ class MembershipAttack:
         if len(found) < 4:
             raise DataError("there must be at least 4 targets: half of them set the thresholds")
         questions = left_out_questions(found, self.left_out, streams)
-        n_fakes, n_fits = self._plain.n_fakes(subject.recommender, ratings.shape[0]), self.left_out
+        plain = self._plain(ratings.feedback)
+        n_fakes, n_fits = plain.n_fakes(subject.recommender, ratings.shape[0]), self.left_out
+        asked: dict[str, Any] = {"n": self.left_out, "streams": streams}
+        listed = ratings.feedback == "implicit"
         if self._resolved(subject) == "one":
             n_fakes, n_fits = 1, 1
-            answers = _in_one_fit(subject, questions, self.left_out, streams)
+            parts = (
+                lists_in_one_fit(subject, questions, self.n, **asked)
+                if listed
+                else in_one_fit(subject, questions, **asked)
+            )
+        elif listed:
+            worlds = subject.list_worlds(n_fakes)
+            parts = lists_in_a_fit_each(worlds, questions, self.n, progress=progress, **asked)
         else:
-            worlds = subject.worlds(n_fakes)
-            answers = _in_a_fit_each(worlds, questions, self.left_out, streams, progress)
-        scores = [
-            scores_of(told, questions, ratings.scale).reshape(len(found), -1).sum(axis=1)
-            for told in answers
-        ]
+            parts = in_a_fit_each(subject.worlds(n_fakes), questions, progress=progress, **asked)
+        scores = [one.reshape(len(found), -1).sum(axis=1) for one in parts]
         return MembershipReport(
             attack=repr(self),
             attacked=subject.traits.title,
@@ -275,7 +293,7 @@ class MembershipAttack:
             scores=scores[0].round(_SAME),
             scores_without=scores[1].round(_SAME),
             measured=~first_half(len(found), streams),
-            recovery=self._plain.run_on(subject, targets=targets, rng=seed, progress=progress),
+            recovery=plain.run_on(subject, targets=targets, rng=seed, progress=progress),
             guarantee=guarantee_of(attacked),
             seed=seed_of(rng),
             settings=self._stated(),
@@ -283,12 +301,11 @@ class MembershipAttack:
 
     def _resolved(self, subject: Subject) -> Fits:
         """Return how many fits the questions about a target need."""
-        able = [
-            callable(getattr(subject.recommender, name, None)) for name in ("predict", "perturbed")
-        ]
+        asked = "predict" if subject.ratings.feedback == "explicit" else "recommend"
+        able = [callable(getattr(subject.recommender, name, None)) for name in (asked, "perturbed")]
         if self.fits == "one" and able != [True, False]:
             raise SettingError(
-                "fits must be 'each': the recommender cannot predict for its users, or they send noisy ratings"
+                f"fits must be 'each': the recommender cannot {asked} for its users, or they send noisy ratings"
             )
         alone = able == [True, False] and subject.traits.n_neighbours == 0
         return self.fits or ("one" if alone else "each")
@@ -296,72 +313,6 @@ class MembershipAttack:
     def _stated(self) -> dict[str, Any]:
         stated = {"name": type(self).__name__, **dataclasses.asdict(self)}
         return stated if isinstance(self.choose, str) else {**stated, "choose": "named items"}
-
-
-def left_out_questions(targets: Targets, n: int, streams: Streams) -> Targets:
-    """Return `n` questions for each target: one known rating is hidden, the other m - 1 are known."""
-    m = targets.known_columns.shape[1]
-    places = [np.sort(streams.order(m, _LEFT_OUT, row)[:n]) for row in targets.rows.tolist()]
-    kept = np.arange(m) != np.concatenate(places)[:, np.newaxis]
-    owners = np.repeat(np.arange(len(targets)), n)
-    columns, values = targets.known_columns[owners], targets.known_ratings[owners]
-    return Targets(
-        targets.rows[owners],
-        columns[kept].reshape(-1, m - 1),
-        values[kept].reshape(-1, m - 1),
-        np.arange(len(owners) + 1),
-        columns[~kept],
-        values[~kept],
-    )
-
-
-def _in_a_fit_each(
-    worlds: Worlds, questions: Targets, n: int, streams: Streams, progress: bool | None
-) -> tuple[Floats, Floats]:
-    """Return the answers with and without the target, (questions,) each; every question has its own worlds."""
-    # Round 0 is that of the hidden ratings.
-    each = seeds(questions, streams, 1 + np.arange(len(questions)) % n)
-    parts = []
-    blocks = ranges(len(questions), worlds.at_once(1))
-    with bar("membership", len(blocks), show=progress) as advance:
-        for first, last in blocks:
-            parts.append(worlds.ask(questions.part(first, last), each[first:last], 1))
-            advance(1)
-    told = Asked.joined(parts)
-    return told.with_target[0], told.without_target[0]
-
-
-def _in_one_fit(
-    subject: Subject, questions: Targets, n: int, streams: Streams
-) -> tuple[Floats, Floats]:
-    """Return the same where all questions about a target are asked in one fit: fake j knows all but rating j."""
-    ratings, fresh = subject.ratings, subject.traits.fresh_noise
-    told = np.empty((2, len(questions)))
-    for first, last in ranges(len(questions), n):
-        asked = questions.part(first, last)
-        row = int(asked.rows[0])
-        for number, removed in enumerate((None, row)):
-            world, ids = with_fakes(
-                ratings, removed, list(asked.known_columns), list(asked.known_ratings)
-            )
-            seed = None if fresh else world_seed(streams, row, 1)
-            fitted = unfitted_copy(subject.recommender, seed).fit(world)
-            told[number, first:last] = fitted.predict(ids, ratings.items[asked.columns])
-    return told[0], told[1]
-
-
-def scores_of(answers: Floats, questions: Targets, scale: Scale) -> Floats:
-    """Return the part of each question in the score: minus its error in steps, at most one; no answer is one wrong.
-
-    Examples
-    --------
-    >>> asked = Targets(np.zeros(3), np.empty((3, 0)), np.empty((3, 0)), np.arange(4), np.arange(3), np.full(3, 4.0))
-    >>> scores_of(np.array([4.25, 1.0, np.nan]), asked, Scale(1, 5))
-    array([-0.25, -1.  , -1.  ])
-    """
-    step = (scale.highest - scale.lowest) / 4 if scale.step is None else scale.step
-    errors = np.abs(answers - questions.ratings) / (step or 1.0)
-    return -np.where(np.isnan(errors), 1.0, np.minimum(errors, 1.0))
 
 
 def threshold_at(scores: Floats, rate: float) -> float:

@@ -7,7 +7,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from goodfence.arrays import Flags, Floats
-from goodfence.attack.attack import Attack, Worlds, seeds
+from goodfence.attack.attack import RatingAttack, Worlds, seeds
 from goodfence.attack.scoring import Answers
 from goodfence.attack.targets import Targets
 from goodfence.attack.worlds import RefitWorlds
@@ -23,7 +23,7 @@ _SAME = 1e-9
 
 @checked
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PairAttack(Attack):
+class PairAttack(RatingAttack):
     """One account for each known item rates only that; one more account makes the number of common raters visible.
 
     An account that rated only item j with r is told r + dev(i, j), the mean difference of those who rated i and j.

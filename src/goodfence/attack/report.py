@@ -1,12 +1,16 @@
-"""`AttackReport`: what an attack found out, in total and for each target, beside what chance would have given."""
+"""What an attack found out, in total and for each target, beside what chance would have given.
+
+`LeakReport` is what every attack reports, `AttackReport` that of an attack on predicted ratings.
+"""
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from os import PathLike
-from typing import TYPE_CHECKING, Any, Literal, NamedTuple, TypeAlias, get_args
+from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, TypeAlias, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -28,6 +32,7 @@ from goodfence.attack.scoring import (
 )
 from goodfence.data.ratings import Ratings
 from goodfence.report.serialize import save_result
+from goodfence.report.vocabulary import RATINGS, Vocabulary
 from goodfence.settings import checked, one_of
 
 if TYPE_CHECKING:
@@ -47,7 +52,9 @@ class Tried(NamedTuple):
     n_fakes: int
     n_targets: int
     recovery: Estimate
+    """What they found: recovery of ratings, precision of lists."""
     recovery_without: Estimate
+    """The same in the world without the target."""
     advantage: Estimate
     fully_recovered: Estimate
     strongest: bool
@@ -63,31 +70,39 @@ class NotTried(NamedTuple):
     reason: str
 
 
-@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
-class AttackReport:
-    """What fake profiles learnt about some targets.
+class Counts(NamedTuple):
+    """What the answers alone got, for each target: arrays of shape (targets,)."""
 
-    `recovery` and `advantage` are the informed attacker's: where the recommender gives no answer, or none worth
-    believing, they guess as well as one can without the target's data, in both worlds (`attack/scoring.py`). Chance
-    agreement is in both worlds, so only the advantage is leakage. `raw_recovery` and `raw_advantage` count no answer
-    as not recovered; `mae`, `coverage` and `exact` are of the answers alone. Mind the sign of the paper's measure:
-    a lower `mae` means more disclosure.
+    hidden: Floats
+    """How much there was to find."""
+    answered: Floats
+    """How much the answers claimed."""
+    right: Floats
+    """How much of that was right."""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class LeakReport(ABC):
+    """What every report of an attack has: who attacked whom, the main figures, and what else was tried.
+
+    Everything that audits, compares or shows an attack asks for no more than this, be it of ratings or of lists.
     """
+
+    measure: ClassVar[str]
+    """Which estimate says how much the informed attacker finds; with `_without` that of the other world."""
+    guessing: ClassVar[str]
+    """Which estimate says how much is found without any attack."""
+    vocabulary: ClassVar[Vocabulary]
+    """The words in which it is told."""
 
     attack: str
     """The attack, with its settings."""
     attacked: str
     """The mechanism with its settings, or the name of the recommender."""
     n_left_out: int
-    """How many users could not be attacked: too few ratings, or none of a named item."""
+    """How many users could not be attacked: they have too little, or nothing of a named item."""
     n_fakes: int
     """How many fakes attacked each target."""
-    with_target: Tally
-    """What the answers alone got, for each target."""
-    without_target: Tally
-    """What they got in the world without the target."""
-    informed: Informed
-    """What the informed attacker got in both worlds, and what guessing gets."""
     chosen: Floats
     """For each target the share of the asking fakes that had the target as a neighbour; NaN where that is not known."""
     rows: Integers
@@ -97,7 +112,7 @@ class AttackReport:
     settings: Mapping[str, Any] = field(default_factory=dict)
     """What the manifest of a saved report holds."""
     outcomes: Outcomes | None = None
-    """What became of each hidden rating; None where only counts were kept. It is never saved."""
+    """What became of each hidden rating or event; None where only counts were kept. It is never saved."""
     attacker: Any = None
     """The attack itself, an `Attack`."""
     n_choosing: int = 0
@@ -110,9 +125,178 @@ class AttackReport:
     """When it was made."""
 
     @property
+    @abstractmethod
+    def estimates(self) -> dict[str, Estimate]:
+        """Every number of the report with its 95% interval over targets."""
+
+    @property
+    @abstractmethod
+    def n_hidden(self) -> int:
+        """How many ratings or events of the targets the attacker does not know, of those asked for."""
+
+    @property
+    @abstractmethod
+    def fully(self) -> Flags:
+        """(targets,): who is fully recovered."""
+
+    @property
+    @abstractmethod
+    def fully_without(self) -> Flags:
+        """(targets,): the same in the world without the target."""
+
+    @property
+    @abstractmethod
+    def gain(self) -> float:
+        """The mean advantage over targets: the same for attackers who ask for everything and for some."""
+
+    @property
+    @abstractmethod
+    def counts(self) -> Counts:
+        """What there was to find, what was answered, and what of that was right, before guessing."""
+
+    @abstractmethod
+    def table(self, *, ids: bool = False) -> pa.Table:
+        """Return one line for each target, numbered from 0; with the caller's own ids only if `ids`."""
+
+    @property
     def n_targets(self) -> int:
         """How many users were attacked."""
         return len(self.chosen)
+
+    @property
+    def found(self) -> Estimate:
+        """How much the informed attacker finds: recovery of ratings, precision of lists."""
+        return self.estimates[self.measure]
+
+    @property
+    def found_without(self) -> Estimate:
+        """The same in the world without the target."""
+        return self.estimates[f"{self.measure}_without"]
+
+    @property
+    def guessed(self) -> Estimate:
+        """How much is found without any attack."""
+        return self.estimates[self.guessing]
+
+    @property
+    def advantage(self) -> float:
+        """What is found with the target in the data less what is found without: what the target's data gave away."""
+        return self.estimates["advantage"].value
+
+    @property
+    def fully_recovered(self) -> Estimate:
+        """The share of the targets who are fully recovered."""
+        return self.estimates["fully_recovered"]
+
+    @property
+    def target_chosen(self) -> float:
+        """How often the target is among the neighbours of an asking fake."""
+        return self.estimates["target_chosen"].value
+
+    @property
+    def leaks(self) -> bool | None:
+        """Whether this attacker surely gains more than `GUESSING`, or recovers more people than without their data.
+
+        False where they surely gain no more; None where too few users were attacked to tell.
+        """
+        gained = self.estimates["advantage"]
+        if gained.low > GUESSING or more_often(self.fully, self.fully_without):
+            return True
+        return False if gained.high <= GUESSING else None
+
+    @checked
+    def above(self, limit: float, judged: Judged = "value") -> tuple[str, ...]:
+        """Return what is more than `limit`, a share: `advantage`, `fully_recovered`, both or nothing.
+
+        The share of people counts where it is more than in the world without the target by more than chance. `high`
+        judges the upper ends of the intervals; where there is none (one target) it cannot tell, and says yes.
+        """
+        one_of(judged, "judged", get_args(Judged))
+        names = ["advantage"]
+        if more_often(self.fully, self.fully_without):
+            names.append("fully_recovered")
+        found = self.estimates
+        return tuple(name for name in names if not getattr(found[name], judged) <= limit)
+
+    def _repr_html_(self) -> str:
+        from goodfence.report.serialize import attack_html
+
+        return attack_html(self)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return settings and figures as plain values: no user's id, and items that were named stay unnamed."""
+        settings = dict(self.settings.get("settings", {}))
+        if not isinstance(settings.get("choose", ""), str):
+            settings["choose"] = "named items"
+        return {
+            "date": self.date,
+            "settings": settings,
+            "seed": self.settings.get("seed"),
+            "fakes": self.n_fakes,
+            "targets": self.n_targets,
+            "choosing": self.n_choosing,
+            "left_out": self.n_left_out,
+            "hidden": self.n_hidden,
+            "leaks": self.leaks,
+            "guessing": self.rules,
+            "estimates": {name: one._asdict() for name, one in self.estimates.items()},
+            "tried": [self.tried_as_plain(one) for one in self.tried],
+            "not_tried": [one._asdict() for one in self.not_tried],
+        }
+
+    def tried_as_plain(self, tried: Tried) -> dict[str, Any]:
+        """Return one attacker who was tried as plain values, what was found under the name of its measure."""
+        names = {"recovery": self.measure, "recovery_without": f"{self.measure}_without"}
+        return {names.get(name, name): value for name, value in as_plain(tried).items()}
+
+    @property
+    @abstractmethod
+    def rules(self) -> dict[str, list[str]]:
+        """How the informed attacker guesses and what they believe in each world, for each half of the targets."""
+
+    def save(self, folder: str | PathLike[str]) -> None:
+        """Write `targets.parquet` (no ids) and `manifest.json` to `folder`, in one atomic step.
+
+        A report that is there is replaced; anything else is an error.
+        """
+        manifest = {
+            "kind": type(self).__name__,
+            "attack": self.attack,
+            "attacked": self.attacked,
+            **self.settings,
+            **self.to_dict(),
+            "table": _TABLE,
+        }
+        save_result(folder, "report", manifest, (_TABLE, self.table()))
+
+    def chart(self) -> altair.LayerChart:
+        """Return a chart of what is found with and without the target, and by guessing."""
+        from goodfence.report.charts import recovery_chart
+
+        return recovery_chart(self)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class AttackReport(LeakReport):
+    """What fake profiles learnt about some targets.
+
+    `recovery` and `advantage` are the informed attacker's: where the recommender gives no answer, or none worth
+    believing, they guess as well as one can without the target's data, in both worlds (`attack/scoring.py`). Chance
+    agreement is in both worlds, so only the advantage is leakage. `raw_recovery` and `raw_advantage` count no answer
+    as not recovered; `mae`, `coverage` and `exact` are of the answers alone. Mind the sign of the paper's measure:
+    a lower `mae` means more disclosure.
+    """
+
+    measure: ClassVar[str] = "recovery"
+    guessing: ClassVar[str] = "guess"
+    vocabulary: ClassVar[Vocabulary] = RATINGS
+
+    with_target: Tally
+    """What the answers alone got, for each target."""
+    without_target: Tally
+    """What they got in the world without the target."""
+    informed: Informed
+    """What the informed attacker got in both worlds, and what guessing gets."""
 
     @property
     def n_hidden(self) -> int:
@@ -162,6 +346,23 @@ class AttackReport:
         return np.asarray(self.informed.without_target.recovered == self.with_target.hidden)
 
     @property
+    def gain(self) -> float:
+        """The mean advantage over targets: the same for attackers who ask for all ratings and for some."""
+        inside, outside = self.informed.with_target, self.informed.without_target
+        return float(((inside.recovered - outside.recovered) / inside.hidden).mean())
+
+    @property
+    def counts(self) -> Counts:
+        """Hidden ratings, predictions of these, and which round to them."""
+        told = self.with_target
+        return Counts(told.hidden, told.predicted, told.recovered)
+
+    @property
+    def rules(self) -> dict[str, list[str]]:
+        """How the informed attacker guesses and what they believe in each world, for each half of the targets."""
+        return {name: list(each) for name, each in self.informed.rules.items()}
+
+    @property
     def mae(self) -> float:
         """Mean absolute error over the hidden ratings that got a prediction: lower is more disclosure."""
         return self.estimates["mae"].value
@@ -187,59 +388,14 @@ class AttackReport:
         return self.estimates["exact"].value
 
     @property
-    def target_chosen(self) -> float:
-        """How often the target is among the neighbours of an asking fake."""
-        return self.estimates["target_chosen"].value
-
-    @property
-    def advantage(self) -> float:
-        """Recovery minus recovery in the world without the target: what the target's data gave away."""
-        return self.estimates["advantage"].value
-
-    @property
     def raw_advantage(self) -> float:
         """The same of the predictions alone."""
         return self.estimates["raw_advantage"].value
 
     @property
-    def fully_recovered(self) -> Estimate:
-        """The share of the targets of whom every hidden rating that was asked for is recovered."""
-        return self.estimates["fully_recovered"]
-
-    @property
     def guess(self) -> float:
         """The recovery of guessing alone: by the best of a few rules, from what everybody else rated."""
         return self.estimates["guess"].value
-
-    @property
-    def leaks(self) -> bool | None:
-        """Whether this attacker surely gains more than `GUESSING`, or recovers more people than without their data.
-
-        False where they surely gain no more; None where too few users were attacked to tell.
-        """
-        gained = self.estimates["advantage"]
-        if gained.low > GUESSING or more_often(self.fully, self.fully_without):
-            return True
-        return False if gained.high <= GUESSING else None
-
-    @checked
-    def above(self, limit: float, judged: Judged = "value") -> tuple[str, ...]:
-        """Return what is more than `limit`, a share: `advantage`, `fully_recovered`, both or nothing.
-
-        The share of people counts where it is more than in the world without the target by more than chance. `high`
-        judges the upper ends of the intervals; where there is none (one target) it cannot tell, and says yes.
-        """
-        one_of(judged, "judged", get_args(Judged))
-        names = ["advantage"]
-        if more_often(self.fully, self.fully_without):
-            names.append("fully_recovered")
-        found = self.estimates
-        return tuple(name for name in names if not getattr(found[name], judged) <= limit)
-
-    def _repr_html_(self) -> str:
-        from goodfence.report.serialize import attack_html
-
-        return attack_html(self)
 
     def __repr__(self) -> str:
         head = (
@@ -248,27 +404,6 @@ class AttackReport:
         )
         lines = [f"  {name:<28} {estimate}" for name, estimate in self.estimates.items()]
         return "\n".join([head, *lines])
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return settings and figures as plain values: no user's id, and items that were named stay unnamed."""
-        settings = dict(self.settings.get("settings", {}))
-        if not isinstance(settings.get("choose", ""), str):
-            settings["choose"] = "named items"
-        return {
-            "date": self.date,
-            "settings": settings,
-            "seed": self.settings.get("seed"),
-            "fakes": self.n_fakes,
-            "targets": self.n_targets,
-            "choosing": self.n_choosing,
-            "left_out": self.n_left_out,
-            "hidden": self.n_hidden,
-            "leaks": self.leaks,
-            "guessing": {name: list(each) for name, each in self.informed.rules.items()},
-            "estimates": {name: one._asdict() for name, one in self.estimates.items()},
-            "tried": [as_plain(one) for one in self.tried],
-            "not_tried": [one._asdict() for one in self.not_tried],
-        }
 
     @checked
     def table(self, *, ids: bool = False) -> pa.Table:
@@ -292,27 +427,6 @@ class AttackReport:
         # What does not exist is null: no error without a prediction, no neighbours without a neighbourhood.
         arrays = {name: pa.array(column, from_pandas=True) for name, column in columns.items()}
         return pa.table(arrays)
-
-    def save(self, folder: str | PathLike[str]) -> None:
-        """Write `targets.parquet` (no ids) and `manifest.json` to `folder`, in one atomic step.
-
-        A report that is there is replaced; anything else is an error.
-        """
-        manifest = {
-            "kind": "AttackReport",
-            "attack": self.attack,
-            "attacked": self.attacked,
-            **self.settings,
-            **self.to_dict(),
-            "table": _TABLE,
-        }
-        save_result(folder, "report", manifest, (_TABLE, self.table()))
-
-    def chart(self) -> altair.LayerChart:
-        """Return a chart of recovery with and without the target, and by guessing."""
-        from goodfence.report.charts import recovery_chart
-
-        return recovery_chart(self)
 
 
 def _confident(suffix: str, sure: Tally) -> dict[str, Estimate]:

@@ -21,8 +21,9 @@ from goodfence.attack import (
 )
 from goodfence.attack.attack import Attack, Choose, Subject, settings_of
 from goodfence.attack.knn_attack import AdaptiveAttack, Combine, CoverAttack, Helpers, KNNAttack
+from goodfence.attack.list_attack import ListAttack
 from goodfence.attack.pair_attack import PairAttack
-from goodfence.attack.report import AttackReport, NotTried, Tried
+from goodfence.attack.report import LeakReport, NotTried, Tried
 from goodfence.attack.scoring import UNKNOWN, first_half
 from goodfence.attack.targets import Wanted, find_targets
 from goodfence.errors import BlackBoxProblem, SettingError
@@ -33,7 +34,7 @@ from goodfence.rng import RNG, Streams, seed_of
 NEVER_TRIED = tuple(
     NotTried(attack, reason)
     for attack, reason in {
-        "recommended lists": "only predicted ratings were asked for, not which items are shown",
+        "recommended lists": "only predicted ratings were asked for; gf.ListAttack asks which items are shown",
         "related-items lists over time": "they need the lists of several days",
         "membership": "whether somebody is in the data at all was not asked",
         "shilling over time": "accounts that rate on, or are opened, between many refits",
@@ -42,7 +43,14 @@ NEVER_TRIED = tuple(
         "inside access": "whoever sees the data, the model or the logs needs no fake accounts",
     }.items()
 )
-"""What this laboratory does not try, whatever is attacked."""
+"""What an attack on predicted ratings does not try, whatever is attacked."""
+NEVER_TRIED_ON_LISTS = (
+    NotTried(
+        "scores of the listed items", "only which items are shown, and in which order, was used"
+    ),
+    *(one for one in NEVER_TRIED if one.attack != "recommended lists"),
+)
+"""What an attack on lists does not try."""
 LEAST = 10
 """So many users are attacked however long it takes."""
 MOST_CHOOSING = 20
@@ -63,9 +71,13 @@ def usual_attackers(
     ['KNNAttack', 'KNNAttack', 'KNNAttack', 'CoverAttack', 'AdaptiveAttack']
     >>> len(usual_attackers(Subject(films, gf.PrivateCF(epsilon=1.0, items="from ratings"))))
     16
+    >>> [one.fakes for one in usual_attackers(Subject(films.likes(8), gf.PPNS(k=20, beta=3)))]
+    [None, 1, None, None, 60]
     """
     k = subject.traits.n_neighbours
     numbers: tuple[int | None, ...] = (None,) if k else FAKES_TRIED
+    if subject.ratings.feedback == "implicit":
+        return _list_attackers(subject, numbers, known, choose)
     plain: list[Attack] = [KNNAttack(known=known, choose=choose, fakes=n) for n in numbers]
     if k != 1:
         plain.append(KNNAttack(known=known, choose=choose, fakes=1))
@@ -84,6 +96,21 @@ def usual_attackers(
         plain.append(PairAttack(known=known, choose=choose))
     helps = k != 1 and subject.ratings.scale.lowest < subject.ratings.scale.highest
     return (*plain, *_adaptive(subject, numbers, known, choose)) if helps else tuple(plain)
+
+
+def _list_attackers(
+    subject: Subject, numbers: Sequence[int | None], known: int, choose: Choose
+) -> tuple[Attack, ...]:
+    """Return the attackers of lists: one asks, all ask, all click and ask again, and as many as cover the list."""
+    plain = ListAttack(known=known, choose=choose)
+    listed: list[Attack] = [replace(plain, fakes=n) for n in (*numbers, 1)]
+    if subject.lists_differ:
+        listed += [replace(plain, fakes=n, ask="all") for n in numbers]
+    listed += [replace(plain, fakes=n, adaptive=True) for n in numbers]
+    cover = applied(CoverAttack(known=known, choose=choose), subject)
+    if cover is not None and _n_fakes(cover, subject) > (subject.traits.n_neighbours or 0):
+        listed.append(replace(plain, fakes=_n_fakes(cover, subject), ask="all"))
+    return tuple(listed)
 
 
 def _adaptive(
@@ -175,7 +202,7 @@ def strongest(
     rng: RNG = None,
     not_tried: Sequence[NotTried] | None = None,
     progress: bool | None = None,
-) -> AttackReport:
+) -> LeakReport:
     """Return the report of the attacker who gains most on one half of the targets, about the other half.
 
     So nobody is reported for having been lucky. One attacker attacks all targets, and a single target is for both.
@@ -189,7 +216,8 @@ def strongest(
     """
     if targets is None:
         targets = DEFAULT_TARGETS_REFITTED if subject.traits.needs_refits else DEFAULT_TARGETS
-    missing = (*(_others(attackers) if not_tried is None else not_tried), *NEVER_TRIED)
+    never = NEVER_TRIED_ON_LISTS if subject.ratings.feedback == "implicit" else NEVER_TRIED
+    missing = (*(_others(attackers) if not_tried is None else not_tried), *never)
     if len(attackers) == 1:
         report = attackers[0].run_on(subject, targets=targets, rng=rng, progress=progress)
         return replace(report, not_tried=missing)
@@ -202,7 +230,7 @@ def strongest(
         first &= np.cumsum(first) <= MOST_CHOOSING
     choosing, judging = (ids[first], ids[~first]) if first.any() else (ids, ids)
     reports, failures = _all_reports(subject, attackers, choosing, seed, progress)
-    best = max(reports, key=lambda attack: _gain(reports[attack]))
+    best = max(reports, key=lambda attack: reports[attack].gain)
     try:
         report = best.run_on(subject, targets=judging, rng=seed, progress=progress)
     except BlackBoxProblem as problem:  # what was found so far is kept
@@ -222,9 +250,9 @@ def _all_reports(
     targets: Wanted,
     seed: RNG,
     progress: bool | None,
-) -> tuple[dict[Attack, AttackReport], dict[Attack, str]]:
+) -> tuple[dict[Attack, LeakReport], dict[Attack, str]]:
     """Return what each attacker finds, and of which the recommender failed; an error only if of all."""
-    reports: dict[Attack, AttackReport] = {}
+    reports: dict[Attack, LeakReport] = {}
     failures: dict[Attack, str] = {}
     with bar("attackers", len(attackers), show=progress) as advance:
         for attack in attackers:
@@ -238,21 +266,17 @@ def _all_reports(
     return reports, failures
 
 
-def _gain(report: AttackReport) -> float:
-    """Return the mean advantage over targets: the same for attackers who ask for all ratings and for some."""
-    inside, outside = report.informed.with_target, report.informed.without_target
-    return float(((inside.recovered - outside.recovered) / inside.hidden).mean())
-
-
-def _tried(attack: Attack, report: AttackReport | None, failed: str | None, best: Attack) -> Tried:
+def _tried(attack: Attack, report: LeakReport | None, failed: str | None, best: Attack) -> Tried:
     found = {} if report is None else report.estimates
-    names = ("recovery", "recovery_without", "advantage", "fully_recovered")
     return Tried(
         attack=repr(attack),
         what=strategy(settings_of(attack)),
         n_fakes=0 if report is None else report.n_fakes,
         n_targets=0 if report is None else report.n_targets,
-        **{name: found.get(name, UNKNOWN) for name in names},
+        recovery=UNKNOWN if report is None else report.found,
+        recovery_without=UNKNOWN if report is None else report.found_without,
+        advantage=found.get("advantage", UNKNOWN),
+        fully_recovered=found.get("fully_recovered", UNKNOWN),
         strongest=attack is best,
         failed=failed,
     )
@@ -264,7 +288,7 @@ def _others(attackers: Sequence[Attack]) -> list[NotTried]:
     missing = []
     if all(getattr(one, "ask", "one") == "one" for one in attackers):
         missing.append(NotTried("all fakes ask", f"equal profiles get equal answers, {given}"))
-    if not any(isinstance(one, AdaptiveAttack) for one in attackers):
+    if not any(isinstance(one, AdaptiveAttack) or getattr(one, "adaptive", 0) for one in attackers):
         missing.append(NotTried("adaptive", f"it needs two neighbours and two ratings, {given}"))
     if all(getattr(one, "rounds", 1) == 1 for one in attackers):
         missing.append(NotTried("repeated refits", "each attacker was told the answers of one fit"))

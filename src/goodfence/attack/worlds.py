@@ -123,7 +123,7 @@ class NeighbourWorlds:
         keys = np.array([Streams(seed).key() for seed in seeds], dtype=np.uint64)
         told = []
         for lists in self.lists(targets, helper_rating):
-            neighbours, weights = self._choose(lists, keys, n_askers)
+            neighbours, weights = self.choose(lists, keys, n_askers)
             answers = self._answers(targets, neighbours, weights, helper_rating)
             told.append((neighbours, answers))
         (neighbours, with_target), (_, without_target) = told
@@ -136,22 +136,29 @@ class NeighbourWorlds:
         They are the same for every fake that asks, but for the numbers of the others.
         """
         askers, helpers = fake_profiles(self.profiles, targets, helper_rating)
+        first, second = self.lists_of(askers, helpers, targets.rows, (True, False))
+        return first, second
+
+    def lists_of(
+        self, askers: Profiles, helpers: Profiles, rows: Integers, present: Sequence[bool]
+    ) -> list[Lists]:
+        """Return the candidate lists of some askers in worlds where the target, in `rows`, is `present` or not."""
         engine = RowsAgainstAll(self.profiles, self.similarity)
         n_nearest = min(self.n_rows, self.reach + 1)
-        every = np.arange(len(targets))
+        every = np.arange(len(rows))
         nearest = engine.nearest(askers, every, n_nearest, themselves=False, threads=self.threads)
         alike = fake_similarities(askers, helpers, self.similarity)
-        nobody = np.full(len(targets), -1, dtype=np.int64)
+        nobody = np.full(len(rows), -1, dtype=np.int64)
         worlds = []
-        for removed, reach in ((nobody, self.reach), (targets.rows, self.reach_without)):
-            shape = (len(targets), reach)
-            merged = np.empty(shape, dtype=np.int32), np.empty(shape)
+        for there in present:
+            removed, reach = (nobody, self.reach) if there else (rows, self.reach_without)
+            merged = np.empty((len(rows), reach), dtype=np.int32), np.empty((len(rows), reach))
             insert_fakes(*nearest, alike, self.n_fakes - 1, removed, *merged)
             bounds = self._bounds(merged[0], askers, helpers, removed)
             worlds.append(Lists(*merged, removed, bounds))
-        return worlds[0], worlds[1]
+        return worlds
 
-    def _choose(
+    def choose(
         self, lists: Lists, keys: npt.NDArray[np.uint64], n_askers: int
     ) -> tuple[Rows, Floats]:
         """Return the neighbours of each asker and what they count, (targets, askers, k)."""
@@ -393,7 +400,7 @@ class RefitWorlds:
         """Return what real users send: their ratings, or what client-side noise makes of them."""
         if not callable(getattr(self.recommender, "perturbed", None)):
             return self.ratings
-        with _theirs("perturbed"):
+        with theirs("perturbed"):
             sent: Ratings = self.recommender.perturbed(self.ratings, seed)
         if sent.shape != self.ratings.shape:
             raise DataError("perturbed must return ratings of the same users and items")
@@ -407,7 +414,7 @@ class RefitWorlds:
             sent, removed, [cells for cells, _ in accounts], [values for _, values in accounts]
         )
         copied = unfitted_copy(self.recommender, None if self.traits.fresh_noise else seed)
-        with _theirs("fit"):
+        with theirs("fit"):
             return fit_received(copied, world), ids
 
     def _profile(self, cells: FakeCells) -> dict[Any, Any]:
@@ -419,10 +426,10 @@ class RefitWorlds:
         items = self.ratings.items[columns]
         if self.asks_inside:
             askers = np.repeat(whom, len(items))
-            with _theirs("predict"):
+            with theirs("predict"):
                 answers = fitted.predict(askers, np.tile(items, len(whom)))
             return np.asarray(answers, dtype=np.float64).reshape(len(whom), -1)
-        with _theirs("answer"):
+        with theirs("answer"):
             told = [fitted.answer(profile, items) for profile in whom]
         return np.asarray(told, dtype=np.float64)
 
@@ -437,7 +444,7 @@ class RefitWorlds:
 
 
 @contextmanager
-def _theirs(what: str) -> Iterator[None]:
+def theirs(what: str) -> Iterator[None]:
     """Tell an error of the attacked recommender as its own."""
     try:
         yield

@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable
 from dataclasses import MISSING, Field, asdict, dataclass, fields, is_dataclass
 from os import PathLike
-from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -15,11 +14,12 @@ import goodfence
 from goodfence.arrays import Floats
 from goodfence.attack import DEFAULT_KNOWN
 from goodfence.attack.attack import Attack, Subject
-from goodfence.attack.report import AttackReport
+from goodfence.attack.report import LeakReport
 from goodfence.attack.strongest import strongest, usual_attackers, within_time
 from goodfence.attack.targets import Wanted
 from goodfence.audit.lower_bound import CONFIDENCE, LowerBound
 from goodfence.audit.pairs import Runs, Trials, dense_pair, plain_runs, private_runs, runs_on
+from goodfence.data.columns import Feedback
 from goodfence.data.ratings import Ratings
 from goodfence.errors import require
 from goodfence.models.configuration import as_recommender, traits_of
@@ -32,7 +32,7 @@ from goodfence.report.wording import verdict_line
 from goodfence.rng import RNG
 from goodfence.selection.counterexample import Counterexample
 from goodfence.selection.mechanism import Mechanism, shortest_list
-from goodfence.settings import checked
+from goodfence.settings import checked, place
 
 Verdict: TypeAlias = Literal["refuted", "broken", "not broken", "no guarantee"]
 
@@ -43,7 +43,10 @@ LONGEST = 60.0
 _FEW, _SOME = 3, 30
 _SHORT = 2.0
 
-_EVENT = "a prediction is made for an item that nobody but one candidate rated"
+_EVENTS: dict[Feedback, str] = {
+    "explicit": "a prediction is made for an item that nobody but one candidate rated",
+    "implicit": "a list may hold an item that nobody but one candidate has",
+}
 _ASKER = (5.0, 4.0, 0.0, 0.0, 0.0)
 _TARGET = (5.0, 4.0, 5.0, 0.0, 0.0)  # their third rating is in one data set only
 _NEARER = (5.0, 4.0, 0.0, 0.0, 0.0)
@@ -64,10 +67,12 @@ class Exhibit:
     """Its probability in the data set without it."""
     n_candidates: int
     """How many candidates the asker of these data sets has."""
+    unit: str = "rating"
+    """In what the two data sets differ: one rating, or one event."""
 
     def __str__(self) -> str:
         return (
-            f"{self.event}: probability {self.with_it:.4g} with one rating, {self.without:.4g} without it "
+            f"{self.event}: probability {self.with_it:.4g} with one {self.unit}, {self.without:.4g} without it "
             f"({self.n_candidates} candidates; exact)"
         )
 
@@ -83,7 +88,7 @@ class AuditReport:
     """The mechanism or the recommender, with its settings."""
     guarantee: Guarantee
     """What it guarantees."""
-    leakage: AttackReport
+    leakage: LeakReport
     """What the strongest attacker who was tried learnt on the given ratings; `.advantage`, `.fully_recovered`."""
     neighbourhood: str
     """Whose neighbours were attacked, in words."""
@@ -117,19 +122,21 @@ class AuditReport:
         return self.exhibit is not None and self.exhibit.without == 0 < self.exhibit.with_it
 
     @property
+    def _one(self) -> str:
+        return "rating" if self.exhibit is None else self.exhibit.unit
+
+    @property
     def summary(self) -> str:
         """The verdict as a sentence."""
         stated, shown = self.guarantee.epsilon, 0.0 if self.bound is None else self.bound.epsilon
         if stated is None:
             least = f"runs show epsilon of {shown:.3f} at least"
             if self._impossible:
-                least = (
-                    "and none would hold: an output is possible with one rating, impossible without"
-                )
+                least = f"and none would hold: an output is possible with one {self._one}, impossible without"
             return f"no guarantee: {least}."
         if self.verdict == "refuted":
             return (
-                "refuted: an output is possible with one rating and impossible without it, so the stated "
+                f"refuted: an output is possible with one {self._one} and impossible without it, so the stated "
                 f"epsilon={stated:g} does not hold, and no other does."
             )
         if self.verdict == "broken" and shown <= stated:
@@ -147,7 +154,7 @@ class AuditReport:
             f"  verdict     {self.summary}",
             f"  guarantee   {self.guarantee}",
             f"  advantage   {found['advantage']}   over {self.leakage.n_targets:,} targets",
-            f"  recovery    {found['recovery']}   guessing: {found['guess'].value:.4f}",
+            f"  {self.leakage.measure:<11} {self.leakage.found}   guessing: {self.leakage.guessed.value:.4f}",
             f"  users       {found['fully_recovered']}   fully recovered",
         ]
         if self.exhibit is not None:
@@ -198,7 +205,7 @@ class AuditReport:
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the report as a JSON file, in one atomic step; `gf.audit_page` makes a page of it."""
-        page = Path(path).suffix.lower() in (".html", ".htm")
+        page = place(path, "path").suffix.lower() in (".html", ".htm")
         require(not page, "path", "a name of a JSON file; gf.audit_page writes HTML", "HTML")
         write_json(path, self)
 
@@ -218,7 +225,7 @@ def audit(
     threads: int | None = None,
     progress: bool | None = None,
 ) -> AuditReport:
-    """Measure the leak on these ratings, and try to break the guarantee on data made for it.
+    """Measure the leak on these ratings or events, and try to break the guarantee on data made for it.
 
     Parameters
     ----------
@@ -275,7 +282,7 @@ def leak(
     seconds: float | None = None,
     rng: RNG = None,
     progress: bool | None = None,
-) -> AttackReport:
+) -> LeakReport:
     """Return the report of the attack, or of the strongest of the usual ones; parameters as in `audit`."""
     usual = usual_attackers(subject, known=known) if attack is None else (attack,)
     attackers, left_out = within_time(subject, usual, seconds)
@@ -327,31 +334,42 @@ def _tested(
     if isinstance(model, PrivateRecommender):
         return None, private_runs(model, ratings.scale, trials, rng, progress)
     if isinstance(model, NeighbourCF):
-        return _counterexample(model, trials)
+        return _counterexample(model, ratings.feedback, trials)
+    if ratings.feedback == "implicit":
+        return None, Runs(pair="none: no pair of data sets is made up for lists of a stranger")
     return None, plain_runs(model, ratings.shape[0], trials)
 
 
-def _counterexample(model: NeighbourCF, trials: Trials) -> tuple[Exhibit | None, Runs]:
+def _counterexample(
+    model: NeighbourCF, feedback: Feedback, trials: Trials
+) -> tuple[Exhibit | None, Runs]:
     """Return a counterexample where the distribution is known, and what runs on its data sets prove."""
-    example = counterexample_against(model)
+    example = counterexample_against(model, feedback)
     if example is None:
         return None, Runs(pair="none: no counterexample is computed for these settings")
     with_it, without = example.probabilities()
     n_candidates = len(example.ratings) - 1
     exhibit = Exhibit(
-        event=example.event, with_it=with_it, without=without, n_candidates=n_candidates
+        event=example.event,
+        with_it=with_it,
+        without=without,
+        n_candidates=n_candidates,
+        unit="rating" if feedback == "explicit" else "event",
     )
-    if not trials.n:
+    if not trials.n or feedback == "implicit":  # of lists the exact probabilities say all
         return exhibit, Runs(pair="{} made-up users, {} items".format(*example.ratings.shape))
     pair = dense_pair(example.ratings, example.ratings_without)
     return exhibit, runs_on(model, pair, trials)
 
 
-def settings_counterexample(mechanism: Mechanism) -> Counterexample | None:
+def settings_counterexample(
+    mechanism: Mechanism, feedback: Feedback = "explicit"
+) -> Counterexample | None:
     """Return the likeliest counterexample against the mechanism, as it is set; None if none was found.
 
-    One candidate alone rated an item. If they are chosen the asker gets an answer for it; without that rating there is
-    never one. The candidate is tried as the nearest of all, and as the last that the mechanism looks at.
+    One candidate alone rated an item, or has it. If they are chosen the asker gets an answer for it, or sees it listed;
+    without that rating or event never. The candidate is tried as the nearest of all, and as the last that the mechanism
+    looks at.
 
     Examples
     --------
@@ -364,24 +382,30 @@ def settings_counterexample(mechanism: Mechanism) -> Counterexample | None:
     if shortest is None:
         return None
     needed = max(shortest, 2)
-    found = [_example(mechanism, n_nearer, needed) for n_nearer in (0, needed - 1)]
+    found = [_example(mechanism, n_nearer, needed, feedback) for n_nearer in (0, needed - 1)]
     best = max(found, key=lambda example: example.probabilities()[0])
     with_it, without = best.probabilities()
     return best if with_it > 0 and without == 0 else None
 
 
-def counterexample_against(model: NeighbourCF) -> Counterexample | None:
+def counterexample_against(
+    model: NeighbourCF, feedback: Feedback = "explicit"
+) -> Counterexample | None:
     """Return the counterexample against a model, where the distribution it is computed by is the model's."""
     plain = model.similarity.is_plain_cosine and not model.traits.needs_refits
-    return settings_counterexample(model.mechanism) if plain else None
+    return settings_counterexample(model.mechanism, feedback) if plain else None
 
 
-def _example(mechanism: Mechanism, n_nearer: int, needed: int) -> Counterexample:
+def _example(
+    mechanism: Mechanism, n_nearer: int, needed: int, feedback: Feedback
+) -> Counterexample:
     """Return a counterexample in whose list the candidate comes after `n_nearer`, and which is k longer than needed."""
     farther = [_FARTHER] * (needed + mechanism.k - n_nearer - 1)
     ratings: Floats = np.array([_ASKER, *[_NEARER] * n_nearer, _TARGET, *farther])
+    if feedback == "implicit":
+        ratings = np.sign(ratings)
     rating = (n_nearer + 1, _COLUMN)
-    return Counterexample(mechanism, ratings, rating=rating, event=_EVENT, chosen=None)
+    return Counterexample(mechanism, ratings, rating=rating, event=_EVENTS[feedback], chosen=None)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

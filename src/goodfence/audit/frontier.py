@@ -13,15 +13,20 @@ import numpy as np
 
 from goodfence.attack import DEFAULT_FAKES, DEFAULT_KNOWN, FRONTIER_TARGETS, GUESSING
 from goodfence.attack.attack import Attack, Subject
-from goodfence.attack.report import AttackReport, NotTried, Tried, as_plain
+from goodfence.attack.list_attack import LISTED
+from goodfence.attack.report import LeakReport, NotTried, Tried, as_plain
 from goodfence.attack.scoring import UNKNOWN, Estimate
 from goodfence.attack.strongest import LEAST, applied, strongest, usual_attackers, within_time
 from goodfence.audit.audit import find_pace
+from goodfence.data.columns import Feedback
 from goodfence.data.ratings import Ratings
 from goodfence.data.splits import holdout
 from goodfence.errors import DataError, SettingError, require
-from goodfence.evaluation import Scores
+from goodfence.evaluation import Scores, evaluate
 from goodfence.models.configuration import as_recommender, traits_of
+from goodfence.models.ease import EASE
+from goodfence.models.neighbour_cf import NeighbourCF
+from goodfence.models.popularity import Popularity
 from goodfence.models.private.base import FROM_RATINGS
 from goodfence.models.private.cf import PrivateCF
 from goodfence.models.private.means import PrivateMeans
@@ -31,6 +36,7 @@ from goodfence.privacy.guarantee import Unit
 from goodfence.report.charts import as_altair, chart_files
 from goodfence.report.frontier_chart import frontier_spec
 from goodfence.report.serialize import about, save_result
+from goodfence.report.vocabulary import Vocabulary, vocabulary_of
 from goodfence.rng import RNG, Streams, seed_of
 from goodfence.selection.knn import KNN
 from goodfence.selection.mechanism import Mechanism
@@ -62,6 +68,23 @@ _LEAK = (
 )
 
 
+_OF_LISTS = {"recovery": "precision", "guess": "popularity"}
+
+
+def _told_as(name: str, feedback: Feedback) -> str:
+    """Return the name of a figure in a report of this kind.
+
+    Examples
+    --------
+    >>> _told_as("raw_recovery_without", "explicit"), _told_as("raw_recovery_without", "implicit")
+    ('raw_recovery_without', 'raw_precision_without')
+    """
+    if feedback == "implicit":
+        for old, new in _OF_LISTS.items():
+            name = name.replace(old, new) if name != "fully_recovered" else name
+    return name
+
+
 class TargetDraw(NamedTuple):
     """How many users are attacked, and with which seed."""
 
@@ -82,11 +105,15 @@ class FrontierPoint:
     guarantee: str
     """The guarantee in words."""
     mae: float
-    """Mean absolute error on ratings held out, predictions clipped to the scale."""
+    """Mean absolute error on ratings held out, predictions clipped to the scale; NaN for lists."""
     coverage: float
-    """The share of these that got a prediction."""
+    """The share of these that got a prediction; of lists the share of the items that are on somebody's."""
+    ndcg: float = np.nan
+    """NDCG@10 of lists on events held out; NaN for ratings."""
+    feedback: Feedback = "explicit"
+    """Whether these are ratings or events."""
     recovery: Estimate
-    """The share of the hidden ratings that the informed attacker recovered."""
+    """The share of the hidden ratings that the informed attacker recovered; of lists their precision."""
     recovery_without: Estimate
     """The same where the target is not in the data."""
     advantage: Estimate
@@ -116,10 +143,16 @@ class FrontierPoint:
 
     def __str__(self) -> str:
         name = f"{self.family} {self.label}".strip()
+        words = vocabulary_of(self.feedback)
         return (
-            f"{name:<30} {self.status:<8} MAE {self.mae:.3f}  recovery {self.recovery.value:.3f}  "
+            f"{name:<30} {self.status:<8} {words.quality(self)}  {words.measure} {self.recovery.value:.3f}  "
             f"advantage {self.advantage.value:+.3f} ({self.advantage.low:+.3f} to {self.advantage.high:+.3f})"
         )
+
+    @property
+    def loss(self) -> float:
+        """How far it is from the best: the mean absolute error, or 1 - NDCG@10."""
+        return self.mae if self.feedback == "explicit" else 1.0 - self.ndcg
 
     def no_better_than_guessing(self, bound: float = GUESSING) -> bool:
         """Return whether the attackers tried gain at most `bound`, or what cannot be told from 0 and is not much."""
@@ -128,28 +161,33 @@ class FrontierPoint:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the line of the table as plain values: each estimate with the ends of its interval."""
-        plain = ("family", "label", "status", "guarantee", "mae", "coverage")
+        quality = "mae" if self.feedback == "explicit" else "ndcg"
+        plain = ("family", "label", "status", "guarantee", quality, "coverage")
         line: dict[str, Any] = {name: getattr(self, name) for name in plain}
         for name in _LEAK:
             found: Estimate = getattr(self, name)
-            line |= {name: found.value, f"{name}_low": found.low, f"{name}_high": found.high}
+            told = _told_as(name, self.feedback)
+            line |= {told: found.value, f"{told}_low": found.low, f"{told}_high": found.high}
         return {**line, "attack": self.attack, "n_targets": self.n_targets}
 
 
 def _measured(
-    subject: Subject, split: tuple[Ratings, Ratings], report: AttackReport, seed: RNG
+    subject: Subject, split: tuple[Ratings, Ratings], report: LeakReport, seed: RNG
 ) -> FrontierPoint:
     """Return one point: fitted on the first part of the split, asked for the second, attacked on all ratings."""
-    fitted, scores = _held_out_error(subject.recommender, split, seed)
+    fitted, quality = _held_out(subject.recommender, split, seed)
     guarantee, found = guarantee_of(fitted), report.estimates
+    feedback = subject.ratings.feedback
     return FrontierPoint(
         family=subject.traits.family,
         label=subject.traits.settings,
         status=guarantee.status,
         guarantee=str(guarantee),
-        mae=scores.mae,
-        coverage=scores.coverage,
-        **{name: found[name] for name in _LEAK},
+        mae=quality.mae,
+        coverage=quality.coverage,
+        ndcg=quality.ndcg,
+        feedback=feedback,
+        **{name: found[_told_as(name, feedback)] for name in _LEAK},
         attack=report.attack,
         n_targets=report.n_targets,
         tried=report.tried,
@@ -157,22 +195,44 @@ def _measured(
     )
 
 
-def _held_out_error(
-    recommender: Any, split: tuple[Ratings, Ratings], seed: RNG
-) -> tuple[Any, Scores]:
-    """Return the recommender fitted on the first part, and its scores on the second, clipped to the scale."""
+class _Quality(NamedTuple):
+    """How good answers are on what was held out, as in `FrontierPoint`."""
+
+    mae: float = np.nan
+    coverage: float = np.nan
+    ndcg: float = np.nan
+
+
+def _held_out(recommender: Any, split: tuple[Ratings, Ratings], seed: RNG) -> tuple[Any, _Quality]:
+    """Return the recommender fitted on the first part, and how good its answers are on the second."""
     train, test = split
     if callable(getattr(recommender, "perturbed", None)):
         train = recommender.perturbed(train, seed)  # users send noisy ratings
     fresh = traits_of(recommender).fresh_noise
     fitted = fit_received(unfitted_copy(recommender, None if fresh else seed), train)
+    if test.feedback == "implicit":
+        return fitted, _list_quality(fitted, test)
     rows = np.repeat(np.arange(test.shape[0]), np.diff(test.csr.indptr))
     told = np.asarray(fitted.predict(test.users[rows], test.items[test.csr.indices]))
-    return fitted, Scores.of(np.clip(told, test.scale.lowest, test.scale.highest), test.csr.data)
+    scores = Scores.of(np.clip(told, test.scale.lowest, test.scale.highest), test.csr.data)
+    return fitted, _Quality(scores.mae, scores.coverage)
 
 
-def default_list(n_users: int) -> list[Compared]:
+def _list_quality(fitted: Any, test: Ratings) -> _Quality:
+    """Return NDCG@10 of the lists, and the share of all items that are on one; unknown of one that knows no users."""
+    if not callable(getattr(fitted, "recommend", None)):
+        return _Quality()
+    scores = evaluate(fitted, test, n=LISTED)
+    covered, ndcg = (
+        np.nan if one is None else one for one in (scores.catalogue_coverage, scores.ndcg)
+    )
+    return _Quality(coverage=covered, ndcg=ndcg)
+
+
+def default_list(n_users: int, feedback: Feedback = "explicit") -> list[Compared]:
     """Return the mechanisms that fit `n_users` users, over a few settings, and the private models over epsilon."""
+    if feedback == "implicit":
+        return _default_lists(n_users)
     mechanisms: list[Any] = [
         *(KNN(k=k) for k in (30, 50, 100)),
         *(PPNS(k=50, beta=beta) for beta in (2, 4, 7)),
@@ -192,7 +252,22 @@ def default_list(n_users: int) -> list[Compared]:
     return [one for one in mechanisms if _fits(one, n_users)] + private
 
 
-def short_list(n_users: int, k: int = DEFAULT_FAKES) -> list[Compared]:
+def _default_lists(n_users: int) -> list[Compared]:
+    """Return the recommenders of lists: mechanisms that fit, item-based kNN, two without neighbours, private ones."""
+    mechanisms: list[Any] = [
+        *(KNN(k=k) for k in (30, 50, 100)),
+        *(PPNS(k=50, beta=beta) for beta in (2, 4, 7)),
+        NPNS(k=50, within=7),
+        NPNS(k=50),
+        PNCF(k=50, within=7),
+    ]
+    others: list[Any] = [NeighbourCF(KNN(k=50), axis="item"), EASE(), Popularity()]
+    return [*(one for one in mechanisms if _fits(one, n_users)), *others]
+
+
+def short_list(
+    n_users: int, k: int = DEFAULT_FAKES, feedback: Feedback = "explicit"
+) -> list[Compared]:
     """Return each mechanism with this k, as far as it fits `n_users` users, and two private models.
 
     Examples
@@ -201,6 +276,9 @@ def short_list(n_users: int, k: int = DEFAULT_FAKES) -> list[Compared]:
     ['kNN', 'nPNS', 'PrivateMeans, per rating', 'PrivateCF, per rating']
     """
     mechanisms: list[Any] = [KNN(k=k), PPNS(k=k, beta=7), NPNS(k=k), PNCF(k=k, within=7)]
+    if feedback == "implicit":
+        others: list[Any] = [NeighbourCF(KNN(k=k), axis="item"), EASE(), Popularity()]
+        return [*(one for one in mechanisms if _fits(one, n_users)), *others]
     private: list[Any] = [
         PrivateMeans(epsilon=1.0, items=FROM_RATINGS),
         PrivateCF(epsilon=1.0, items=FROM_RATINGS),
@@ -248,10 +326,19 @@ class Frontier:
         return frontier_html(self)
 
     def __repr__(self) -> str:
-        head = (
-            f"Frontier({len(self.points)} recommenders, guessing recovers {self.guess.value:.3f})"
-        )
+        found = "recovers" if self.feedback == "explicit" else "hits"
+        head = f"Frontier({len(self.points)} recommenders, guessing {found} {self.guess.value:.3f})"
         return "\n".join([head, *(f"  {point}" for point in self.points)])
+
+    @property
+    def feedback(self) -> Feedback:
+        """Whether ratings were predicted, or lists shown."""
+        return self.points[0].feedback
+
+    @property
+    def vocabulary(self) -> Vocabulary:
+        """The words in which it is told."""
+        return vocabulary_of(self.feedback)
 
     @property
     def known(self) -> int | None:
@@ -265,16 +352,22 @@ class Frontier:
 
         return pa.Table.from_pylist([point.to_dict() for point in self.points])
 
-    def to_dict(self, max_mae: float | None = None) -> dict[str, Any]:
+    def to_dict(self, max_loss: float | None = None) -> dict[str, Any]:
         """Return the points, the position of the recommended one, and the settings, as plain values."""
-        best = self.recommended(max_mae)
+        best = self.best_within(max_loss)
         return {
             "date": self.date,
             "points": [
                 {
                     **point.to_dict(),
                     "cut": self.cut(point),
-                    "tried": [as_plain(one) for one in point.tried],
+                    "tried": [
+                        {
+                            _told_as(name, point.feedback): value
+                            for name, value in as_plain(one).items()
+                        }
+                        for one in point.tried
+                    ],
                     "not_tried": [one._asdict() for one in point.not_tried],
                 }
                 for point in self.points
@@ -285,21 +378,39 @@ class Frontier:
         }
 
     def recommended(
-        self, max_mae: float | None = None, *, bound: float = GUESSING
+        self,
+        max_mae: float | None = None,
+        *,
+        min_ndcg: float | None = None,
+        bound: float = GUESSING,
     ) -> FrontierPoint | None:
         """Return the recommender with the least error of those that stop the attackers who were tried, if any does.
 
         That is one that is no better than guessing (`FrontierPoint.no_better_than_guessing`), or whose guarantee is
         proved and which cuts the largest leak of all by a factor of at least five: an interval that reaches a little
-        above a bound does not make it as good as none. `max_mae` is the most error that is allowed.
+        above a bound does not make it as good as none. `max_mae` is the most error that is allowed; of lists the one
+        with the highest NDCG is returned, and `min_ndcg` the least that is allowed.
         """
+        limit, other = (max_mae, min_ndcg) if self.feedback == "explicit" else (min_ndcg, max_mae)
+        rule = "None for lists" if self.feedback == "implicit" else "None for ratings"
+        require(
+            other is None, "max_mae" if self.feedback == "implicit" else "min_ndcg", rule, other
+        )
+        if self.feedback == "implicit" and limit is not None:
+            limit = 1.0 - limit
+        return self.best_within(limit, bound=bound)
+
+    def best_within(
+        self, max_loss: float | None, *, bound: float = GUESSING
+    ) -> FrontierPoint | None:
+        """Return the same where the `loss` of a point may be at most `max_loss`."""
         require(0 <= bound <= 1, "bound", "between 0 and 1", bound)
         able = [
             point
             for point in self.points
-            if self._stops(point, bound) and (max_mae is None or point.mae <= max_mae)
+            if self._stops(point, bound) and (max_loss is None or point.loss <= max_loss)
         ]
-        return min(able, key=lambda point: point.mae) if able else None
+        return min(able, key=lambda point: point.loss) if able else None
 
     def cut(self, point: FrontierPoint) -> float:
         """Return by which factor a recommender leaks less than the leakiest one; infinity for no leak."""
@@ -343,7 +454,7 @@ def frontier(
     *,
     known: int = DEFAULT_KNOWN,
     attacks: Sequence[Attack] | None = None,
-    reports: Sequence[AttackReport] = (),
+    reports: Sequence[LeakReport] = (),
     targets: int = FRONTIER_TARGETS,
     seconds: float | None = None,
     fraction: float = 0.2,
@@ -351,14 +462,15 @@ def frontier(
     threads: int | None = None,
     progress: bool | None = None,
 ) -> Frontier:
-    """Attack each recommender, and measure its error on ratings it has not seen.
+    """Attack each recommender, and measure its error on ratings, or its lists on events, that it has not seen.
 
     Parameters
     ----------
     ratings, threads, progress
         As in `KNNAttack.run`.
     compared
-        Mechanisms and recommenders; None for kNN, nPNS, PNCF, PPNS and `PrivateCF`, each over a few settings.
+        Mechanisms and recommenders; None for kNN, nPNS, PNCF, PPNS and `PrivateCF`, each over a few settings (of events
+        item-based kNN, `EASE`, `Popularity` and `PrivateTopN` beside the mechanisms).
     known, attacks
         As in `audit`; of several `attacks` those count that apply.
     reports
@@ -377,7 +489,7 @@ def frontier(
     >>> [point.status for point in found.points]
     ['none', 'refuted', 'proved']
     """
-    compared = default_list(ratings.shape[0]) if compared is None else compared
+    compared = default_list(ratings.shape[0], ratings.feedback) if compared is None else compared
     methods = [as_recommender(one, threads=threads) for one in compared]
     if not methods:
         raise DataError("compared must name at least one mechanism or recommender")
@@ -407,11 +519,11 @@ def _stated(known: int, attacks: Sequence[Attack] | None) -> dict[str, Any]:
 
 
 def _check(
-    seconds: float | None, reports: Sequence[AttackReport], attacks: Sequence[Attack] | None
+    seconds: float | None, reports: Sequence[LeakReport], attacks: Sequence[Attack] | None
 ) -> None:
     if seconds is not None:
         positive(seconds, "seconds")
-    known_reports = all(isinstance(one, AttackReport) for one in reports)
+    known_reports = all(isinstance(one, LeakReport) for one in reports)
     require(known_reports, "reports", "reports of attacks", type(reports))
     good = attacks is None or (len(attacks) > 0 and all(isinstance(one, Attack) for one in attacks))
     require(good, "attacks", "at least one attack", type(attacks))
@@ -419,20 +531,20 @@ def _check(
 
 def _attacked(
     subject: Subject, attackers: Sequence[Attack], running: TargetDraw, seconds: float | None
-) -> AttackReport:
+) -> LeakReport:
     """Return what the strongest attacker finds, on no more targets than the time allows, but at least `LEAST`."""
     able = [one for attack in attackers if (one := applied(attack, subject)) is not None]
     if not able:
         raise DataError("attacks must include one that applies to everything compared")
     kept, left_out = within_time(subject, able, seconds)
 
-    def attack(one: Subject, n: int) -> AttackReport:
+    def attack(one: Subject, n: int) -> LeakReport:
         return strongest(one, kept, targets=n, rng=running.seed, not_tried=left_out, progress=False)
 
     if seconds is None:
         return attack(subject, running.targets)
 
-    def trial(n: int) -> AttackReport:
+    def trial(n: int) -> LeakReport:
         return attack(Subject(subject.ratings, subject.recommender, threads=subject.threads), n)
 
     n_users = min(running.targets, subject.ratings.shape[0])

@@ -8,7 +8,8 @@ from typing import Any, get_args
 from goodfence.attack import DEFAULT_KNOWN
 from goodfence.attack.attack import Attack, Subject
 from goodfence.attack.knn_attack import Ask, KNNAttack
-from goodfence.attack.report import AttackReport, Judged
+from goodfence.attack.list_attack import ListAttack
+from goodfence.attack.report import Judged, LeakReport
 from goodfence.attack.scoring import Estimate
 from goodfence.attack.strongest import applied, strongest, usual_attackers
 from goodfence.attack.targets import Wanted
@@ -33,11 +34,11 @@ def assert_leak_below(
     judged: Judged = "value",
     rng: RNG = 0,
     threads: int | None = None,
-) -> AttackReport:
+) -> LeakReport:
     """Attack a recommender, and fail if it gives away more than `limit` of 100.
 
-    Judged are the advantage, of 100 hidden ratings, and how many of 100 users are fully recovered, where these are
-    more than without their data by more than chance. Returned is the report of the strongest attacker, as in `audit`.
+    Judged are the advantage, of 100 hidden ratings (of events: of 100 listed items), and how many of 100 users are
+    fully recovered, where these are more than without their data by more than chance. Returned is the report of the strongest attacker, as in `audit`.
 
     Parameters
     ----------
@@ -90,25 +91,26 @@ def _attackers(
         return usual_attackers(subject, known=known)
     opened: Any = fakes if is_listed(fakes) else (fakes,)
     require(len(opened) > 0, "fakes", "at least one number", fakes)
-    wanted = [KNNAttack(known=known, fakes=n, ask="one" if ask is None else ask) for n in opened]
+    kind = KNNAttack if subject.ratings.feedback == "explicit" else ListAttack
+    wanted = [kind(known=known, fakes=n, ask="one" if ask is None else ask) for n in opened]
     return [applied(attack, subject) or attack for attack in wanted]
 
 
 def _complaint(
-    report: AttackReport, above: Sequence[str], known: int, limit: float, judged: Judged
+    report: LeakReport, above: Sequence[str], known: int, limit: float, judged: Judged
 ) -> str:
-    found = report.estimates
+    found, words = report.estimates, report.vocabulary
     more = "more than the limit" if judged == "value" else "not surely within the limit"
     what = {"advantage": "The advantage", "fully_recovered": "The share of people"}
     which = " and ".join([what[above[0]], *(what[name].lower() for name in above[1:])])
     verb = "is" if len(above) == 1 else "are"
     accounts = "account" if report.n_fakes == 1 else "accounts"
+    who = f"Someone who knows {known} of a person's {words.held} and opens {report.n_fakes} {accounts}"
+    told = words.complaint(*map(_of_100, (report.found, report.found_without, report.guessed)))
     return (
-        f"Someone who knows {known} of a person's ratings and opens {report.n_fakes} {accounts} recovers "
-        f"{_of_100(found['recovery'])} of the others exactly, and {_of_100(found['recovery_without'])} without that "
-        f"person's data: an advantage of {_of_100(found['advantage'])}. {_of_100(found['fully_recovered'])} "
-        f"people are fully recovered. {which} {verb} {more} of {limit:g}. Someone who never saw the data of a person "
-        f"guesses {_of_100(found['guess'])}. ({report.n_targets:,} people attacked, {report.attacked}.)"
+        f"{who} {told[0]}: an advantage of {_of_100(found['advantage'])}. {_of_100(found['fully_recovered'])} "
+        f"people are fully recovered. {which} {verb} {more} of {limit:g}. {told[1]}. "
+        f"({report.n_targets:,} people attacked, {report.attacked}.)"
     )
 
 

@@ -12,7 +12,7 @@ import numpy as np
 from goodfence.arrays import Flags, Floats, Integers
 from goodfence.attack import DEFAULT_FAKES, DEFAULT_KNOWN, FRONTIER_TARGETS
 from goodfence.attack.attack import Attack, Subject
-from goodfence.attack.report import AttackReport
+from goodfence.attack.report import LeakReport
 from goodfence.attack.scoring import CONFIDENCE, Estimate, Outcomes, combination
 from goodfence.attack.strongest import TOO_LONG, usual_attackers
 from goodfence.attack.targets import RULES, Wanted
@@ -31,6 +31,19 @@ from goodfence.rng import RNG, seed_of
 from goodfence.settings import checked
 
 KNOWN = (1, 2, 4, 8, 16, 32, 64)
+_TELLING = (
+    "known",
+    "choose",
+    "ask",
+    "combine",
+    "rounds",
+    "centred",
+    "helpers",
+    "n",
+    "pages",
+    "adaptive",
+)
+"""The settings that tell attackers apart."""
 TARGETS = 1000
 """How many users other attackers attack."""
 ATTACKER_SECONDS, RECOMMENDER_SECONDS = 10.0, 25.0
@@ -43,9 +56,9 @@ class Survey:
 
     audit: AuditReport
     """The audit itself."""
-    by_known: tuple[AttackReport, ...]
+    by_known: tuple[LeakReport, ...]
     """The same attacker with less knowledge and with more, ascending; the audit's own among them."""
-    by_strategy: tuple[AttackReport, ...]
+    by_strategy: tuple[LeakReport, ...]
     """Others with as many known ratings, the audit's own first; those among whom it was chosen are its `tried`."""
     by_activity: tuple[Group, ...]
     """What was recovered of users with few ratings and with many."""
@@ -124,7 +137,8 @@ def survey(
     subject = Subject(ratings, audited, threads=threads)
     running = TargetDraw(min(targets, leakage.n_targets), seed)
     if compared is None:
-        compared = short_list(ratings.shape[0], subject.traits.n_neighbours or DEFAULT_FAKES)
+        k = subject.traits.n_neighbours or DEFAULT_FAKES
+        compared = short_list(ratings.shape[0], k, ratings.feedback)
     different = [one for one in compared if name_of(one) != name_of(audited)]
     everything = [subject.recommender, *(as_recommender(one, threads=threads) for one in different)]
     return Survey(
@@ -150,18 +164,18 @@ def survey(
 
 
 def _around(
-    subject: Subject, leakage: AttackReport, running: TargetDraw, *, progress: bool | None
+    subject: Subject, leakage: LeakReport, running: TargetDraw, *, progress: bool | None
 ) -> dict[str, Any]:
     """Attack with other knowledge, and by others; return what that says in a `Survey`."""
     knowing = _knowing(leakage.attacker, subject.ratings)
     others = _strategies(leakage, subject)
-    reports: dict[Attack, AttackReport | None] = {}
+    reports: dict[Attack, LeakReport | None] = {}
     with bar("other attackers", len(knowing) + len(others), show=progress) as advance:
         for other in (*knowing, *others):
             reports[other] = _affordable(subject, other, running)
             advance(1)
 
-    def made_by(attacks: list[Attack]) -> list[AttackReport]:
+    def made_by(attacks: list[Attack]) -> list[LeakReport]:
         return [leakage, *(one for other in attacks if (one := reports[other]) is not None)]
 
     return {
@@ -171,13 +185,13 @@ def _around(
     }
 
 
-def _affordable(subject: Subject, attack: Attack, running: TargetDraw) -> AttackReport | None:
+def _affordable(subject: Subject, attack: Attack, running: TargetDraw) -> LeakReport | None:
     """Attack as many users as are wanted, and fewer where it would take long.
 
     None where that would be fewer than ten: such figures say little, and are about too few.
     """
 
-    def some(n: int) -> AttackReport:
+    def some(n: int) -> LeakReport:
         fresh = Subject(subject.ratings, subject.recommender, threads=subject.threads)
         return attack.run_on(fresh, targets=n, rng=running.seed, progress=False)
 
@@ -193,7 +207,7 @@ def _knowing(attack: Attack, ratings: Ratings) -> list[Attack]:
     return [replace(attack, known=m) for m in KNOWN if m != attack.known and m < half]
 
 
-def _strategies(leakage: AttackReport, subject: Subject) -> list[Attack]:
+def _strategies(leakage: LeakReport, subject: Subject) -> list[Attack]:
     """Return who else attacks: one who knows other ratings, and, unless the audit tried them, the usual ones."""
     own: Attack = leakage.attacker
     if not isinstance(own.choose, str):
@@ -206,8 +220,7 @@ def _strategies(leakage: AttackReport, subject: Subject) -> list[Attack]:
     def numbered(attack: Attack) -> tuple[object, ...]:
         """Return what tells attackers apart: a cover of k fakes is k fakes that all ask."""
         n_fakes = attack.n_fakes(subject.recommender, subject.ratings.shape[0])
-        names = ("known", "choose", "ask", "combine", "rounds", "centred", "helpers")
-        return n_fakes, *(getattr(attack, name, None) for name in names)
+        return n_fakes, *(getattr(attack, name, None) for name in _TELLING)
 
     chosen = {numbered(own): own}
     for plan in plans:
@@ -218,7 +231,7 @@ def _strategies(leakage: AttackReport, subject: Subject) -> list[Attack]:
 def _declared(ratings: Ratings) -> Ratings:
     """Return the ratings with their scale as if somebody vouched for it: to try what would come of it."""
     scale = ratings.scale
-    if scale.declared:
+    if scale.declared or ratings.feedback == "implicit":
         return ratings
     return Ratings(
         ratings.csr, ratings.users, ratings.items, replace(scale, declared=True), ratings.titles
@@ -260,7 +273,7 @@ class Group:
         return asdict(self) | {name: getattr(self, name)._asdict() for name in names}
 
 
-def by_activity(report: AttackReport) -> tuple[Group, ...]:
+def by_activity(report: LeakReport) -> tuple[Group, ...]:
     """Return what was recovered of users with few ratings and with many; nothing below ten users.
 
     Examples
@@ -277,7 +290,7 @@ def by_activity(report: AttackReport) -> tuple[Group, ...]:
     return _grouped(n_ratings[found.owners], found)
 
 
-def by_popularity(report: AttackReport) -> tuple[Group, ...]:
+def by_popularity(report: LeakReport) -> tuple[Group, ...]:
     """Return what was recovered of ratings of rare items and of popular ones; nothing below ten users.
 
     A user is in every group of which they rated an item.
@@ -288,7 +301,7 @@ def by_popularity(report: AttackReport) -> tuple[Group, ...]:
     return _grouped(n_raters[found.columns], found)
 
 
-def _outcomes(report: AttackReport) -> Outcomes:
+def _outcomes(report: LeakReport) -> Outcomes:
     if report.outcomes is None:
         raise DataError("the report must know what became of each hidden rating: run the attack")
     return report.outcomes

@@ -39,7 +39,7 @@ from goodfence.report.wording import (
 
 if TYPE_CHECKING:
     from goodfence.attack.membership import MembershipReport
-    from goodfence.attack.report import AttackReport
+    from goodfence.attack.report import LeakReport
     from goodfence.data.ratings import Ratings
     from goodfence.models.configuration import Configured
 
@@ -79,7 +79,7 @@ class Extent:
             return None
         return n_users if self.targets == _ALL else int(self.targets)
 
-    def exit_if_above(self, report: AttackReport, running: Running) -> None:
+    def exit_if_above(self, report: LeakReport, running: Running) -> None:
         """Exit with 1 where the attack gained more than `--fail-above` allows, of ratings or of users."""
         if self.fail_above is None:
             return
@@ -119,7 +119,7 @@ def attack(
     extent.exit_if_above(report, running)
 
 
-def print_finding(report: AttackReport, chosen: Configured) -> None:
+def print_finding(report: LeakReport, chosen: Configured) -> None:
     """Print the verdict and its scope, then per person, per rating, who was tried, and what is guaranteed."""
     from goodfence.audit.audit import neighbourhood
 
@@ -155,7 +155,7 @@ def print_finding(report: AttackReport, chosen: Configured) -> None:
     print_paragraphs([("Not tried", not_tried(report)), ("Guarantee", stated)])
 
 
-def as_json(report: AttackReport, chosen: Configured) -> dict[str, Any]:
+def as_json(report: LeakReport, chosen: Configured) -> dict[str, Any]:
     """Return everything that a report says, without ids; the verdict with its scope first."""
     from goodfence.audit.audit import neighbourhood
 
@@ -169,7 +169,7 @@ def as_json(report: AttackReport, chosen: Configured) -> dict[str, Any]:
 
 
 def reported(
-    found: AttackReport | MembershipReport, chosen: Configured, ratings: Ratings
+    found: LeakReport | MembershipReport, chosen: Configured, ratings: Ratings
 ) -> dict[str, Any]:
     """Return a report between what was attacked and what that guarantees."""
     from goodfence import __version__

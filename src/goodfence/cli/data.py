@@ -86,8 +86,9 @@ def export(
         raise SettingError("out must be given once, as FILE or as -o FILE")
     check_out(file, CSV, PARQUET)
     output.say(f"reading {dataset.name}")
+    from goodfence.data.files import write_table
     from goodfence.data.load import load
-    from goodfence.report.serialize import ratings_table, write_table
+    from goodfence.report.serialize import ratings_table
 
     with output.noting():
         ratings = load(dataset.name, likes=wanted.likes)

@@ -35,6 +35,9 @@ class Request:
     )
     n: int = flag("N", "How many items to recommend, 1 or more.", "--n", "-n", default=10)
     everybody: bool = flag(None, "For every user, into the file -o.", "--all", default=False)
+    allowed: Path | None = flag(
+        "FILE", "A list of items, as for --items: no other item is recommended."
+    )
     max_bytes: int | None = flag("N", "How many bytes of memory the model may take.", shown="2 GiB")
 
     def check(self, out: Path | None) -> None:
@@ -45,35 +48,39 @@ class Request:
             raise SettingError("out must be given with --all, as in -o recommendations.parquet")
         check_out(out, CSV, PARQUET)
 
+    def listed(self, limit: int) -> Any:
+        """Return the items of `--allowed`, if they are given."""
+        from goodfence.data.load import read_item_list
+
+        return None if self.allowed is None else read_item_list(self.allowed, limit).alone()
+
 
 @command("The best items for one user, or for all, from a saved model.")
 def recommend(
     request: Request, output: Output, out: Annotated[Path | None, out_option(CSV, PARQUET)] = None
 ) -> None:
-    """Print the best items that a user has not rated, with the predicted ratings; or write them to a file."""
+    """Print the best items that a user has not rated, with what ranks them; or write them to a file."""
     request.check(out)
     from goodfence.data.files import DEFAULT_MAX_BYTES
     from goodfence.models.persistence import load_model
-    from goodfence.report.serialize import recommendations_table, write_table
 
     limit = DEFAULT_MAX_BYTES if request.max_bytes is None else request.max_bytes
     fitted: Any = load_model(request.model, max_bytes=limit)
     ratings: Ratings = fitted.ratings_
+    allowed = request.listed(limit)
     if out is not None:
-        users = ratings.users.tolist()
-        asked = users if request.user is None else [id_of(request.user, ratings.users)]
-        table = recommendations_table(fitted, asked, request.n)
-        write_table(out, table)
+        asked = None if request.user is None else [id_of(request.user, ratings.users)]
+        lists = fitted.recommend_many(asked, request.n, allowed=allowed)
+        lists.save(out)
+        n_listed = int((lists.columns >= 0).sum())
         if output.json:
-            counts = {"users": len(asked), "recommendations": table.num_rows}
-            print_json({"out": str(out), **counts})
+            print_json({"out": str(out), "users": len(lists), "recommendations": n_listed})
             return
-        told = (
-            f"{table.num_rows:,} recommendations for {len(asked):,} users: user, rank, item, score"
-        )
+        told = f"{n_listed:,} recommendations for {len(lists):,} users: user, rank, item, score"
         print_paragraphs([("Written", f"{out}, {told}")])
         return
-    found = fitted.recommend(id_of(request.user or "", ratings.users), request.n)
+    user = id_of(request.user or "", ratings.users)
+    found = fitted.recommend(user, request.n, allowed=allowed)
     pairs = list(zip(found.items.tolist(), found.scores.tolist(), strict=True))
     if output.json:
         listed = [{"item": i, "score": s, "title": ratings.title(i)} for i, s in pairs]

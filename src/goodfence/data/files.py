@@ -16,6 +16,9 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import BinaryIO
 
+import pyarrow as pa
+from pyarrow import csv, parquet
+
 from goodfence.errors import FileProblem, GoodfenceError, SizeProblem, require
 
 try:
@@ -128,11 +131,14 @@ def readable(n_bytes: int) -> str:
 
 
 @contextmanager
-def atomic_write(target: Path, *, name: str = "path") -> Iterator[BinaryIO]:
+def atomic_write(
+    target: Path, *, name: str = "path", mode: int | None = None
+) -> Iterator[BinaryIO]:
     """Open a file that appears at `target`, or replaces it, only when the block ends well.
 
     Until then it is a hidden file beside it, which is removed when the block fails. A link stays, and what it points to
-    is written; an older file's permissions stay; what is no file is not replaced (`destination`).
+    is written; an older file's permissions stay, and a new one has `mode` where that is given; what is no file is not
+    replaced (`destination`).
 
     Examples
     --------
@@ -151,12 +157,23 @@ def atomic_write(target: Path, *, name: str = "path") -> Iterator[BinaryIO]:
         with beside.open("xb") as file:
             if place.exists():
                 beside.chmod(stat.S_IMODE(place.stat().st_mode))
+            elif mode is not None:
+                beside.chmod(mode)
             yield file
             file.flush()
             os.fsync(file.fileno())
         beside.replace(place)
     finally:
         beside.unlink(missing_ok=True)
+
+
+def write_table(path: Path, table: pa.Table, *, mode: int | None = None) -> None:
+    """Write a table to a `.csv` or `.parquet` file, atomically; `mode` as in `atomic_write`."""
+    with atomic_write(path, mode=mode) as file:
+        if path.suffix.lower() == ".csv":
+            csv.write_csv(table, file)
+        else:
+            parquet.write_table(table, file)
 
 
 def destination(target: Path, name: str = "path") -> Path:

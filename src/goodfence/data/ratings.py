@@ -17,14 +17,16 @@ from goodfence.data.columns import FEEDBACK, Feedback
 from goodfence.data.frame import Duplicates, ReadOptions, Triplets, read_triplets
 from goodfence.data.ids import Ids
 from goodfence.data.scale import Scale, ScaleLike
-from goodfence.errors import DataError, SettingError, given, require
+from goodfence.errors import DataError, SettingError, ValueProblem, given, require
 from goodfence.markup import html_table
-from goodfence.settings import checked, finite, instance, one_of
+from goodfence.settings import checked, finite, instance, is_listed, is_number, one_of
 
 Id: TypeAlias = "str | int"
 IdSequence: TypeAlias = "Sequence[Id] | npt.NDArray[Any]"
 Profile: TypeAlias = Mapping[Any, float]
 """What one user rated, by item id; or who rated one item, by user id."""
+ProfileLike: TypeAlias = "Profile | IdSequence"
+"""The same; of events also the items alone."""
 
 
 class Ratings:
@@ -160,6 +162,7 @@ class Ratings:
         return ratings if items is None else ratings.on_items(items)
 
     @classmethod
+    @checked
     def from_triplets(cls, triplets: Triplets, options: ReadOptions) -> Ratings:
         """Return the ratings or the events of checked triplets, read with these options."""
         ids, csr = (triplets.users, triplets.items), triplets.csr()
@@ -270,6 +273,34 @@ class Ratings:
             asked.append(array.astype(np.int64, copy=False))
         require(len(asked[0]) == len(asked[1]), "columns", "as many as rows", len(asked[1]))
         return asked[0], asked[1]
+
+    def profile_cells(self, profile: ProfileLike) -> tuple[Integers, Floats]:
+        """Return the columns, ascending, and the ratings of an out-of-sample user, given as {item: rating}.
+
+        Of events the items alone are enough, and each counts 1. What is no finite number, off a declared scale, or
+        named twice is an error.
+        """
+        given: Any = profile
+        mapped, of_events = isinstance(given, Mapping), self._feedback == "implicit"
+        if not mapped and not (of_events and is_listed(given)):
+            kind = "items to ratings" if not of_events else "items to counts, or a list of items"
+            raise SettingError(f"profile must be a mapping of {kind}, got {type(given).__name__}")
+        columns = self.columns(list(given))
+        if mapped and not all(is_number(rating) for rating in given.values()):
+            raise ValueProblem("a profile must hold finite ratings only")
+        if len(np.unique(columns)) < len(columns):
+            raise ValueProblem("a profile must name each item once")
+        values = (
+            np.fromiter(given.values(), np.float64, len(given)) if mapped else np.ones(len(given))
+        )
+        if of_events and not (values > 0).all():
+            raise ValueProblem("every event of a profile must count more than 0")
+        if not of_events and self.scale.declared and not self.scale.holds(values).all():
+            raise ValueProblem(
+                "every rating of the profile must be on the scale; at least one is not"
+            )
+        order = np.argsort(columns)
+        return columns[order], values[order]
 
     def title(self, item: Id) -> str:
         """Return what the item is called, or its id where no title is known."""

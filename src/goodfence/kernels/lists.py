@@ -6,13 +6,33 @@ For one row all sums are formed in the order of its neighbours, so a list in an 
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import numpy as np
+import numpy.typing as npt
 
 from goodfence.arrays import AnyFloats, AnyIntegers, Csr, Flags, Floats, Rows
 from goodfence.kernels import kernel
 
 NO_ITEM = -1
 """The column of a place in a list that no item takes."""
+_TOUCHED, _SEEN = np.uint8(1), np.uint8(2)
+"""What is known of a column while a row is added up: some neighbour has it; it is not to be listed."""
+
+
+class _Tally(NamedTuple):
+    """What is added up for one row, clean before and after."""
+
+    sums: Floats
+    touched: Rows
+    """The columns that some neighbour has, in the order in which they were met."""
+    state: npt.NDArray[np.uint8]
+
+
+@kernel
+def _clean(n_items: int) -> _Tally:
+    sums, touched = np.zeros(n_items), np.empty(n_items, dtype=np.int32)
+    return _Tally(sums, touched, np.zeros(n_items, dtype=np.uint8))
 
 
 @kernel
@@ -39,19 +59,130 @@ def insert(
 
 
 @kernel
+def _rank_row(scores: AnyFloats, listable: Flags, columns: AnyIntegers, best: AnyFloats) -> None:
+    """Write the n best of one row of scores; columns ascend, so once the list is full only a better score counts."""
+    n, n_listed, column = columns.size, 0, 0
+    while column < scores.size and n_listed < n:
+        if listable[column] and not np.isnan(scores[column]):
+            n_listed = insert(column, scores[column], columns, best, n_listed)
+        column += 1
+    if n_listed == n:
+        worst = best[n - 1]
+        for later in range(column, scores.size):
+            if scores[later] > worst and listable[later]:
+                insert(later, scores[later], columns, best, n)
+                worst = best[n - 1]
+    columns[n_listed:] = NO_ITEM
+    best[n_listed:] = np.nan
+
+
+@kernel
 def rank_scores(
     scores: AnyFloats, seen: AnyIntegers, allowed: Flags, columns: AnyIntegers, best: AnyFloats
 ) -> None:
     """Write the n best allowed columns of one row of scores that are not among `seen`; NaN is no score."""
-    barred = np.zeros(scores.size, dtype=np.bool_)
+    listable = allowed.copy()
     for column in seen:
-        barred[column] = True
+        listable[column] = False
+    _rank_row(scores, listable, columns, best)
+
+
+@kernel
+def rank_block(
+    scores: AnyFloats, seen: Csr, allowed: Flags, columns: AnyIntegers, best: AnyFloats
+) -> None:
+    """Do what `rank_scores` does for each row of scores; `seen` has a row for each of them."""
+    listable = allowed.copy()
+    for row in range(scores.shape[0]):
+        for entry in range(seen.starts[row], seen.starts[row + 1]):
+            listable[seen.columns[entry]] = False
+        _rank_row(scores[row], listable, columns[row], best[row])
+        for entry in range(seen.starts[row], seen.starts[row + 1]):
+            listable[seen.columns[entry]] = allowed[seen.columns[entry]]
+
+
+@kernel
+def rank_in_order(
+    order: AnyIntegers, listable: Flags, seen: Csr, columns: Rows, places: AnyIntegers
+) -> None:
+    """Write for each row of `seen` the first n of `order` that are listable and not seen, and where they are in it."""
+    mine = listable.copy()
+    for row in range(columns.shape[0]):
+        own = seen.columns[seen.starts[row] : seen.starts[row + 1]]
+        for column in own:
+            mine[column] = False
+        n_listed, place = 0, 0
+        while n_listed < columns.shape[1] and place < order.size:
+            if mine[order[place]]:
+                columns[row, n_listed], places[row, n_listed] = order[place], place
+                n_listed += 1
+            place += 1
+        columns[row, n_listed:] = NO_ITEM
+        places[row, n_listed:] = NO_ITEM
+        for column in own:
+            mine[column] = listable[column]
+
+
+@kernel
+def _add_up(neighbours: AnyIntegers, weights: AnyFloats, rated: Csr, tally: _Tally) -> int:
+    """Add up what the neighbours have, each by its weight, in their order; return how many columns they touch.
+
+    A neighbour below 0 is nobody.
+    """
+    n_touched = 0
+    for position in range(neighbours.size):
+        neighbour, weight = neighbours[position], weights[position]
+        if neighbour < 0:
+            continue
+        for entry in range(rated.starts[neighbour], rated.starts[neighbour + 1]):
+            column = rated.columns[entry]
+            if tally.state[column] == 0:
+                tally.state[column] = _TOUCHED
+                tally.touched[n_touched] = column
+                n_touched += 1
+            tally.sums[column] += weight * rated.values[entry]
+    return n_touched
+
+
+@kernel
+def sum_by_neighbours(
+    neighbours: AnyIntegers, weights: AnyFloats, rated: Csr, scores: Floats
+) -> None:
+    """Write for each column the weights of the neighbours who have it, summed in their order; NaN where nobody has."""
+    tally = _clean(scores.size)
+    n_touched = _add_up(neighbours, weights, rated, tally)
+    scores[:] = np.nan
+    for place in range(n_touched):
+        scores[tally.touched[place]] = tally.sums[tally.touched[place]]
+
+
+@kernel
+def _rank_touched(
+    n_touched: int, allowed: Flags, tally: _Tally, columns: AnyIntegers, scores: AnyFloats
+) -> None:
+    """Write the n best of the touched columns, and clean them."""
     n_listed = 0
-    for column in range(scores.size):
-        if allowed[column] and not barred[column] and not np.isnan(scores[column]):
-            n_listed = insert(column, scores[column], columns, best, n_listed)
+    for place in range(n_touched):
+        column = tally.touched[place]
+        if allowed[column]:
+            n_listed = insert(column, tally.sums[column], columns, scores, n_listed)
+        tally.sums[column] = 0.0
+        tally.state[column] = 0
     columns[n_listed:] = NO_ITEM
-    best[n_listed:] = np.nan
+    scores[n_listed:] = np.nan
+
+
+@kernel
+def _bar(seen: AnyIntegers, tally: _Tally) -> None:
+    for column in seen:
+        tally.state[column] = _SEEN
+
+
+@kernel
+def _unbar(seen: AnyIntegers, tally: _Tally) -> None:
+    for column in seen:
+        tally.state[column] = 0
+        tally.sums[column] = 0.0
 
 
 @kernel
@@ -69,33 +200,28 @@ def rank_by_neighbours(
     `seen` has a row for each of these rows: its items are not listed, nor is what no neighbour has. A neighbour below
     0 is nobody.
     """
-    sums = np.zeros(allowed.size)
-    touched = np.empty(allowed.size, dtype=np.int32)
-    state = np.zeros(allowed.size, dtype=np.uint8)  # 1: some neighbour has it; 2: seen
+    tally = _clean(allowed.size)
     for row in range(neighbours.shape[0]):
-        for entry in range(seen.starts[row], seen.starts[row + 1]):
-            state[seen.columns[entry]] = 2
-        n_touched = 0
-        for position in range(neighbours.shape[1]):
-            neighbour, weight = neighbours[row, position], weights[row, position]
-            if neighbour < 0:
-                continue
-            for entry in range(rated.starts[neighbour], rated.starts[neighbour + 1]):
-                column = rated.columns[entry]
-                if state[column] == 0:
-                    state[column] = 1
-                    touched[n_touched] = column
-                    n_touched += 1
-                sums[column] += weight * rated.values[entry]
-        n_listed = 0
-        for place in range(n_touched):
-            column = touched[place]
-            if allowed[column]:
-                n_listed = insert(column, sums[column], columns[row], scores[row], n_listed)
-            sums[column] = 0.0
-            state[column] = 0
-        columns[row, n_listed:] = NO_ITEM
-        scores[row, n_listed:] = np.nan
-        for entry in range(seen.starts[row], seen.starts[row + 1]):
-            state[seen.columns[entry]] = 0
-            sums[seen.columns[entry]] = 0.0
+        own = seen.columns[seen.starts[row] : seen.starts[row + 1]]
+        _bar(own, tally)
+        n_touched = _add_up(neighbours[row], weights[row], rated, tally)
+        _rank_touched(n_touched, allowed, tally, columns[row], scores[row])
+        _unbar(own, tally)
+
+
+@kernel
+def rank_by_profiles(
+    profiles: Csr, near: Csr, allowed: Flags, columns: Rows, scores: Floats
+) -> None:
+    """Write for each profile its n best items: item-based, the weights of the profile's items as neighbours, summed.
+
+    `near` has a row for each item: whose neighbour it is, and with what weight. What a profile holds is not listed.
+    """
+    tally = _clean(allowed.size)
+    for row in range(columns.shape[0]):
+        first, last = profiles.starts[row], profiles.starts[row + 1]
+        own = profiles.columns[first:last]
+        _bar(own, tally)
+        n_touched = _add_up(own, profiles.values[first:last], near, tally)
+        _rank_touched(n_touched, allowed, tally, columns[row], scores[row])
+        _unbar(own, tally)

@@ -31,6 +31,7 @@ _OF_NEIGHBOUR_CF = (
     "over",
     "fallback",
 )
+_ABLE = ("fit", "predict", "answer", "recommend", "answer_list")
 _SHOWN = {"k": "k", "beta": "beta", "within": "within", "epsilon": "eps", "unit": "unit"}
 
 
@@ -46,7 +47,7 @@ def as_recommender(
     Parameters
     ----------
     thing : Mechanism or recommender
-        A recommender needs `fit`, and `predict` or `answer`.
+        A recommender needs `fit`, and `predict` or `answer`; one of lists `recommend` or `answer_list`.
     similarity, over, threads
         As in `NeighbourCF`, for a bare mechanism; a recommender has its own.
 
@@ -58,12 +59,12 @@ def as_recommender(
     """
     if is_mechanism(thing):
         return NeighbourCF(thing, similarity=similarity, over=over, threads=threads)
-    able = {name for name in ("fit", "predict", "answer") if callable(getattr(thing, name, None))}
+    able = {name for name in _ABLE if callable(getattr(thing, name, None))}
     if isinstance(thing, type) or "fit" not in able or len(able) == 1:
         got = f"the class {thing.__name__}" if isinstance(thing, type) else type(thing).__name__
         raise SettingError(
-            "what is tested must be a selection mechanism, or a recommender with fit and predict or answer, "
-            f"got {got}"
+            "what is tested must be a selection mechanism, or a recommender with fit and predict or answer (for lists: "
+            f"recommend or answer_list), got {got}"
         )
     return thing
 
@@ -193,11 +194,13 @@ def pairs(listed: Sequence[str]) -> dict[str, int | float | str]:
     >>> pairs(["noise=2", "variant=gain"])
     {'noise': 2, 'variant': 'gain'}
     """
-    found = {}
+    found: dict[str, int | float | str] = {}
     for one in listed:
         key, equals, value = one.partition("=")
         require(bool(key and equals and value), "setting", "NAME=VALUE, as in noise=2", one)
-        found[key.replace("-", "_")] = _number_or_text(value)
+        name = key.replace("-", "_")
+        require(name not in found, name, "given once", one)
+        found[name] = _number_or_text(value)
     return found
 
 

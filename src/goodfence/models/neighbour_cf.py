@@ -14,13 +14,9 @@ from typing import TYPE_CHECKING, Any, Self, get_args
 import numpy as np
 from scipy import sparse
 
-from goodfence.arrays import AnyIntegers, Floats
-from goodfence.data.ratings import Id, Profile, Ratings
-from goodfence.errors import (
-    DataError,
-    ModelFileError,
-    require,
-)
+from goodfence.arrays import AnyIntegers, Flags, Floats
+from goodfence.data.ratings import Ratings
+from goodfence.errors import ModelFileError, require
 from goodfence.models.persistence import (
     Arrays,
     pack_ratings,
@@ -33,10 +29,8 @@ from goodfence.models.recommender import (
     Center,
     Fallback,
     FittedRecommender,
-    IdsLike,
-    Recommendations,
     Traits,
-    best,
+    row_of,
 )
 from goodfence.neighbours.baseline import Baseline, without_noise
 from goodfence.neighbours.candidate_lists import (
@@ -46,6 +40,7 @@ from goodfence.neighbours.candidate_lists import (
     rows_of,
 )
 from goodfence.neighbours.draw import Chosen, Draws, choose_from_lists
+from goodfence.neighbours.lists import ItemVotes, Ranked, UserVotes
 from goodfence.neighbours.predict import Neighbourhoods, Over
 from goodfence.neighbours.raters import RaterNeighbourhoods
 from goodfence.neighbours.similarity import Similarity
@@ -75,12 +70,25 @@ _PLAIN_SETTINGS = (
 """The settings that are saved as they are."""
 _CHOSEN = ("neighbours", "similarities", "weights")
 """The arrays of a saved model, beside its ratings; a fitted model has them with an underscore."""
+_OF_EVENTS = ("cosine", "jaccard")
+"""The similarities that say something of events, which are all alike."""
+_ON_EVENTS = {
+    "center": None,
+    "fallback": None,
+    "over": "raters",
+    "among": "all",
+    "min_neighbours": 1,
+}
+"""What says how ratings are averaged, and must be left as it is for events."""
 
 
 @checked
 @register
 class NeighbourCF(FittedRecommender):
-    """Predict from the ratings of chosen neighbours [PRED].
+    """Predict from the ratings of chosen neighbours [PRED], or from their events.
+
+    Of events the score of an item is the sum of the weights of the neighbours who have it (item-based: of those of
+    its neighbours that the user has); `predict` returns these sums, and lists are ranked by them.
 
     Parameters
     ----------
@@ -116,6 +124,9 @@ class NeighbourCF(FittedRecommender):
     Notes
     -----
     With `among="raters"` there is no `neighbours_`: who is chosen depends on the item. Chance is still fixed by `fit`.
+
+    Events have nothing to be averaged: their similarity is `cosine` or `jaccard`, and `center`, `fallback`, `over`,
+    `among` and `min_neighbours` must be left as they are.
 
     Examples
     --------
@@ -288,6 +299,9 @@ class NeighbourCF(FittedRecommender):
         return self if chosen is None else self._take(chosen)
 
     def _prepare(self, ratings: Ratings, key: int) -> None:
+        self._events = ratings.feedback == "implicit"
+        if self._events:
+            self._require_plain()
         profiles = compared(ratings, self.axis, self.similarity)
         self._draws = Draws(profiles, self.mechanism, self.similarity, key)
         self.ratings_ = ratings
@@ -302,6 +316,14 @@ class NeighbourCF(FittedRecommender):
         else:
             self._rated = self._averaged(self.axis)
 
+    def _require_plain(self) -> None:
+        """Refuse settings that say how ratings are averaged, where there are none."""
+        named = self.similarity.name
+        require(named in _OF_EVENTS, "similarity", "cosine or jaccard on events", named)
+        for name, usual in _ON_EVENTS.items():
+            stated = getattr(self, name)
+            require(stated == usual, name, f"{usual!r} on events: nothing is averaged", stated)
+
     def _averaged(self, axis: Axis) -> sparse.csr_array:
         """Return what is averaged over neighbours, with the users or the items as rows."""
         csr = rows_of(self.ratings_, axis).csr
@@ -314,6 +336,10 @@ class NeighbourCF(FittedRecommender):
         self.similarities_ = chosen.similarities
         self.weights_ = chosen.weights
         self._near = self._around(chosen)
+        if self._events:
+            of_items = self.axis == "item"
+            self._item_votes = ItemVotes.of(chosen.neighbours, chosen.weights) if of_items else None
+            self._user_votes = UserVotes(self.ratings_.csr)
         return self
 
     def _around(self, chosen: Chosen) -> Neighbourhoods:
@@ -324,6 +350,8 @@ class NeighbourCF(FittedRecommender):
         """Return predictions for cells given by user row and item column, as `predict` does."""
         self._require_fitted()
         rows, columns = self.ratings_.cells(rows, columns)
+        if self._events:
+            return self._score_cells(rows, columns)
         cells = (rows, columns) if self.axis == "user" else (columns, rows)
         if self._raters is not None:
             found = self._raters.predict(*cells, threads=self.threads)
@@ -335,32 +363,42 @@ class NeighbourCF(FittedRecommender):
             found = np.where(np.isnan(found), self._fallback.at(rows, columns), found)
         return found
 
-    @checked
-    def recommend(self, user: Id, n: int = 10) -> Recommendations:
-        """Return at most n items the user has not rated, best first."""
-        self._require_fitted()
-        row = self.ratings_.row(user)
+    def _score_cells(self, rows: AnyIntegers, columns: AnyIntegers) -> Floats:
+        """Return the scores of events, the same as in lists, a user at a time."""
+        users, which = np.unique(rows, return_inverse=True)
+        order, counts = np.argsort(which, kind="stable"), np.bincount(which, minlength=len(users))
+        found = np.empty(len(rows))
+        for user, part in zip(users, np.split(order, np.cumsum(counts)[:-1]), strict=False):
+            found[part] = self._row_list_scores(int(user))[columns[part]]
+        return found
+
+    def _row_list_scores(self, row: int) -> Floats:
+        columns, values = row_of(self.ratings_.csr, row)
+        if self.axis == "item":
+            return self._list_scores(columns, values)
+        if self._events:
+            return self._user_votes.scores(self.neighbours_[row], self.weights_[row])
+        n_items = self.ratings_.shape[1]
+        return self.predict_cells(np.full(n_items, row), np.arange(n_items))
+
+    def _list_scores(self, columns: AnyIntegers, values: Floats) -> Floats:
+        if not self._events:
+            return self._fold_in(columns, values, np.arange(self.ratings_.shape[1]))
+        if self._item_votes is not None:
+            return self._item_votes.scores(columns, values)
+        chosen = self._chosen_for(columns, values)
+        return self._user_votes.scores(chosen.neighbours[0], chosen.weights[0])
+
+    def _rank_rows(self, rows: AnyIntegers, n: int, allowed: Flags) -> Ranked:
+        if not self._events:
+            return super()._rank_rows(rows, n, allowed)
         csr = self.ratings_.csr
-        rated = slice(csr.indptr[row], csr.indptr[row + 1])
-        every = np.arange(csr.shape[1])
-        if self.axis == "user":
-            scores = self.predict_cells(np.full(csr.shape[1], row), every)
-        else:
-            scores = self._answer(csr.indices[rated], csr.data[rated], every)
-        return best(self.ratings_.items, scores, self._unseen(csr.indices[rated]), n)
-
-    @checked
-    def answer(self, profile: Profile, items: IdsLike) -> Floats:
-        """Return predictions for an out-of-sample user, from their ratings {item: rating} (fold-in).
-
-        The same profile gets the same draw: asking twice reveals nothing new.
-        """
-        self._require_fitted()
-        wanted = self.ratings_.columns(items)
-        columns, values = self._columns_and_values(profile)
-        if not np.isfinite(values).all():
-            raise DataError("a profile must hold finite ratings only")
-        return self._answer(columns, values, wanted)
+        every = len(rows) == csr.shape[0] and bool((rows == np.arange(len(rows))).all())
+        own = csr if every else csr[rows]
+        if self._item_votes is not None:
+            return self._item_votes.rank(own, allowed, n, self.threads)
+        near = self.neighbours_[rows], self.weights_[rows]
+        return self._user_votes.rank(near, own, allowed, n, self.threads)
 
     def guarantee(self) -> Guarantee:
         """Return what the mechanism guarantees."""
@@ -402,8 +440,10 @@ class NeighbourCF(FittedRecommender):
         _check_chosen(chosen, ratings.shape[0 if model.axis == "user" else 1], mechanism.k)
         return model.restore(ratings, key, chosen)
 
-    def _answer(self, columns: AnyIntegers, values: Floats, wanted: AnyIntegers) -> Floats:
+    def _fold_in(self, columns: AnyIntegers, values: Floats, wanted: AnyIntegers) -> Floats:
         """Return predictions of `wanted` for a user with these ratings, whether in the data or not."""
+        if self._events:
+            return self._list_scores(columns, values)[wanted]
         averaged, center, fallback = values, self._center, self._fallback
         own = 0.0 if center is None else center.own(columns, values)
         if center is not None:
@@ -425,10 +465,17 @@ class NeighbourCF(FittedRecommender):
         self, columns: AnyIntegers, values: Floats, wanted: AnyIntegers
     ) -> Floats:
         """Return user-based predictions of a fold-in: its candidate list, its draw, then [PRED]."""
+        if self._raters is not None:
+            others = self._draws.profiles.lay_out([columns], [values])
+            key = _profile_key(self.key_, columns, values)
+            return self._raters.predict_fold_in(others, key, wanted)
+        rows = np.zeros(len(wanted), dtype=np.int64)
+        return self._around(self._chosen_for(columns, values)).predict(self._rated, rows, wanted)
+
+    def _chosen_for(self, columns: AnyIntegers, values: Floats) -> Chosen:
+        """Return the neighbours of a fold-in among the users: its candidate list, and its draw."""
         draws, others = self._draws, self._draws.profiles.lay_out([columns], [values])
         key = _profile_key(self.key_, columns, values)
-        if self._raters is not None:
-            return self._raters.predict_fold_in(others, key, wanted)
         n_rows = draws.profiles.n_rows
         reach = self.mechanism.reach(n_rows)
         engine = RowsAgainstAll(draws.profiles, self.similarity)
@@ -436,10 +483,7 @@ class NeighbourCF(FittedRecommender):
         bounds = draws.profile_bounds(others)
         if bounds is not None and bounds.ndim == 2:
             bounds = np.take_along_axis(bounds, lists[0].astype(np.int64), axis=1)
-        askers = np.array([n_rows])
-        chosen = Chosen(*choose_from_lists(self.mechanism, key, askers, *lists, bounds))
-        rows = np.zeros(len(wanted), dtype=np.int64)
-        return self._around(chosen).predict(self._rated, rows, wanted)
+        return Chosen(*choose_from_lists(self.mechanism, key, np.array([n_rows]), *lists, bounds))
 
 
 def _settings_in_words(mechanism: Any) -> str:

@@ -4,26 +4,33 @@ from __future__ import annotations
 
 import copy
 from abc import ABC, abstractmethod
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from os import PathLike
+from pathlib import Path
 from typing import Any, Literal, NamedTuple, Protocol, Self, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
+import pyarrow as pa
 
-from goodfence.arrays import AnyIntegers, Flags, Floats
-from goodfence.data.ratings import Id, Profile, Ratings
-from goodfence.errors import NotFittedError, require
+from goodfence.arrays import AnyIntegers, Flags, Floats, Rows
+from goodfence.data.columns import Feedback
+from goodfence.data.files import write_table
+from goodfence.data.ids import Ids
+from goodfence.data.ratings import Id, Profile, ProfileLike, Ratings, positions_among
+from goodfence.errors import DataError, FileProblem, NotFittedError, require
+from goodfence.kernels.lists import NO_ITEM
 from goodfence.markup import html_table
 from goodfence.models.persistence import load_as
 from goodfence.neighbours.baseline import Base
-from goodfence.neighbours.predict import best_columns
+from goodfence.neighbours.lists import Ranked, best_of, no_lists
 from goodfence.neighbours.similarity import Similarity
 from goodfence.privacy.guarantee import Guarantee
 from goodfence.rng import RNG
 from goodfence.selection.mechanism import Mechanism
-from goodfence.settings import checked
+from goodfence.settings import checked, integer
 
 IdsLike: TypeAlias = Sequence[Id] | npt.NDArray[Any]
 R = TypeVar("R")
@@ -35,7 +42,7 @@ class Recommendations(NamedTuple):
     items: npt.NDArray[Any]
     """The items' own ids."""
     scores: Floats
-    """The predicted ratings."""
+    """What the list is ranked by, which each model says of itself; `predict` returns predicted ratings."""
 
     def __repr__(self) -> str:
         return f"Recommendations({len(self.items)} items)"
@@ -47,8 +54,67 @@ class Recommendations(NamedTuple):
         return html_table(["", "item", "score"], rows, title="Recommendations")
 
 
+@dataclass(frozen=True, eq=False)
+class RecommendedLists:
+    """The lists of several users: of each the items that they have not rated, best first."""
+
+    users: npt.NDArray[Any]
+    """The users' own ids."""
+    columns: Rows
+    """(users, n): the numbers of the items, -1 where a list is shorter."""
+    scores: Floats
+    """(users, n): as in `Recommendations`, NaN where a list is shorter."""
+    catalogue: npt.NDArray[Any]
+    """The ids of all items, by their number."""
+
+    def __repr__(self) -> str:
+        return (
+            f"RecommendedLists({len(self):,} users, at most {self.columns.shape[1]:,} items each)"
+        )
+
+    def __len__(self) -> int:
+        return len(self.users)
+
+    def __iter__(self) -> Iterator[Recommendations]:
+        """Yield the list of each user in turn."""
+        for columns, scores in zip(self.columns, self.scores, strict=True):
+            listed = columns != NO_ITEM
+            yield Recommendations(self.catalogue[columns[listed]], scores[listed])
+
+    @cached_property
+    def items(self) -> npt.NDArray[Any]:
+        """(users, n): the items' own ids; of objects, with None where a list is shorter."""
+        missing = self.columns == NO_ITEM
+        if not missing.any():
+            return self.catalogue[self.columns]
+        found = np.full(self.columns.shape, None, dtype=object)
+        found[~missing] = self.catalogue[self.columns[~missing]]
+        return found
+
+    def table(self) -> pa.Table:
+        """Return an arrow table of user, rank (from 1), item and score."""
+        rows, ranks = np.nonzero(self.columns != NO_ITEM)
+        columns = self.columns[rows, ranks]
+        return pa.table(
+            {
+                "user": self.users[rows],
+                "rank": ranks + 1,
+                "item": self.catalogue[columns],
+                "score": self.scores[rows, ranks],
+            }
+        )
+
+    @checked
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the table to a `.parquet` or `.csv` file in one atomic step, readable by its owner only."""
+        target = Path(path)
+        if target.suffix.lower() not in (".parquet", ".csv"):
+            raise FileProblem("path must end in .parquet or .csv")
+        write_table(target, self.table(), mode=0o600)
+
+
 class Recommender(Protocol):
-    """A recommender that is fitted to ratings, predicts, and states its guarantee."""
+    """A recommender that is fitted to ratings or events, predicts, and states its guarantee."""
 
     def fit(self, ratings: Ratings) -> Self:
         """Learn from the ratings; every random choice is made here, once."""
@@ -58,8 +124,16 @@ class Recommender(Protocol):
         """Return the predicted rating of users[j] for items[j], NaN where there is none."""
         ...
 
-    def recommend(self, user: Id, n: int = 10) -> Recommendations:
+    def recommend(
+        self, user: Id, n: int = 10, *, allowed: IdsLike | None = None
+    ) -> Recommendations:
         """Return at most n items the user has not rated, best first."""
+        ...
+
+    def recommend_many(
+        self, users: IdsLike | None = None, n: int = 10, *, allowed: IdsLike | None = None
+    ) -> RecommendedLists:
+        """Return the lists of these users, or of everybody."""
         ...
 
     def answer(self, profile: Profile, items: IdsLike) -> Floats:
@@ -99,7 +173,31 @@ class FoldsIn(Protocol):
         ...
 
 
-Attackable: TypeAlias = "Predicts | FoldsIn"
+class ShowsLists(Protocol):
+    """All that an attack needs of a recommender of lists that knows its users: `fit` and `recommend`."""
+
+    def fit(self, ratings: Ratings, /) -> Any:
+        """Learn, and return what can be asked."""
+        ...
+
+    def recommend(self, user: Any, n: int, /) -> Any:
+        """Return at most n items, best first: ids, ids and scores, or `Recommendations`."""
+        ...
+
+
+class FoldsInLists(Protocol):
+    """All that an attack needs of a recommender of lists that is asked with a profile: `fit` and `answer_list`."""
+
+    def fit(self, ratings: Ratings, /) -> Any:
+        """Learn, and return what can be asked."""
+        ...
+
+    def answer_list(self, profile: Any, n: int, /) -> Any:
+        """Return at most n items for an out-of-sample user, as `recommend` does."""
+        ...
+
+
+Attackable: TypeAlias = "Predicts | FoldsIn | ShowsLists | FoldsInLists"
 Among: TypeAlias = Literal["all", "raters"]
 Center: TypeAlias = Literal["user_mean", "item_mean", "bias"]
 Fallback: TypeAlias = Base
@@ -143,13 +241,16 @@ class Traits:
 
 
 class FittedRecommender(ABC):
-    """What recommenders share that keep the ratings they were fitted to, as `ratings_`."""
+    """What recommenders share that keep the ratings they were fitted to, as `ratings_`.
+
+    A list is made of scores: those of the users in the data (`_row_list_scores`), or of a profile (`_list_scores`).
+    """
 
     ratings_: Ratings
 
     @checked
     def predict(self, users: IdsLike, items: IdsLike) -> Floats:
-        """Return the predicted rating of users[j] for items[j], NaN where there is none."""
+        """Return the predicted rating of users[j] for items[j], of events the score; NaN where there is none."""
         self._require_fitted()
         require(len(users) == len(items), "items", "as many as users", len(items))
         return self.predict_cells(self.ratings_.rows(users), self.ratings_.columns(items))
@@ -157,6 +258,96 @@ class FittedRecommender(ABC):
     @abstractmethod
     def predict_cells(self, rows: AnyIntegers, columns: AnyIntegers) -> Floats:
         """Return predictions for cells given by user row and item column, as `predict` does."""
+
+    @checked
+    def recommend(
+        self, user: Id, n: int = 10, *, allowed: IdsLike | None = None
+    ) -> Recommendations:
+        """Return at most n items the user has not rated, best first.
+
+        Parameters
+        ----------
+        user : id
+            A user of the data.
+        n : int, default 10
+            How many items at most.
+        allowed : sequence of ids, optional
+            The items that may be listed; None for all. Those that are not in the data cannot be.
+        """
+        self._require_fitted()
+        row = np.array([self.ratings_.row(user)])
+        ranked = self._rank_rows(row, integer(n, "n", least=1), self._allowed(allowed))
+        return self._as_ids(Ranked(ranked.columns[0], ranked.scores[0]))
+
+    @checked
+    def recommend_many(
+        self, users: IdsLike | None = None, n: int = 10, *, allowed: IdsLike | None = None
+    ) -> RecommendedLists:
+        """Return for each of these users, or for everybody, the list that `recommend` returns.
+
+        Parameters
+        ----------
+        users : sequence of ids, optional
+            Users of the data; None for all of them.
+        n, allowed
+            As in `recommend`.
+
+        Examples
+        --------
+        >>> import goodfence as gf
+        >>> films = gf.load("movietweetings")
+        >>> gf.NeighbourCF(gf.KNN(k=30)).fit(films).recommend_many(films.users[:3], n=5)
+        RecommendedLists(3 users, at most 5 items each)
+        """
+        self._require_fitted()
+        ratings = self.ratings_
+        rows = np.arange(ratings.shape[0]) if users is None else ratings.rows(users)
+        ranked = self._rank_rows(rows, integer(n, "n", least=1), self._allowed(allowed))
+        return RecommendedLists(ratings.users[rows], *ranked, ratings.items)
+
+    @checked
+    def answer(self, profile: ProfileLike, items: IdsLike) -> Floats:
+        """Return predictions for an out-of-sample user (fold-in), from their ratings {item: rating}.
+
+        Of events, scores, and the profile may be the items alone. The same profile gets the same answer, except where
+        the model draws anew for each.
+        """
+        self._require_fitted()
+        wanted = self.ratings_.columns(items)
+        return self._fold_in(*self.ratings_.profile_cells(profile), wanted)
+
+    @abstractmethod
+    def _fold_in(self, columns: AnyIntegers, values: Floats, wanted: AnyIntegers) -> Floats:
+        """Return predictions of the wanted columns for an out-of-sample user with these ratings."""
+
+    @checked
+    def answer_list(
+        self, profile: ProfileLike, n: int = 10, *, allowed: IdsLike | None = None
+    ) -> Recommendations:
+        """Return at most n items for an out-of-sample user (fold-in), best first; `profile` as in `answer`."""
+        self._require_fitted()
+        columns, values = self.ratings_.profile_cells(profile)
+        scores = self._list_scores(columns, values)
+        n = integer(n, "n", least=1)
+        return self._as_ids(best_of(scores, columns, self._allowed(allowed), n))
+
+    @abstractmethod
+    def _list_scores(self, columns: AnyIntegers, values: Floats) -> Floats:
+        """Return what ranks each item in the list of an out-of-sample user; NaN where it is not to be listed."""
+
+    def _row_list_scores(self, row: int) -> Floats:
+        """Return what ranks each item in the list of a user of the data."""
+        return self._list_scores(*row_of(self.ratings_.csr, row))
+
+    def _rank_rows(self, rows: AnyIntegers, n: int, allowed: Flags) -> Ranked:
+        """Return the lists of users of the data, row by row; models that can do it faster do."""
+        csr = self.ratings_.csr
+        lists = no_lists(len(rows), n, csr.shape[1])
+        for place, row in enumerate(rows.tolist()):
+            found = best_of(self._row_list_scores(row), row_of(csr, row)[0], allowed, n)
+            lists.columns[place, : len(found.columns)] = found.columns
+            lists.scores[place, : len(found.columns)] = found.scores
+        return lists
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Self:
@@ -167,15 +358,37 @@ class FittedRecommender(ABC):
         if not hasattr(self, "ratings_"):
             raise NotFittedError("the model must be fitted before it is asked; call fit(ratings)")
 
-    def _columns_and_values(self, profile: Profile) -> tuple[AnyIntegers, Floats]:
-        columns = self.ratings_.columns(list(profile))
-        return columns, np.fromiter(profile.values(), dtype=np.float64, count=len(profile))
+    def _allowed(self, allowed: IdsLike | None) -> Flags:
+        """Return which items may be listed."""
+        items = self.ratings_.items
+        if allowed is None:
+            return np.ones(len(items), dtype=np.bool_)
+        wanted = Ids.of(list(dict.fromkeys(allowed)), "items")
+        may = positions_among(Ids.of_sorted(items, "items"), wanted) >= 0
+        require(bool(may.any()), "allowed", "items of the data, at least one", "none of them")
+        flags: Flags = may
+        return flags
 
-    def _unseen(self, rated: AnyIntegers) -> Flags:
-        """Return which items are not among those of these columns."""
-        unseen = np.ones(self.ratings_.shape[1], dtype=np.bool_)
-        unseen[rated] = False
-        return unseen
+    def _as_ids(self, ranked: Ranked) -> Recommendations:
+        listed = ranked.columns != NO_ITEM
+        return Recommendations(self.ratings_.items[ranked.columns[listed]], ranked.scores[listed])
+
+
+def row_of(csr: Any, row: int) -> tuple[AnyIntegers, Floats]:
+    """Return the columns and values of one row of a sparse matrix."""
+    part = slice(csr.indptr[row], csr.indptr[row + 1])
+    return csr.indices[part], csr.data[part]
+
+
+def require_feedback(ratings: Ratings, wanted: Feedback, what: str) -> None:
+    """Raise unless these are ratings, or events, as the model `what` needs them."""
+    if ratings.feedback == wanted:
+        return
+    if wanted == "explicit":
+        raise DataError(f"{what} must be fitted to ratings, and these are events (clicks or likes)")
+    raise DataError(
+        f"{what} must be fitted to events, and these are ratings; ratings.likes(4) makes events of those of 4 or more"
+    )
 
 
 def unfitted_copy(recommender: R, rng: RNG) -> R:
@@ -200,9 +413,3 @@ def guarantee_of(recommender: Any) -> Guarantee:
         return Guarantee(status="none", reason="The recommender states no guarantee.")
     stated: Guarantee = recommender.guarantee()
     return stated
-
-
-def best(items: npt.NDArray[Any], scores: Floats, unseen: Flags, n: int) -> Recommendations:
-    """Return the n best-scored unseen items: NaN is no score, ties are in column order."""
-    chosen = best_columns(scores, unseen, n)
-    return Recommendations(items[chosen], scores[chosen])

@@ -1,4 +1,4 @@
-"""Predictions and recommendations in bulk, over threads [PRED]."""
+"""Predictions in bulk, over threads [PRED]."""
 
 from __future__ import annotations
 
@@ -8,8 +8,7 @@ from typing import Literal, TypeAlias
 import numpy as np
 from scipy import sparse
 
-from goodfence.arrays import AnyIntegers, Csr, Flags, Floats, Integers, Rows
-from goodfence.errors import require
+from goodfence.arrays import AnyIntegers, Csr, Flags, Floats, Rows
 from goodfence.kernels.predict import CellGroups, predict_cells, predict_for_profile
 from goodfence.neighbours.threads import ranges, run, thread_count
 
@@ -110,34 +109,3 @@ class Neighbourhoods:
         predictions = np.empty(len(cells))
         predictions[order] = results
         return predictions
-
-
-@dataclass(frozen=True, eq=False, slots=True)
-class Recommended:
-    """For each user the best unrated items, best first."""
-
-    columns: Rows
-    """(users, n): item columns, -1 where there are fewer."""
-    scores: Floats
-    """(users, n): the predicted ratings, NaN where there are fewer."""
-
-    def __repr__(self) -> str:
-        shape = " x ".join(f"{size:,}" for size in self.columns.shape)
-        return f"Recommended({shape})"
-
-
-def best_columns(scores: Floats, unseen: Flags, n: int) -> Integers:
-    """Return the columns of the n best scores among the unseen: NaN is no score, ties are in column order.
-
-    Examples
-    --------
-    >>> best_columns(np.array([3.0, np.nan, 4.0, 3.0]), np.ones(4, dtype=bool), 2)
-    array([2, 0])
-    """
-    require(n >= 1, "n", "at least 1", n)
-    eligible = np.flatnonzero(unseen & ~np.isnan(scores))
-    if len(eligible) > n:
-        last = np.partition(scores[eligible], len(eligible) - n)[len(eligible) - n]
-        eligible = eligible[scores[eligible] >= last]
-    order = np.argsort(-scores[eligible], kind="stable")[:n]
-    return eligible[order]

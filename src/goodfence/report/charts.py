@@ -11,12 +11,13 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from goodfence.errors import MissingExtra
 from goodfence.report.serialize import plain
+from goodfence.report.vocabulary import RATINGS, Vocabulary
 
 if TYPE_CHECKING:
     import altair
     from markupsafe import Markup
 
-    from goodfence.attack.report import AttackReport
+    from goodfence.attack.report import LeakReport
 
 Spec: TypeAlias = dict[str, Any]
 COLOUR: Spec = {"field": "colour", "type": "nominal", "scale": None}
@@ -177,26 +178,26 @@ def share_axis(title: str, highest: float = 1.0) -> Spec:
     }
 
 
-def recovery_chart(report: AttackReport) -> altair.LayerChart:
-    """Return bars with their 95% intervals: recovery in both worlds, by guessing, and exact."""
+def recovery_chart(report: LeakReport) -> altair.LayerChart:
+    """Return bars with their 95% intervals: what is found in both worlds, by guessing, and (of ratings) exact."""
     bars = {
-        "recovery": "with the target",
-        "recovery_without": "without the target",
-        "guess": "guessing",
-        "exact": "exact, with the target",
+        "with the target": report.found,
+        "without the target": report.found_without,
+        "guessing": report.guessed,
     }
-    found = report.estimates
-    rows = [{"what": label, **found[name]._asdict()} for name, label in bars.items()]
-    y = {"field": "what", "type": "nominal", "sort": list(bars.values()), "title": None}
+    if "exact" in report.estimates:
+        bars["exact, with the target"] = report.estimates["exact"]
+    rows = [{"what": label, **found._asdict()} for label, found in bars.items()]
+    y = {"field": "what", "type": "nominal", "sort": list(bars), "title": None}
     share = {"type": "quantitative", "scale": {"domain": [0, 1]}}
-    x = {"field": "value", "title": "share of the hidden ratings", **share}
+    x = {"field": "value", "title": f"share of the {report.vocabulary.unit}", **share}
     between = {"x": {"field": "low", **share}, "x2": {"field": "high"}, "y": y}
     spec = {
         "$schema": SCHEMA,
         "data": {"values": plain(rows)},
         "title": {
             "text": report.attacked,
-            "subtitle": f"{report.n_targets:,} targets, {report.n_hidden:,} hidden ratings",
+            "subtitle": f"{report.n_targets:,} targets, {report.n_hidden:,} {report.vocabulary.hidden}",
         },
         "layer": [
             {"mark": {"type": "bar", "color": "#7a9cc6"}, "encoding": {"x": x, "y": y}},
@@ -224,14 +225,14 @@ class Known:
 _TOLD = {"read": "read", "without": "read without the target in the data", "guess": "guessed"}
 
 
-def knowledge_spec(points: Sequence[Known], theme: Theme) -> Spec:
+def knowledge_spec(points: Sequence[Known], theme: Theme, words: Vocabulary = RATINGS) -> Spec:
     """Return recovery by how many ratings the attacker knows: with the target, without, and by guessing."""
     known = [point.known for point in points]
     room = (known[-1] / known[0]) ** 0.06
     x = {
         "field": "known",
         "type": "quantitative",
-        "title": "ratings of the target that are known",
+        "title": words.known,
         "scale": {"type": "log", "base": 2, "domain": [known[0] / room, known[-1] * room]},
         "axis": {"values": known, "format": ",d", "grid": False},
     }
@@ -266,7 +267,7 @@ def knowledge_spec(points: Sequence[Known], theme: Theme) -> Spec:
                 ring = {"test": "datum.own", "value": theme.colour("ink")}
                 encoding["stroke"] = {"condition": ring, "value": theme.colour("paper")}
             layers.append(layer(rows, {**spot, **edge}, **encoding))
-    return layered(theme, x, share_axis("hidden ratings recovered"), layers)
+    return layered(theme, x, share_axis(words.share_axis), layers)
 
 
 _LETTER = 0.56

@@ -27,6 +27,7 @@ from goodfence.report.charts import (
     layer,
     layered,
 )
+from goodfence.report.vocabulary import vocabulary_of
 from goodfence.report.wording import dashed, measured
 
 if TYPE_CHECKING:
@@ -85,13 +86,13 @@ class ErrorPlane:
 
     def __init__(self, frontier: Frontier, theme: Theme) -> None:
         reference = _reference(frontier)
-        known = [one.mae for one in frontier.points if not math.isnan(one.mae)] or [0.0, 1.0]
+        known = [one.loss for one in frontier.points if not math.isnan(one.loss)] or [0.0, 1.0]
         self.farthest = farthest_in_place(known)
         errors = [error for error in known if error <= self.farthest]
         errors += [] if reference is None else [reference[1]]
         room = max(max(errors) - min(errors), 0.02)
         self.width, self.height = theme.width, theme.height
-        far = any(self.is_beyond(one.mae) for one in frontier.points)
+        far = any(self.is_beyond(one.loss) for one in frontier.points)
         self.strip = (_STRIP if theme is not NARROW else _STRIP / 2) if far else 0.0
         low, high = min(errors) - 0.12 * room, max(errors) + 0.12 * room
         self.x = low, low + (high - low) * self.width / (self.width - self.strip)
@@ -141,7 +142,7 @@ def farthest_in_place(errors: Sequence[float]) -> float:
 def beyond(frontier: Frontier) -> list[FrontierPoint]:
     """Return the points that the chart draws at its right edge: their errors are far from all others."""
     plane = ErrorPlane(frontier, FILE)
-    return [one for one in frontier.points if plane.is_beyond(one.mae)]
+    return [one for one in frontier.points if plane.is_beyond(one.loss)]
 
 
 def _ticks(low: float, high: float, most: int) -> list[float]:
@@ -176,7 +177,7 @@ class _Drawn(NamedTuple):
         return _RING if self.best else _MARK
 
 
-def frontier_spec(frontier: Frontier, theme: Theme = FILE, max_mae: float | None = None) -> Spec:
+def frontier_spec(frontier: Frontier, theme: Theme = FILE, max_loss: float | None = None) -> Spec:
     """Return the chart.
 
     Parameters
@@ -185,22 +186,22 @@ def frontier_spec(frontier: Frontier, theme: Theme = FILE, max_mae: float | None
         What was compared. `settings["reference"]`, if it is there, is drawn as a line.
     theme : Theme, default FILE
         Size and colours. A page tells the status by colour, a file the family.
-    max_mae : float or None, default None
+    max_loss : float or None, default None
         The error that can be borne: what is recommended then is ringed.
     """
     plane = ErrorPlane(frontier, theme)
-    drawn = _drawn(frontier, plane, theme, frontier.recommended(max_mae))
+    drawn = _drawn(frontier, plane, theme, frontier.best_within(max_loss))
     x = {
         "field": "mae",
         "type": "quantitative",
-        "title": "mean absolute error (left is better)",
+        "title": frontier.vocabulary.loss_axis,
         "scale": {"domain": list(plane.x), "nice": False, "zero": False},
         "axis": {"format": ".2f", "values": plane.ticks, "grid": False},
     }
     y = {
         "field": "share",
         "type": "quantitative",
-        "title": "hidden ratings given away (down is better)",
+        "title": f"{frontier.vocabulary.given_away} (down is better)",
         "scale": {"domain": list(plane.y), "nice": False},
         "axis": {"format": "~%", "tickCount": 6},
     }
@@ -224,8 +225,8 @@ def _drawn(
         by_status = theme.colour(status_colours.get(point.status, "read"))
         colour = by_status if theme.in_page else colours[point.family]
         letter = LETTERS[number % len(LETTERS)]
-        at = plane.place(point.mae, point.advantage.value)
-        far = plane.is_beyond(point.mae)
+        at = plane.place(point.loss, point.advantage.value)
+        far = plane.is_beyond(point.loss)
         drawn.append(_Drawn(point, colour, letter, point is ringed, at, far))
     return [one for one in drawn if not math.isnan(one.at.y)]
 
@@ -250,14 +251,19 @@ def _title(frontier: Frontier) -> Spec:
     users, items = frontier.settings.get("shape", (0, 0))
     data = frontier.settings.get("data")
     shape = f"{f'{data}, about' if data else 'About'} {users:,} users, {items:,} items."
-    known = f"{frontier.known} known ratings of each target" if frontier.known else "some knowledge"
-    far = "; ".join(f"{one.family} {one.label}: {one.mae:.2f}" for one in beyond(frontier))
+    words = frontier.vocabulary
+    known = (
+        f"{frontier.known} known {words.held} of each target"
+        if frontier.known
+        else "some knowledge"
+    )
+    far = "; ".join(f"{one.family} {one.label}: {one.loss:.2f}" for one in beyond(frontier))
     return {
-        "text": "What recommenders give away, against how wrong they are",
+        "text": words.against,
         "subtitle": [
             f"{shape} Fake profiles with {known}; the strongest attack tried counts.",
-            "Given away: recovered with the target in the data, less recovered without. Thin line: 95% interval.",
-            "Ringed: recommended. The error is on held-out ratings."
+            f"Given away: {words.gained}. Thin line: 95% interval.",
+            f"Ringed: recommended. {words.held_out}"
             + (f" At the right edge, not to scale: {far}." if far else ""),
         ],
         "anchor": "start",
@@ -324,10 +330,11 @@ def _marked(drawn: Sequence[_Drawn], plane: ErrorPlane, theme: Theme) -> Iterato
 
 def _told(point: FrontierPoint) -> str:
     """Return what a mark tells when it is pointed at."""
+    words = vocabulary_of(point.feedback)
     return dashed(
         f"{point.family} {point.label}: {measured(point.advantage)} of 100 given away: "
-        f"{measured(point.recovery)} recovered, {measured(point.recovery_without)} without the target in the data; "
-        f"error {point.mae:.3f}; {point.n_targets:,} targets; {STATUSES[point.status]}"
+        f"{measured(point.recovery)} {words.had}, {measured(point.recovery_without)} without the target in the data; "
+        f"{words.told_loss(point)}; {point.n_targets:,} targets; {STATUSES[point.status]}"
     )
 
 
@@ -357,7 +364,7 @@ class _Labelling:
     def _numbers_beyond(self) -> Iterator[Spec]:
         for one in self.drawn:
             if one.beyond:
-                number = "no answers" if math.isnan(one.point.mae) else f"{one.point.mae:.2f}"
+                number = "no answers" if math.isnan(one.point.loss) else f"{one.point.loss:.2f}"
                 label = Label([Line(number, self.small)])
                 yield from self._near(label, one, must=True)
 
@@ -469,7 +476,7 @@ def _obstacles(drawn: Sequence[_Drawn], plane: ErrorPlane) -> list[Box]:
     boxes = []
     for one in drawn:
         x, y = one.at
-        low, high = (plane.place(one.point.mae, share).y for share in _ends(one.point))
+        low, high = (plane.place(one.point.loss, share).y for share in _ends(one.point))
         boxes.append(Box(x - one.radius, y - one.radius, x + one.radius, y + one.radius))
         boxes.append(Box(x - 2, high, x + 2, low))
         if one.beyond:

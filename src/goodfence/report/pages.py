@@ -18,6 +18,7 @@ from goodfence.report import wording
 from goodfence.report.charts import NARROW, WIDE, Known, inline_svg, knowledge_spec
 from goodfence.report.frontier_chart import LETTERS, SHAPES, STATUSES, beyond, frontier_spec
 from goodfence.report.serialize import describe, inline_json, write_text
+from goodfence.report.vocabulary import Vocabulary
 from goodfence.report.wording import (
     accounts,
     cards_of,
@@ -35,7 +36,7 @@ from goodfence.report.wording import (
 if TYPE_CHECKING:
     from markupsafe import Markup
 
-    from goodfence.attack.report import AttackReport
+    from goodfence.attack.report import LeakReport
     from goodfence.attack.scoring import Estimate
     from goodfence.audit.frontier import Frontier, FrontierPoint
     from goodfence.audit.survey import Group, Survey
@@ -88,7 +89,7 @@ class AuditPage:
             "survey": self.survey,
             **_figures(self.survey),
         }
-        return _rendered("audit.html", values, figures)
+        return _rendered("audit.html", leakage.vocabulary, values, figures)
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the page in one atomic step."""
@@ -99,28 +100,28 @@ def _figures(survey: Survey) -> dict[str, Any]:
     """Return pictures, tables and cards."""
     leakage, found = survey.audit.leakage, survey.audit.leakage.estimates
     fully, fully_without = found["fully_recovered"], found["fully_recovered_without"]
-    told, told_without = found["recovery"], found["recovery_without"]
+    words = leakage.vocabulary
     return {
         "waffles": [
             Waffle.of("people are fully recovered", fully, fully_without),
-            Waffle.of("hidden ratings are recovered", told, told_without),
+            Waffle.of(f"{words.unit} {words.found}", leakage.found, leakage.found_without),
         ],
         "by_known": [
-            _row(_ratings_known(one), one.n_targets, one.estimates, own=one is leakage)
+            _row(_items_known(one), one.n_targets, _shares(one), own=one is leakage)
             for one in survey.by_known
         ],
         "knowledge": _knowledge_pictures(survey),
         "by_strategy": [
-            _row(_among_others(one), one.n_targets, one.estimates, own=one is leakage)
+            _row(_among_others(one), one.n_targets, _shares(one), own=one is leakage)
             for one in survey.by_strategy
         ],
-        "by_activity": [_group_row(group) for group in survey.by_activity],
-        "by_popularity": [_group_row(group) for group in survey.by_popularity],
+        "by_activity": [_group_row(group, words) for group in survey.by_activity],
+        "by_popularity": [_group_row(group, words) for group in survey.by_popularity],
         **_comparison(survey.frontier, survey.guarantees, own=True),
     }
 
 
-def _among_others(report: AttackReport) -> str:
+def _among_others(report: LeakReport) -> str:
     """Return one attacker among others who know as many ratings: which ones, and what the accounts do."""
     settings = report.settings["settings"]
     kinds = {"random": "any", "rarest": "the rarest", "most_popular": "the most popular"}
@@ -128,9 +129,19 @@ def _among_others(report: AttackReport) -> str:
     return f"knows {known}; {accounts(report.n_fakes)}, {strategy(settings, report.n_fakes)}"
 
 
-def _ratings_known(report: AttackReport) -> str:
-    known = known_of(report)
-    return "1 rating known" if known == 1 else f"{known} ratings known"
+def _shares(report: LeakReport) -> dict[str, Estimate]:
+    """Return what a line of a table shows of a report, by the names of groups."""
+    return {
+        "recovery": report.found,
+        "recovery_without": report.found_without,
+        "guess": report.guessed,
+        "advantage": report.estimates["advantage"],
+    }
+
+
+def _items_known(report: LeakReport) -> str:
+    known, held = known_of(report), report.vocabulary.held
+    return f"1 {held[:-1]} known" if known == 1 else f"{known} {held} known"
 
 
 def _knowledge_pictures(survey: Survey) -> list[Markup]:
@@ -140,20 +151,21 @@ def _knowledge_pictures(survey: Survey) -> list[Markup]:
     points = [
         Known(
             known=known_of(report),
-            read=report.estimates["recovery"],
-            without=report.estimates["recovery_without"],
-            guess=report.estimates["guess"],
-            told=f"{_ratings_known(report)}, {report.n_targets:,} targets",
+            read=report.found,
+            without=report.found_without,
+            guess=report.guessed,
+            told=f"{_items_known(report)}, {report.n_targets:,} targets",
             own=report is survey.audit.leakage,
         )
         for report in survey.by_known
     ]
+    words = survey.audit.leakage.vocabulary
     said = (
-        "How many of 100 hidden ratings are recovered, by how many ratings of the target the attacker knows; "
+        f"How many of 100 {words.unit} {words.found}, by how many {words.held} of the target the attacker knows; "
         "the table below has the figures."
     )
     themes = (replace(WIDE, height=200), replace(NARROW, height=190))
-    return [inline_svg(knowledge_spec(points, theme), theme, said) for theme in themes]
+    return [inline_svg(knowledge_spec(points, theme, words), theme, said) for theme in themes]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
@@ -170,8 +182,8 @@ class FrontierPage:
     """What the ratings are called; never a path."""
     command: str
     """What makes these figures again."""
-    max_mae: float | None = None
-    """The error that can be borne."""
+    max_loss: float | None = None
+    """The error that can be borne; of lists, what may be missing to an NDCG of 1."""
 
     def __repr__(self) -> str:
         return f"FrontierPage({len(self.found.points)} recommenders)"
@@ -179,18 +191,18 @@ class FrontierPage:
     @cached_property
     def html(self) -> str:
         """The page as text."""
-        found, max_mae = self.found, self.max_mae
+        found, max_loss = self.found, self.max_loss
         about = {"name": self.data, **describe(self.ratings)}
         figures = {
             "goodfence": goodfence.__version__,
             "command": self.command,
             "data": about,
-            "max_mae": max_mae,
-            **found.to_dict(max_mae),
+            found.vocabulary.limit: found.vocabulary.limit_of(max_loss),
+            **found.to_dict(max_loss),
             "guarantees": [one.to_dict() for one in self.guarantees],
         }
         most = max(found.points, key=lambda point: point.advantage.value)
-        best = found.recommended(max_mae)
+        best = found.best_within(max_loss)
         values = {
             "data": about,
             "command": self.command,
@@ -200,8 +212,8 @@ class FrontierPage:
             "date": found.date,
             "finding": dashed(
                 f"Most is given away by {_name(most)}: to someone who knows "
-                f"{'some' if found.known is None else found.known} of a person's ratings, "
-                f"{of_100(most.advantage.value)} of 100 hidden ratings (95%: {interval(most.advantage)}). "
+                f"{'some' if found.known is None else found.known} of a person's {found.vocabulary.held}, "
+                f"{of_100(most.advantage.value)} of 100 {found.vocabulary.unit} (95%: {interval(most.advantage)}). "
                 f"{of_100(most.fully_recovered.value)} of 100 people are fully recovered."
             ),
             "guess": dashed(measured(found.guess)),
@@ -214,9 +226,9 @@ class FrontierPage:
                 for one in (most, best)
                 if one is not None
             ],
-            **_comparison(found, self.guarantees, max_mae=max_mae),
+            **_comparison(found, self.guarantees, max_loss=max_loss),
         }
-        return _rendered("frontier.html", values, figures)
+        return _rendered("frontier.html", found.vocabulary, values, figures)
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the page in one atomic step."""
@@ -274,8 +286,8 @@ def _row(
     }
 
 
-def _group_row(group: Group) -> dict[str, Any]:
-    return _row(group_name(group), group.n_users, asdict(group))
+def _group_row(group: Group, words: Vocabulary) -> dict[str, Any]:
+    return _row(group_name(group, words.held), group.n_users, asdict(group))
 
 
 _SIDE, _STEP, _ROW = 9, 11, 10
@@ -339,11 +351,12 @@ def _comparison(
     guarantees: Sequence[Guarantee],
     *,
     own: bool = False,
-    max_mae: float | None = None,
+    max_loss: float | None = None,
 ) -> dict[str, Any]:
     """Return the comparison: picture, table, choice and cards. With `own` the first is what was audited."""
-    said = "Recommenders by what they give away and by error; the table below has the figures."
-    best = found.recommended(max_mae)
+    loss = found.vocabulary.loss
+    said = f"Recommenders by what they give away and by {loss}; the table below has the figures."
+    best = found.best_within(max_loss)
     compared = [
         {
             "letter": LETTERS[place % len(LETTERS)],
@@ -352,7 +365,7 @@ def _comparison(
             "fully": Mark.of(point.fully_recovered).text,
             "told": Mark.of(point.recovery).text,
             "advantage": Mark.of(point.advantage).text,
-            "mae": point.mae,
+            "quality": point.mae if point.feedback == "explicit" else point.ndcg,
             "covered": of_100(point.coverage),
             "n_people": point.n_targets,
             "own": own and place == 0,
@@ -363,36 +376,35 @@ def _comparison(
     there = {point.status for point in found.points}
     return {
         "pictures": [
-            inline_svg(frontier_spec(found, theme, max_mae), theme, said)
+            inline_svg(frontier_spec(found, theme, max_loss), theme, said)
             for theme in (WIDE, NARROW)
         ],
         "compared": compared,
-        "far": ", ".join(f"{_name(one)} ({one.mae:.2f})" for one in beyond(found)),
+        "far": ", ".join(f"{_name(one)} ({one.loss:.2f})" for one in beyond(found)),
         "statuses": {name: words for name, words in STATUSES.items() if name in there},
-        "choice": _choice(found, best, max_mae, own=own),
+        "choice": _choice(found, best, max_loss, own=own),
         "cards": cards_of([_name(point) for point in found.points], guarantees),
     }
 
 
 def _choice(
-    found: Frontier, best: FrontierPoint | None, max_mae: float | None, *, own: bool
+    found: Frontier, best: FrontierPoint | None, max_loss: float | None, *, own: bool
 ) -> str:
     """Return the recommendation, and what it costs in error."""
-    bound = "" if max_mae is None else f" at an error of at most {max_mae:g}"
-    text = recommendation(found, None if best is None else _name(best), best, bound)
+    words = found.vocabulary
+    text = recommendation(found, None if best is None else _name(best), best, words.bound(max_loss))
     if best is None or not own:
         return dashed(text)
     audited = found.points[0]
     if best is audited:
         return dashed(f"{text} It is what was audited.")
-    change = best.mae - audited.mae
-    less = "less" if change < 0 else "more"
-    by = f"{abs(change):.2f} {less} than that of {_name(audited)}"
-    return dashed(f"{text} Its error is {best.mae:.2f}, {by}.")
+    return dashed(f"{text} {words.cost(best, audited, _name(audited))}")
 
 
-def _rendered(template: str, values: Mapping[str, Any], figures: Mapping[str, Any]) -> str:
-    """Return a page, with its figures inside it as JSON."""
+def _rendered(
+    template: str, words: Vocabulary, values: Mapping[str, Any], figures: Mapping[str, Any]
+) -> str:
+    """Return a page in these words, with its figures inside it as JSON."""
     from jinja2 import Environment, FileSystemLoader, StrictUndefined
 
     environment = Environment(
@@ -403,7 +415,7 @@ def _rendered(template: str, values: Mapping[str, Any], figures: Mapping[str, An
         lstrip_blocks=True,
     )
     environment.filters["dashed"] = dashed
-    environment.globals.update(shapes=SHAPES, say=wording)
+    environment.globals.update(shapes=SHAPES, say=wording, words=words)
     text = inline_json(figures)
     return environment.get_template(template).render(
         **values,

@@ -14,7 +14,7 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
-from pyarrow import csv, parquet
+from pyarrow import parquet
 
 import goodfence
 from goodfence.data.files import atomic_folder, atomic_write, find_file
@@ -30,9 +30,10 @@ from goodfence.report.wording import (
     tried_rows,
     verdict,
 )
+from goodfence.settings import place
 
 if TYPE_CHECKING:
-    from goodfence.attack.report import AttackReport
+    from goodfence.attack.report import LeakReport
     from goodfence.attack.scoring import Estimate
     from goodfence.audit.audit import AuditReport
     from goodfence.audit.frontier import Frontier
@@ -40,18 +41,21 @@ if TYPE_CHECKING:
 MANIFEST = "manifest.json"
 _LARGEST = 16 * 2**20
 """How many bytes the JSON of an audit may have."""
-_FIRST = ("advantage", "recovery", "exact", "fully_recovered", "guess")
+_FIRST = ("advantage", "recovery", "precision", "exact", "fully_recovered", "guess", "popularity")
 _ABOUT = ("recommender", "attack", "data", "guarantee", "seed", "fakes", "targets", "hidden")
 _NOT_COMPARED = ("checksum", "digest", "reason", "date")
 _SHOWN = {
     "fully_recovered": "people fully recovered",
     "worst_tenth_loss": "worst-off tenth loses",
     "recovery": "ratings recovered",
+    "precision": "listed items that are the target's own",
     "advantage": "advantage",
     "guess": "guessing",
+    "popularity": "of the most popular items",
     "raw_recovery": "recovered by the answers alone",
+    "raw_precision": "before any item is guessed",
 }
-"""What a notebook shows of an attack."""
+"""What a notebook shows of an attack, as far as the report has it."""
 
 
 def plain(value: Any) -> Any:
@@ -113,7 +117,7 @@ def inline_json(value: Any) -> str:
 
 def write_text(path: str | PathLike[str], text: str, *, name: str = "path") -> None:
     """Write a text file in one atomic step; `name` is what an error calls the path."""
-    with named_cause(name), atomic_write(Path(path), name=name) as file:
+    with named_cause(name), atomic_write(place(path, name), name=name) as file:
         file.write(text.encode())
 
 
@@ -143,15 +147,18 @@ def save_result(
 
     A result of the same kind that is there is replaced; anything else is an error.
     """
-    target, (table_name, rows) = Path(folder), table
+    target, (table_name, rows) = place(folder, "folder"), table
     names = {MANIFEST, table_name, *(files or {})}
 
     def ours(there: Path) -> bool:
         held = {path.name for path in there.iterdir()} if there.is_dir() else set()
         return {MANIFEST, table_name} <= held <= names
 
-    if target.exists() and not ours(target):
-        raise FileProblem(f"folder exists and is not a saved {kind}; choose another, or remove it")
+    with named_cause("folder"):
+        if target.exists() and not ours(target):
+            raise FileProblem(
+                f"folder exists and is not a saved {kind}; choose another, or remove it"
+            )
     with named_cause("folder"), atomic_folder(target, ours=ours) as partial:
         parquet.write_table(rows, partial / table_name, compression="zstd")
         told = {"goodfence": goodfence.__version__, **manifest}
@@ -187,15 +194,6 @@ def about(count: int) -> int:
     return (count + unit // 2) // unit * unit
 
 
-def write_table(path: Path, table: pa.Table) -> None:
-    """Write a table to a `.csv` or `.parquet` file, atomically."""
-    with atomic_write(path) as file:
-        if path.suffix.lower() == ".csv":
-            csv.write_csv(table, file)
-        else:
-            parquet.write_table(table, file)
-
-
 def ratings_table(ratings: Ratings) -> pa.Table:
     """Return ratings as a table of userId, movieId and rating, the names that most readers know.
 
@@ -216,18 +214,6 @@ def ratings_table(ratings: Ratings) -> pa.Table:
         columns["weight"] = values
     if ratings.times is not None:
         columns["timestamp"] = ratings.times
-    return pa.table(columns)
-
-
-def recommendations_table(model: Any, users: Sequence[Any], n: int) -> pa.Table:
-    """Return user, rank, item and score of the best `n` items of each user."""
-    columns: dict[str, list[Any]] = {"user": [], "rank": [], "item": [], "score": []}
-    for user in users:
-        items, scores = model.recommend(user, n)
-        columns["user"] += [user] * len(items)
-        columns["rank"] += range(1, len(items) + 1)
-        columns["item"] += items.tolist()
-        columns["score"] += scores.tolist()
     return pa.table(columns)
 
 
@@ -292,12 +278,13 @@ def _is_estimate(value: Any) -> bool:
     return all(isinstance(one, int | float) and not isinstance(one, bool) for one in parts)
 
 
-def attack_html(report: AttackReport, name: str = "", neighbourhood: str = "") -> str:
+def attack_html(report: LeakReport, name: str = "", neighbourhood: str = "") -> str:
     """Return the verdict, what was recovered in both worlds, and who was tried."""
     found = report.estimates
     rows = [
         [words, _figure(found[one]), _figure(found.get(f"{one}_without"))]
         for one, words in _SHOWN.items()
+        if one in found
     ]
     tried = [
         [row.what, row.accounts, row.advantage, "chosen" if row.chosen else ""]

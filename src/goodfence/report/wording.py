@@ -8,62 +8,29 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
+from goodfence.report.vocabulary import LISTS, RATINGS
+from goodfence.report.vocabulary import interval as interval
+from goodfence.report.vocabulary import measured as measured
+from goodfence.report.vocabulary import of_100 as of_100
+
 if TYPE_CHECKING:
-    from goodfence.attack.report import AttackReport, Tried
-    from goodfence.attack.scoring import Estimate
+    from goodfence.attack.report import LeakReport, Tried
     from goodfence.audit.frontier import Frontier, FrontierPoint
     from goodfence.audit.survey import Group
     from goodfence.privacy.guarantee import Guarantee
 
 _KNOWS = {"random": "{m}", "rarest": "the {m} rarest", "most_popular": "the {m} most popular"}
 _WHICH = {"random": "drawn by chance", "rarest": "the rarest", "most_popular": "the most popular"}
-_TAKES = {"mode": "the most frequent answer", "mean": "the mean"}
 _HYPHEN = re.compile(r"\d{4}-\d{2}-\d{2}|(?<=\d)-(?=\d)")
-_SMALL = 0.0995  # what is shown as less than ten of a hundred needs a digit more
 
 
-def of_100(share: float) -> str:
-    """Return a share as a number of a hundred, with one digit more where it is small.
-
-    Examples
-    --------
-    >>> of_100(0.917), of_100(0.0081), of_100(0.0)
-    ('92', '0.8', '0')
-    """
-    if share != share:
-        return "?"
-    return f"{share:.1%}"[:-1] if 0 < abs(share) < _SMALL else f"{share:.0%}"[:-1]
-
-
-def interval(estimate: Estimate) -> str:
-    """Return the 95% interval of a share, in numbers of a hundred.
-
-    Examples
-    --------
-    >>> from goodfence.attack.scoring import Estimate
-    >>> interval(Estimate(0.917, 0.891, 0.9425))
-    '89-94'
-    >>> interval(Estimate(-0.009, -0.054, 0.035))
-    '-5.4 to 3.5'
-    """
-    if estimate.low != estimate.low:
-        return "not known"
-    between = " to " if estimate.low < 0 else "-"
-    return f"{of_100(estimate.low)}{between}{of_100(estimate.high)}"
-
-
-def measured(estimate: Estimate) -> str:
-    """Return a share of a hundred with its interval, as in "92 (89-94)"."""
-    return f"{of_100(estimate.value)} ({interval(estimate)})"
-
-
-def who_attacks(report: AttackReport) -> str:
+def who_attacks(report: LeakReport) -> str:
     """Return who attacked: what is known, how many accounts are opened, what they do."""
     stated = report.settings["settings"]
     m, choose = stated["known"], stated["choose"]
     known = _KNOWS[choose].format(m=m) if isinstance(choose, str) else f"{m} named ones"
     return (
-        f"someone who knows {known} of a person's ratings and opens {accounts(report.n_fakes)}: "
+        f"someone who knows {known} of a person's {report.vocabulary.held} and opens {accounts(report.n_fakes)}: "
         f"{strategy(stated, report.n_fakes)}"
     )
 
@@ -87,25 +54,13 @@ def strategy(stated: Mapping[str, Any], n_fakes: int = 2) -> str:
     >>> strategy({"name": "KNNAttack", "ask": "all", "combine": "mean", "rounds": 1})
     'all ask, and the mean counts'
     """
-    if stated["name"] == "AdaptiveAttack":
-        text = "one asks, the others rate the item, too"
-        if stated.get("centred"):
-            text += "; means taken away"
-        return f"{text}; equal weights" if stated.get("helpers") == "equal" else text
-    if stated["name"] == "PairAttack":
-        return "each asks with one known rating, and one more account rates everything"
-    if n_fakes == 1:
-        text = "it asks"
-    elif stated["ask"] == "one":
-        text = "one asks"
-    else:
-        text = f"all ask, and {_TAKES[stated['combine']]} counts"
-    return text if stated["rounds"] == 1 else f"{text}, after each of {stated['rounds']} refits"
+    words = LISTS if stated["name"] == "ListAttack" else RATINGS
+    return words.strategy(stated, n_fakes)
 
 
-def verdict(report: AttackReport, name: str) -> str:
+def verdict(report: LeakReport, name: str) -> str:
     """Return what was found about the recommender called `name`, for the reader who must decide."""
-    found = report.estimates
+    found, words = report.estimates, report.vocabulary
     n_tried = len(report.tried) or 1
     by = "the attacker tried" if n_tried == 1 else f"the {n_tried} attackers tried"
     heads = {
@@ -115,33 +70,33 @@ def verdict(report: AttackReport, name: str) -> str:
     }
     return (
         f"{heads[report.leaks]} {of_100(found['fully_recovered'].value)} of 100 people are fully recovered, "
-        f"{of_100(found['fully_recovered_without'].value)} without their own data; of 100 hidden ratings "
-        f"{of_100(found['advantage'].value)} ({interval(found['advantage'])}) are recovered only because of that data."
+        f"{of_100(found['fully_recovered_without'].value)} without their own data; of 100 {words.unit} "
+        f"{of_100(found['advantage'].value)} ({interval(found['advantage'])}) {words.because}."
     )
 
 
-def scope(report: AttackReport, neighbourhood: str = "") -> str:
+def scope(report: LeakReport, neighbourhood: str = "") -> str:
     """Return when, about whom, by whom: the date, who was attacked, and whose neighbours."""
     told = f"{report.date}. Attacked: {attacked(report, report.ratings.shape[0])}."
     return f"{told} Neighbourhood: {neighbourhood}." if neighbourhood else told
 
 
-def assumed(report: AttackReport) -> str:
+def assumed(report: LeakReport) -> str:
     """Return what the attacker must be able to do."""
-    stated = report.settings["settings"]
+    stated, words = report.settings["settings"], report.vocabulary
     which = _WHICH[stated["choose"]] if isinstance(stated["choose"], str) else "of named items"
     return (
-        f"{stated['known']} ratings of each person are known ({which}), without an error; accounts can be opened; "
-        "the recommender is fitted with them, and shows predicted ratings."
+        f"{stated['known']} {words.held} of each person are known ({which}), without an error; accounts can be opened; "
+        f"the recommender is fitted with them, and {words.shows}."
     )
 
 
-def verdict_line(report: AttackReport, name: str, neighbourhood: str) -> str:
+def verdict_line(report: LeakReport, name: str, neighbourhood: str) -> str:
     """Return verdict, scope and assumptions as one text: what a program keeps of a finding."""
     return f"{verdict(report, name)} {scope(report, neighbourhood)} Assumed: {assumed(report)}"
 
 
-def people(report: AttackReport) -> str:
+def people(report: LeakReport) -> str:
     """Return of how many people everything is recovered, and what the worst-off tenth loses."""
     fully, without = (
         report.estimates[name] for name in ("fully_recovered", "fully_recovered_without")
@@ -152,55 +107,34 @@ def people(report: AttackReport) -> str:
     )
 
 
-def fully_means(report: AttackReport) -> str:
+def fully_means(report: LeakReport) -> str:
     """Return what of a person must be recovered to call them fully recovered."""
-    most = report.settings["settings"].get("items")
-    if most is None:
-        return "every hidden rating, exactly"
-    return f"every one of up to {most} hidden ratings asked for, exactly"
+    return report.vocabulary.fully_means(report)
 
 
-def worst_off(report: AttackReport) -> str:
+def worst_off(report: LeakReport) -> str:
     """Return what the worst-off tenth loses."""
     worst = report.estimates["worst_tenth_loss"]
     return (
-        f"The worst-off tenth loses {of_100(worst.value)} of 100 ratings (95%: {interval(worst)}): what is recovered "
-        "of it, less what is recovered of the worst-off tenth without their data."
+        f"The worst-off tenth loses {of_100(worst.value)} of 100 {report.vocabulary.lost} (95%: {interval(worst)}): "
+        "what is recovered of it, less what is recovered of the worst-off tenth without their data."
     )
 
 
-def recovered(report: AttackReport) -> str:
+def recovered(report: LeakReport) -> str:
     """Return what is recovered of all hidden ratings in both worlds, and by guessing."""
-    found = report.estimates
-    told, without, guess = (found[name] for name in ("recovery", "recovery_without", "guess"))
-    return (
-        f"{of_100(told.value)} of 100 hidden ratings are recovered (95%: {interval(told)}), "
-        f"{of_100(without.value)} without the target's data (95%: {interval(without)}). "
-        f"Guessing, with no account, recovers {of_100(guess.value)} (95%: {interval(guess)})."
-    )
+    return report.vocabulary.recovered(report)
 
 
-def advantage(report: AttackReport) -> str:
+def advantage(report: LeakReport) -> str:
     """Return the difference of both worlds."""
     gained = report.estimates["advantage"]
     return f"{of_100(gained.value)} of 100 (95%: {interval(gained)}): what the target's data gives away."
 
 
-def beside(report: AttackReport) -> str:
+def beside(report: LeakReport) -> str:
     """Return further figures, shortly: near misses, the gain in error, what is sure, and the answers alone."""
-    found = report.estimates
-    near, near_without = found["within_one_step"], found["within_one_step_without"]
-    sure, right = found["confident_coverage"], found["confident_precision"]
-    raw, raw_without = found["raw_recovery"], found["raw_recovery_without"]
-    known = f"Known to be right {of_100(sure.value)}"
-    if right.value == right.value:
-        known += f", of which {of_100(right.value)} of 100 are"
-    return (
-        f"Of 100: wrong by one step at most {of_100(near.value)} ({of_100(near_without.value)} without). {known}. "
-        f"By the answers alone {of_100(raw.value)} ({of_100(raw_without.value)} without). "
-        f"Mean error {found['mae_gain'].value:.2f} less than by guessing ({found['mae_gain_without'].value:.2f} "
-        "without)."
-    )
+    return report.vocabulary.beside(report)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -222,7 +156,7 @@ class TriedRow:
         return f"{self.n_fakes:,} (also {also})" if also else f"{self.n_fakes:,}"
 
 
-def tried_rows(report: AttackReport) -> list[TriedRow]:
+def tried_rows(report: LeakReport) -> list[TriedRow]:
     """Return who was tried, one line for those who differ in the number of accounts only, the strongest first."""
     kinds: dict[str, list[Tried]] = {}
     for one in report.tried:
@@ -245,28 +179,29 @@ def tried_rows(report: AttackReport) -> list[TriedRow]:
     return sorted(rows, key=lambda row: not row.chosen)
 
 
-def not_tried(report: AttackReport) -> str:
+def not_tried(report: LeakReport) -> str:
     """Return which attacks were not tried, and why."""
     return "; ".join(f"{one.attack} ({one.reason})" for one in report.not_tried) + "."
 
 
-def above(report: AttackReport, limit: float, names: Sequence[str]) -> str:
-    """Return what is above a limit of 100, with its figures; `names` as `AttackReport.above` gives them."""
+def above(report: LeakReport, limit: float, names: Sequence[str]) -> str:
+    """Return what is above a limit of 100, with its figures; `names` as `LeakReport.above` gives them."""
     found = report.estimates
     words = {
-        "advantage": "of 100 hidden ratings {value} are given away",
+        "advantage": f"of 100 {report.vocabulary.unit} {{value}} are given away",
         "fully_recovered": "of 100 people {value} are fully recovered",
     }
     told = " and ".join(words[name].format(value=measured(found[name])) for name in names)
     return f"above the limit of {limit:g}: {told}"
 
 
-def attacked(report: AttackReport, n_users: int) -> str:
+def attacked(report: LeakReport, n_users: int) -> str:
     """Return how many were attacked, of how many, why not all, and on whom the attacker was chosen."""
     from goodfence.report.serialize import about as rounded  # not before: help is fast
 
     n_all = report.n_targets + report.n_choosing
-    few = f"{report.n_left_out:,} with too few ratings" if report.n_left_out else ""
+    words = report.vocabulary
+    few = f"{report.n_left_out:,} with too few {words.held}" if report.n_left_out else ""
     if report.n_left_out + n_all == n_users:
         told = f"everybody but {few}" if few else f"everybody: {n_all:,} people"
     else:
@@ -274,7 +209,7 @@ def attacked(report: AttackReport, n_users: int) -> str:
     if report.n_choosing:
         told += f"; the strongest attacker was chosen on {report.n_choosing:,}, all figures are about the other "
         told += f"{report.n_targets:,}"
-    return f"{told}; {report.n_hidden:,} hidden ratings"
+    return f"{told}; {report.n_hidden:,} {words.hidden}"
 
 
 def recommendation(
@@ -286,12 +221,13 @@ def recommendation(
             f"None of these stops the attackers tried{bound}. More people attacked would narrow the intervals; other "
             "settings may do better."
         )
-    gained = f"they gain {measured(best.advantage)} of 100 hidden ratings"
+    words = found.vocabulary
+    gained = f"they gain {measured(best.advantage)} of 100 {words.unit}"
     if best.no_better_than_guessing():
         why = f"{gained}, no better than guessing"
     else:
         why = f"{gained}, {found.cut(best):.0f} times less than where most is given away, and the guarantee is proved"
-    return f"{name}: the least error among those that stop the attackers tried{bound}; {why}."
+    return f"{name}: {words.least_loss} among those that stop the attackers tried{bound}; {why}."
 
 
 def about(seconds: float) -> str:
@@ -319,12 +255,12 @@ def dashed(text: str) -> str:
     return _HYPHEN.sub(lambda found: "–" if found[0] == "-" else found[0], text)
 
 
-def known_of(report: AttackReport) -> int:
+def known_of(report: LeakReport) -> int:
     """Return how many ratings the attacker of a report knew."""
     return int(report.settings["settings"]["known"])
 
 
-def group_name(group: Group) -> str:
+def group_name(group: Group, held: str = "ratings") -> str:
     """Return how many ratings the members of a group have, in round numbers.
 
     Examples
@@ -340,11 +276,11 @@ def group_name(group: Group) -> str:
     """
     if group.least <= 1:
         if group.below is None:
-            return "any number of ratings"
-        return "only 1 rating" if group.below == 2 else f"fewer than {group.below:,} ratings"
+            return f"any number of {held}"
+        return f"only 1 {held[:-1]}" if group.below == 2 else f"fewer than {group.below:,} {held}"
     if group.below is None:
-        return f"{group.least:,} or more ratings"
-    return f"{group.least:,}–{group.below - 1:,} ratings"
+        return f"{group.least:,} or more {held}"
+    return f"{group.least:,}–{group.below - 1:,} {held}"
 
 
 _TITLES = {
@@ -353,7 +289,17 @@ _TITLES = {
     "refuted": "Promised by a paper; it does not hold",
     "none": "Nothing is promised",
 }
-_ABOUT = {"rating": "one rating of a person", "user": "everything a person rated"}
+_ABOUT = {
+    "rating": "one rating of a person",
+    "event": "one event of a person",
+    "user": "everything a person rated",
+}
+_ONE = {"rating": "one rating", "event": "one event", "user": "one person"}
+_DOUBTS = {
+    "rating": "that rating was given",
+    "event": "that event took place",
+    "user": "that person is in the data",
+}
 _OPEN = (
     "Whoever opens accounts may recover whatever the answers give away. The figures above say how much the attackers "
     "tried did; nothing says that another cannot recover more."
@@ -409,7 +355,7 @@ def guarantee_cell(guarantee: Guarantee) -> str:
     """Return a guarantee in a few words of the field, for a line of a table."""
     if guarantee.status == "none":
         return "none"
-    unit = {"rating": "one rating", "user": "one person"}[guarantee.unit or "rating"]
+    unit = _ONE[guarantee.unit or "rating"]
     status = {"refuted": "refuted (counterexample)"}.get(guarantee.status, guarantee.status)
     any_number = ", any number of fakes" if guarantee.status == "proved" else ""
     return f"{status}: {unit}, eps={guarantee.epsilon:.3g}{any_number}"
@@ -458,7 +404,7 @@ def in_words(guarantee: Guarantee) -> str:
     'Whoever guesses whether that person is in the data, at even odds before, is right at most 73% of the time.'
     """
     one = _ABOUT[guarantee.unit or "user"]
-    doubt = "that rating was given" if guarantee.unit == "rating" else "that person is in the data"
+    doubt = _DOUBTS[guarantee.unit or "user"]
     # No test of two equally likely neighbours is right more often than (e^epsilon + delta)/(e^epsilon + 1).
     unaided = 1.0 / (1.0 + math.exp(-(guarantee.epsilon or 0.0)))
     right = unaided + (guarantee.delta or 0.0) * (1 - unaided)

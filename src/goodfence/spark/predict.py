@@ -21,7 +21,8 @@ from goodfence.errors import DataError, UnknownId, require
 from goodfence.kernels.predict import predict_for_profile
 from goodfence.neighbours.candidate_lists import Axis
 from goodfence.neighbours.draw import Chosen
-from goodfence.neighbours.predict import Neighbourhoods, Over, Recommended, best_columns
+from goodfence.neighbours.lists import Ranked, best_of
+from goodfence.neighbours.predict import Neighbourhoods, Over
 from goodfence.neighbours.threads import ranges
 from goodfence.spark import shuffle
 from goodfence.spark.all_pairs import merge
@@ -123,7 +124,7 @@ def recommend(
 
     Returns
     -------
-    Recommended or DataFrame
+    Ranked or DataFrame
         For `Ratings` the arrays of the local engine. Otherwise `user`, `rank` (from 1), `item` and `score`, which
         Spark holds.
     """
@@ -153,7 +154,7 @@ def recommend(
         owners, ranks = np.nonzero(np.arange(n) < one.lengths[:, np.newaxis])
         columns[one.numbers[owners], ranks] = one.indices
         scores[one.numbers[owners], ranks] = one.values
-    return Recommended(columns, scores)
+    return Ranked(columns, scores)
 
 
 @dataclass(frozen=True, slots=True)
@@ -222,14 +223,12 @@ class Groups:
     def recommend(self, partition: int, inbox: Inbox) -> Iterator[NumberedLists]:
         """Rank what the rows of a group have not rated."""
         near, csr, rows = self._neighbourhoods(inbox)
-        every = np.arange(csr.shape[1])
+        every, allowed = np.arange(csr.shape[1]), np.ones(csr.shape[1], dtype=np.bool_)
         found = []
         for owner, row in enumerate(rows.tolist()):
             scores = near.predict(csr, np.full(len(every), owner), every, threads=1)
-            unseen = np.ones(len(every), dtype=np.bool_)
-            unseen[csr.indices[csr.indptr[row] : csr.indptr[row + 1]]] = False
-            columns = best_columns(scores, unseen, self.n)
-            found.append((columns, scores[columns]))
+            seen = csr.indices[csr.indptr[row] : csr.indptr[row + 1]]
+            found.append(best_of(scores, seen, allowed, self.n))
         yield _ragged(partition, partition, inbox.only(GroupNeighbours).rows, found)
 
     def _neighbourhoods(self, inbox: Inbox) -> tuple[Neighbourhoods, sparse.csr_array, Integers]:
@@ -255,15 +254,15 @@ class Groups:
         users, items = inbox.only(Block), inbox.only(GroupNeighbours)
         local = np.arange(len(items.rows))
         first, scores = int(items.rows[0]), np.empty(len(local))
-        csr, found = merged_rows([users]), []
+        csr, found, nothing = merged_rows([users]), [], np.empty(0, dtype=np.int32)
         near = items.neighbours, items.weights, self.over_raters
         for own in (slice(*piece) for piece in pairwise(csr.indptr.tolist())):
             profile = np.full(csr.shape[1], np.nan)
             profile[csr.indices[own]] = csr.data[own]
             predict_for_profile(profile, local, *near, scores)
             unseen = np.isnan(profile[first : first + len(local)])
-            columns = best_columns(scores, unseen, self.n)
-            found.append((columns + first, scores[columns]))
+            best = best_of(scores, nothing, unseen, self.n)
+            found.append(Ranked(best.columns + first, best.scores))
         yield _ragged(users.sender, partition, users.numbers, found)
 
     def merge_ranked(self, partition: int, inbox: Inbox) -> Iterator[NumberedLists]:
@@ -283,9 +282,7 @@ def send_rows(partition: int, inbox: Inbox) -> Iterator[NumberedRows]:
         yield chosen_rows(block, one.numbers, one.sender, partition)
 
 
-def _ragged(
-    partition: int, sender: int, rows: Integers, found: list[tuple[Integers, Floats]]
-) -> NumberedLists:
+def _ragged(partition: int, sender: int, rows: Integers, found: list[Ranked]) -> NumberedLists:
     lengths = np.array([len(columns) for columns, _ in found], dtype=np.int32)
     columns, scores = (np.concatenate(each) for each in zip(*found, strict=True))
     return NumberedLists(partition, sender, lengths, columns.astype(np.int32), scores, rows)

@@ -8,6 +8,7 @@ however often.
 from __future__ import annotations
 
 import dataclasses
+import math
 from abc import abstractmethod
 from os import PathLike
 from typing import Any, ClassVar, Literal, Self, TypeAlias
@@ -15,13 +16,13 @@ from typing import Any, ClassVar, Literal, Self, TypeAlias
 import numpy as np
 from scipy import sparse
 
-from goodfence.arrays import Csr, Floats
+from goodfence.arrays import AnyIntegers, Csr, Floats
+from goodfence.data.columns import Feedback
 from goodfence.data.ids import Ids
-from goodfence.data.ratings import Id, Profile, Ratings, move_columns, positions_among
+from goodfence.data.ratings import Ratings, move_columns, positions_among
 from goodfence.errors import (
     ModelFileError,
     SettingError,
-    ValueProblem,
     require,
 )
 from goodfence.models.persistence import (
@@ -32,13 +33,18 @@ from goodfence.models.persistence import (
     write_model,
 )
 from goodfence.models.private.item_model import FARTHEST, MOST_FEATURES, ItemModel
-from goodfence.models.recommender import FittedRecommender, IdsLike, Recommendations, Traits, best
+from goodfence.models.recommender import (
+    FittedRecommender,
+    IdsLike,
+    Traits,
+    require_feedback,
+)
 from goodfence.privacy.accounting import Account, FitRecord, Release, total_mu
 from goodfence.privacy.fixed_point import UserProfiles, centred, require_declared, uncentred
 from goodfence.privacy.guarantee import Guarantee, Unit
 from goodfence.privacy.noise import MOST_MU, SIGMA, Publisher, SeededNoise, SystemNoise
 from goodfence.rng import RNG, Streams
-from goodfence.settings import checked
+from goodfence.settings import checked, switch
 
 FromRatings: TypeAlias = Literal["from ratings"]
 FROM_RATINGS: FromRatings = "from ratings"
@@ -64,6 +70,14 @@ class PrivateRecommender(FittedRecommender):
 
     _saved: ClassVar[tuple[str, ...]] = ("epsilon", "delta", "unit", "items")
     """The arguments that are saved."""
+    learns_from: ClassVar[Feedback] = "explicit"
+    """Ratings, or events."""
+    units: ClassVar[tuple[Unit, ...]] = ("rating", "user")
+    """What can be protected."""
+    model_: Any
+    """What was made of the releases: an `ItemModel`, or what a subclass makes."""
+    _cut: ClassVar[float] = math.inf
+    """Where errors begin to count by their size alone in a user's regression."""
 
     def __init__(
         self,
@@ -77,7 +91,7 @@ class PrivateRecommender(FittedRecommender):
     ) -> None:
         require(0 < epsilon < np.inf, "epsilon", "positive and finite", epsilon)
         require(0 < delta < 1, "delta", "between 0 and 1", delta)
-        require(unit in ("rating", "user"), "unit", "'rating' or 'user'", unit)
+        require(unit in self.units, "unit", " or ".join(map(repr, self.units)), unit)
         self.epsilon = float(epsilon)
         self.delta = float(delta)
         self.unit: Unit = unit
@@ -107,8 +121,8 @@ class PrivateRecommender(FittedRecommender):
         )
 
     @abstractmethod
-    def _learn(self, profiles: UserProfiles, mu: float, publisher: Publisher) -> ItemModel:
-        """Spend mu on releases through the publisher, and make the item model from them (post-processing)."""
+    def _learn(self, profiles: Any, mu: float, publisher: Publisher) -> Any:
+        """Spend mu on releases through the publisher, and make the model from them (post-processing)."""
 
     @abstractmethod
     def _distance(self, n_items: int) -> float:
@@ -128,8 +142,9 @@ class PrivateRecommender(FittedRecommender):
             Of a declared scale, which is public, as is the list of items: the `catalogue`, or that of the ratings,
             where it was declared there or is by `items="from ratings"`.
         """
+        require_feedback(ratings, self.learns_from, type(self).__name__)
         laid = self.laid_out(ratings)
-        profiles = UserProfiles.of(laid)
+        profiles = self.profiles_of(laid)
         require(profiles.n_items >= 1, "ratings", "of at least one item", profiles.n_items)
         mu = total_mu(self.epsilon, self.delta, self._distance(profiles.n_items))
         require(mu <= MOST_MU, "epsilon", f"smaller (its mu at most {MOST_MU})", self.epsilon)
@@ -157,14 +172,23 @@ class PrivateRecommender(FittedRecommender):
             return ratings
         return on_catalogue(ratings, Ids.of(self.catalogue, "items"))
 
-    def restore(self, ratings: Ratings, model: ItemModel, record: FitRecord) -> Self:
+    def profiles_of(self, ratings: Ratings) -> Any:
+        """Return what each user contributes to releases, of ratings that are laid out."""
+        return UserProfiles.of(ratings)
+
+    def restore(self, ratings: Ratings, model: Any, record: FitRecord) -> Self:
         """Take over what another fit released, with the record of that fit."""
         self.ratings_ = ratings
         self.model_ = model
         self.record_ = record
-        csr = ratings.csr
-        self._profiles = Csr(csr.indptr, csr.indices, centred(csr.data, ratings.scale))
+        self._restore_profiles()
         return self
+
+    def _restore_profiles(self) -> None:
+        """Make what predictions need of every user's own ratings."""
+        csr, scale = self.ratings_.csr, self.ratings_.scale
+        self._profiles = Csr(csr.indptr, csr.indices, centred(csr.data, scale))
+        self.model_ = dataclasses.replace(self.model_, cut=self._cut)
 
     @property
     def account_(self) -> Account:
@@ -177,32 +201,15 @@ class PrivateRecommender(FittedRecommender):
         found = self.model_.predict_cells(self._profiles, *self.ratings_.cells(rows, columns))
         return uncentred(found, self.ratings_.scale)
 
-    @checked
-    def recommend(self, user: Id, n: int = 10) -> Recommendations:
-        """Return at most n items the user has not rated, best first."""
-        self._require_fitted()
-        row = self.ratings_.row(user)
-        starts, columns, values = self._profiles
-        own = slice(starts[row], starts[row + 1])
-        every = np.arange(self.ratings_.shape[1])
-        scores = self.model_.predict_user(columns[own], values[own], every)
-        # Ranked before clipping makes ties.
-        found = best(self.ratings_.items, scores, self._unseen(columns[own]), n)
-        return found._replace(scores=uncentred(found.scores, self.ratings_.scale))
-
-    @checked
-    def answer(self, profile: Profile, items: IdsLike) -> Floats:
-        """Return predictions for an out-of-sample user (fold-in), from their ratings {item: rating}."""
-        self._require_fitted()
-        wanted = self.ratings_.columns(items)
-        columns, given = self._columns_and_values(profile)
-        if not self.ratings_.scale.holds(given).all():
-            raise ValueProblem(
-                "every rating of the profile must be on the scale; at least one is not"
-            )
-        values = centred(given, self.ratings_.scale)
-        found = self.model_.predict_user(columns, values, wanted)
+    def _fold_in(self, columns: AnyIntegers, values: Floats, wanted: AnyIntegers) -> Floats:
+        found = self.model_.predict_user(columns, centred(values, self.ratings_.scale), wanted)
         return uncentred(found, self.ratings_.scale)
+
+    def _list_scores(self, columns: AnyIntegers, values: Floats) -> Floats:
+        """Return predictions before they are clipped to the scale, which would make ties."""
+        every = np.arange(self.ratings_.shape[1])
+        model: ItemModel = self.model_
+        return model.predict_user(columns, centred(values, self.ratings_.scale), every)
 
     def guarantee(self) -> Guarantee:
         """Return what the last fit guaranteed (before `fit`: what is asked now).
@@ -246,7 +253,7 @@ class PrivateRecommender(FittedRecommender):
             are of items that somebody rated. The model then answers out-of-sample users (`answer`) and knows no user.
         """
         self._require_fitted()
-        kept = self.ratings_ if ratings else public_part(self.ratings_)
+        kept = self.ratings_ if switch(ratings, "ratings") else public_part(self.ratings_)
         ratings_settings, arrays = pack_ratings(kept)
         record = dataclasses.asdict(self.record_)
         settings = {
@@ -256,30 +263,39 @@ class PrivateRecommender(FittedRecommender):
             "seeded": not self.record_.private,
             "ratings": ratings_settings,
         }
-        released = self.model_
-        # The file's names are those of its first format.
-        arrays |= {"effects": released.bias, "features": released.features}
-        arrays |= {"weights": released.weights}
-        write_model(path, type(self).__name__, settings, arrays)
+        write_model(path, type(self).__name__, settings, {**arrays, **self._packed()})
+
+    def _packed(self) -> Arrays:
+        """Return what was made of the releases as it is saved; the names are those of the file's first format."""
+        released: ItemModel = self.model_
+        effects, features = released.bias, released.features
+        return {"effects": effects, "features": features, "weights": released.weights}
+
+    @classmethod
+    def _unpacked(cls, arrays: Arrays, ratings: Ratings) -> Any:
+        """Return what `_packed` saved, for these ratings; what no fit can have written raises."""
+        require_declared(ratings.scale)
+        released = ItemModel(arrays["effects"], arrays["features"], arrays["weights"])
+        _check(released, ratings.shape[1])
+        return released
 
     @classmethod
     def from_saved(cls, settings: dict[str, Any], arrays: Arrays) -> Self:
         """Return the fitted model of a manifest's settings and its arrays."""
         with refusing("the model's settings are not sound; save the model again"):
             ratings = unpack_ratings(settings["ratings"], arrays)
-            require_declared(ratings.scale)
+            require_feedback(ratings, cls.learns_from, cls.__name__)
             model = cls(**settings["arguments"])
             account = Account(tuple(_release(stated) for stated in settings["releases"]))
             record = FitRecord(account=account, **_typed(settings["fit"], FitRecord))
             if record.catalogue_given:
                 model.catalogue = ratings.items
-            released = ItemModel(arrays["effects"], arrays["features"], arrays["weights"])
+            released = cls._unpacked(arrays, ratings)
             agree = settings["seeded"] is (not record.private) and model._agrees(
                 record, settings["arguments"], ratings.shape[1]
             )
         if not agree:
             raise ModelFileError("the model's statements about its fit do not agree; refused")
-        _check(released, ratings.shape[1])
         return model.restore(ratings, released, record)
 
     def _agrees(self, record: FitRecord, arguments: dict[str, Any], n_items: int) -> bool:

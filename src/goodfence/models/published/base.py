@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from abc import ABC, abstractmethod
+from abc import abstractmethod
 from hashlib import blake2b
 from os import PathLike
 from typing import Any, ClassVar, Self
@@ -12,17 +12,16 @@ import numpy.typing as npt
 from scipy import sparse
 
 from goodfence.arrays import AnyIntegers, Floats
-from goodfence.data.ratings import Id, Profile, Ratings
-from goodfence.errors import DataError, ModelFileError, NotFittedError, require
+from goodfence.data.ratings import Ratings
+from goodfence.errors import ModelFileError, require
 from goodfence.models.persistence import (
     Arrays,
-    load_as,
     pack_ratings,
     refusing,
     unpack_ratings,
     write_model,
 )
-from goodfence.models.recommender import IdsLike, Recommendations, Traits, best
+from goodfence.models.recommender import FittedRecommender, Traits, require_feedback, row_of
 from goodfence.rng import RNG, Streams
 from goodfence.settings import checked
 
@@ -30,7 +29,7 @@ MOST_ITEMS = 8_000
 """More items than this, and two arrays of items x items would take more than a gigabyte."""
 
 
-class PublishedRecommender(ABC):
+class PublishedRecommender(FittedRecommender):
     """A recommender that answers a user from their profile and from what `_learn` made of all ratings."""
 
     name: ClassVar[str]
@@ -69,6 +68,7 @@ class PublishedRecommender(ABC):
         return self._take(ratings, Streams(self.rng).key())
 
     def _take(self, ratings: Ratings, key: int) -> Self:
+        require_feedback(ratings, "explicit", type(self).__name__)
         self.ratings_, self.key_, self.seeded_ = ratings, key, self.rng is not None
         self._learn(Streams(key))
         return self
@@ -77,13 +77,6 @@ class PublishedRecommender(ABC):
     def seeded(self) -> bool:
         """Whether what was fitted (before `fit`: what will be) rests on a seed, so that nothing is guaranteed."""
         return getattr(self, "seeded_", self.rng is not None)
-
-    @checked
-    def predict(self, users: IdsLike, items: IdsLike) -> Floats:
-        """Return the predicted rating of users[j] for items[j], NaN where there is none."""
-        self._require_fitted()
-        require(len(users) == len(items), "items", "as many as users", len(items))
-        return self.predict_cells(self.ratings_.rows(users), self.ratings_.columns(items))
 
     def predict_cells(self, rows: Any, columns: Any) -> Floats:
         """Return predictions for cells given by user row and item column, as `predict` does."""
@@ -97,29 +90,23 @@ class PublishedRecommender(ABC):
             found[part] = self._answer(*row_of(self.ratings_.csr, user), columns[part], user)
         return found
 
-    @checked
-    def recommend(self, user: Id, n: int = 10) -> Recommendations:
-        """Return at most n items the user has not rated, best first."""
-        self._require_fitted()
-        row, n_items = self.ratings_.row(user), self.ratings_.shape[1]
-        unseen = np.ones(n_items, dtype=np.bool_)
-        unseen[row_of(self.ratings_.csr, row)[0]] = False
-        wanted = np.flatnonzero(unseen)
-        scores = np.full(n_items, np.nan)
-        scores[wanted] = self.predict_cells(np.full(len(wanted), row), wanted)
-        return best(self.ratings_.items, scores, unseen, n)
+    def _fold_in(self, columns: AnyIntegers, values: Floats, wanted: AnyIntegers) -> Floats:
+        return self._answer(columns, values, wanted, -1)
 
-    @checked
-    def answer(self, profile: Profile, items: IdsLike) -> Floats:
-        """Return predictions for an out-of-sample user, from their ratings {item: rating} (fold-in)."""
-        self._require_fitted()
-        wanted = self.ratings_.columns(items)
-        columns = self.ratings_.columns(list(profile))
-        values = np.fromiter(profile.values(), dtype=np.float64, count=len(profile))
-        if not np.isfinite(values).all():
-            raise DataError("a profile must hold finite ratings only")
-        order = np.argsort(columns)
-        return self._answer(columns[order], values[order], wanted, -1)
+    def _list_scores(self, columns: AnyIntegers, values: Floats) -> Floats:
+        return self._unseen_scores(columns, values, -1)
+
+    def _row_list_scores(self, row: int) -> Floats:
+        return self._unseen_scores(*row_of(self.ratings_.csr, row), row)
+
+    def _unseen_scores(self, columns: AnyIntegers, values: Floats, row: int) -> Floats:
+        """Return the predictions of what is not in the profile; of the rest nothing is asked, as answers may be few."""
+        scores = np.full(self.ratings_.shape[1], np.nan)
+        unseen = np.isnan(scores)
+        unseen[columns] = False
+        wanted = np.flatnonzero(unseen)
+        scores[wanted] = self._answer(columns, values, wanted, row)
+        return scores
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the model, with the ratings it answers from, to the folder `path`."""
@@ -139,13 +126,8 @@ class PublishedRecommender(ABC):
         """Return what cannot be learnt again from the ratings and the key, for the saved model."""
         return {}
 
-    def _restore_state(self, arrays: Arrays) -> None:  # noqa: B027 - few have a state
+    def _restore_state(self, arrays: Arrays) -> None:
         """Take over what `_state` returned, before anything is learnt again."""
-
-    @classmethod
-    def load(cls, path: str | PathLike[str]) -> Self:
-        """Return the fitted model that was saved in the folder `path`."""
-        return load_as(cls, path)
 
     @classmethod
     def from_saved(cls, settings: dict[str, Any], arrays: Arrays) -> Self:
@@ -160,10 +142,6 @@ class PublishedRecommender(ABC):
             model.seeded_ = settings["seeded"]
         return model
 
-    def _require_fitted(self) -> None:
-        if not hasattr(self, "key_"):
-            raise NotFittedError("the model must be fitted before it is asked; call fit(ratings)")
-
 
 def checked_key(settings: dict[str, Any], arrays: Arrays) -> int:
     """Return the key of a saved model's chance, and refuse what `save` cannot have written."""
@@ -173,12 +151,6 @@ def checked_key(settings: dict[str, Any], arrays: Arrays) -> int:
     if type(seeded) is not bool or arrays["seeded"].tolist() != [int(seeded)]:
         raise ModelFileError("the model's statements about its seed do not agree; refused")
     return key
-
-
-def row_of(csr: sparse.csr_array, row: int) -> tuple[AnyIntegers, Floats]:
-    """Return the columns and values of one row."""
-    part = slice(csr.indptr[row], csr.indptr[row + 1])
-    return csr.indices[part], csr.data[part]
 
 
 def indicators(csr: sparse.csr_array) -> sparse.csr_array:

@@ -15,8 +15,9 @@ from scipy.special import expit
 from goodfence.arrays import Flags, Floats
 from goodfence.data.ratings import Ratings
 from goodfence.errors import DataError
-from goodfence.models.published.base import indicators, person, row_of
+from goodfence.models.published.base import indicators, person
 from goodfence.models.published.perturbed import Sent
+from goodfence.models.recommender import row_of
 from goodfence.privacy.guarantee import Guarantee
 from goodfence.registry import register
 from goodfence.rng import Streams

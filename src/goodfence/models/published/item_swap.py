@@ -9,9 +9,10 @@ import numpy as np
 from scipy import sparse
 
 from goodfence.data.ratings import Ratings
-from goodfence.models.published.base import person, require_few_items, row_of
+from goodfence.models.published.base import person, require_few_items
 from goodfence.models.published.nends import item_cosines
 from goodfence.models.published.perturbed import Sent
+from goodfence.models.recommender import row_of
 from goodfence.privacy.guarantee import Guarantee
 from goodfence.registry import register
 from goodfence.rng import Streams

@@ -9,8 +9,9 @@ import numpy as np
 from scipy import sparse
 
 from goodfence.data.ratings import Ratings
-from goodfence.models.published.base import person, row_of
+from goodfence.models.published.base import person
 from goodfence.models.published.perturbed import Sent, means_and_spreads, on_wide_scale
+from goodfence.models.recommender import row_of
 from goodfence.privacy.guarantee import Guarantee
 from goodfence.registry import register
 from goodfence.rng import Streams

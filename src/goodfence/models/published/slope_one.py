@@ -17,9 +17,8 @@ from goodfence.models.published.base import (
     indicators,
     person,
     require_few_items,
-    row_of,
 )
-from goodfence.models.recommender import Traits
+from goodfence.models.recommender import Traits, row_of
 from goodfence.privacy.guarantee import Guarantee
 from goodfence.registry import register
 from goodfence.rng import RNG, Streams

@@ -1,0 +1,250 @@
+"""`ListAttack`: fakes with the items that the attacker knows are shown lists, and what is listed is the target's.
+
+The kNN attack carries over from predicted ratings to recommended lists: with k fakes that hold exactly the known items,
+the other fakes and the target are the neighbours of the one who asks, and whatever the list adds to the known items
+comes from the target alone. A list needs no rounding, and no luck with the items that others rated too.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import partial
+from typing import ClassVar, NamedTuple
+
+import numpy as np
+
+from goodfence.arrays import Csr, Flags, Floats, Rows
+from goodfence.attack import DEFAULT_FAKES, DEFAULT_KNOWN, DEFAULT_TARGETS
+from goodfence.attack.attack import Attack, Subject, seeds, settings_of
+from goodfence.attack.knn_attack import Ask
+from goodfence.attack.list_report import Hits, ListAttackReport, is_listed
+from goodfence.attack.list_worlds import Accounts, ListWorlds
+from goodfence.attack.scoring import Outcomes, first_half
+from goodfence.attack.targets import Targets, Wanted, find_targets
+from goodfence.data.columns import Feedback
+from goodfence.data.ratings import Ratings
+from goodfence.errors import require
+from goodfence.kernels.list_attack import fill, rank_popular, vote
+from goodfence.models.configuration import traits_of
+from goodfence.models.recommender import Attackable
+from goodfence.neighbours.similarity import Similarity
+from goodfence.neighbours.threads import bar, ranges
+from goodfence.rng import RNG, Streams, seed_of
+from goodfence.selection.mechanism import Mechanism
+from goodfence.settings import checked, integer, switch
+
+LISTED = 10
+"""How many items a list has, unless it is said."""
+LONGEST = 10_000
+BELIEFS = ("the lists", "popularity alone")
+_WORLDS = (True, False)
+
+
+class Claims(NamedTuple):
+    """What the attacker claims of some targets, in one world, before guessing; and who the neighbours were."""
+
+    lists: Rows
+    """(targets, claimed): columns, best first."""
+    chosen: Floats
+    """(targets,): as in `Shown`."""
+    alone: Floats
+    """(targets,): as in `Shown`."""
+
+
+@checked
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ListAttack(Attack):
+    """Fakes with exactly the m known items ask for lists; whatever is listed is claimed to be the target's.
+
+    Examples
+    --------
+    >>> import goodfence as gf
+    >>> likes = gf.load("movietweetings").likes(8)
+    >>> report = gf.ListAttack(known=8).run(likes, gf.KNN(k=20), targets=50, rng=7)
+    >>> report.precision > 2 * report.precision_without
+    True
+    """
+
+    feedback: ClassVar[Feedback] = "implicit"
+
+    known: int = DEFAULT_KNOWN
+    """m: how many of the target's items the attacker knows."""
+    n: int = LISTED
+    """How many items are on a page of a list."""
+    pages: int = 1
+    """How many pages of its list each fake reads: `n * pages` items."""
+    ask: Ask = "one"
+    """Only the first fake asks, or every fake does, and the items that most of them were shown are claimed."""
+    adaptive: bool = False
+    """Whether the fakes click all that was listed and ask again, after a refit: twice as many items are claimed."""
+
+    def __post_init__(self) -> None:
+        Attack.__post_init__(self)
+        object.__setattr__(self, "n", integer(self.n, "n", least=1, most=LONGEST))
+        object.__setattr__(self, "pages", integer(self.pages, "pages", least=1, most=LONGEST))
+        require(self.ask in ("one", "all"), "ask", "'one' or 'all'", self.ask)
+        object.__setattr__(self, "adaptive", switch(self.adaptive, "adaptive"))
+
+    @checked
+    def run(
+        self,
+        events: Ratings,
+        attacked: Mechanism | Attackable,
+        *,
+        targets: Wanted = DEFAULT_TARGETS,
+        rng: RNG = None,
+        similarity: Similarity | str = "cosine",
+        threads: int | None = None,
+        progress: bool | None = None,
+    ) -> ListAttackReport:
+        """Attack some users, one after the other, each in two worlds: with the target's data and without.
+
+        Parameters
+        ----------
+        events : Ratings
+            Who clicked, bought or liked what: `feedback="implicit"`.
+        attacked : Mechanism or recommender
+            A selection mechanism, which means `NeighbourCF` with it, user-based: nothing is fitted then. Or anything
+            with `fit` and `recommend(user, n)` or `answer_list(profile, n)`, which is fitted in each world.
+        targets, rng, similarity, threads, progress
+            As in `KNNAttack.run`.
+        """
+        self.require_feedback(events)
+        subject = Subject(events, attacked, similarity=similarity, threads=threads)
+        return self.run_on(subject, targets=targets, rng=rng, progress=progress)
+
+    def run_on(
+        self, subject: Subject, *, targets: Wanted, rng: RNG, progress: bool | None = None
+    ) -> ListAttackReport:
+        """Attack as `run` does; attackers of the same `Subject` share what it was asked."""
+        events, streams = subject.ratings, Streams(rng)
+        self.require_feedback(events)
+        n_fakes = self.n_fakes(subject.recommender, events.shape[0])
+        found, n_left_out = find_targets(events, targets, self.known, self.choose, streams)
+        worlds = subject.list_worlds(n_fakes)
+        inside, outside = self._claims(worlds, found, streams, progress)
+        popular = popular_lists(events, found, self.n_claimed(events))
+        told = [_filled(one.lists, popular) for one in (inside, outside)]
+        half = first_half(len(found), streams)
+        informed, believed = zip(
+            *(_believed(one, popular, found, half) for one in told), strict=True
+        )
+        return ListAttackReport(
+            attack=repr(self),
+            attacked=subject.traits.title,
+            n_left_out=n_left_out,
+            n_fakes=n_fakes,
+            chosen=inside.chosen,
+            rows=found.rows,
+            ratings=events,
+            hidden=np.diff(found.starts).astype(np.float64),
+            n_claimed=self.n_claimed(events),
+            with_target=Hits.of(inside.lists, found),
+            without_target=Hits.of(outside.lists, found),
+            informed=Hits.of(informed[0], found),
+            informed_without=Hits.of(informed[1], found),
+            popular=Hits.of(popular, found),
+            alone=inside.alone,
+            beliefs=dict(zip(("with_target", "without_target"), believed, strict=True)),
+            outcomes=Outcomes(
+                owners=found.owners,
+                columns=found.columns,
+                recovered=is_listed(informed[0], found),
+                recovered_without=is_listed(informed[1], found),
+                guessed=is_listed(popular, found),
+            ),
+            attacker=self,
+            settings={"settings": settings_of(self), "seed": seed_of(rng)},
+        )
+
+    def n_fakes(self, attacked: object, n_users: int) -> int:
+        """Return how many fake profiles attack each target: the k of the recommender, or 50, unless it is said."""
+        if self.fakes is None and not traits_of(attacked).n_neighbours:
+            return DEFAULT_FAKES
+        return Attack.n_fakes(self, attacked, n_users)
+
+    def n_claimed(self, events: Ratings) -> int:
+        """Return how many items are claimed of each target: no more than there are beside the known ones."""
+        rounds = 2 if self.adaptive else 1
+        return min(self.n * self.pages * rounds, events.shape[1] - self.known)
+
+    def _claims(
+        self, worlds: ListWorlds, targets: Targets, streams: Streams, progress: bool | None
+    ) -> tuple[Claims, Claims]:
+        """Return what is claimed of all targets, with the target in the data and without, block by block."""
+        n_askers = worlds.n_fakes if self.ask == "all" else 1
+        parts: list[tuple[Claims, Claims]] = []
+        blocks = ranges(len(targets), worlds.at_once(n_askers))
+        with bar("attack", len(blocks), show=progress) as advance:
+            for first, last in blocks:
+                parts.append(self._of_block(worlds, targets.part(first, last), streams, n_askers))
+                advance(1)
+        inside, outside = (
+            Claims(*(np.concatenate(part) for part in zip(*world, strict=True)))
+            for world in zip(*parts, strict=True)
+        )
+        return inside, outside
+
+    def _of_block(
+        self, worlds: ListWorlds, targets: Targets, streams: Streams, n_askers: int
+    ) -> tuple[Claims, Claims]:
+        events = worlds.ratings
+        n_listed = min(self.n * self.pages, events.shape[1] - self.known)
+        accounts = Accounts.knowing(targets, partial(seeds, targets, streams))
+        claims = []
+        for there, told in zip(
+            _WORLDS, worlds.shown(accounts, n_askers, n_listed, _WORLDS), strict=True
+        ):
+            lists = _combined(told.lists, events.shape[1])
+            if self.adaptive:
+                n_more = self.n_claimed(events) - n_listed
+                clicked = accounts.clicking(lists, partial(seeds, targets, streams, 1))
+                (more,) = worlds.shown(clicked, n_askers, max(n_more, 1), (there,))
+                lists = _joined(lists, _combined(more.lists, events.shape[1])[:, :n_more])
+            claims.append(Claims(lists, told.chosen, told.alone))
+        return claims[0], claims[1]
+
+
+def _combined(lists: Rows, n_items: int) -> Rows:
+    """Return one list for each target from those of its askers, (targets, askers, n)."""
+    if lists.shape[1] == 1:
+        return np.ascontiguousarray(lists[:, 0])
+    voted = np.empty((lists.shape[0], lists.shape[2]), dtype=np.int32)
+    vote(lists, n_items, voted)
+    return voted
+
+
+def _joined(first: Rows, second: Rows) -> Rows:
+    """Return each list followed by the second, what is free at the end; no item is in both."""
+    both = np.hstack([first, second])
+    order = np.argsort(both < 0, axis=1, kind="stable")
+    return np.take_along_axis(both, order, axis=1)
+
+
+def popular_lists(events: Ratings, targets: Targets, n: int) -> Rows:
+    """Return for each target the n most popular items of everybody else, without what the attacker knows."""
+    csr = events.csr
+    counts = np.bincount(csr.indices, minlength=csr.shape[1]).astype(np.float64)
+    lists = np.empty((len(targets), n), dtype=np.int32)
+    held = Csr(csr.indptr, csr.indices, csr.data)
+    order = np.argsort(-counts, kind="stable")
+    rank_popular(counts, order, targets.rows, targets.known_columns, held, lists)
+    return lists
+
+
+def _filled(lists: Rows, guesses: Rows) -> Rows:
+    filled = np.empty(guesses.shape, dtype=np.int32)
+    fill(lists, guesses, filled)
+    return filled
+
+
+def _believed(
+    lists: Rows, popular: Rows, targets: Targets, first: Flags
+) -> tuple[Rows, tuple[str, str]]:
+    """Return what is claimed in a world, lists or popularity, for one half of the targets by what serves the other."""
+    options = lists, popular
+    possible = np.minimum(np.diff(targets.starts), popular.shape[1])
+    precision = np.array([Hits.of(one, targets).hits / possible for one in options])
+    ours, theirs = (int(precision[:, half].sum(axis=1).argmax()) for half in (~first, first))
+    claimed = np.where(first[:, np.newaxis], options[ours], options[theirs])
+    return claimed, (BELIEFS[ours], BELIEFS[theirs])
