@@ -251,120 +251,85 @@ LAYOUTS: dict[str, Callable[[random.Random], OddFile]] = {
 }
 
 
+@dataclass(kw_only=True)
+class Harmed:
+    """A csv file of events while it is harmed, one of its rows in particular."""
+
+    chance: random.Random
+    header: list[str]
+    rows: list[list[str]]
+    row: list[str]
+    settings: dict[str, Any]
+
+    def rename(self, place: int, *names: str) -> None:
+        """Call a column something else, and no longer say what it is."""
+        self.header[place] = self.chance.choice(names)
+        self.settings.pop({2: "time", 3: "weight"}.get(place, ""), None)
+
+    def undeclare(self) -> None:
+        """Leave columns out, and say nothing."""
+        self.settings.clear()
+        n = self.chance.randint(2, 4)
+        for row in [self.header, *self.rows]:
+            del row[n:]
+
+    def behead(self) -> None:
+        """Leave the header line out, and say of no column what it is."""
+        self.settings.clear()
+        self.settings.update(IMPLICIT)
+        self.header[:] = ["1", "2", "1381250949", "4"]
+
+    def repeat(self) -> None:
+        """Let one event happen twice, where that is not allowed."""
+        self.settings["duplicates"] = "error"
+        self.rows.append(list(self.row))
+
+
+def _cell(place: int, *values: str) -> Callable[[Harmed], None]:
+    def harm(one: Harmed) -> None:
+        one.row[place] = one.chance.choice(values)
+
+    return harm
+
+
+HARMS: dict[str, Callable[[Harmed], None]] = {
+    "no user": _cell(0, "", "  ", '""'),
+    "no item": _cell(1, ""),
+    "no time": _cell(2, "", " "),
+    "no such time": _cell(
+        2, "noon", "12:30", "2024-02-30x", "1.5", "nan", "9" * 20, "0x10", "1_000", "٨٨١"
+    ),
+    "no weight": _cell(3, "", " "),
+    "no such weight": _cell(3, "0", "-1", "often", "nan", "inf", "1e999", "0.0", "1e-400", "-0"),
+    "ratings": lambda one: one.rename(3, "rating", "stars", "Score", "label", "value"),
+    "no user column": lambda one: one.rename(0, "who", ""),
+    "no item column": lambda one: one.rename(1, "what", "page"),
+    "undeclared": Harmed.undeclare,
+    "too few fields": lambda one: one.row.__delitem__(3),
+    "too many fields": lambda one: one.row.append("5"),
+    "four columns without names": Harmed.behead,
+    "twice": Harmed.repeat,
+}
+
+
 def harmed(chance: random.Random) -> OddFile:
     """Return a file of events that must be refused, harmed in a way by chance."""
     log = made_up(chance, text=chance.random() < 0.5)
-    at, kind = chance.randrange(len(log.rows)), chance.choice(list(HARMS))
     rows = [[u, i, str(t), str(w)] for u, i, t, w in log.rows]
-    header, settings = (
-        ["user", "item", "seen", "plays"],
-        {**IMPLICIT, "time": "seen", "weight": "plays"},
+    one = Harmed(
+        chance=chance,
+        header=["user", "item", "seen", "plays"],
+        rows=rows,
+        row=chance.choice(rows),
+        settings={**IMPLICIT, "time": "seen", "weight": "plays"},
     )
-    HARMS[kind](chance, header, rows, at, settings)
-    content = "".join(",".join(row) + "\n" for row in [header, *rows]).encode()
+    kind = chance.choice(list(HARMS))
+    HARMS[kind](one)
+    content = "".join(",".join(row) + "\n" for row in [one.header, *one.rows]).encode()
     odd = OddFile(
-        name="a.csv", content=content, kind=f"harmed: {kind}", cells=None, settings=settings
+        name="a.csv", content=content, kind=f"harmed: {kind}", cells=None, settings=one.settings
     )
     return packed(chance, odd)
-
-
-Harm = Callable[[random.Random, list[str], list[list[str]], int, dict[str, Any]], None]
-
-
-def _cell(place: int, values: list[str]) -> Harm:
-    def harm(
-        chance: random.Random,
-        _header: list[str],
-        rows: list[list[str]],
-        at: int,
-        _settings: dict[str, Any],
-    ) -> None:
-        rows[at][place] = chance.choice(values)
-
-    return harm
-
-
-def _renamed(place: int, *names: str) -> Harm:
-    def harm(
-        chance: random.Random,
-        header: list[str],
-        _rows: list[list[str]],
-        _at: int,
-        settings: dict[str, Any],
-    ) -> None:
-        header[place] = chance.choice(names)
-        settings.pop({2: "time", 3: "weight"}.get(place, ""), None)
-
-    return harm
-
-
-def _undeclared(
-    chance: random.Random,
-    header: list[str],
-    rows: list[list[str]],
-    _at: int,
-    settings: dict[str, Any],
-) -> None:
-    settings.clear()
-    n = chance.randint(2, 4)
-    for row in [header, *rows]:
-        del row[n:]
-
-
-def _line(change: Callable[[list[str]], None]) -> Harm:
-    def harm(
-        _chance: random.Random,
-        _header: list[str],
-        rows: list[list[str]],
-        at: int,
-        _settings: dict[str, Any],
-    ) -> None:
-        change(rows[at])
-
-    return harm
-
-
-def _headless(
-    _chance: random.Random,
-    header: list[str],
-    rows: list[list[str]],
-    _at: int,
-    settings: dict[str, Any],
-) -> None:
-    settings.clear()
-    settings.update(IMPLICIT)
-    header[:] = ["1", "2", "1381250949", "4"]
-
-
-def _twice(
-    _chance: random.Random,
-    _header: list[str],
-    rows: list[list[str]],
-    at: int,
-    settings: dict[str, Any],
-) -> None:
-    settings["duplicates"] = "error"
-    rows.append(list(rows[at]))
-
-
-HARMS: dict[str, Harm] = {
-    "no user": _cell(0, ["", "  ", '""']),
-    "no item": _cell(1, [""]),
-    "no time": _cell(2, ["", " "]),
-    "no such time": _cell(
-        2, ["noon", "12:30", "2024-02-30x", "1.5", "nan", "9" * 20, "0x10", "1_000", "٨٨١"]
-    ),
-    "no weight": _cell(3, ["", " "]),
-    "no such weight": _cell(3, ["0", "-1", "often", "nan", "inf", "1e999", "0.0", "1e-400", "-0"]),
-    "ratings": _renamed(3, "rating", "stars", "Score", "label", "value"),
-    "no user column": _renamed(0, "who", ""),
-    "no item column": _renamed(1, "what", "page"),
-    "undeclared": _undeclared,
-    "too few fields": _line(lambda row: row.pop()),  # type: ignore[arg-type]
-    "too many fields": _line(lambda row: row.append("5")),
-    "four columns without names": _headless,
-    "twice": _twice,
-}
 
 
 def odd_events(seed: int) -> OddFile:
