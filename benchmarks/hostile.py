@@ -12,7 +12,7 @@ from collections import Counter
 from pathlib import Path
 
 from benchmarks.results import write_table
-from tests.support import bad_settings, flipped_bits, odd_files
+from tests.support import bad_settings, flipped_bits, odd_events, odd_files
 
 N_FILES, N_FLIPPED = 3000, 20_000
 LONGEST = 20.0
@@ -38,7 +38,7 @@ def files(n: int = N_FILES) -> list[list[str]]:
     tried, wrong, slow = Counter[str](), Counter[str](), Counter[str]()
     with tempfile.TemporaryDirectory() as folder:
         for seed in range(n):
-            odd = odd_files.odd_file(seed)
+            odd = odd_events.odd_events(seed) if seed % 4 == 3 else odd_files.odd_file(seed)
             kind = odd.kind.partition(":")[0]
             start = time.monotonic()
             problem = odd_files.outcome(odd, Path(folder))

@@ -660,3 +660,11 @@ def test_arrays_of_one_or_two_dimensions_come_back(shape: tuple[int, ...]) -> No
     pack_arrays({"a": np.zeros(shape), "b": np.arange(4, dtype=np.int32)}, packed)
     found = unpack_arrays(packed.getvalue())
     assert (found["a"].shape, found["b"].tolist()) == (shape, [0, 1, 2, 3])
+
+
+def test_events_come_back_with_the_least_rating_that_was_liked(tmp_path: Path) -> None:
+    films = gf.load("movietweetings", likes=8)
+    model = gf.NeighbourCF(gf.KNN(k=5), rng=7).fit(films)
+    model.save(tmp_path / "model.gf")
+    found = gf.load_model(tmp_path / "model.gf").ratings_
+    assert (found.feedback, found.liked_from, found.n_ratings) == ("implicit", 8.0, films.n_ratings)

@@ -14,6 +14,9 @@ import goodfence as gf
 from goodfence.errors import GoodfenceError
 from tests.support.bad_settings import callables, cases, tried, values
 from tests.support.flipped_bits import outcomes
+from tests.support.odd_events import HARMS as EVENT_HARMS
+from tests.support.odd_events import LAYOUTS as EVENT_LAYOUTS
+from tests.support.odd_events import odd_events
 from tests.support.odd_files import HARMS, LAYOUTS, LIMIT, MEASURED, bombs, odd_file, outcome
 
 N_FILES, N_FLIPPED, EACH = 400, 300, 23
@@ -28,6 +31,23 @@ def test_odd_files_come_to_what_they_must(tmp_path: Path) -> None:
     assert kinds >= {*LAYOUTS, *HARMS} - {"two ratings"} or len(kinds) > len(HARMS)
 
 
+def test_odd_events_come_to_what_they_must(tmp_path: Path) -> None:
+    kinds = set()
+    for seed in range(N_FILES):
+        odd = odd_events(seed)
+        kinds.add(odd.kind.removeprefix("harmed: "))
+        assert outcome(odd, tmp_path) == "", (seed, odd.kind)
+    assert kinds == {*EVENT_LAYOUTS, *EVENT_HARMS}
+
+
+def test_wrong_times_are_noticed(tmp_path: Path) -> None:
+    """The judge itself: the cells are right, and a time is not."""
+    right = next(odd for odd in map(odd_events, range(100)) if odd.kind == "events")
+    assert right.times
+    right.times = dict.fromkeys(right.times, 0)
+    assert outcome(right, tmp_path) == "misread"
+
+
 def test_a_generator_that_expects_the_wrong_thing_is_noticed(tmp_path: Path) -> None:
     """The judge itself: cells that are not in the file, and a refusal of a file that is right."""
     right = next(odd for odd in map(odd_file, range(100)) if odd.kind == "delimited")
@@ -38,7 +58,11 @@ def test_a_generator_that_expects_the_wrong_thing_is_noticed(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize(
-    "name", ["allowed_rows.csv.gz", "newlines.csv.gz", "delta.parquet", "items.txt"]
+    "name",
+    [
+        *("allowed_rows.csv.gz", "newlines.csv.gz", "delta.parquet", "items.txt"),
+        *("dates.csv.gz", "timed.parquet", "dated.parquet", "events.csv.gz"),
+    ],
 )
 def test_no_file_takes_more_memory_than_one_and_a_half_times_the_limit(
     name: str, tmp_path: Path

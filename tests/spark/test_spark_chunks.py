@@ -221,7 +221,7 @@ def test_what_is_wrong_is_counted_over_all_chunks_and_goes_no_further() -> None:
         sent = encoded(table, n_splits, 1000, Scale(1, 5))
         assert of_kind(sent, ChunkFacts) == sent
         (facts,) = merged(sent)
-        assert (facts.n_ratings, facts.n_wrong) == (4, [2, 1, 1, 2, 1])
+        assert (facts.n_ratings, facts.n_wrong) == (4, [2, 1, 1, 2, 1, 0])
         with pytest.raises(ValueProblem, match="user must not be missing, 2 rows are"):
             checked_facts([facts])
 

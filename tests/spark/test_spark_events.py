@@ -23,6 +23,7 @@ from goodfence.spark.ratings import BlockAssembly, BlockLayout, cut_in_blocks, e
 from tests.spark.test_spark_ratings import WHOLE, index_of, same_blocks
 from tests.support.by_hand import in_order, shuffled
 from tests.support.frames import frame_of_lists, table_of
+from tests.support.running import run
 from tests.support.spark_chunks import encoded, merged, numbered, of_kind
 
 EVENTS = ReadOptions(feedback="implicit")
@@ -182,3 +183,28 @@ def test_likes_of_a_file_of_ratings(spark: Any, tmp_path: Path) -> None:
     wanted = gf.candidate_lists(liked, n=10)
     assert np.array_equal(found.indices, wanted.indices)
     assert np.array_equal(found.similarities, wanted.similarities)
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("flags", [("--feedback", "implicit"), ("--likes", "4")])
+def test_a_model_of_events_is_that_of_one_machine(
+    spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, flags: tuple[str, str]
+) -> None:
+    monkeypatch.setattr(type(spark), "stop", lambda _: None)  # other tests need the session
+    films = table_of(gf.synthetic(users=60, items=40, ratings=900, rng=2), seed=3)
+    path = tmp_path / "a.parquet"
+    parquet.write_table(films if flags[0] == "--likes" else films.drop(["rating"]), path)
+    models: list[Any] = []
+    for engine_name in ("local", "spark"):
+        out = tmp_path / f"{engine_name}.gf"
+        settings_of = ("--mechanism", "ppns", "--k", "5", "--beta", "3", "--seed", "7")
+        code, _, stderr = run(
+            "fit", str(path), *flags, *settings_of, "--engine", engine_name, "-o", str(out)
+        )
+        assert code == 0, stderr
+        models.append(gf.load_model(out))
+    here, there = models
+    assert np.array_equal(here.neighbours_, there.neighbours_)
+    assert there.ratings_.feedback == "implicit"
+    assert there.ratings_.liked_from == here.ratings_.liked_from
+    assert (here.ratings_.csr != there.ratings_.csr).nnz == 0

@@ -85,6 +85,7 @@ class Ratings:
         one_of(feedback, "feedback", FEEDBACK)
         self._feedback: Feedback = feedback
         self._times = _checked_times(csr, times)
+        self._times_of: Ratings | None = None
         self._liked_from = _checked_least(liked_from, feedback)
         self._csr = _frozen(csr)
         shape = (len(self._user_ids), len(self._item_ids))
@@ -178,6 +179,9 @@ class Ratings:
     @property
     def times(self) -> Integers | None:
         """When each rating was given, in the order of `csr.data`; None where that is not known."""
+        if self._times_of is not None:  # few who transpose ask when
+            turned = self._times_of._carried(lambda places: sparse.csr_array(places.T.tocsr()))
+            self._times, self._times_of = turned, None
         return self._times
 
     @property
@@ -229,7 +233,7 @@ class Ratings:
         other._scale, other._titles = self._scale, self._titles
         other._items_declared = self._items_declared
         other._feedback, other._liked_from = self._feedback, self._liked_from
-        other._times = self._carried(lambda places: sparse.csr_array(places.T.tocsr()))
+        other._times, other._times_of = None, self
         other.__dict__["transposed"] = self
         return other
 
@@ -348,13 +352,14 @@ class Ratings:
 
     def _carried(self, moved: Callable[[sparse.csr_array], sparse.csr_array]) -> Integers | None:
         """Return the times in the order of the ratings after `moved`, if there are any."""
-        if self._times is None:
+        times = self.times
+        if times is None:
             return None
         csr = self._csr
         places = (np.arange(float(csr.nnz)), csr.indices, csr.indptr)
         order = moved(sparse.csr_array(places, shape=csr.shape))
         order.sum_duplicates()
-        return _frozen_times(self._times[order.data.astype(np.int64)])
+        return _frozen_times(times[order.data.astype(np.int64)])
 
     def replaced(self, csr: sparse.csr_array, times: Integers | None = None) -> Ratings:
         """Return ratings with the same ids, titles and scale, and another matrix, with its own times if any."""
@@ -375,7 +380,7 @@ class Ratings:
             titles=self._titles,
             items_declared=self._items_declared,
             feedback="implicit",
-            times=None if self._times is None else self._times[self._csr.data >= least],
+            times=None if self.times is None else self.times[self._csr.data >= least],
             liked_from=least,
         )
 
