@@ -13,6 +13,7 @@ from scipy import sparse
 
 import goodfence as gf
 from goodfence.errors import DataError, FileProblem, SettingError
+from goodfence.models.configuration import configured
 from goodfence.models.ease import MOST_ITEMS
 from goodfence.models.recommender import RecommendedLists
 from tests.support import reference
@@ -240,3 +241,9 @@ def test_allowed_items_that_nobody_has_are_no_error() -> None:
     some = EVENTS.items[:5].tolist()
     found = model.answer_list([], n=9, allowed=[*some, 10**9, *some])
     assert sorted(found.items.tolist()) == some
+
+
+def test_the_number_of_items_is_no_public_list() -> None:
+    public = {"items": "from ratings"}
+    assert configured({"mechanism": "ease"}, public=public).recommender.items is None
+    assert configured({"mechanism": "ease", "items": 9}, public=public).recommender.items == 9

@@ -133,7 +133,7 @@ def configured(
         told = {**_unshown(own, described), **around}
         own["k"] = inside.k
     elif callable(getattr(kind, "fit", None)):
-        listed = {key: value for key, value in (public or {}).items() if key in mine}
+        listed = dict(public or {}) if "catalogue" in mine else {}
         own, around = dict(settings), {}
         described = made_of({**settings, **listed})
         recommender = made_of({**settings, **listed, **({"rng": rng} if "rng" in mine else {})})
