@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from benchmarks.results import write_table
 from tests.support import published_theorem
 from tests.support.sensitivity_hunt import (
+    DIRECTIONS,
     LARGE,
     LONGEST,
     SMALL,
@@ -15,6 +16,7 @@ from tests.support.sensitivity_hunt import (
     half_step,
     hunt,
     overlap,
+    projected,
     quantities,
 )
 from tests.support.sensitivity_search import MU, searches, without_the_user_bias
@@ -42,6 +44,8 @@ def second(mu: float) -> Iterator[tuple[Key, float]]:
     """Yield the largest ratio that the second search found at this budget."""
     for name, (totals, bound, unit, _) in quantities(mu).items():
         yield (name.removesuffix(f", {unit}"), unit), hunt(totals, bound, unit, seed=SEED)
+    along = max(projected(kind, mu, SEED) for kind in DIRECTIONS)
+    yield ("projected covariance", "rating"), along
     for unit in UNITS:
         yield ("overlap", unit), overlap(unit, mu)
     for part, name in enumerate(HALVES):

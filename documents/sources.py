@@ -23,7 +23,11 @@ REFUTED: dict[str, Mechanism] = {
     "PNCF(k=50, within=7)": gf.PNCF(k=50, within=7),
 }
 ERRORS = {
-    "kNN, k=100, no guarantee": ("paper's kNN, k=100, unprotected", ""),
+    "the paper's kNN, k=100, no guarantee": ("paper's kNN, k=100, unprotected", ""),
+    "the best unprotected: item-kNN of LensKit, no guarantee": (
+        "item-kNN, LensKit (k=20), unprotected",
+        "",
+    ),
     "PrivateCF, one rating, epsilon 1": ("PrivateCF auto", "rating 1"),
     "PrivateCF, one user, epsilon 4": ("PrivateCF auto", "user 4"),
     "PrivateMeans, one rating, epsilon 1": ("PrivateMeans", "rating 1"),

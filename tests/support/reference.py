@@ -523,14 +523,48 @@ def ridge(
     features: npt.NDArray[np.float64],
     weights: npt.NDArray[np.float64],
     penalties: npt.NDArray[np.float64],
+    cut: float = math.inf,
 ) -> npt.NDArray[np.float64]:
-    """One user's weighted ridge coefficients, as least squares with the penalties as further rows."""
+    """One user's weighted ridge coefficients, as least squares with the penalties as further rows.
+
+    Where errors are to count by their size beyond `cut`: twice more, with less weight for ratings beyond it.
+    """
     items = list(user)
-    root = np.sqrt(weights[items])[:, None]
-    table = np.concatenate([root * features[items], np.diag(np.sqrt(penalties))])
     targets = np.array([user[item] - bias[item] for item in items])
-    padded = np.concatenate([root[:, 0] * targets, np.zeros(len(penalties))])
-    return np.asarray(np.linalg.lstsq(table, padded, rcond=None)[0])
+    trust = np.ones(len(items))
+    for _ in range(1 if cut == math.inf else 3):
+        root = np.sqrt(weights[items] * trust)[:, None]
+        table = np.concatenate([root * features[items], np.diag(np.sqrt(penalties))])
+        padded = np.concatenate([root[:, 0] * targets, np.zeros(len(penalties))])
+        found = np.asarray(np.linalg.lstsq(table, padded, rcond=None)[0])
+        errors = targets - features[items] @ found
+        trust = np.array([1.0 if abs(error) <= cut else cut / abs(error) for error in errors])
+    return found
+
+
+def projected_rows(
+    users: list[dict[int, int]],
+    directions: list[list[int]],
+    longest: float,
+    size: float,
+) -> list[list[int]]:
+    """For each item the sum over users of size x_i s, rounded; s is Zᵀx/|x| without item i, at most `longest` long."""
+    n_directions = len(directions[0])
+    out = [[0] * n_directions for _ in directions]
+    for user in users:
+        norm = math.sqrt(sum(value**2 for value in user.values()))
+        for item, value in user.items():
+            if norm == 0:
+                continue
+            score = [
+                sum(x * directions[other][one] for other, x in user.items() if other != item) / norm
+                for one in range(n_directions)
+            ]
+            length = math.sqrt(sum(part**2 for part in score))
+            short = min(1.0, longest / length) if length else 1.0
+            for one in range(n_directions):
+                out[item][one] += round(size * value * short * score[one])
+    return out
 
 
 def half_step(

@@ -8,6 +8,7 @@ however often.
 from __future__ import annotations
 
 import dataclasses
+import math
 from abc import abstractmethod
 from os import PathLike
 from typing import Any, ClassVar, Literal, Self, TypeAlias
@@ -72,6 +73,8 @@ class PrivateRecommender(FittedRecommender):
     """The arguments that are saved."""
     learns_from: ClassVar[Feedback] = "explicit"
     """Ratings, or events."""
+    _cut: ClassVar[float] = math.inf
+    """Where errors begin to count by their size alone in a user's regression."""
 
     def __init__(
         self,
@@ -169,7 +172,7 @@ class PrivateRecommender(FittedRecommender):
     def restore(self, ratings: Ratings, model: ItemModel, record: FitRecord) -> Self:
         """Take over what another fit released, with the record of that fit."""
         self.ratings_ = ratings
-        self.model_ = model
+        self.model_ = dataclasses.replace(model, cut=self._cut)
         self.record_ = record
         csr = ratings.csr
         self._profiles = Csr(csr.indptr, csr.indices, centred(csr.data, ratings.scale))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -14,6 +15,9 @@ NOISE = 0.85
 """The variance of a rating that no feature explains, on the scale 1..5: a public constant."""
 USER_BIAS_PENALTY = 2.0
 """The same, divided by the variance of user biases."""
+ROBUST = 1.345 * math.sqrt(NOISE)
+"""Huber's 1.345 standard deviations of it: errors beyond count by their size. Ratings have a long lower tail, and the
+error that is reported is a mean of sizes, not of squares."""
 FARTHEST = 10.0
 """No bias or factor of an item is farther from 0: a public constant, far beyond what is found in practice."""
 MOST_FEATURES = 1024
@@ -47,6 +51,8 @@ class ItemModel:
     """Each item's features: first 1, whose coefficient is the user bias, then the item's factors."""
     weights: Floats
     """How much a rating of the item says about a user: less where the item bias is unsure."""
+    cut: float = math.inf
+    """Where errors begin to count by their size alone in a user's regression; `ROBUST`, or never."""
 
     @classmethod
     def of(cls, items: ItemBiases, factors: Floats) -> ItemModel:
@@ -65,7 +71,7 @@ class ItemModel:
         """The arrays as kernels take them, with the ridge's penalties: of the user bias, and of every factor."""
         penalties = np.full(self.features.shape[1], NOISE)
         penalties[0] = USER_BIAS_PENALTY
-        return ItemFeatures(self.bias, self.features, self.weights, penalties)
+        return ItemFeatures(self.bias, self.features, self.weights, penalties, self.cut)
 
     def predict_user(self, columns: AnyIntegers, values: Floats, wanted: AnyIntegers) -> Floats:
         """Return predictions of the wanted items for a user with these ratings."""

@@ -8,7 +8,7 @@ import numpy as np
 
 from goodfence.models.private.base import FromRatings, PrivateRecommender
 from goodfence.models.private.estimation import estimate_biases
-from goodfence.models.private.item_model import ItemModel
+from goodfence.models.private.item_model import ROBUST, ItemModel
 from goodfence.models.private.releases import SUMS, SUMS_WEIGHT, release_sums
 from goodfence.models.recommender import IdsLike
 from goodfence.privacy.accounting import lattice_distance
@@ -41,6 +41,7 @@ class PrivateMeans(PrivateRecommender):
     """
 
     name: ClassVar[str] = "private-means"
+    _cut = ROBUST
     label: ClassVar[str] = "PrivateMeans"
 
     def __init__(
