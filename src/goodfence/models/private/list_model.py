@@ -16,7 +16,7 @@ MOST_FACTORS = 64
 FARTHEST = 1e3
 """No popularity or factor loading is farther from 0: far beyond what is found, whatever the noise."""
 _SPARE_FACTORS = 4
-"""Factors kept beyond those whose eigenvalue stands out of the noise."""
+"""Factors kept beyond those whose eigenvalue stands out of the noise, but no more than these are."""
 _DOUBT = 2.0
 """How much of a factor is doubted: it counts by w²/(w² + _DOUBT·edge²/4), w being its eigenvalue."""
 _ROUNDS = 3
@@ -82,7 +82,8 @@ def factorise(found: CoOccurrence, centre: Floats) -> Floats:
         clear = values > edge
         np.fill_diagonal(matrix, (vectors[:, clear] ** 2) @ _true_values(values[clear], edge))
     values, vectors = leading_eigenvectors(matrix, most)
-    rank = min(most, int((values > edge).sum()) + _SPARE_FACTORS)
+    n_clear = int((values > edge).sum())
+    rank = min(most, n_clear + min(n_clear, _SPARE_FACTORS))
     kept = np.maximum(values[:rank], 0.0)
     trust = kept**2 / (kept**2 + _DOUBT * edge**2 / 4 + 1e-300)
     rest = vectors[:, :rank] - np.outer(centre, centre @ vectors[:, :rank])

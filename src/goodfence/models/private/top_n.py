@@ -45,7 +45,8 @@ COUNTS_SHARE = 0.1
 """What the counts take of the squared mu."""
 _CLEAR = 2.0
 """How often an item must occur, over the edge of the noise, to be chosen: a public constant."""
-_FEWEST_CHOSEN = 50
+_FEWEST_CHOSEN = 64
+"""So many are chosen in any case, if there are as many."""
 
 
 @checked
