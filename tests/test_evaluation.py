@@ -52,6 +52,107 @@ def test_gains_fall_with_the_logarithm_of_the_place() -> None:
     assert (one.ndcg, one.recall) == (1.0, 0.5)
 
 
+def test_figures_of_lists_derived_by_hand() -> None:
+    """The list is (0, 1), with n=4 two places are empty. User 0 held out {1}, user 1 {1, 2, 3}, user 2 {3}."""
+    test = from_rows([{1: 5}, {1: 4, 2: 2, 3: 1}, {3: 5}], 4)
+    scores = gf.evaluate(cast(Any, Fixed()), test, n=4)
+    assert scores.precision == pytest.approx((1 / 4 + 1 / 4 + 0) / 3)
+    assert scores.recall == pytest.approx((1 + 1 / 3 + 0) / 3)
+    assert scores.hit_rate == pytest.approx(2 / 3)
+    assert scores.mrr == pytest.approx((1 / 2 + 1 / 2 + 0) / 3)
+    assert scores.map == pytest.approx((1 / 2 + 1 / 2 / 3 + 0) / 3)
+    assert scores.catalogue_coverage == 2 / 4
+    assert scores.mean_popularity is None  # what it was fitted to is not known
+    assert scores.intervals is not None
+    low, high = scores.intervals["hit_rate"]
+    # mean 2/3, deviation sqrt(1/3), t of 2 degrees of freedom 4.3027
+    assert (low, high) == (0.0, 1.0)
+    low, high = scores.intervals["precision"]
+    assert high == pytest.approx(1 / 6 + 4.30265 * math.sqrt(1 / 48) / math.sqrt(3), abs=1e-5)
+    assert "intervals" in scores.to_dict()
+    assert "precision" in scores._repr_html_()
+
+
+def test_n_and_top_are_one_thing() -> None:
+    test = from_rows([{1: 5}, {1: 4, 2: 2}], 3)
+    assert gf.evaluate(cast(Any, Fixed()), test, n=2) == gf.evaluate(
+        cast(Any, Fixed()), test, top=2
+    )
+    with pytest.raises(gf.SettingError, match="top must be left out where n is given"):
+        gf.evaluate(cast(Any, Fixed()), test, n=2, top=2)
+    with pytest.raises(gf.SettingError, match="n must be an integer of at most 3"):
+        gf.evaluate(cast(Any, Fixed()), test, n=4)
+
+
+def films_and_lists() -> tuple[gf.Ratings, gf.Ratings]:
+    train, test = gf.holdout(gf.load("movietweetings").likes(8), fraction=0.3, rng=7)
+    return train, test
+
+
+def test_events_have_lists_and_no_error() -> None:
+    train, test = films_and_lists()
+    scores = gf.evaluate(gf.NeighbourCF(gf.KNN(k=30)).fit(train), test)
+    assert math.isnan(scores.mae)
+    assert math.isnan(scores.coverage)
+    assert scores.top == 10
+    popular = gf.evaluate(gf.Popularity().fit(train), test)
+    for one in (scores, popular):
+        assert one.intervals is not None
+        for name, (low, high) in one.intervals.items():
+            assert low < getattr(one, name) < high
+    assert cast(float, popular.mean_popularity) > cast(float, scores.mean_popularity)
+    assert cast(float, popular.catalogue_coverage) < cast(float, scores.catalogue_coverage)
+    counts = np.bincount(train.csr.indices, minlength=train.shape[1]) / train.shape[0]
+    assert cast(float, popular.mean_popularity) <= np.sort(counts)[-10:].mean()
+    assert repr(popular).startswith("Scores(n=")
+
+
+def test_what_a_model_of_ratings_lists_is_compared_with_likes() -> None:
+    train, test = gf.holdout(gf.load("movietweetings"), fraction=0.3, rng=7)
+    model = gf.NeighbourCF(gf.KNN(k=30)).fit(train)
+    likes, everything = (gf.evaluate(model, part, n=10) for part in (test.likes(8), test))
+    assert math.isnan(likes.mae)
+    assert everything.mae > 0
+    assert likes.n < everything.n
+
+
+def test_figures_are_those_of_ir_measures() -> None:
+    """Lists of a model with gaps in them, against a library that information retrieval uses."""
+    import ir_measures
+    from ir_measures import AP, RR, P, R, Success, nDCG
+
+    train, test = films_and_lists()
+    model = gf.NeighbourCF(gf.KNN(k=3), axis="item").fit(train)
+    lists = model.recommend_many(n=10)
+    assert (lists.columns < 0).any()
+    csr = test.csr
+    relevant = [
+        ir_measures.Qrel(str(row), str(column), 1)
+        for row in range(csr.shape[0])
+        for column in csr.indices[csr.indptr[row] : csr.indptr[row + 1]]
+    ]
+    run = [
+        ir_measures.ScoredDoc(str(row), str(column), 10.0 - rank)
+        for row, own in enumerate(lists.columns.tolist())
+        for rank, column in enumerate(own)
+        if column >= 0
+    ]
+    theirs = ir_measures.calc_aggregate(
+        [nDCG @ 10, R @ 10, P @ 10, Success @ 10, RR @ 10, AP @ 10], relevant, run
+    )
+    scores = gf.evaluate(model, test, n=10)
+    ours = {
+        nDCG @ 10: scores.ndcg,
+        R @ 10: scores.recall,
+        P @ 10: scores.precision,
+        Success @ 10: scores.hit_rate,
+        RR @ 10: scores.mrr,
+        AP @ 10: scores.map,
+    }
+    for measure, value in ours.items():
+        assert value == pytest.approx(theirs[measure], abs=1e-9), str(measure)
+
+
 def test_lists_of_nobody_have_no_score() -> None:
     scores = gf.evaluate(cast(Any, Fixed()), from_rows([{}, {}], 3), top=2)
     assert np.isnan(np.array([scores.ndcg, scores.recall], dtype=float)).all()

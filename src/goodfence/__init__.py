@@ -43,8 +43,10 @@ if TYPE_CHECKING:
     from goodfence.evaluation import evaluate as evaluate
     from goodfence.evaluation import paper_protocol as paper_protocol
     from goodfence.models.algorithm_1 import algorithm_1 as algorithm_1
+    from goodfence.models.ease import EASE as EASE
     from goodfence.models.neighbour_cf import NeighbourCF as NeighbourCF
     from goodfence.models.persistence import load_model as load_model
+    from goodfence.models.popularity import Popularity as Popularity
     from goodfence.models.private.cf import PrivateCF as PrivateCF
     from goodfence.models.private.mcsherry_mironov import McSherryMironov as McSherryMironov
     from goodfence.models.private.means import PrivateMeans as PrivateMeans
@@ -108,8 +110,10 @@ _NAMES = {
     "errors": "DataError GoodfenceError SettingError",
     "evaluation": "Scores evaluate paper_protocol",
     "models.algorithm_1": "algorithm_1",
+    "models.ease": "EASE",
     "models.neighbour_cf": "NeighbourCF",
     "models.persistence": "load_model",
+    "models.popularity": "Popularity",
     "models.private.cf": "PrivateCF",
     "models.private.mcsherry_mironov": "McSherryMironov",
     "models.private.means": "PrivateMeans",

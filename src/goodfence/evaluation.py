@@ -1,16 +1,18 @@
-"""How well a recommender predicts: `evaluate`, on ratings held out, and `paper_protocol`, on ratings left in place."""
+"""How well a recommender predicts and lists: `evaluate`, on what was held out; `paper_protocol`, on what was not."""
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
+from scipy import stats
 
-from goodfence.arrays import Floats
-from goodfence.data.ratings import Id, Ratings
+from goodfence.arrays import Flags, Floats, Integers
+from goodfence.data.ids import Ids
+from goodfence.data.ratings import Id, Ratings, positions_among
 from goodfence.data.splits import sample_targets
 from goodfence.errors import require
 from goodfence.markup import html_table
@@ -24,6 +26,19 @@ from goodfence.selection.inclusion import InclusionMethod, list_metrics
 from goodfence.selection.mechanism import Mechanism
 from goodfence.settings import checked, integer
 
+USUAL_LENGTH = 10
+"""How long lists of events are unless another length is asked for."""
+LIST_FIGURES = (
+    "ndcg",
+    "recall",
+    "precision",
+    "hit_rate",
+    "mrr",
+    "map",
+    "catalogue_coverage",
+    "mean_popularity",
+)
+"""What `Scores` says of lists."""
 # The streams of `paper_protocol` below one seed.
 TARGETS, CHOICES = range(2)
 
@@ -31,7 +46,10 @@ TARGETS, CHOICES = range(2)
 @checked
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Scores:
-    """How far predictions are from ratings, over the rated cells only, pooled [MAE].
+    """How far predictions are from ratings, over the rated cells only, pooled [MAE]; and how good the lists are.
+
+    Figures of lists are means over the users of whom something was held out, except `catalogue_coverage`. Whatever was
+    held out of a user counts as relevant, and all of it alike.
 
     Examples
     --------
@@ -40,22 +58,37 @@ class Scores:
     """
 
     mae: float
-    """Mean absolute error over the cells that got a prediction; NaN if none did."""
+    """Mean absolute error over the cells that got a prediction; NaN if none did, and for events."""
     rmse: float
     """Root of the mean squared error over the same cells."""
     coverage: float
-    """The share of the cells that got a prediction."""
+    """The share of the cells that got a prediction; NaN for events."""
     n: int
     """The number of cells."""
     top: int | None = None
-    """The length of the recommended lists that `ndcg` and `recall` speak of."""
+    """The length of the recommended lists that all figures below speak of."""
     ndcg: float | None = None
-    """Normalised discounted cumulative gain of the recommended lists; mean over users."""
+    """Normalised discounted cumulative gain."""
     recall: float | None = None
-    """The share of a user's held-out items that are in the recommended list; mean over users."""
+    """The share of a user's held-out items that are in the list."""
+    precision: float | None = None
+    """The share of the list's places that hold a held-out item."""
+    hit_rate: float | None = None
+    """The share of the users whose list holds at least one."""
+    mrr: float | None = None
+    """One over the rank of the first held-out item; 0 where there is none."""
+    map: float | None = None
+    """Average precision: the precision at the rank of each held-out item, over the number of them."""
+    catalogue_coverage: float | None = None
+    """The share of all items that are in somebody's list."""
+    mean_popularity: float | None = None
+    """The share of the users fitted to who have the listed items."""
+    intervals: Mapping[str, tuple[float, float]] | None = None
+    """Of each of these means the interval over users at 95%, by Student's t."""
 
     def _repr_html_(self) -> str:
-        rows = [(name, f"{value:.4g}") for name, value in asdict(self).items() if value is not None]
+        told = {name: value for name, value in asdict(self).items() if name != "intervals"}
+        rows = [(name, f"{value:.4g}") for name, value in told.items() if value is not None]
         return html_table(["figure", "value"], rows, title="Scores")
 
     @classmethod
@@ -76,24 +109,30 @@ class Scores:
         return asdict(self)
 
     def __repr__(self) -> str:
-        text = f"Scores(mae={self.mae:.4g}, rmse={self.rmse:.4g}, coverage={self.coverage:.4g}, n={self.n}"
+        errors = f"mae={self.mae:.4g}, rmse={self.rmse:.4g}, coverage={self.coverage:.4g}, "
+        text = f"Scores({'' if np.isnan(self.coverage) else errors}n={self.n}"
         if self.top is not None:
             text += f", ndcg@{self.top}={self.ndcg:.4g}, recall@{self.top}={self.recall:.4g}"
         return text + ")"
 
 
 @checked
-def evaluate(model: Recommender, test: Ratings, *, top: int | None = None) -> Scores:
-    """Return how well a fitted model predicts ratings it has not seen.
+def evaluate(
+    model: Recommender, test: Ratings, *, n: int | None = None, top: int | None = None
+) -> Scores:
+    """Return how well a fitted model predicts ratings it has not seen, and how good its lists are.
 
     Parameters
     ----------
     model : Recommender
         Any fitted recommender.
     test : Ratings
-        The held-out ratings, with the ids the model was fitted with.
+        The held-out ratings or events, with the ids the model was fitted with.
+    n : int, optional
+        Also compare lists of this length with the held-out items: NDCG, recall, precision, hit rate, MRR, MAP, how
+        much of the catalogue is listed, and how popular it is. None for no lists, and of events for lists of 10.
     top : int, optional
-        Also compare the recommended lists of this length with the held-out items: NDCG and recall.
+        Another name of `n`.
 
     Examples
     --------
@@ -102,32 +141,119 @@ def evaluate(model: Recommender, test: Ratings, *, top: int | None = None) -> Sc
     >>> scores = gf.evaluate(gf.NeighbourCF(gf.KNN(k=30)).fit(train), test)
     >>> scores.mae < 2
     True
+    >>> gf.evaluate(gf.Popularity().fit(train.likes(8)), test.likes(8), n=10).hit_rate > 0.1
+    True
     """
+    require(n is None or top is None, "top", "left out where n is given", top)
     csr = test.csr
-    rows = np.repeat(np.arange(csr.shape[0]), np.diff(csr.indptr))
-    predictions = np.asarray(model.predict(test.users[rows], test.items[csr.indices]))
-    scores = Scores.of(predictions, csr.data)
-    if top is None:
-        return scores
-    top = integer(top, "top", least=1, most=max(1, test.shape[1]))
-    ndcg, recall = _list_scores(model, test, top)
-    return replace(scores, top=top, ndcg=ndcg, recall=recall)
+    fitted: Ratings | None = getattr(model, "ratings_", None)
+    events = "implicit" in (test.feedback, "explicit" if fitted is None else fitted.feedback)
+    if events:
+        nothing = float(np.nan)
+        scores = Scores(mae=nothing, rmse=nothing, coverage=nothing, n=csr.nnz)
+    else:
+        rows = np.repeat(np.arange(csr.shape[0]), np.diff(csr.indptr))
+        predictions = np.asarray(model.predict(test.users[rows], test.items[csr.indices]))
+        scores = Scores.of(predictions, csr.data)
+    length = top if n is None else n
+    if length is None:
+        if not events:
+            return scores
+        length = min(USUAL_LENGTH, max(1, test.shape[1]))
+    length = integer(length, "n" if top is None else "top", least=1, most=max(1, test.shape[1]))
+    rows = np.flatnonzero(np.diff(csr.indptr))
+    listed = _listed(model, test, rows, length)
+    return replace(scores, top=length, **list_figures(listed, test, rows, fitted))
 
 
-def _list_scores(model: Recommender, test: Ratings, top: int) -> tuple[float, float]:
-    """Return NDCG and recall of the recommended lists, each a mean over the users with held-out items."""
-    gains = 1.0 / np.log2(np.arange(2, top + 2))
-    csr = test.csr
-    ndcg, recall = [], []
-    for row in np.flatnonzero(np.diff(csr.indptr)):
-        held_out = csr.indices[csr.indptr[row] : csr.indptr[row + 1]]
-        listed = test.columns(model.recommend(test.users[row], top).items)
-        hits = np.isin(listed, held_out)
-        ndcg.append(gains[: len(hits)][hits].sum() / gains[: len(held_out)].sum())
-        recall.append(hits.sum() / len(held_out))
-    if not ndcg:
-        return float(np.nan), float(np.nan)
-    return float(np.mean(ndcg)), float(np.mean(recall))
+def _listed(model: Any, test: Ratings, rows: Integers, n: int) -> Integers:
+    """Return the lists of these users of `test`, by its columns: -1 for no item, -2 for one that is not in `test`."""
+    found = np.full((len(rows), n), -1, dtype=np.int64)
+    if callable(getattr(model, "recommend_many", None)):
+        lists = model.recommend_many(test.users[rows], n)
+        known = Ids.of_sorted(lists.catalogue, "items"), Ids.of_sorted(test.items, "items")
+        places = np.append(np.where((at := positions_among(*known)) < 0, -2, at), -1)
+        found[:, : lists.columns.shape[1]] = places[lists.columns]
+        return found
+    place = {item: at for at, item in enumerate(test.items.tolist())}
+    for row, user in enumerate(test.users[rows]):
+        items = np.asarray(model.recommend(user, n).items).tolist()[:n]
+        found[row, : len(items)] = [place.get(item, -2) for item in items]
+    return found
+
+
+def list_figures(
+    listed: Integers, test: Ratings, rows: Integers, fitted: Ratings | None = None
+) -> dict[str, Any]:
+    """Return the figures of lists, as `Scores` names them, with their intervals.
+
+    Parameters
+    ----------
+    listed : array of int
+        (users, n): columns of `test`, best first; below 0 there is none.
+    test : Ratings
+        What was held out.
+    rows : array of int
+        The users' rows in `test`.
+    fitted : Ratings, optional
+        What the model was fitted to, which says how popular an item is.
+    """
+    n, csr = listed.shape[1], test.csr
+    if not len(rows):
+        return dict.fromkeys(LIST_FIGURES, float(np.nan))
+    hits = _hits(listed, test, rows)
+    held_out = np.diff(csr.indptr)[rows]
+    ranks = np.arange(1, n + 1)
+    gains = 1.0 / np.log2(ranks + 1)
+    ideal = np.cumsum(gains)[np.minimum(held_out, n) - 1]
+    precisions, n_hits = np.cumsum(hits, axis=1) / ranks, np.asarray(hits.sum(axis=1))
+    by_user: dict[str, Floats] = {
+        "ndcg": hits @ gains / ideal,
+        "recall": n_hits / held_out,
+        "precision": n_hits / n,
+        "hit_rate": np.asarray(n_hits > 0, dtype=np.float64),
+        "mrr": np.where(n_hits > 0, 1.0 / (hits.argmax(axis=1) + 1), 0.0),
+        "map": (hits * precisions).sum(axis=1) / held_out,
+    }
+    if fitted is not None:
+        by_user["mean_popularity"] = _popularity(listed, test, fitted)
+    means = {name: float(np.nanmean(each)) for name, each in by_user.items()}
+    distinct = np.unique(listed[listed >= 0])
+    means["catalogue_coverage"] = len(distinct) / test.shape[1]
+    return {**means, "intervals": {name: _interval(each) for name, each in by_user.items()}}
+
+
+def _hits(listed: Integers, test: Ratings, rows: Integers) -> Flags:
+    """Return which of the listed items were held out of the very user."""
+    csr, n_items = test.csr, test.shape[1]
+    owners = np.repeat(np.arange(csr.shape[0]), np.diff(csr.indptr))
+    held_out = owners * n_items + csr.indices  # ascending
+    asked = np.where(listed >= 0, rows[:, np.newaxis] * n_items + listed, -1)
+    places = np.minimum(np.searchsorted(held_out, asked), len(held_out) - 1)
+    found: Flags = held_out[places] == asked
+    return found
+
+
+def _popularity(listed: Integers, test: Ratings, fitted: Ratings) -> Floats:
+    """Return for each list the mean share of users who have its items; NaN of an empty list."""
+    counts = np.bincount(fitted.csr.indices, minlength=fitted.shape[1]) / max(fitted.shape[0], 1)
+    known = Ids.of_sorted(test.items, "items"), Ids.of_sorted(fitted.items, "items")
+    places = positions_among(*known)
+    shares = np.append(np.where(places < 0, 0.0, counts[places]), 0.0)
+    full = listed >= 0
+    totals = np.where(full, shares[listed], 0.0).sum(axis=1)
+    lengths = full.sum(axis=1)
+    return np.where(lengths > 0, totals / np.maximum(lengths, 1), np.nan)
+
+
+def _interval(values: Floats) -> tuple[float, float]:
+    """Return the 95% interval of a mean over users, within 0 and 1."""
+    known = values[~np.isnan(values)]
+    if len(known) < 2:
+        return 0.0, 1.0
+    reach = stats.t.ppf(0.975, len(known) - 1) * known.std(ddof=1) / np.sqrt(len(known))
+    low, high = np.clip([known.mean() - reach, known.mean() + reach], 0.0, 1.0)
+    return float(low), float(high)
 
 
 @checked

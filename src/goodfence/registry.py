@@ -19,6 +19,8 @@ _MODULES = (
     "goodfence.selection.pncf",
     "goodfence.selection.ppns",
     "goodfence.models.neighbour_cf",
+    "goodfence.models.popularity",
+    "goodfence.models.ease",
     "goodfence.models.private.means",
     "goodfence.models.private.cf",
     "goodfence.models.private.top_n",
@@ -59,10 +61,10 @@ def find(text: str) -> type[Any]:
     >>> find("pnps")
     Traceback (most recent call last):
     ...
-    goodfence.errors.SettingError: mechanism must be one of knn, npns, pncf, ppns, private-means, private-cf, \
-private-top-n, mcsherry-mironov, noisy-answers, randomised-perturbation, nends, blurme, randomised-response, \
-local-laplace, item-swap, slope-one, threshold-neighbours, matrix-factorisation, reuse-knn, dp-als, ind-knn, \
-got 'pnps'; did you mean 'ppns'?
+    goodfence.errors.SettingError: mechanism must be one of knn, npns, pncf, ppns, popularity, ease, private-means, \
+private-cf, private-top-n, mcsherry-mironov, noisy-answers, randomised-perturbation, nends, blurme, \
+randomised-response, local-laplace, item-swap, slope-one, threshold-neighbours, matrix-factorisation, reuse-knn, \
+dp-als, ind-knn, got 'pnps'; did you mean 'ppns'?
     """
     name = text.casefold().replace("_", "-").replace(" ", "-")
     for kind in _with_names():

@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from pyarrow import parquet
 
 import goodfence as gf
 from goodfence.audit.audit import Pace
@@ -138,7 +139,7 @@ def test_evaluate_gives_the_scores_of_python() -> None:
     assert (told["mae"], told["coverage"], told["n"]) == (scores.mae, scores.coverage, scores.n)
     _, stdout, _ = run("evaluate", FILMS, *arguments, "--top", 5)
     assert f"MAE {scores.mae:.4f}" in stdout
-    assert "(lists of 5)" in stdout
+    assert "of 5: NDCG " in stdout
 
 
 def test_nothing_predicted_is_null(tmp_path: Path) -> None:
@@ -363,3 +364,29 @@ def test_a_neighbourhood_has_its_settings_on_the_command_line(tmp_path: Path) ->
     code, _, stderr = run("evaluate", FILMS, "--among", "raters", "--over", "neighbours")
     assert code == 2
     assert "over must be 'raters' with among='raters'" in stderr
+
+
+def test_only_allowed_items_are_recommended(tmp_path: Path) -> None:
+    run("fit", FILMS, "--mechanism", "knn", "--seed", 7, "-o", tmp_path / "model.gf")
+    films = gf.load(FILMS)
+    allowed = films.items[:40].tolist()
+    (tmp_path / "allowed.txt").write_text("".join(f"{item}\n" for item in allowed))
+    model = gf.load_model(tmp_path / "model.gf")
+    asked = ("recommend", tmp_path / "model.gf", "--allowed", tmp_path / "allowed.txt")
+    _, stdout, _ = run(*asked, films.users[3], "-n", 3, "--json")
+    alone = model.recommend(films.users[3], 3, allowed=allowed)
+    assert [one["item"] for one in json.loads(stdout)["items"]] == alone.items.tolist()
+    run(*asked, "--all", "-n", 2, "-o", tmp_path / "lists.parquet")
+    table = parquet.read_table(tmp_path / "lists.parquet")
+    assert set(table.column("item").to_pylist()) <= set(allowed)
+
+
+def test_lists_are_evaluated_with_intervals() -> None:
+    arguments = ("--mechanism", "knn", "--k", 30, "--seed", 7, "-n", 10)
+    _, stdout, _ = run("evaluate", FILMS, *arguments, "--json")
+    told = json.loads(stdout)
+    low, high = told["intervals"]["ndcg"]
+    assert low < told["ndcg"] < high
+    _, stdout, _ = run("evaluate", FILMS, *arguments)
+    assert f"of 10: NDCG {told['ndcg']:.4f}" in stdout
+    assert "hit rate" in stdout

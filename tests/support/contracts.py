@@ -215,7 +215,8 @@ class RecommenderContract:
         told = model.predict(users, items)
         assert told.dtype == np.float64
         assert told.shape == (3,)
-        assert np.isfinite(told).any()
+        cells = np.repeat(np.arange(9), 9), np.tile(np.arange(9), 9)
+        assert np.isfinite(model.predict_cells(*cells)).any()
         if not self.fresh:
             cells = model.predict_cells(self.ratings.rows(users), self.ratings.columns(items))
             np.testing.assert_array_equal(told, cells)
@@ -234,10 +235,47 @@ class RecommenderContract:
         assert not set(found.items.tolist()) & set(rated.tolist())
         assert (np.diff(found.scores) <= 0).all()
 
+    def test_the_lists_of_many_are_those_of_each(self) -> None:
+        model = self.made().fit(self.ratings)
+        few = np.argsort(np.diff(model.ratings_.csr.indptr), kind="stable")[[7, 2, 4]]
+        users, allowed = model.ratings_.users[few], model.ratings_.items[::2]
+        many = model.recommend_many(users, n=4, allowed=allowed)
+        assert many.columns.shape == many.scores.shape == many.items.shape == (3, 4)
+        assert set(many.table().column("user").to_pylist()) <= set(users.tolist())
+        for user, listed in zip(users, many, strict=True):
+            assert set(listed.items.tolist()) <= set(allowed.tolist())
+            if not self.fresh:
+                alone = model.recommend(user, n=4, allowed=allowed)
+                np.testing.assert_array_equal(listed.items, alone.items)
+                np.testing.assert_array_equal(listed.scores, alone.scores)
+        assert len(model.recommend_many(n=2)) == model.ratings_.shape[0]
+
+    def test_a_profile_gets_a_list_of_what_is_not_in_it(self) -> None:
+        model, items = self.made().fit(self.ratings), self.ratings.items
+        profile, allowed = {item: 1.0 + item % 4 for item in items[:30:3].tolist()}, items[:20]
+        assert 0 < len(model.answer_list(profile, n=5).items) <= 5
+        found = model.answer_list(profile, n=5, allowed=allowed)
+        assert set(found.items.tolist()) <= set(allowed.tolist()) - set(profile)
+        assert (np.diff(found.scores) <= 0).all()
+        with pytest.raises(SettingError, match="allowed must be items of the data"):
+            model.answer_list(profile, allowed=[10**9])
+        with pytest.raises(SettingError, match="n must be an integer of at least 1"):
+            model.answer_list(profile, n=0)
+
     def test_a_fold_in_is_answered(self) -> None:
         model, items = self.made().fit(self.ratings), self.ratings.items
         told = model.answer({items[0]: 4.0, items[3]: 2.0}, items[5:9])
         assert told.shape == (4,)
+        if self.ratings.feedback == "implicit":
+            alike = model.answer({items[0]: 1.0, items[3]: 1.0}, items[5:9])
+            np.testing.assert_array_equal(model.answer([items[3], items[0]], items[5:9]), alike)
+            with pytest.raises(DataError, match="each item once"):
+                model.answer_list([items[0], items[0]])
+            with pytest.raises(DataError, match="more than 0"):
+                model.answer_list({items[0]: 0.0})
+        else:
+            with pytest.raises(SettingError, match="profile must be a mapping"):
+                model.answer_list([items[0]])
         with pytest.raises(DataError):
             model.answer({"nothing of the kind": 3.0}, items[:1])
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Sequence
 from fractions import Fraction
 from typing import Any
 
@@ -605,3 +606,33 @@ def co_occurrence(users: list[list[int]], centre: list[float], unit: str) -> lis
                 product = rest[one] * rest[two]
                 out[one][two] += product / (math.sqrt(left) if unit == "event" else left)
     return out
+
+
+# --- lists of the best items ----------------------------------------------------------------------------------
+
+
+def best_list(
+    scores: npt.ArrayLike, seen: Sequence[int], allowed: Sequence[int], n: int
+) -> list[tuple[int, float]]:
+    """Return the n best columns with their scores: sort all that may be listed, the lower column first of equals."""
+    may = [
+        (-float(score), column)
+        for column, score in enumerate(np.asarray(scores).tolist())
+        if column in set(allowed) and column not in set(seen) and not math.isnan(score)
+    ]
+    return [(column, -score) for score, column in sorted(may)[:n]]
+
+
+def votes(
+    neighbours: Sequence[int],
+    weights: Sequence[float],
+    rows: Sequence[dict[int, float]],
+    n_items: int,
+) -> list[float]:
+    """Return for each item the weights of the neighbours who have it times how much, added up; NaN where none has."""
+    scores = [math.nan] * n_items
+    for neighbour, weight in zip(neighbours, weights, strict=True):
+        for column, value in rows[neighbour].items():
+            before = 0.0 if math.isnan(scores[column]) else scores[column]
+            scores[column] = before + weight * value
+    return scores

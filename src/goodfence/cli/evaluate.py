@@ -1,14 +1,18 @@
-"""`goodfence evaluate FILE`: how far predictions are from ratings that were held out."""
+"""`goodfence evaluate FILE`: how far predictions are from held-out ratings, and how good lists are."""
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import TYPE_CHECKING, Any, ClassVar
 
 from goodfence.cli.command import command, flag
 from goodfence.cli.options import Method, Running, Source
 from goodfence.cli.output import print_json, print_paragraphs
 from goodfence.report.wording import of_100
+
+if TYPE_CHECKING:
+    from goodfence.evaluation import Scores
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -22,14 +26,19 @@ class Evaluation:
     per_user: int | None = flag(
         "N", "How many ratings of each user to hold out, 1 or more, instead of a share of all."
     )
-    top: int | None = flag(
-        "N", "Also score recommended lists of N items by NDCG and recall, 1 or more."
+    n: int | None = flag(
+        "N",
+        "Also score recommended lists of N items, 1 or more: NDCG, recall, precision and others.",
+        "--n",
+        "-n",
+        shown="no lists; of events 10",
     )
+    top: int | None = flag("N", "Another name of --n.")
 
 
-@command("How far predictions are from held-out ratings.")
+@command("How far predictions are from held-out ratings, and how good lists are.")
 def evaluate(source: Source, method: Method, evaluation: Evaluation, running: Running) -> None:
-    """Hold ratings out, fit on the others, and measure the error of the predictions."""
+    """Hold ratings or events out, fit on the others, and measure the error of predictions and what lists find."""
     chosen = method.configured(running, rng=running.seed)
     ratings = source.read(running)
     from goodfence.data.splits import holdout
@@ -39,17 +48,33 @@ def evaluate(source: Source, method: Method, evaluation: Evaluation, running: Ru
     with running.noting():
         train, test = holdout(ratings, **held_out, rng=running.seed)
     running.say(f"fitting {chosen.label} without the held-out ratings")
-    scores = score(chosen.recommender.fit(train), test, top=evaluation.top)
+    scores = score(chosen.recommender.fit(train), test, n=evaluation.n, top=evaluation.top)
     if running.json:
         told = {"label": chosen.label, "settings": chosen.settings, "seed": running.seed}
         print_json({**told, "protocol": "hold-out", **scores.to_dict()})
         return
+    lines = [("Method", chosen.label)]
+    if not math.isnan(scores.coverage):
+        lines += [
+            ("Error", f"MAE {scores.mae:.4f}   RMSE {scores.rmse:.4f}"),
+            ("Coverage", f"{of_100(scores.coverage)} of 100 of the {scores.n:,} held-out ratings"),
+        ]
+    print_paragraphs([*lines, *_of_lists(scores)])
+
+
+def _of_lists(scores: Scores) -> list[tuple[str, str]]:
+    """Return what is said of lists, if there are any."""
+    if scores.top is None or scores.intervals is None:
+        return []
+    low, high = scores.intervals["ndcg"]
+    shown = {"recall": scores.recall, "precision": scores.precision, "hit rate": scores.hit_rate}
+    shown |= {"MRR": scores.mrr, "MAP": scores.map}
+    figures = "   ".join(f"{name} {value:.4f}" for name, value in shown.items())
     lines = [
-        ("Method", chosen.label),
-        ("Error", f"MAE {scores.mae:.4f}   RMSE {scores.rmse:.4f}"),
-        ("Coverage", f"{of_100(scores.coverage)} of 100 of the {scores.n:,} held-out ratings"),
+        ("Lists", f"of {scores.top}: NDCG {scores.ndcg:.4f} ({low:.4f} to {high:.4f}, 95%)"),
+        ("", figures),
     ]
-    if scores.top is not None:
-        found = f"NDCG {scores.ndcg:.4f}   recall {scores.recall:.4f}   (lists of {scores.top})"
-        lines.append(("Lists", found))
-    print_paragraphs(lines)
+    told = f"{of_100(scores.catalogue_coverage or 0.0)} of 100 items are listed to somebody"
+    if scores.mean_popularity is not None:
+        told += f"; {of_100(scores.mean_popularity)} of 100 people have what is listed"
+    return [*lines, ("Catalogue", told)]

@@ -54,7 +54,9 @@ class Engine:
         from goodfence.spark.session import require_spark
 
         if not isinstance(chosen.recommender, NeighbourCF):
-            raise SettingError("engine must be local for a private model: its fit is one pass")
+            raise SettingError(
+                "engine must be local unless neighbours are chosen (knn, npns, pncf, ppns)"
+            )
         bytes_of(self.memory)
         choice_on_spark(chosen.recommender)
         require_spark()
@@ -145,7 +147,8 @@ def fit(
     guarantee = model.guarantee()
     # Of a private model only the list of items may be printed, which is public.
     (n_users, n_items), n_ratings = model.ratings_.shape, model.ratings_.n_ratings
-    data = {"users": n_users, "items": n_items, "ratings": n_ratings}
+    kind = "ratings" if model.ratings_.feedback == "explicit" else "events"
+    data = {"users": n_users, "items": n_items, kind: n_ratings}
     data = {"items": n_items} if private else data
     if running.json:
         told = {"out": str(out), "label": chosen.label, "settings": chosen.settings}
@@ -157,7 +160,7 @@ def fit(
             ("Model", chosen.label),
             (
                 "Trained",
-                shape if private else f"{n_users:,} users x {shape}, {n_ratings:,} ratings",
+                shape if private else f"{n_users:,} users x {shape}, {n_ratings:,} {kind}",
             ),
             ("Guarantee", f"{guarantee_cell(guarantee)}. {guarantee.reason}"),
             ("Saved", f"{out}, {_holder(guarantee.status, without_ratings)}"),

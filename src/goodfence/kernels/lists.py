@@ -102,6 +102,28 @@ def rank_block(
 
 
 @kernel
+def rank_in_order(
+    order: AnyIntegers, listable: Flags, seen: Csr, columns: Rows, places: AnyIntegers
+) -> None:
+    """Write for each row of `seen` the first n of `order` that are listable and not seen, and where they are in it."""
+    mine = listable.copy()
+    for row in range(columns.shape[0]):
+        own = seen.columns[seen.starts[row] : seen.starts[row + 1]]
+        for column in own:
+            mine[column] = False
+        n_listed, place = 0, 0
+        while n_listed < columns.shape[1] and place < order.size:
+            if mine[order[place]]:
+                columns[row, n_listed], places[row, n_listed] = order[place], place
+                n_listed += 1
+            place += 1
+        columns[row, n_listed:] = NO_ITEM
+        places[row, n_listed:] = NO_ITEM
+        for column in own:
+            mine[column] = listable[column]
+
+
+@kernel
 def _add_up(neighbours: AnyIntegers, weights: AnyFloats, rated: Csr, tally: _Tally) -> int:
     """Add up what the neighbours have, each by its weight, in their order; return how many columns they touch.
 

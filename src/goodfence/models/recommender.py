@@ -125,11 +125,15 @@ class Recommender(Protocol):
         """Return the predicted rating of users[j] for items[j], NaN where there is none."""
         ...
 
-    def recommend(self, user: Id, n: int = 10) -> Recommendations:
+    def recommend(
+        self, user: Id, n: int = 10, *, allowed: IdsLike | None = None
+    ) -> Recommendations:
         """Return at most n items the user has not rated, best first."""
         ...
 
-    def recommend_many(self, users: IdsLike | None = None, n: int = 10) -> RecommendedLists:
+    def recommend_many(
+        self, users: IdsLike | None = None, n: int = 10, *, allowed: IdsLike | None = None
+    ) -> RecommendedLists:
         """Return the lists of these users, or of everybody."""
         ...
 

@@ -15,6 +15,7 @@ from goodfence.kernels.lists import (
     rank_block,
     rank_by_neighbours,
     rank_by_profiles,
+    rank_in_order,
     rank_scores,
     sum_by_neighbours,
 )
@@ -77,6 +78,25 @@ def rank_in_blocks(
         best = np.empty(lists.scores[part].shape, dtype=block.dtype)
         rank_block(block, own, allowed, lists.columns[part], best)
         lists.scores[part] = best
+
+    run(work, ranges(seen.shape[0], _TOGETHER), threads=threads)
+    return lists
+
+
+def rank_alike(
+    scores: Floats, seen: sparse.csr_array, allowed: Flags, n: int, threads: int | None = None
+) -> Ranked:
+    """Return the lists of the rows of `seen` where everybody has the same scores: the first of one order, unseen."""
+    order = np.argsort(-scores, kind="stable").astype(np.int32)  # NaN is last
+    listable = allowed & ~np.isnan(scores)
+    lists = no_lists(seen.shape[0], n, seen.shape[1])
+
+    def work(piece: tuple[int, int]) -> None:
+        first, last = piece
+        own = Csr(seen.indptr[first : last + 1], seen.indices, seen.data)
+        places = np.empty((last - first, lists.columns.shape[1]), dtype=np.int64)
+        rank_in_order(order, listable, own, lists.columns[first:last], places)
+        lists.scores[first:last] = np.where(places < 0, np.nan, scores[order[places]])
 
     run(work, ranges(seen.shape[0], _TOGETHER), threads=threads)
     return lists

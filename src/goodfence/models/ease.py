@@ -1,0 +1,137 @@
+"""`EASE`: a linear model between items in closed form, a strong reference without any protection.
+
+H. Steck, *Embarrassingly Shallow Autoencoders for Sparse Data* (2019): with X the events and P = (XᵀX + λI)⁻¹ the
+weights are B = I - P diag(1 / diag P), whose diagonal is 0, and a profile x is scored by x B.
+"""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+from scipy import sparse
+from scipy.linalg import lapack
+
+from goodfence.arrays import AnyFloats, AnyIntegers, Flags, Floats, Integers
+from goodfence.data.ratings import move_columns
+from goodfence.errors import require
+from goodfence.models.event_model import EventModel
+from goodfence.neighbours.lists import Ranked, rank_in_blocks
+from goodfence.privacy.guarantee import Guarantee
+from goodfence.registry import register
+from goodfence.settings import checked, integer, positive
+
+MOST_ITEMS = 12_000
+"""With this many items the weights take 1.2 GB."""
+_TOGETHER = 256
+"""How many items' products with all others are added up at a time."""
+
+
+@checked
+@register
+class EASE(EventModel):
+    """Score items by a linear model of all other items, fitted in closed form [Steck 2019].
+
+    Parameters
+    ----------
+    regularisation : float, default 500
+        The λ that is added to the diagonal of XᵀX.
+    items : int, optional
+        Only as many items as this, the most frequent, are learnt from and listed; None for all, of which there may be
+        12,000 at most: the weights take 8 bytes for each pair of items.
+
+    Examples
+    --------
+    >>> import goodfence as gf
+    >>> model = gf.EASE().fit(gf.load("movietweetings").likes(8))
+    >>> len(model.recommend(model.ratings_.users[0], n=5).items)
+    5
+    """
+
+    name: ClassVar[str] = "ease"
+    label: ClassVar[str] = "EASE"
+    _saved = ("regularisation", "items")
+
+    def __init__(self, *, regularisation: float = 500.0, items: int | None = None) -> None:
+        self.regularisation = positive(regularisation, "regularisation")
+        self.items = None if items is None else integer(items, "items", least=1, most=MOST_ITEMS)
+
+    def _learn(self) -> None:
+        csr = self.ratings_.csr
+        few = csr.shape[1] <= MOST_ITEMS or self.items is not None
+        rule = f"of at most {MOST_ITEMS:,} items (items={MOST_ITEMS} takes the most frequent)"
+        require(few, "ratings", rule, csr.shape[1])
+        self._chosen = self._most_frequent(csr)
+        self._places = np.full(csr.shape[1], -1, dtype=np.int64)
+        self._places[self._chosen] = np.arange(len(self._chosen))
+        self.weights_ = weights_between_items(self._learnt(csr), self.regularisation)
+
+    def _most_frequent(self, csr: sparse.csr_array) -> Integers:
+        """Return the columns that are learnt from; of equally frequent items the first."""
+        counts = np.bincount(csr.indices, minlength=csr.shape[1])
+        return np.sort(np.argsort(-counts, kind="stable")[: self.items])
+
+    def _learnt(self, csr: sparse.csr_array) -> sparse.csr_array:
+        """Return the events of the items that are learnt from."""
+        if len(self._chosen) == csr.shape[1]:
+            return csr
+        return move_columns(csr, self._places, len(self._chosen))
+
+    def _list_scores(self, columns: AnyIntegers, values: Floats) -> Floats:
+        profile = (values, columns, np.array([0, len(columns)]))
+        csr = sparse.csr_array(profile, shape=(1, self.ratings_.shape[1]))
+        found: Floats = self._scores(csr)[0]
+        return found
+
+    def _scores(self, profiles: sparse.csr_array) -> Floats:
+        """Return the scores of all items for some profiles; NaN of an item that is not learnt."""
+        found: Floats = self._learnt(profiles) @ self.weights_
+        if len(self._chosen) == profiles.shape[1]:
+            return found
+        scores = np.full(profiles.shape, np.nan)
+        scores[:, self._chosen] = found
+        return scores
+
+    def _rank_rows(self, rows: AnyIntegers, n: int, allowed: Flags) -> Ranked:
+        own = self.ratings_.csr[rows]
+
+        def block(first: int, last: int) -> AnyFloats:
+            return self._scores(own[first:last])
+
+        return rank_in_blocks(block, own, allowed, n)
+
+    def guarantee(self) -> Guarantee:
+        """Return that there is none: the weights are exact."""
+        return Guarantee(
+            status="none",
+            reason="The weights between items are exact functions of everybody's events.",
+        )
+
+
+def weights_between_items(csr: sparse.csr_array, regularisation: float) -> Floats:
+    """Return B = I - P diag(1 / diag P) with P = (XᵀX + λI)⁻¹.
+
+    Examples
+    --------
+    >>> events = sparse.csr_array(np.array([[1.0, 1.0], [1.0, 0.0]]))
+    >>> weights_between_items(events, 1.0)
+    array([[0.        , 0.33333333],
+           [0.5       , 0.        ]])
+    """
+    n_items, turned = csr.shape[1], sparse.csr_array(csr.T.tocsr())
+    gram = np.empty((n_items, n_items))
+    for first in range(0, n_items, _TOGETHER):
+        gram[first : first + _TOGETHER] = (turned[first : first + _TOGETHER] @ csr).toarray()
+    gram[np.diag_indices(n_items)] += regularisation
+    # All in place, in the triangle that LAPACK calls the upper one, and Python the lower.
+    factor, failed = lapack.dpotrf(gram.T, lower=0, overwrite_a=1)
+    require(failed == 0, "regularisation", "larger: XᵀX + λI is singular", regularisation)
+    weights: Floats = lapack.dpotri(factor, lower=0, overwrite_c=1)[0].T
+    for first in range(0, n_items, _TOGETHER):
+        last = min(first + _TOGETHER, n_items)
+        corner = np.tril(weights[first:last, first:last])
+        weights[first:last, first:last] = corner + np.tril(corner, -1).T
+        weights[first:last, last:] = weights[last:, first:last].T
+    weights /= -np.diag(weights).copy()
+    weights[np.diag_indices(n_items)] = 0.0
+    return weights
