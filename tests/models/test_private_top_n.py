@@ -26,6 +26,7 @@ from goodfence.models.private.list_model import MOST_FACTORS, factorise
 from goodfence.models.private.top_n import COUNTS_SHARE, PrivateTopN, how_many
 from goodfence.privacy.guarantee import Unit
 from goodfence.privacy.noise import Publisher
+from tests.support import reference
 
 UNITS: tuple[Unit, Unit] = ("event", "user")
 N_ITEMS = 80
@@ -178,6 +179,21 @@ def test_lists_are_unseen_allowed_and_best_first() -> None:
     assert not seen & set(found.items)
     assert set(found.items) <= set(allowed)
     assert (np.diff(found.scores) <= 0).all()
+
+
+@pytest.mark.parametrize("n", [1, 12, 75, 200])
+def test_lists_are_those_of_all_scores_sorted(n: int) -> None:
+    """Of items that were not chosen only the most popular are scored: the lists are the same."""
+    events = made_up(n_users=60)
+    model = model_of("event", epsilon=0.2).fit(events)
+    assert (~model.model_.factors.any(axis=1)).sum() >= N_ITEMS - 64
+    allowed = [item for item in range(N_ITEMS) if item % 7]
+    found = model.recommend_many(n=n, allowed=[f"i{item}" for item in allowed])
+    for row, columns in enumerate(found.columns):
+        seen = events.csr[[row]].tocoo().coords[1].tolist()
+        scores = model.answer([f"i{item}" for item in seen], events.items)
+        twin = [column for column, _ in reference.best_list(scores, seen, allowed, n)]
+        assert columns[columns >= 0].tolist() == twin
 
 
 def test_an_empty_profile_is_listed_what_is_popular() -> None:
