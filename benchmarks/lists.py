@@ -98,8 +98,8 @@ def measured(name: str, seed: int, keep: Path, only: str) -> dict[str, Cell]:
     path = keep / f"{name}-{seed}.json"
     found: dict[str, Cell] = json.loads(path.read_text()) if path.is_file() else {}
     train, test = split_of(name, seed)
-    fresh = multiprocessing.get_context("spawn")
-    for which, model in recommenders(name, train.shape[1]).items():
+    fresh, every = multiprocessing.get_context("spawn"), recommenders(name, train.shape[1])
+    for which, model in every.items():
         if which in found or only not in which:
             continue
         found[which] = measure(model, train, test)
@@ -109,7 +109,7 @@ def measured(name: str, seed: int, keep: Path, only: str) -> dict[str, Cell]:
         print(name, seed, which, found[which], flush=True)
         with atomic_write(path) as file:
             file.write(json.dumps(found).encode())
-    return found
+    return {which: found[which] for which in every if which in found}
 
 
 def rows(name: str, splits: list[dict[str, Cell]]) -> list[list[str]]:

@@ -44,7 +44,7 @@ from goodfence.settings import checked
 
 COUNTS_SHARE = 0.1
 """What the counts take of the squared mu."""
-_CLEAR = 2.0
+_CLEAR = 1.6
 """How often an item must occur, over the edge of the noise, to be chosen: a public constant."""
 _FEWEST_CHOSEN = 64
 """So many are chosen in any case, if there are as many."""
