@@ -230,7 +230,8 @@ class _AnyMethod:
     panel: ClassVar[str] = "Recommender"
     mechanism: str = flag(
         "NAME",
-        "Neighbour-based: knn, npns, pncf, ppns. Private: private-means, private-cf, mcsherry-mironov. "
+        "Neighbour-based: knn, npns, pncf, ppns. Private: private-means, private-cf, private-top-n, "
+        "mcsherry-mironov. "
         "Published systems: slope-one, randomised-response and others. `goodfence explain` lists all, "
         "`goodfence explain NAME` says what each does.",
         default="knn",
@@ -347,16 +348,19 @@ class _NeighbourMethod(_AnyMethod):
 class Method(_NeighbourMethod):
     """Which recommender, with the names of its Python arguments; None where not given."""
 
-    panel: ClassVar[str] = "Private recommenders (private-means, private-cf, mcsherry-mironov)"
+    panel: ClassVar[str] = (
+        "Private recommenders (private-means, private-cf, private-top-n, mcsherry-mironov)"
+    )
     delta: float | None = flag(
         "X",
         "Additive slack of the guarantee, in probability, between 0 and 1.",
         shown="1e-5",
     )
     unit: str | None = flag(
-        "rating|user",
-        "private-means, private-cf: what is protected, one rating or all ratings of a user.",
-        shown="rating",
+        "rating|event|user",
+        "private-means, private-cf: what is protected, one rating or all ratings of a user; private-top-n: "
+        "one event or all events of a user.",
+        shown="rating, or event",
     )
     plan: str | None = flag(
         "auto|means|covariance|half_step",
