@@ -57,6 +57,10 @@ GUARANTEED: dict[str, tuple[Any, str]] = {
         gf.PrivateCF(epsilon=1.0, items="from ratings"),
         "proof, and audits that tried to break it",
     ),
+    "[PrivateTopN](docs/mechanisms/private-top-n.md), lists": (
+        gf.PrivateTopN(epsilon=1.0, items="from ratings"),
+        "proof, and audits that tried to break it",
+    ),
 }
 
 

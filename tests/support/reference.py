@@ -659,6 +659,39 @@ def interpolated(
     return float(weights @ residuals[nearest])
 
 
+# --- which items go together -------------------------------------------------------------------------------------
+
+
+def event_weights(
+    users: list[list[int]], centre: list[int], unit: int, spare: int, size: float, power: int
+) -> list[tuple[int, int, int]]:
+    """Return for each user the integers nearest to b, b a and b a², b = size/(n - a² + spare/unit²)^(power/2)."""
+    found = []
+    for items in users:
+        total = sum(centre[item] for item in items)
+        left = (len(items) * unit**2 + spare - total**2) / unit**2
+        weight = size / (math.sqrt(left) if power == 1 else left)
+        along = total / unit
+        each = (weight, weight * along, weight * along * along)
+        found.append(tuple(round(one) for one in each) if items else (0, 0, 0))
+    return found
+
+
+def co_occurrence(users: list[list[int]], centre: list[float], unit: str) -> list[list[float]]:
+    """Return the sum over users of y yᵀ over the root (unit user: without it) of n - a² + 1/4, where y = x - a v."""
+    n_items = len(centre)
+    out = [[0.0] * n_items for _ in range(n_items)]
+    for items in users:
+        along = sum(centre[item] for item in items)
+        left = len(items) - along**2 + 0.25
+        rest = [(item in items) - along * centre[item] for item in range(n_items)]
+        for one in range(n_items):
+            for two in range(n_items):
+                product = rest[one] * rest[two]
+                out[one][two] += product / (math.sqrt(left) if unit == "event" else left)
+    return out
+
+
 # --- lists of the best items ----------------------------------------------------------------------------------
 
 

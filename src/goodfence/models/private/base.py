@@ -72,12 +72,12 @@ class PrivateRecommender(FittedRecommender):
     """The arguments that are saved."""
     learns_from: ClassVar[Feedback] = "explicit"
     """Ratings, or events."""
+    _cut: ClassVar[float] = math.inf
+    """Where errors begin to count by their size alone in a user's regression."""
     units: ClassVar[tuple[Unit, ...]] = ("rating", "user")
     """What can be protected."""
     model_: Any
     """What was made of the releases: an `ItemModel`, or what a subclass makes."""
-    _cut: ClassVar[float] = math.inf
-    """Where errors begin to count by their size alone in a user's regression."""
 
     def __init__(
         self,
@@ -186,9 +186,9 @@ class PrivateRecommender(FittedRecommender):
 
     def _restore_profiles(self) -> None:
         """Make what predictions need of every user's own ratings."""
+        self.model_ = dataclasses.replace(self.model_, cut=self._cut)
         csr, scale = self.ratings_.csr, self.ratings_.scale
         self._profiles = Csr(csr.indptr, csr.indices, centred(csr.data, scale))
-        self.model_ = dataclasses.replace(self.model_, cut=self._cut)
 
     @property
     def account_(self) -> Account:
