@@ -300,7 +300,12 @@ def test_a_budget_beyond_the_ends_of_the_noise_is_refused() -> None:
 def test_asked_before_it_is_fitted() -> None:
     with pytest.raises(NotFittedError):
         model_of("event").recommend(1)
-    assert model_of("event").guarantee().unit == "event"
+    stated = model_of("event").guarantee()
+    assert stated.unit == "event"
+    assert "a user's own events are used for their own lists only" in stated.reason
+    assert stated.reason.endswith(
+        "The list of items in the events is public. Each fit spends this again."
+    )
 
 
 def test_how_many_are_chosen_is_decided_by_noisy_counts() -> None:
