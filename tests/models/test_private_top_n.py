@@ -267,7 +267,7 @@ def test_a_catalogue_hides_which_items_occur() -> None:
         events = Ratings(sparse.csr_array(cells), [1, 2], [10, 20, 99], feedback="implicit")
         model = PrivateTopN(epsilon=0.5, catalogue=[10, 20, 30]).fit(events)
         shapes.add((model.model_.popularity.shape, model.account_.releases[0].dimension))
-        assert "the given catalogue" in model.guarantee().reason
+        assert "The given catalogue is public." in model.guarantee().reason
         assert model.ratings_.items.tolist() == [10, 20, 30]
     assert len(shapes) == 1
 
