@@ -51,7 +51,7 @@ def test_what_is_no_dataclass_has_no_settings() -> None:
 
 def test_names_stand_in_declared_order_whatever_was_imported_first() -> None:
     names = ["knn", "npns", "pncf", "ppns", "popularity", "ease"]
-    names += ["private-means", "private-cf", "mcsherry-mironov"]
+    names += ["private-means", "private-cf", "private-top-n", "mcsherry-mironov"]
     published = [
         *("noisy-answers", "randomised-perturbation", "nends", "blurme", "randomised-response"),
         *("local-laplace", "item-swap", "slope-one", "threshold-neighbours"),

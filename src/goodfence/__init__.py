@@ -52,6 +52,7 @@ if TYPE_CHECKING:
     from goodfence.models.private.cf import PrivateCF as PrivateCF
     from goodfence.models.private.mcsherry_mironov import McSherryMironov as McSherryMironov
     from goodfence.models.private.means import PrivateMeans as PrivateMeans
+    from goodfence.models.private.top_n import PrivateTopN as PrivateTopN
     from goodfence.models.published.blurme import BlurMe as BlurMe
     from goodfence.models.published.dp_als import DPALS as DPALS
     from goodfence.models.published.ind_knn import IndKNN as IndKNN
@@ -120,6 +121,7 @@ _NAMES = {
     "models.private.cf": "PrivateCF",
     "models.private.mcsherry_mironov": "McSherryMironov",
     "models.private.means": "PrivateMeans",
+    "models.private.top_n": "PrivateTopN",
     "models.published.blurme": "BlurMe",
     "models.published.dp_als": "DPALS",
     "models.published.ind_knn": "IndKNN",

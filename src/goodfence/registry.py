@@ -23,6 +23,7 @@ _MODULES = (
     "goodfence.models.ease",
     "goodfence.models.private.means",
     "goodfence.models.private.cf",
+    "goodfence.models.private.top_n",
     "goodfence.models.private.mcsherry_mironov",
     "goodfence.models.published.noisy_answers",
     "goodfence.models.published.perturbed",
@@ -61,7 +62,8 @@ def find(text: str) -> type[Any]:
     Traceback (most recent call last):
     ...
     goodfence.errors.SettingError: mechanism must be one of knn, npns, pncf, ppns, popularity, ease, private-means, \
-private-cf, mcsherry-mironov, noisy-answers, randomised-perturbation, nends, blurme, randomised-response, \
+private-cf, private-top-n, mcsherry-mironov, noisy-answers, randomised-perturbation, nends, blurme, \
+randomised-response, \
 local-laplace, item-swap, slope-one, threshold-neighbours, matrix-factorisation, reuse-knn, dp-als, ind-knn, \
 got 'pnps'; did you mean 'ppns'?
     """

@@ -20,7 +20,6 @@ from goodfence.data.ratings import Ratings
 from goodfence.errors import DataError, require
 from goodfence.models.private.base import PrivateRecommender
 from goodfence.privacy.accounting import Account, Release, total_mu
-from goodfence.privacy.fixed_point import UserProfiles
 from goodfence.privacy.noise import SIGMA, Noise, Publisher, SystemNoise
 
 
@@ -99,7 +98,7 @@ class Transcripts:
     ) -> None:
         self.model = copy.copy(model)
         self.noise = SystemNoise() if noise is None else noise
-        self.profiles = [UserProfiles.of(model.laid_out(one)) for one in (without, with_it)]
+        self.profiles = [model.profiles_of(model.laid_out(one)) for one in (without, with_it)]
         n_items = self.profiles[0].n_items
         self.mu = total_mu(model.epsilon, model.delta, model._distance(n_items))
         """What one fit may spend; the same for every fit."""

@@ -16,9 +16,10 @@ import numpy.typing as npt
 import pyarrow as pa
 
 from goodfence.arrays import AnyIntegers, Flags, Floats, Rows
+from goodfence.data.columns import Feedback
 from goodfence.data.files import write_table
 from goodfence.data.ids import Ids
-from goodfence.data.ratings import Feedback, Id, Profile, Ratings, positions_among
+from goodfence.data.ratings import Id, Profile, Ratings, positions_among
 from goodfence.errors import DataError, FileProblem, NotFittedError, SettingError, require
 from goodfence.kernels.lists import NO_ITEM
 from goodfence.markup import html_table

@@ -16,7 +16,7 @@ from goodfence.markup import html_table
 from goodfence.settings import checked
 
 Status: TypeAlias = Literal["proved", "claimed", "refuted", "none"]
-Unit: TypeAlias = Literal["rating", "user"]
+Unit: TypeAlias = Literal["rating", "event", "user"]
 Adjacency: TypeAlias = Literal["add/remove", "replace"]
 
 
@@ -34,7 +34,7 @@ class Guarantee:
     status: Status
     """`proved` here, `claimed` by a paper, `refuted` by a counterexample, or `none` made."""
     unit: Unit | None = None
-    """What two neighbouring data sets differ in: one rating, or all ratings of one user."""
+    """What two neighbouring data sets differ in: one rating, one event, or all that one user gave."""
     adjacency: Adjacency | None = None
     """How they differ in it: it is there or not, or it has another value."""
     epsilon: float | None = None
@@ -48,7 +48,8 @@ class Guarantee:
         require(
             self.status in get_args(Status), "status", f"one of {get_args(Status)}", self.status
         )
-        require(self.unit in (None, *get_args(Unit)), "unit", "rating, user or None", self.unit)
+        units = (None, *get_args(Unit))
+        require(self.unit in units, "unit", "rating, event, user or None", self.unit)
         known = (None, *get_args(Adjacency))
         require(self.adjacency in known, "adjacency", f"one of {known}", self.adjacency)
         require(bool(self.reason.strip()), "reason", "a sentence", self.reason)

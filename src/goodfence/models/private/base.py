@@ -72,6 +72,10 @@ class PrivateRecommender(FittedRecommender):
     """The arguments that are saved."""
     learns_from: ClassVar[Feedback] = "explicit"
     """Ratings, or events."""
+    units: ClassVar[tuple[Unit, ...]] = ("rating", "user")
+    """What can be protected."""
+    model_: Any
+    """What was made of the releases: an `ItemModel`, or what a subclass makes."""
 
     def __init__(
         self,
@@ -85,7 +89,7 @@ class PrivateRecommender(FittedRecommender):
     ) -> None:
         require(0 < epsilon < np.inf, "epsilon", "positive and finite", epsilon)
         require(0 < delta < 1, "delta", "between 0 and 1", delta)
-        require(unit in ("rating", "user"), "unit", "'rating' or 'user'", unit)
+        require(unit in self.units, "unit", " or ".join(map(repr, self.units)), unit)
         self.epsilon = float(epsilon)
         self.delta = float(delta)
         self.unit: Unit = unit
@@ -115,8 +119,8 @@ class PrivateRecommender(FittedRecommender):
         )
 
     @abstractmethod
-    def _learn(self, profiles: UserProfiles, mu: float, publisher: Publisher) -> ItemModel:
-        """Spend mu on releases through the publisher, and make the item model from them (post-processing)."""
+    def _learn(self, profiles: Any, mu: float, publisher: Publisher) -> Any:
+        """Spend mu on releases through the publisher, and make the model from them (post-processing)."""
 
     @abstractmethod
     def _distance(self, n_items: int) -> float:
@@ -138,7 +142,7 @@ class PrivateRecommender(FittedRecommender):
         """
         require_feedback(ratings, self.learns_from, type(self).__name__)
         laid = self.laid_out(ratings)
-        profiles = UserProfiles.of(laid)
+        profiles = self.profiles_of(laid)
         require(profiles.n_items >= 1, "ratings", "of at least one item", profiles.n_items)
         mu = total_mu(self.epsilon, self.delta, self._distance(profiles.n_items))
         require(mu <= MOST_MU, "epsilon", f"smaller (its mu at most {MOST_MU})", self.epsilon)
@@ -166,14 +170,22 @@ class PrivateRecommender(FittedRecommender):
             return ratings
         return on_catalogue(ratings, Ids.of(self.catalogue, "items"))
 
-    def restore(self, ratings: Ratings, model: ItemModel, record: FitRecord) -> Self:
+    def profiles_of(self, ratings: Ratings) -> Any:
+        """Return what each user contributes to releases, of ratings that are laid out."""
+        return UserProfiles.of(ratings)
+
+    def restore(self, ratings: Ratings, model: Any, record: FitRecord) -> Self:
         """Take over what another fit released, with the record of that fit."""
         self.ratings_ = ratings
         self.model_ = model
         self.record_ = record
-        csr = ratings.csr
-        self._profiles = Csr(csr.indptr, csr.indices, centred(csr.data, ratings.scale))
+        self._restore_profiles()
         return self
+
+    def _restore_profiles(self) -> None:
+        """Make what predictions need of every user's own ratings."""
+        csr, scale = self.ratings_.csr, self.ratings_.scale
+        self._profiles = Csr(csr.indptr, csr.indices, centred(csr.data, scale))
 
     @property
     def account_(self) -> Account:
@@ -201,7 +213,8 @@ class PrivateRecommender(FittedRecommender):
     def _list_scores(self, columns: AnyIntegers, values: Floats) -> Floats:
         """Return predictions before they are clipped to the scale, which would make ties."""
         every = np.arange(self.ratings_.shape[1])
-        return self.model_.predict_user(columns, centred(values, self.ratings_.scale), every)
+        model: ItemModel = self.model_
+        return model.predict_user(columns, centred(values, self.ratings_.scale), every)
 
     def guarantee(self) -> Guarantee:
         """Return what the last fit guaranteed (before `fit`: what is asked now).
@@ -255,30 +268,39 @@ class PrivateRecommender(FittedRecommender):
             "seeded": not self.record_.private,
             "ratings": ratings_settings,
         }
-        released = self.model_
-        # The file's names are those of its first format.
-        arrays |= {"effects": released.bias, "features": released.features}
-        arrays |= {"weights": released.weights}
-        write_model(path, type(self).__name__, settings, arrays)
+        write_model(path, type(self).__name__, settings, {**arrays, **self._packed()})
+
+    def _packed(self) -> Arrays:
+        """Return what was made of the releases as it is saved; the names are those of the file's first format."""
+        released: ItemModel = self.model_
+        effects, features = released.bias, released.features
+        return {"effects": effects, "features": features, "weights": released.weights}
+
+    @classmethod
+    def _unpacked(cls, arrays: Arrays, ratings: Ratings) -> Any:
+        """Return what `_packed` saved, for these ratings; what no fit can have written raises."""
+        require_declared(ratings.scale)
+        released = ItemModel(arrays["effects"], arrays["features"], arrays["weights"])
+        _check(released, ratings.shape[1])
+        return released
 
     @classmethod
     def from_saved(cls, settings: dict[str, Any], arrays: Arrays) -> Self:
         """Return the fitted model of a manifest's settings and its arrays."""
         with refusing("the model's settings are not sound; save the model again"):
             ratings = unpack_ratings(settings["ratings"], arrays)
-            require_declared(ratings.scale)
+            require_feedback(ratings, cls.learns_from, cls.__name__)
             model = cls(**settings["arguments"])
             account = Account(tuple(_release(stated) for stated in settings["releases"]))
             record = FitRecord(account=account, **_typed(settings["fit"], FitRecord))
             if record.catalogue_given:
                 model.catalogue = ratings.items
-            released = ItemModel(arrays["effects"], arrays["features"], arrays["weights"])
+            released = cls._unpacked(arrays, ratings)
             agree = settings["seeded"] is (not record.private) and model._agrees(
                 record, settings["arguments"], ratings.shape[1]
             )
         if not agree:
             raise ModelFileError("the model's statements about its fit do not agree; refused")
-        _check(released, ratings.shape[1])
         return model.restore(ratings, released, record)
 
     def _agrees(self, record: FitRecord, arguments: dict[str, Any], n_items: int) -> bool:

@@ -1,0 +1,101 @@
+"""What `PrivateTopN` makes of its releases, and how a profile is scored with it (post-processing)."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+from scipy import sparse
+
+from goodfence.arrays import AnyFloats, AnyIntegers, Float32s, Floats, Integers
+from goodfence.models.private.co_occurrence import CoOccurrence, ItemCounts
+from goodfence.models.private.estimation import leading_eigenvectors
+
+MOST_FACTORS = 64
+FARTHEST = 1e3
+"""No popularity or factor loading is farther from 0: far beyond what is found, whatever the noise."""
+_SPARE_FACTORS = 4
+"""Factors kept beyond those whose eigenvalue stands out of the noise."""
+_DOUBT = 2.0
+"""How much of a factor is doubted: it counts by w²/(w² + _DOUBT·edge²/4), w being its eigenvalue."""
+_ROUNDS = 3
+"""How often the diagonal, which is not released, is filled in from the factors."""
+_HEAD_START = 1e-3
+"""What is added to a profile's weight along popularity, so that an empty profile is listed what is popular."""
+
+
+@dataclass(frozen=True, slots=True)
+class ListModel:
+    """Every item's popularity and its loadings on the factors: all that is kept of the releases."""
+
+    popularity: Floats
+    """(items,): noisy counts, those of the chosen items of length 1."""
+    factors: Floats
+    """(items, factors): loadings, zero for items that were not chosen."""
+
+    def scores(self, profiles: sparse.csr_array) -> Float32s:
+        """Return the scores of all items for some profiles of ones, (profiles, items).
+
+        A score is (a + 0.001) p_i + sum over factors f of (sum of its loadings over the profile) loading_if, where p is
+        the popularity, and a the sum of it, as far as it is positive, over the profile.
+        """
+        own = profiles.astype(np.float32)
+        liked = np.maximum(self.popularity, 0.0).astype(np.float32)
+        table = np.concatenate([liked[:, None], self.factors.astype(np.float32)], axis=1)
+        weights = own @ table
+        weights[:, 0] += np.float32(_HEAD_START)
+        table[:, 0] = self.popularity
+        found: Float32s = weights @ table.T
+        return found
+
+
+def most_frequent(counts: Floats, n: int) -> Integers:
+    """Return the columns of the n items with the largest noisy counts, ascending."""
+    return np.sort(np.argsort(-counts, kind="stable")[:n]).astype(np.int64)
+
+
+def positive_counts(items: ItemCounts, chosen: AnyIntegers) -> Floats:
+    """Return the noisy counts of the chosen items, at least their noise each."""
+    return np.maximum(items.counts[chosen], items.noise)
+
+
+def popularity_of(items: ItemCounts, chosen: AnyIntegers) -> Floats:
+    """Return all noisy counts over the length of those of the chosen items."""
+    kept = positive_counts(items, chosen)
+    return items.counts / math.sqrt(float(kept @ kept))
+
+
+def factorise(found: CoOccurrence, centre: Floats) -> Floats:
+    """Return the loadings of the chosen items on what stands out of the noise, each factor as long as it is trusted.
+
+    Eigenvectors, without what the centre explains. The diagonal is not released; it is filled in from the factors.
+    """
+    n_items = len(found.matrix)
+    most = min(MOST_FACTORS, n_items - 1)
+    if most < 1:
+        return np.zeros((n_items, 0))
+    edge = 2 * found.noise * math.sqrt(n_items)
+    matrix = found.matrix.copy()
+    for _ in range(_ROUNDS):
+        values, vectors = leading_eigenvectors(matrix, most)
+        clear = values > edge
+        np.fill_diagonal(matrix, (vectors[:, clear] ** 2) @ _true_values(values[clear], edge))
+    values, vectors = leading_eigenvectors(matrix, most)
+    rank = min(most, int((values > edge).sum()) + _SPARE_FACTORS)
+    kept = np.maximum(values[:rank], 0.0)
+    trust = kept**2 / (kept**2 + _DOUBT * edge**2 / 4 + 1e-300)
+    rest = vectors[:, :rank] - np.outer(centre, centre @ vectors[:, :rank])
+    factors: Floats = rest * np.sqrt(trust)
+    return factors
+
+
+def _true_values(values: AnyFloats, edge: float) -> AnyFloats:
+    """Return what an eigenvector above the edge is expected to carry: its value without noise, as far as it is its own.
+
+    Noise raises an eigenvalue l to l + e²/l and turns its eigenvector so that 1 - e²/l² of its square is left, where
+    2 e is the edge [Benaych-Georges and Nadakuditi 2011].
+    """
+    true = (values + np.sqrt(np.maximum(values**2 - edge**2, 0.0))) / 2
+    carried: AnyFloats = true - (edge / 2) ** 2 / np.maximum(true, 1e-300)
+    return carried

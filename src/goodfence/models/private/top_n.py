@@ -1,0 +1,204 @@
+"""`PrivateTopN`: lists from events, with a proof: noisy counts and co-occurrences once, then post-processing."""
+
+from __future__ import annotations
+
+import math
+from typing import Any, ClassVar
+
+import numpy as np
+from scipy import sparse
+
+from goodfence.arrays import AnyIntegers, Flags, Floats
+from goodfence.data.ratings import Feedback, Ratings
+from goodfence.errors import ModelFileError
+from goodfence.models.persistence import Arrays
+from goodfence.models.private.base import FromRatings, PrivateRecommender
+from goodfence.models.private.co_occurrence import (
+    MOST_CHOSEN,
+    UNIT,
+    EventProfiles,
+    ItemCounts,
+    centre_of,
+    co_occurrence_noise,
+    release_co_occurrence,
+    release_counts,
+)
+from goodfence.models.private.list_model import (
+    FARTHEST,
+    MOST_FACTORS,
+    ListModel,
+    factorise,
+    most_frequent,
+    popularity_of,
+    positive_counts,
+)
+from goodfence.models.recommender import FittedRecommender, IdsLike, ProfileLike
+from goodfence.neighbours.lists import Ranked, rank_in_blocks
+from goodfence.privacy.accounting import lattice_distance
+from goodfence.privacy.guarantee import Unit
+from goodfence.privacy.noise import SIGMA, Publisher
+from goodfence.registry import register
+from goodfence.rng import RNG
+from goodfence.settings import checked
+
+COUNTS_SHARE = 0.1
+"""What the counts take of the squared mu."""
+_CLEAR = 2.0
+"""How often an item must occur, over the edge of the noise, to be chosen: a public constant."""
+_FEWEST_CHOSEN = 50
+
+
+@checked
+@register
+class PrivateTopN(PrivateRecommender):
+    """Lists of items from events (clicks, purchases, likes), with a proved guarantee.
+
+    Which items go together is released once, with noise; a list is then made of that and of the person's own events.
+
+    Parameters
+    ----------
+    epsilon : float, default 1.0
+        Of (epsilon, delta)-differential privacy, which everything that is released satisfies together.
+    delta : float, default 1e-5
+        The slack in the probability of every event. Choose it well below one over the number of those protected.
+    unit : {"event", "user"}, default "event"
+        What is protected: one event, or one user with all their events.
+    catalogue : sequence of ids
+        The ids of all items there are, from a public source. Events of other items are not used.
+    items : {"from ratings"}
+        Instead of a catalogue: declares the items of the events public. Beware where these are only those that
+        somebody has. One of both must be given to fit.
+    rng : seed or generator, optional
+        None for noise from the operating system. A seed makes an experiment repeatable, and its guarantee `none`.
+
+    Examples
+    --------
+    >>> import goodfence as gf
+    >>> likes = gf.load("movietweetings").likes(8)
+    >>> model = gf.PrivateTopN(epsilon=1.0, unit="event", items="from ratings").fit(likes)
+    >>> model.guarantee().status, len(model.recommend(likes.users[0], n=5).items)
+    ('proved', 5)
+    """
+
+    name: ClassVar[str] = "private-top-n"
+    label: ClassVar[str] = "PrivateTopN"
+    learns_from: ClassVar[Feedback] = "implicit"
+    units: ClassVar[tuple[Unit, ...]] = ("event", "user")
+
+    def __init__(
+        self,
+        *,
+        epsilon: float = 1.0,
+        delta: float = 1e-5,
+        unit: Unit = "event",
+        catalogue: IdsLike | None = None,
+        items: FromRatings | None = None,
+        rng: RNG = None,
+    ) -> None:
+        super().__init__(
+            epsilon=epsilon, delta=delta, unit=unit, catalogue=catalogue, items=items, rng=rng
+        )
+
+    def laid_out(self, ratings: Ratings) -> Ratings:
+        """Return the events as they are fitted: each once, on the `catalogue`, or as they are where that was chosen."""
+        laid = super().laid_out(ratings)
+        csr = laid.csr
+        if (csr.data == 1).all():
+            return laid
+        ones = (np.ones(csr.nnz), csr.indices, csr.indptr)
+        return Ratings(
+            sparse.csr_array(ones, shape=csr.shape),
+            laid.users,
+            laid.items,
+            titles=laid.titles,
+            items_declared=laid.items_declared,
+            feedback="implicit",
+        )
+
+    def profiles_of(self, ratings: Ratings) -> EventProfiles:
+        """Return which items each user has."""
+        return EventProfiles.of(ratings)
+
+    def _distance(self, n_items: int) -> float:
+        pairs = MOST_CHOSEN * (MOST_CHOSEN - 1) // 2
+        return 2 * lattice_distance(max(n_items, pairs), SIGMA)
+
+    def _learn(self, profiles: EventProfiles, mu: float, publisher: Publisher) -> ListModel:
+        of_pairs = mu * math.sqrt(1 - COUNTS_SHARE)
+        items = release_counts(profiles, self.unit, mu * math.sqrt(COUNTS_SHARE), publisher)
+        chosen = most_frequent(items.counts, how_many(items, self.unit, of_pairs))
+        centre = centre_of(positive_counts(items, chosen))
+        found = release_co_occurrence(profiles, chosen, centre, self.unit, of_pairs, publisher)
+        own = factorise(found, centre / UNIT)
+        factors = np.zeros((profiles.n_items, own.shape[1]))
+        factors[chosen] = own
+        popularity = np.clip(popularity_of(items, chosen), -FARTHEST, FARTHEST)
+        return ListModel(popularity, np.clip(np.nan_to_num(factors), -1.0, 1.0))
+
+    def predict_cells(self, rows: Any, columns: Any) -> Floats:
+        """Return the scores of cells given by user row and item column, as lists are ranked by them."""
+        self._require_fitted()
+        users, items = self.ratings_.cells(rows, columns)
+        asked, which = np.unique(users, return_inverse=True)
+        found = np.empty(len(users))
+        for place, user in enumerate(asked.tolist()):
+            own = which == place
+            found[own] = self._row_list_scores(user)[items[own]]
+        return found
+
+    def _columns_and_values(self, profile: ProfileLike) -> tuple[AnyIntegers, Floats]:
+        columns, values = FittedRecommender._columns_and_values(self, profile)
+        return columns, np.ones(len(values))  # an event counts once
+
+    def _fold_in(self, columns: AnyIntegers, values: Floats, wanted: AnyIntegers) -> Floats:
+        return self._list_scores(columns, values)[wanted]
+
+    def _list_scores(self, columns: AnyIntegers, values: Floats) -> Floats:
+        profile = (values, columns, np.array([0, len(columns)]))
+        own = sparse.csr_array(profile, shape=(1, self.ratings_.shape[1]))
+        found: Floats = self.model_.scores(own)[0].astype(np.float64)
+        return found
+
+    def _rank_rows(self, rows: AnyIntegers, n: int, allowed: Flags) -> Ranked:
+        own = self.ratings_.csr[rows]
+        return rank_in_blocks(
+            lambda first, last: self.model_.scores(own[first:last]), own, allowed, n
+        )
+
+    def _restore_profiles(self) -> None:
+        """Events are used as they are."""
+
+    def _packed(self) -> Arrays:
+        return {"popularity": self.model_.popularity, "factors": self.model_.factors}
+
+    @classmethod
+    def _unpacked(cls, arrays: Arrays, ratings: Ratings) -> ListModel:
+        popularity, factors, n_items = arrays["popularity"], arrays["factors"], ratings.shape[1]
+        shaped = popularity.shape == (n_items,) and factors.ndim == 2 and len(factors) == n_items
+        # Not `>`: NaN fails these tests too.
+        sound = (
+            shaped
+            and popularity.dtype == factors.dtype == np.float64
+            and factors.shape[1] <= MOST_FACTORS
+            and bool((np.abs(popularity) <= FARTHEST).all() and (np.abs(factors) <= 1).all())
+        )
+        if not sound or not (ratings.csr.data == 1).all():
+            raise ModelFileError(
+                f"the model's arrays must be numbers of at most {FARTHEST:g}, one row an item, and its events ones"
+            )
+        return ListModel(popularity, factors)
+
+
+def how_many(items: ItemCounts, unit: Unit, mu: float) -> int:
+    """Return how many of the most frequent items (by noisy counts) are chosen.
+
+    As many as occur often enough to stand out of the noise of that many: an item's row is the sum of as many vectors
+    of length at most 1 as its count says, and the noise's eigenvalues end at twice its deviation times the root of the
+    number of items. Computed from noisy counts and public constants alone.
+    """
+    ordered = np.sort(items.counts)[::-1][:MOST_CHOSEN]
+    n_items = len(ordered)
+    noise = co_occurrence_noise(unit, n_items, mu)
+    clear = ordered >= _CLEAR * noise * np.sqrt(np.arange(1, n_items + 1))
+    found = int(np.flatnonzero(clear).max(initial=-1)) + 1
+    return min(max(found, _FEWEST_CHOSEN), n_items)
