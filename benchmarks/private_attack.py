@@ -19,7 +19,7 @@ import goodfence as gf
 from benchmarks.data import CACHE
 from benchmarks.results import write_table
 from documents.tables import measured
-from goodfence.attack.attack import Attack, Subject
+from goodfence.attack.attack import RatingAttack, Subject
 from goodfence.attack.knn_attack import Helpers
 from goodfence.attack.report import AttackReport
 from goodfence.attack.scoring import Answers, Estimate, Tally, informed
@@ -40,23 +40,23 @@ PRIVATE: dict[str, Any] = {
     ),
 }
 OPEN = {"kNN, k 50": gf.KNN(k=K), "PPNS, k 50, beta 7, epsilon 1": gf.PPNS(k=K, beta=BETA)}
-PLAIN: dict[str, Attack] = {
+PLAIN: dict[str, RatingAttack] = {
     f"{m} known, one asks": gf.KNNAttack(known=m, fakes=K) for m in (8, 16, 32)
 }
-ADAPTIVE: dict[str, Attack] = {
+ADAPTIVE: dict[str, RatingAttack] = {
     f"8 known, adaptive{', centred' * centred}{', equal helpers' * (helpers == 'equal')}": (
         gf.AdaptiveAttack(known=8, fakes=K, items=ITEMS, centred=centred, helpers=helpers)
     )
     for centred, helpers in product((False, True), get_args(Helpers))
 }
 """They ask the same questions, and take other equations for what the helpers did."""
-STRONGER: dict[str, Attack] = {
+STRONGER: dict[str, RatingAttack] = {
     "the 8 rarest known, one asks": gf.KNNAttack(known=8, choose="rarest", fakes=K),
     "8 known, 350 fakes, all ask": gf.KNNAttack(known=8, fakes=BETA * K, ask="all"),
     "8 known, one asks after each of 5 refits": gf.KNNAttack(known=8, fakes=K, rounds=5),
     **ADAPTIVE,
 }
-EVERYBODY: dict[str, Attack] = {**PLAIN, **STRONGER}
+EVERYBODY: dict[str, RatingAttack] = {**PLAIN, **STRONGER}
 HEAD = [
     "attacker",
     "attacked",
@@ -71,14 +71,14 @@ HEAD = [
 ]
 
 
-def one_part(attackers: dict[Path, Attack], attacked: Any, targets: list[Any]) -> None:
+def one_part(attackers: dict[Path, RatingAttack], attacked: Any, targets: list[Any]) -> None:
     """Attack some targets, and keep what was concluded about each; attackers share what they ask alike."""
     subject = Subject(gf.load(DATA), attacked, threads=1)
     for path, attack in attackers.items():
         keep_answers(path, subject, attack, targets)
 
 
-def keep_answers(path: Path, subject: Subject, attack: Attack, targets: list[Any]) -> None:
+def keep_answers(path: Path, subject: Subject, attack: RatingAttack, targets: list[Any]) -> None:
     """Attack some targets, and keep what the attacker concludes."""
     asked_for = targets_of(subject.ratings, attack, targets)
     worlds = subject.worlds(attack.n_fakes(subject.recommender, subject.ratings.shape[0]))
@@ -87,14 +87,14 @@ def keep_answers(path: Path, subject: Subject, attack: Attack, targets: list[Any
         np.savez(file, targets=np.array(targets), **answers._asdict())
 
 
-def targets_of(ratings: gf.Ratings, attack: Attack, ids: list[Any]) -> Targets:
+def targets_of(ratings: gf.Ratings, attack: RatingAttack, ids: list[Any]) -> Targets:
     """Return who is attacked, and for what."""
     streams = Streams(SEED)
     found, _ = find_targets(ratings, ids, attack.known, attack.choose, streams)
     return attack._asked_for(found, streams)
 
 
-def counted(ratings: gf.Ratings, attack: Attack, paths: list[Path]) -> AttackReport:
+def counted(ratings: gf.Ratings, attack: RatingAttack, paths: list[Path]) -> AttackReport:
     """Return the report of all targets of some parts; what is believed is chosen on half of all of them."""
     parts = [dict(np.load(path)) for path in paths]
     joined = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
@@ -154,7 +154,7 @@ def eligible(ratings: gf.Ratings, known: int, n: int | None) -> list[Any]:
 class Question(NamedTuple):
     """Who attacks whom, of how many targets; attackers of one question ask alike, and share the fits."""
 
-    attackers: dict[str, Attack]
+    attackers: dict[str, RatingAttack]
     attacked: str
     model: Any
     n: int | None
