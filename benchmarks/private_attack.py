@@ -22,7 +22,7 @@ from benchmarks.results import write_table
 from documents.tables import measured
 from goodfence.arrays import Flags
 from goodfence.attack import ADAPTIVE_ITEMS
-from goodfence.attack.attack import Attack, Subject
+from goodfence.attack.attack import RatingAttack, Subject
 from goodfence.attack.knn_attack import Helpers
 from goodfence.attack.report import AttackReport
 from goodfence.attack.scoring import Answers, Estimate, Tally, informed
@@ -44,23 +44,23 @@ PRIVATE: dict[str, Any] = {
 }
 OPEN = {"kNN, k 50": gf.KNN(k=K), "PPNS, k 50, beta 7, epsilon 1": gf.PPNS(k=K, beta=BETA)}
 ONCE, AGAIN = "8 known, one asks", "8 known, one asks after each of 5 refits"
-PLAIN: dict[str, Attack] = {
+PLAIN: dict[str, RatingAttack] = {
     f"{m} known, one asks": gf.KNNAttack(known=m, fakes=K) for m in (8, 16, 32)
 }
-ADAPTIVE: dict[str, Attack] = {
+ADAPTIVE: dict[str, RatingAttack] = {
     f"8 known, adaptive{', centred' * centred}{', equal helpers' * (helpers == 'equal')}": (
         gf.AdaptiveAttack(known=8, fakes=K, items=ADAPTIVE_ITEMS, centred=centred, helpers=helpers)
     )
     for centred, helpers in product((False, True), get_args(Helpers))
 }
 """They ask the same questions, and take other equations for what the helpers did."""
-STRONGER: dict[str, Attack] = {
+STRONGER: dict[str, RatingAttack] = {
     "the 8 rarest known, one asks": gf.KNNAttack(known=8, choose="rarest", fakes=K),
     "8 known, 350 fakes, all ask": gf.KNNAttack(known=8, fakes=BETA * K, ask="all"),
     AGAIN: gf.KNNAttack(known=8, fakes=K, rounds=5),
     **ADAPTIVE,
 }
-EVERYBODY: dict[str, Attack] = {**PLAIN, **STRONGER}
+EVERYBODY: dict[str, RatingAttack] = {**PLAIN, **STRONGER}
 HEAD = [
     "attacker",
     "attacked",
@@ -75,14 +75,14 @@ HEAD = [
 ]
 
 
-def one_part(attackers: dict[Path, Attack], attacked: Any, targets: list[Any]) -> None:
+def one_part(attackers: dict[Path, RatingAttack], attacked: Any, targets: list[Any]) -> None:
     """Attack some targets, and keep what was concluded about each; attackers share what they ask alike."""
     subject = Subject(gf.load(DATA), attacked, threads=1)
     for path, attack in attackers.items():
         keep_answers(path, subject, attack, targets)
 
 
-def keep_answers(path: Path, subject: Subject, attack: Attack, targets: list[Any]) -> None:
+def keep_answers(path: Path, subject: Subject, attack: RatingAttack, targets: list[Any]) -> None:
     """Attack some targets, and keep what the attacker concludes."""
     asked_for = targets_of(subject.ratings, attack, targets)
     worlds = subject.worlds(attack.n_fakes(subject.recommender, subject.ratings.shape[0]))
@@ -91,7 +91,7 @@ def keep_answers(path: Path, subject: Subject, attack: Attack, targets: list[Any
         np.savez(file, targets=np.array(targets), **answers._asdict())
 
 
-def targets_of(ratings: gf.Ratings, attack: Attack, ids: list[Any]) -> Targets:
+def targets_of(ratings: gf.Ratings, attack: RatingAttack, ids: list[Any]) -> Targets:
     """Return who is attacked, and for what."""
     streams = Streams(SEED)
     found, _ = find_targets(ratings, ids, attack.known, attack.choose, streams)
@@ -99,7 +99,7 @@ def targets_of(ratings: gf.Ratings, attack: Attack, ids: list[Any]) -> Targets:
 
 
 def counted(
-    ratings: gf.Ratings, attack: Attack, paths: list[Path], those: Flags | None = None
+    ratings: gf.Ratings, attack: RatingAttack, paths: list[Path], those: Flags | None = None
 ) -> AttackReport:
     """Return the report of all targets of some parts, or of `those`; what is believed is chosen on half of them."""
     parts = [dict(np.load(path)) for path in paths]
@@ -167,7 +167,7 @@ def eligible(ratings: gf.Ratings, known: int, n: int | None) -> list[Any]:
 class Question(NamedTuple):
     """Who attacks whom, of how many targets; attackers of one question ask alike, and share the fits."""
 
-    attackers: dict[str, Attack]
+    attackers: dict[str, RatingAttack]
     attacked: str
     model: Any
     n: int | None

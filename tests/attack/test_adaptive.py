@@ -176,7 +176,7 @@ def test_the_usual_attackers_find_the_right_equations(centred: bool) -> None:
     report = strongest(subject, usual_attackers(subject, known=16), targets=16, rng=1)
     assert f"centred={centred}" in report.attack
     assert report.n_fakes == 10
-    assert report.recovery > 0.9
+    assert report.found.value > 0.9
     assert report.n_targets == 8
     assert sum(one.strongest for one in report.tried) == 1
     assert len({one.attack for one in report.tried}) == len(report.tried) == 16

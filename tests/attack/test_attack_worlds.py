@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import goodfence as gf
-from goodfence.attack.attack import Attack
+from goodfence.attack.attack import RatingAttack
 from goodfence.attack.knn_attack import AdaptiveAttack, CoverAttack, KNNAttack
 from goodfence.attack.report import AttackReport
 from goodfence.attack.targets import world_seed
@@ -40,7 +40,9 @@ class Refitted(gf.NeighbourCF):
     """Another class, of which an attack knows nothing but how to fit and ask it."""
 
 
-def same(attack: Attack, ratings: gf.Ratings, mechanism: Any, **settings: Any) -> AttackReport:
+def same(
+    attack: RatingAttack, ratings: gf.Ratings, mechanism: Any, **settings: Any
+) -> AttackReport:
     """Attack both ways, require equal reports, and return one of them."""
     common: dict[str, Any] = {"targets": 5, "rng": 11}
     fast = attack.run(ratings, mechanism, **common, **settings)

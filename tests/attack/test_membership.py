@@ -145,8 +145,7 @@ def test_what_is_published_is_about_those_above_the_threshold() -> None:
     scores = np.full(20, -9.0)
     scores[above] = 1.0
     scores[~found.measured] = 1.0  # they are not measured
-    counted = found.recovery.with_target
-    hidden, answered, right = counted.hidden, counted.predicted, counted.recovered
+    hidden, answered, right = found.recovery.counts
     for point in replace(found, scores=scores).points:
         assert point.true_positives.value == 0.3
         assert point.precision.value == pytest.approx(right[above].sum() / answered[above].sum())
@@ -337,7 +336,7 @@ def test_a_generator_gives_one_set_of_targets() -> None:
             strangers(), gf.KNN(k=3), targets=5, rng=rng
         )
         assert found.recovery.n_targets == 5
-        assert found.recovery.recovery == 1
+        assert found.recovery.found.value == 1
 
 
 @pytest.mark.real("ml-100k")

@@ -77,7 +77,9 @@ def test_judged_by_the_upper_end() -> None:
 def test_a_box_that_hides_its_k_meets_attackers_of_several_sizes() -> None:
     box = BlackBox(gf.NeighbourCF(gf.KNN(k=10), progress=False))
     fifty = assert_leak_below(box, FILMS, 0, fakes=50, targets=3)
-    assert fifty.raw_recovery == 0  # they crowd the target out of each other's neighbourhoods
+    assert (
+        fifty.estimates["raw_recovery"].value == 0
+    )  # they crowd the target out of each other's neighbourhoods
     with pytest.raises(AssertionError, match=r"opens \d+ account"):
         assert_leak_below(box, FILMS, 5, targets=4)
     most = assert_leak_below(box, FILMS, 100, targets=4, fakes=[50, 10])

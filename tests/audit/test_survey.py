@@ -47,7 +47,7 @@ def test_others_attack_as_many_as_they_are_told(around: Survey) -> None:
 
 
 def test_more_knowledge_reads_more(around: Survey) -> None:
-    read = [report.recovery for report in around.by_known]
+    read = [report.found.value for report in around.by_known]
     assert read[0] < read[2] < read[-1]
 
 

@@ -8,8 +8,8 @@ from typing import Any
 import pytest
 
 import goodfence as gf
-from goodfence.attack.attack import Attack, Subject
-from goodfence.attack.report import AttackReport, NotTried, Tried
+from goodfence.attack.attack import RatingAttack, Subject
+from goodfence.attack.report import LeakReport, NotTried, Tried
 from goodfence.attack.scoring import UNKNOWN, Estimate
 from goodfence.attack.strongest import strongest
 from goodfence.privacy.guarantee import Guarantee
@@ -40,7 +40,7 @@ FILMS = gf.load("movietweetings")
 
 
 @pytest.fixture(scope="module")
-def report() -> AttackReport:
+def report() -> LeakReport:
     """What the strongest of two attackers found."""
     attackers = (gf.KNNAttack(known=8), gf.KNNAttack(known=8, fakes=1))
     return strongest(Subject(FILMS, gf.KNN(k=20)), attackers, targets=60, rng=7)
@@ -60,7 +60,7 @@ def report() -> AttackReport:
         (gf.AdaptiveAttack(known=8), "one asks, the others rate the item, too"),
     ],
 )
-def test_the_attacker(attack: Attack, says: str) -> None:
+def test_the_attacker(attack: RatingAttack, says: str) -> None:
     report = attack.run(FILMS, gf.KNN(k=20), targets=3, rng=7)
     assert who_attacks(report).startswith("someone who knows ")
     assert says in who_attacks(report)
@@ -76,7 +76,7 @@ def test_named_items_stay_unnamed() -> None:
     assert "secret" not in told
 
 
-def test_every_figure_has_its_interval(report: AttackReport) -> None:
+def test_every_figure_has_its_interval(report: LeakReport) -> None:
     assert people(report).count("(95%: ") == 3
     assert recovered(report).count("(95%: ") == 3
     assert advantage(report).count("(95%: ") == 1
@@ -90,7 +90,7 @@ def test_every_figure_has_its_interval(report: AttackReport) -> None:
 
 
 def test_the_verdict_line_has_finding_date_scope_neighbourhood_and_assumptions(
-    report: AttackReport,
+    report: LeakReport,
 ) -> None:
     line = verdict_line(report, "kNN k=20", "the 20 nearest of all users")
     assert line.startswith("kNN k=20 leaks. ")
@@ -114,13 +114,13 @@ def test_the_verdict_line_has_finding_date_scope_neighbourhood_and_assumptions(
     ],
 )
 def test_the_verdict_is_about_the_attackers_tried(
-    leaks: bool | None, says: str, report: AttackReport, monkeypatch: pytest.MonkeyPatch
+    leaks: bool | None, says: str, report: LeakReport, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(AttackReport, "leaks", leaks)
+    monkeypatch.setattr(LeakReport, "leaks", leaks)
     assert verdict(report, "it").startswith(says)
 
 
-def test_what_leaks_is_decided_by_the_whole_interval(report: AttackReport) -> None:
+def test_what_leaks_is_decided_by_the_whole_interval(report: LeakReport) -> None:
     assert report.leaks is True
     private = gf.KNNAttack(known=8, fakes=5).run(
         FILMS, gf.PrivateMeans(epsilon=0.1), targets=2, rng=7
@@ -134,7 +134,7 @@ def test_what_leaks_is_decided_by_the_whole_interval(report: AttackReport) -> No
     assert same.leaks is False
 
 
-def test_who_was_tried(report: AttackReport) -> None:
+def test_who_was_tried(report: LeakReport) -> None:
     rows = tried_rows(report)
     assert [(row.what, row.accounts, row.chosen) for row in rows] == [
         ("one asks", "20 (also 1)", True)
@@ -146,19 +146,19 @@ def test_who_was_tried(report: AttackReport) -> None:
     assert tried_rows(replace(report, tried=())) == []
 
 
-def test_who_was_not_tried(report: AttackReport) -> None:
+def test_who_was_not_tried(report: LeakReport) -> None:
     some = replace(report, not_tried=(NotTried("timing", "not looked at"), NotTried("a", "b")))
     assert not_tried(some) == "timing (not looked at); a (b)."
 
 
-def test_what_is_above_a_limit_is_named_with_its_figure(report: AttackReport) -> None:
+def test_what_is_above_a_limit_is_named_with_its_figure(report: LeakReport) -> None:
     told = above(report, 10, report.above(0.1))
     share = of_100(report.fully_recovered.value)
     assert told.startswith("above the limit of 10: of 100 hidden ratings ")
     assert f" and of 100 people {share} (" in told
 
 
-def test_who_was_attacked(report: AttackReport) -> None:
+def test_who_was_attacked(report: LeakReport) -> None:
     assert attacked(report, 1_238).startswith("60 of about 1,200 people, drawn by chance; ")
     assert attacked(report, 60).startswith("everybody: 60 people; the strongest attacker was")
     some = replace(report, n_left_out=4)

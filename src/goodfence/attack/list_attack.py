@@ -7,7 +7,7 @@ comes from the target alone. A list needs no rounding, and no luck with the item
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from typing import ClassVar, NamedTuple
 
@@ -121,37 +121,45 @@ class ListAttack(Attack):
         self.require_feedback(events)
         n_fakes = self.n_fakes(subject.recommender, events.shape[0])
         found, n_left_out = find_targets(events, targets, self.known, self.choose, streams)
-        worlds = subject.list_worlds(n_fakes)
-        inside, outside = self._claims(worlds, found, streams, progress)
-        popular = popular_lists(events, found, self.n_claimed(events))
-        told = [_filled(one.lists, popular) for one in (inside, outside)]
-        half = first_half(len(found), streams)
+        claims = self.claims(subject.list_worlds(n_fakes), found, streams, progress=progress)
+        report = self.judged(found, claims, events, rng)
+        title = subject.traits.title
+        return replace(report, attacked=title, n_left_out=n_left_out, n_fakes=n_fakes)
+
+    def judged(
+        self, targets: Targets, claims: tuple[Claims, Claims], events: Ratings, rng: RNG
+    ) -> ListAttackReport:
+        """Return what these claims, with the target in the data and without, got: the report of nobody yet."""
+        inside, outside = claims
+        popular = popular_lists(events, targets, self.n_claimed(events))
+        told = [_filled(one.lists, popular) for one in claims]
+        half = first_half(len(targets), Streams(rng))
         informed, believed = zip(
-            *(_believed(one, popular, found, half) for one in told), strict=True
+            *(_believed(one, popular, targets, half) for one in told), strict=True
         )
         return ListAttackReport(
             attack=repr(self),
-            attacked=subject.traits.title,
-            n_left_out=n_left_out,
-            n_fakes=n_fakes,
+            attacked="",
+            n_left_out=0,
+            n_fakes=self.fakes or 0,
             chosen=inside.chosen,
-            rows=found.rows,
+            rows=targets.rows,
             ratings=events,
-            hidden=np.diff(found.starts).astype(np.float64),
+            hidden=np.diff(targets.starts).astype(np.float64),
             n_claimed=self.n_claimed(events),
-            with_target=Hits.of(inside.lists, found),
-            without_target=Hits.of(outside.lists, found),
-            informed=Hits.of(informed[0], found),
-            informed_without=Hits.of(informed[1], found),
-            popular=Hits.of(popular, found),
+            with_target=Hits.of(inside.lists, targets),
+            without_target=Hits.of(outside.lists, targets),
+            informed=Hits.of(informed[0], targets),
+            informed_without=Hits.of(informed[1], targets),
+            popular=Hits.of(popular, targets),
             alone=inside.alone,
             beliefs=dict(zip(("with_target", "without_target"), believed, strict=True)),
             outcomes=Outcomes(
-                owners=found.owners,
-                columns=found.columns,
-                recovered=is_listed(informed[0], found),
-                recovered_without=is_listed(informed[1], found),
-                guessed=is_listed(popular, found),
+                owners=targets.owners,
+                columns=targets.columns,
+                recovered=is_listed(informed[0], targets),
+                recovered_without=is_listed(informed[1], targets),
+                guessed=is_listed(popular, targets),
             ),
             attacker=self,
             settings={"settings": settings_of(self), "seed": seed_of(rng)},
@@ -168,8 +176,13 @@ class ListAttack(Attack):
         rounds = 2 if self.adaptive else 1
         return min(self.n * self.pages * rounds, events.shape[1] - self.known)
 
-    def _claims(
-        self, worlds: ListWorlds, targets: Targets, streams: Streams, progress: bool | None
+    def claims(
+        self,
+        worlds: ListWorlds,
+        targets: Targets,
+        streams: Streams,
+        *,
+        progress: bool | None = None,
     ) -> tuple[Claims, Claims]:
         """Return what is claimed of all targets, with the target in the data and without, block by block."""
         n_askers = worlds.n_fakes if self.ask == "all" else 1

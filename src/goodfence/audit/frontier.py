@@ -30,6 +30,7 @@ from goodfence.models.popularity import Popularity
 from goodfence.models.private.base import FROM_RATINGS
 from goodfence.models.private.cf import PrivateCF
 from goodfence.models.private.means import PrivateMeans
+from goodfence.models.private.top_n import PrivateTopN
 from goodfence.models.recommender import Attackable, fit_received, guarantee_of, unfitted_copy
 from goodfence.neighbours.threads import bar
 from goodfence.privacy.guarantee import Unit
@@ -262,13 +263,24 @@ def _default_lists(n_users: int) -> list[Compared]:
         PNCF(k=50, within=7),
     ]
     others: list[Any] = [NeighbourCF(KNN(k=50), axis="item"), EASE(), Popularity()]
-    return [*(one for one in mechanisms if _fits(one, n_users)), *others]
+    budgets: list[tuple[Unit, tuple[float, ...]]] = [
+        ("event", (0.5, 1.0, 4.0)),
+        ("user", (1.0, 4.0, 8.0)),
+    ]
+    private: list[Any] = [
+        PrivateTopN(epsilon=epsilon, unit=unit, items=FROM_RATINGS)
+        for unit, every in budgets
+        for epsilon in every
+    ]
+    return [*(one for one in mechanisms if _fits(one, n_users)), *others, *private]
 
 
 def short_list(
     n_users: int, k: int = DEFAULT_FAKES, feedback: Feedback = "explicit"
 ) -> list[Compared]:
     """Return each mechanism with this k, as far as it fits `n_users` users, and two private models.
+
+    Of events item-based kNN, `EASE` and `Popularity`, too.
 
     Examples
     --------
@@ -277,7 +289,13 @@ def short_list(
     """
     mechanisms: list[Any] = [KNN(k=k), PPNS(k=k, beta=7), NPNS(k=k), PNCF(k=k, within=7)]
     if feedback == "implicit":
-        others: list[Any] = [NeighbourCF(KNN(k=k), axis="item"), EASE(), Popularity()]
+        others: list[Any] = [
+            NeighbourCF(KNN(k=k), axis="item"),
+            EASE(),
+            Popularity(),
+            PrivateTopN(epsilon=1.0, items=FROM_RATINGS),
+            PrivateTopN(epsilon=4.0, unit="user", items=FROM_RATINGS),
+        ]
         return [*(one for one in mechanisms if _fits(one, n_users)), *others]
     private: list[Any] = [
         PrivateMeans(epsilon=1.0, items=FROM_RATINGS),

@@ -38,7 +38,8 @@ def assert_leak_below(
     """Attack a recommender, and fail if it gives away more than `limit` of 100.
 
     Judged are the advantage, of 100 hidden ratings (of events: of 100 listed items), and how many of 100 users are
-    fully recovered, where these are more than without their data by more than chance. Returned is the report of the strongest attacker, as in `audit`.
+    fully recovered, where these are more than without their data by more than chance. Returned is the report
+    of the strongest attacker, as in `audit`.
 
     Parameters
     ----------

@@ -101,7 +101,7 @@ def attack(
     """Attack a recommender with fake profiles (exit code 1: above --fail-above)."""
     check_out(out, JSON, FOLDER)
     chosen = method.configured(running)
-    plan = attacker.attack(chosen)
+    plan = attacker.attack(chosen, source.kind)
     ratings = source.read(running)
     running.say(f"attacking {chosen.label}")
     from goodfence.attack.attack import Subject
@@ -135,7 +135,7 @@ def print_finding(report: LeakReport, chosen: Configured) -> None:
     print_paragraphs(
         [
             ("People", people(report)),
-            ("Ratings", recovered(report)),
+            (report.vocabulary.held.capitalize(), recovered(report)),
             ("Advantage", advantage(report)),
             ("Beside", beside(report)),
         ]

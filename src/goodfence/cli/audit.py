@@ -49,7 +49,7 @@ def audit(
     if is_page(out):
         running = running.repeatable()  # a page says how it is made
     chosen = method.configured(running)
-    plan = attacker.attack(chosen)
+    plan = attacker.attack(chosen, source.kind)
     ratings = source.read(running)
     running.say(f"attacking {chosen.label}")
     from goodfence.audit.audit import LONGEST
@@ -117,7 +117,7 @@ def _affordable(chosen: Configured, ratings: Ratings, attacker: Attacker, runnin
     pace = affordable_targets(
         ratings,
         chosen.recommender,
-        attacker.attack(chosen),
+        attacker.attack(chosen, ratings.feedback),
         known=attacker.known,
         rng=running.seed,
         threads=running.threads,

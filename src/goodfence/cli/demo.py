@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar
 
 import typer
 
 from goodfence.cli.attack import as_json
-from goodfence.cli.command import command
+from goodfence.cli.command import command, flag
 from goodfence.cli.doctor import compiled_kernels
 from goodfence.cli.options import Method, SeededRunning
 from goodfence.cli.output import print_json, print_paragraphs, print_table
@@ -35,6 +35,13 @@ _COMPARED = (
     Method(mechanism="ppns", k=50, beta=7, epsilon=1.0),
     Method(mechanism="private-means", epsilon=1.0),
 )
+_LIKED = 8
+"""From how many points of ten a film counts as liked."""
+_COMPARED_LISTS = (
+    Method(mechanism="knn", k=50),
+    Method(mechanism="ppns", k=50, beta=7, epsilon=1.0),
+    Method(mechanism="private-top-n", epsilon=1.0),
+)
 _AT_ONCE, _REFITTED = 200, 120
 """How many users are attacked, and how many where each takes fits: what takes a quarter of a minute."""
 
@@ -48,8 +55,21 @@ class Shown:
     scores: Scores
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Shape:
+    """What is recommended: predicted ratings, or lists."""
+
+    panel: ClassVar[str] = "Demo"
+    lists: bool = flag(
+        None,
+        f"Films rated {_LIKED} or better as events, and lists of ten instead of predicted ratings.",
+        "--lists",
+        default=False,
+    )
+
+
 @command("What kNN gives away on the bundled films, and what stops it.")
-def demo(running: SeededRunning) -> None:
+def demo(shape: Shape, running: SeededRunning) -> None:
     """Audit kNN on the film ratings that come with goodfence, and show what would stop the leak."""
     running.say("reading the film ratings that come with goodfence")
     from goodfence.data.load import load
@@ -57,9 +77,10 @@ def demo(running: SeededRunning) -> None:
 
     if compiled_kernels()["compiled"] == 0:
         running.say("the first time kernels are compiled, which takes about a minute")
-    films = load(DATASET)
+    films = load(DATASET, likes=_LIKED) if shape.lists else load(DATASET)
     summary = summarise(films)
-    tried = [_try(method, films, running) for method in _COMPARED]
+    compared = _COMPARED_LISTS if shape.lists else _COMPARED
+    tried = [_try(method, films, running) for method in compared]
     if running.json:
         print_json({"dataset": DATASET, **asdict(summary), "tried": [_as_json(t) for t in tried]})
     else:
@@ -69,6 +90,7 @@ def demo(running: SeededRunning) -> None:
 def _try(method: Method, films: Ratings, running: SeededRunning) -> Shown:
     """Attack a recommender, fewer users where each needs fits, and score it on held-out ratings."""
     from goodfence.attack.attack import Subject
+    from goodfence.attack.list_attack import LISTED
     from goodfence.audit.audit import leak
     from goodfence.data.splits import holdout
     from goodfence.evaluation import evaluate
@@ -84,9 +106,11 @@ def _try(method: Method, films: Ratings, running: SeededRunning) -> Shown:
         progress=running.progress,
     )
     train, test = holdout(films, rng=running.seed)
-    answering = replace(method, fallback=_FALLBACK) if at_once else method
+    lists = films.feedback == "implicit"
+    answering = replace(method, fallback=_FALLBACK) if at_once and not lists else method
     fitted = answering.configured(running, rng=running.seed).recommender.fit(train)
-    return Shown(chosen=chosen, report=report, scores=evaluate(fitted, test))
+    scores = evaluate(fitted, test, n=LISTED) if lists else evaluate(fitted, test)
+    return Shown(chosen=chosen, report=report, scores=scores)
 
 
 def _as_json(tried: Shown) -> dict[str, Any]:
@@ -95,40 +119,54 @@ def _as_json(tried: Shown) -> dict[str, Any]:
 
 def _print(summary: Summary, tried: list[Shown]) -> None:
     _heading("MovieTweetings: film ratings that people posted in public, bundled with goodfence")
-    shape = f"{summary.n_users:,} people x {summary.n_items:,} films, {summary.n_ratings:,} ratings"
-    print_paragraphs([("Data", f"{shape}, {summary.scale}")])
     common = tried[0]
+    words = common.report.vocabulary
+    shape = f"{summary.n_users:,} people x {summary.n_items:,} films, {summary.n_ratings:,} "
+    kind = f"ratings of {_LIKED} or more, as likes" if words.lists else f"ratings, {summary.scale}"
+    print_paragraphs([("Data", shape + kind)])
     _heading('What "people like you also liked" gives away')
     print_paragraphs(
         [
-            ("Method", f"{common.chosen.label}: predict from the 50 people most like you"),
+            ("Method", f"{common.chosen.label}: {_HOW[words.lists]} the 50 people most like you"),
             ("Verdict", verdict(common.report, common.chosen.label)),
             ("Attacker", f"{who_attacks(common.report)}."),
             ("People", people(common.report)),
-            ("Ratings", recovered(common.report)),
+            (words.held.capitalize(), recovered(common.report)),
             ("Guarantee", guarantee_cell(common.chosen.guarantee)),
         ]
     )
     _heading("What would stop it")
     print_table(
-        ["method", "people fully %", "advantage %", "recovery %", "MAE", "guarantee"],
+        [
+            *("method", "people fully %", "advantage %", f"{words.measure} %"),
+            *("NDCG@10" if words.lists else "MAE", "guarantee"),
+        ],
         [_row(one) for one in tried],
     )
     at_once, refitted = (
         f"{one.n_choosing} and {one.n_targets}" for one in (common.report, tried[-1].report)
     )
-    typer.echo(
-        f"""
+    about = _ABOUT_LISTS if words.lists else _ABOUT_RATINGS
+    typer.echo(about.format(at_once=at_once, refitted=refitted))
+    typer.echo(_YOUR_OWN)
+
+
+_HOW = {False: "predict from", True: "list what is liked by"}
+_ABOUT_RATINGS = """
   Each time the strongest of several attackers, chosen on some of the people and shown on others
   ({at_once}, PrivateMeans {refitted}); in brackets the 95% interval over people.
   Advantage: recovered with a person in the data, less without. MAE: ratings held out, the film's
-  mean where no neighbour rated it. A proved guarantee is about any number of fakes.
-
-Your own ratings
+  mean where no neighbour rated it. A proved guarantee is about any number of fakes."""
+_ABOUT_LISTS = """
+  Each time the strongest of several attackers, chosen on some of the people and shown on others
+  ({at_once}, PrivateTopN {refitted}); in brackets the 95% interval over people.
+  Precision: listed films that are a person's own. Advantage: with the person in the data, less
+  without. NDCG@10: likes held out. A proved guarantee is about any number of fakes."""
+_YOUR_OWN = """
+Your own ratings, or clicks (--feedback implicit)
   goodfence check FILE       what is in a file, or wrong with it
   goodfence audit FILE       this, for your ratings
   goodfence frontier FILE    leak against error, many methods"""
-    )
 
 
 def _heading(text: str) -> None:
@@ -136,12 +174,13 @@ def _heading(text: str) -> None:
 
 
 def _row(tried: Shown) -> list[str]:
-    estimates = tried.report.estimates
+    estimates, scores = tried.report.estimates, tried.scores
+    quality = f"{scores.mae:.2f}" if scores.ndcg is None else f"{scores.ndcg:.3f}"
     return [
         tried.chosen.label,
         measured(estimates["fully_recovered"]),
         measured(estimates["advantage"]),
-        measured(estimates["recovery"]),
-        f"{tried.scores.mae:.2f}",
+        measured(tried.report.found),
+        quality,
         guarantee_short(tried.chosen.guarantee),
     ]

@@ -37,21 +37,29 @@ COMPARED = (
     "private-cf epsilon=1",
 )
 """What is compared if nothing is given: each method once, which takes minutes and not hours."""
-_HEADING = [
-    "method",
-    "people fully %",
-    "advantage %",
-    "recovery %",
-    "n",
-    "MAE",
-    "answers %",
-    "guarantee",
-]
+COMPARED_LISTS = (
+    "knn k=50",
+    "ppns k=50 beta=7",
+    "npns k=50 within=7",
+    "pncf k=50 within=7",
+    "knn k=50 axis=item",
+    "ease",
+    "popularity",
+    "private-top-n epsilon=1",
+    "private-top-n epsilon=4 unit=user",
+)
+"""The same for events."""
 _COLUMNS = (
     "people fully: of 100 people, of whom every hidden rating asked for is recovered; recovery: of 100 hidden "
     "ratings, by the answers or, where these tell nothing, by guessing; advantage: recovery less that without the "
     "target in the data; in brackets the 95% interval over people; n: how many people. MAE: over held-out ratings "
     "with a prediction; answers: how many of 100 have one. A proved guarantee is about any number of fakes."
+)
+_COLUMNS_OF_LISTS = (
+    "people fully: of 100 people, of whom every listed item is their own, or every hidden item is listed; precision: "
+    "of 100 listed items, the target's own; advantage: precision less that without the target in the data; in brackets "
+    "the 95% interval over people; n: how many people. NDCG@10: of held-out events; items: how many of 100 are on "
+    "somebody's list. A proved guarantee is about any number of fakes."
 )
 
 
@@ -63,14 +71,14 @@ class Comparison:
     compared: list[str] | None = flag(
         "METHOD",
         "A method to compare, with settings, as in 'ppns k=50 beta=7'; may be given several times.",
-        shown="six methods",
+        shown="six methods, nine for events",
     )
     full: bool = flag(
         None, "Compare many settings of each method; takes hours.", "--full", default=False
     )
     known: int = flag(
         "N",
-        "How many ratings of each target the attacker knows, 1 or more.",
+        "How many ratings of each target (of events: how many items) the attacker knows, 1 or more.",
         default=DEFAULT_KNOWN,
     )
     targets: int = flag(
@@ -80,6 +88,9 @@ class Comparison:
     )
     fraction: float = flag("X", "Share of all ratings to hold out, between 0 and 1.", default=0.2)
     max_mae: float | None = flag("X", "Recommend no method with a larger error than this.")
+    min_ndcg: float | None = flag(
+        "X", "Of events: recommend no method with a lower NDCG@10 than this."
+    )
 
 
 @command("Leak against error, method by method.")
@@ -98,9 +109,12 @@ def frontier(
         running = running.repeatable()  # a page says how it is made
     methods, names, ratings = _methods(source, comparison, running)
     found = _compare(methods, ratings, comparison, running)
-    data, max_mae = Path(source.file).name, comparison.max_mae
+    data = Path(source.file).name
     found = replace(found, settings={**found.settings, "data": data})
-    best = found.recommended(max_mae)
+    best = found.recommended(comparison.max_mae, min_ndcg=comparison.min_ndcg)
+    max_loss = comparison.max_mae
+    if comparison.min_ndcg is not None:
+        max_loss = 1.0 - comparison.min_ndcg
     choice = None if best is None else names[found.points.index(best)]
     stated = [method.guarantee() for method in methods]
     told = found.to_dict()
@@ -108,7 +122,7 @@ def frontier(
     told["points"] = [{"name": name, **point} for name, point in points]
 
     def show() -> None:
-        bound = "" if max_mae is None else f" at an error of at most {max_mae:g}"
+        bound = found.vocabulary.bound(max_loss)
         _print(found, names, stated, recommendation(found, choice, best, bound))
 
     def write(path: Path) -> None:
@@ -124,7 +138,7 @@ def frontier(
             ratings=ratings,
             data=data,
             command=line,
-            max_mae=max_mae,
+            max_loss=max_loss,
         ).save(path)
 
     running.tell({**told, "recommended": choice}, show, out, write)
@@ -137,12 +151,13 @@ def _methods(
     from goodfence.models.configuration import parsed
 
     running_as = {"threads": running.threads, "progress": running.progress, "public": EXPERIMENT}
-    chosen = [parsed(text, **running_as) for text in comparison.compared or COMPARED]
+    usual = COMPARED_LISTS if source.kind == "implicit" else COMPARED
+    chosen = [parsed(text, **running_as) for text in comparison.compared or usual]
     ratings = source.read(running)
     if comparison.full:
         from goodfence.audit.frontier import default_list, name_of
 
-        methods = list(default_list(ratings.shape[0]))
+        methods = list(default_list(ratings.shape[0], ratings.feedback))
         return methods, [name_of(one) for one in methods], ratings
     return [one.recommender for one in chosen], [one.label for one in chosen], ratings
 
@@ -154,7 +169,8 @@ def _compare(
     from goodfence.models.private.base import PrivateRecommender
     from goodfence.privacy.fixed_point import require_declared
 
-    if any(isinstance(one, PrivateRecommender) for one in methods):
+    explicit = ratings.feedback == "explicit"
+    if explicit and any(isinstance(one, PrivateRecommender) for one in methods):
         require_declared(ratings.scale)  # at once, and not after minutes
     running.say(f"comparing {len(methods)} methods")
     return run(
@@ -180,21 +196,29 @@ def _print(found: Frontier, names: list[str], guarantees: list[Guarantee], choic
             measured(point.advantage),
             measured(point.recovery),
             f"{point.n_targets:,}",
-            f"{point.mae:.3f}",
+            f"{point.mae if point.feedback == 'explicit' else point.ndcg:.3f}",
             of_100(point.coverage),
             guarantee_short(stated),
         ]
         for name, point, stated in zip(names, found.points, guarantees, strict=True)
     ]
-    print_table(_HEADING, rows)
+    words = found.vocabulary
+    quality = ["NDCG@10", "items %"] if words.lists else ["MAE", "answers %"]
+    heading = ["method", "people fully %", "advantage %", f"{words.measure} %", "n", *quality]
+    print_table([*heading, "guarantee"], rows)
     typer.echo()
-    print_paragraphs([("Guessing", f"recovers {measured(found.guess)}."), ("Columns", _COLUMNS)])
+    guessing = f"{'has' if words.lists else 'recovers'} {measured(found.guess)}."
+    columns = _COLUMNS_OF_LISTS if words.lists else _COLUMNS
+    print_paragraphs(
+        [("Popularity" if words.lists else "Guessing", guessing), ("Columns", columns)]
+    )
 
 
 def _scope(found: Frontier) -> str:
     known = "some" if found.known is None else str(found.known)
+    held = found.vocabulary.held
     return (
-        f"{found.date}; {found.settings['data']}; {known} ratings of each person are known. For each method the "
+        f"{found.date}; {found.settings['data']}; {known} {held} of each person are known. For each method the "
         "strongest of the attackers that apply, chosen on one half of the people attacked, shown on the other. kNN, "
         "nPNS, PNCF and PPNS are goodfence's own: neighbours among all users, by cosine."
     )

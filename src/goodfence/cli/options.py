@@ -7,7 +7,7 @@ Python argument (`rng` is `--seed`) and the same meaning and default in every co
 from __future__ import annotations
 
 import shlex
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import MISSING, asdict, dataclass, fields, replace
 from pathlib import Path
@@ -31,7 +31,7 @@ from goodfence.errors import SettingError, did_you_mean, require
 if TYPE_CHECKING:
     from goodfence.attack.attack import Attack
     from goodfence.data.load import ItemList, LocatedRatings
-    from goodfence.data.ratings import Ratings
+    from goodfence.data.ratings import Feedback, Ratings
     from goodfence.models.configuration import Configured
 
 _FROM_RATINGS = "from-ratings"
@@ -176,6 +176,12 @@ class Source:
     max_bytes: int | None = flag(
         "N", "How many bytes of memory reading may take, and a file inflate to.", shown="2 GiB"
     )
+
+    @property
+    def kind(self) -> Feedback:
+        """Whether ratings are read, or events."""
+        events = self.feedback == "implicit" or self.likes is not None
+        return "implicit" if events else "explicit"
 
     def read(self, running: Running, *, on_items: bool = True) -> Ratings:
         """Return the ratings of a file or of a named data set, with the items of `--items` as columns or without."""
@@ -424,7 +430,9 @@ class Attacker:
 
     panel: ClassVar[str] = "Attacker"
     known: int = flag(
-        "N", "How many ratings of each target the attacker knows, 1 or more.", default=DEFAULT_KNOWN
+        "N",
+        "How many ratings of each target (of events: how many items) the attacker knows, 1 or more.",
+        default=DEFAULT_KNOWN,
     )
     choose: str = flag(
         "random|rarest|most_popular",
@@ -437,14 +445,15 @@ class Attacker:
         shown=f"k, or {DEFAULT_FAKES} where the recommender has no k",
     )
     strategy: str | None = flag(
-        "knn|cover|adaptive",
-        "knn: the published attack, k fakes with the known ratings. cover: as many fakes as the mechanism"
-        " has candidates, all asking. adaptive: fakes that also rate the item in question.",
-        shown="the strongest of the usual ones; knn with --fakes, --ask, --combine or --rounds",
+        "knn|list|cover|adaptive",
+        "knn: the published attack, k fakes with the known ratings. list: the same on events, by lists. cover: as many "
+        "fakes as the mechanism has candidates, all asking. adaptive: fakes that also rate the item in question, or "
+        "click what was listed.",
+        shown="the strongest of the usual ones; knn or list with any setting of it",
     )
     ask: str | None = flag(
         "one|all",
-        "knn, cover: one fake asks for predictions, or all do.",
+        "knn, list, cover: one fake asks, or all do.",
         shown="one; all with cover",
     )
     combine: str | None = flag(
@@ -457,8 +466,10 @@ class Attacker:
         "knn, cover: how often the fakes ask, each time after a refit with fresh randomness.",
         shown="1",
     )
+    n: int | None = flag("N", "Of events: how many items are on a page of a list.", shown="10")
+    pages: int | None = flag("N", "Of events: how many pages of a list are read.", shown="1")
 
-    def attack(self, chosen: Configured) -> Attack | None:
+    def attack(self, chosen: Configured, feedback: Feedback = "explicit") -> Attack | None:
         """Return the attack that the options describe, on this recommender; None for the usual ones."""
         from goodfence.attack.knn_attack import AdaptiveAttack, CoverAttack, KNNAttack
         from goodfence.models.configuration import traits_of
@@ -466,20 +477,47 @@ class Attacker:
         given = {key: value for key, value in asdict(self).items() if value is not None}
         if not set(given) - {"known", "choose"} and self.choose == "random":
             return None
+        if feedback == "implicit":
+            return self._list_attack(chosen, given)
         strategy = given.pop("strategy", "knn")
         kinds: dict[str, Any] = {"knn": KNNAttack, "cover": CoverAttack, "adaptive": AdaptiveAttack}
-        if strategy not in kinds:
-            near = did_you_mean(strategy, kinds)
-            raise SettingError(
-                f"strategy must be one of {', '.join(kinds)}, got {strategy!r}{near}"
-            )
+        _require_strategy(strategy, kinds)
         if not traits_of(chosen.recommender).n_neighbours:
             given.setdefault("fakes", DEFAULT_FAKES)
-        for key in ("ask", "combine", "rounds"):
-            if strategy == "adaptive" and key in given:
-                raise SettingError(f"{key} must be left out with strategy='adaptive'")
+        left_out = ("ask", "combine", "rounds") if strategy == "adaptive" else ()
+        _require_left_out(given, left_out, f"with strategy={strategy!r}")
+        _require_left_out(given, ("n", "pages"), "for ratings: only events have lists")
         attack: Attack = kinds[strategy](**given)
         return attack
+
+    def _list_attack(self, chosen: Configured, given: dict[str, Any]) -> Attack:
+        """Return the attack on lists that the options describe."""
+        from goodfence.attack.knn_attack import CoverAttack
+        from goodfence.attack.list_attack import ListAttack
+
+        strategy = given.pop("strategy", "list")
+        _require_strategy(strategy, ("list", "cover", "adaptive"))
+        _require_left_out(given, ("combine", "rounds"), "for events: lists are combined by votes")
+        if strategy == "cover":
+            given.setdefault("ask", "all")
+            cover = CoverAttack(known=self.known, fakes=self.fakes)
+            given["fakes"] = cover.n_fakes(chosen.recommender, _ANY_NUMBER)
+        return ListAttack(**given, adaptive=strategy == "adaptive")
+
+
+_ANY_NUMBER = 2**31
+"""Of users: what looks at a bounded part of a list looks at no more of a longer one."""
+
+
+def _require_strategy(strategy: str, known: Collection[str]) -> None:
+    near = did_you_mean(strategy, known)
+    require(strategy in known, "strategy", f"one of {', '.join(known)}", strategy, near)
+
+
+def _require_left_out(given: Mapping[str, Any], names: Sequence[str], why: str) -> None:
+    for name in names:
+        if name in given:
+            raise SettingError(f"{name} must be left out {why}")
 
 
 def separator_named(text: str | None) -> str | None:

@@ -13,7 +13,8 @@ import numpy.typing as npt
 from scipy import sparse
 
 from goodfence.arrays import Floats, Integers
-from goodfence.data.columns import FEEDBACK, Feedback
+from goodfence.data.columns import FEEDBACK
+from goodfence.data.columns import Feedback as Feedback
 from goodfence.data.frame import Duplicates, ReadOptions, Triplets, read_triplets
 from goodfence.data.ids import Ids
 from goodfence.data.scale import Scale, ScaleLike

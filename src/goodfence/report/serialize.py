@@ -177,6 +177,7 @@ def describe(ratings: Ratings) -> dict[str, Any]:
         "users": about(n_users),
         "items": about(n_items),
         "ratings": about(ratings.n_ratings),
+        "feedback": ratings.feedback,
         "scale": str(ratings.scale),
         "scale_declared": ratings.scale.declared,
     }

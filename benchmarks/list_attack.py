@@ -1,0 +1,205 @@
+"""The attack on recommended lists: kNN, PPNS, EASE and popularity beside PrivateTopN, and how fast it is.
+
+Finished parts are kept, so that a run that was stopped goes on where it was.
+"""
+
+from __future__ import annotations
+
+import argparse
+import time
+from pathlib import Path
+from typing import Any, NamedTuple
+
+import numpy as np
+
+import goodfence as gf
+from benchmarks.data import CACHE
+from benchmarks.private_attack import fingerprint
+from benchmarks.results import write_table
+from documents.tables import measured
+from goodfence.attack.attack import Subject
+from goodfence.attack.list_attack import Claims
+from goodfence.attack.list_report import ListAttackReport
+from goodfence.attack.scoring import Estimate
+from goodfence.attack.targets import find_targets
+from goodfence.data.files import atomic_write
+from goodfence.data.splits import core
+from goodfence.rng import Streams
+
+SEED, K, LIKED, LEAST, N = 7, 50, 4, 5, 10
+MUST = 0.02
+KNOWN = (8, 16, 32)
+PART = 50
+PEOPLE = {"ml-100k": 10_000, "ml-1m": 1_000}
+"""How many people are attacked, if there are as many."""
+MODELS: dict[str, Any] = {
+    "kNN k=50": gf.KNN(k=K),
+    "PPNS k=50 beta=7": gf.PPNS(k=K, beta=7),
+    "PrivateTopN, event, epsilon 1": gf.PrivateTopN(epsilon=1.0, items="from ratings"),
+    "PrivateTopN, user, epsilon 4": gf.PrivateTopN(epsilon=4.0, unit="user", items="from ratings"),
+    "item-based kNN k=50": gf.NeighbourCF(gf.KNN(k=K), axis="item", threads=1),
+    "EASE": gf.EASE(),
+    "popularity": gf.Popularity(),
+}
+FEWER = {"item-based kNN k=50": 100, "EASE": 100, "popularity": 200}
+"""Of what promises nothing, and is fitted in each world, fewer people."""
+HEAD = [
+    "data",
+    "recommender",
+    "m",
+    "people",
+    "precision",
+    "without",
+    "popularity",
+    "advantage (95%)",
+]
+HEAD += [
+    "fully recovered",
+    "fully without",
+    "target alone",
+    "at most .02",
+    "targets a second",
+    "code",
+]
+
+
+class Question(NamedTuple):
+    """One line of the table."""
+
+    data: str
+    name: str
+    known: int
+
+    @property
+    def key(self) -> tuple[str, ...]:
+        """What tells the line from others."""
+        return self.data, self.name, str(self.known)
+
+    @property
+    def n(self) -> int:
+        """How many people are attacked."""
+        return min(PEOPLE[self.data], FEWER.get(self.name, PEOPLE[self.data]))
+
+
+def likes(data: str) -> gf.Ratings:
+    """Return who liked what, people and items with at least five."""
+    return core(gf.load(data).likes(LIKED), per_user=LEAST, per_item=LEAST)
+
+
+def attacked(question: Question, events: gf.Ratings, folder: Path, until: float) -> Any:
+    """Return the report about the parts that are there, doing more while there is time, and the targets a second."""
+    attack = gf.ListAttack(known=question.known, n=N, fakes=K)
+    streams = Streams(SEED)
+    subject = Subject(events, MODELS[question.name], threads=1)
+    fast = not subject.traits.needs_refits
+    found, n_left_out = find_targets(events, question.n, question.known, "random", streams)
+    if fast:  # compiled before it is timed
+        attack.claims(subject.list_worlds(K), found.part(0, 2), streams)
+    parts, seconds, last = [], 0.0, 0
+    size = len(found) if fast else PART
+    stem = "-".join(question.key).replace(" ", "-").replace(",", "").replace("=", "")
+    for first in range(0, len(found), size):
+        path = folder / f"{stem}-{first}.npz"
+        if not path.is_file():
+            if time.monotonic() > until:
+                break
+            start = time.perf_counter()
+            fresh = Subject(events, MODELS[question.name], threads=1).list_worlds(K)
+            inside, outside = attack.claims(
+                fresh, found.part(first, min(first + size, len(found))), streams
+            )
+            spent = time.perf_counter() - start
+            folder.mkdir(parents=True, exist_ok=True)
+            with atomic_write(path) as file:
+                worlds = {"in": inside, "out": outside}
+                kept = {
+                    f"{world}_{name}": array
+                    for world, claims in worlds.items()
+                    for name, array in claims._asdict().items()
+                }
+                np.savez(file, spent=spent, **kept)
+        parts.append(dict(np.load(path)))
+        seconds += float(parts[-1]["spent"])
+        last = min(first + size, len(found))
+    if not parts:
+        return None
+    claims = [
+        Claims(
+            *(
+                np.concatenate([part[f"{world}_{name}"] for part in parts])
+                for name in Claims._fields
+            )
+        )
+        for world in ("in", "out")
+    ]
+    start = time.perf_counter()
+    report = attack.judged(found.part(0, last), (claims[0], claims[1]), events, SEED)
+    seconds += time.perf_counter() - start
+    return report, last / seconds, n_left_out
+
+
+def line(question: Question, report: ListAttackReport, pace: float, code: str) -> list[str]:
+    """Return a line of the table."""
+    told = report.estimates
+    names = ("precision", "precision_without", "popularity")
+    gained: Estimate = told["advantage"]
+    return [
+        *question.key[:2],
+        question.key[2],
+        f"{report.n_targets:,}",
+        *(f"{told[name].value:.3f}" for name in names),
+        f"{gained.value:.4f} ({gained.low:.4f} to {gained.high:.4f})",
+        f"{told['fully_recovered'].value:.3f}",
+        f"{told['fully_recovered_without'].value:.3f}",
+        "" if np.isnan(report.target_alone) else f"{report.target_alone:.3f}",
+        "yes" if gained.high <= MUST else "no" if gained.low > MUST else "not settled",
+        f"{pace:,.0f}" if pace >= 10 else f"{pace:.1f}",
+        code,
+    ]
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--data", default="", help="only the data of this name")
+    parser.add_argument("--only", default="", help="attack what has this in its name")
+    parser.add_argument("--keep", type=Path, default=None, help="folder of finished parts")
+    parser.add_argument("--minutes", type=float, default=np.inf, help="begin nothing after this")
+    options = parser.parse_args()
+    code = fingerprint("models", "privacy", "kernels", "selection", "neighbours")
+    folder = options.keep or CACHE / "list_attack" / code
+    until = time.monotonic() + 60 * options.minutes
+    before = {tuple(row.values())[:3]: list(row.values()) for row in measured("list_attack")}
+    rows = []
+    for data in PEOPLE:
+        events = likes(data) if options.data in data else None
+        for name in MODELS:
+            for known in KNOWN:
+                question = Question(data, name, known)
+                wanted = events is not None and options.only in name
+                done = (
+                    attacked(question, events, folder, until)
+                    if wanted and events is not None
+                    else None
+                )
+                if done is not None:
+                    rows.append(line(question, done[0], done[1], code))
+                    print(*rows[-1], flush=True)
+                elif question.key in before:
+                    rows.append(before[question.key])
+    write_table(
+        "list_attack",
+        "The attack on recommended lists",
+        HEAD,
+        rows,
+        likes=f"ratings of {LIKED} or more, people and items with at least {LEAST}",
+        lists=f"of {N} items, one fake of {K} asks",
+        delta="1e-5",
+        noise="from the operating system, fresh in every world",
+        seed=f"{SEED} for targets and what is known of them",
+        must=f"an advantage of at most {MUST} for PrivateTopN, by its whole interval",
+        pace="one thread; of what is not neighbour-based with two fits a target",
+    )
+
+
+if __name__ == "__main__":
+    main()

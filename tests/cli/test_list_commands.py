@@ -1,0 +1,116 @@
+"""The commands on events: what they print, write, refuse, and their exit codes."""
+
+from __future__ import annotations
+
+import json
+from pathlib import Path
+
+import pytest
+
+import goodfence as gf
+from tests.support.running import run, run_json
+
+SMALL = ("--k", 20, "--targets", 24, "--seed", 7, "--threads", 1, "--quiet")
+
+
+@pytest.fixture(scope="module")
+def clicks(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A file with a person and an item in each line."""
+    events = gf.load("movietweetings").likes(8)
+    cells = events.csr.tocoo()
+    lines = zip(events.users[cells.row], events.items[cells.col], strict=True)
+    path = tmp_path_factory.mktemp("clicks") / "clicks.csv"
+    path.write_text("user,item\n" + "".join(f"{user},{item}\n" for user, item in lines))
+    return path
+
+
+def test_an_audit_of_clicks_is_what_python_finds(clicks: Path) -> None:
+    told = run_json("audit", clicks, "--feedback", "implicit", *SMALL)
+    report = gf.audit(
+        gf.load(clicks, feedback="implicit"), gf.KNN(k=20), targets=24, rng=7, trials=0
+    )
+    assert told["estimates"]["precision"]["value"] == report.leakage.found.value
+    assert told["data"]["feedback"] == "implicit"
+    assert told["attack"]["name"] == "ListAttack"
+    code, stdout, stderr = run("audit", clicks, "--feedback", "implicit", *SMALL)
+    assert (code, stderr) == (0, "")
+    text = " ".join(stdout.split())
+    assert "Of ten items that are shown," in text
+    assert "are the target's own" in text
+    assert "hidden ratings" not in text
+
+
+def test_likes_of_ratings_are_audited_as_events() -> None:
+    told = run_json("audit", "movietweetings", "--likes", 8, *SMALL)
+    assert told["data"]["feedback"] == "implicit"
+
+
+def test_fail_above_is_about_lists(clicks: Path) -> None:
+    given = [word for word in SMALL if word != "--quiet"]
+    code, _, stderr = run("attack", clicks, "--feedback", "implicit", *given, "--fail-above", 5)
+    assert code == 1
+    assert "of 100 listed items" in stderr
+
+
+@pytest.mark.parametrize(
+    ("given", "name"),
+    [
+        (
+            ("--strategy", "cover", "--mechanism", "ppns", "--beta", 3),
+            "fakes=60, n=10, pages=1, ask='all'",
+        ),
+        (("--strategy", "adaptive"), "adaptive=True"),
+        (("--pages", 2, "--n", 5), "n=5, pages=2"),
+        (("--ask", "all", "--fakes", 7), "fakes=7"),
+    ],
+)
+def test_the_attacker_of_lists_is_as_said(
+    clicks: Path, tmp_path: Path, given: tuple[object, ...], name: str
+) -> None:
+    out = tmp_path / "report"
+    code, _, _ = run("attack", clicks, "--feedback", "implicit", *SMALL, *given, "-o", out)
+    assert code == 0
+    assert name in json.loads((out / "manifest.json").read_text())["attack"]
+
+
+@pytest.mark.parametrize(
+    ("given", "words"),
+    [
+        (("--feedback", "implicit", "--rounds", 2), "rounds must be left out for events"),
+        (
+            ("--feedback", "implicit", "--strategy", "knn"),
+            "strategy must be one of list, cover, adaptive",
+        ),
+        (("--feedback", "implicit", "--fakes", 0), "fakes must be"),
+    ],
+)
+def test_what_is_not_for_lists_is_told(clicks: Path, given: tuple[object, ...], words: str) -> None:
+    code, _, stderr = run("attack", clicks, *given, "--seed", 7)
+    assert code == 2
+    assert words in " ".join(stderr.split())
+
+
+def test_pages_are_refused_for_ratings(small: Path) -> None:
+    code, _, stderr = run("attack", small, "--k", 5, "--pages", 2)
+    assert code == 2
+    assert "pages must be left out for ratings" in " ".join(stderr.split())
+
+
+def test_a_frontier_of_lists(clicks: Path, tmp_path: Path) -> None:
+    given = ("--compared", "knn k=20", "--compared", "popularity", "--targets", 8, "--seed", 7)
+    page = tmp_path / "frontier.html"
+    given = (*given, "--feedback", "implicit", "--threads", 1, "--quiet", "--min-ndcg", 0.9)
+    code, stdout, _ = run("frontier", clicks, *given, "-o", page)
+    assert code == 0
+    text = " ".join(stdout.split())
+    assert "NDCG@10" in text
+    assert "at an NDCG@10 of at least 0.9" in text
+    assert "NDCG@10" in page.read_text()
+
+
+def test_membership_through_lists(clicks: Path) -> None:
+    told = run_json(
+        "membership", clicks, "--feedback", "implicit", *SMALL, "--n", 20, "--left-out", 2
+    )
+    assert told["attack"]["n"] == 20
+    assert told["auc"]["value"] > 0.7
