@@ -31,7 +31,7 @@ from benchmarks.library_defaults import LIBRARIES, Library
 from benchmarks.private_attack import counted, fingerprint, keep_answers
 from benchmarks.results import write_table
 from goodfence.arrays import Flags
-from goodfence.attack.attack import Attack, Subject, settings_of
+from goodfence.attack.attack import RatingAttack, Subject, settings_of
 from goodfence.attack.knn_attack import AdaptiveAttack, CoverAttack, KNNAttack
 from goodfence.attack.report import AttackReport
 from goodfence.attack.scoring import Estimate, Tally, difference, first_half, share
@@ -48,7 +48,7 @@ TARGETS = {"ml-100k": 24, "ml-1m": 12}
 """How many users are attacked, both halves together, where `--targets` says nothing else."""
 AUDITED, AUDIT_TARGETS, AUDIT_MUST, AUDIT_SECONDS = "LensKit UserKNNScorer", 20, 0.45, 120
 THREADED = ("OPENBLAS", "OMP", "MKL", "NUMBA", "RAYON", "LK")
-KINDS: dict[str, type[Attack]] = {
+KINDS: dict[str, type[RatingAttack]] = {
     kind.__name__: kind for kind in (KNNAttack, CoverAttack, AdaptiveAttack)
 }
 HEAD = [
@@ -92,12 +92,14 @@ def eligible(ratings: gf.Ratings) -> list[Any]:
     return [users[place] for place in Streams(SEED).order(len(users), 0)]
 
 
-def usual(subject: Subject, known: int, attacked: Library) -> Sequence[Attack]:
+def usual(subject: Subject, known: int, attacked: Library) -> Sequence[RatingAttack]:
     """Return who tries: the audit's usual attackers, and of these, where k is known, those who make k fakes.
 
     Adaptive attackers solve the equations of neighbourhoods, so what has none is left to the plain ones.
     """
-    everybody = usual_attackers(subject, known=known)
+    everybody = [
+        one for one in usual_attackers(subject, known=known) if isinstance(one, RatingAttack)
+    ]
     if attacked.fakes is None:
         return everybody
     return [
@@ -107,19 +109,19 @@ def usual(subject: Subject, known: int, attacked: Library) -> Sequence[Attack]:
     ]
 
 
-def attack_of(settings: dict[str, Any]) -> Attack:
+def attack_of(settings: dict[str, Any]) -> RatingAttack:
     """Return an attack from its settings."""
     rest = {name: value for name, value in settings.items() if name != "name"}
     return KINDS[settings["name"]](**rest)
 
 
-def attackers_of(cell: Cell, keep: Path, subject: Subject | None = None) -> list[Attack]:
+def attackers_of(cell: Cell, keep: Path, subject: Subject | None = None) -> list[RatingAttack]:
     """Return who attacks: as kept, or as the recommender calls for, or who was strongest elsewhere."""
     path = cell.folder(keep) / "attackers.json"
     if not path.is_file():
         if subject is None:
             return []
-        chosen: Sequence[Attack]
+        chosen: Sequence[RatingAttack]
         if cell.elsewhere is None:
             chosen = usual(subject, cell.known, LIBRARIES[cell.name])
         else:
@@ -167,19 +169,19 @@ class Measured:
         self.first: Flags = first_half(self.n_targets, Streams(SEED))
 
     @property
-    def strongest(self) -> tuple[Attack, Attack]:
+    def strongest(self) -> tuple[RatingAttack, RatingAttack]:
         """Who gains most on the first half, and who on the other: the mean over targets of what each loses."""
         halves = (self.first, ~self.first)
         gains = [{attack: self._gain(attack, half) for attack in self.paths} for half in halves]
         return max(gains[0], key=gains[0].__getitem__), max(gains[1], key=gains[1].__getitem__)
 
-    def _gain(self, attack: Attack, half: Flags) -> float:
+    def _gain(self, attack: RatingAttack, half: Flags) -> float:
         """Return what an attacker gains on one half, of which alone it also follows what they believe."""
         found = counted(self.ratings, attack, self.paths[attack], half).informed
         inside, outside = found.with_target, found.without_target
         return float(((inside.recovered - outside.recovered) / inside.hidden).mean())
 
-    def shown(self) -> tuple[list[Attack], AttackReport]:
+    def shown(self) -> tuple[list[RatingAttack], AttackReport]:
         """Return the attackers and what is shown of each target: what the strongest of the *other* half gets.
 
         What is believed of the answers of one half is chosen on the other half, too (`scoring.informed`).
@@ -227,7 +229,7 @@ def per_person(report: AttackReport) -> dict[str, Estimate]:
     }
 
 
-def in_words(attack: Attack, n_fakes: int) -> str:
+def in_words(attack: RatingAttack, n_fakes: int) -> str:
     return f"{n_fakes} fake{'s' * (n_fakes > 1)}, {strategy(settings_of(attack), n_fakes)}"
 
 

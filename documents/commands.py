@@ -123,6 +123,6 @@ def prepare(folder: Path) -> None:
     (folder / "ratings.csv").write_text("\n".join(lines) + "\n")
     likes = films.likes(_LIKED)
     csr = likes.csr.tocoo()
-    cells = zip(likes.users[csr.row].tolist(), likes.items[csr.col].tolist(), strict=True)
-    clicks = ["customer,product", *(f"{user},{item}" for user, item in cells)]
+    events = zip(likes.users[csr.row].tolist(), likes.items[csr.col].tolist(), strict=True)
+    clicks = ["customer,product", *(f"{user},{item}" for user, item in events)]
     (folder / "clicks.csv").write_text("\n".join(clicks) + "\n")

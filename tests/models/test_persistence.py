@@ -666,5 +666,5 @@ def test_events_come_back_with_the_least_rating_that_was_liked(tmp_path: Path) -
     films = gf.load("movietweetings", likes=8)
     model = gf.NeighbourCF(gf.KNN(k=5), rng=7).fit(films)
     model.save(tmp_path / "model.gf")
-    found = gf.load_model(tmp_path / "model.gf").ratings_
+    found = gf.NeighbourCF.load(tmp_path / "model.gf").ratings_
     assert (found.feedback, found.liked_from, found.n_ratings) == ("implicit", 8.0, films.n_ratings)

@@ -672,8 +672,8 @@ def event_weights(
         left = (len(items) * unit**2 + spare - total**2) / unit**2
         weight = size / (math.sqrt(left) if power == 1 else left)
         along = total / unit
-        each = (weight, weight * along, weight * along * along)
-        found.append(tuple(round(one) for one in each) if items else (0, 0, 0))
+        first, second = weight * along, weight * along * along
+        found.append((round(weight), round(first), round(second)) if items else (0, 0, 0))
     return found
 
 
