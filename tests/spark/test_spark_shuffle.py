@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import subprocess
 import sys
 from pathlib import Path
@@ -72,8 +73,8 @@ def test_memory_is_frozen_once_for_each_time_that_something_was_loaded(
 ) -> None:
     frozen: list[str] = []
     monkeypatch.setattr(shuffle, "_LOADED", [0])
-    monkeypatch.setattr(shuffle.gc, "collect", lambda: frozen.append("collected"))
-    monkeypatch.setattr(shuffle.gc, "freeze", lambda: frozen.append("frozen"))
+    monkeypatch.setattr(gc, "collect", lambda: frozen.append("collected"))
+    monkeypatch.setattr(gc, "freeze", lambda: frozen.append("frozen"))
     for _ in range(3):
         shuffle.freeze_memory()
     assert frozen == ["collected", "frozen"]
