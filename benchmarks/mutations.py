@@ -81,7 +81,7 @@ def main() -> None:
     if SPARK not in asked.without:
         trial.record(SPARK, groups[SPARK])
     rest = [one for one in mutants if one.path.startswith("spark/")]
-    report([*done, *trial.run(rest, again=asked.again)], asked.seed)
+    report([*done, *trial.run(rest, again=asked.again)], asked.seed, asked.without)
 
 
 @dataclass(frozen=True, slots=True)
@@ -364,7 +364,7 @@ def limited(tests: dict[str, dict[str, Any]], most: float) -> list[tuple[str, fl
     return list(chosen.items())
 
 
-def report(results: list[dict[str, Any]], seed: int) -> None:
+def report(results: list[dict[str, Any]], seed: int, without: list[str]) -> None:
     """Write the tables: what was noticed by kind, and every survivor."""
     reasons = explanations()
     head = ["mutated", "mutations", "noticed", "by", "survived"]
@@ -380,6 +380,8 @@ def report(results: list[dict[str, Any]], seed: int) -> None:
         "limit": f"{MOST_TESTS} tests and {MOST_SECONDS:g} s of tests a mutation, none of more than {LONGEST_TEST:g} s",
         "processor": f"{hours:.0f} min",
     }
+    if without:
+        settings["tests left out"] = ", ".join(without)
     write_table("mutations", "Random mutations noticed", head, rows, **settings)
     survivors = [
         [

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,10 @@ import goodfence as gf
 from goodfence.attack.attack import RatingAttack
 from goodfence.attack.knn_attack import AdaptiveAttack, CoverAttack, KNNAttack
 from goodfence.attack.report import AttackReport
-from goodfence.attack.targets import world_seed
+from goodfence.attack.targets import find_targets, world_seed
+from goodfence.attack.worlds import RefitWorlds
+from goodfence.neighbours.similarity import Similarity
+from goodfence.rng import Streams
 from tests.support.attack_worlds import tied_ratings
 
 DERIVED = gf.Sensitivity(reading="derived")
@@ -194,3 +198,15 @@ def test_threads_and_blocks_do_not_matter(monkeypatch: pytest.MonkeyPatch) -> No
     monkeypatch.setattr("goodfence.attack.worlds._PIECE", 1)
     parts = attack.run(ratings, gf.PNCF(k=4), targets=12, rng=1, threads=2)
     assert whole.table().equals(parts.table())
+
+
+def test_only_questions_about_one_target_share_a_release() -> None:
+    films = gf.synthetic(users=30, items=20, ratings=240, rng=7)
+    model = gf.PrivateMeans(epsilon=1.0, items="from ratings", rng=7)
+    worlds = RefitWorlds(films, model, 3, similarity=Similarity.of("cosine"))
+    two, _ = find_targets(films, 2, 3, "random", Streams(7))
+    assert worlds._groups(two, [1, 2], 1.0) == [(0, 1), (1, 2)]
+    asked_twice = replace(two, rows=np.repeat(two.rows[:1], 2))
+    assert worlds._groups(asked_twice, [1, 1], 1.0) == [(0, 2)]
+    assert worlds._groups(asked_twice, [1, 1], None) == [(0, 1), (1, 2)]
+    assert worlds._groups(two.part(0, 1), [1], 1.0) == [(0, 1)]

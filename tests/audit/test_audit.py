@@ -3,20 +3,22 @@
 from __future__ import annotations
 
 import json
+import math
 import subprocess
 import sys
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any, Self
 
 import numpy as np
 import pytest
-from scipy import sparse
+from scipy import sparse, stats
 
 import goodfence as gf
 from goodfence.adapters.black_box import BlackBox
 from goodfence.attack.knn_attack import KNNAttack
 from goodfence.audit.audit import audit, counterexample_against, settings_counterexample
-from goodfence.audit.dp_audit import Transcripts, audit_release
+from goodfence.audit.dp_audit import Stage, Transcripts, audit_release
 from goodfence.audit.pairs import bound_of_answers, for_made_up_items, made_pair
 from goodfence.data.ratings import Ratings
 from goodfence.data.scale import Scale
@@ -25,6 +27,7 @@ from goodfence.models.neighbour_cf import NeighbourCF
 from goodfence.models.private.cf import PrivateCF
 from goodfence.models.private.means import PrivateMeans
 from goodfence.models.recommender import unfitted_copy
+from goodfence.privacy.noise import SIGMA
 from goodfence.selection.knn import KNN
 from goodfence.selection.mechanism import Mechanism
 from goodfence.selection.npns import NPNS
@@ -351,3 +354,22 @@ def test_without_a_catalogue_the_made_up_items_are_those_of_the_ratings() -> Non
     assert (plain.catalogue, plain.items) == (None, "from ratings")
     few = for_made_up_items(gf.PrivateCF(epsilon=1.0, items="from ratings", features=features[:50]))
     assert few.catalogue == range(50)
+
+
+def test_a_score_is_the_log_likelihood_ratio_of_what_was_released() -> None:
+    """As scipy has the normal density, stage by stage; on the second data set the signs are turned."""
+    own, other = np.array([0, 3 * SIGMA, SIGMA]), np.array([SIGMA, 2 * SIGMA, SIGMA])
+    noisy = np.array([2 * SIGMA, -SIGMA, 7])
+    release: Any = SimpleNamespace(sensitivity=2 * SIGMA)
+    stages = [Stage(release, own, other, noisy), Stage(release, own[:1], other[:1], noisy[:1])]
+    fits: Any = SimpleNamespace(stages=lambda _: stages, largest_ratio=0.0)
+    wanted = sum(
+        float((stats.norm(one.other, SIGMA).logpdf(one.noisy)).sum())
+        - float((stats.norm(one.own, SIGMA).logpdf(one.noisy)).sum())
+        for one in stages
+    )
+    for which, sign in ((0, 1), (1, -1)):
+        score, shift = Transcripts._one(fits, which)
+        assert score == pytest.approx(sign * wanted)
+        assert shift == pytest.approx(math.sqrt(3))
+    assert fits.largest_ratio == pytest.approx(math.sqrt(2) / 2)

@@ -14,7 +14,7 @@ from goodfence.attack.knn_attack import AdaptiveAttack, KNNAttack
 from goodfence.attack.report import NotTried
 from goodfence.attack.strongest import TOO_LONG
 from goodfence.audit.audit import Pace, audit
-from goodfence.audit.frontier import Compared, frontier, name_of, short_list
+from goodfence.audit.frontier import Compared, TargetDraw, frontier, name_of, short_list
 from goodfence.audit.survey import Survey, _knowing, _strategies, audit_page, survey
 from goodfence.report.wording import known_of
 
@@ -99,6 +99,17 @@ def test_an_attacker_who_takes_too_long_is_left_out(
     assert (len(alone.by_known), len(alone.by_strategy)) == (1, 1)
     assert alone.n_skipped == len(around.by_known) + len(around.by_strategy) - 2
     assert around.n_skipped == 0
+
+
+def test_ten_people_are_enough_for_an_attacker_who_takes_long(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    found, running = Subject(FILMS, gf.KNN(k=20)), TargetDraw(15, 7)
+    for n_people in (SURVEY.SMALLEST, SURVEY.SMALLEST - 1):
+        pace = Pace(n_targets=n_people, seconds=1e6)
+        monkeypatch.setattr(SURVEY, "find_pace", lambda *_, pace=pace, **__: pace)
+        report = SURVEY._affordable(found, gf.KNNAttack(known=5), running)
+        assert (None if report is None else report.n_targets) == (10 if n_people == 10 else None)
 
 
 def test_knowledge_goes_as_far_as_half_of_the_people(around: Survey) -> None:

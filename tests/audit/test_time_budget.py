@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from typing import Self
+from importlib import import_module
+from typing import Any, Self
 
 import pytest
 
@@ -104,3 +105,18 @@ def test_a_private_model_is_attacked_by_all_in_ten_fits_for_each_world() -> None
     for one in attackers:
         one.run_on(subject, targets=1, rng=1)
     assert Slow.fits - before == 2 * (4 + 3 * 2)
+
+
+def test_an_audit_hands_on_the_time_that_it_was_given(monkeypatch: pytest.MonkeyPatch) -> None:
+    told: list[Any] = []
+
+    def leak(*_: Any, seconds: float | None = None, **__: Any) -> None:
+        told.append(seconds)
+        raise InterruptedError
+
+    monkeypatch.setattr(import_module("goodfence.audit.audit"), "leak", leak)
+    films = gf.synthetic(users=30, items=20, ratings=240, rng=7)
+    for seconds in (500.0, None):
+        with pytest.raises(InterruptedError):
+            gf.audit(films, gf.KNN(k=3), known=3, seconds=seconds)
+    assert told == [500.0, None]

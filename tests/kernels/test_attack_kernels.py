@@ -60,10 +60,11 @@ def test_lists_with_fakes_are_sorted_lists(seed: int, removed: int) -> None:
         assert list(zip(numbers.tolist(), listed[0].tolist(), strict=True)) == expected
 
 
+@pytest.mark.parametrize("n_fakes", [3, 6])  # fewer than neighbours, and more
 @pytest.mark.parametrize("removed", [-1, 2])
-def test_draws_and_noise_are_those_of_the_attacked_rows(removed: int) -> None:
+def test_draws_and_noise_are_those_of_the_attacked_rows(removed: int, n_fakes: int) -> None:
     similarities = np.linspace(0.9, 0.1, N_ROWS)
-    n_fakes, mechanism, key = 3, NPNS(k=4), 2**63 + 5
+    mechanism, key = NPNS(k=4), 2**63 + 5
     n_real = N_ROWS - (removed >= 0)
     length = n_real + n_fakes - 1
     rows, listed = np.empty((1, length), dtype=np.int32), np.empty((1, length))

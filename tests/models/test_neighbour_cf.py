@@ -270,3 +270,15 @@ def test_the_key_of_a_profile_has_64_bits_and_follows_from_seed_and_profile() ->
     assert _profile_key(7, columns, values) == wanted < 2**64
     assert _profile_key(7, columns[::-1], values[::-1]) == wanted
     assert _profile_key(8, columns, values) != wanted
+
+
+@pytest.mark.kernel
+def test_a_cell_that_is_asked_for_twice_is_answered_twice() -> None:
+    """With all others of its row: more cells than there are columns."""
+    films = gf.synthetic(users=12, items=8, ratings=70, rng=7)
+    model = gf.NeighbourCF(gf.KNN(k=4)).fit(films)
+    once = model.predict_cells(np.zeros(8, dtype=int), np.arange(8))
+    columns = np.array([0, 0, *range(8), 0, 7])
+    np.testing.assert_array_equal(
+        model.predict_cells(np.zeros(len(columns), dtype=int), columns), once[columns]
+    )

@@ -683,3 +683,8 @@ def test_dp_als_is_proved_per_user_and_spends_what_it_says() -> None:
     assert (stated.status, stated.unit, stated.epsilon) == ("proved", "user", 4.0)
     assert [release.name for release in model.account_.releases][1:] == ["item factors"] * 2
     assert 3.9 < model.account_.epsilon(1e-5) <= 4.0
+
+
+def test_what_is_not_said_is_as_documented() -> None:
+    told = gf.DPALS(epsilon=1.0).settings()
+    assert (told["delta"], told["rank"], told["sweeps"], told["per_user"]) == (1e-5, 4, 1, 60)

@@ -16,6 +16,7 @@ from scipy.stats import norm
 from goodfence.errors import SettingError
 from goodfence.privacy.accounting import (
     Account,
+    FitRecord,
     Release,
     gaussian_delta,
     gaussian_epsilon,
@@ -143,6 +144,17 @@ def test_a_release_is_checked(bad: dict[str, Any]) -> None:
     settings: dict[str, Any] = {"name": "test", "sensitivity": 1, "sigma": 32, "dimension": 1}
     with pytest.raises(SettingError):
         Release(**{**settings, **bad})
+
+
+def test_nothing_at_all_may_be_released_and_costs_what_is_stated() -> None:
+    nothing = Release(name="no items", sensitivity=0, sigma=16, dimension=0)
+    assert (nothing.mu_squared, nothing.dimension) == (0.0, 0)
+
+
+def test_a_record_says_that_the_items_were_those_of_the_ratings_unless_told() -> None:
+    account = Account((Release(name="a", sensitivity=1, sigma=32, dimension=1),))
+    record = FitRecord(unit="rating", epsilon=1.0, delta=1e-5, account=account, private=True)
+    assert (record.catalogue_given, record.n_fits) == (False, 1)
 
 
 @pytest.mark.parametrize("delta", [0.0, 1.0, -1.0, float("nan")])

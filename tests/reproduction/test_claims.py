@@ -4,15 +4,19 @@ from __future__ import annotations
 
 import tomllib
 from importlib.resources import files
+from types import SimpleNamespace
+from typing import Any, cast
 
 import numpy as np
 import pytest
 from scipy import stats
 
+import goodfence as gf
 from goodfence.arrays import Floats
 from goodfence.attack.scoring import Statistic
-from goodfence.reproduction.claims import Claim, Question, Side, judged, verdict_of
-from goodfence.reproduction.definition import Number
+from goodfence.reproduction import claims
+from goodfence.reproduction.claims import Claim, Counted, Question, Side, judged, verdict_of
+from goodfence.reproduction.definition import PRIVATE, Number
 from goodfence.reproduction.figures import Reproduction
 from goodfence.reproduction.runs import Sums
 
@@ -157,3 +161,37 @@ def test_a_reproduction_is_plain_values_of_its_claims_and_its_manifest() -> None
     assert told["manifest"] == {"seed": 7}
     assert [one["verdict"] for one in told["claims"]] == ["holds"]
     assert told["claims"][0]["numbers"] == {"a": 1}
+
+
+def figure_of(errors: dict[tuple[str, int], list[float]], scale: str = "linear") -> Any:
+    """Return a figure of these errors, of one cell a target, as far as a claim looks at it."""
+    xs = sorted({x for _, x in errors})
+    counts = {
+        (x, series): {"error": np.array(each), "predicted": np.ones(len(each))}
+        for (series, x), each in errors.items()
+    }
+    definition = SimpleNamespace(scale=scale, judged=tuple(xs), values=tuple(xs))
+    return Counted(cast("Any", definition), Sums(cast("Any", counts)), gf.Scale(1, 5))
+
+
+@pytest.mark.parametrize(("least", "verdict"), [(0.25, "holds"), (0.0, "fails")])
+def test_the_error_of_no_private_method_is_zero_where_all_is_known(
+    least: float, verdict: str
+) -> None:
+    known = max(claims._ENOUGH_KNOWN, 8)
+    errors = {(series, known): [1.0, 2.0] for series in PRIVATE}
+    errors[PRIVATE[1], known] = [least, least]
+    found = claims._error_is_not_zero({"attack-m": figure_of(errors)})
+    assert (found.label, found.verdict) == ("9a", verdict)
+    assert found.numbers[f"{PRIVATE[1]} m={known}: MAE"] == least
+    assert found.numbers[f"{PRIVATE[0]} m={known}: MAE"] == 1.5
+
+
+def test_a_rise_is_along_the_axis_as_it_is_drawn() -> None:
+    """An error that grows by one with each tenfold x: by two from 1 to 100, on a log axis exactly."""
+    errors = {("a", x): [float(at), float(at)] for at, x in enumerate((1, 10, 100))}
+    assert figure_of(errors, "log").rise("a", "above", "").found.value == pytest.approx(2.0)
+    x = np.array([1.0, 10.0, 100.0])
+    slope = np.polyfit(x, [0.0, 1.0, 2.0], 1)[0]
+    found = figure_of(errors).rise("a", "above", "").found.value
+    assert found == pytest.approx(99 * slope)

@@ -253,3 +253,14 @@ def test_what_is_missing_is_null_or_empty_text() -> None:
     assert _n_missing(column) == 5
     assert _n_missing(pa.chunked_array([pa.array([1, None, 3])])) == 1
     assert _n_missing(pa.chunked_array([pa.array(["a", "b"])])) == 0
+
+
+def test_plain_files_are_read_in_as_many_splits_as_there_are_cores(tmp_path: Path) -> None:
+    """Eleven row groups of one rating for two cores: six and five."""
+    path = tmp_path / "many.parquet"
+    rows = pa.table({"user": range(11), "item": range(11), "rating": [1.0, *[2.0] * 10]})
+    pq.write_table(rows, path, row_group_size=1)
+    found = reader_of(str(path), config())
+    assert not isinstance(found, WholeFile)
+    assert found is not None
+    assert [len(split) for split in found.splits] == [6, 5]

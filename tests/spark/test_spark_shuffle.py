@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import subprocess
 import sys
 from pathlib import Path
@@ -9,6 +10,7 @@ from types import SimpleNamespace
 from typing import Any
 
 import numpy as np
+import pytest
 
 from goodfence.spark import shuffle
 from goodfence.spark.messages import RowRequest, pack, unpack
@@ -64,3 +66,18 @@ def test_a_worker_takes_what_it_loaded_out_of_the_collectors_way_once() -> None:
     )
     done = subprocess.run([sys.executable, "-c", "\n".join(lines)], capture_output=True, text=True)
     assert done.returncode == 0, done.stderr
+
+
+def test_memory_is_frozen_once_for_each_time_that_something_was_loaded(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    frozen: list[str] = []
+    monkeypatch.setattr(shuffle, "_LOADED", [0])
+    monkeypatch.setattr(gc, "collect", lambda: frozen.append("collected"))
+    monkeypatch.setattr(gc, "freeze", lambda: frozen.append("frozen"))
+    for _ in range(3):
+        shuffle.freeze_memory()
+    assert frozen == ["collected", "frozen"]
+    monkeypatch.setitem(sys.modules, "goodfence_one_more", sys)
+    shuffle.freeze_memory()
+    assert frozen == ["collected", "frozen"] * 2
