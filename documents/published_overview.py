@@ -14,7 +14,7 @@ FAMILIES: dict[str, tuple[str, ...]] = {
         *("NeNDS", "BlurMe", "item swapping"),
     ),
     "neighbours drawn by chance, or protected": ("PPNS", "ReuseKNN"),
-    "the same, computed under encryption": ("threshold neighbours", "matrix factorisation"),
+    "computed under encryption": ("threshold neighbours", "matrix factorisation"),
     "differences of items, with and without noise": ("Slope One",),
     "noisy answers, and a budget for each user": ("Ind-KNN",),
     "noisy statistics, released once": ("McSherry-Mironov", "DP-ALS", "PrivateCF"),
