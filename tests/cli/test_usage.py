@@ -12,7 +12,8 @@ from tests.support.running import run
 
 FILMS = "movietweetings"
 COMMANDS = (
-    *("demo", "check", "audit", "attack", "membership", "related-items", "frontier", "fit"),
+    *("demo", "check", "audit", "attack", "membership", "related-items", "frontier"),
+    *("choose", "fit"),
     *("recommend", "predict", "alpha"),
     *("evaluate", "reproduce", "explain", "data", "doctor"),
 )

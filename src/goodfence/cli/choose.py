@@ -12,12 +12,21 @@ import typer
 from goodfence.cli.command import argument, command, flag, parse_scale
 from goodfence.cli.options import Output
 from goodfence.cli.output import print_paragraphs, print_table
-from goodfence.errors import SettingError
+from goodfence.errors import SettingError, require
 
 if TYPE_CHECKING:
     from goodfence.data.scale import Scale
     from goodfence.models.private.expected import Expected, Size
 
+_COLUMNS = (
+    "the mean absolute error to expect; by how much that of PrivateCF is above the unprotected one; whether it is "
+    "nearer to that than to everybody's own mean, and 5% below it."
+)
+_RULE = "fitted to parts of a public data set; how much more error there is was within"
+_LEVEL = (
+    "The errors themselves are those of films on this scale, and may be a quarter off elsewhere; --mae sets "
+    "them right. "
+)
 _UNITS = {"rating": "one rating", "user": "one user"}
 
 
@@ -36,6 +45,11 @@ class Declared:
     ratings: int | None = flag("N", "How many ratings there are, 1 or more.", shown="as in FILE")
     scale: str | None = flag(
         "LOW HIGH [STEP]", "Which ratings can be given.", shown="as declared of FILE, or 1 5"
+    )
+    mae: float | None = flag(
+        "X",
+        "The error of an unprotected recommender on such ratings, above 0, where it is known.",
+        shown="that of films, on this scale",
     )
     delta: float | None = flag(
         "X",
@@ -80,8 +94,14 @@ def choose(declared: Declared, output: Output) -> None:
         expected_unprotected,
     )
 
+    share = expected_unprotected(size)
     length = scale.highest - scale.lowest
-    unprotected, own_mean = expected_unprotected(size) * length, OWN_MEAN * length
+    if declared.mae is not None:
+        require(declared.mae > 0, "mae", "above 0", declared.mae)
+        length = (
+            declared.mae / share
+        )  # in stars, how long a scale would be on which the rule is right
+    unprotected, own_mean = share * length, OWN_MEAN * length
     found = expected_errors(size, declared.delta)
     told = {
         "size": {**asdict(size), "counted": counted},
@@ -94,25 +114,23 @@ def choose(declared: Declared, output: Output) -> None:
     }
 
     def show() -> None:
+        without = f"an unprotected neighbourhood MAE {unprotected:.2f}, everybody's own mean"
         print_paragraphs(
             [
                 ("Answer", answer(found)),
                 ("Size", _size(size, counted, declared.file)),
-                ("Without", f"an unprotected neighbourhood MAE {unprotected:.2f}, everybody's own mean {own_mean:.2f}"),
+                ("Without", f"{without} {own_mean:.2f}."),
             ]
-        )  # fmt: skip
+        )
         typer.echo()
         print_table(
             ["protected", "epsilon", "PrivateCF", "PrivateMeans", "more error %", "useful"],
             _rows(found, length, unprotected),
         )
         typer.echo()
-        print_paragraphs(
-            [
-                ("Columns", "the mean absolute error to expect; how much more that of PrivateCF is than the unprotected one; and whether it is nearer to that than to everybody's own mean."),
-                ("Rule", f"fitted to parts of a public data set, and within {OFF_BY:.0%} of what was measured on six others: `docs/choosing.md`. No rating was used."),
-            ]
-        )  # fmt: skip
+        rule = f"{_RULE} {100 * OFF_BY:.0f} points of what was measured on six others."
+        level = _LEVEL if declared.mae is None else ""
+        print_paragraphs([("Columns", _COLUMNS), ("Rule", f"{rule} {level}No rating was used.")])
 
     output.tell(told, show)
 

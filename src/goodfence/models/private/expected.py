@@ -22,6 +22,8 @@ BUDGETS: dict[Unit, tuple[float, ...]] = {"rating": (0.5, 1.0, 4.0), "user": (1.
 """The epsilons that are spoken of."""
 OWN_MEAN = 0.2
 """The error of everybody's own mean, a share of the scale: what costs no privacy, because nothing is shared."""
+WORTHWHILE = 0.95
+"""What is not below this part of everybody's own mean is not worth a budget."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,8 +39,16 @@ class Law:
         return min(OWN_MEAN, self.floor + self.slope * math.pow(max(x, 1e-12), -self.power))
 
 
-LAWS: dict[tuple[str, Unit | None], Law] = {}
+LAWS: dict[tuple[str, Unit | None], Law] = {
+    ("unprotected", None): Law(0.1575, 0.1137, 0.5885),
+    ("PrivateCF", "rating"): Law(0.1200, 0.0800, 0.1233),
+    ("PrivateMeans", "rating"): Law(0.1790, 0.0277, 0.6490),
+    ("PrivateCF", "user"): Law(0.1200, 0.0695, 0.0971),
+    ("PrivateMeans", "user"): Law(0.1744, 0.0174, 0.2612),
+}
 """By model and unit; the unprotected model has none. As `benchmarks/results/size_rule.md` has them."""
+OFF_BY = 0.06
+"""How far off, at most, it was on other data: of how much more error there is than unprotected, a share of that."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -65,7 +75,7 @@ class Expected:
     epsilon: float
     error: float
     useful: bool
-    """Whether it is nearer to the unprotected model than to everybody's own mean."""
+    """Whether it is nearer to the unprotected model than to everybody's own mean, and clearly below that."""
 
 
 def known_of_an_item(size: Size, unit: Unit | None, mu: float = 1.0) -> float:
@@ -103,7 +113,7 @@ def expected_errors(size: Size, delta: float | None = None) -> list[Expected]:
             x = known_of_an_item(size, unit, total_mu(epsilon, delta, 0.0))
             for model in MODELS:
                 error = max(LAWS[model, unit].at(x), unprotected)
-                useful = error <= (unprotected + OWN_MEAN) / 2
+                useful = error <= min((unprotected + OWN_MEAN) / 2, WORTHWHILE * OWN_MEAN)
                 found.append(
                     Expected(model=model, unit=unit, epsilon=epsilon, error=error, useful=useful)
                 )
