@@ -22,7 +22,9 @@ from goodfence.kernels.lists import (
 from goodfence.neighbours.threads import ranges, run
 
 _TOGETHER = 512
-"""How many rows are ranked at a time."""
+"""How many rows are ranked at a time, at most."""
+_CELLS = 1 << 22
+"""How many scores a thread holds at a time, unless one row has more."""
 
 
 class Ranked(NamedTuple):
@@ -79,7 +81,8 @@ def rank_in_blocks(
         rank_block(block, own, allowed, lists.columns[part], best)
         lists.scores[part] = best
 
-    run(work, ranges(seen.shape[0], _TOGETHER), threads=threads)
+    together = max(1, min(_TOGETHER, _CELLS // max(seen.shape[1], 1)))
+    run(work, ranges(seen.shape[0], together), threads=threads)
     return lists
 
 
