@@ -614,7 +614,7 @@ def merged_lists(
 
 def event_weights(
     users: list[list[int]], centre: list[int], unit: int, spare: int, size: float, power: int
-) -> list[tuple[int, int, int]]:
+) -> list[list[int]]:
     """Return for each user the integers nearest to b, b a and b a², b = size/(n - a² + spare/unit²)^(power/2)."""
     found = []
     for items in users:
@@ -623,7 +623,7 @@ def event_weights(
         weight = size / (math.sqrt(left) if power == 1 else left)
         along = total / unit
         each = (weight, weight * along, weight * along * along)
-        found.append(tuple(round(one) for one in each) if items else (0, 0, 0))
+        found.append([round(one) if items else 0 for one in each])
     return found
 
 
