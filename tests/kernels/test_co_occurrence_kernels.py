@@ -41,7 +41,7 @@ def test_what_each_user_adds(seed: int, power: int) -> None:
     made, found = profiles(users), np.empty((len(users), 3), dtype=np.int64)
     weigh_users(made.indptr, made.indices, centre, UNIT, SPARE, 3.7e8, power, found)
     twin = reference.event_weights(users, centre.tolist(), UNIT, SPARE, 3.7e8, power)
-    assert found.tolist() == [list(each) for each in twin]
+    assert found.tolist() == twin
 
 
 @pytest.mark.kernel

@@ -16,9 +16,12 @@ from goodfence.errors import DataError, ModelFileError, NotFittedError, SettingE
 from goodfence.models.persistence import read_model
 from goodfence.models.private.base import PrivateRecommender
 from goodfence.models.private.cf import FIRST_SHARE, MEANS, PrivateCF, choose_stages
+from goodfence.models.private.estimation import listed_counts
 from goodfence.models.private.item_model import FARTHEST, ItemBiases
 from goodfence.models.private.mcsherry_mironov import McSherryMironov
 from goodfence.models.private.means import PrivateMeans
+from goodfence.models.private.releases import ItemSums
+from tests.support import reference
 
 KINDS = (PrivateMeans, PrivateCF, McSherryMironov)
 
@@ -166,6 +169,60 @@ def test_recommendations_are_unseen_and_best_first() -> None:
     assert len(found.items) == 8
     assert not seen & set(found.items)
     assert (np.diff(found.scores) <= 0).all()
+
+
+def test_lists_are_ranked_by_counts_and_what_is_expected_to_be_liked() -> None:
+    """Count times the root of (prediction - 1) / 4 on the scale 1..5, before it is clipped, for rows and profiles."""
+    ratings = made_up()
+    model = PrivateCF(epsilon=5.0, items="from ratings").fit(ratings)
+    counts = model.model_.counts
+    every = np.arange(ratings.shape[1])
+    for row in (0, 3, 9):
+        part = slice(*ratings.csr.indptr[[row, row + 1]])
+        columns, values = ratings.csr.indices[part], ratings.csr.data[part]
+        predicted = 3.0 + model.model_.predict_user(columns, values - 3.0, every)
+        scores = counts * np.sqrt(np.maximum(predicted - 1.0, 0.0) / 4.0)
+        wanted = reference.best_list(scores, columns.tolist(), every.tolist(), 8)
+        for found in (
+            model.recommend(ratings.users[row], n=8),
+            model.answer_list(dict(zip(ratings.items[columns], values, strict=True)), n=8),
+        ):
+            assert ratings.columns(found.items).tolist() == [column for column, _ in wanted]
+            assert found.scores == pytest.approx([score for _, score in wanted], rel=1e-9)
+
+
+@pytest.mark.parametrize("kind", [PrivateCF, PrivateMeans])
+def test_counts_of_lists_are_those_of_the_data_where_noise_is_small(kind: Any) -> None:
+    ratings = made_up()
+    model = kind(epsilon=1e4, items="from ratings").fit(ratings)
+    counts = np.bincount(ratings.csr.indices, minlength=ratings.shape[1])
+    np.testing.assert_allclose(model.model_.counts, counts, atol=0.6)
+
+
+def test_a_count_near_its_noise_is_what_the_prior_makes_of_it() -> None:
+    """400 is far above a noise of 10: 400² / (400² + 40²) of it is believed, and of -30 nothing."""
+    sums = ItemSums(np.zeros(2), np.array([400.0, -30.0]), 1.0, 10.0)
+    items = ItemBiases(np.zeros(2), np.ones(2), np.array([300.0, 2.0]))
+    share = 400**2 / (400**2 + 40**2)
+    assert listed_counts(sums, items) == pytest.approx([share * 400 + (1 - share) * 300, 2.0])
+
+
+def test_a_file_without_counts_or_with_impossible_ones_is_refused(tmp_path: Path) -> None:
+    model = PrivateMeans(epsilon=1.0, items="from ratings").fit(made_up())
+    model.save(tmp_path / "model.gf")
+    kind, settings, arrays = read_model(tmp_path / "model.gf")
+    loaded = PrivateMeans.from_saved(settings, arrays)
+    np.testing.assert_array_equal(loaded.model_.counts, model.model_.counts)
+    without = {name: array for name, array in arrays.items() if name != "counts"}
+    with pytest.raises(ModelFileError, match="must hold the counts that rank lists"):
+        PrivateMeans.from_saved(settings, without)
+    for wrong in (-1.0, np.nan, np.inf, 1e300):
+        changed = arrays["counts"].copy()
+        changed[0] = wrong
+        with pytest.raises(ModelFileError):
+            PrivateMeans.from_saved(settings, {**arrays, "counts": changed})
+    with pytest.raises(ModelFileError):
+        PrivateMeans.from_saved(settings, {**arrays, "counts": arrays["counts"][:-1]})
 
 
 def test_answers_are_the_same_however_often_asked() -> None:

@@ -88,6 +88,8 @@ def unfitted() -> dict[str, tuple[Any, bool, bool]]:
         "dp-als": (gf.DPALS(epsilon=3.0, rank=2, **rated), False, True),
         "mcsherry, knn": (gf.McSherryMironovKNN(epsilon=3.0, rank=3), True, True),
         "mcsherry": (gf.McSherryMironov(epsilon=3.0, rank=3, **rated), False, True),
+        "popularity": (gf.Popularity(), True, True),
+        "ease": (gf.EASE(regularisation=9.0, items=25), False, True),
         "top-n": (gf.PrivateTopN(epsilon=3.0, **rated), True, True),
         "top-n, user": (gf.PrivateTopN(epsilon=3.0, unit="user", **rated), False, False),
         "top-n, seeded": (gf.PrivateTopN(epsilon=1.0, rng=4, catalogue=range(30)), False, True),

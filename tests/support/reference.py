@@ -664,7 +664,7 @@ def interpolated(
 
 def event_weights(
     users: list[list[int]], centre: list[int], unit: int, spare: int, size: float, power: int
-) -> list[tuple[int, int, int]]:
+) -> list[list[int]]:
     """Return for each user the integers nearest to b, b a and b a², b = size/(n - a² + spare/unit²)^(power/2)."""
     found = []
     for items in users:
@@ -672,8 +672,8 @@ def event_weights(
         left = (len(items) * unit**2 + spare - total**2) / unit**2
         weight = size / (math.sqrt(left) if power == 1 else left)
         along = total / unit
-        first, second = weight * along, weight * along * along
-        found.append((round(weight), round(first), round(second)) if items else (0, 0, 0))
+        each = (weight, weight * along, weight * along * along)
+        found.append([round(one) if items else 0 for one in each])
     return found
 
 

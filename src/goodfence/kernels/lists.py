@@ -59,18 +59,24 @@ def insert(
 
 
 @kernel
-def _rank_row(scores: AnyFloats, listable: Flags, columns: AnyIntegers, best: AnyFloats) -> None:
-    """Write the n best of one row of scores; columns ascend, so once the list is full only a better score counts."""
-    n, n_listed, column = columns.size, 0, 0
-    while column < scores.size and n_listed < n:
-        if listable[column] and not np.isnan(scores[column]):
-            n_listed = insert(column, scores[column], columns, best, n_listed)
-        column += 1
+def _rank_row(
+    scores: AnyFloats,
+    items: AnyIntegers,
+    listable: Flags,
+    columns: AnyIntegers,
+    best: AnyFloats,
+) -> None:
+    """Write the n best of one row of scores of some items, which ascend: a full list takes a better score only."""
+    n, n_listed, place = columns.size, 0, 0
+    while place < scores.size and n_listed < n:
+        if listable[items[place]] and not np.isnan(scores[place]):
+            n_listed = insert(items[place], scores[place], columns, best, n_listed)
+        place += 1
     if n_listed == n:
         worst = best[n - 1]
-        for later in range(column, scores.size):
-            if scores[later] > worst and listable[later]:
-                insert(later, scores[later], columns, best, n)
+        for later in range(place, scores.size):
+            if scores[later] > worst and listable[items[later]]:
+                insert(items[later], scores[later], columns, best, n)
                 worst = best[n - 1]
     columns[n_listed:] = NO_ITEM
     best[n_listed:] = np.nan
@@ -84,21 +90,40 @@ def rank_scores(
     listable = allowed.copy()
     for column in seen:
         listable[column] = False
-    _rank_row(scores, listable, columns, best)
+    _rank_row(scores, np.arange(scores.size), listable, columns, best)
 
 
 @kernel
 def rank_block(
-    scores: AnyFloats, seen: Csr, allowed: Flags, columns: AnyIntegers, best: AnyFloats
+    scores: AnyFloats,
+    items: AnyIntegers,
+    seen: Csr,
+    allowed: Flags,
+    columns: AnyIntegers,
+    best: AnyFloats,
 ) -> None:
-    """Do what `rank_scores` does for each row of scores; `seen` has a row for each of them."""
+    """Do what `rank_scores` does for each row of scores of some items, which ascend; `seen` has a row for each."""
     listable = allowed.copy()
     for row in range(scores.shape[0]):
         for entry in range(seen.starts[row], seen.starts[row + 1]):
             listable[seen.columns[entry]] = False
-        _rank_row(scores[row], listable, columns[row], best[row])
+        _rank_row(scores[row], items, listable, columns[row], best[row])
         for entry in range(seen.starts[row], seen.starts[row + 1]):
             listable[seen.columns[entry]] = allowed[seen.columns[entry]]
+
+
+@kernel
+def merge_lists(more: Rows, their_scores: Floats, columns: Rows, scores: Floats) -> None:
+    """Put into each list what is better of other lists of other items."""
+    for row in range(columns.shape[0]):
+        n_listed = 0
+        while n_listed < columns.shape[1] and columns[row, n_listed] != NO_ITEM:
+            n_listed += 1
+        for place in range(more.shape[1]):
+            if more[row, place] == NO_ITEM:
+                break
+            item, score = more[row, place], their_scores[row, place]
+            n_listed = insert(item, score, columns[row], scores[row], n_listed)
 
 
 @kernel

@@ -9,7 +9,7 @@ from typing import Any, ClassVar, Self
 import numpy as np
 
 from goodfence.arrays import AnyIntegers, Floats
-from goodfence.data.ratings import Ratings
+from goodfence.data.ratings import Feedback, Ratings
 from goodfence.models.persistence import (
     Arrays,
     pack_ratings,
@@ -26,6 +26,8 @@ class EventModel(FittedRecommender):
 
     name: ClassVar[str]
     label: ClassVar[str]
+    learns_from: ClassVar[Feedback] = "implicit"
+    """Ratings, or events."""
     _saved: ClassVar[tuple[str, ...]] = ()
     """The arguments that are saved."""
 
@@ -52,7 +54,7 @@ class EventModel(FittedRecommender):
     @checked
     def fit(self, ratings: Ratings) -> Self:
         """Learn from events: `gf.load(..., feedback="implicit")`, or the likes among ratings, `ratings.likes(4)`."""
-        require_feedback(ratings, "implicit", type(self).__name__)
+        require_feedback(ratings, self.learns_from, type(self).__name__)
         self.ratings_ = ratings
         self._learn()
         return self

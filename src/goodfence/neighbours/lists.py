@@ -12,6 +12,7 @@ from scipy import sparse
 from goodfence.arrays import AnyFloats, AnyIntegers, Csr, Flags, Floats, Rows
 from goodfence.kernels.lists import (
     NO_ITEM,
+    merge_lists,
     rank_block,
     rank_by_neighbours,
     rank_by_profiles,
@@ -22,7 +23,9 @@ from goodfence.kernels.lists import (
 from goodfence.neighbours.threads import ranges, run
 
 _TOGETHER = 512
-"""How many rows are ranked at a time."""
+"""How many rows are ranked at a time, at most."""
+_CELLS = 1 << 22
+"""How many scores a thread holds at a time, unless one row has more."""
 
 
 class Ranked(NamedTuple):
@@ -63,23 +66,30 @@ def rank_in_blocks(
     seen: sparse.csr_array,
     allowed: Flags,
     n: int,
+    *,
+    items: AnyIntegers | None = None,
     threads: int | None = None,
 ) -> Ranked:
-    """Return the lists of the rows of `seen`, where `scores(first, last)` returns some rows of scores at a time."""
+    """Return the lists of the rows of `seen`, where `scores(first, last)` returns some rows of scores at a time.
+
+    They are scores of all items, or of `items`, which ascend.
+    """
     lists = no_lists(seen.shape[0], n, seen.shape[1])
+    scored = np.arange(seen.shape[1]) if items is None else np.asarray(items, dtype=np.int64)
 
     def work(piece: tuple[int, int]) -> None:
         first, last = piece
         own, part = Csr(seen.indptr[first : last + 1], seen.indices, seen.data), slice(*piece)
         block = scores(first, last)
         if block.dtype == np.float64:
-            rank_block(block, own, allowed, lists.columns[part], lists.scores[part])
+            rank_block(block, scored, own, allowed, lists.columns[part], lists.scores[part])
             return
         best = np.empty(lists.scores[part].shape, dtype=block.dtype)
-        rank_block(block, own, allowed, lists.columns[part], best)
+        rank_block(block, scored, own, allowed, lists.columns[part], best)
         lists.scores[part] = best
 
-    run(work, ranges(seen.shape[0], _TOGETHER), threads=threads)
+    together = max(1, min(_TOGETHER, _CELLS // max(len(scored), 1)))
+    run(work, ranges(seen.shape[0], together), threads=threads)
     return lists
 
 
@@ -100,6 +110,13 @@ def rank_alike(
 
     run(work, ranges(seen.shape[0], _TOGETHER), threads=threads)
     return lists
+
+
+def merged(lists: Ranked, others: Ranked) -> Ranked:
+    """Return the best of two lists of different items for each row, as long as the first."""
+    columns, scores = lists.columns.copy(), lists.scores.copy()
+    merge_lists(*others, columns, scores)
+    return Ranked(columns, scores)
 
 
 @dataclass(frozen=True, eq=False)

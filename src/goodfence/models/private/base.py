@@ -16,7 +16,7 @@ from typing import Any, ClassVar, Literal, Self, TypeAlias
 import numpy as np
 from scipy import sparse
 
-from goodfence.arrays import AnyIntegers, Csr, Floats
+from goodfence.arrays import AnyIntegers, Csr, Flags, Floats
 from goodfence.data.columns import Feedback
 from goodfence.data.ids import Ids
 from goodfence.data.ratings import Ratings, move_columns, positions_among
@@ -32,13 +32,14 @@ from goodfence.models.persistence import (
     unpack_ratings,
     write_model,
 )
-from goodfence.models.private.item_model import FARTHEST, MOST_FEATURES, ItemModel
+from goodfence.models.private.item_model import FARTHEST, MOST_COUNT, MOST_FEATURES, ItemModel
 from goodfence.models.recommender import (
     FittedRecommender,
     IdsLike,
     Traits,
     require_feedback,
 )
+from goodfence.neighbours.lists import Ranked, rank_in_blocks
 from goodfence.privacy.accounting import Account, FitRecord, Release, total_mu
 from goodfence.privacy.fixed_point import UserProfiles, centred, require_declared, uncentred
 from goodfence.privacy.guarantee import Guarantee, Unit
@@ -208,10 +209,17 @@ class PrivateRecommender(FittedRecommender):
         return uncentred(found, self.ratings_.scale)
 
     def _list_scores(self, columns: AnyIntegers, values: Floats) -> Floats:
-        """Return predictions before they are clipped to the scale, which would make ties."""
-        every = np.arange(self.ratings_.shape[1])
-        model: ItemModel = self.model_
-        return model.predict_user(columns, centred(values, self.ratings_.scale), every)
+        starts, own = np.array([0, len(columns)]), centred(values, self.ratings_.scale)
+        profile = Csr(starts, np.asarray(columns, dtype=self._profiles.columns.dtype), own)
+        scores: Floats = self.model_.list_scores(profile, np.zeros(1, dtype=np.int64))[0]
+        return scores
+
+    def _rank_rows(self, rows: AnyIntegers, n: int, allowed: Flags) -> Ranked:
+        def block(first: int, last: int) -> Floats:
+            scores: Floats = self.model_.list_scores(self._profiles, rows[first:last])
+            return scores
+
+        return rank_in_blocks(block, self.ratings_.csr[rows], allowed, n)
 
     def guarantee(self) -> Guarantee:
         """Return what the last fit guaranteed (before `fit`: what is asked now).
@@ -272,14 +280,20 @@ class PrivateRecommender(FittedRecommender):
     def _packed(self) -> Arrays:
         """Return what was made of the releases as it is saved; the names are those of the file's first format."""
         released: ItemModel = self.model_
-        effects, features = released.bias, released.features
-        return {"effects": effects, "features": features, "weights": released.weights}
+        arrays = {"effects": released.bias, "features": released.features}
+        arrays |= {"weights": released.weights}
+        return arrays if released.counts is None else {**arrays, "counts": released.counts}
 
     @classmethod
     def _unpacked(cls, arrays: Arrays, ratings: Ratings) -> Any:
         """Return what `_packed` saved, for these ratings; what no fit can have written raises."""
         require_declared(ratings.scale)
-        released = ItemModel(arrays["effects"], arrays["features"], arrays["weights"])
+        if "counts" not in arrays:
+            raise ModelFileError(
+                "the model must hold the counts that rank lists; an older goodfence saved it: fit it again"
+            )
+        effects, features, weights = arrays["effects"], arrays["features"], arrays["weights"]
+        released = ItemModel(effects, features, weights, arrays["counts"])
         _check(released, ratings.shape[1])
         return released
 
@@ -349,8 +363,9 @@ def _typed(stated: dict[str, Any], kind: type[Any]) -> dict[str, Any]:
 def _check(released: ItemModel, n_items: int) -> None:
     """Refuse arrays of a file that no fit can have written."""
     bias, features, weights = released.bias, released.features, released.weights
+    counts = np.zeros(0) if released.counts is None else released.counts
     shaped = (
-        bias.shape == weights.shape == (n_items,)
+        bias.shape == weights.shape == counts.shape == (n_items,)
         and features.ndim == 2
         and len(features) == n_items
         and 1 <= features.shape[1] <= MOST_FEATURES
@@ -358,9 +373,10 @@ def _check(released: ItemModel, n_items: int) -> None:
     # Not `>`: NaN fails these tests too. Weights below 0 could make a user's matrix singular.
     if (
         not shaped
-        or not all(a.dtype == np.float64 for a in (bias, features, weights))
+        or not all(a.dtype == np.float64 for a in (bias, features, weights, counts))
         or not all((np.abs(a) <= FARTHEST).all() for a in (bias, features))
         or not ((weights >= 0) & (weights <= 1)).all()
+        or not ((counts >= 0) & (counts <= MOST_COUNT)).all()
         or not (features[:, 0] == 1).all()
     ):
         raise ModelFileError(

@@ -24,6 +24,7 @@ from goodfence.models.private.estimation import (
     expected_variance,
     factorise,
     free_factors,
+    listed_counts,
     public_factors,
     refine,
     update_biases,
@@ -180,7 +181,8 @@ class PrivateCF(PrivateRecommender):
             step = release_half_step(profiles, model, longest, mu * math.sqrt(share), publisher)
             items, factors = refine(step, items, factors)
         self.stages_ = stages
-        return ItemModel.of(items, np.concatenate([factors, curved_factors(items)], axis=1))
+        factors = np.concatenate([factors, curved_factors(items)], axis=1)
+        return ItemModel.of(items, factors, listed_counts(sums, items))
 
     def _factors(
         self,

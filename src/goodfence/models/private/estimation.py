@@ -33,6 +33,8 @@ _LARGEST_BIAS = 2.2
 _PRIOR_STEPS = 30
 _FIRST_SPREAD = 0.6
 """How widely biases lie before anything is known of them; where the estimate of their distribution begins."""
+_CLEAR = 4.0
+"""How many standard deviations of its noise a count must have, to be believed by half."""
 _ITEMS_AT_ONCE = 128
 """So few that what is computed of them stays in the processor's cache."""
 _NEGLIGIBLE, _NOTHING = -40.0, 1e-20
@@ -83,6 +85,17 @@ def estimate_biases(sums: ItemSums, wide: float, weight: float) -> ItemBiases:
     mean = joint[:, 1] / total
     variances = np.maximum(joint[:, 2] / total - mean**2, 1e-6)
     return ItemBiases(mean, variances, joint[:, 3] / total)
+
+
+def listed_counts(sums: ItemSums, items: ItemBiases) -> Floats:
+    """Return how often each item was rated, for lists: as released where that is far above its noise.
+
+    Near its noise a count is what the prior makes of it: else what is rare, and was lucky, would be listed.
+    """
+    released = np.maximum(sums.counts, 0.0)
+    clear = released**2 / (released**2 + (_CLEAR * sums.counts_noise) ** 2)
+    counts: Floats = clear * released + (1 - clear) * items.counts
+    return counts
 
 
 class _Block(NamedTuple):

@@ -19,6 +19,8 @@ _SPARE_FACTORS = 4
 """Factors kept beyond those whose eigenvalue stands out of the noise, but no more than these are."""
 _DOUBT = 2.0
 """How much of a factor is doubted: it counts by w²/(w² + _DOUBT·edge²/4), w being its eigenvalue."""
+_FEW = 6.0
+"""So many items in a profile are few: n of them count by n/(n + _FEW (1 - t)/t) along a factor that is trusted by t."""
 _ROUNDS = 2
 """How often the diagonal, which is not released, is filled in from the factors."""
 _HEAD_START = 1e-3
@@ -38,11 +40,16 @@ class ListModel:
         """Return the weights of popularity and of each factor for some profiles of ones, (profiles, 1 + factors).
 
         That of popularity is its sum, as far as it is positive, over the profile, plus 0.001; that of a factor the sum
-        of its loadings.
+        of its loadings, less the less it is trusted and the fewer items with factors the profile has.
         """
-        liked = np.maximum(self.popularity, 0.0)[:, None]
-        weights: Floats = profiles @ np.concatenate([liked, self.factors], axis=1)
-        weights[:, 0] += _HEAD_START
+        liked, known = np.maximum(self.popularity, 0.0), self.factors.any(axis=1)
+        table = np.concatenate([np.stack([liked, known], axis=1), self.factors], axis=1)
+        found: Floats = profiles @ table
+        trust = np.minimum((self.factors**2).sum(axis=0), 1.0)
+        told = np.maximum(found[:, 1:2], 1.0) * trust
+        weights: Floats = found[:, 1:]
+        weights[:, 0] = found[:, 0] + _HEAD_START
+        weights[:, 1:] *= told / (told + _FEW * (1.0 - trust) + 1e-300)
         return weights
 
     def scores(self, weights: Floats, columns: AnyIntegers | slice = slice(None)) -> Floats:

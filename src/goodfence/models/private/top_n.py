@@ -9,9 +9,8 @@ import numpy as np
 from scipy import sparse
 
 from goodfence.arrays import AnyIntegers, Flags, Floats
-from goodfence.data.ratings import Feedback, Ratings, move_columns
+from goodfence.data.ratings import Feedback, Ratings
 from goodfence.errors import ModelFileError
-from goodfence.kernels.lists import NO_ITEM
 from goodfence.models.persistence import Arrays
 from goodfence.models.private.base import FromRatings, PrivateRecommender
 from goodfence.models.private.co_occurrence import (
@@ -34,7 +33,7 @@ from goodfence.models.private.list_model import (
     positive_counts,
 )
 from goodfence.models.recommender import IdsLike
-from goodfence.neighbours.lists import Ranked, no_lists, rank_in_blocks
+from goodfence.neighbours.lists import Ranked, merged, rank_alike, rank_in_blocks
 from goodfence.privacy.accounting import lattice_distance
 from goodfence.privacy.guarantee import Unit
 from goodfence.privacy.noise import SIGMA, Publisher
@@ -160,23 +159,21 @@ class PrivateTopN(PrivateRecommender):
         return found
 
     def _rank_rows(self, rows: AnyIntegers, n: int, allowed: Flags) -> Ranked:
+        """Return lists of the items with factors, and of the others, which are in the same order for everybody."""
         own, model = self.ratings_.csr[rows], self.model_
-        longest = int(np.diff(own.indptr).max(initial=0))
-        columns = model.candidates(
-            allowed, n + longest
-        )  # of which a user has seen at most the longest
-        places = np.full(len(allowed), -1, dtype=np.int64)
-        places[columns] = np.arange(len(columns))
-        seen, every = move_columns(own, places, len(columns)), np.ones(len(columns), dtype=np.bool_)
-        weights = model.weigh(own)
-        found = rank_in_blocks(
-            lambda first, last: model.scores(weights[first:last], columns), seen, every, n
-        )
-        lists, listed = no_lists(len(rows), n, len(allowed)), found.columns != NO_ITEM
-        width = found.columns.shape[1]
-        lists.columns[:, :width][listed] = columns[found.columns[listed]]
-        lists.scores[:, :width] = found.scores
-        return lists
+        chosen = np.flatnonzero(model.factors.any(axis=1))
+        weights = np.empty((len(rows), 1 + model.factors.shape[1]))
+
+        def block(first: int, last: int) -> Floats:
+            weights[first:last] = model.weigh(own[first:last])
+            scores: Floats = model.scores(weights[first:last], chosen)
+            return scores
+
+        lists = rank_in_blocks(block, own, allowed, n, items=chosen)
+        popularity = model.popularity.copy()
+        popularity[chosen] = np.nan
+        others = rank_alike(popularity, own, allowed, n)
+        return merged(lists, Ranked(others.columns, others.scores * weights[:, :1]))
 
     def _restore_profiles(self) -> None:
         """Events are used as they are."""
