@@ -45,6 +45,8 @@ FITS: dict[str, Any] = {
     "PrivateCF half step, user, epsilon 4": gf.PrivateCF(
         epsilon=4.0, unit="user", plan="half_step", items="from ratings"
     ),
+    "PrivateTopN, event, epsilon 1": gf.PrivateTopN(epsilon=1.0, items="from ratings"),
+    "PrivateTopN, user, epsilon 4": gf.PrivateTopN(epsilon=4.0, unit="user", items="from ratings"),
 }
 HEAD = ["audited", "trials", "pair uses", "mu, at least", "mu, claimed", "epsilon, at least"]
 HEAD += ["epsilon, claimed", "verdict"]
@@ -66,7 +68,7 @@ class WeakNoise:
 def release_lines(name: str, model: Any, trials: int) -> list[list[str]]:
     """Audit each kind of release of one model on the pair, among extremes, that moves it most."""
     best: dict[str, Stage] = {}
-    for pair in extreme_pairs(model.unit, SCALE):
+    for pair in extreme_pairs(model.unit, SCALE if model.learns_from == "explicit" else None):
         for stage in Transcripts(model, pair.without, pair.with_it).stages():
             narrow = np.count_nonzero(stage.apart) <= WIDEST
             known = best.get(stage.release.name)
@@ -182,8 +184,7 @@ def main() -> None:
     options, code = parser.parse_args(), fingerprint()
     keep = options.keep or CACHE / "audits" / code
     wanted = Fits(options.seconds, options.fits, keep)
-    twin = "whole fit: PrivateMeans, user, epsilon 4, noise x 0.5"
-    half = FITS["PrivateMeans, user, epsilon 4"]
+    twins = [f"{kind}, user, epsilon 4" for kind in ("PrivateMeans", "PrivateTopN")]
     work: list[tuple[str, Any]] = [("twins", (twin_lines, options.trials, options.repeats))]
     work += [
         (f"releases: {name}", (release_lines, name, model, options.trials))
@@ -194,7 +195,9 @@ def main() -> None:
         (f"whole fit: {name}", (fit_lines, f"whole fit: {name}", model, wanted))
         for name, model in FITS.items()
     ]
-    work.append((twin, (fit_lines, twin, half, wanted, 0.5)))
+    for twin in twins:
+        name = f"whole fit: {twin}, noise x 0.5"
+        work.append((name, (fit_lines, name, FITS[twin], wanted, 0.5)))
     rows = []
     with ProcessPoolExecutor(options.processes) as pool:
         for future in [pool.submit(*call) for name, call in work if options.only in name]:

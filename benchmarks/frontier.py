@@ -8,6 +8,7 @@ from pathlib import Path
 from tempfile import TemporaryDirectory
 
 import goodfence as gf
+from benchmarks.accuracy import LENSKIT
 from benchmarks.private_attack import fingerprint
 from benchmarks.results import write_table
 from goodfence.attack import DEFAULT_KNOWN
@@ -15,6 +16,8 @@ from goodfence.audit.frontier import frontier
 from goodfence.data.files import atomic_write
 
 DOCS = Path(__file__).resolve().parent.parent / "docs" / "frontier"
+REFERENCE = "best unprotected: LensKit's item-kNN"
+"""The line in the chart: what people could take instead, as the benchmark `accuracy` measured it."""
 HEAD = [
     *("recommender", "settings", "guarantee", "MAE", "coverage", "recovery"),
     *("without target", "advantage", "raw advantage", "fully recovered", "targets"),
@@ -34,7 +37,9 @@ def main() -> None:
     ratings = gf.load(options.data)
     extent = {"known": options.known, "targets": options.targets, "seconds": options.seconds}
     found = frontier(ratings, **extent, rng=options.seed)
-    found = replace(found, settings={**found.settings, "data": options.data})
+    known = LENSKIT.get(options.data)
+    line = {} if known is None else {"reference": {"name": REFERENCE, "mae": known}}
+    found = replace(found, settings={**found.settings, "data": options.data, **line})
     print(found)
     with TemporaryDirectory() as folder:
         found.save(Path(folder) / "frontier")

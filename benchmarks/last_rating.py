@@ -49,7 +49,15 @@ PRIVATE: dict[str, PrivateRecommender] = {
     for unit, epsilon in GUARANTEES
 }
 POST_PROCESSING = {
-    cf: ("estimate_biases", "choose_stages", "update_biases", "refine", "factorise"),
+    cf: (
+        "estimate_biases",
+        "choose_stages",
+        "update_biases",
+        "refine",
+        "factorise",
+        "find_directions",
+        "sharpen",
+    ),
     means: ("estimate_biases",),
 }
 HEAD = ["attacked", "targets", "ratings", "guess", "recovery", "advantage"]

@@ -2,12 +2,16 @@
 
 from __future__ import annotations
 
+import argparse
 import math
 from collections.abc import Iterator
 
 from benchmarks.results import write_table
 from tests.support import published_theorem
+from tests.support.event_sensitivity import RELEASES, co_occurrence
+from tests.support.event_sensitivity import UNITS as EVENT_UNITS
 from tests.support.sensitivity_hunt import (
+    DIRECTIONS,
     LARGE,
     LONGEST,
     SMALL,
@@ -15,6 +19,7 @@ from tests.support.sensitivity_hunt import (
     half_step,
     hunt,
     overlap,
+    projected,
     quantities,
 )
 from tests.support.sensitivity_search import MU, searches, without_the_user_bias
@@ -42,6 +47,8 @@ def second(mu: float) -> Iterator[tuple[Key, float]]:
     """Yield the largest ratio that the second search found at this budget."""
     for name, (totals, bound, unit, _) in quantities(mu).items():
         yield (name.removesuffix(f", {unit}"), unit), hunt(totals, bound, unit, seed=SEED)
+    along = max(projected(kind, mu, SEED) for kind in DIRECTIONS)
+    yield ("projected covariance", "rating"), along
     for unit in UNITS:
         yield ("overlap", unit), overlap(unit, mu)
     for part, name in enumerate(HALVES):
@@ -96,11 +103,35 @@ def theorem() -> None:
     )
 
 
+def of_events() -> None:
+    """Search for violations of every release of PrivateTopN, and write the table."""
+    rows = [
+        [name, unit, *(_cut(search(unit, mu, seed=SEED)) for mu in BUDGETS)]
+        for name, search in RELEASES.items()
+        for unit in EVENT_UNITS
+    ]
+    careless = _cut(co_occurrence("event", USUAL, seed=SEED, of="user"))
+    rows.append(["co-occurrence, with the factor of one user", "event", "", careless, ""])
+    head = ["released", "unit", *(f"mu {mu:.5f}".rstrip("0").rstrip(".") for mu in BUDGETS)]
+    title = "The largest distance found, over the bound: lists from events"
+    command = "sensitivity_hunt --only-events"
+    write_table("sensitivity_events", title, head, rows, command=command, seeds="fixed")
+
+
 def _cut(ratio: float) -> str:
     cut = math.floor if ratio <= 1 else math.ceil  # what is above 1 is shown above 1
     return f"{cut(ratio * 10_000) / 10_000:.4f}"
 
 
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--only-events", action="store_true", help="the releases of PrivateTopN")
+    only_events = parser.parse_args().only_events
+    of_events()
+    if not only_events:
+        theorem()
+        ratios()
+
+
 if __name__ == "__main__":
-    theorem()
-    ratios()
+    main()

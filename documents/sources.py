@@ -23,7 +23,11 @@ REFUTED: dict[str, Mechanism] = {
     "PNCF(k=50, within=7)": gf.PNCF(k=50, within=7),
 }
 ERRORS = {
-    "kNN, k=100, no guarantee": ("paper's kNN, k=100, unprotected", ""),
+    "the paper's kNN, k=100, no guarantee": ("paper's kNN, k=100, unprotected", ""),
+    "the best unprotected: item-kNN of LensKit, no guarantee": (
+        "item-kNN, LensKit (k=20), unprotected",
+        "",
+    ),
     "PrivateCF, one rating, epsilon 1": ("PrivateCF auto", "rating 1"),
     "PrivateCF, one user, epsilon 4": ("PrivateCF auto", "user 4"),
     "PrivateMeans, one rating, epsilon 1": ("PrivateMeans", "rating 1"),
@@ -50,6 +54,10 @@ GUARANTEED: dict[str, tuple[Any, str]] = {
     ),
     "[PrivateCF](docs/mechanisms/private-cf.md)": (
         gf.PrivateCF(epsilon=1.0, items="from ratings"),
+        "proof, and audits that tried to break it",
+    ),
+    "[PrivateTopN](docs/mechanisms/private-top-n.md), lists": (
+        gf.PrivateTopN(epsilon=1.0, items="from ratings"),
         "proof, and audits that tried to break it",
     ),
 }

@@ -63,9 +63,8 @@ def find(text: str) -> type[Any]:
     ...
     goodfence.errors.SettingError: mechanism must be one of knn, npns, pncf, ppns, popularity, ease, private-means, \
 private-cf, private-top-n, mcsherry-mironov, noisy-answers, randomised-perturbation, nends, blurme, \
-randomised-response, \
-local-laplace, item-swap, slope-one, threshold-neighbours, matrix-factorisation, reuse-knn, dp-als, ind-knn, \
-got 'pnps'; did you mean 'ppns'?
+randomised-response, local-laplace, item-swap, slope-one, threshold-neighbours, matrix-factorisation, reuse-knn, \
+dp-als, ind-knn, got 'pnps'; did you mean 'ppns'?
     """
     name = text.casefold().replace("_", "-").replace(" ", "-")
     for kind in _with_names():

@@ -99,7 +99,7 @@ def test_item_votes_are_the_weights_of_the_neighbours_that_a_user_has() -> None:
     table = (chance.random((30, 20)) < 0.3).astype(np.float64)
     neighbours = np.stack([chance.permutation(20)[:4] for _ in range(20)]).astype(np.int32)
     weights = chance.normal(size=(20, 4))
-    votes, events = ItemVotes.of(neighbours, weights), sparse.csr_array(table)
+    votes, events = ItemVotes.of(neighbours, weights, 20), sparse.csr_array(table)
     lists = votes.rank(events, np.ones(20, dtype=bool), 5)
     for row, own in enumerate(table):
         columns = np.flatnonzero(own)

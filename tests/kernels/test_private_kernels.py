@@ -20,6 +20,7 @@ from goodfence.kernels.private import (
     residuals,
     user_scales,
 )
+from goodfence.kernels.projected import add_projected
 from goodfence.models.private.releases import sum_pairs
 from tests.support import reference
 
@@ -101,8 +102,9 @@ def known(seed: int) -> ItemFeatures:
 
 
 @pytest.mark.kernel
+@pytest.mark.parametrize("cut", [np.inf, 0.4])
 @pytest.mark.parametrize("seed", range(3))
-def test_predictions(seed: int) -> None:
+def test_predictions(seed: int, cut: float) -> None:
     users = [{i: r / 400 for i, r in user.items()} for user in some_users(seed)]
     indptr, indices = laid_out(users)
     every = np.tile(np.arange(N_ITEMS), len(users))
@@ -110,11 +112,26 @@ def test_predictions(seed: int) -> None:
     out = np.empty(len(every))
     rows = np.arange(len(users))
     profiles = Csr(indptr, indices, values_of(users, float))
-    predict_rows(rows, ends, every, profiles, known(seed), out)
-    bias, features, *_ = known(seed)
+    of_items = known(seed)._replace(cut=cut)
+    predict_rows(rows, ends, every, profiles, of_items, out)
+    bias, features, *_ = of_items
     for row, user in enumerate(users):
-        twin = bias + features @ reference.ridge(user, *known(seed))
+        twin = bias + features @ reference.ridge(user, *of_items)
         assert out[ends[row] : ends[row + 1]] == pytest.approx(twin, abs=1e-9)
+
+
+@pytest.mark.kernel
+@pytest.mark.parametrize("longest", [20.0, 1e9])
+def test_projected_rows(longest: float) -> None:
+    users = [*some_users(4), {3: 0, 5: 0}]
+    indptr, indices = laid_out(users)
+    directions = np.random.default_rng(4).integers(-90, 90, (N_ITEMS, 3))
+    found = np.zeros((N_ITEMS, 3), dtype=np.int64)
+    rows = Csr(indptr, indices, values_of(users, np.int64))
+    add_projected(rows, directions, longest, 7.0, found)
+    twin = np.array(reference.projected_rows(users, directions.tolist(), longest, 7.0))
+    assert np.abs(twin).max() > 1000
+    assert np.abs(found - twin).max() <= 1  # a last bit may fall on the other side of a half
 
 
 @pytest.mark.kernel
@@ -131,7 +148,7 @@ def test_half_steps(longest: float) -> None:
     squared = 1 + longest**2
     twin_items, twin_scores = np.zeros((N_ITEMS, 3)), np.zeros((3, 3))
     for user in filter(None, users):
-        part, square = reference.half_step(user, *known(1), 1.5, longest)
+        part, square = reference.half_step(user, *known(1)[:4], 1.5, longest)
         twin_scores += square * limits[1] / squared
         for item, row in part.items():
             twin_items[item] += row * limits[0] / np.sqrt(squared)

@@ -14,6 +14,7 @@ from goodfence.models.private.cf import (
     MEANS,
     PLANS,
     Plan,
+    chance_of,
     choose_stages,
     largest_distance,
     longest_score,
@@ -39,7 +40,7 @@ def test_every_plan_spends_all_of_the_budget(unit: Unit, mu: float, variance: fl
     for plan in plans:
         if plan == "half_step" and unit == "rating":
             continue
-        stages = choose_stages(plan, unit, items_of(np.full(300, 500.0), variance), mu)
+        stages = choose_stages(plan, unit, items_of(np.full(300, 500.0), variance), 2e6, mu)
         assert FIRST_SHARE[unit] + stages.total == pytest.approx(1.0)
         assert (stages.n_chosen > 0) == (stages.covariance > 0)
 
@@ -48,26 +49,26 @@ def test_what_noise_would_drown_is_not_bought() -> None:
     """Little budget: item biases only. Much: a covariance of all items, where they fit one of its sizes."""
     units: tuple[Unit, ...] = ("rating", "user")
     for unit in units:
-        few = choose_stages("auto", unit, items_of(np.full(300, 5.0), 0.3), 0.01)
+        few = choose_stages("auto", unit, items_of(np.full(300, 5.0), 0.3), 2e4, 0.01)
         assert few == MEANS[unit]
-    rich = choose_stages("auto", "rating", items_of(np.full(300, 50_000.0), 1e-4), 20.0)
-    assert (rich.covariance, rich.n_chosen) == (0.6, 300)
-    both = choose_stages("auto", "user", items_of(np.full(300, 50_000.0), 1e-4), 20.0)
+    rich = choose_stages("auto", "rating", items_of(np.full(300, 50_000.0), 1e-4), 2e8, 20.0)
+    assert (rich.covariance, rich.half_steps, rich.n_chosen) == (0.35, (0.2, 0.15), 300)
+    both = choose_stages("auto", "user", items_of(np.full(300, 50_000.0), 1e-4), 3e8, 20.0)
     assert (both.covariance, both.half_steps, both.n_chosen) == (0.3, (0.2, 0.2), 300)
-    unsure = choose_stages("auto", "user", items_of(np.full(300, 50_000.0), 0.03), 20.0)
+    unsure = choose_stages("auto", "user", items_of(np.full(300, 50_000.0), 0.03), 3e8, 20.0)
     assert (unsure.covariance, unsure.half_steps) == (0.0, (0.25, 0.25))
 
 
 def test_as_many_items_as_stand_out_of_the_noise() -> None:
     """Counts fall fast: the leading eigenvalue to be expected, over the edge of the noise, by the formula."""
     counts = 1e6 / np.arange(1, 1001) ** 1.5
-    mu = 0.6
-    stages = choose_stages("covariance", "rating", items_of(counts), mu)
+    mu, overlap = 0.6, 12 * counts.sum()
+    stages = choose_stages("covariance", "rating", items_of(counts), overlap, mu)
     expected = 0
-    reach = counts / counts.sum() * math.sqrt(counts.sum() * math.sqrt(150) / 0.42) * 0.4
+    reach = counts / counts.sum() * math.sqrt(overlap / 0.42) * 0.4
     for n in (100, 200, 400, 800, 1000):
-        noise = covariance_noise(COVARIANCE, "rating", 1000, n, mu * math.sqrt(0.6))
-        if 0.0625 * (reach[:n] ** 2).sum() / (noise * math.sqrt(n)) >= 1.8:
+        noise = covariance_noise(COVARIANCE, "rating", 1000, n, mu * math.sqrt(0.35))
+        if 0.0625 * (reach[:n] ** 2).sum() / (noise * math.sqrt(n)) >= 1.2:
             expected = n
     assert stages.n_chosen == max(expected, 100)
 
@@ -78,6 +79,14 @@ def test_reach_by_hand() -> None:
     assert reach_of(counts, 16.0, "rating") == pytest.approx(counts * 0.4 / math.sqrt(0.42))
     assert reach_of(counts, 16.0, "user") == pytest.approx(counts * 0.4 / 0.42)
     assert reach_of(counts, 0.0, "user") == pytest.approx(counts * 0.1 / 0.42)
+
+
+def test_chance_by_hand() -> None:
+    """Two ratings by users of four, overlap 2 * 8 / 4: a mean root of 2; nobody has less than one rating."""
+    counts = np.array([1.0, 1.0])
+    assert chance_of(counts, 4.0, "rating") == pytest.approx(0.5)
+    assert chance_of(counts, 0.0, "rating") == 1.0
+    assert chance_of(counts, 4.0, "user") == 0.007
 
 
 def test_the_most_rated_come_in_the_order_of_their_columns() -> None:

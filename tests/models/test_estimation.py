@@ -8,6 +8,7 @@ from scipy.stats import norm
 
 from goodfence.models.private.estimation import (
     MOST_PUBLIC,
+    curved_factors,
     estimate_biases,
     expected_variance,
     factorise,
@@ -42,6 +43,13 @@ def test_free_factors_are_standardised_over_ratings() -> None:
     assert found[:, 1] == pytest.approx(0.25 * np.array([-1, -1, 1]), rel=1e-5)
 
 
+def test_curved_factors_are_products_of_the_free_ones() -> None:
+    """In standard deviations the biases are -sqrt(3) once and 1/sqrt(3), the popularities -1, -1 and 1."""
+    found = curved_factors(biases_of([-1.0, 1.0, 1.0], [1.0, 1.0, 2.0]))
+    assert found[:, 0] == pytest.approx(0.053 * np.array([2, -2 / 3, -2 / 3]), rel=1e-4)
+    assert found[:, 1] == pytest.approx(0.053 * np.array([3, -1, 1]) / np.sqrt(3), rel=1e-4)
+
+
 def test_free_factors_are_cut_at_four_standard_deviations() -> None:
     found = free_factors(biases_of([0.0, 1.0], [10_000.0, 1.0]))
     assert found[1].tolist() == [1.0, -1.0]
@@ -72,7 +80,7 @@ def test_factors_of_a_clear_covariance_are_found() -> None:
     reach = np.array([5.0, 6.0, 7.0, 6.0] * 10)
     matrix = np.outer(reach * q, reach * q)
     np.fill_diagonal(matrix, 0.0)
-    found = factorise(Covariance(matrix.astype(np.float32), 1e-3), reach, 0.0)
+    found = factorise(Covariance(matrix.astype(np.float32), 1e-3), reach, 0.0).means
     assert found @ found.T == pytest.approx(np.outer(q, q), rel=0.02)
 
 
@@ -80,7 +88,7 @@ def test_noise_alone_gives_no_factors_to_speak_of() -> None:
     noise = np.random.default_rng(3).normal(size=(40, 40))
     found = factorise(
         Covariance(((noise + noise.T) / np.sqrt(2)).astype(np.float32), 1.0), np.ones(40), 0.0
-    )
+    ).means
     assert np.abs(found @ found.T).max() < 0.5
 
 
@@ -93,7 +101,7 @@ def test_factors_are_the_fixed_point_of_variational_bayes() -> None:
     off = np.triu(chance.normal(size=(n_items, n_items)), 1) * noise
     matrix = loaded @ loaded.T + off + off.T
     np.fill_diagonal(matrix, 0.0)
-    found = factorise(Covariance(matrix.astype(np.float32), noise), reach, 0.0)
+    found = factorise(Covariance(matrix.astype(np.float32), noise), reach, 0.0).means
     assert found @ found.T == pytest.approx(twin_of_factorise(matrix, reach, noise), abs=2e-3)
 
 

@@ -9,9 +9,11 @@ from typing import Any
 import numpy as np
 import pytest
 from pyarrow import csv, parquet
+from scipy import sparse
 
 import goodfence as gf
 from goodfence.errors import DataError, FileProblem, SettingError
+from goodfence.models.configuration import configured
 from goodfence.models.ease import MOST_ITEMS
 from goodfence.models.recommender import RecommendedLists
 from tests.support import reference
@@ -90,6 +92,35 @@ class TestNeighbourCF(RecommenderContract):
 
 
 @pytest.mark.parametrize("axis", ["user", "item"])
+@pytest.mark.parametrize("mechanism", MECHANISMS, ids=lambda one: type(one).__name__)
+def test_neighbours_among_those_who_have_the_item(
+    mechanism: Any, axis: Any, tmp_path: Path
+) -> None:
+    model = gf.NeighbourCF(mechanism, axis=axis, among="raters", rng=1).fit(EVENTS)
+    found = model.recommend(EVENTS.users[4], n=8)
+    asked = np.repeat(EVENTS.users[4], len(found.items))
+    np.testing.assert_allclose(model.predict(asked, found.items), found.scores, rtol=1e-12)
+    assert (found.scores[:-1] >= found.scores[1:]).all()
+    profile = EVENTS.items[[2, 7, 11]].tolist()
+    listed = model.answer_list(profile, n=8)
+    np.testing.assert_array_equal(model.answer(profile, listed.items), listed.scores)
+    model.save(tmp_path / "model.gf")
+    loaded: Any = gf.load_model(tmp_path / "model.gf")
+    np.testing.assert_array_equal(loaded.answer_list(profile, n=8).items, listed.items)
+
+
+def test_the_nearest_who_have_the_item_are_added_up() -> None:
+    """Three people have item 3; k=2 of them count, by their cosine with the asker, who has items 0 and 1."""
+    rows = [{0: 1, 1: 1}, {0: 1, 3: 1}, {0: 1, 1: 1, 3: 1}, {2: 1, 3: 1}]
+    csr = sparse.csr_array(np.array([[row.get(i, 0) for i in range(4)] for row in rows], float))
+    events = gf.Ratings(csr, list("abcd"), list(range(4)), feedback="implicit")
+    model = gf.NeighbourCF(gf.KNN(k=2), among="raters").fit(events)
+    found = model.recommend("a", n=4)
+    assert found.items.tolist() == [3]
+    assert found.scores == pytest.approx([2 / np.sqrt(6) + 1 / 2])
+
+
+@pytest.mark.parametrize("axis", ["user", "item"])
 def test_jaccard_on_events(axis: Any) -> None:
     model = gf.NeighbourCF(gf.KNN(k=4), axis=axis, similarity="jaccard").fit(EVENTS)
     table = EVENTS.csr.toarray() if axis == "user" else EVENTS.csr.toarray().T
@@ -106,7 +137,6 @@ def test_jaccard_on_events(axis: Any) -> None:
         ({"center": "user_mean"}, "center must be None on events"),
         ({"fallback": "item_mean"}, "fallback must be None on events"),
         ({"over": "neighbours"}, "over must be 'raters' on events"),
-        ({"among": "raters"}, "among must be 'all' on events"),
         ({"min_neighbours": 2}, "min_neighbours must be 1 on events"),
         ({"similarity": "pearson"}, "similarity must be cosine or jaccard on events"),
     ],
@@ -176,8 +206,6 @@ def test_ease_on_the_most_frequent_items() -> None:
 
 
 def test_ease_says_how_many_items_are_too_many() -> None:
-    from scipy import sparse
-
     cells = (np.ones(2), ([0, 0], [0, MOST_ITEMS]))
     csr = sparse.csr_array(cells, shape=(1, MOST_ITEMS + 1))
     wide = gf.Ratings(csr, [1], np.arange(MOST_ITEMS + 1), feedback="implicit")
@@ -213,3 +241,9 @@ def test_allowed_items_that_nobody_has_are_no_error() -> None:
     some = EVENTS.items[:5].tolist()
     found = model.answer_list([], n=9, allowed=[*some, 10**9, *some])
     assert sorted(found.items.tolist()) == some
+
+
+def test_the_number_of_items_is_no_public_list() -> None:
+    public = {"items": "from ratings"}
+    assert configured({"mechanism": "ease"}, public=public).recommender.items is None
+    assert configured({"mechanism": "ease", "items": 9}, public=public).recommender.items == 9

@@ -287,6 +287,6 @@ def test_a_half_step_needs_sure_biases_and_loadings_that_survive(
 ) -> None:
     each = np.ones(50)
     items = ItemBiases(0 * each, variance * each, count * each)
-    stages = choose_stages("auto", "user", items, 0.9)
+    stages = choose_stages("auto", "user", items, 1000.0, 0.9)
     assert bool(stages.half_steps) == taken
     assert taken or stages == MEANS["user"]

@@ -158,13 +158,36 @@ def test_an_item_based_answer_is_the_prediction_for_that_profile(
         assert found == pytest.approx(expected[row], rel=1e-12, nan_ok=True)
         few = model.answer(dict(reversed(profile.items())), MADE_UP.items[:2])
         assert few == pytest.approx(expected[row, :2], rel=1e-12, nan_ok=True)
-        best = model.recommend(MADE_UP.users[row], n=3)
-        assert best.scores == pytest.approx(model.predict([MADE_UP.users[row]] * 3, best.items))
     monkeypatch.setattr(engine, "_KEPT_BYTES", 8 * 25 * 4)  # room for four of the rows
     again = gf.NeighbourCF(mechanism, rng=3, **settings).fit(MADE_UP)
     assert np.array_equal(
         again.predict(*every_cell(MADE_UP)).reshape(MADE_UP.shape), expected, equal_nan=True
     )
+
+
+@pytest.mark.parametrize("axis", ["user", "item"])
+def test_lists_add_up_the_ratings_of_the_nearest_raters(axis: Any) -> None:
+    """Whatever is subtracted for predictions, and however few the neighbours are."""
+    settings: Any = {"among": "raters", "center": "bias", "min_neighbours": 2, "fallback": "bias"}
+    model = gf.NeighbourCF(gf.KNN(k=3), axis=axis, **settings).fit(MADE_UP)
+    users, (n_users, n_items) = rows_of(MADE_UP), MADE_UP.shape
+    rows = reference.compared_rows(users, n_items, axis, "cosine")
+    similar = [[reference.similarity(a, b, "cosine") for b in rows] for a in rows]
+    by_item = reference.turned(users, n_items)
+    for row in range(0, n_users, 5):
+        scores = np.full(n_items, np.nan)
+        for i in range(n_items):
+            which, raters = (row, by_item[i]) if axis == "user" else (i, users[row])
+            near = reference.nearest_raters(similar[which], raters, which, 3)
+            scores[i] = sum(weight * value for weight, value in near) if near else np.nan
+        found = model.recommend(MADE_UP.users[row], n=6)
+        expected = reference.best_list(scores, list(users[row]), list(range(n_items)), 6)
+        assert found.scores == pytest.approx([score for _, score in expected], rel=1e-12)
+    profile = {MADE_UP.items[i]: rating for i, rating in users[0].items()}
+    alike = model.answer_list(profile, n=6)
+    assert len(alike.items) == 6
+    if axis == "item":
+        assert alike.scores == pytest.approx(model.recommend(MADE_UP.users[0], n=6).scores)
 
 
 @pytest.mark.parametrize("mechanism", [gf.KNN(k=3), *DRAWN], ids=repr)

@@ -11,6 +11,7 @@ import pytest
 
 from goodfence.models.private.cf import COVARIANCE, RESIDUALS
 from goodfence.models.private.item_model import ItemModel
+from goodfence.models.private.projected import PROJECTED, projected_totals
 from goodfence.models.private.releases import (
     SUMS,
     half_step_totals,
@@ -44,12 +45,13 @@ def test_user_without_ratings_leaves_no_trace() -> None:
     somebody = np.arange(5), np.array([1.5, 0.5, -0.5, -2.5, 1.5])
     one, two = profiles_of(somebody), profiles_of(somebody, nobody())
     nothing = np.zeros(N_ITEMS)
-    chosen = np.arange(N_ITEMS)
+    chosen, along = np.arange(N_ITEMS), np.full((N_ITEMS, 1), 1 << 16)
     every: list[Totals] = [
         lambda p: rating_totals(p, nothing, SUMS["rating"], MU)[0],
         lambda p: user_totals(p, nothing, SUMS["user"], MU)[0],
         lambda p: residual_totals(p, nothing, RESIDUALS, MU)[0],
         lambda p: pair_totals(p, nothing, chosen, COVARIANCE, "rating", 1.0),
+        lambda p: projected_totals(p, nothing, along, PROJECTED, 0.1, 1.0),
         lambda p: overlap_totals(p.counts, "rating", 1000),
         lambda p: half_step_totals(p, model, 0.0, 1000, 1000)[1],
     ]

@@ -6,6 +6,7 @@ import pytest
 
 from goodfence.privacy.guarantee import Unit
 from tests.support.sensitivity_hunt import (
+    DIRECTIONS,
     LARGE,
     LONGEST,
     SMALL,
@@ -13,6 +14,7 @@ from tests.support.sensitivity_hunt import (
     half_step,
     hunt,
     overlap,
+    projected,
     quantities,
 )
 
@@ -35,6 +37,15 @@ def test_nothing_moves_farther_than_is_claimed(name: str, mu: float) -> None:
 @pytest.mark.parametrize("part", [0, 1])
 def test_half_steps_move_no_farther(part: int, n_factors: int, mu: float) -> None:
     assert half_step(part, n_factors, mu) <= 1.0
+
+
+@pytest.mark.parametrize("mu", [SMALL, USUAL, LARGE])
+def test_projected_covariances_move_no_farther(mu: float) -> None:
+    found = [projected(kind, mu, seed=11) for kind in DIRECTIONS]
+    print(f"mu {mu:g}: largest ratios found {found}")  # noqa: T201
+    assert max(found) <= 1.0
+    if mu > SMALL:
+        assert max(found) >= 0.6
 
 
 @pytest.mark.parametrize("mu", [SMALL, 0.001, USUAL, LARGE, 64.0])

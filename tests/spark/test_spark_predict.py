@@ -42,7 +42,7 @@ def same_answers(spark: Any, axis: Any, over: Any) -> None:
     assert np.array_equal(found, local, equal_nan=True)
     without = np.isnan(local) if over == "raters" else local == 0  # [PRED] as printed gives 0
     assert 0 < without.mean() < 1
-    many = engine.recommend(ratings, chosen, n=7, axis=axis, over=over, config=config)
+    many = engine.recommend(ratings, chosen, n=7, axis=axis, config=config)
     assert many.columns.shape == many.scores.shape == (300, 7)
     for row, user in enumerate(ratings.users):
         items, scores = model.recommend(user, n=7)

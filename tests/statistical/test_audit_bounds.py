@@ -14,14 +14,16 @@ from goodfence.arrays import Integers
 from goodfence.attack.scoring import highest_rate, lowest_rate
 from goodfence.audit.dp_audit import Transcripts, audit_release
 from goodfence.audit.lower_bound import lower_bound
-from goodfence.audit.pairs import made_pair, worst_pair
+from goodfence.audit.pairs import for_made_up_items, made_pair, worst_pair
 from goodfence.data.scale import Scale
 from goodfence.errors import DataError, SettingError
 from goodfence.models.private.cf import PrivateCF
 from goodfence.models.private.item_model import ItemModel
 from goodfence.models.private.means import PrivateMeans
 from goodfence.models.private.releases import SUMS, release_sums
+from goodfence.models.private.top_n import PrivateTopN
 from goodfence.privacy.fixed_point import UserProfiles
+from goodfence.privacy.guarantee import Unit
 from goodfence.privacy.noise import SIGMA, Publisher, SystemNoise
 from tests.support.contracts import FALSE_ALARM
 
@@ -213,3 +215,26 @@ def test_the_bound_is_that_of_exact_intervals(delta: float, confidence: float) -
     assert found.mu == pytest.approx(norm.ppf(frequent.low) - norm.ppf(rare.high))
     assert (found.false_positive_rate, found.false_negative_rate) == pytest.approx((0.1, 0.4))
     assert (found.delta, found.n_trials, found.confidence) == (delta, 2000, confidence)
+
+
+@pytest.mark.parametrize(("unit", "epsilon"), [("event", 1.0), ("user", 4.0)])
+def test_lists_from_events_stay_below_what_is_guaranteed(unit: Unit, epsilon: float) -> None:
+    """The pair that was found uses nearly all of it, and no fit shows more than is claimed."""
+    model = for_made_up_items(PrivateTopN(epsilon=epsilon, unit=unit))
+    pair, shift = worst_pair(model, SCALE, rng=1)
+    fits = Transcripts(model, pair.without, pair.with_it)
+    found = lower_bound(*(fits.scores(which, 40) for which in (0, 1)), delta=1e-5, confidence=SURE)
+    assert 0.95 * fits.mu < shift <= fits.mu
+    assert found.mu <= fits.mu
+    assert found.epsilon <= epsilon
+    assert 0.9 < fits.largest_ratio <= 1.0
+    assert fits.account.mu <= fits.mu
+
+
+def test_lists_with_half_the_noise_are_caught() -> None:
+    """Power: as for whole fits above; the pair uses 0.97 or more of the guarantee: mu is 1.79 where 0.925 is stated."""
+    model = for_made_up_items(PrivateTopN(epsilon=4.0, unit="user"))
+    pair = made_pair(np.ones(33), "user", None)
+    fits = Transcripts(model, pair.without, pair.with_it, WeakNoise(0.5))
+    scores = [fits.scores(which, 600) for which in (0, 1)]
+    assert lower_bound(*scores, delta=1e-5).mu > fits.mu

@@ -87,6 +87,9 @@ def unfitted() -> dict[str, tuple[Any, bool, bool]]:
         "individual": (gf.IndKNN(questions=10**6), True, True),
         "dp-als": (gf.DPALS(epsilon=3.0, rank=2, **rated), False, True),
         "mcsherry": (gf.McSherryMironov(epsilon=3.0, rank=3, **rated), False, True),
+        "top-n": (gf.PrivateTopN(epsilon=3.0, **rated), True, True),
+        "top-n, user": (gf.PrivateTopN(epsilon=3.0, unit="user", **rated), False, False),
+        "top-n, seeded": (gf.PrivateTopN(epsilon=1.0, rng=4, catalogue=range(30)), False, True),
     }
 
 
@@ -105,7 +108,9 @@ def originals(folder: Path) -> list[Original]:
     made = []
     for name, (model, text, with_ratings) in unfitted().items():
         place = folder / name.replace(", ", "-")
-        fitted = model.fit(_ratings(text))
+        ratings = _ratings(text)
+        learns_from = getattr(model, "learns_from", "explicit")
+        fitted = model.fit(ratings.likes(4) if learns_from == "implicit" else ratings)
         if isinstance(fitted, PrivateRecommender):
             fitted.save(place, ratings=with_ratings)
         else:
@@ -118,8 +123,8 @@ def originals(folder: Path) -> list[Original]:
 
 ODD: tuple[Any, ...] = (
     None, True, False, -1, 0, 1, 2, 3, 7, 2**31, 2**63, 2**64, -(2**63), 10**30, 0.0, -0.0, 0.5, 1.5, 1e-320,
-    1e308, -1e308, 1e-12, "", "user", "rating", "item", "from ratings", "None", "x" * 3000, "\ud800", "../..", [],
-    [[]], [0], [1, 2, 3], {}, {"a": {}}, [None] * 50, "KNN", "PrivateCF", "NeighbourCF", "1", "nan",
+    1e308, -1e308, 1e-12, "", "user", "rating", "event", "item", "from ratings", "None", "x" * 3000, "\ud800", "../..",
+    [], [[]], [0], [1, 2, 3], {}, {"a": {}}, [None] * 50, "KNN", "PrivateCF", "NeighbourCF", "1", "nan",
 )  # fmt: skip
 
 
@@ -310,6 +315,8 @@ def ask(model: Any) -> None:
             dict.fromkeys(items[:2].tolist(), float(ratings.scale.highest)), items
         ),
         lambda: model.answer({}, items),
+        lambda: model.answer_list({}, n=5),
+        lambda: model.recommend_many(n=3),
     ]
     for question in asked:
         try:

@@ -523,14 +523,48 @@ def ridge(
     features: npt.NDArray[np.float64],
     weights: npt.NDArray[np.float64],
     penalties: npt.NDArray[np.float64],
+    cut: float = math.inf,
 ) -> npt.NDArray[np.float64]:
-    """One user's weighted ridge coefficients, as least squares with the penalties as further rows."""
+    """One user's weighted ridge coefficients, as least squares with the penalties as further rows.
+
+    Where errors are to count by their size beyond `cut`: twice more, with less weight for ratings beyond it.
+    """
     items = list(user)
-    root = np.sqrt(weights[items])[:, None]
-    table = np.concatenate([root * features[items], np.diag(np.sqrt(penalties))])
     targets = np.array([user[item] - bias[item] for item in items])
-    padded = np.concatenate([root[:, 0] * targets, np.zeros(len(penalties))])
-    return np.asarray(np.linalg.lstsq(table, padded, rcond=None)[0])
+    trust = np.ones(len(items))
+    for _ in range(1 if cut == math.inf else 3):
+        root = np.sqrt(weights[items] * trust)[:, None]
+        table = np.concatenate([root * features[items], np.diag(np.sqrt(penalties))])
+        padded = np.concatenate([root[:, 0] * targets, np.zeros(len(penalties))])
+        found = np.asarray(np.linalg.lstsq(table, padded, rcond=None)[0])
+        errors = targets - features[items] @ found
+        trust = np.array([1.0 if abs(error) <= cut else cut / abs(error) for error in errors])
+    return found
+
+
+def projected_rows(
+    users: list[dict[int, int]],
+    directions: list[list[int]],
+    longest: float,
+    size: float,
+) -> list[list[int]]:
+    """For each item the sum over users of size x_i s, rounded; s is Zᵀx/|x| without item i, at most `longest` long."""
+    n_directions = len(directions[0])
+    out = [[0] * n_directions for _ in directions]
+    for user in users:
+        norm = math.sqrt(sum(value**2 for value in user.values()))
+        for item, value in user.items():
+            if norm == 0:
+                continue
+            score = [
+                sum(x * directions[other][one] for other, x in user.items() if other != item) / norm
+                for one in range(n_directions)
+            ]
+            length = math.sqrt(sum(part**2 for part in score))
+            short = min(1.0, longest / length) if length else 1.0
+            for one in range(n_directions):
+                out[item][one] += round(size * value * short * score[one])
+    return out
 
 
 def half_step(
@@ -573,6 +607,39 @@ def merged_lists(
         own = [(row, similarity) for one, row, similarity in offers if one == owner]
         lists.append(sorted(own, key=lambda entry: (-entry[1], entry[0]))[:n])
     return lists
+
+
+# --- which items go together -------------------------------------------------------------------------------------
+
+
+def event_weights(
+    users: list[list[int]], centre: list[int], unit: int, spare: int, size: float, power: int
+) -> list[tuple[int, int, int]]:
+    """Return for each user the integers nearest to b, b a and b a², b = size/(n - a² + spare/unit²)^(power/2)."""
+    found = []
+    for items in users:
+        total = sum(centre[item] for item in items)
+        left = (len(items) * unit**2 + spare - total**2) / unit**2
+        weight = size / (math.sqrt(left) if power == 1 else left)
+        along = total / unit
+        each = (weight, weight * along, weight * along * along)
+        found.append(tuple(round(one) for one in each) if items else (0, 0, 0))
+    return found
+
+
+def co_occurrence(users: list[list[int]], centre: list[float], unit: str) -> list[list[float]]:
+    """Return the sum over users of y yᵀ over the root (unit user: without it) of n - a² + 1/4, where y = x - a v."""
+    n_items = len(centre)
+    out = [[0.0] * n_items for _ in range(n_items)]
+    for items in users:
+        along = sum(centre[item] for item in items)
+        left = len(items) - along**2 + 0.25
+        rest = [(item in items) - along * centre[item] for item in range(n_items)]
+        for one in range(n_items):
+            for two in range(n_items):
+                product = rest[one] * rest[two]
+                out[one][two] += product / (math.sqrt(left) if unit == "event" else left)
+    return out
 
 
 # --- lists of the best items ----------------------------------------------------------------------------------

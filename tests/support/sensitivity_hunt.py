@@ -21,6 +21,13 @@ import numpy.typing as npt
 from goodfence.data.scale import Scale
 from goodfence.models.private.cf import COVARIANCE, RESIDUALS
 from goodfence.models.private.item_model import ItemModel
+from goodfence.models.private.projected import (
+    DIRECTION_GRID,
+    PROJECTED,
+    projected_size,
+    projected_totals,
+)
+from goodfence.models.private.projected import LONGEST as LONGEST_SCORE
 from goodfence.models.private.releases import (
     MOST_COUNTED,
     SUMS,
@@ -178,6 +185,36 @@ def half_step(part: int, n_factors: int, mu: float) -> float:
 
         found.append(hunt(totals, limits[part], "user", seed, tries=10))
     return max(found)
+
+
+DIRECTIONS = ("one for all items", "one item apart", "in blocks", "any")
+"""The directions of a projected covariance, which are the enemy's, too."""
+
+
+def enemy_directions(kind: str) -> Integers:
+    """Return directions of a largest singular value of 1 or less, on the grid."""
+    plain = np.zeros((N_ITEMS, 2))
+    if kind == "any":
+        plain = np.random.default_rng(5).normal(size=(N_ITEMS, 3))
+    elif kind == "in blocks":
+        plain[: N_ITEMS // 2, 0], plain[N_ITEMS // 2 :, 1] = 1.0, -1.0
+    else:
+        plain[:, 0] = 1.0
+    plain /= np.linalg.norm(plain, 2)
+    if kind == "one item apart":
+        plain[30] = 0.7, 0.7
+    return np.trunc(plain * DIRECTION_GRID).astype(np.int64)
+
+
+def projected(kind: str, mu: float, seed: int) -> float:
+    """Return the same of a projected covariance along such directions."""
+    target, directions = integer_sensitivity(mu), enemy_directions(kind)
+    size = projected_size(PROJECTED, N_ITEMS, directions, LONGEST_SCORE, target)
+
+    def totals(p: UserProfiles, biases: Floats, _: Enemy) -> Integers:
+        return projected_totals(p, biases, directions, PROJECTED, LONGEST_SCORE, size)
+
+    return hunt(totals, target, "rating", seed)
 
 
 def overlap(unit: Unit, mu: float) -> float:

@@ -16,6 +16,13 @@ import numpy.typing as npt
 
 from goodfence.models.private.cf import COVARIANCE, RESIDUALS
 from goodfence.models.private.item_model import ItemModel
+from goodfence.models.private.projected import (
+    LONGEST,
+    PROJECTED,
+    find_directions,
+    projected_size,
+    projected_totals,
+)
 from goodfence.models.private.releases import (
     MOST_COUNTED,
     SUMS,
@@ -192,6 +199,23 @@ def half_step(part: int, longest: float) -> float:
     return found / limits[part]
 
 
+def projected(n_factors: int) -> float:
+    rng = np.random.default_rng(7)
+    known = biases(rng, "some")
+    factors = rng.normal(0, 0.3, (N_ITEMS, n_factors))
+    factors[:150] = 0.3  # all alike, so that scores are long
+    directions = find_directions(factors, rng.uniform(1, 50, N_ITEMS))
+    target = integer_sensitivity(MU)
+    size = projected_size(PROJECTED, N_ITEMS, directions, LONGEST, target)
+    found = largest(
+        lambda p: projected_totals(p, known, directions, PROJECTED, LONGEST, size),
+        rating_pairs(rng),
+        "rating",
+        rng,
+    )
+    return found / target
+
+
 def without_the_user_bias() -> float:
     """Return the ratio to a bound that is too small, because the user bias's part is left out: above 1."""
     rng = np.random.default_rng(6)
@@ -224,6 +248,9 @@ def searches() -> Iterator[Search]:
         for n_chosen in (300, 60):
             found = partial(covariance, unit, n_chosen)
             yield search("covariance", unit, f"{n_chosen} chosen", found, 0.85)
+    for n_factors in (1, 8):
+        found = partial(projected, n_factors)
+        yield search("projected covariance", "rating", f"{n_factors} directions", found, 0.5)
     for unit in units:
         yield search("overlap", unit, "every count", partial(overlap, unit), 0.9)
     for part, (named, least) in enumerate({"items": 0.9, "scores": 0.8}.items()):

@@ -73,9 +73,12 @@ class Pair:
         return f"Pair({people} people, {items} items)"
 
 
-def made_pair(values: Floats, unit: Unit, scale: Scale, n_items: int = N_ITEMS) -> Pair:
-    """Return others and one user with these ratings, and the same without their last rating or without the user."""
-    kept = len(values) - 1 if unit == "rating" else None
+def made_pair(values: Floats, unit: Unit, scale: Scale | None, n_items: int = N_ITEMS) -> Pair:
+    """Return others and one user with these ratings, and the same without their last rating or without the user.
+
+    Without a scale they are events, and the values are ones.
+    """
+    kept = None if unit == "user" else len(values) - 1
     without = _ratings(values, kept, scale, n_items)
     return Pair(without, _ratings(values, len(values), scale, n_items), values)
 
@@ -108,9 +111,11 @@ def for_made_up_items(model: PrivateRecommender) -> PrivateRecommender:
 def worst_pair(model: PrivateRecommender, scale: Scale, rng: RNG = None) -> tuple[Pair, float]:
     """Return the pair that moves most of what the model releases, and how far: the shift mu of one fit.
 
-    The model is as `for_made_up_items` returns it. `rng` is for the search; noise comes from the operating system.
+    The model is as `for_made_up_items` returns it; for one of events the scale is not looked at. `rng` is for the
+    search; noise comes from the operating system.
     """
-    declared = Scale(scale.lowest, scale.highest, scale.step)
+    events = model.learns_from == "implicit"
+    declared = None if events else Scale(scale.lowest, scale.highest, scale.step)
     n_items = N_ITEMS if model.catalogue is None else len(model.catalogue)
     chance = Streams(rng).at(0)
 
@@ -121,9 +126,12 @@ def worst_pair(model: PrivateRecommender, scale: Scale, rng: RNG = None) -> tupl
     tried = extreme_pairs(model.unit, declared, n_items)
     distances = [moved(pair) for pair in tried]
     pair, distance = tried[int(np.argmax(distances))], max(distances)
-    for _ in range(_CLIMBS):  # change one rating at a time, and keep what moves more
+    for _ in range(_CLIMBS):  # change one rating, or the number of events, and keep what moves more
         values = pair.values.copy()
-        values[chance.integers(len(values))] = chance.choice([scale.lowest, scale.highest])
+        if declared is None:
+            values = np.ones(int(np.clip(len(values) + chance.integers(-5, 6), 1, n_items)))
+        else:
+            values[chance.integers(len(values))] = chance.choice([scale.lowest, scale.highest])
         candidate = made_pair(values, model.unit, declared, n_items)
         found = moved(candidate)
         if found > distance:
@@ -131,23 +139,28 @@ def worst_pair(model: PrivateRecommender, scale: Scale, rng: RNG = None) -> tupl
     return pair, distance
 
 
-def extreme_pairs(unit: Unit, scale: Scale, n_items: int = N_ITEMS) -> list[Pair]:
+def extreme_pairs(unit: Unit, scale: Scale | None, n_items: int = N_ITEMS) -> list[Pair]:
     """Return pairs in whom one person's ratings are at the ends of the scale, few or many of them.
 
-    The other ratings are all alike, or half and half, and the last is an extreme.
+    The other ratings are all alike, or half and half, and the last is an extreme. Without a scale: few or many events.
     """
+    counts = sorted({min(count, n_items - 1) for count in _COUNTS})
+    if scale is None:
+        return [made_pair(np.ones(count + 1), unit, None, n_items) for count in counts]
     # As whole numbers: half a star may take their place.
     ends = (float(scale.lowest), float(scale.highest))
     persons = []
-    for count in sorted({min(count, n_items - 1) for count in _COUNTS}):
+    for count in counts:
         persons += [np.append(np.full(count, old), new) for old in ends for new in ends]
         persons.append(np.append(np.resize(ends, count), scale.highest))
     return [made_pair(values, unit, scale, n_items) for values in persons]
 
 
-def _ratings(values: Floats, kept: int | None, scale: Scale, n_items: int) -> Ratings:
+def _ratings(values: Floats, kept: int | None, scale: Scale | None, n_items: int) -> Ratings:
     """Return the others' ratings and the first `kept` of the user; None leaves the user out altogether."""
-    levels = scale.round(np.linspace(scale.lowest, scale.highest, 5))
+    levels = np.ones(5)
+    if scale is not None:
+        levels = scale.round(np.linspace(scale.lowest, scale.highest, 5))
     others = [
         (np.arange(row, n_items, 3), levels[(np.arange(row, n_items, 3) + row) % 5])
         for row in range(N_OTHERS)
@@ -157,7 +170,8 @@ def _ratings(values: Floats, kept: int | None, scale: Scale, n_items: int) -> Ra
     cells = np.concatenate([items for items, _ in rows])
     data = np.concatenate([each for _, each in rows])
     csr = sparse.csr_array((data, cells, ends), shape=(len(rows), n_items))
-    return Ratings(csr, users=range(len(rows)), items=range(n_items), scale=scale)
+    ids = range(len(rows)), range(n_items)
+    return Ratings(csr, *ids, scale, feedback="implicit" if scale is None else "explicit")
 
 
 def bound_of_answers(

@@ -19,6 +19,7 @@ from goodfence.cli.alpha import alpha
 from goodfence.cli.attack import attack
 from goodfence.cli.audit import audit
 from goodfence.cli.check import check
+from goodfence.cli.choose import choose
 from goodfence.cli.command import Commands, register
 from goodfence.cli.compare import compare
 from goodfence.cli.demo import demo
@@ -52,6 +53,7 @@ for _declared in (
     membership,
     related_items,
     frontier,
+    choose,
     fit,
     recommend,
     predict,

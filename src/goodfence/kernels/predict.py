@@ -264,13 +264,23 @@ def limit_of_nearest(similarities: AnyFloats, k: int) -> float:
     return -1.0
 
 
-@kernel
-def average_nearest(
-    similarities: AnyFloats, values: AnyFloats, k: int, scratch: AnyFloats
-) -> float:
-    """Return the average over the k most similar, weighted by similarity; of equally similar ones the first count.
+class Nearest(NamedTuple):
+    """How a cell is predicted from the nearest raters of its column."""
 
-    `scratch` is space for two arrays of that length and one more.
+    k: int
+    least: int
+    """With fewer raters there is no prediction."""
+    summed: bool
+    """Whether what they have is added up by their similarities, and not averaged."""
+
+
+@kernel
+def sum_nearest(
+    similarities: AnyFloats, values: AnyFloats, k: int, scratch: AnyFloats
+) -> tuple[float, float]:
+    """Return the sum over the k most similar, weighted by similarity, and that of the similarities themselves.
+
+    Of equally similar ones the first count. `scratch` is space for two arrays of that length and one more.
     """
     limit = limit_of_nearest(similarities, k) if similarities.size > k else MIN_SIMILARITY
     total, size = 0.0, 0.0
@@ -285,7 +295,7 @@ def average_nearest(
         for place in range(count):
             total += near[place] * rated[place]
             size += near[place]
-        return total / size
+        return total, size
     scratch[0, : similarities.size] = similarities
     last = kth_largest(scratch[0, : similarities.size], k)
     n_ties = k - count_from(similarities, np.nextafter(last, np.inf))
@@ -295,7 +305,7 @@ def average_nearest(
             n_ties -= similarity == last
             total += similarity * values[place]
             size += similarity
-    return total / size
+    return total, size
 
 
 @kernel
@@ -303,18 +313,18 @@ def predict_nearest_raters(
     candidates: RaterCandidates,
     rows: AnyIntegers,
     columns: AnyIntegers,
-    k: int,
-    least: int,
+    nearest: Nearest,
     predictions: AnyFloats,
 ) -> None:
-    """Predict each cell from the k nearest of those who rated its column; NaN where they are fewer than `least`."""
+    """Predict each cell from the nearest of those who rated its column; NaN where they are too few."""
     longest = most_raters(candidates, columns) + 1
     similarities, values, scratch = np.empty(longest), np.empty(longest), np.empty((2, longest))
     for cell in range(rows.size):
         n = gather_ratings(candidates, rows[cell], columns[cell], similarities, values)
         predictions[cell] = np.nan
-        if n >= least:
-            predictions[cell] = average_nearest(similarities[:n], values[:n], k, scratch)
+        if n >= nearest.least:
+            total, size = sum_nearest(similarities[:n], values[:n], nearest.k, scratch)
+            predictions[cell] = total if nearest.summed else total / size
 
 
 @kernel

@@ -17,6 +17,8 @@ from goodfence.kernels import kernel
 # Far beyond what features within their bounds give; below it the matrix is safely inverted.
 _LARGEST_TRACE = 1e9
 _HIGHEST_LEVERAGE = 1 - 1e-9
+# How often a prediction's regression is solved again, with less weight for ratings far from it.
+_REWEIGHTED = 2
 
 
 class ItemFeatures(NamedTuple):
@@ -27,6 +29,8 @@ class ItemFeatures(NamedTuple):
     """The first is 1: its coefficient is the user bias."""
     weights: Floats
     penalties: Floats
+    cut: float = np.inf
+    """Where a rating's error begins to count by its size alone, and no longer by its square, in a prediction."""
 
 
 class HalfStepLimits(NamedTuple):
@@ -368,15 +372,39 @@ def predict_rows(
 
 @kernel
 def solve_user(items: AnyIntegers, ratings: AnyFloats, known: ItemFeatures) -> AnyFloats:
-    """Return a user's coefficients: least weighted squared error plus the penalties' squares."""
+    """Return a user's coefficients: least weighted error plus the penalties' squares.
+
+    Errors count squared up to `known.cut`, and beyond it by their size (Huber 1964): found by least squares, and
+    again after ratings with larger errors were given less weight.
+    """
+    trust = np.ones(len(items))
+    coefficients = _ridge(items, ratings, known, trust)
+    if known.cut == np.inf:
+        return coefficients
+    for _ in range(_REWEIGHTED):
+        for at in range(len(items)):
+            error = ratings[at] - known.bias[items[at]]
+            for one in range(len(coefficients)):
+                error -= known.features[items[at], one] * coefficients[one]
+            trust[at] = min(1.0, known.cut / max(abs(error), known.cut))
+        coefficients = _ridge(items, ratings, known, trust)
+    return coefficients
+
+
+@kernel
+def _ridge(
+    items: AnyIntegers, ratings: AnyFloats, known: ItemFeatures, trust: AnyFloats
+) -> AnyFloats:
+    """Return the coefficients of least squared error, each rating weighted by its item's weight and its trust."""
     n_features = known.features.shape[1]
     matrix = np.zeros((n_features, n_features))
     vector = np.zeros(n_features)
     for at in range(len(items)):
         item = items[at]
         target = ratings[at] - known.bias[item]
+        weight = known.weights[item] * trust[at]
         for row in range(n_features):
-            weighted = known.weights[item] * known.features[item, row]
+            weighted = weight * known.features[item, row]
             vector[row] += weighted * target
             for column in range(row + 1):
                 matrix[row, column] += weighted * known.features[item, column]

@@ -134,7 +134,8 @@ def configured(
         told = {**_unshown(own, described), **around}
         own["k"] = inside.k
     elif callable(getattr(kind, "fit", None)):
-        listed = {key: value for key, value in (public or {}).items() if key in mine}
+        open_to_all = public if public and "catalogue" in mine else {}
+        listed = {key: value for key, value in open_to_all.items() if key in mine}
         own, around = dict(settings), {}
         described = made_of({**settings, **listed})
         recommender = made_of({**settings, **listed, **({"rng": rng} if "rng" in mine else {})})

@@ -76,7 +76,6 @@ _ON_EVENTS = {
     "center": None,
     "fallback": None,
     "over": "raters",
-    "among": "all",
     "min_neighbours": 1,
 }
 """What says how ratings are averaged, and must be left as it is for events."""
@@ -87,8 +86,9 @@ _ON_EVENTS = {
 class NeighbourCF(FittedRecommender):
     """Predict from the ratings of chosen neighbours [PRED], or from their events.
 
-    Of events the score of an item is the sum of the weights of the neighbours who have it (item-based: of those of
-    its neighbours that the user has); `predict` returns these sums, and lists are ranked by them.
+    Lists are ranked by the sum of the neighbours' ratings of the item, each by its weight, which [PRED] divides by the
+    sum of the weights (item-based: of the user's ratings of the item's neighbours): what many who are near have rated,
+    and rated well. Events count 1 each, and `predict` returns these sums for them.
 
     Parameters
     ----------
@@ -125,8 +125,8 @@ class NeighbourCF(FittedRecommender):
     -----
     With `among="raters"` there is no `neighbours_`: who is chosen depends on the item. Chance is still fixed by `fit`.
 
-    Events have nothing to be averaged: their similarity is `cosine` or `jaccard`, and `center`, `fallback`, `over`,
-    `among` and `min_neighbours` must be left as they are.
+    Events have nothing to be averaged: their similarity is `cosine` or `jaccard`, and `center`, `fallback`, `over` and
+    `min_neighbours` must be left as they are; in lists of ratings these settings have no part.
 
     Examples
     --------
@@ -310,8 +310,9 @@ class NeighbourCF(FittedRecommender):
         self._center = Baseline.of(ratings, self.center) if self.center else None
         self._fallback = Baseline.of(ratings, self.fallback) if self.fallback else None
         self._raters: RaterNeighbourhoods | None = None
+        self._voters: RaterNeighbourhoods | None = None
         if self.among == "raters":
-            rated = self._averaged("item" if self.axis == "user" else "user")
+            rated = self._averaged(self._other_axis)
             self._raters = RaterNeighbourhoods(self._draws, rated, self.min_neighbours)
         else:
             self._rated = self._averaged(self.axis)
@@ -323,6 +324,10 @@ class NeighbourCF(FittedRecommender):
         for name, usual in _ON_EVENTS.items():
             stated = getattr(self, name)
             require(stated == usual, name, f"{usual!r} on events: nothing is averaged", stated)
+
+    @property
+    def _other_axis(self) -> Axis:
+        return "item" if self.axis == "user" else "user"
 
     def _averaged(self, axis: Axis) -> sparse.csr_array:
         """Return what is averaged over neighbours, with the users or the items as rows."""
@@ -336,10 +341,10 @@ class NeighbourCF(FittedRecommender):
         self.similarities_ = chosen.similarities
         self.weights_ = chosen.weights
         self._near = self._around(chosen)
-        if self._events:
-            of_items = self.axis == "item"
-            self._item_votes = ItemVotes.of(chosen.neighbours, chosen.weights) if of_items else None
-            self._user_votes = UserVotes(self.ratings_.csr)
+        self._item_votes: ItemVotes | None = None
+        if self.axis == "item":
+            n_items = self.ratings_.shape[1]
+            self._item_votes = ItemVotes.of(chosen.neighbours, chosen.weights, n_items)
         return self
 
     def _around(self, chosen: Chosen) -> Neighbourhoods:
@@ -373,24 +378,32 @@ class NeighbourCF(FittedRecommender):
         return found
 
     def _row_list_scores(self, row: int) -> Floats:
-        columns, values = row_of(self.ratings_.csr, row)
         if self.axis == "item":
-            return self._list_scores(columns, values)
-        if self._events:
-            return self._user_votes.scores(self.neighbours_[row], self.weights_[row])
-        n_items = self.ratings_.shape[1]
-        return self.predict_cells(np.full(n_items, row), np.arange(n_items))
+            return self._list_scores(*row_of(self.ratings_.csr, row))
+        if self._raters is not None:
+            every = np.arange(self.ratings_.shape[1])
+            return self._voting(self._raters).predict(np.full(len(every), row), every)
+        return UserVotes(self.ratings_.csr).scores(self.neighbours_[row], self.weights_[row])
 
     def _list_scores(self, columns: AnyIntegers, values: Floats) -> Floats:
-        if not self._events:
-            return self._fold_in(columns, values, np.arange(self.ratings_.shape[1]))
+        if self._raters is not None:
+            every, voters = np.arange(self.ratings_.shape[1]), self._voting(self._raters)
+            if self.axis == "item":
+                return voters.predict_column(columns, values, every)
+            return self._from_raters(voters, columns, values, every)
         if self._item_votes is not None:
             return self._item_votes.scores(columns, values)
         chosen = self._chosen_for(columns, values)
-        return self._user_votes.scores(chosen.neighbours[0], chosen.weights[0])
+        return UserVotes(self.ratings_.csr).scores(chosen.neighbours[0], chosen.weights[0])
+
+    def _voting(self, raters: RaterNeighbourhoods) -> RaterNeighbourhoods:
+        """Return what adds up the ratings of neighbours who are chosen for each item."""
+        if self._voters is None:
+            self._voters = raters.voting(rows_of(self.ratings_, self._other_axis).csr)
+        return self._voters
 
     def _rank_rows(self, rows: AnyIntegers, n: int, allowed: Flags) -> Ranked:
-        if not self._events:
+        if self._raters is not None:
             return super()._rank_rows(rows, n, allowed)
         csr = self.ratings_.csr
         every = len(rows) == csr.shape[0] and bool((rows == np.arange(len(rows))).all())
@@ -398,7 +411,7 @@ class NeighbourCF(FittedRecommender):
         if self._item_votes is not None:
             return self._item_votes.rank(own, allowed, n, self.threads)
         near = self.neighbours_[rows], self.weights_[rows]
-        return self._user_votes.rank(near, own, allowed, n, self.threads)
+        return UserVotes(csr).rank(near, own, allowed, n, self.threads)
 
     def guarantee(self) -> Guarantee:
         """Return what the mechanism guarantees."""
@@ -466,11 +479,19 @@ class NeighbourCF(FittedRecommender):
     ) -> Floats:
         """Return user-based predictions of a fold-in: its candidate list, its draw, then [PRED]."""
         if self._raters is not None:
-            others = self._draws.profiles.lay_out([columns], [values])
-            key = _profile_key(self.key_, columns, values)
-            return self._raters.predict_fold_in(others, key, wanted)
+            return self._from_raters(self._raters, columns, values, wanted)
         rows = np.zeros(len(wanted), dtype=np.int64)
         return self._around(self._chosen_for(columns, values)).predict(self._rated, rows, wanted)
+
+    def _from_raters(
+        self,
+        raters: RaterNeighbourhoods,
+        columns: AnyIntegers,
+        values: Floats,
+        wanted: AnyIntegers,
+    ) -> Floats:
+        others = self._draws.profiles.lay_out([columns], [values])
+        return raters.predict_fold_in(others, _profile_key(self.key_, columns, values), wanted)
 
     def _chosen_for(self, columns: AnyIntegers, values: Floats) -> Chosen:
         """Return the neighbours of a fold-in among the users: its candidate list, and its draw."""

@@ -22,7 +22,9 @@ from goodfence.kernels.lists import (
 from goodfence.neighbours.threads import ranges, run
 
 _TOGETHER = 512
-"""How many rows are ranked at a time."""
+"""How many rows are ranked at a time, at most."""
+_CELLS = 1 << 22
+"""How many scores a thread holds at a time, unless one row has more."""
 
 
 class Ranked(NamedTuple):
@@ -79,7 +81,8 @@ def rank_in_blocks(
         rank_block(block, own, allowed, lists.columns[part], best)
         lists.scores[part] = best
 
-    run(work, ranges(seen.shape[0], _TOGETHER), threads=threads)
+    together = max(1, min(_TOGETHER, _CELLS // max(seen.shape[1], 1)))
+    run(work, ranges(seen.shape[0], together), threads=threads)
     return lists
 
 
@@ -104,15 +107,15 @@ def rank_alike(
 
 @dataclass(frozen=True, eq=False)
 class UserVotes:
-    """User-based scores of events: of each item, the weights of the neighbours who have it, summed."""
+    """User-based scores of lists: of each item, the weights of the neighbours who have it times how much, summed."""
 
-    events: sparse.csr_array
-    """users x items."""
+    rated: sparse.csr_array
+    """users x items: ratings, or events."""
 
     def scores(self, neighbours: AnyIntegers, weights: Floats) -> Floats:
         """Return the scores of all items for one user with these neighbours, NaN where none of them has the item."""
-        found = np.empty(self.events.shape[1])
-        sum_by_neighbours(neighbours, weights, as_csr(self.events), found)
+        found = np.empty(self.rated.shape[1])
+        sum_by_neighbours(neighbours, weights, as_csr(self.rated), found)
         return found
 
     def rank(
@@ -126,7 +129,7 @@ class UserVotes:
         """Return the lists of users with these neighbours and weights, (users, k), who have seen what `seen` says."""
         lists = no_lists(seen.shape[0], n, seen.shape[1])
         neighbours, weights = near
-        held = as_csr(self.events)
+        held = as_csr(self.rated)
 
         def work(piece: tuple[int, int]) -> None:
             first, last = piece
@@ -140,18 +143,19 @@ class UserVotes:
 
 @dataclass(frozen=True, eq=False)
 class ItemVotes:
-    """Item-based scores of events: of each item, the weights of those of its neighbours that the user has, summed."""
+    """Item-based scores of lists: of each item, the weights of its neighbours that the user has, times how much."""
 
     near: sparse.csr_array
     """items x items: whose neighbour each item is, and with what weight."""
 
     @classmethod
-    def of(cls, neighbours: Rows, weights: Floats) -> ItemVotes:
-        """Return the votes of items with these neighbours and weights, (items, k)."""
-        n_items, k = neighbours.shape
-        starts = np.arange(0, neighbours.size + 1, k)
-        cells = (weights.ravel(), neighbours.ravel(), starts)
-        return cls(sparse.csr_array(sparse.csr_array(cells, shape=(n_items, n_items)).T.tocsr()))
+    def of(cls, neighbours: Rows, weights: Floats, n_items: int, first: int = 0) -> ItemVotes:
+        """Return the votes for the items from `first` on, which have these neighbours and weights, (items, k)."""
+        n_scored, k = neighbours.shape
+        cells = (weights.ravel(), neighbours.ravel(), np.arange(0, neighbours.size + 1, k))
+        turned = sparse.csr_array(cells, shape=(n_scored, n_items)).T.tocsr()
+        placed = (turned.data, turned.indices + first, turned.indptr)
+        return cls(sparse.csr_array(placed, shape=(n_items, n_items)))
 
     def scores(self, columns: AnyIntegers, values: Floats) -> Floats:
         """Return the scores of all items for a user who has these, NaN where none of them is a neighbour."""

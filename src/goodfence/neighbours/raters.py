@@ -12,7 +12,7 @@ who asks once needs no memory for it. There is never an n x n matrix of many row
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from threading import Lock
 from typing import NamedTuple
@@ -24,6 +24,7 @@ from goodfence.arrays import AnyIntegers, Csr, Floats, Integers
 from goodfence.errors import SettingError
 from goodfence.kernels.predict import (
     NOBODY,
+    Nearest,
     RaterCandidates,
     count_raters,
     list_raters,
@@ -122,9 +123,17 @@ class RaterNeighbourhoods:
     """columns x rows: who rated each column, and what is averaged: the ratings, or their deviations."""
     least: int
     """With fewer neighbours than this there is no prediction."""
+    summed: bool = False
+    """Whether what the neighbours have is added up by their weights, for lists, and not averaged [PRED]."""
 
     def __post_init__(self) -> None:
         _ = self._shortest
+
+    def voting(self, raters: sparse.csr_array) -> RaterNeighbourhoods:
+        """Return the same neighbours adding up what `raters` holds; similarities are computed once for both."""
+        made = replace(self, raters=raters, least=1, summed=True)
+        made.__dict__["similarities"] = self.similarities
+        return made
 
     def predict(
         self, rows: AnyIntegers, columns: AnyIntegers, threads: int | None = None
@@ -193,8 +202,8 @@ class RaterNeighbourhoods:
         """Return the predictions of some cells: each by the place of its row among the asking, and its column."""
         predictions = np.empty(len(places))
         if self._takes_nearest:
-            k = self.draws.mechanism.k
-            predict_nearest_raters(asking.candidates, places, columns, k, self.least, predictions)
+            nearest = Nearest(self.draws.mechanism.k, self.least, self.summed)
+            predict_nearest_raters(asking.candidates, places, columns, nearest, predictions)
             return predictions
         counts = np.empty(len(places), dtype=np.int64)
         count_raters(asking.candidates, places, columns, counts)
@@ -231,6 +240,8 @@ class RaterNeighbourhoods:
         totals = (counted * raters.values[np.where(real, chosen, 0)]).sum(axis=1)
         sizes, n_chosen = np.abs(counted).sum(axis=1), real.sum(axis=1)
         said = (n_chosen >= self.least) & (sizes > 0)
+        if self.summed:
+            return np.where(said, totals, np.nan)
         return np.where(said, totals / np.where(said, sizes, 1.0), np.nan)
 
     def _bounds(self, askers: Integers, numbers: Integers) -> Floats | None:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from itertools import pairwise
 from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
@@ -18,10 +17,10 @@ from scipy import sparse
 
 from goodfence.arrays import AnyIntegers, Floats, Integers
 from goodfence.errors import DataError, UnknownId, require
-from goodfence.kernels.predict import predict_for_profile
+from goodfence.kernels.lists import NO_ITEM
 from goodfence.neighbours.candidate_lists import Axis
 from goodfence.neighbours.draw import Chosen
-from goodfence.neighbours.lists import Ranked, best_of
+from goodfence.neighbours.lists import ItemVotes, Ranked, UserVotes
 from goodfence.neighbours.predict import Neighbourhoods, Over
 from goodfence.neighbours.threads import ranges
 from goodfence.spark import shuffle
@@ -107,15 +106,14 @@ def recommend(
     *,
     n: int = 10,
     axis: Axis = "user",
-    over: Over = "raters",
     spark: SparkSession | None = None,
     config: SparkConfig | None = None,
 ) -> Any:
-    """Return for every user at most n items that they have not rated, best first.
+    """Return for every user at most n items that they have not rated, best first, ranked as `NeighbourCF` ranks.
 
     Parameters
     ----------
-    ratings, chosen, over, spark, config
+    ratings, chosen, spark, config
         As in `predict`.
     n : int, default 10
         How many items for each user.
@@ -129,7 +127,6 @@ def recommend(
         Spark holds.
     """
     require(n >= 1, "n", "at least 1", n)
-    require(over in ("raters", "neighbours"), "over", "'raters' or 'neighbours'", over)
     require(axis in ("user", "item"), "axis", "'user' or 'item'", axis)
     settled = config_of(spark, config)
     with (
@@ -138,7 +135,7 @@ def recommend(
     ):
         if isinstance(chosen, Chosen) == bool(rows.ids):
             raise DataError("ratings and chosen must both be of this machine, or both of Spark")
-        groups = Groups.of(rows.layout, chosen, over, settled, n, of_items=axis == "item")
+        groups = Groups.of(rows.layout, chosen, "raters", settled, n, of_items=axis == "item")
         neighbours = _in_groups(chosen, groups.group_rows, rows)
         if axis == "item":
             best = groups.best_of_items(rows.blocks, neighbours)
@@ -223,13 +220,10 @@ class Groups:
     def recommend(self, partition: int, inbox: Inbox) -> Iterator[NumberedLists]:
         """Rank what the rows of a group have not rated."""
         near, csr, rows = self._neighbourhoods(inbox)
-        every, allowed = np.arange(csr.shape[1]), np.ones(csr.shape[1], dtype=np.bool_)
-        found = []
-        for owner, row in enumerate(rows.tolist()):
-            scores = near.predict(csr, np.full(len(every), owner), every, threads=1)
-            seen = csr.indices[csr.indptr[row] : csr.indptr[row + 1]]
-            found.append(best_of(scores, seen, allowed, self.n))
-        yield _ragged(partition, partition, inbox.only(GroupNeighbours).rows, found)
+        allowed = np.ones(csr.shape[1], dtype=np.bool_)
+        chosen = near.neighbours, near.weights
+        lists = UserVotes(csr).rank(chosen, csr[rows], allowed, self.n, threads=1)
+        yield _ragged(partition, partition, inbox.only(GroupNeighbours).rows, lists)
 
     def _neighbourhoods(self, inbox: Inbox) -> tuple[Neighbourhoods, sparse.csr_array, Integers]:
         """Return the neighbours of a group, the rows that were sent, and where its own are or would be in them."""
@@ -252,18 +246,10 @@ class Groups:
     def rank_items(self, partition: int, inbox: Inbox) -> Iterator[NumberedLists]:
         """Send the best of these items for each of these users."""
         users, items = inbox.only(Block), inbox.only(GroupNeighbours)
-        local = np.arange(len(items.rows))
-        first, scores = int(items.rows[0]), np.empty(len(local))
-        csr, found, nothing = merged_rows([users]), [], np.empty(0, dtype=np.int32)
-        near = items.neighbours, items.weights, self.over_raters
-        for own in (slice(*piece) for piece in pairwise(csr.indptr.tolist())):
-            profile = np.full(csr.shape[1], np.nan)
-            profile[csr.indices[own]] = csr.data[own]
-            predict_for_profile(profile, local, *near, scores)
-            unseen = np.isnan(profile[first : first + len(local)])
-            best = best_of(scores, nothing, unseen, self.n)
-            found.append(Ranked(best.columns + first, best.scores))
-        yield _ragged(users.sender, partition, users.numbers, found)
+        csr = merged_rows([users])
+        votes = ItemVotes.of(items.neighbours, items.weights, csr.shape[1], int(items.rows[0]))
+        lists = votes.rank(csr, np.ones(csr.shape[1], dtype=np.bool_), self.n, threads=1)
+        yield _ragged(users.sender, partition, users.numbers, lists)
 
     def merge_ranked(self, partition: int, inbox: Inbox) -> Iterator[NumberedLists]:
         """Send the best of all items for the users of a block."""
@@ -282,10 +268,11 @@ def send_rows(partition: int, inbox: Inbox) -> Iterator[NumberedRows]:
         yield chosen_rows(block, one.numbers, one.sender, partition)
 
 
-def _ragged(partition: int, sender: int, rows: Integers, found: list[Ranked]) -> NumberedLists:
-    lengths = np.array([len(columns) for columns, _ in found], dtype=np.int32)
-    columns, scores = (np.concatenate(each) for each in zip(*found, strict=True))
-    return NumberedLists(partition, sender, lengths, columns.astype(np.int32), scores, rows)
+def _ragged(partition: int, sender: int, rows: Integers, lists: Ranked) -> NumberedLists:
+    listed = lists.columns != NO_ITEM
+    lengths = listed.sum(axis=1, dtype=np.int32)
+    cells = lists.columns[listed], lists.scores[listed]
+    return NumberedLists(partition, sender, lengths, *cells, rows)
 
 
 def _in_groups(chosen: Chosen | DataFrame, group_rows: int, rows: RatingBlocks) -> DataFrame:

@@ -8,6 +8,7 @@ however often.
 from __future__ import annotations
 
 import dataclasses
+import math
 from abc import abstractmethod
 from os import PathLike
 from typing import Any, ClassVar, Literal, Self, TypeAlias
@@ -15,7 +16,7 @@ from typing import Any, ClassVar, Literal, Self, TypeAlias
 import numpy as np
 from scipy import sparse
 
-from goodfence.arrays import AnyIntegers, Csr, Floats
+from goodfence.arrays import AnyIntegers, Csr, Flags, Floats
 from goodfence.data.ids import Ids
 from goodfence.data.ratings import Feedback, Ratings, move_columns, positions_among
 from goodfence.errors import (
@@ -31,7 +32,7 @@ from goodfence.models.persistence import (
     unpack_ratings,
     write_model,
 )
-from goodfence.models.private.item_model import FARTHEST, MOST_FEATURES, ItemModel
+from goodfence.models.private.item_model import FARTHEST, MOST_COUNT, MOST_FEATURES, ItemModel
 from goodfence.models.recommender import (
     FittedRecommender,
     IdsLike,
@@ -39,6 +40,7 @@ from goodfence.models.recommender import (
     Traits,
     require_feedback,
 )
+from goodfence.neighbours.lists import Ranked, rank_in_blocks
 from goodfence.privacy.accounting import Account, FitRecord, Release, total_mu
 from goodfence.privacy.fixed_point import UserProfiles, centred, require_declared, uncentred
 from goodfence.privacy.guarantee import Guarantee, Unit
@@ -72,6 +74,8 @@ class PrivateRecommender(FittedRecommender):
     """The arguments that are saved."""
     learns_from: ClassVar[Feedback] = "explicit"
     """Ratings, or events."""
+    _cut: ClassVar[float] = math.inf
+    """Where errors begin to count by their size alone in a user's regression."""
     units: ClassVar[tuple[Unit, ...]] = ("rating", "user")
     """What can be protected."""
     model_: Any
@@ -184,6 +188,7 @@ class PrivateRecommender(FittedRecommender):
 
     def _restore_profiles(self) -> None:
         """Make what predictions need of every user's own ratings."""
+        self.model_ = dataclasses.replace(self.model_, cut=self._cut)
         csr, scale = self.ratings_.csr, self.ratings_.scale
         self._profiles = Csr(csr.indptr, csr.indices, centred(csr.data, scale))
 
@@ -211,10 +216,17 @@ class PrivateRecommender(FittedRecommender):
         return uncentred(found, self.ratings_.scale)
 
     def _list_scores(self, columns: AnyIntegers, values: Floats) -> Floats:
-        """Return predictions before they are clipped to the scale, which would make ties."""
-        every = np.arange(self.ratings_.shape[1])
-        model: ItemModel = self.model_
-        return model.predict_user(columns, centred(values, self.ratings_.scale), every)
+        starts, own = np.array([0, len(columns)]), centred(values, self.ratings_.scale)
+        profile = Csr(starts, np.asarray(columns, dtype=self._profiles.columns.dtype), own)
+        scores: Floats = self.model_.list_scores(profile, np.zeros(1, dtype=np.int64))[0]
+        return scores
+
+    def _rank_rows(self, rows: AnyIntegers, n: int, allowed: Flags) -> Ranked:
+        def block(first: int, last: int) -> Floats:
+            scores: Floats = self.model_.list_scores(self._profiles, rows[first:last])
+            return scores
+
+        return rank_in_blocks(block, self.ratings_.csr[rows], allowed, n)
 
     def guarantee(self) -> Guarantee:
         """Return what the last fit guaranteed (before `fit`: what is asked now).
@@ -273,14 +285,20 @@ class PrivateRecommender(FittedRecommender):
     def _packed(self) -> Arrays:
         """Return what was made of the releases as it is saved; the names are those of the file's first format."""
         released: ItemModel = self.model_
-        effects, features = released.bias, released.features
-        return {"effects": effects, "features": features, "weights": released.weights}
+        arrays = {"effects": released.bias, "features": released.features}
+        arrays |= {"weights": released.weights}
+        return arrays if released.counts is None else {**arrays, "counts": released.counts}
 
     @classmethod
     def _unpacked(cls, arrays: Arrays, ratings: Ratings) -> Any:
         """Return what `_packed` saved, for these ratings; what no fit can have written raises."""
         require_declared(ratings.scale)
-        released = ItemModel(arrays["effects"], arrays["features"], arrays["weights"])
+        if "counts" not in arrays:
+            raise ModelFileError(
+                "the model must hold the counts that rank lists; an older goodfence saved it: fit it again"
+            )
+        effects, features, weights = arrays["effects"], arrays["features"], arrays["weights"]
+        released = ItemModel(effects, features, weights, arrays["counts"])
         _check(released, ratings.shape[1])
         return released
 
@@ -350,8 +368,9 @@ def _typed(stated: dict[str, Any], kind: type[Any]) -> dict[str, Any]:
 def _check(released: ItemModel, n_items: int) -> None:
     """Refuse arrays of a file that no fit can have written."""
     bias, features, weights = released.bias, released.features, released.weights
+    counts = np.zeros(0) if released.counts is None else released.counts
     shaped = (
-        bias.shape == weights.shape == (n_items,)
+        bias.shape == weights.shape == counts.shape == (n_items,)
         and features.ndim == 2
         and len(features) == n_items
         and 1 <= features.shape[1] <= MOST_FEATURES
@@ -359,9 +378,10 @@ def _check(released: ItemModel, n_items: int) -> None:
     # Not `>`: NaN fails these tests too. Weights below 0 could make a user's matrix singular.
     if (
         not shaped
-        or not all(a.dtype == np.float64 for a in (bias, features, weights))
+        or not all(a.dtype == np.float64 for a in (bias, features, weights, counts))
         or not all((np.abs(a) <= FARTHEST).all() for a in (bias, features))
         or not ((weights >= 0) & (weights <= 1)).all()
+        or not ((counts >= 0) & (counts <= MOST_COUNT)).all()
         or not (features[:, 0] == 1).all()
     ):
         raise ModelFileError(

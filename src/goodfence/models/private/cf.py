@@ -19,15 +19,24 @@ from goodfence.models.private.base import FromRatings, PrivateRecommender
 from goodfence.models.private.estimation import (
     HALF_STEP_WEIGHT,
     MOST_FACTORS,
+    curved_factors,
     estimate_biases,
     expected_variance,
     factorise,
     free_factors,
+    listed_counts,
     public_factors,
     refine,
     update_biases,
 )
-from goodfence.models.private.item_model import ItemBiases, ItemModel, bounded
+from goodfence.models.private.item_model import ROBUST, ItemBiases, ItemModel, bounded
+from goodfence.models.private.projected import (
+    FactorPosterior,
+    Projected,
+    find_directions,
+    release_projected,
+    sharpen,
+)
 from goodfence.models.private.releases import (
     SUMS,
     SUMS_WEIGHT,
@@ -57,10 +66,11 @@ COVARIANCE = Clamps(near=1.0, prior=40, wide=0.5)
 """The residuals whose covariance is released."""
 FIRST_SHARE = {"rating": 0.2, "user": 0.3}
 """What the first look at the items takes."""
-OVERLAP_SHARE = 0.02
-"""What the overlap of ratings takes of the covariance's share."""
-CHANCE = {"rating": 0.04, "user": 0.007}
-"""How much a covariance varies by who happened to rate what, for residuals and numbers of ratings of ordinary size."""
+OVERLAP_SHARE = 0.01
+"""What the overlap of ratings takes of the first look's share."""
+CHANCE = {"rating": 1.0, "user": 0.007}
+"""How much a covariance varies by who happened to rate what, for residuals of ordinary size; for the unit rating over
+the root of a user's number of ratings."""
 
 _SIGNAL = 0.0625
 """A guess of how much of two items' residuals goes together."""
@@ -68,12 +78,11 @@ _SLOPE = 0.4
 """How far a clamped residual follows what it is clamped from."""
 _RESIDUAL = 0.42
 """The size of a clamped residual."""
-_TYPICAL_RATINGS, _RATINGS_A_WEIGHT = 150, 18.0
 _SIZES = (100, 200, 400, 800, 1600, 3200)
 """How many items may enter the covariance."""
-_CLEAR = {"rating": 1.8, "user": 1.2}
+_CLEAR = {"rating": 1.2, "user": 1.2}
 """How far the covariance's leading eigenvalue must be expected to stand out, to choose how many items enter."""
-_BEARABLE = 0.004
+_BEARABLE = 0.009
 """Unit rating: how much more the item biases may vary, for a covariance's sake."""
 _SURE = 0.025
 """Unit user: how much they may vary after the first look, for a covariance to come next."""
@@ -124,6 +133,7 @@ class PrivateCF(PrivateRecommender):
     """
 
     name: ClassVar[str] = "private-cf"
+    _cut = ROBUST
     label: ClassVar[str] = "PrivateCF"
     _saved = ("epsilon", "delta", "unit", "items", "plan")  # public features are in the model
 
@@ -153,45 +163,58 @@ class PrivateCF(PrivateRecommender):
 
     def _learn(self, profiles: UserProfiles, mu: float, publisher: Publisher) -> ItemModel:
         public = public_factors(self.features, profiles.n_items)
-        first = mu * math.sqrt(FIRST_SHARE[self.unit])
+        first = mu * math.sqrt(FIRST_SHARE[self.unit] - OVERLAP_SHARE)
         sums = release_sums(profiles, SUMS[self.unit], self.unit, first, publisher)
         items = estimate_biases(sums, SUMS[self.unit].clamps.wide, SUMS_WEIGHT[self.unit])
-        stages = choose_stages(self.plan, self.unit, items, mu)
+        of_overlap = mu * math.sqrt(OVERLAP_SHARE)
+        overlap = release_overlap(profiles, self.unit, of_overlap, publisher)
+        stages = choose_stages(self.plan, self.unit, items, overlap, mu)
         for share in stages.biases:
             items = better_biases(profiles, items, self.unit, mu * math.sqrt(share), publisher)
         factors = np.concatenate([free_factors(items), public], axis=1)
         if stages.covariance > 0:
-            found = self._factors(profiles, items, stages, mu, publisher)
-            factors = np.concatenate([factors, bounded(found)], axis=1)
-        for share in stages.half_steps:
+            found = self._factors(profiles, items, overlap, stages, mu, publisher)
+            factors = np.concatenate([factors, found], axis=1)
+        for share in stages.half_steps if self.unit == "user" else ():
             model = ItemModel.of(items, factors)
             longest = longest_score(factors.shape[1])
             step = release_half_step(profiles, model, longest, mu * math.sqrt(share), publisher)
             items, factors = refine(step, items, factors)
         self.stages_ = stages
-        return ItemModel.of(items, factors)
+        factors = np.concatenate([factors, curved_factors(items)], axis=1)
+        return ItemModel.of(items, factors, listed_counts(sums, items))
 
     def _factors(
         self,
         profiles: UserProfiles,
         items: ItemBiases,
+        overlap: float,
         stages: Stages,
         mu: float,
         publisher: Publisher,
     ) -> Floats:
-        """Return the items' factors from a released covariance; zero for items that did not enter it."""
-        of_overlap = mu * math.sqrt(OVERLAP_SHARE * stages.covariance)
-        of_pairs = mu * math.sqrt((1 - OVERLAP_SHARE) * stages.covariance)
-        overlap = release_overlap(profiles, self.unit, of_overlap, publisher)
+        """Return the items' factors from a released covariance and, for the unit rating, half steps after it.
+
+        Without half steps they are zero for items that did not enter the covariance.
+        """
+        of_pairs = mu * math.sqrt(stages.covariance)
         chosen = most_rated(items.counts, stages.n_chosen)
         covariance = release_covariance(
             profiles, items.biases, chosen, COVARIANCE, self.unit, of_pairs, publisher
         )
         reach = reach_of(items.counts, overlap, self.unit)[chosen]
-        found = factorise(covariance, reach, CHANCE[self.unit])
-        factors = np.zeros((profiles.n_items, found.shape[1]))
-        factors[chosen] = found
-        return factors
+        found = factorise(covariance, reach, chance_of(items.counts, overlap, self.unit))
+        factors = np.zeros((profiles.n_items, found.means.shape[1]))
+        factors[chosen] = found.means
+        if self.unit == "user":
+            return bounded(factors)
+        posterior = FactorPosterior(factors, chosen, found.spread, found.variance)
+        steps: list[Projected] = []
+        for share in stages.half_steps:
+            directions = find_directions(sharpen(posterior, steps, items), items.counts)
+            cost = mu * math.sqrt(share)
+            steps.append(release_projected(profiles, items.biases, directions, cost, publisher))
+        return sharpen(posterior, steps, items)
 
 
 def better_biases(
@@ -228,14 +251,14 @@ class Stages:
 MEANS = {"rating": Stages(biases=(0.25, 0.25, 0.3)), "user": Stages(biases=(0.3, 0.4))}
 """The whole budget on the item biases."""
 _WITH_COVARIANCE = {
-    "rating": Stages(biases=(0.2,), covariance=0.6),
+    "rating": Stages(biases=(0.1,), covariance=0.35, half_steps=(0.2, 0.15)),
     "user": Stages(biases=(0.2,), covariance=0.5),
 }
 _WITH_BOTH = Stages(covariance=0.3, half_steps=(0.2, 0.2))
 _HALF_STEPS = Stages(biases=(0.2,), half_steps=(0.25, 0.25))
 
 
-def choose_stages(plan: Plan, unit: Unit, items: ItemBiases, mu: float) -> Stages:
+def choose_stages(plan: Plan, unit: Unit, items: ItemBiases, overlap: float, mu: float) -> Stages:
     """Return the stages of a plan; `auto` takes those that the first look makes worth their privacy cost.
 
     Everything here is computed from noisy quantities and public constants, and all stages spend the same total.
@@ -244,7 +267,8 @@ def choose_stages(plan: Plan, unit: Unit, items: ItemBiases, mu: float) -> Stage
         return MEANS[unit]
     covariance_only = plan == "covariance" or unit == "rating"
     stages = _WITH_COVARIANCE[unit] if covariance_only else _WITH_BOTH
-    n_chosen = _covariance_items(unit, items, mu * math.sqrt(stages.covariance))
+    reach = np.sort(reach_of(items.counts, overlap, unit))[::-1]
+    n_chosen = _covariance_items(unit, reach, mu * math.sqrt(stages.covariance))
     if plan == "auto" and not _worth_more_than_means(unit, items, mu, n_chosen):
         return MEANS[unit]
     if covariance_only:
@@ -262,15 +286,12 @@ def _worth_more_than_means(unit: Unit, items: ItemBiases, mu: float, n_chosen: i
     return worth >= _WORTH and _mean_variance(items) <= _SURE_ENOUGH * worth
 
 
-def _covariance_items(unit: Unit, items: ItemBiases, mu: float) -> int:
+def _covariance_items(unit: Unit, reach: Floats, mu: float) -> int:
     """Return the largest number of items whose covariance stands out of its noise; 0 where none does.
 
-    The overlap of ratings is not released yet; it is guessed from the counts: as if everybody had rated
-    `_TYPICAL_RATINGS` items.
+    `reach` is of all items, the farthest first.
     """
-    n_items, total = len(items.counts), float(items.counts.sum())
-    each = math.sqrt(_TYPICAL_RATINGS) if unit == "rating" else _RATINGS_A_WEIGHT
-    reach = reach_of(np.sort(items.counts)[::-1], total * each, unit)
+    n_items = len(reach)
     best = 0
     for size in _SIZES:
         n_chosen = min(size, n_items)
@@ -308,6 +329,17 @@ def reach_of(counts: Floats, overlap: float, unit: Unit) -> Floats:
     total = max(float(counts.sum()), 1e-12)
     reach: Floats = counts / total * math.sqrt(max(overlap, 1.0) / scale) * _SLOPE
     return reach
+
+
+def chance_of(counts: Floats, overlap: float, unit: Unit) -> float:
+    """Return by how much chance makes the covariance of items i and j vary, over their reach a_i a_j.
+
+    For the unit rating a user's pairs count by one over the root of their number of ratings c, and vary by one over c;
+    the overlap over the sum of counts is the mean of that root over ratings.
+    """
+    if unit == "user":
+        return CHANCE[unit]
+    return CHANCE[unit] / max(overlap / max(float(counts.sum()), 1e-12), 1.0)
 
 
 def longest_score(n_factors: int) -> float:

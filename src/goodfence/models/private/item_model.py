@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,13 +10,19 @@ import numpy as np
 from goodfence.arrays import AnyIntegers, Csr, Floats
 from goodfence.kernels.private import ItemFeatures, predict_rows, solve_user
 from goodfence.neighbours.threads import ranges, run
+from goodfence.privacy.fixed_point import SPAN
 
 NOISE = 0.85
 """The variance of a rating that no feature explains, on the scale 1..5: a public constant."""
 USER_BIAS_PENALTY = 2.0
 """The same, divided by the variance of user biases."""
+ROBUST = 1.345 * math.sqrt(NOISE)
+"""Huber's 1.345 standard deviations of it: errors beyond count by their size. Ratings have a long lower tail, and the
+error that is reported is a mean of sizes, not of squares."""
 FARTHEST = 10.0
 """No bias or factor of an item is farther from 0: a public constant, far beyond what is found in practice."""
+MOST_COUNT = 1e12
+"""No item counts more in lists: a public constant, far beyond all people there are."""
 MOST_FEATURES = 1024
 """A user's regression has a matrix of this many rows and columns at most: 8 MiB."""
 _CHUNK = 64
@@ -47,10 +54,14 @@ class ItemModel:
     """Each item's features: first 1, whose coefficient is the user bias, then the item's factors."""
     weights: Floats
     """How much a rating of the item says about a user: less where the item bias is unsure."""
+    counts: Floats | None = None
+    """About how often each item was rated, for lists; None where nobody asks for one."""
+    cut: float = math.inf
+    """Where errors begin to count by their size alone in a user's regression; `ROBUST`, or never."""
 
     @classmethod
-    def of(cls, items: ItemBiases, factors: Floats) -> ItemModel:
-        """Return the model of items with these biases and factors.
+    def of(cls, items: ItemBiases, factors: Floats, counts: Floats | None = None) -> ItemModel:
+        """Return the model of items with these biases and factors; `counts` are other ones than theirs, for lists.
 
         All numbers are finite and within public bounds, whatever came before: users' own numbers are computed
         with them, and must neither overflow nor divide by zero.
@@ -58,20 +69,36 @@ class ItemModel:
         ones = np.ones((len(items.biases), 1))
         features = np.ascontiguousarray(np.concatenate([ones, bounded(factors)], axis=1))
         unsure = np.maximum(np.nan_to_num(items.variances), 0.0)
-        return cls(bounded(items.biases), features, NOISE / (NOISE + unsure))
+        weights = NOISE / (NOISE + unsure)
+        listed = np.clip(np.nan_to_num(items.counts if counts is None else counts), 0.0, MOST_COUNT)
+        return cls(bounded(items.biases), features, weights, np.asarray(listed, dtype=np.float64))
 
     @property
     def known(self) -> ItemFeatures:
         """The arrays as kernels take them, with the ridge's penalties: of the user bias, and of every factor."""
         penalties = np.full(self.features.shape[1], NOISE)
         penalties[0] = USER_BIAS_PENALTY
-        return ItemFeatures(self.bias, self.features, self.weights, penalties)
+        return ItemFeatures(self.bias, self.features, self.weights, penalties, self.cut)
 
     def predict_user(self, columns: AnyIntegers, values: Floats, wanted: AnyIntegers) -> Floats:
         """Return predictions of the wanted items for a user with these ratings."""
         coefficients = solve_user(columns, values, self.known)
         predictions: Floats = self.bias[wanted] + self.features[wanted] @ coefficients
         return predictions
+
+    def list_scores(self, profiles: Csr, rows: AnyIntegers) -> Floats:
+        """Return what ranks each item in the lists of users, (users, items).
+
+        How often it was rated, times the root of how much it is expected to be liked, from 0 at the lowest rating to
+        1 at the highest: between what is expected to be rated, and what is expected to be rated and liked.
+        """
+        n_users, n_items = len(rows), len(self.bias)
+        ends, every = np.arange(n_users + 1) * n_items, np.tile(np.arange(n_items), n_users)
+        found = np.empty(len(every))
+        predict_rows(np.asarray(rows), ends, every, profiles, self.known, found)
+        liked = np.sqrt(np.maximum(found / SPAN + 0.5, 0.0)).reshape(n_users, n_items)
+        scores: Floats = liked if self.counts is None else self.counts * liked
+        return scores
 
     def predict_cells(self, profiles: Csr, rows: AnyIntegers, columns: AnyIntegers) -> Floats:
         """Return predictions of columns[j] for the user in rows[j]; each user's regression is solved once."""

@@ -8,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
-from goodfence.arrays import AnyFloats, AnyIntegers, Float32s, Floats, Integers
+from goodfence.arrays import AnyFloats, AnyIntegers, Flags, Float32s, Floats, Integers
 from goodfence.models.private.co_occurrence import CoOccurrence, ItemCounts
 from goodfence.models.private.estimation import leading_eigenvectors
 
@@ -16,10 +16,10 @@ MOST_FACTORS = 64
 FARTHEST = 1e3
 """No popularity or factor loading is farther from 0: far beyond what is found, whatever the noise."""
 _SPARE_FACTORS = 4
-"""Factors kept beyond those whose eigenvalue stands out of the noise."""
+"""Factors kept beyond those whose eigenvalue stands out of the noise, but no more than these are."""
 _DOUBT = 2.0
 """How much of a factor is doubted: it counts by w²/(w² + _DOUBT·edge²/4), w being its eigenvalue."""
-_ROUNDS = 3
+_ROUNDS = 2
 """How often the diagonal, which is not released, is filled in from the factors."""
 _HEAD_START = 1e-3
 """What is added to a profile's weight along popularity, so that an empty profile is listed what is popular."""
@@ -34,20 +34,32 @@ class ListModel:
     factors: Floats
     """(items, factors): loadings, zero for items that were not chosen."""
 
-    def scores(self, profiles: sparse.csr_array) -> Float32s:
-        """Return the scores of all items for some profiles of ones, (profiles, items).
+    def weigh(self, profiles: sparse.csr_array) -> Floats:
+        """Return the weights of popularity and of each factor for some profiles of ones, (profiles, 1 + factors).
 
-        A score is (a + 0.001) p_i + sum over factors f of (sum of its loadings over the profile) loading_if, where p is
-        the popularity, and a the sum of it, as far as it is positive, over the profile.
+        That of popularity is its sum, as far as it is positive, over the profile, plus 0.001; that of a factor the sum
+        of its loadings.
         """
-        own = profiles.astype(np.float32)
-        liked = np.maximum(self.popularity, 0.0).astype(np.float32)
-        table = np.concatenate([liked[:, None], self.factors.astype(np.float32)], axis=1)
-        weights = own @ table
-        weights[:, 0] += np.float32(_HEAD_START)
-        table[:, 0] = self.popularity
-        found: Float32s = weights @ table.T
+        liked = np.maximum(self.popularity, 0.0)[:, None]
+        weights: Floats = profiles @ np.concatenate([liked, self.factors], axis=1)
+        weights[:, 0] += _HEAD_START
+        return weights
+
+    def scores(self, weights: Floats, columns: AnyIntegers | slice = slice(None)) -> Floats:
+        """Return the scores of items for profiles of these weights: their sum over popularity and loadings."""
+        table = np.concatenate([self.popularity[columns, None], self.factors[columns]], axis=1)
+        found: Floats = weights @ table.T
         return found
+
+    def candidates(self, allowed: Flags, n: int) -> Integers:
+        """Return the allowed items, ascending, that may be among the n best: all with factors, and the n most popular.
+
+        Without factors the order of items is that of their popularity, for everybody.
+        """
+        chosen = self.factors.any(axis=1)
+        rest = np.flatnonzero(allowed & ~chosen)
+        popular = rest[np.argsort(-self.popularity[rest], kind="stable")[:n]]
+        return np.sort(np.concatenate([np.flatnonzero(allowed & chosen), popular]))
 
 
 def most_frequent(counts: Floats, n: int) -> Integers:
@@ -76,14 +88,15 @@ def factorise(found: CoOccurrence, centre: Floats) -> Floats:
     if most < 1:
         return np.zeros((n_items, 0))
     edge = 2 * found.noise * math.sqrt(n_items)
-    matrix = found.matrix.copy()
+    matrix: Float32s = found.matrix.astype(np.float32)
     for _ in range(_ROUNDS):
         values, vectors = leading_eigenvectors(matrix, most)
         clear = values > edge
         np.fill_diagonal(matrix, (vectors[:, clear] ** 2) @ _true_values(values[clear], edge))
     values, vectors = leading_eigenvectors(matrix, most)
-    rank = min(most, int((values > edge).sum()) + _SPARE_FACTORS)
-    kept = np.maximum(values[:rank], 0.0)
+    n_clear = int((values > edge).sum())
+    rank = min(most, n_clear + min(n_clear, _SPARE_FACTORS))
+    kept = np.maximum(values[:rank].astype(np.float64), 0.0)
     trust = kept**2 / (kept**2 + _DOUBT * edge**2 / 4 + 1e-300)
     rest = vectors[:, :rank] - np.outer(centre, centre @ vectors[:, :rank])
     factors: Floats = rest * np.sqrt(trust)

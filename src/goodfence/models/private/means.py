@@ -7,8 +7,8 @@ from typing import ClassVar
 import numpy as np
 
 from goodfence.models.private.base import FromRatings, PrivateRecommender
-from goodfence.models.private.estimation import estimate_biases
-from goodfence.models.private.item_model import ItemModel
+from goodfence.models.private.estimation import estimate_biases, listed_counts
+from goodfence.models.private.item_model import ROBUST, ItemModel
 from goodfence.models.private.releases import SUMS, SUMS_WEIGHT, release_sums
 from goodfence.models.recommender import IdsLike
 from goodfence.privacy.accounting import lattice_distance
@@ -41,6 +41,7 @@ class PrivateMeans(PrivateRecommender):
     """
 
     name: ClassVar[str] = "private-means"
+    _cut = ROBUST
     label: ClassVar[str] = "PrivateMeans"
 
     def __init__(
@@ -61,7 +62,7 @@ class PrivateMeans(PrivateRecommender):
         settings = SUMS[self.unit]
         sums = release_sums(profiles, settings, self.unit, mu, publisher)
         items = estimate_biases(sums, settings.clamps.wide, SUMS_WEIGHT[self.unit])
-        return ItemModel.of(items, np.zeros((profiles.n_items, 0)))
+        return ItemModel.of(items, np.zeros((profiles.n_items, 0)), listed_counts(sums, items))
 
     def _distance(self, n_items: int) -> float:
         return lattice_distance(2 * n_items, SIGMA)

@@ -9,8 +9,9 @@ import numpy as np
 from scipy import sparse
 
 from goodfence.arrays import AnyIntegers, Flags, Floats
-from goodfence.data.ratings import Feedback, Ratings
+from goodfence.data.ratings import Feedback, Ratings, move_columns
 from goodfence.errors import ModelFileError
+from goodfence.kernels.lists import NO_ITEM
 from goodfence.models.persistence import Arrays
 from goodfence.models.private.base import FromRatings, PrivateRecommender
 from goodfence.models.private.co_occurrence import (
@@ -33,7 +34,7 @@ from goodfence.models.private.list_model import (
     positive_counts,
 )
 from goodfence.models.recommender import FittedRecommender, IdsLike, ProfileLike
-from goodfence.neighbours.lists import Ranked, rank_in_blocks
+from goodfence.neighbours.lists import Ranked, no_lists, rank_in_blocks
 from goodfence.privacy.accounting import lattice_distance
 from goodfence.privacy.guarantee import Unit
 from goodfence.privacy.noise import SIGMA, Publisher
@@ -43,9 +44,10 @@ from goodfence.settings import checked
 
 COUNTS_SHARE = 0.1
 """What the counts take of the squared mu."""
-_CLEAR = 2.0
+_CLEAR = 1.6
 """How often an item must occur, over the edge of the noise, to be chosen: a public constant."""
-_FEWEST_CHOSEN = 50
+_FEWEST_CHOSEN = 64
+"""So many are chosen in any case, if there are as many."""
 
 
 @checked
@@ -156,14 +158,28 @@ class PrivateTopN(PrivateRecommender):
     def _list_scores(self, columns: AnyIntegers, values: Floats) -> Floats:
         profile = (values, columns, np.array([0, len(columns)]))
         own = sparse.csr_array(profile, shape=(1, self.ratings_.shape[1]))
-        found: Floats = self.model_.scores(own)[0].astype(np.float64)
+        model: ListModel = self.model_
+        found: Floats = model.scores(model.weigh(own))[0]
         return found
 
     def _rank_rows(self, rows: AnyIntegers, n: int, allowed: Flags) -> Ranked:
-        own = self.ratings_.csr[rows]
-        return rank_in_blocks(
-            lambda first, last: self.model_.scores(own[first:last]), own, allowed, n
+        own, model = self.ratings_.csr[rows], self.model_
+        longest = int(np.diff(own.indptr).max(initial=0))
+        columns = model.candidates(
+            allowed, n + longest
+        )  # of which a user has seen at most the longest
+        places = np.full(len(allowed), -1, dtype=np.int64)
+        places[columns] = np.arange(len(columns))
+        seen, every = move_columns(own, places, len(columns)), np.ones(len(columns), dtype=np.bool_)
+        weights = model.weigh(own)
+        found = rank_in_blocks(
+            lambda first, last: model.scores(weights[first:last], columns), seen, every, n
         )
+        lists, listed = no_lists(len(rows), n, len(allowed)), found.columns != NO_ITEM
+        width = found.columns.shape[1]
+        lists.columns[:, :width][listed] = columns[found.columns[listed]]
+        lists.scores[:, :width] = found.scores
+        return lists
 
     def _restore_profiles(self) -> None:
         """Events are used as they are."""

@@ -10,7 +10,7 @@ import numpy as np
 from goodfence.arrays import AnyFloats, AnyIntegers, Floats
 from goodfence.kernels.private import solve_user
 from goodfence.models.private.base import FromRatings, PrivateRecommender
-from goodfence.models.private.estimation import estimate_biases
+from goodfence.models.private.estimation import estimate_biases, listed_counts
 from goodfence.models.private.item_model import ItemBiases, ItemModel
 from goodfence.models.private.releases import SUMS, SUMS_WEIGHT, release_sums
 from goodfence.models.recommender import IdsLike
@@ -89,7 +89,7 @@ class DPALS(PrivateRecommender):
         for _ in range(self.sweeps):
             cost = share / math.sqrt(self.sweeps)
             factors = self._release_factors(profiles, biases, factors, cost, publisher)
-        return ItemModel.of(biases, factors)
+        return ItemModel.of(biases, factors, listed_counts(sums, biases))
 
     def _release_factors(
         self,
