@@ -115,7 +115,7 @@ def measured(name: str, seed: int, keep: Path, only: str) -> dict[str, Cell]:
 def rows(name: str, splits: list[dict[str, Cell]]) -> list[list[str]]:
     """Return the lines of one data set."""
     lines = []
-    for which in splits[0]:
+    for which in [each for each in splits[0] if all(each in split for split in splits)]:
         model, _, budget = which.partition("|")
         unit = budget.partition(" ")[0]
         cells = [split[which] for split in splits]

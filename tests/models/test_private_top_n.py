@@ -267,7 +267,7 @@ def test_a_catalogue_hides_which_items_occur() -> None:
         events = Ratings(sparse.csr_array(cells), [1, 2], [10, 20, 99], feedback="implicit")
         model = PrivateTopN(epsilon=0.5, catalogue=[10, 20, 30]).fit(events)
         shapes.add((model.model_.popularity.shape, model.account_.releases[0].dimension))
-        assert "the given catalogue" in model.guarantee().reason
+        assert "The given catalogue is public." in model.guarantee().reason
         assert model.ratings_.items.tolist() == [10, 20, 30]
     assert len(shapes) == 1
 
@@ -300,7 +300,12 @@ def test_a_budget_beyond_the_ends_of_the_noise_is_refused() -> None:
 def test_asked_before_it_is_fitted() -> None:
     with pytest.raises(NotFittedError):
         model_of("event").recommend(1)
-    assert model_of("event").guarantee().unit == "event"
+    stated = model_of("event").guarantee()
+    assert stated.unit == "event"
+    assert "a user's own events are used for their own lists only" in stated.reason
+    assert stated.reason.endswith(
+        "The list of items in the events is public. Each fit spends this again."
+    )
 
 
 def test_how_many_are_chosen_is_decided_by_noisy_counts() -> None:

@@ -493,6 +493,12 @@ def callables() -> list[Public]:
             },
         ),
         Public(
+            name="PrivateTopN",
+            call=lambda **given: gf.PrivateTopN(**given),
+            good={"epsilon": 1.0},
+            domains={**private, "unit": words("event", "user")},
+        ),
+        Public(
             name="McSherryMironov",
             call=lambda **given: gf.McSherryMironov(**given),
             good={"epsilon": 1.0},

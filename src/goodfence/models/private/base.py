@@ -62,9 +62,11 @@ SEEDED = (
 _FEW = 10_000
 """Below a sensitivity of so many integers rounding leaves a part of a budget unused."""
 _REASON = (
-    "Statistics were released once with integer Gaussian noise, and a user's own ratings are used for their own "
-    "predictions only (joint differential privacy)."
+    "Statistics were released once with integer Gaussian noise, and a user's own {} are used for their own {} only "
+    "(joint differential privacy)."
 )
+_USED = {"explicit": ("ratings", "predictions"), "implicit": ("events", "lists")}
+"""What is used, and for what, by what the model learns from."""
 
 
 class PrivateRecommender(FittedRecommender):
@@ -243,7 +245,7 @@ class PrivateRecommender(FittedRecommender):
             adjacency="add/remove",
             epsilon=self.epsilon if record is None else record.stated_epsilon,
             delta=asked.delta,
-            reason=f"{_REASON} {self._conditions()}",
+            reason=f"{_REASON.format(*_USED[self.learns_from])} {self._conditions()}",
         )
 
     def _conditions(self) -> str:
@@ -251,11 +253,13 @@ class PrivateRecommender(FittedRecommender):
         record: FitRecord | None = getattr(self, "record_", None)
         given = self.catalogue is not None if record is None else record.catalogue_given
         rated = self.items is not None if record is None else not record.catalogue_given
-        items = "the list of items in the ratings" if rated else "the list of items"
+        used = _USED[self.learns_from][0]
+        items = f"the list of items in the {used}" if rated else "the list of items"
         items = "the given catalogue" if given else items
         n_fits = 1 if record is None else record.n_fits
         which = "" if n_fits == 1 else f", and this was fit {n_fits}"
-        return f"The scale and {items} are public. Each fit spends this again{which}."
+        public = f"The scale and {items} are" if used == "ratings" else f"T{items[1:]} is"
+        return f"{public} public. Each fit spends this again{which}."
 
     def save(self, path: str | PathLike[str], *, ratings: bool = True) -> None:
         """Write the fitted model to the folder `path`; a seed is not written, only that there was one.
