@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import argparse
 import json
 import subprocess
 import sys
@@ -11,7 +12,7 @@ from collections import Counter
 from pathlib import Path
 
 from benchmarks.results import write_table
-from tests.support import bad_settings, flipped_bits, odd_files
+from tests.support import bad_settings, flipped_bits, odd_events, odd_files
 
 N_FILES, N_FLIPPED = 3000, 20_000
 LONGEST = 20.0
@@ -23,11 +24,13 @@ import sys
 from tests.support.bad_settings import cases, tried, values
 given = values()
 for one, argument, at in cases():
-    if one.name == sys.argv[1]:
+    if one.name in sys.argv[1:]:
         wrong = tried(one, argument, given[at]).replace(chr(10), " ")
-        sys.stdout.write(f"{argument} {at} {wrong}" + chr(10))
+        sys.stdout.write(f"{one.name}\\t{argument}\\t{at}\\t{wrong}" + chr(10))
         sys.stdout.flush()
 """
+TOGETHER = 12
+"""Callables that one process tries."""
 
 
 def files(n: int = N_FILES) -> list[list[str]]:
@@ -35,7 +38,7 @@ def files(n: int = N_FILES) -> list[list[str]]:
     tried, wrong, slow = Counter[str](), Counter[str](), Counter[str]()
     with tempfile.TemporaryDirectory() as folder:
         for seed in range(n):
-            odd = odd_files.odd_file(seed)
+            odd = odd_events.odd_events(seed) if seed % 4 == 3 else odd_files.odd_file(seed)
             kind = odd.kind.partition(":")[0]
             start = time.monotonic()
             problem = odd_files.outcome(odd, Path(folder))
@@ -95,21 +98,27 @@ def bits(n: int = N_FLIPPED) -> list[list[str]]:
 
 
 def settings() -> list[list[str]]:
-    """Return how many settings of each public callable came to what they must."""
+    """Return how many settings of each public callable, and of each method, came to what they must."""
+    names = [one.name for one in (*bad_settings.callables(), *bad_settings.methods())]
     rows, total = [], Counter[str]()
-    for one in bad_settings.callables():
-        command = [sys.executable, "-c", SETTINGS, one.name]
-        done = subprocess.run(command, capture_output=True, text=True, check=False)
-        lines = [line.split(" ", 2) for line in done.stdout.splitlines()]
-        found = Counter(words[2].split(" ", 1)[0].rstrip(":") for words in lines if words[2:])
+    for first in range(0, len(names), TOGETHER):
+        some = names[first : first + TOGETHER]
+        done = subprocess.run(
+            [sys.executable, "-c", SETTINGS, *some], capture_output=True, text=True, check=False
+        )
+        lines = [line.split("\t", 3) for line in done.stdout.splitlines()]
+        last = lines[-1][0] if lines else some[0]
+        for name in some:
+            own = [words[3] for words in lines if words[0] == name]
+            found = Counter(wrong.split(" ", 1)[0].rstrip(":") for wrong in own if wrong)
+            counts = {"tried": len(own), "taken": found["taken"], "raw": found["raw"]}
+            counts["refused"] = found["refused"]
+            counts["ended"] = int(done.returncode != 0 and name == last)
+            total.update(counts)
+            rows.append([name, *(f"{count:,}" for count in counts.values())])
         for words in lines:
-            if words[2].strip():
-                sys.stderr.write(f"{one.name} {' '.join(words)}\n")
-        counts = {"tried": len(lines), "taken": found["taken"], "raw": found["raw"]}
-        counts["refused"] = found["refused"]
-        counts["ended"] = int(done.returncode != 0)
-        total.update(counts)
-        rows.append([one.name, *(f"{count:,}" for count in counts.values())])
+            if words[3]:
+                sys.stderr.write(f"{' '.join(words)}\n")
     return [
         *rows,
         ["all", *(f"{total[name]:,}" for name in ("tried", "taken", "raw", "refused", "ended"))],
@@ -117,6 +126,13 @@ def settings() -> list[list[str]]:
 
 
 def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--only", nargs="+", choices=TABLES, default=list(TABLES))
+    for part in parser.parse_args().only:
+        TABLES[part]()
+
+
+def write_files() -> None:
     head = [
         "layout",
         "files",
@@ -125,13 +141,22 @@ def main() -> None:
         f"over {LONGEST:g} s",
     ]
     write_table("hostile_files", "Odd and hostile files", head, files(), command="hostile")
+
+
+def write_bombs() -> None:
     head = ["file", "MiB", "came to", "memory over the limit", "processor, s"]
     limit = f"{odd_files.LIMIT // 2**20} MiB"
     write_table(
         "hostile_bombs", "Files that inflate", head, bombs(), command="hostile", limit=limit
     )
+
+
+def write_bits() -> None:
     head = ["files", "refused", "read", "raw errors", "processes ended"]
     write_table("hostile_bits", "Bits flipped", head, bits(), command="hostile")
+
+
+def write_settings() -> None:
     head = [
         "callable",
         "settings",
@@ -141,6 +166,14 @@ def main() -> None:
         "processes ended",
     ]
     write_table("hostile_settings", "Settings", head, settings(), command="hostile")
+
+
+TABLES = {
+    "files": write_files,
+    "bombs": write_bombs,
+    "bits": write_bits,
+    "settings": write_settings,
+}
 
 
 if __name__ == "__main__":

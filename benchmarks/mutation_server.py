@@ -49,7 +49,16 @@ class Chosen:
 
     @pytest.hookimpl(trylast=True)
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        """Choose."""
+        """Choose, and let Hypothesis stop at the first failing example: a smaller one tells nothing more here."""
+        from hypothesis import Phase, settings  # not earlier: pytest wants to load it itself
+
+        for item in items:
+            written: Any = getattr(item, "obj", None)
+            function: Any = getattr(written, "__func__", written)
+            asked = getattr(function, "_hypothesis_internal_use_settings", None)
+            if asked is not None:
+                short = settings(asked, phases=[Phase.explicit, Phase.generate])
+                function._hypothesis_internal_use_settings = short
         wanted = [item for item in items if item.nodeid in self.order]
         items[:] = sorted(wanted, key=lambda item: self.order[item.nodeid])
 

@@ -9,7 +9,7 @@ import json
 import os
 import signal
 import sys
-from collections import defaultdict
+from collections import Counter, defaultdict
 from collections.abc import Generator
 from pathlib import Path
 from typing import Any
@@ -17,10 +17,12 @@ from typing import Any
 import coverage
 import pytest
 
-FEW = 10
+FEW = 5
 """Examples of Hypothesis."""
-LONGEST = 20.0
+LONGEST = 5.0
 """Seconds of processor; a test that takes longer is ended, and left out."""
+CASES = 3
+"""Of a test with many cases the first are run: one that is like them would be asked after them."""
 SHARED = "::*"
 """What stands for all tests of a file: lines that a fixture of all of them executes."""
 
@@ -58,10 +60,14 @@ class Recorder:
         return done
 
     def pytest_collection_modifyitems(self, items: list[pytest.Item]) -> None:
-        """Let Hypothesis try a few examples only: they execute the lines that many do."""
+        """Run a few cases of a test, and a few examples of Hypothesis: they execute the lines that many do."""
         from hypothesis import settings  # not earlier: pytest wants to load it itself
 
+        n_cases = Counter[str]()
         for item in items:
+            n_cases[item.nodeid.partition("[")[0]] += 1
+            if n_cases[item.nodeid.partition("[")[0]] > CASES:
+                item.add_marker(pytest.mark.skip(reason="one more case"))
             written: Any = getattr(item, "obj", None)
             function: Any = getattr(written, "__func__", written)
             asked = getattr(function, "_hypothesis_internal_use_settings", None)

@@ -2,8 +2,9 @@
 
 The source is copied and changed there. Which tests execute which lines is recorded once; a mutation is then given to
 the tests that execute its line, one of each test function first, the fastest first, until one fails. Kernels are
-changed and tested with the compiler off, by the tests marked `kernel`: code compiled before would not notice. What
-is not finished is taken up again when the command is given again with the same folder.
+changed and tested with the compiler off, by the tests marked `kernel`: code compiled before would not notice. Tests
+that need a session of Spark are asked last, when all that is not Spark's was tried. What is not finished is taken up
+again when the command is given again with the same folder.
 """
 
 from __future__ import annotations
@@ -15,7 +16,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
-from collections import defaultdict
+from collections import Counter, defaultdict
 from dataclasses import dataclass
 from functools import cache
 from pathlib import Path
@@ -34,6 +35,8 @@ N_MUTATIONS, SEED = 300, 18
 MOST_SECONDS, MOST_TESTS, LONGEST_TEST = 30.0, 150, 8.0
 """What one mutation is given: so many seconds of tests (as recorded), so many tests, none longer than that."""
 SPARK_SECONDS = 60.0
+NEAREST = 3
+"""Files of tests that are asked first."""
 LEFT_OUT = ("documents", "support")
 """No tests of the source."""
 CHANGE = ("path", "code", "was", "now")
@@ -42,6 +45,8 @@ KEPT = ".kept"
 """The ending of a file as it was, while a mutation is in its place."""
 PLAIN = "plain"
 """The record of the kernels' tests with the compiler off."""
+SPARK = "spark"
+"""The record of the tests with a session of Spark."""
 
 
 def main() -> None:
@@ -53,17 +58,30 @@ def main() -> None:
     parser.add_argument(
         "--again", action="store_true", help="try survivors again, with the tests of today"
     )
+    parser.add_argument(
+        "--seconds", type=float, default=MOST_SECONDS, help="of tests for one mutation, as recorded"
+    )
+    parser.add_argument(
+        "--without", nargs="*", default=[], help="folders of tests that are not asked, this time"
+    )
     asked = parser.parse_args()
-    trial = Trial(asked.folder)
+    trial = Trial(asked.folder, asked.seconds)
     changed = trial.copy(again=asked.again)
-    for name, arguments in trial.groups().items():
-        trial.record(name, arguments)
+    groups = trial.groups()
+    for name, arguments in groups.items():
+        if name != SPARK and name not in asked.without:
+            trial.record(name, arguments)
     for name, arguments in {"again": [], f"{PLAIN}-again": ["-m", "kernel"]}.items():
         if changed:
             (trial.folder / f"lines-{name}.json").unlink(missing_ok=True)
             trial.record(name, [*changed, *arguments])
-    results = trial.run(sample(trial.package, asked.n, asked.seed), again=asked.again)
-    report(results, asked.seed)
+    mutants = sample(trial.package, asked.n, asked.seed)
+    others = [one for one in mutants if not one.path.startswith("spark/")]
+    done = trial.run(others, again=asked.again)
+    if SPARK not in asked.without:
+        trial.record(SPARK, groups[SPARK])
+    rest = [one for one in mutants if one.path.startswith("spark/")]
+    report([*done, *trial.run(rest, again=asked.again)], asked.seed)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,6 +89,7 @@ class Trial:
     """A folder with a copy of the tree, what was recorded of its tests, and the results so far."""
 
     folder: Path
+    seconds: float = MOST_SECONDS
 
     @property
     def tree(self) -> Path:
@@ -89,6 +108,8 @@ class Trial:
 
     def copy(self, *, again: bool) -> list[str]:
         """Copy the tree, or only its tests where survivors are tried again; return which files of tests are new."""
+        for kept in self.package.rglob(f"*{KEPT}"):  # an earlier run was ended here
+            kept.replace(kept.with_suffix(".py"))
         new = not self.tree.exists()
         if not new and not again:
             return []
@@ -120,6 +141,10 @@ class Trial:
             for name in folders
             if name not in LEFT_OUT and list((tests / name).glob("test_*.py"))
         }
+        # These run in processes of their own, out of sight of the record.
+        groups["models"].append("--ignore=tests/models/test_hostile_models.py")
+        groups[SPARK] = ["tests/spark", "-m", "spark"]
+        groups["spark-quick"] = ["tests/spark", "-m", "not spark"]
         groups["top"] = [f"tests/{path.name}" for path in sorted(tests.glob("test_*.py"))]
         groups["examples"] = ["--doctest-modules", "src"]
         groups[PLAIN] = ["tests", "-m", "kernel", "--ignore=tests/spark"]
@@ -152,12 +177,11 @@ class Trial:
 
     def run(self, mutants: list[Mutant], *, again: bool) -> list[dict[str, Any]]:
         """Return what became of each mutation, and write it down as it comes."""
-        for kept in self.package.rglob(f"*{KEPT}"):  # an earlier run was ended here
-            kept.replace(kept.with_suffix(".py"))
         done = {}
         if self.results.exists():
             done = {one["name"]: one for one in json.loads(self.results.read_text("utf-8"))}
-        tests = Recorded(self.folder, self.package)
+        tests = Recorded(self.folder, self.package, self.seconds)
+        explained = explanations()
         servers: dict[bool, Server] = {}
         for number, mutant in enumerate(mutants):
             before = done.get(mutant.name)
@@ -166,7 +190,7 @@ class Trial:
             plain = mutant.path.startswith("kernels/")
             if plain not in servers:
                 servers[plain] = Server(self, plain=plain)
-            chosen = tests.noticing(mutant, plain=plain)
+            chosen = [] if change_of(mutant) in explained else tests.noticing(mutant, plain=plain)
             result = self.tried(mutant, chosen, servers[plain], number)
             done[mutant.name] = result
             self.results.write_text(json.dumps(list(done.values()), indent=1), "utf-8")
@@ -184,17 +208,21 @@ class Trial:
         """Return what the chosen tests say of a mutation."""
         path = self.package / mutant.path
         kept = path.with_suffix(KEPT)
-        told = {"code": 0, "failed": "", "n_run": 0, "signal": 0, "processor": 0.0}
+        told: dict[str, Any] = {"code": 0, "failed": "", "n_run": 0, "signal": 0, "processor": 0.0}
         if chosen:
             shutil.copy2(path, kept)
             path.write_bytes(mutant.apply(path.read_bytes()))
             os.utime(path, (2_000_000_000 + number, 2_000_000_000 + number))
             try:
-                told = server.ask(chosen)
+                for some in staged(chosen, mutant.path):
+                    said = server.ask(some)
+                    for name in ("n_run", "processor"):
+                        said[name] += told[name]
+                    told = said
+                    if is_noticed(told):
+                        break
             finally:
                 kept.replace(path)
-        # 5 is "no test was collected": nothing was tried.
-        noticed = told["signal"] != 0 or told["code"] not in (0, 5)
         return {
             "name": mutant.name,
             "path": mutant.path,
@@ -203,10 +231,31 @@ class Trial:
             "code": mutant.code,
             "was": mutant.was,
             "now": mutant.now,
-            "noticed": noticed,
+            "noticed": is_noticed(told),
             "n_tests": len(chosen),
             **told,
         }
+
+
+def is_noticed(told: dict[str, Any]) -> bool:
+    """Return whether a test failed, or the process with it; 5 is "no test was collected": nothing was tried."""
+    return bool(told["signal"] != 0 or told["code"] not in (0, 5))
+
+
+def staged(chosen: list[tuple[str, float]], path: str) -> list[list[tuple[str, float]]]:
+    """Return the tests of the few files that are most about a module, and then the others.
+
+    To load a file of tests costs as much as many a test.
+    """
+    words = set(Path(path).with_suffix("").as_posix().replace("/", "_").split("_"))
+    n_tests, about = Counter[str](), dict[str, int]()
+    for test, _ in chosen:
+        file = test.partition("::")[0]
+        n_tests[file] += 1
+        about[file] = len(words & set(Path(file).stem.split("_")))
+    nearest = sorted(n_tests, key=lambda file: (-about[file], -n_tests[file], file))[:NEAREST]
+    first = [one for one in chosen if one[0].partition("::")[0] in nearest]
+    return [part for part in (first, [one for one in chosen if one not in first]) if part]
 
 
 class Server:
@@ -226,7 +275,7 @@ class Server:
     def ask(self, chosen: list[tuple[str, float]]) -> dict[str, Any]:
         """Run the tests, and return what came of it."""
         expected = sum(seconds for _, seconds in chosen)
-        seconds = int(30 + 4 * expected)
+        seconds = int(12 + 3 * expected)
         asked = {
             "tests": [test for test, _ in chosen],
             "seconds": seconds,
@@ -250,8 +299,9 @@ class Server:
 class Recorded:
     """Which tests execute which lines, and how long each takes."""
 
-    def __init__(self, folder: Path, package: Path) -> None:
+    def __init__(self, folder: Path, package: Path, seconds: float) -> None:
         self.package = package
+        self.seconds = seconds
         self.files = sorted(folder.glob("lines-*.json"))
         self.tests: dict[str, dict[str, Any]] = {}
         self.plain: dict[str, dict[str, Any]] = {}
@@ -283,7 +333,7 @@ class Recorded:
         tests = self.plain if plain else self.tests
         whole = {name.removesuffix(SHARED) for name in names if name.endswith(SHARED)}
         names |= {test for test in tests if test.partition("::")[0] in whole}
-        most = MOST_SECONDS
+        most = self.seconds
         if mutant.path.startswith("spark/"):  # the rest of it is executed by workers, out of sight
             names |= {test for test, one in tests.items() if "spark" in one["marks"]}
             most = SPARK_SECONDS
@@ -316,8 +366,7 @@ def limited(tests: dict[str, dict[str, Any]], most: float) -> list[tuple[str, fl
 
 def report(results: list[dict[str, Any]], seed: int) -> None:
     """Write the tables: what was noticed by kind, and every survivor."""
-    explained = json.loads(EXPLAINED.read_text("utf-8")) if EXPLAINED.exists() else []
-    reasons = {tuple(one[name] for name in CHANGE): one["why"] for one in explained}
+    reasons = explanations()
     head = ["mutated", "mutations", "noticed", "by", "survived"]
     rows = []
     for kind in [*sorted({one["kind"] for one in results}), "all"]:
@@ -348,6 +397,16 @@ def report(results: list[dict[str, Any]], seed: int) -> None:
     kept = [{key: one[key] for key in ("name", *CHANGE, "noticed", "failed")} for one in results]
     path = RESULTS / "mutations.json"
     path.write_text(json.dumps(kept, indent=1) + "\n", encoding="utf-8")
+
+
+def explanations() -> dict[tuple[str, ...], str]:
+    """Return why no test can notice some mutations: they are not tried, and count as not noticed."""
+    explained = json.loads(EXPLAINED.read_text("utf-8")) if EXPLAINED.exists() else []
+    return {tuple(one[name] for name in CHANGE): one["why"] for one in explained}
+
+
+def change_of(mutant: Mutant) -> tuple[str, ...]:
+    return tuple(str(getattr(mutant, name)) for name in CHANGE)
 
 
 def short(text: str) -> str:

@@ -35,6 +35,8 @@ _PLACES = {
     str(Path.home()): "/home/ann",
 }
 _CACHES = ("XDG_CACHE_HOME", "LOCALAPPDATA")
+_LIKED = 8
+"""The least rating of the films that `clicks.csv` says were chosen."""
 _BLOCK = re.compile(
     r"^```(console|text|output)\n\$ goodfence ((?:[^\n]*\\\n)*[^\n]*)\n(.*?)^```$",
     re.MULTILINE | re.DOTALL,
@@ -119,3 +121,8 @@ def prepare(folder: Path) -> None:
     cells = zip(csr.row.tolist(), csr.col.tolist(), csr.data.tolist(), strict=True)
     lines += [f"{films.users[row]},{films.items[column]},{value:g}" for row, column, value in cells]
     (folder / "ratings.csv").write_text("\n".join(lines) + "\n")
+    likes = films.likes(_LIKED)
+    csr = likes.csr.tocoo()
+    events = zip(likes.users[csr.row].tolist(), likes.items[csr.col].tolist(), strict=True)
+    clicks = ["customer,product", *(f"{user},{item}" for user, item in events)]
+    (folder / "clicks.csv").write_text("\n".join(clicks) + "\n")

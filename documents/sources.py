@@ -8,6 +8,7 @@ from typing import Any
 
 import goodfence as gf
 from documents.peers import peers
+from documents.published_overview import overview
 from documents.reproduced import claims, section
 from documents.tables import ROOT, UNMEASURED, as_table, cell, find, measured, value, whole_table
 from goodfence.audit.audit import settings_counterexample
@@ -145,6 +146,7 @@ SOURCES: dict[str, Callable[..., str]] = {
     "power": power,
     "private-errors": private_errors,
     "published": published,
+    "published-overview": overview,
     "guarantees": guarantees,
     "reproduction": section,
     "value": value,

@@ -55,7 +55,7 @@ def test_names_stand_in_declared_order_whatever_was_imported_first() -> None:
     published = [
         *("noisy-answers", "randomised-perturbation", "nends", "blurme", "randomised-response"),
         *("local-laplace", "item-swap", "slope-one", "threshold-neighbours"),
-        *("matrix-factorisation", "reuse-knn", "dp-als", "ind-knn"),
+        *("matrix-factorisation", "reuse-knn", "dp-als", "ind-knn", "mcsherry-mironov-knn"),
     ]
     assert list(named()) == names + published
     assert [kind.label for kind in named().values()][:4] == ["kNN", "nPNS", "PNCF", "PPNS"]

@@ -60,6 +60,9 @@ if TYPE_CHECKING:
     from goodfence.models.published.matrix_factorisation import (
         MatrixFactorisation as MatrixFactorisation,
     )
+    from goodfence.models.published.mcsherry_mironov_knn import (
+        McSherryMironovKNN as McSherryMironovKNN,
+    )
     from goodfence.models.published.nends import NeNDS as NeNDS
     from goodfence.models.published.noisy_answers import NoisyAnswers as NoisyAnswers
     from goodfence.models.published.perturbed import Perturbed as Perturbed
@@ -125,6 +128,7 @@ _NAMES = {
     "models.published.blurme": "BlurMe",
     "models.published.dp_als": "DPALS",
     "models.published.ind_knn": "IndKNN",
+    "models.published.mcsherry_mironov_knn": "McSherryMironovKNN",
     "models.published.item_swap": "ItemSwap",
     "models.published.matrix_factorisation": "MatrixFactorisation",
     "models.published.nends": "NeNDS",

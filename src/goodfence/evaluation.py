@@ -92,10 +92,14 @@ class Scores:
         return html_table(["figure", "value"], rows, title="Scores")
 
     @classmethod
+    @checked
     def of(cls, predictions: Floats, ratings: Floats) -> Scores:
         """Return the scores of predictions, NaN for none, against the ratings that they predict."""
-        made = ~np.isnan(predictions)
-        errors = np.abs(predictions[made] - ratings[made])
+        predicted, rated = np.asarray(predictions), np.asarray(ratings)
+        same = predicted.ndim == 1 and predicted.shape == rated.shape
+        require(same, "predictions", "a list of as many numbers as ratings", predicted.shape)
+        made = ~np.isnan(predicted)
+        errors = np.abs(predicted[made] - rated[made])
         n_made = int(made.sum())
         return cls(
             mae=float(errors.mean()) if n_made else float(np.nan),

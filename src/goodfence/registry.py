@@ -38,6 +38,7 @@ _MODULES = (
     "goodfence.models.published.reuse_knn",
     "goodfence.models.published.dp_als",
     "goodfence.models.published.ind_knn",
+    "goodfence.models.published.mcsherry_mironov_knn",
 )
 """Imported one after the other, and no farther than a name is looked for."""
 _registered: dict[str, type[Any]] = {}
@@ -64,7 +65,7 @@ def find(text: str) -> type[Any]:
     goodfence.errors.SettingError: mechanism must be one of knn, npns, pncf, ppns, popularity, ease, private-means, \
 private-cf, private-top-n, mcsherry-mironov, noisy-answers, randomised-perturbation, nends, blurme, \
 randomised-response, local-laplace, item-swap, slope-one, threshold-neighbours, matrix-factorisation, reuse-knn, \
-dp-als, ind-knn, got 'pnps'; did you mean 'ppns'?
+dp-als, ind-knn, mcsherry-mironov-knn, got 'pnps'; did you mean 'ppns'?
     """
     name = text.casefold().replace("_", "-").replace(" ", "-")
     for kind in _with_names():

@@ -9,9 +9,11 @@ import collections.abc
 import functools
 import inspect
 import math
+import os
 from collections.abc import Callable, Collection
 from dataclasses import dataclass
 from numbers import Integral, Real
+from pathlib import Path
 from types import UnionType
 from typing import Any, Literal, TypeVar, Union, cast, get_args, get_origin
 
@@ -39,7 +41,8 @@ def integer(value: Any, name: str, *, least: int, most: int | None = None) -> in
     return int(value)
 
 
-def _is_number(value: Any) -> bool:
+def is_number(value: Any) -> bool:
+    """Return whether this is a finite real number; True is none."""
     if isinstance(value, bool) or not isinstance(value, Real):
         return False
     try:
@@ -56,26 +59,26 @@ def positive(value: Any, name: str) -> float:
     >>> positive(1, "epsilon")
     1.0
     """
-    require(_is_number(value) and float(value) > 0, name, "a positive, finite number", value)
+    require(is_number(value) and float(value) > 0, name, "a positive, finite number", value)
     return float(value)
 
 
 def finite(value: Any, name: str) -> float:
     """Return `value` as a finite float."""
-    require(_is_number(value), name, "a finite number", value)
+    require(is_number(value), name, "a finite number", value)
     return float(value)
 
 
 def fraction(value: Any, name: str) -> float:
     """Return `value` as a float strictly between 0 and 1."""
-    holds = _is_number(value) and 0 < float(value) < 1
+    holds = is_number(value) and 0 < float(value) < 1
     require(holds, name, "strictly between 0 and 1", value)
     return float(value)
 
 
 def within(value: Any, name: str, *, least: float, most: float) -> float:
     """Return `value` as a float between `least` and `most`, both allowed."""
-    holds = _is_number(value) and least <= float(value) <= most
+    holds = is_number(value) and least <= float(value) <= most
     require(holds, name, f"a number from {least:g} to {most:g}", value)
     return float(value)
 
@@ -90,6 +93,22 @@ def text(value: Any, name: str, rule: str = "text") -> str:
     """Return `value` if it is text."""
     require(isinstance(value, str), name, rule, value)
     return str(value)
+
+
+def place(value: Any, name: str) -> Path:
+    """Return `value` as a path.
+
+    Examples
+    --------
+    >>> place(3, "path")
+    Traceback (most recent call last):
+    ...
+    goodfence.errors.SettingError: path must be text or a Path, got 3
+    """
+    holds = isinstance(value, str | os.PathLike)
+    require(holds and isinstance(os.fspath(value), str), name, "text or a Path", value)
+    require("\0" not in os.fspath(value), name, "a path without a NUL character", type(value))
+    return Path(value)
 
 
 def one_of(value: Any, name: str, known: Collection[str]) -> str:

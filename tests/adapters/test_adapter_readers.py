@@ -150,3 +150,31 @@ def test_implicit_and_we_split_and_read_the_same_matrix(peer: Any, films: gf.Rat
         assert read.shape == films.shape
         assert (read.csr != part.astype(np.float64)).nnz == 0
     assert kept.nnz + held_out.nnz == matrix.nnz
+
+
+def test_events_of_a_matrix() -> None:
+    counts = sparse.csr_array(np.array([[2.0, 0.0], [1.0, 5.0]]))
+    once = read_matrix(counts, feedback="implicit")
+    assert (once.feedback, once.csr.data.tolist()) == ("implicit", [1, 1, 1])
+    assert read_matrix(counts, feedback="implicit", weights=True).csr.data.tolist() == [2, 1, 5]
+    with pytest.raises(DataError, match="must count more than 0"):
+        read_matrix(-counts, feedback="implicit")
+    with pytest.raises(SettingError, match="weights must be left out for ratings"):
+        read_matrix(counts, weights=True)
+    with pytest.raises(SettingError, match="scale must be left out for events"):
+        read_matrix(counts, feedback="implicit", scale=(1, 5))
+
+
+def test_events_of_an_inter_file(tmp_path: Path) -> None:
+    path = tmp_path / "clicks.inter"
+    path.write_text("user_id:token\titem_id:token\ttimestamp:float\n7\ta\t5.0\n8\ta\t4\n7\ta\t3\n")
+    found = read_inter(path, feedback="implicit")
+    assert repr(found) == "Ratings(2 users x 1 items, 2 events)"
+    assert found.times is not None
+    assert found.times.tolist() == [3, 4]
+    path.write_text("user_id:token\titem_id:token\trating:float\n7\ta\t5\n8\ta\t2\n")
+    with pytest.raises(ColumnProblem, match="likes="):
+        read_inter(path, feedback="implicit")
+    assert read_inter(path, likes=3).n_ratings == 1
+    with pytest.raises(SettingError, match="fields must be the names of 3 columns"):
+        read_inter(path, fields=("user_id", "item_id"))

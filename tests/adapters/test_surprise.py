@@ -9,6 +9,7 @@ import numpy as np
 import pytest
 
 import goodfence as gf
+from benchmarks.library_defaults import surprise_knn
 from goodfence.adapters.libraries import flatten, library
 from goodfence.adapters.surprise import RecommenderAlgo, as_recommender, read_dataset, read_trainset
 from goodfence.errors import DataError
@@ -147,3 +148,16 @@ def test_its_data_is_read_with_its_own_ids(peer: Any, films: gf.Ratings) -> None
     assert read_dataset(data, scale=(0, 10)).scale.declared
     with pytest.raises(DataError):
         read_dataset(data, scale=(1, 5))
+
+
+@pytest.mark.parametrize("name", ["KNNBasic", "KNNWithMeans", "KNNBaseline"])
+def test_similarities_when_asked_for_are_those_of_all_pairs(
+    peer: Any, films: gf.Ratings, name: str
+) -> None:
+    """The table of what practice leaks computes only the rows of those who ask: every answer is the same."""
+    rng = np.random.default_rng(7)
+    users, items = (rng.choice(ids, 400) for ids in (films.users[:40], films.items))
+    whole = as_recommender(getattr(peer, name)(verbose=False)).fit(films).predict(users, items)
+    asked = surprise_knn(name).fit(films).predict(users, items)
+    assert np.isfinite(asked).sum() > 200
+    np.testing.assert_array_equal(asked, whole)

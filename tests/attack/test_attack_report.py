@@ -281,3 +281,12 @@ def test_rounds_and_fresh_entropy() -> None:
     assert len(np.unique(often.chosen)) > 2
     unseeded = KNNAttack(known=3).run(ratings, gf.NPNS(k=4))
     assert unseeded.settings["seed"] is None
+
+
+def test_every_interval_holds_its_value_and_a_loss_may_be_below_zero() -> None:
+    films = gf.synthetic(users=60, items=40, ratings=900, rng=3)
+    found = gf.KNNAttack(known=4).run(films, gf.KNN(k=5), targets=20, rng=0, progress=False)
+    for name, (value, low, high) in found.estimates.items():
+        assert low <= value <= high, name
+    worse = found.estimates["mae_gain_without"]
+    assert worse.low < worse.value < 0 < worse.high  # without the target a guess is better

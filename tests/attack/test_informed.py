@@ -127,15 +127,20 @@ def test_the_worst_off_tenth_is_each_world_s_own() -> None:
     assert found.value == pytest.approx(0.95 - 0.4)
     assert found.low < found.value < found.high
     assert worst_tenth_loss(recovered, recovered) == (0, 0, 0)
+    few = np.array([0.8, *[0.2] * 4])  # of five people the tenth is one
+    assert worst_tenth_loss(few, np.zeros(5)).value == pytest.approx(0.8)
 
 
 def test_more_often_is_a_sign_test() -> None:
-    """Six of six differences point one way: 1/64, below 2.5%. Five of five: 1/32, above."""
+    """Six of six differences point one way: 1/64, below 2.5%. Five of five: 1/32, above. Eight of nine: 10/512."""
     nobody = np.zeros(30, dtype=np.bool_)
     for n, expected in ((6, True), (5, False), (0, False)):
         happened = np.arange(30) < n
         assert more_often(happened, nobody) is expected
         assert more_often(nobody, happened) is False
+    eight, one = np.arange(30) < 8, np.arange(30) == 8
+    assert more_often(eight, one) is True
+    assert more_often(eight, np.arange(30) > 27) is False  # eight of ten: 56/1024
 
 
 class Silent:

@@ -161,3 +161,8 @@ def test_the_pytest_plugin_notes_what_was_found(pytester: pytest.Pytester) -> No
             "test_knn: advantage * of 100, * of 100 people fully recovered, limit 100",
         ]
     )
+
+
+def test_one_account_is_one_account() -> None:
+    with pytest.raises(AssertionError, match="opens 1 account recovers"):
+        assert_leak_below(gf.KNN(k=1), FILMS, 0, known=4, fakes=1, targets=20)

@@ -16,8 +16,8 @@ import goodfence as gf
 from goodfence.adapters.black_box import BlackBox
 from goodfence.attack.knn_attack import KNNAttack
 from goodfence.audit.audit import audit, counterexample_against, settings_counterexample
-from goodfence.audit.dp_audit import Transcripts
-from goodfence.audit.pairs import bound_of_answers, made_pair
+from goodfence.audit.dp_audit import Transcripts, audit_release
+from goodfence.audit.pairs import bound_of_answers, for_made_up_items, made_pair
 from goodfence.data.ratings import Ratings
 from goodfence.data.scale import Scale
 from goodfence.errors import BlackBoxProblem, NotFittedError, SettingError
@@ -332,3 +332,22 @@ def test_the_name_at_the_top_is_the_function_whatever_was_imported_before() -> N
     code = "import goodfence.audit.leak_limit, goodfence as gf; print(type(gf.audit).__name__)"
     told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     assert told.stdout.strip() == "function"
+
+
+def test_what_both_data_sets_hold_does_not_hide_what_moves() -> None:
+    """A shift of 4 sigma, stated as a quarter of one, beside a total that is large in both."""
+    alike, moved = np.array([2**40, 0]), np.array([2**40, 2**26])
+    settings: dict[str, Any] = {"trials": 2000, "confidence": 1 - 1e-6}
+    assert audit_release("two sums", alike, moved, 2**22, **settings).broken
+    assert not audit_release("two sums", alike, moved, 2**26, **settings).broken
+
+
+def test_without_a_catalogue_the_made_up_items_are_those_of_the_ratings() -> None:
+    model = gf.PrivateMeans(epsilon=1.0, items="from ratings")
+    small = for_made_up_items(model)
+    assert (small.catalogue, small.items) == (None, "from ratings")
+    features = np.ones((100, 2))
+    plain = for_made_up_items(gf.PrivateCF(epsilon=1.0, items="from ratings", features=features))
+    assert (plain.catalogue, plain.items) == (None, "from ratings")
+    few = for_made_up_items(gf.PrivateCF(epsilon=1.0, items="from ratings", features=features[:50]))
+    assert few.catalogue == range(50)

@@ -113,3 +113,13 @@ def test_counts_alone_cannot_be_grouped(report: AttackReport) -> None:
 
 def test_a_group_holds_no_id() -> None:
     assert not [name for name in Group.__slots__ if name in ("users", "items", "rows", "columns")]
+
+
+def test_groups_begin_and_end_at_round_numbers(report: AttackReport) -> None:
+    """1, 2 and 5 of every power of ten: who has most ratings is not told."""
+    round_numbers = {step * 10**power for step in (1, 2, 5) for power in range(8)}
+    for groups in (by_activity(report), by_popularity(report)):
+        ends = [group.below for group in groups]
+        assert ends[-1] is None
+        assert set(ends[:-1]) <= round_numbers
+        assert len(ends) > 1

@@ -94,6 +94,9 @@ def test_of_several_attacks_the_one_that_finds_out_most_counts() -> None:
 def test_mechanisms_repeat_with_a_seed() -> None:
     runs = [frontier(made_up(), [PPNS(k=5, beta=3)], known=4, targets=6, rng=3) for _ in range(2)]
     assert runs[0].points == runs[1].points
+    [point] = runs[0].points
+    assert [one.attack for one in point.tried if one.strongest] == [point.attack]
+    assert {one.n_targets for one in point.tried} == {3}  # half of six people choose the attacker
 
 
 def test_a_foreign_folder_is_not_overwritten(tmp_path: Path) -> None:
@@ -159,6 +162,13 @@ def test_the_default_list_fits_the_data_and_names_every_family_once_a_setting() 
     assert len(set(names)) == len(names)
     assert {"kNN", "PPNS", "nPNS", "PNCF"} < {family for family, _ in names}
     assert all(isinstance(way, PrivateCF) for way in default_list(20))
+    mechanisms = [way for way in ways if not isinstance(way, PrivateCF)]
+    assert mechanisms == [
+        *(KNN(k=30), KNN(k=50), KNN(k=100)),
+        *(PPNS(k=50, beta=2), PPNS(k=50, beta=4), PPNS(k=50, beta=7)),
+        *(NPNS(k=50, within=4), NPNS(k=50, within=7), NPNS(k=50)),
+        *(PNCF(k=50, epsilon=1.0, within=7), PNCF(k=50, epsilon=10.0, within=7)),
+    ]
     assert traits_of(NeighbourCF(KNN(k=3), axis="item")).family == "kNN, item-based"
 
 

@@ -104,3 +104,13 @@ def test_epsilon_is_a_term_and_a_mistyped_one_is_suggested() -> None:
 
 def test_the_error_index_is_up_to_date() -> None:
     assert (ROOT / "docs" / "errors.md").read_text() == error_index(ERRORS)
+
+
+def test_whose_rs_is_said_where_pncf_is_explained_and_on_its_page() -> None:
+    """The paper's figures and the mechanisms' default differ in it, so neither may be silent."""
+    page = (ROOT / "docs" / "mechanisms" / "pncf.md").read_text(encoding="utf-8")
+    _, told, _ = run("explain", "pncf")
+    default = goodfence.Sensitivity().scope
+    assert f'`Sensitivity(scope="{default}")`, the default' in page
+    assert 'sensitivity=gf.Sensitivity(scope="pair")' in page
+    assert "rs-scope" in told

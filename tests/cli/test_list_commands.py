@@ -97,9 +97,9 @@ def test_pages_are_refused_for_ratings(small: Path) -> None:
 
 
 def test_a_frontier_of_lists(clicks: Path, tmp_path: Path) -> None:
-    given = ("--compared", "knn k=20", "--compared", "popularity", "--targets", 8, "--seed", 7)
+    compared = ("--compared", "knn k=20", "--compared", "popularity", "--targets", 8, "--seed", 7)
     page = tmp_path / "frontier.html"
-    given = (*given, "--feedback", "implicit", "--threads", 1, "--quiet", "--min-ndcg", 0.9)
+    given = (*compared, "--feedback", "implicit", "--threads", 1, "--quiet", "--min-ndcg", 0.9)
     code, stdout, _ = run("frontier", clicks, *given, "-o", page)
     assert code == 0
     text = " ".join(stdout.split())

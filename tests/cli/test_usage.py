@@ -61,6 +61,9 @@ def test_did_you_mean(arguments: list[str], code: str, says: str) -> None:
         (["audit", FILMS, "--trials", "5", "--targets", "2"], "trials must be 0, or from 30"),
         (["evaluate", FILMS, "--fraction", "2"], "fraction must be strictly between 0 and 1"),
         (["evaluate", FILMS, "--scale", "1", "5"], "scale must be left out for a named data set"),
+        (["attack", FILMS, "--setting", "k=3", "--setting", "k=4"], "k must be given once"),
+        (["attack", FILMS, "--k", "3", "--setting", "k=4"], "k must be given once"),
+        (["frontier", FILMS, "--compared", "knn k=3 k=4"], "k must be given once"),
         (["attack", FILMS, "--threads", "0"], "threads must be an integer of at least 1"),
     ],
 )

@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 
 import goodfence as gf
+from goodfence.data import catalogue
 from goodfence.data.catalogue import (
     DATASETS,
     Archive,
@@ -284,3 +285,41 @@ def test_titles_of_a_file_that_is_not_there(tmp_path: Path) -> None:
     assert known.read(tmp_path, [10, 20]) == {}
     (tmp_path / "u.item").write_bytes(TITLES)
     assert known.read(tmp_path, [10, 40]) == {10: "Caf\xe9 (1995)"}
+
+
+@pytest.mark.parametrize(
+    ("name", "scale", "duplicates", "fetched", "bundled"),
+    [
+        ("movietweetings", (0, 10, 1), "error", False, True),
+        ("movietweetings-full", (0, 10, 1), "error", False, False),
+        ("ml-100k", (1, 5, 1), "error", True, False),
+        ("ml-1m", (1, 5, 1), "error", True, False),
+        ("douban-movie", (1, 5, 1), "error", False, False),
+        ("netflix-tenth", (1, 5, 1), "error", False, False),
+        ("goodbooks", (1, 5, 1), "last", False, False),  # its first edition has 2,278 pairs twice
+    ],
+)
+def test_the_catalogue_states_what_the_publishers_do(
+    name: str, scale: tuple[float, ...], duplicates: str, fetched: bool, bundled: bool
+) -> None:
+    entry = DATASETS[name]
+    assert (entry.scale.lowest, entry.scale.highest, entry.scale.step) == scale
+    assert entry.scale.declared
+    assert entry.duplicates == duplicates
+    assert (entry.archive is not None, entry.bundled) == (fetched, bundled)
+
+
+def test_a_server_counts_as_gone_after_the_time_that_was_given(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    content = archive_like_the_original(tmp_path / "made.zip")
+    waited = []
+
+    def fetched(remote: RemoteFile, folder: Path, *, timeout: float = 30.0) -> Path:
+        waited.append(timeout)
+        return tmp_path / "made.zip"
+
+    monkeypatch.setattr(catalogue, "fetch", fetched)
+    dataset = tiny("http://nowhere", content)
+    find(dataset, named=tmp_path, cache=tmp_path / "cache", timeout=3.5)
+    assert waited == [3.5]

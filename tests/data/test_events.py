@@ -296,3 +296,10 @@ def test_a_matrix_by_hand_of_likes() -> None:
     liked = gf.Ratings.from_frame(table, likes=4)
     assert liked.csr.toarray().tolist() == [[1, 0], [0, 1]]
     assert np.array_equal(liked.items, [1, 2])
+
+
+def test_likes_that_nobody_gave_are_refused(tmp_path: Path) -> None:
+    path = put(tmp_path, "a.csv", "user,item,rating\n1,2,1\n1,3,5\n2,2,4\n")
+    for name in (path, "movietweetings"):
+        with pytest.raises(DataError, match="likes must leave an event"):
+            gf.load(name, likes=40)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import os
 import socket
 import stat
@@ -13,7 +14,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from goodfence.data.files import atomic_write, destination, write_table
+from goodfence.data.files import atomic_folder, atomic_write, destination, write_table
 from goodfence.errors import FileProblem
 from goodfence.report.serialize import write_json
 
@@ -116,3 +117,38 @@ def test_permissions_stay_and_a_failure_changes_nothing(tmp_path: Path) -> None:
     assert (path.read_text(), stat.S_IMODE(path.stat().st_mode)) == ("{}\n", 0o640)
     assert [one.name for one in tmp_path.iterdir()] == [path.name]
     assert destination(path) == path
+
+
+def test_a_folder_that_another_writer_put_there_first_is_replaced(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Two writers of one place: between looking and renaming, the other one was faster."""
+    place, renamed = tmp_path / "model.gf", Path.rename
+
+    def late(self: Path, target: Path) -> Path:
+        if target == place and not place.exists():
+            place.mkdir()
+            (place / "theirs").write_text("whole")
+            raise OSError(errno.ENOTEMPTY, "Directory not empty")
+        return renamed(self, target)
+
+    monkeypatch.setattr(Path, "rename", late)
+    with atomic_folder(place, ours=lambda there: (there / "theirs").exists()) as partial:
+        (partial / "ours").write_text("whole")
+    assert [path.name for path in place.iterdir()] == ["ours"]
+    assert [path.name for path in tmp_path.iterdir()] == ["model.gf"]
+
+
+def test_a_folder_that_cannot_be_renamed_is_an_error_and_nothing_is_left(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def refused(self: Path, target: Path) -> Path:
+        raise OSError(errno.EACCES, "Permission denied")
+
+    monkeypatch.setattr(Path, "rename", refused)
+    with (
+        pytest.raises(PermissionError),
+        atomic_folder(tmp_path / "model.gf", ours=lambda _: True) as partial,
+    ):
+        (partial / "ours").write_text("whole")
+    assert list(tmp_path.iterdir()) == []

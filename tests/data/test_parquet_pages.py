@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import struct
 from contextlib import suppress
 from pathlib import Path
 from typing import Any
@@ -12,7 +13,7 @@ import pytest
 from pyarrow import parquet
 
 import goodfence as gf
-from goodfence.data.read_parquet import DamagedPages, read_pages
+from goodfence.data.read_parquet import DamagedPages, _Compact, read_pages
 from goodfence.errors import FileProblem
 
 N = 1000
@@ -73,3 +74,30 @@ def test_the_bits_that_ended_python_are_refused(tmp_path: Path) -> None:
             path.write_bytes(harmed)
             with suppress(gf.DataError):
                 gf.load(path)
+
+
+def test_the_compact_protocol_by_hand() -> None:
+    """Field by field as Thrift's specification writes them: kinds 1 to 12, numbers zigzag, a stop."""
+    written = bytes.fromhex(
+        "11"  # 1: true
+        "12"  # 2: false
+        "137f"  # 3: a byte
+        "1505"  # 4: i32, -3
+        "17000000000000f83f"  # 5: double
+        "18026869"  # 6: "hi"
+        "19250204"  # 7: a list of two i32, 1 and 2
+        "1a1101"  # 8: a set of one truth
+        "1b0158020161"  # 9: a map of one i32 to text
+        "1c16d80400"  # 10: a struct with an i64, 300
+        "054006"  # 32, by its whole number: i32, 3
+        "00"
+    )  # fmt: skip
+    reader = _Compact(written)
+    found = reader.struct()
+    assert reader.at == len(written)
+    assert (found[1], found[2], found[3], found[4]) == (True, False, b"\x7f", -3)
+    assert found[5] == struct.pack("<d", 1.5)
+    assert (found[6], found[7], found[8], found[10], found[32]) == ("hi", [1, 2], [1], {1: 300}, 3)
+    for kind in (13, 14, 15):
+        with pytest.raises(DamagedPages, match="no known type"):
+            _Compact(bytes([0x10 | kind, 0, 0])).struct()

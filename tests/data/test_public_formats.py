@@ -275,7 +275,8 @@ def test_times_are_no_ratings_even_if_there_are_few(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "written", ["9007199254740993", "1e-400", "-1E-999", "123456789012345678901"]
+    "written",
+    ["9007199254740993", "1e-400", "-1E-999", "123456789012345678901", "1e-9999999999999999999"],
 )
 @pytest.mark.parametrize("name", ["a.csv", "a.json"])
 def test_a_rating_that_a_float_would_change_is_refused(

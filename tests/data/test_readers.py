@@ -15,7 +15,13 @@ from pyarrow import parquet
 from goodfence.data.files import check_limit
 from goodfence.data.frame import ReadOptions
 from goodfence.data.lines import CHUNK
-from goodfence.data.load import read_item_list, read_ratings, read_reported, read_table
+from goodfence.data.load import (
+    _bytes_of_ids,
+    read_item_list,
+    read_ratings,
+    read_reported,
+    read_table,
+)
 from goodfence.data.ratings import Ratings
 from goodfence.errors import (
     ColumnProblem,
@@ -361,3 +367,14 @@ def test_a_comma_is_spoken_of_only_where_there_is_one(tmp_path: Path) -> None:
         with pytest.raises(ValueProblem, match="row 2 is not") as told:
             read_ratings(path)
         assert "decimal" not in str(told.value)
+
+
+def test_ids_that_lie_close_need_no_sorting_and_far_ones_do() -> None:
+    dense, far = (
+        pa.chunked_array([pa.array(ids)]) for ids in (range(1000), range(0, 10**9, 10**6))
+    )
+    assert _bytes_of_ids(dense) == 0
+    assert _bytes_of_ids(far) > 8 * len(far)
+    text = pa.chunked_array([pa.array(["a", "bb", "bb"]).dictionary_encode()])
+    longer = pa.chunked_array([pa.array(["a" * 1000, "bb", "bb"]).dictionary_encode()])
+    assert _bytes_of_ids(longer) - _bytes_of_ids(text) >= 999

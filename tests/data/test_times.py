@@ -18,7 +18,7 @@ from pyarrow import parquet
 import goodfence as gf
 from goodfence.data.load import read_reported
 from goodfence.data.times import read_times, span
-from goodfence.errors import ColumnProblem, GoodfenceWarning, ValueProblem
+from goodfence.errors import ColumnProblem, GoodfenceWarning, SizeProblem, ValueProblem
 
 SECONDS = [893286638, 874724710, 875000000]
 DATES = ["1998-04-22T23:10:38", "1997-09-20 03:05:10", "1997-09-23T07:33:20.75"]
@@ -84,6 +84,7 @@ TYPED = {
     "nine digits": pa.array(
         ["1970-01-01T00:00:05.123456789", "1970-01-01T00:00:07", "1970-01-01T00:00:06"]
     ),
+    "floats as text": pa.array(["5.0", "7.", "6"]),
     "large text": pa.array(["5", "7", "6"], pa.large_string()),
     "a view": pa.array(["5", "7", "6"], pa.string_view()),
 }
@@ -258,3 +259,25 @@ def test_times_go_with_their_ratings() -> None:
 def test_a_span_of_days_or_of_integers() -> None:
     assert span(np.array([10**12, 1.1 * 10**12], dtype=np.int64)) == ("2001-09-09", "2004-11-09")
     assert span(np.array([20050906, 20060101])) == ("20050906", "20060101")
+
+
+@pytest.mark.parametrize("ending", [".csv", ".parquet"])
+def test_times_are_left_out_where_memory_is_short_unless_they_are_named(
+    tmp_path: Path, ending: str
+) -> None:
+    n = 2000  # by hand: 64 bytes a row and 80 for each of 90 ids, and 16 more for a time
+    rows = [(at // 50, at % 50, at % 5, 881250949 + at) for at in range(n)]
+    path = tmp_path / f"a{ending}"
+    names = ("user", "item", "rating", "timestamp")
+    if ending == ".csv":
+        path.write_text("".join(",".join(map(str, row)) + "\n" for row in [names, *rows]))
+    else:
+        columns = zip(*rows, strict=True)
+        parquet.write_table(pa.table(dict(zip(names, map(list, columns), strict=True))), path)
+    enough, short = 80 * n + 80 * 90, 79 * n
+    assert gf.load(path, max_bytes=enough).times is not None
+    with pytest.warns(GoodfenceWarning, match="times are left out: they would take more memory"):
+        found = gf.load(path, max_bytes=short)
+    assert (found.n_ratings, found.times) == (n, None)
+    with pytest.raises(SizeProblem):
+        gf.load(path, max_bytes=short, time="timestamp")

@@ -1,6 +1,8 @@
 from __future__ import annotations
 
+import hashlib
 import math
+import struct
 from itertools import product
 from typing import Any
 
@@ -8,6 +10,7 @@ import numpy as np
 import pytest
 
 import goodfence as gf
+from goodfence.models.neighbour_cf import _profile_key
 from goodfence.models.recommender import Fallback
 from goodfence.neighbours.candidate_lists import Axis
 from goodfence.neighbours.predict import Over
@@ -257,3 +260,13 @@ def test_traits_say_how_neighbours_are_chosen() -> None:
     among = gf.NeighbourCF(gf.KNN(k=5), among="raters", center="user_mean").traits
     assert (among.family, among.settings) == ("kNN, among raters", "k=5, center=user_mean")
     assert (among.among, among.center, among.n_neighbours) == ("raters", "user_mean", 5)
+
+
+def test_the_key_of_a_profile_has_64_bits_and_follows_from_seed_and_profile() -> None:
+    """By hashlib alone: the seed's key, the columns in order, the ratings in their order."""
+    columns, values = np.array([3, 1], dtype=np.int64), np.array([5.0, 2.0])
+    packed = struct.pack("<Q2q2d", 7, 1, 3, 2.0, 5.0)
+    wanted = int.from_bytes(hashlib.blake2b(packed, digest_size=8).digest(), "little")
+    assert _profile_key(7, columns, values) == wanted < 2**64
+    assert _profile_key(7, columns[::-1], values[::-1]) == wanted
+    assert _profile_key(8, columns, values) != wanted

@@ -1,5 +1,6 @@
 from __future__ import annotations
 
+import errno
 import hashlib
 import io
 import json
@@ -27,6 +28,7 @@ from goodfence.models.persistence import (
     read_model,
     settings_digest,
     unpack_arrays,
+    write_model,
 )
 
 RATINGS = gf.synthetic(users=60, items=40, ratings=900, rng=2)
@@ -258,6 +260,53 @@ def test_what_is_no_ordinary_file_is_refused_at_once(saved: Path, name: str, kin
         path.symlink_to(saved.parent / "kept" if kind == "link" else "/dev/zero")
     with pytest.raises(ModelFileError):
         gf.load_model(saved)
+
+
+@pytest.mark.parametrize(
+    ("model", "argument"),
+    [
+        (gf.Perturbed(gf.NeighbourCF(gf.KNN(k=2)), by=gf.RandomisedResponse(epsilon=2.0)), "by"),
+        (gf.NoisyAnswers(gf.NeighbourCF(gf.KNN(k=2)), epsilon=2.0, questions=9), "epsilon"),
+        (gf.IndKNN(epsilon=2.0), "epsilon"),
+    ],
+)
+def test_a_published_system_cannot_carry_a_smaller_epsilon_than_it_was_fitted_with(
+    model: Any, argument: str, tmp_path: Path
+) -> None:
+    """With every checksum recomputed."""
+    model.fit(RATINGS).save(tmp_path / "model.gf")
+    kind, settings, arrays = read_model(tmp_path / "model.gf")
+    assert gf.load_model(tmp_path / "model.gf").guarantee() == model.guarantee()
+    if argument == "by":
+        settings["arguments"]["by"]["epsilon"] = 0.5
+    else:
+        settings["arguments"]["epsilon"] = 0.5
+    write_model(tmp_path / "model.gf", kind, settings, arrays)
+    with pytest.raises(
+        ModelFileError, match=r"another guarantee than its fit had|left of every user's budget"
+    ):
+        gf.load_model(tmp_path / "model.gf")
+
+
+def test_why_a_file_cannot_be_read_is_said(saved: Path) -> None:
+    (saved / "arrays.npz").rename(saved.parent / "kept")
+    (saved / "arrays.npz").symlink_to(saved.parent / "kept")
+    with pytest.raises(ModelFileError, match=re.escape(os.strerror(errno.ELOOP))):
+        gf.load_model(saved)
+
+
+def test_a_directory_of_64_bits_that_nothing_needs_is_refused(saved: Path) -> None:
+    """A second directory, beside the one whose size was looked at: whoever reads it must not be led there."""
+    packed = (saved / "arrays.npz").read_bytes()
+    assert set(unpack_arrays(packed)) == {*rows_of(saved), "settings_sha256"}
+    _, *_, count, size, offset, _ = struct.unpack("<4s4H2LH", packed[-22:])
+    wide = struct.pack("<4sQ2H2L4Q", b"PK\x06\x06", 44, 45, 45, 0, 0, count, count, size, offset)
+    locator = struct.pack("<4sLQL", b"PK\x06\x07", 0, len(packed) - 22, 1)
+    crafted = packed[:-22] + wide + locator + packed[-22:]
+    with zipfile.ZipFile(io.BytesIO(crafted)) as archive:
+        assert len(archive.infolist()) == count, "a zip file that others read"
+    with pytest.raises(ValueError, match=r"^$"):
+        unpack_arrays(crafted)
 
 
 def test_a_truncated_file_is_refused(saved: Path) -> None:
@@ -611,3 +660,11 @@ def test_arrays_of_one_or_two_dimensions_come_back(shape: tuple[int, ...]) -> No
     pack_arrays({"a": np.zeros(shape), "b": np.arange(4, dtype=np.int32)}, packed)
     found = unpack_arrays(packed.getvalue())
     assert (found["a"].shape, found["b"].tolist()) == (shape, [0, 1, 2, 3])
+
+
+def test_events_come_back_with_the_least_rating_that_was_liked(tmp_path: Path) -> None:
+    films = gf.load("movietweetings", likes=8)
+    model = gf.NeighbourCF(gf.KNN(k=5), rng=7).fit(films)
+    model.save(tmp_path / "model.gf")
+    found = gf.NeighbourCF.load(tmp_path / "model.gf").ratings_
+    assert (found.feedback, found.liked_from, found.n_ratings) == ("implicit", 8.0, films.n_ratings)

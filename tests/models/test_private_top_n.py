@@ -231,7 +231,7 @@ def test_saved_without_the_events(tmp_path: Path) -> None:
     assert (
         settings["ratings"]["scale"]["highest"] == 1
     )  # how often somebody had something is not there
-    again = gf.load_model(tmp_path / "model")
+    again = gf.PrivateTopN.load(tmp_path / "model")
     assert again.guarantee() == model.guarantee()
     assert list(again.answer_list(["i3"]).items) == list(model.answer_list(["i3"]).items)
     with pytest.raises(UnknownId, match="saved without ratings answers a profile only"):

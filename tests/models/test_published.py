@@ -10,14 +10,18 @@ from typing import Any
 import numpy as np
 import pytest
 from scipy import sparse
+from scipy.optimize import minimize
 from scipy.stats import binomtest, kstest
 
 import goodfence as gf
 from goodfence.attack.worlds import RefitWorlds
 from goodfence.errors import DataError, ModelFileError, SettingError
+from goodfence.models.published.base import require_few_items
+from goodfence.models.published.blurme import indication
 from goodfence.models.published.channel import TOTAL, Channel, laplace, randomised_response
 from goodfence.models.published.dp_als import CLAMP, DPALS
 from goodfence.models.published.ind_knn import IndKNN
+from goodfence.models.published.nends import _chained
 from goodfence.models.published.perturbed import means_and_spreads
 from goodfence.models.published.reuse_knn import respond
 from goodfence.neighbours.similarity import Similarity
@@ -343,6 +347,52 @@ def test_blurme_adds_and_changes_nothing(strategy: Any) -> None:
     wanted = np.ceil(0.2 * np.diff(sparse_ones.csr.indptr))
     assert (added <= wanted).all()
     assert (added == wanted).mean() > 0.5
+
+
+def test_blurme_adds_what_indicates_the_other_kind_most_to_everybody() -> None:
+    """By hand: that somebody before rated the strongest item takes it from nobody after them."""
+    rows: list[dict[str, float]] = [{"a": 5.0}, {"c": 2.0}, {"b": 4.0, "c": 2.0}, {"b": 2.0}]
+    ratings = of_rows(rows)
+    kinds, strength = np.array([False, False, True, False]), np.array([3.0, 2.0, -1.0])
+    blurred = gf.BlurMe(extra=1.0, strategy="greedy")
+    sent = blurred.added(ratings, kinds, strength, Streams(1)).csr.toarray()
+    # The first adds b, whose mean is 3; the second and the last a; the third, of the other kind, has what it could add.
+    np.testing.assert_array_equal(sent, [[5, 3, 0], [5, 0, 2], [0, 4, 2], [5, 2, 0]])
+    assert strength.tolist() == [3.0, 2.0, -1.0]
+
+
+def test_what_indicates_a_kind_is_the_minimum_of_the_logistic_loss() -> None:
+    """As scipy finds it without a gradient."""
+    rated = np.array([[1, 0, 0], [1, 1, 0], [0, 1, 0], [0, 1, 1], [1, 0, 1], [0, 0, 1.0]])
+    kinds = np.array([True, True, False, False, True, False])
+
+    def loss(at: Any) -> float:
+        margin = np.where(kinds, 1, -1) * (rated @ at[:3] + at[3])
+        return float(np.log1p(np.exp(-margin)).sum() + (at[:3] ** 2).sum() / 2)
+
+    options = {"xatol": 1e-9, "fatol": 1e-12, "maxiter": 20_000, "maxfev": 20_000}
+    wanted = minimize(loss, np.zeros(4), method="Nelder-Mead", options=options).x[:3]
+    found = indication(sparse.csr_array(3.0 * rated), kinds)
+    np.testing.assert_allclose(found, wanted, atol=1e-4)
+
+
+def test_cells_are_grouped_with_the_most_similar_items_that_are_left() -> None:
+    alike = np.array(
+        [[0, 0.1, 0.2, 0.9], [0.1, 0, 0.3, 0.8], [0.2, 0.3, 0, 0.7], [0.9, 0.8, 0.7, 0]]
+    )
+    cells = np.arange(4)
+    assert _chained(cells, cells, alike, 2).tolist() == [0, 3, 1, 2]
+    assert _chained(cells[::-1], cells, alike, 3).tolist() == [3, 0, 1, 2]
+
+
+@pytest.mark.parametrize("n_items", [8_000, 8_001])
+def test_a_matrix_of_all_pairs_is_for_8000_items_at_most(n_items: int) -> None:
+    many = gf.Ratings(sparse.csr_array((1, n_items)), range(1), range(n_items), (1, 5))
+    if n_items == 8_000:
+        require_few_items(many, "it")
+        return
+    with pytest.raises(SettingError, match="8,000"):
+        require_few_items(many, "it")
 
 
 def test_blurme_needs_its_attribute_and_does_not_show_it() -> None:

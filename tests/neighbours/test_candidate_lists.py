@@ -1,7 +1,9 @@
 from __future__ import annotations
 
+import sys
 import threading
 import time
+from typing import Any
 
 import numpy as np
 import pytest
@@ -133,3 +135,23 @@ def test_the_kth_largest() -> None:
         values = chance.integers(0, 5, n).astype(np.float64)
         for k in range(1, n + 1):
             assert kth_largest(values.copy(), k) == np.sort(values)[::-1][k - 1]
+
+
+@pytest.mark.parametrize("axis", ["user", "item"])
+def test_where_nobody_rated_anything_all_are_equally_far(axis: Any) -> None:
+    nothing = gf.Ratings(sparse.csr_array((4, 4)), range(4), range(4), (1, 5))
+    lists = gf.candidate_lists(nothing, n=2, axis=axis)
+    assert lists.indices.tolist() == [[1, 2], [0, 2], [0, 1], [0, 1]]
+    assert not lists.similarities.any()
+
+
+def test_a_bar_is_shown_when_asked_for_and_else_on_a_terminal(
+    monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    films = gf.synthetic(users=30, items=20, ratings=240, rng=7)
+    for progress, told in ((True, True), (False, False), (None, False)):
+        gf.candidate_lists(films, n=3, progress=progress)
+        assert bool(capsys.readouterr().err) == told, progress
+    monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
+    gf.candidate_lists(films, n=3)
+    assert capsys.readouterr().err

@@ -6,11 +6,17 @@ import json
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 
+import goodfence as gf
+from goodfence.errors import GoodfenceError
 from tests.support.bad_settings import callables, cases, tried, values
 from tests.support.flipped_bits import outcomes
+from tests.support.odd_events import HARMS as EVENT_HARMS
+from tests.support.odd_events import LAYOUTS as EVENT_LAYOUTS
+from tests.support.odd_events import odd_events
 from tests.support.odd_files import HARMS, LAYOUTS, LIMIT, MEASURED, bombs, odd_file, outcome
 
 N_FILES, N_FLIPPED, EACH = 400, 300, 23
@@ -25,6 +31,23 @@ def test_odd_files_come_to_what_they_must(tmp_path: Path) -> None:
     assert kinds >= {*LAYOUTS, *HARMS} - {"two ratings"} or len(kinds) > len(HARMS)
 
 
+def test_odd_events_come_to_what_they_must(tmp_path: Path) -> None:
+    kinds = set()
+    for seed in range(N_FILES):
+        odd = odd_events(seed)
+        kinds.add(odd.kind.removeprefix("harmed: "))
+        assert outcome(odd, tmp_path) == "", (seed, odd.kind)
+    assert kinds == {*EVENT_LAYOUTS, *EVENT_HARMS}
+
+
+def test_wrong_times_are_noticed(tmp_path: Path) -> None:
+    """The judge itself: the cells are right, and a time is not."""
+    right = next(odd for odd in map(odd_events, range(100)) if odd.kind == "events")
+    assert right.times
+    right.times = dict.fromkeys(right.times, 0)
+    assert outcome(right, tmp_path) == "misread"
+
+
 def test_a_generator_that_expects_the_wrong_thing_is_noticed(tmp_path: Path) -> None:
     """The judge itself: cells that are not in the file, and a refusal of a file that is right."""
     right = next(odd for odd in map(odd_file, range(100)) if odd.kind == "delimited")
@@ -35,7 +58,11 @@ def test_a_generator_that_expects_the_wrong_thing_is_noticed(tmp_path: Path) -> 
 
 
 @pytest.mark.parametrize(
-    "name", ["allowed_rows.csv.gz", "newlines.csv.gz", "delta.parquet", "items.txt"]
+    "name",
+    [
+        *("allowed_rows.csv.gz", "newlines.csv.gz", "delta.parquet", "items.txt"),
+        *("dates.csv.gz", "timed.parquet", "dated.parquet", "events.csv.gz"),
+    ],
 )
 def test_no_file_takes_more_memory_than_one_and_a_half_times_the_limit(
     name: str, tmp_path: Path
@@ -67,9 +94,33 @@ def test_settings_are_taken_or_refused_in_one_sentence() -> None:
     assert len(callables()) * len(given) * 4 > 10_000
 
 
-def test_every_public_callable_is_tried() -> None:
-    import goodfence as gf
+@pytest.mark.parametrize("path", [0, None, b"name", "\0", "n" * 10_000, ["name"]])
+def test_what_is_no_path_is_refused_in_one_sentence_wherever_something_is_saved(path: Any) -> None:
+    films = gf.synthetic(users=30, items=20, ratings=240, rng=7)
+    audited: dict[str, Any] = {"targets": 3, "rng": 7, "progress": False}
+    results: list[Any] = [
+        gf.NeighbourCF(gf.KNN(k=3), rng=7).fit(films),
+        gf.PrivateMeans(epsilon=1.0, items="from ratings", rng=7).fit(films),
+        gf.SlopeOne(rng=7).fit(films),
+        gf.KNNAttack(known=3).run(films, gf.KNN(k=3), **audited),
+        gf.audit(films, gf.KNN(k=3), known=3, trials=0, **audited),
+    ]
+    for result in results:
+        with pytest.raises(GoodfenceError, match=r"must be|could not be"):
+            result.save(path)
 
+
+def test_a_word_that_is_none_of_the_known_and_a_number_that_is_none_are_refused() -> None:
+    films = gf.synthetic(users=30, items=20, ratings=240, rng=7)
+    asked = (films, gf.KNN(k=3), films.users[0], films.items[0])
+    with pytest.raises(gf.SettingError, match="over must be 'raters' or 'neighbours'"):
+        gf.algorithm_1(*asked, over=cast("Any", "everybody"))
+    for number in (float("nan"), float("inf")):
+        with pytest.raises(gf.SettingError, match="fallback must be a finite number"):
+            gf.NoisyAnswers(fallback=number)
+
+
+def test_every_public_callable_is_tried() -> None:
     kept = {
         "DataError",
         "GoodfenceError",
@@ -80,3 +131,20 @@ def test_every_public_callable_is_tried() -> None:
     kept |= {"audit_page", "reproduce", "reproduce_all"}  # which run for minutes
     public = {name for name in gf.__all__ if callable(getattr(gf, name))}
     assert {one.name for one in callables()} == public - kept
+
+
+@pytest.mark.parametrize("rating", [99, 3.5, -1, "5", b"3", True, None, [3], 3 + 0j, 10**400])
+def test_a_profile_holds_ratings_on_the_scale_and_nothing_else(rating: Any) -> None:
+    films = gf.synthetic(users=30, items=20, ratings=240, rng=7)
+    profile, asked = {films.items[0]: rating, films.items[1]: 3}, [films.items[2]]
+    models: list[Any] = [
+        gf.NeighbourCF(gf.KNN(k=3), rng=7),
+        gf.PrivateMeans(epsilon=1.0, items="from ratings", rng=7),
+        gf.SlopeOne(rng=7),
+        gf.NoisyAnswers(gf.NeighbourCF(gf.KNN(k=3)), rng=7),
+    ]
+    for model in models:
+        with pytest.raises(gf.DataError, match="profile"):
+            model.fit(films).answer(profile, asked)
+    with pytest.raises(gf.DataError, match="profile"):
+        gf.candidate_list(films, profile)

@@ -123,3 +123,71 @@ def test_repeats_are_what_a_dictionary_makes_of_them(rows: list[tuple[int, int, 
     later = sorted((group[n], group[0]) for group in groups.values() for n in range(1, len(group)))
     if later:
         assert repeats.earliest() == (later[0][0] + 1, later[0][1] + 1)
+
+
+LOGS = st.lists(
+    st.tuples(
+        st.integers(0, 5), st.integers(0, 5), st.integers(-(2**40), 2**40), st.integers(1, 9)
+    ),
+    min_size=1,
+    max_size=30,
+)
+
+
+def by_event_file(name: str, separator: str) -> Callable[[list[Any], dict[str, Any]], Ratings]:
+    def read(rows: list[Any], how: dict[str, Any]) -> Ratings:
+        lines = [("user", "item", "seen", "plays"), *rows]
+        text = "".join(separator.join(map(str, line)) + "\n" for line in lines).encode()
+        with tempfile.TemporaryDirectory() as folder:
+            path = Path(folder, name)
+            path.write_bytes(gzip.compress(text) if name.endswith(".gz") else text)
+            return read_ratings(path, ReadOptions(**how))
+
+    return read
+
+
+def event_columns(rows: list[Any]) -> dict[str, list[Any]]:
+    return dict(
+        zip(("user", "item", "seen", "plays"), map(list, zip(*rows, strict=True)), strict=True)
+    )
+
+
+def by_event_parquet(rows: list[Any], how: dict[str, Any]) -> Ratings:
+    with tempfile.TemporaryDirectory() as folder:
+        parquet.write_table(pa.table(event_columns(rows)), Path(folder, "a.parquet"))
+        return read_ratings(Path(folder, "a.parquet"), ReadOptions(**how))
+
+
+EVENT_READERS: dict[str, Callable[[list[Any], dict[str, Any]], Ratings]] = {
+    "csv": by_event_file("a.csv", ","),
+    "tsv.gz": by_event_file("a.tsv.gz", "\t"),
+    "dat": by_event_file("a.dat", "::"),
+    "parquet": by_event_parquet,
+    "pandas": lambda rows, how: Ratings.from_frame(pd.DataFrame(event_columns(rows)), **how),
+    "polars": lambda rows, how: Ratings.from_frame(pl.DataFrame(event_columns(rows)), **how),
+    "arrow": lambda rows, how: Ratings.from_frame(pa.table(event_columns(rows)), **how),
+}
+
+
+@settings(max_examples=100, deadline=None)
+@given(LOGS, st.sampled_from(list(EVENT_READERS)), st.sampled_from(["once", "count", "sum"]))
+def test_events_are_what_a_dictionary_makes_of_them(
+    rows: list[tuple[int, int, int, int]], reader: str, rule: str
+) -> None:
+    seen: dict[tuple[int, int], list[tuple[int, int]]] = {}
+    for user, item, time, weight in rows:
+        seen.setdefault((user, item), []).append((time, weight))
+    how: dict[str, Any] = {"feedback": "implicit", "time": "seen", "duplicates": rule}
+    how |= {"weight": "plays"} if rule == "sum" else {}
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore", GoodfenceWarning)  # plays that are not used
+        events = EVENT_READERS[reader](rows, how)
+    pairs = sorted(seen)
+    cells = events.csr.tocoo()
+    users, items = events.users[cells.row].tolist(), events.items[cells.col].tolist()
+    assert list(zip(users, items, strict=True)) == pairs
+    values: dict[str, Callable[[list[tuple[int, int]]], int]]
+    values = {"once": lambda _: 1, "count": len, "sum": lambda of: sum(weight for _, weight in of)}
+    assert cells.data.tolist() == [values[rule](seen[pair]) for pair in pairs]
+    assert events.times is not None
+    assert events.times.tolist() == [min(time for time, _ in seen[pair]) for pair in pairs]

@@ -98,3 +98,23 @@ def _first_weak(cells: Cells, per_user: int, per_item: int) -> tuple[int, int] |
             if places.count(place) < least:
                 return axis, place
     return None
+
+
+@given(ratings(), st.floats(0.01, 0.99), st.data())
+def test_by_time_each_user_s_last_are_held_out(
+    whole: Ratings, fraction: float, data: st.DataObject
+) -> None:
+    stamps = st.lists(st.integers(0, 4), min_size=whole.n_ratings, max_size=whole.n_ratings)
+    timed = whole.replaced(whole.csr, np.array(data.draw(stamps)))
+    train, test = holdout(timed, by="time", fraction=fraction)
+    assert cells_of(train).keys().isdisjoint(cells_of(test).keys())
+    assert cells_of(train) | cells_of(test) == cells_of(timed)
+    assert timed.times is not None
+    for row in range(whole.shape[0]):
+        own = slice(timed.csr.indptr[row], timed.csr.indptr[row + 1])
+        # by hand: in the order of time, then of the columns
+        order = sorted(zip(timed.times[own].tolist(), timed.csr.indices[own].tolist(), strict=True))
+        n_held = min(max(1, round(fraction * len(order))), max(len(order) - 1, 0))
+        held = [column for _, column in order[len(order) - n_held :]]
+        found = test.csr.indices[test.csr.indptr[row] : test.csr.indptr[row + 1]]
+        assert sorted(held) == found.tolist()

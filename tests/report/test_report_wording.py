@@ -9,7 +9,7 @@ import pytest
 
 import goodfence as gf
 from goodfence.attack.attack import RatingAttack, Subject
-from goodfence.attack.report import LeakReport, NotTried, Tried
+from goodfence.attack.report import AttackReport, LeakReport, NotTried, Tried
 from goodfence.attack.scoring import UNKNOWN, Estimate
 from goodfence.attack.strongest import strongest
 from goodfence.privacy.guarantee import Guarantee
@@ -126,6 +126,7 @@ def test_what_leaks_is_decided_by_the_whole_interval(report: LeakReport) -> None
         FILMS, gf.PrivateMeans(epsilon=0.1), targets=2, rng=7
     )
     assert private.leaks is not True
+    assert isinstance(report, AttackReport)
     same = replace(
         report,
         informed=replace(report.informed, with_target=report.informed.without_target),

@@ -13,6 +13,7 @@ from goodfence.arrays import Floats
 from goodfence.attack.scoring import Statistic
 from goodfence.reproduction.claims import Claim, Question, Side, judged, verdict_of
 from goodfence.reproduction.definition import Number
+from goodfence.reproduction.figures import Reproduction
 from goodfence.reproduction.runs import Sums
 
 Counts = dict[tuple[Number, str], dict[str, Floats]]
@@ -146,3 +147,13 @@ def test_a_trend_is_the_rise_of_the_straight_line() -> None:
 def test_nothing_to_count_is_no_number() -> None:
     counts: Counts = {(1, "a"): {"error": np.zeros(2), "predicted": np.zeros(2)}}
     assert np.isnan(Sums(counts).statistic("mae", "a", 1).value)
+
+
+def test_a_reproduction_is_plain_values_of_its_claims_and_its_manifest() -> None:
+    claim = Claim(
+        number=3, text="said", verdict="holds", sentence="so", rule="is", numbers={"a": 1}
+    )
+    told = Reproduction(figures=(), claims=(claim,), manifest={"seed": 7}).to_dict()
+    assert told["manifest"] == {"seed": 7}
+    assert [one["verdict"] for one in told["claims"]] == ["holds"]
+    assert told["claims"][0]["numbers"] == {"a": 1}

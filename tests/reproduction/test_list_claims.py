@@ -2,16 +2,23 @@
 
 from __future__ import annotations
 
+import math
+import statistics
+from typing import Any
+
 import numpy as np
 import pytest
 
 import goodfence as gf
+from goodfence.attack.scoring import Statistic
 from goodfence.attack.targets import attacked, find_targets
 from goodfence.neighbours.candidate_lists import RowsAgainstAll
 from goodfence.neighbours.similarity import Profiles, Similarity
 from goodfence.reproduction import list_claims as of_lists
+from goodfence.reproduction.claims import FALSE_POSITIVE_RATE, MARGIN
 from goodfence.reproduction.definition import Interpretation
 from goodfence.rng import Streams
+from goodfence.selection.sensitivity import pair_sensitivities, sensitivities
 
 SEED, N = [7, 0], 12
 SMALL = gf.synthetic(users=60, items=30, ratings=600, rng=7)
@@ -74,3 +81,43 @@ def test_with_the_co_rated_cosine_the_target_has_similarity_one() -> None:
     found = of_lists.partition_one(films, SEED, 30, corated)
     assert found.numbers["share of similarity 1"] == 1.0
     assert of_lists.partition_one(films, SEED, 30).numbers["share of similarity 1"] < 0.5
+
+
+@pytest.mark.parametrize("scope", ["target", "pair"])
+def test_rs_of_a_fakes_list_is_that_of_the_data_with_the_fakes(
+    scope: Any, small_setting: gf.PPNS
+) -> None:
+    options, n_fakes = gf.Sensitivity(scope=scope), 4
+    mechanism = gf.PPNS(k=4, beta=3, sensitivity=options)
+    lists = of_lists._fake_lists(SMALL, SEED, N)
+    targets, _ = find_targets(SMALL, N, 3, "random", Streams(SEED))
+    for place in range(3):
+        fake = targets.known_columns[place], targets.known_ratings[place]
+        data, _ = attacked(SMALL, None, [fake[0]] * n_fakes, [fake[1]] * n_fakes)
+        one, first = lists[place], SMALL.shape[0]
+        listed, rs = one.listed(n_fakes, mechanism)
+        assert len(listed) == data.shape[0] - 1
+        order = np.insert(one.rows, one._n_equal, np.arange(first + 1, first + n_fakes))
+        asker = np.array([first])
+        wanted = (
+            sensitivities(data.csr, options)[first]
+            if scope == "target"
+            else pair_sensitivities(data.csr, asker, order[None], options)[0]
+        )
+        np.testing.assert_allclose(np.asarray(rs), wanted)
+
+
+def test_the_share_of_zeros_has_the_standard_error_of_a_mean(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    """By Python's own statistics: three lists of which 20%, 40% and 90% are zeros."""
+    shares = [0.2, 0.4, 0.9]
+    monkeypatch.setattr(of_lists, "_zeros", lambda *_: np.array(shares))
+    found = of_lists.second_half_is_zero({"here": (SMALL, "user")}, SEED, 3)
+    [comparison] = found.comparisons
+    error = statistics.stdev(shares) / math.sqrt(3)
+    more = Statistic(0.5 - MARGIN, error, 3)
+    assert comparison.value == pytest.approx(0.5 - MARGIN)
+    half = more.half_width(1 - FALSE_POSITIVE_RATE)
+    assert (comparison.high - comparison.low) / 2 == pytest.approx(half)
+    assert found.numbers == {"here: share of zeros": pytest.approx(0.5)}

@@ -7,6 +7,7 @@ from typing import Any
 
 import numpy as np
 import pytest
+from scipy import stats
 
 from goodfence.errors import SettingError
 from goodfence.neighbours.draw import draw_neighbours
@@ -116,6 +117,25 @@ def test_the_rank_laws_are_densities_at_rank_over_k() -> None:
     assert np.exp(weibull) == pytest.approx((x / 2) ** 0.5 * np.exp(-((x / 2) ** 1.5)))
     both = np.exp(-2 * (x - 1) ** 2) + np.exp(-2 * (x + 1) ** 2)
     assert np.exp(folded) == pytest.approx(both)
+
+
+def test_the_rank_laws_are_the_standard_ones_unless_told_otherwise() -> None:
+    """Of rate 1, of shape 2 and scale 1, of a standard normal: at rank over k, up to a factor."""
+    x = np.arange(1, 7) / 2
+    laws = {
+        "exponential": stats.expon(scale=1.0),
+        "weibull": stats.weibull_min(2.0, scale=1.0),
+        "folded_normal": stats.foldnorm(0.0, scale=1.0),
+        "uniform": stats.uniform(0.0, 10.0),
+    }
+    for name, law in laws.items():
+        told = NPNS(k=2, weights=name).log_weights(LIST)  # type: ignore[arg-type]
+        assert told - told[0] == pytest.approx(law.logpdf(x) - law.logpdf(x[0])), name
+
+
+def test_epsilon_is_1_and_rho_one_half_unless_told_otherwise() -> None:
+    assert (PNCF(k=2).epsilon, PNCF(k=2).rho, PPNS(k=2, beta=2).epsilon) == (1.0, 0.5, 1.0)
+    assert PNCF(k=2).guarantee().epsilon == PNCF(k=2, epsilon=1.0).guarantee().epsilon
 
 
 def test_far_ranks_keep_a_finite_weight() -> None:

@@ -20,6 +20,7 @@ from goodfence.neighbours.similarity import Profiles
 from goodfence.spark.chunks import (
     Encoder,
     WholeFile,
+    _n_missing,
     checked_facts,
     coded,
     files_here,
@@ -220,7 +221,7 @@ def test_what_is_wrong_is_counted_over_all_chunks_and_goes_no_further() -> None:
         sent = encoded(table, n_splits, 1000, Scale(1, 5))
         assert of_kind(sent, ChunkFacts) == sent
         (facts,) = merged(sent)
-        assert (facts.n_ratings, facts.n_wrong) == (4, [2, 1, 1, 2, 1])
+        assert (facts.n_ratings, facts.n_wrong) == (4, [2, 1, 1, 2, 1, 0])
         with pytest.raises(ValueProblem, match="user must not be missing, 2 rows are"):
             checked_facts([facts])
 
@@ -245,3 +246,10 @@ def test_a_split_without_ratings_has_no_chunk() -> None:
     assert list(Encoder(most=1000).encode(iter(empty), 0)) == []
     (ids,) = of_kind(encoded(rated([2, 1], [7, 7], [1.0, 2.0]), 1, 1000), ChunkIds)
     assert repr(ids) == "ChunkIds(0 from 0: stamp, users, items)"
+
+
+def test_what_is_missing_is_null_or_empty_text() -> None:
+    column = pa.chunked_array([pa.array(["a", None, ""]), pa.array(["", "", "b", None])])
+    assert _n_missing(column) == 5
+    assert _n_missing(pa.chunked_array([pa.array([1, None, 3])])) == 1
+    assert _n_missing(pa.chunked_array([pa.array(["a", "b"])])) == 0

@@ -21,6 +21,7 @@ from goodfence.spark.chunks import Encoder, checked_facts, grid_factor, smallest
 from goodfence.spark.id_index import IdRanges, ranges_from, sample_ids, send_to_blocks
 from goodfence.spark.messages import Block, ChunkIds, ChunkRatings, Message, SortedIds
 from goodfence.spark.ratings import BlockAssembly, BlockLayout, cut_in_blocks
+from goodfence.spark.shuffle import Inbox
 from tests.support.by_hand import in_order, shuffled
 from tests.support.frames import table_of
 from tests.support.spark_chunks import encoded, merged, numbered, of_kind, rated
@@ -222,3 +223,10 @@ def test_an_encoder_keeps_to_the_memory_of_a_task() -> None:
     session: Any = None
     config = engine.SparkConfig(spark=session, memory=16 << 20)
     assert Encoder.of(config).most == 2 << 20
+
+
+def test_ids_of_a_later_range_go_to_the_blocks_of_their_rows() -> None:
+    """By hand: rows 5 to 11, in blocks of four."""
+    inbox = Inbox([SortedIds(1, 1, pa.array([50, 60, 70, 80, 90, 100, 110]))])
+    sent = [(one.partition, one.ids.to_pylist()) for one in send_to_blocks((0, 5, 12), 4, 1, inbox)]
+    assert sent == [(1, [50, 60, 70]), (2, [80, 90, 100, 110])]

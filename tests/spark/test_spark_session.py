@@ -8,15 +8,19 @@ from __future__ import annotations
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from types import SimpleNamespace
 from typing import Any
 
+import numpy as np
 import pyarrow as pa
 import pytest
 
 import goodfence as gf
 from goodfence import spark as engine
 from goodfence.errors import MissingExtra, SettingError, SparkProblem
+from goodfence.neighbours.draw import Chosen
 from goodfence.spark import session
+from goodfence.spark.predict import Groups
 from goodfence.spark.session import (
     SparkConfig,
     balanced_blocks,
@@ -97,3 +101,34 @@ def test_blocks_keep_all_cores_busy(n_cores: int) -> None:
 def test_settings_outside_their_rule(name: str, value: int) -> None:
     with pytest.raises(SettingError, match=f"{name} must be at least"):
         SparkConfig(spark=None, **{name: value})  # type: ignore[arg-type]  # refused before it is used
+
+
+def config_of(n_cores: int, memory: int) -> SparkConfig:
+    context = SimpleNamespace(defaultParallelism=n_cores)
+    session: Any = SimpleNamespace(sparkContext=context)
+    return SparkConfig(spark=session, memory=memory)
+
+
+def test_two_blocks_and_their_lists_fit_in_the_memory() -> None:
+    """By hand: a row of 1,000 ratings and 100 candidates takes 41,000 bytes, 818 pairs of such rows fit in 64 MiB."""
+    rows = config_of(2, 2**26).rows_of_a_block(100_000, 100_000_000, 100)
+    assert rows == 814  # 123 blocks of 818 rows at most, all of about one size
+
+
+def test_a_group_has_rows_for_every_core_or_what_the_memory_holds() -> None:
+    config = config_of(2, 2**30)
+    assert config.rows_of_a_group(1_000, 10_000, 5) == 167  # three groups for each of two cores
+    # 1,000 ratings of 32 bytes for each of 50 neighbours are 1.6 MB a row: 671 such rows fit in 1 GiB.
+    assert config.rows_of_a_group(10_000_000, 10_000_000_000, 50) == 671
+
+
+def test_items_are_predicted_in_groups_whose_neighbours_fit() -> None:
+    """An item has k neighbours, not ratings: 5,000,000 of them with 400 of 32 bytes each, for each of 400 others."""
+    layout: Any = SimpleNamespace(n_rows=1_000, n_ratings=10_000, n_columns=5_000_000)
+    k = 400
+    chosen = Chosen(*(np.zeros((1, k)) for _ in range(3)))  # type: ignore[arg-type]
+    groups = Groups.of(layout, chosen, "raters", config_of(2, 2**30), of_items=True)
+    assert groups.group_rows == 2**30 // (k * k * 32)
+    assert groups.n_groups == -(-5_000_000 // groups.group_rows)
+    few = Groups.of(layout, chosen, "raters", config_of(2, 2**30))
+    assert (few.group_rows, few.n_groups) == (167, 6)  # of users: three for each core

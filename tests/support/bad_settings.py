@@ -7,10 +7,13 @@ nothing else: no other error, no signal, no value in the message that is somebod
 
 from __future__ import annotations
 
+import contextlib
 import decimal
 import fractions
+import functools
 import inspect
 import math
+import tempfile
 import warnings
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
@@ -225,7 +228,10 @@ def _films() -> gf.Ratings:
     return gf.synthetic(users=30, items=20, ratings=240, rng=7)
 
 
-FILE_ONLY = ("user", "item", "rating", "scale", "separator", "decimal", "encoding", "unrated")
+FILE_ONLY = (
+    *("user", "item", "rating", "time", "weight"),
+    *("scale", "separator", "decimal", "encoding", "unrated"),
+)
 RNG: Judge = either
 THREADS = integer(1, 8, optional=True, beyond=EITHER)
 AXIS = words("user", "item")
@@ -352,6 +358,7 @@ def callables() -> list[Public]:
                 "ratings": integer(1, 600),
                 "rng": RNG,
                 "scale": _scale,
+                "feedback": words("explicit", "implicit"),
             },
         ),
         Public(
@@ -362,6 +369,7 @@ def callables() -> list[Public]:
                 "ratings": ratings,
                 "fraction": number(0, 1, optional=True),
                 "per_user": integer(1, 100, optional=True, beyond=EITHER),
+                "by": words("chance"),
                 "rng": RNG,
             },
         ),
@@ -389,6 +397,8 @@ def callables() -> list[Public]:
             domains={
                 "name": nothing_else(_Odd),
                 "duplicates": words("error", "last", "first", "mean", optional=True),
+                "feedback": words("explicit"),
+                "likes": number(-(2.0**80), 10, optional=True, ends=True),
                 "max_bytes": integer(2**30, 2**80, beyond=EITHER),
                 **dict.fromkeys(FILE_ONLY, _only_none),
                 "items": _no_ids_or_none,
@@ -847,6 +857,21 @@ def published(films: gf.Ratings, attack: dict[str, Judge]) -> list[Public]:
                 "rng": RNG,
             },
         ),
+        Public(
+            name="McSherryMironovKNN",
+            call=gf.McSherryMironovKNN,
+            good={"epsilon": 1.0},
+            domains={
+                "epsilon": private["epsilon"],
+                "clamp": number(0, math.nextafter(4, 5)),
+                "item_prior": number(0, math.inf),
+                "user_prior": some,
+                "covariance_items": integer(2, 4096),
+                "rank": some,
+                "k": some,
+                "rng": RNG,
+            },
+        ),
     ]
 
 
@@ -874,6 +899,10 @@ def methods() -> list[Public]:
         "Perturbed": gf.Perturbed(gf.NeighbourCF(gf.KNN(k=5)), by=gf.NeNDS(), rng=7),
         "SlopeOne": gf.SlopeOne(rng=7),
         "IndKNN": gf.IndKNN(rng=7),
+        "DPALS": gf.DPALS(epsilon=1.0, rng=7),
+        "MatrixFactorisation": gf.MatrixFactorisation(rank=2, sweeps=2),
+        "ReuseKNN": gf.ReuseKNN(rng=7),
+        "ThresholdNeighbours": gf.ThresholdNeighbours(),
         "BlackBox": gf.BlackBox(gf.NeighbourCF(gf.KNN(k=5), rng=7, progress=False)),
     }
     found = []
@@ -884,6 +913,9 @@ def methods() -> list[Public]:
             for method, (good, domains) in asked.items()
             if not (name == "BlackBox" and method in ("predict", "recommend", "answer"))
         ]
+        if name != "BlackBox":
+            saving = {"path": "model.gf"}
+            found.append(Public(name=f"{name}.save", call=_elsewhere(model.save), good=saving))
     model = models["NeighbourCF"]
     run = {"ratings": ratings, "attacked": _neither, "targets": either, "rng": RNG}
     run |= {"threads": THREADS, "progress": PROGRESS, "over": words("raters", "neighbours")}
@@ -892,11 +924,48 @@ def methods() -> list[Public]:
         found.append(
             Public(name=f"{type(attack).__name__}.run", call=attack.run, good=good, domains=run)
         )
+    found.append(
+        Public(
+            name="MembershipAttack.run",
+            call=gf.MembershipAttack(known=7, left_out=3).run,
+            good={"ratings": films, "attacked": model, "targets": 5, "progress": False},
+            domains=run,
+        )
+    )
     report = gf.KNNAttack(known=3).run(films, gf.KNN(k=5), rng=7, **few)
     scale = films.scale
     found += [
         Public(name="AttackReport.table", call=report.table, good={}, domains={"ids": switch()}),
         Public(name="AttackReport.above", call=report.above, good={"limit": 5}),
+        Public(name="AttackReport.save", call=_elsewhere(report.save), good={"folder": "result"}),
+        Public(name="NeighbourCF.load", call=gf.NeighbourCF.load, good={"path": "none.gf"}),
+        Public(
+            name="RelatedItemsAttack.run",
+            call=gf.RelatedItemsAttack(known=2).run,
+            good={"log": _log(films), **few},
+            domains={"lists": lambda value: SKIPPED if callable(value) else EITHER},
+        ),
+        Public(
+            name="Endpoint.train",
+            call=gf.Endpoint(url="http://localhost:9").train,
+            good={"ratings": films},
+            domains={"ratings": ratings},
+        ),
+        Public(
+            name="Perturbed.fit_sent",
+            call=models["Perturbed"].fit_sent,
+            good={"received": films},
+            domains={"received": ratings},
+        ),
+        Public(
+            name="Scores.of",
+            call=gf.Scores.of,
+            good={"predictions": np.array([3.0]), "ratings": np.array([4.0])},
+        ),
+        Public(name="Similarity.of", call=gf.Similarity.of, good={"similarity": "cosine"}),
+        Public(name="Sensitivity.of", call=gf.Sensitivity.of, good={"options": {}}),
+        Public(name="Scale.observed", call=gf.Scale.observed, good={"values": np.array([1.0])}),
+        Public(name="Ratings.replaced", call=films.replaced, good={"csr": films.csr}),
         Public(name="Ratings.rows", call=films.rows, good={"users": [user]}),
         Public(name="Ratings.row", call=films.row, good={"user": user}),
         Public(name="Ratings.columns", call=films.columns, good={"items": [item]}),
@@ -910,6 +979,22 @@ def methods() -> list[Public]:
         Public(name="Scale.round", call=scale.round, good={"values": [1.0]}),
     ]
     return found
+
+
+def _elsewhere(save: Callable[..., None]) -> Callable[..., None]:
+    """Return what saves in a folder that goes away: some of the values are names."""
+
+    @functools.wraps(save)
+    def saved(*given: Any, **named: Any) -> None:
+        with tempfile.TemporaryDirectory() as folder, contextlib.chdir(folder):
+            save(*given, **named)
+
+    return saved
+
+
+def _log(films: gf.Ratings) -> Any:
+    entries = films.csr.tocoo()
+    return (entries.row.tolist(), entries.col.tolist(), list(range(films.n_ratings)))
 
 
 def _frame() -> Any:

@@ -86,6 +86,7 @@ def unfitted() -> dict[str, tuple[Any, bool, bool]]:
         "reuse": (gf.ReuseKNN(k=3, tau=2.0, variant="gain"), False, True),
         "individual": (gf.IndKNN(questions=10**6), True, True),
         "dp-als": (gf.DPALS(epsilon=3.0, rank=2, **rated), False, True),
+        "mcsherry, knn": (gf.McSherryMironovKNN(epsilon=3.0, rank=3), True, True),
         "mcsherry": (gf.McSherryMironov(epsilon=3.0, rank=3, **rated), False, True),
         "top-n": (gf.PrivateTopN(epsilon=3.0, **rated), True, True),
         "top-n, user": (gf.PrivateTopN(epsilon=3.0, unit="user", **rated), False, False),

@@ -41,6 +41,8 @@ class OddFile:
     settings: dict[str, Any] = field(default_factory=dict)
     either: bool = False
     """Whether a refusal is right too."""
+    times: dict[tuple[Any, Any], int] | None = None
+    """When each was given, where that must be known."""
 
     def write(self, folder: Path) -> Path:
         path = folder / self.name
@@ -54,7 +56,8 @@ def outcome(odd: OddFile, folder: Path) -> str:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", GoodfenceWarning)
-            found = _cells(gf.load(path, **odd.settings))
+            ratings = gf.load(path, **odd.settings)
+            found = _cells(ratings)
     except DataError as problem:
         if SECRET in str(problem):
             return "an id in the message"
@@ -67,7 +70,8 @@ def outcome(odd: OddFile, folder: Path) -> str:
         path.unlink()
     if odd.cells is None:
         return "read, and had to be refused"
-    return "" if found == odd.cells else "misread"
+    same = found == odd.cells and (odd.times is None or _times(ratings) == odd.times)
+    return "" if same else "misread"
 
 
 def _cells(ratings: gf.Ratings) -> Cells:
@@ -75,6 +79,12 @@ def _cells(ratings: gf.Ratings) -> Cells:
     users, items = ratings.users.tolist(), ratings.items.tolist()
     triplets = zip(found.row.tolist(), found.col.tolist(), found.data.tolist(), strict=True)
     return {(users[row], items[column]): value for row, column, value in triplets}
+
+
+def _times(ratings: gf.Ratings) -> dict[tuple[Any, Any], int]:
+    if ratings.times is None:
+        return {}
+    return dict(zip(_cells(ratings), ratings.times.tolist(), strict=True))
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -88,7 +98,7 @@ class Table:
 def made_up(chance: random.Random, *, text: bool) -> Table:
     """Return a few ratings, no pair twice, two different grades at least."""
     n_users, n_items = chance.randint(1, 9), chance.randint(2, 9)
-    users, items = _ids(chance, n_users, text, "u"), _ids(chance, n_items, text, "i")
+    users, items = made_ids(chance, n_users, text, "u"), made_ids(chance, n_items, text, "i")
     grades = chance.choice(
         [
             ["1", "2", "3", "4", "5"],
@@ -103,7 +113,7 @@ def made_up(chance: random.Random, *, text: bool) -> Table:
     rows[0], rows[1] = (*rows[0][:2], grades[0]), (*rows[1][:2], grades[1])
     chance.shuffle(rows)
     whole = {
-        role: _are_integers([row[at] for row in rows]) for at, role in enumerate(("user", "item"))
+        role: are_integers([row[at] for row in rows]) for at, role in enumerate(("user", "item"))
     }
     cells = {
         (int(u) if whole["user"] else u, int(i) if whole["item"] else i): float(r)
@@ -112,7 +122,7 @@ def made_up(chance: random.Random, *, text: bool) -> Table:
     return Table(rows=rows, cells=cells)
 
 
-def _ids(chance: random.Random, n: int, text: bool, prefix: str) -> list[str]:
+def made_ids(chance: random.Random, n: int, text: bool, prefix: str) -> list[str]:
     if not text:
         far = chance.random() < 0.2
         return [str(one) for one in chance.sample(range(-5, 10**15 if far else 40), n)]
@@ -123,7 +133,7 @@ def _ids(chance: random.Random, n: int, text: bool, prefix: str) -> list[str]:
     return sorted(made)[:n]
 
 
-def _are_integers(ids: list[str]) -> bool:
+def are_integers(ids: list[str]) -> bool:
     return all(
         one == "0" or (one.lstrip("-").isdecimal() and not one.lstrip("-").startswith("0"))
         for one in ids
@@ -168,10 +178,10 @@ def _delimited(chance: random.Random) -> OddFile:
         text = text.rstrip("\r\n")
     if chance.random() < 0.2:
         text = end * chance.randint(1, 3) + text.replace(end, end * 2, 1)
-    return _packed(
+    return packed(
         chance,
         OddFile(
-            name=f"a{ending}", content=_marked(chance, text), kind="delimited", cells=table.cells
+            name=f"a{ending}", content=marked(chance, text), kind="delimited", cells=table.cells
         ),
     )
 
@@ -187,11 +197,11 @@ def _shuffled(
     return moved[0], moved[1:]
 
 
-def _marked(chance: random.Random, text: str) -> bytes:
+def marked(chance: random.Random, text: str) -> bytes:
     return (b"\xef\xbb\xbf" if chance.random() < 0.15 else b"") + text.encode()
 
 
-def _packed(chance: random.Random, odd: OddFile) -> OddFile:
+def packed(chance: random.Random, odd: OddFile) -> OddFile:
     if chance.random() < 0.25:
         odd.name, odd.content = f"{odd.name}.gz", gzip.compress(odd.content)
     return odd
@@ -207,7 +217,7 @@ def _headless(chance: random.Random) -> OddFile:
     if chance.random() < 0.5:
         rows = [(*row, "978300760") for row in rows]
     text = _lines(rows, separator, chance.choice(["\n", "\r\n"]))
-    return _packed(
+    return packed(
         chance,
         OddFile(name=f"a{ending}", content=text.encode(), kind="headless", cells=table.cells),
     )
@@ -243,7 +253,7 @@ def _json(chance: random.Random) -> OddFile:
     ]
     text = "".join(json.dumps(line, ensure_ascii=chance.random() < 0.5) + "\n" for line in lines)
     name = chance.choice(["a.json", "a.jsonl", "a.ndjson", "a.txt"])
-    return _packed(
+    return packed(
         chance, OddFile(name=name, content=text.encode(), kind="JSON lines", cells=table.cells)
     )
 
@@ -339,7 +349,7 @@ def harmed(chance: random.Random) -> OddFile:
     kind = chance.choice(list(HARMS))
     odd = HARMS[kind](chance, rows, at)
     odd.kind = f"harmed: {kind}"
-    return _packed(chance, odd) if "gz" not in odd.name else odd
+    return packed(chance, odd) if "gz" not in odd.name else odd
 
 
 def _csv(rows: list[tuple[str, ...]], name: str = "a.csv", **more: Any) -> OddFile:
@@ -479,6 +489,10 @@ def bombs() -> list[Bomb]:
             Bomb(name=f"{name}.csv.gz", make=_zipped(head, line, times))
             for name, head, line, times in _ZIPPED
         ),
+        Bomb(name="timed.parquet", make=lambda path: _timed(path, n * 7 // 10)),
+        Bomb(name="many_times.parquet", make=lambda path: _timed(path, n * 9 // 10)),
+        Bomb(name="dated.parquet", make=lambda path: _timed(path, n // 2, text=True)),
+        Bomb(name="events.parquet", make=lambda path: _timed(path, n * 7 // 10, rated=False)),
         Bomb(name="rows.parquet", make=lambda path: _columns(path, n * 9 // 10, far=False)),
         Bomb(name="many_rows.parquet", make=lambda path: _columns(path, 8 * n, far=False)),
         Bomb(name="far_ids.parquet", make=lambda path: _columns(path, n * 6 // 10, far=True)),
@@ -494,9 +508,16 @@ def bombs() -> list[Bomb]:
     ]
 
 
+_TIMED = b"user,item,rating,timestamp\n"
+_DATED = b"1,1,2,2026-11-17T20:15:00\n"
 _ZIPPED = (
     ("short_rows", b"user,item,rating\n1,1,1\n", b"1,1,2\n", 3_000_000_000),
     ("allowed_rows", b"user,item,rating\n1,1,1\n", b"1,1,2\n", 6 * (LIMIT // 64) * 9 // 10),
+    ("times", _TIMED + b"1,1,1,881250949\n", b"1,1,2,881250950\n", 16 * (LIMIT // 64) * 9 // 10),
+    ("dates", _TIMED + _DATED, _DATED, len(_DATED) * (LIMIT // 64) * 9 // 10),
+    ("long_times", _TIMED + _DATED, b"1,1,2," + b"x" * 2000 + b"\n", 3_000_000_000),
+    ("events", b"user,item,timestamp\n", b"1,1,881250950\n", 14 * (LIMIT // 64) * 7 // 10),
+    ("many_events", b"user,item\n", b"1,1\n", 3_000_000_000),
     ("newlines", b"user,item,rating\n", b"\n", 3_000_000_000),
     ("unused", b"user,item,rating,more\n", b"1,1,2," + b"x" * 500_000 + b"\n", 3_000_000_000),
     ("no_line_end", b"user,item,rating\n", b"1", 3_000_000_000),
@@ -520,6 +541,15 @@ def _columns(path: Path, n: int, *, far: bool) -> None:
     items = np.arange(n) % 1000 * apart if not far else np.arange(n)[::-1] * apart
     table = pa.table({"user": users, "item": items, "rating": np.arange(n) % 5})
     parquet.write_table(table, path, compression="zstd")
+
+
+def _timed(path: Path, n: int, *, text: bool = False, rated: bool = True) -> None:
+    columns: dict[str, Any] = {"user": np.arange(n) // 1000, "item": np.arange(n)[::-1] % 1000}
+    times = pa.array(np.arange(n)[::-1] + 881250949, pa.int64())
+    columns["timestamp"] = times.cast(pa.timestamp("s")).cast(pa.string()) if text else times
+    if rated:
+        columns["rating"] = np.arange(n) % 5
+    parquet.write_table(pa.table(columns), path, compression="zstd")
 
 
 def _long(path: Path, n: int, length: int, *, delta: bool = False) -> None:
@@ -563,7 +593,8 @@ def status(name):
 path, limit = pathlib.Path(sys.argv[1]), int(sys.argv[2])
 before, start = status("VmRSS:"), time.process_time()
 try:
-    read = read_item_list(path, limit) if path.suffix == ".txt" else gf.load(path, max_bytes=limit, duplicates="last")
+    how = {"feedback": "implicit"} if "events" in path.name else {"duplicates": "last"}
+    read = read_item_list(path, limit) if path.suffix == ".txt" else gf.load(path, max_bytes=limit, **how)
     told = "read"
 except DataError as problem:
     told = type(problem).__name__

@@ -609,6 +609,56 @@ def merged_lists(
     return lists
 
 
+# --- McSherry and Mironov: weighted sums over users, and predictions from the nearest items ----------------------
+
+
+def weighted_pairs(
+    ratings: npt.NDArray[Any],
+    values: npt.NDArray[Any],
+    averages: npt.NDArray[Any],
+    prior: int,
+    clamp: float,
+) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
+    """Return the sums over users of x xᵀ/c and e eᵀ/c; `ratings` is 0 where nothing was rated."""
+    n_items = ratings.shape[1]
+    products, weights = np.zeros((n_items, n_items)), np.zeros((n_items, n_items))
+    for user in range(len(ratings)):
+        rated = [item for item in range(n_items) if ratings[user, item] != 0]
+        left = {item: values[user, item] - averages[item] for item in rated}
+        bias = sum(left.values()) / (len(rated) + prior)
+        x = {item: min(max(left[item] - bias, -clamp), clamp) for item in rated}
+        for one in rated:
+            for two in rated:
+                products[one, two] += x[one] * x[two] / len(rated)
+                weights[one, two] += 1 / len(rated)
+    return products, weights
+
+
+def interpolated(
+    columns: npt.NDArray[Any],
+    residuals: npt.NDArray[Any],
+    item: int,
+    factors: npt.NDArray[Any],
+    unexplained: npt.NDArray[Any],
+    k: int,
+) -> float:
+    """Return the best linear prediction of an item's residual from those of the k most correlated others."""
+    covariance = factors @ factors.T + np.diag(unexplained)
+    spread = np.sqrt(np.diag(covariance))
+    others = [at for at in range(len(columns)) if columns[at] != item]
+    others.sort(
+        key=lambda at: (
+            -round(covariance[item, columns[at]] / (spread[item] * spread[columns[at]]), 12)
+        )
+    )
+    nearest = others[:k]
+    if not nearest:
+        return 0.0
+    near = columns[nearest]
+    weights = np.linalg.inv(covariance[np.ix_(near, near)]) @ covariance[near, item]
+    return float(weights @ residuals[nearest])
+
+
 # --- which items go together -------------------------------------------------------------------------------------
 
 
@@ -622,8 +672,8 @@ def event_weights(
         left = (len(items) * unit**2 + spare - total**2) / unit**2
         weight = size / (math.sqrt(left) if power == 1 else left)
         along = total / unit
-        each = (weight, weight * along, weight * along * along)
-        found.append(tuple(round(one) for one in each) if items else (0, 0, 0))
+        first, second = weight * along, weight * along * along
+        found.append((round(weight), round(first), round(second)) if items else (0, 0, 0))
     return found
 
 

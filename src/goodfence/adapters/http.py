@@ -100,13 +100,14 @@ class Endpoint:
         parts = urlsplit(self.url)
         return f"{parts.scheme}://{parts.netloc}"
 
+    @checked
     def train(self, ratings: Ratings, *, rng: int | None = None) -> _Served:
         """Let the service learn, and return what can be asked."""
         users, items, values = flatten(ratings)
         sent = {"users": users.tolist(), "items": items.tolist(), "ratings": values.tolist()}
         if ratings.feedback == "implicit":
             sent["feedback"] = ratings.feedback
-        seed = None if rng is None else rng % _SEEDS
+        seed = None if rng is None else int(rng) % _SEEDS
         name = self.post("fit", {**sent, "seed": seed}).get("model")
         if not isinstance(name, str) or len(name) > _LONGEST_NAME:
             raise self.problem(f'answer /fit with {{"model": text of at most {_LONGEST_NAME}}}')

@@ -239,6 +239,7 @@ class MembershipAttack:
         knowing: dict[str, Any] = {"known": self.known, "choose": self.choose, "fakes": self.fakes}
         return KNNAttack(**knowing) if feedback == "explicit" else ListAttack(**knowing)
 
+    @checked
     def run(
         self,
         ratings: Ratings,

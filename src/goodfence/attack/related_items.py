@@ -246,6 +246,7 @@ class RelatedItemsAttack:
         if self.at_least is not None:
             object.__setattr__(self, "at_least", integer(self.at_least, "at_least", least=1))
 
+    @checked
     def run(
         self,
         log: Any,
@@ -484,12 +485,13 @@ def _windows(
 
 
 def _as_table(log: Any) -> pa.Table:
-    if isinstance(log, tuple | list) and len(log) == 3:
-        names = ("user", "item", "time")
-        return pa.table({name: pa.array(list(part)) for name, part in zip(names, log, strict=True)})
-    if isinstance(log, tuple | list):
+    listed = isinstance(log, tuple | list)
+    if listed and len(log) != 3:
         raise DataError("the log must be a data frame, or three arrays: users, items and times")
     try:
+        if listed:
+            parts = zip(("user", "item", "time"), log, strict=True)
+            return pa.table({name: pa.array(list(part)) for name, part in parts})
         return nw.from_native(log, eager_only=True).to_arrow()
     except Exception:  # each library has its own error, and some quote a value
         raise DataError(

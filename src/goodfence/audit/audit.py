@@ -6,7 +6,6 @@ import time
 from collections.abc import Callable
 from dataclasses import MISSING, Field, asdict, dataclass, fields, is_dataclass
 from os import PathLike
-from pathlib import Path
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -33,7 +32,7 @@ from goodfence.report.wording import verdict_line
 from goodfence.rng import RNG
 from goodfence.selection.counterexample import Counterexample
 from goodfence.selection.mechanism import Mechanism, shortest_list
-from goodfence.settings import checked
+from goodfence.settings import checked, place
 
 Verdict: TypeAlias = Literal["refuted", "broken", "not broken", "no guarantee"]
 
@@ -206,7 +205,7 @@ class AuditReport:
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the report as a JSON file, in one atomic step; `gf.audit_page` makes a page of it."""
-        page = Path(path).suffix.lower() in (".html", ".htm")
+        page = place(path, "path").suffix.lower() in (".html", ".htm")
         require(not page, "path", "a name of a JSON file; gf.audit_page writes HTML", "HTML")
         write_json(path, self)
 

@@ -42,8 +42,8 @@ _COMPARED_LISTS = (
     Method(mechanism="ppns", k=50, beta=7, epsilon=1.0),
     Method(mechanism="private-top-n", epsilon=1.0),
 )
-_AT_ONCE, _REFITTED = 200, 20
-"""How many users are attacked where each takes two fits: what fits into a few seconds."""
+_AT_ONCE, _REFITTED = 200, 120
+"""How many users are attacked, and how many where each takes fits: what takes a quarter of a minute."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -143,19 +143,23 @@ def _print(summary: Summary, tried: list[Shown]) -> None:
         ],
         [_row(one) for one in tried],
     )
-    typer.echo(_ABOUT_LISTS if words.lists else _ABOUT_RATINGS)
+    at_once, refitted = (
+        f"{one.n_choosing} and {one.n_targets}" for one in (common.report, tried[-1].report)
+    )
+    about = _ABOUT_LISTS if words.lists else _ABOUT_RATINGS
+    typer.echo(about.format(at_once=at_once, refitted=refitted))
     typer.echo(_YOUR_OWN)
 
 
 _HOW = {False: "predict from", True: "list what is liked by"}
-_ABOUT_RATINGS = f"""
-  Each time the strongest of several attackers, chosen on one half of the people and shown on the
-  other ({_AT_ONCE} people in all, PrivateMeans {_REFITTED}); in brackets the 95% interval over people.
+_ABOUT_RATINGS = """
+  Each time the strongest of several attackers, chosen on some of the people and shown on others
+  ({at_once}, PrivateMeans {refitted}); in brackets the 95% interval over people.
   Advantage: recovered with a person in the data, less without. MAE: ratings held out, the film's
   mean where no neighbour rated it. A proved guarantee is about any number of fakes."""
-_ABOUT_LISTS = f"""
-  Each time the strongest of several attackers, chosen on one half of the people and shown on the
-  other ({_AT_ONCE} people in all, PrivateTopN {_REFITTED}); in brackets the 95% interval over people.
+_ABOUT_LISTS = """
+  Each time the strongest of several attackers, chosen on some of the people and shown on others
+  ({at_once}, PrivateTopN {refitted}); in brackets the 95% interval over people.
   Precision: listed films that are a person's own. Advantage: with the person in the data, less
   without. NDCG@10: likes held out. A proved guarantee is about any number of fakes."""
 _YOUR_OWN = """

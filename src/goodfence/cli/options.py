@@ -412,6 +412,8 @@ class Method(_NeighbourMethod):
             rs["clamp"] = rs["clamp"] == "yes"
         if rs:
             given["sensitivity"] = rs
+        for name in given.keys() & others.keys():
+            require(False, name, "given once: by its option, or by --setting", others[name])
         told = EXPERIMENT if public is None else public
         return configured(
             {**given, **others},

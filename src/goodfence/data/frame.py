@@ -20,7 +20,7 @@ from goodfence.data.ids import Ids, code_ids, refuse_rows
 from goodfence.data.rating_values import check_grades, check_spread, rating_values
 from goodfence.data.scale import Scale, ScaleLike
 from goodfence.data.times import NAMES as TIME_NAMES
-from goodfence.data.times import named_times, settled
+from goodfence.data.times import keep_times, named_times
 from goodfence.errors import (
     ColumnProblem,
     DataError,
@@ -178,11 +178,9 @@ def read_triplets(frame: Any, options: ReadOptions | None = None) -> Triplets:
         raise DataError(
             f"there must be at least one {'rating' if given.rated else 'event'}, and there is none"
         )
-    if "time" in arrays:
-        timed, columns = settled(
-            pa.table({"time": arrays.pop("time")}), columns, named=given.time is not None
-        )
-        arrays |= {role: timed[role] for role in timed.column_names}
+    chunks = arrays.pop("time").chunks if "time" in arrays else []
+    times, columns = keep_times(chunks, columns, named=given.time is not None)
+    arrays |= times
     return in_order(arrays, columns, given)
 
 
@@ -245,8 +243,9 @@ def order_triplets(
         check_spread(kept, label)
     times = None
     if "time" in parts:
-        given = np.asarray(parts.pop("time"))
+        given = parts.pop("time").chunk(0).to_numpy()
         times = repeats.first(given) if duplicates in ("error", "first") else repeats.last(given)
+        del given
     rows, places = repeats.first(users.codes), repeats.first(items.codes)
     return Triplets(users.ids, items.ids, rows, places, kept, repeats.n_repeated, times)
 
@@ -293,7 +292,7 @@ def order_events(
         values = repeats.sizes.astype(np.float64)
     times = None
     if "time" in parts:
-        times = repeats.least(np.asarray(parts.pop("time")))
+        times = repeats.least(parts.pop("time").chunk(0).to_numpy())
     rows, places = repeats.first(users.codes), repeats.first(items.codes)
     return Triplets(users.ids, items.ids, rows, places, values, repeats.n_repeated, times)
 

@@ -34,6 +34,7 @@ from goodfence.data.read_json import is_json, read_json
 from goodfence.data.read_parquet import read_parquet
 from goodfence.data.read_text import read_text
 from goodfence.data.scale import ScaleLike
+from goodfence.data.times import BYTES_OF_A_TIME, affordable, without_times
 from goodfence.errors import (
     FileProblem,
     GoodfenceWarning,
@@ -177,7 +178,7 @@ class LocatedRatings:
         how: dict[str, Any] = {"feedback": ratings.feedback, "times": ratings.times}
         how["liked_from"] = ratings.liked_from
         named = Ratings(ratings.csr, ratings.users, ratings.items, ratings.scale, titles, **how)
-        return named if least is None or liked else named.likes(least)
+        return named if least is None or liked else named.liked(least)
 
 
 def locate(name: str | os.PathLike[str], options: ReadOptions) -> LocatedRatings:
@@ -279,8 +280,15 @@ def read_table(
             table, columns = read_parquet(file, given)
         else:
             table, columns = (read_json if is_json(file) else read_text)(file, given)
-        ids = _bytes_of_ids(table["user"]) + _bytes_of_ids(table["item"])
-        if table.num_rows * BYTES_OF_A_ROW + ids > given.max_bytes:  # before they are put in order
+        # Before they are put in order:
+        n_bytes = _bytes_of_ids(table["user"]) + _bytes_of_ids(table["item"])
+        n_bytes += table.num_rows * BYTES_OF_A_ROW
+        n_timed = 0 if columns.time is None else table.num_rows * BYTES_OF_A_TIME
+        named = given.time is not None
+        columns = affordable(columns, n_bytes, n_timed, given.max_bytes, named=named)
+        if columns.time is None:
+            table, n_timed = without_times(table)[0], 0
+        if n_bytes + n_timed > given.max_bytes:
             raise too_large(file.name, given.max_bytes)
     return table, columns
 

@@ -18,14 +18,16 @@ from goodfence.data.columns import Feedback as Feedback
 from goodfence.data.frame import Duplicates, ReadOptions, Triplets, read_triplets
 from goodfence.data.ids import Ids
 from goodfence.data.scale import Scale, ScaleLike
-from goodfence.errors import DataError, SettingError, given, require
+from goodfence.errors import DataError, SettingError, ValueProblem, given, require
 from goodfence.markup import html_table
-from goodfence.settings import checked, finite, instance, one_of
+from goodfence.settings import checked, finite, instance, is_listed, is_number, one_of
 
 Id: TypeAlias = "str | int"
 IdSequence: TypeAlias = "Sequence[Id] | npt.NDArray[Any]"
 Profile: TypeAlias = Mapping[Any, float]
 """What one user rated, by item id; or who rated one item, by user id."""
+ProfileLike: TypeAlias = "Profile | IdSequence"
+"""The same; of events also the items alone."""
 
 
 class Ratings:
@@ -84,6 +86,7 @@ class Ratings:
         one_of(feedback, "feedback", FEEDBACK)
         self._feedback: Feedback = feedback
         self._times = _checked_times(csr, times)
+        self._times_of: Ratings | None = None
         self._liked_from = _checked_least(liked_from, feedback)
         self._csr = _frozen(csr)
         shape = (len(self._user_ids), len(self._item_ids))
@@ -160,13 +163,14 @@ class Ratings:
         return ratings if items is None else ratings.on_items(items)
 
     @classmethod
+    @checked
     def from_triplets(cls, triplets: Triplets, options: ReadOptions) -> Ratings:
         """Return the ratings or the events of checked triplets, read with these options."""
         ids, csr = (triplets.users, triplets.items), triplets.csr()
         feedback: Feedback = "explicit" if options.rated else "implicit"
         how: dict[str, Any] = {"feedback": feedback, "times": triplets.times}
         found = cls(csr, *ids, options.scale, items_declared=False, **how)
-        return found if options.likes is None else found.likes(options.likes)
+        return found if options.likes is None else found.liked(options.likes)
 
     @property
     def feedback(self) -> Feedback:
@@ -176,6 +180,9 @@ class Ratings:
     @property
     def times(self) -> Integers | None:
         """When each rating was given, in the order of `csr.data`; None where that is not known."""
+        if self._times_of is not None:  # few who transpose ask when
+            turned = self._times_of._carried(lambda places: sparse.csr_array(places.T.tocsr()))
+            self._times, self._times_of = turned, None
         return self._times
 
     @property
@@ -227,7 +234,7 @@ class Ratings:
         other._scale, other._titles = self._scale, self._titles
         other._items_declared = self._items_declared
         other._feedback, other._liked_from = self._feedback, self._liked_from
-        other._times = self._carried(lambda places: sparse.csr_array(places.T.tocsr()))
+        other._times, other._times_of = None, self
         other.__dict__["transposed"] = self
         return other
 
@@ -267,6 +274,34 @@ class Ratings:
             asked.append(array.astype(np.int64, copy=False))
         require(len(asked[0]) == len(asked[1]), "columns", "as many as rows", len(asked[1]))
         return asked[0], asked[1]
+
+    def profile_cells(self, profile: ProfileLike) -> tuple[Integers, Floats]:
+        """Return the columns, ascending, and the ratings of an out-of-sample user, given as {item: rating}.
+
+        Of events the items alone are enough, and each counts 1. What is no finite number, off a declared scale, or
+        named twice is an error.
+        """
+        given: Any = profile
+        mapped, of_events = isinstance(given, Mapping), self._feedback == "implicit"
+        if not mapped and not (of_events and is_listed(given)):
+            kind = "items to ratings" if not of_events else "items to counts, or a list of items"
+            raise SettingError(f"profile must be a mapping of {kind}, got {type(given).__name__}")
+        columns = self.columns(list(given))
+        if mapped and not all(is_number(rating) for rating in given.values()):
+            raise ValueProblem("a profile must hold finite ratings only")
+        if len(np.unique(columns)) < len(columns):
+            raise ValueProblem("a profile must name each item once")
+        values = (
+            np.fromiter(given.values(), np.float64, len(given)) if mapped else np.ones(len(given))
+        )
+        if of_events and not (values > 0).all():
+            raise ValueProblem("every event of a profile must count more than 0")
+        if not of_events and self.scale.declared and not self.scale.holds(values).all():
+            raise ValueProblem(
+                "every rating of the profile must be on the scale; at least one is not"
+            )
+        order = np.argsort(columns)
+        return columns[order], values[order]
 
     def title(self, item: Id) -> str:
         """Return what the item is called, or its id where no title is known."""
@@ -318,13 +353,14 @@ class Ratings:
 
     def _carried(self, moved: Callable[[sparse.csr_array], sparse.csr_array]) -> Integers | None:
         """Return the times in the order of the ratings after `moved`, if there are any."""
-        if self._times is None:
+        times = self.times
+        if times is None:
             return None
         csr = self._csr
         places = (np.arange(float(csr.nnz)), csr.indices, csr.indptr)
         order = moved(sparse.csr_array(places, shape=csr.shape))
         order.sum_duplicates()
-        return _frozen_times(self._times[order.data.astype(np.int64)])
+        return _frozen_times(times[order.data.astype(np.int64)])
 
     def replaced(self, csr: sparse.csr_array, times: Integers | None = None) -> Ratings:
         """Return ratings with the same ids, titles and scale, and another matrix, with its own times if any."""
@@ -339,15 +375,22 @@ class Ratings:
         least = finite(at, "at")
         require(self._feedback == "explicit", "ratings", "ratings and not events", self._feedback)
         return Ratings(
-            liked(self._csr, least),
+            liked_cells(self._csr, least),
             self._user_ids,
             self._item_ids,
             titles=self._titles,
             items_declared=self._items_declared,
             feedback="implicit",
-            times=None if self._times is None else self._times[self._csr.data >= least],
+            times=None if self.times is None else self.times[self._csr.data >= least],
             liked_from=least,
         )
+
+    def liked(self, at: float) -> Ratings:
+        """Return the same as `likes`, and raise where nothing is left."""
+        events = self.likes(at)
+        if events.n_ratings == 0:
+            raise DataError("likes must leave an event, and no rating is at least that (--likes)")
+        return events
 
     def _repr_html_(self) -> str:
         n_users, n_items = self.shape
@@ -368,12 +411,12 @@ class Ratings:
         return f"Ratings({shape}, {self.n_ratings:,} ratings, {self.scale})"
 
 
-def liked(csr: sparse.csr_array, least: float) -> sparse.csr_array:
+def liked_cells(csr: sparse.csr_array, least: float) -> sparse.csr_array:
     """Return 1 for each rating of at least `least`, and nothing for the others.
 
     Examples
     --------
-    >>> liked(sparse.csr_array(np.array([[5.0, 3.0]])), 4).toarray()
+    >>> liked_cells(sparse.csr_array(np.array([[5.0, 3.0]])), 4).toarray()
     array([[1., 0.]])
     """
     inside = csr.data >= least

@@ -18,7 +18,7 @@ from goodfence.data.files import RatingsFile, too_large
 from goodfence.data.frame import ReadOptions
 from goodfence.data.ids import is_text
 from goodfence.data.lines import BYTE_ORDER_MARK, BYTES_OF_A_ROW, TIMES_HELD, Lines, changes
-from goodfence.data.times import found_among, settled
+from goodfence.data.times import found_among, keep_times
 from goodfence.errors import FileProblem, GoodfenceWarning, ValueProblem
 
 _MOST = 2**63
@@ -77,10 +77,12 @@ def read_json(
         ):
             raise too_large(file.name, options.max_bytes)
     try:
-        table = pa.table({role: _joined(parts[role], role, columns) for role in parts})
+        found = {role: _joined(parts[role], role, columns) for role in columns.by_role}
     except _NoTime as problem:
         return _untimed(problem, file, options)
-    return settled(table, columns, named=options.time is not None)
+    chunks = found.pop("time").chunks if columns.time is not None else []
+    times, columns = keep_times(chunks, columns, named=options.time is not None)
+    return pa.table({**found, **times}), columns
 
 
 class _NoTime(ValueProblem):

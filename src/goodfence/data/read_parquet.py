@@ -16,7 +16,13 @@ from goodfence.data.files import RatingsFile, too_large
 from goodfence.data.frame import ReadOptions
 from goodfence.data.ids import describe, is_text
 from goodfence.data.lines import BYTES_OF_A_ROW, TIMES_HELD
-from goodfence.data.times import named_times, settled
+from goodfence.data.times import (
+    BYTES_OF_A_TIME,
+    affordable,
+    keep_times,
+    named_times,
+    without_times,
+)
 from goodfence.errors import ColumnProblem, FileProblem, GoodfenceError
 
 MAGIC = b"PAR1"
@@ -59,8 +65,19 @@ def read_parquet(file: RatingsFile, options: ReadOptions) -> tuple[pa.Table, Col
         if any(chunks.n_values != n_rows for chunks in pages.values()):
             raise DamagedPages("the pages hold other rows than the file says")
     texts = [name for name in names if not _is_fixed(schema.field(name).type)]
-    held = n_rows * BYTES_OF_A_ROW + TIMES_HELD * sum(pages[name].n_bytes for name in texts)
-    if max(held, *(2 * chunks.largest for chunks in pages.values())) > options.max_bytes:
+    held = {name: TIMES_HELD * pages[name].n_bytes for name in texts}
+    n_timed = n_rows * BYTES_OF_A_TIME + held.pop(columns.time or "", 0)
+    n_bytes = n_rows * BYTES_OF_A_ROW + sum(held.values())
+    named = options.time is not None
+    columns = affordable(columns, n_bytes, n_timed, options.max_bytes, named=named)
+    if columns.time is None:
+        texts, n_timed = list(held), 0
+        names = list(columns.by_role.values())
+        pages = {name: pages[name] for name in names}
+    if (
+        max(n_bytes + n_timed, *(2 * chunks.largest for chunks in pages.values()))
+        > options.max_bytes
+    ):
         raise too_large(file.name, options.max_bytes)
     with _undamaged(file):
         if any(pages[name].deltas for name in texts):
@@ -70,8 +87,12 @@ def read_parquet(file: RatingsFile, options: ReadOptions) -> tuple[pa.Table, Col
             opened = parquet.ParquetFile(file.path, read_dictionary=texts)
             table = opened.read(columns=names)
         table.validate(full=True)  # a damaged page can hold indices beyond its dictionary
-    found = table.select(names).rename_columns(list(columns.by_role))
-    return settled(found, columns, named=options.time is not None)
+    table = table.select(names).rename_columns(list(columns.by_role))
+    table, chunks = without_times(table)
+    times, columns = keep_times(chunks, columns, named=options.time is not None)
+    for role, column in times.items():
+        table = table.append_column(role, column)
+    return table, columns
 
 
 def _in_batches(

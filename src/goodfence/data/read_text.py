@@ -25,7 +25,7 @@ from goodfence.data.lines import (
     parse_ids,
     parse_ratings,
 )
-from goodfence.data.times import settled
+from goodfence.data.times import keep_times, without_times
 from goodfence.errors import ColumnProblem, FileProblem, GoodfenceWarning
 
 _FEW = 2**16
@@ -44,15 +44,15 @@ def read_text(file: RatingsFile, options: ReadOptions) -> tuple[pa.Table, Column
     """
     texts = read_fields(file, options)
     texts.check_rows()
-    table, columns = settled(texts.table, texts.dialect.columns, named=options.time is not None)
+    times, columns = keep_times(texts.times, texts.dialect.columns, named=options.time is not None)
+    table = texts.table
     _check_ids(table, file, options.max_bytes)
     parts = {role: parse_ids(table[role], columns.label(role)) for role in ("user", "item")}
     texts_only = not any(pa.types.is_integer(one.type.value_type) for one in parts.values())
     for role in ("rating", "weight"):
         if role in columns.by_role:
             parts[role] = parse_ratings(table[role], columns.label(role), options.decimal)
-    if columns.time is not None:
-        parts["time"] = table["time"]
+    parts |= times
     if columns.positional and texts_only and options.user is None:
         named = ", ".join(
             f"{'column ' if role == 'user' else ''}{name} {'is read ' if role == 'user' else ''}as the {role}"
@@ -106,6 +106,8 @@ class Fields:
     """Whether lines that begin a section are between the rows."""
     ragged: list[tuple[int, int]] = field(default_factory=list)
     """The rows, counted from 1, that have another number of fields than the first line, and how many."""
+    times: list[pa.Array] = field(default_factory=list)
+    """The times as text, which most often are all different, in chunks; taken out of it as they are read."""
 
     def check_rows(self) -> None:
         """Check that every line became one row: a quotation mark without its partner swallows the lines after it."""
@@ -155,7 +157,7 @@ def read_fields(file: RatingsFile, options: ReadOptions, *, tolerant: bool = Fal
     dialect = recognise(head, file, options.separator, named)
     feed = _Feed(lines, dialect, file, options.max_bytes, sections)
     ragged: list[tuple[int, int]] = []
-    table = _parsed(feed, dialect, ragged, tolerant=tolerant)
+    table, times = _parsed(feed, dialect, ragged, tolerant=tolerant)
     n_apart = sections.n_found if sections else int(not dialect.columns.positional)
     return Fields(
         table=table,
@@ -166,15 +168,16 @@ def read_fields(file: RatingsFile, options: ReadOptions, *, tolerant: bool = Fal
         n_blank=lines.n_read - lines.n_lines,
         sectioned=sections is not None,
         ragged=ragged,
+        times=times,
     )
 
 
 def _parsed(
     feed: _Feed, dialect: Dialect, ragged: list[tuple[int, int]], *, tolerant: bool
-) -> pa.Table:
-    """Return the columns as dictionaries of text, null where a field is empty; nothing after a ragged row.
+) -> tuple[pa.Table, list[pa.Array]]:
+    """Return the columns as dictionaries of text, null where a field is empty, and the times as chunks of text.
 
-    Times, of which most are different, are text without a dictionary.
+    Nothing where there is a ragged row, unless the reading is tolerant.
     """
     positions = [str(position) for position in range(1, len(dialect.fields) + 1)]
     roles = dialect.columns.by_role
@@ -209,13 +212,11 @@ def _parsed(
     except pa.ArrowException:  # which quotes the line
         if ragged:
             # What is wrong is known, and said by whoever asks.
-            return pa.table(
-                {role: pa.array([], kind) for role, kind in zip(roles, kinds, strict=True)}
-            )
+            return pa.table({role: pa.array([], _CODED) for role in roles if role != "time"}), []
         raise FileProblem(
             f"{feed.file.name!r} must be a table of rows and fields, and cannot be parsed"
         ) from None
-    return table.rename_columns(list(roles))
+    return without_times(table.rename_columns(list(roles)))
 
 
 class _Feed:

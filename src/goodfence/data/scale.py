@@ -76,11 +76,18 @@ class Scale:
     @classmethod
     def observed(cls, values: AnyFloats) -> Scale:
         """Return the narrowest scale that holds `values` (at least one), marked as observed."""
-        lowest, highest = float(values.min()), float(values.max())
+        given = np.asarray(values)
+        require(
+            given.ndim >= 1 and given.size >= 1 and given.dtype.kind in "fiu",
+            "values",
+            "numbers, at least one",
+            type(values),
+        )
+        lowest, highest = float(given.min()), float(given.max())
         for step in _STEPS:
             # The distance is tried too: far from zero, both ends can be multiples and it not.
             distance = _multiples(np.array([highest]), lowest, step)
-            if distance.all() and _all_multiples(values, step):
+            if distance.all() and _all_multiples(given, step):
                 return cls(lowest, highest, step, declared=False)
         return cls(lowest, highest, None, declared=False)
 

@@ -184,7 +184,7 @@ def _wanted(ratings: Ratings, per_user: int) -> Integers:
             f"{n_short:,} users have no more than {per_user:,} ratings; none of theirs is held out"
         )
         warnings.warn(message, GoodfenceWarning, stacklevel=3)
-    return np.where(counts > per_user, per_user, 0)
+    return np.where(counts > per_user, min(per_user, int(counts.max(initial=0))), 0)
 
 
 def _first_ranks(ratings: Ratings, keys: npt.NDArray[Any], n_held: Integers) -> Flags:

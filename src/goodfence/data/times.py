@@ -17,7 +17,7 @@ import pyarrow.compute as pc
 
 from goodfence.arrays import Flags, Integers
 from goodfence.data.columns import Columns, plain
-from goodfence.data.ids import describe, is_text, refuse_rows
+from goodfence.data.ids import describe, is_text
 from goodfence.errors import GoodfenceWarning, ValueProblem
 
 NAMES = frozenset(
@@ -50,7 +50,9 @@ _LIKELY = (100_000_000, 4_102_444_800)
 _UNITS = (1, 10**3, 10**6, 10**9)
 _OF_A_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
 _DAY = 86_400
-_INTEGER = re.compile(r"-?[0-9]{1,18}", re.ASCII)
+_INTEGER = re.compile(r"(-?[0-9]{1,18})(\.0*)?", re.ASCII)  # pandas writes 7.0 where one is missing
+_DIGITS = r"^-?[0-9]{1,19}(\.0*)?$"
+_NOTHING = r"\.0*$"
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}([T ].*)?", re.ASCII)
 _SPACE = " \t"
 _WRITTEN = (
@@ -62,6 +64,8 @@ _WRITTEN = (
 """How a time may be written: without a zone or with one, with up to six or nine digits after the second."""
 _RULE = "must be an integer or a date as in 2026-11-17 or 2026-11-17T20:15:00Z"
 _WHOLE = 2.0**53
+BYTES_OF_A_TIME = 16
+"""What a time takes in memory while a file is read, beside its row."""
 
 
 def found_among(columns: Columns, texts: Mapping[str, Sequence[str]]) -> Columns:
@@ -134,8 +138,9 @@ def _are_dates(texts: Sequence[str]) -> bool:
 
 
 def _is_likely(text: str) -> bool:
-    if _INTEGER.fullmatch(text):
-        return _unit(int(text), int(text)) is not None
+    found = _INTEGER.fullmatch(text)
+    if found:
+        return _unit(int(found[1]), int(found[1])) is not None
     return _are_dates([text])
 
 
@@ -146,17 +151,42 @@ def _unit(first: int, last: int) -> int | None:
     return next(fits, None)
 
 
-def settled(table: pa.Table, columns: Columns, *, named: bool) -> tuple[pa.Table, Columns]:
-    """Return the table with its times as integers; one that was not `named` and holds something else is left out.
+def affordable(
+    columns: Columns, n_bytes: int, n_timed: int, max_bytes: int, *, named: bool
+) -> Columns:
+    """Return the columns without the time, where that would take too much memory beside the others and was not `named`.
 
-    A warning says so where the first rows looked like times.
+    `n_bytes` is what the others take, `n_timed` what the times take more.
+    """
+    if columns.time is None or named or n_bytes + n_timed <= max_bytes or n_bytes > max_bytes:
+        return columns
+    message = "times are left out: they would take more memory than max_bytes (--max-bytes) allows"
+    warnings.warn(message, GoodfenceWarning, stacklevel=3)
+    return columns.without_time()
+
+
+def without_times(table: pa.Table) -> tuple[pa.Table, list[pa.Array]]:
+    """Return a table without its column "time", and the chunks of that; none where it has none."""
+    if "time" not in table.column_names:
+        return table, []
+    return table.drop_columns(["time"]), table["time"].chunks
+
+
+def keep_times(
+    chunks: list[pa.Array], columns: Columns, *, named: bool
+) -> tuple[dict[str, pa.ChunkedArray], Columns]:
+    """Return the times as a column "time"; none where one that was not `named` holds something else.
+
+    A warning says so where the first rows looked like times. The chunks are taken out of their list one by one.
     """
     if columns.time is None:
-        return table, columns
-    place, column = table.column_names.index("time"), table["time"]
+        return {}, columns
+    first = next((_decoded(chunk.slice(0, 20)) for chunk in chunks if len(chunk)), pa.array([]))
+    first = first.drop_null()
+    unlike = is_text(first.type) and not looks_like_times(first.to_pylist())
+    numbered = columns.positional and len(first) and _INTEGER.fullmatch(str(first[0]).strip(_SPACE))
     try:
-        times = read_times(column, columns.label("time"))
-        numbered = columns.positional and _INTEGER.fullmatch(str(column[0]).strip(_SPACE))
+        times = _taken(chunks, columns.label("time"))
         if numbered and not named and _unit(int(times.min()), int(times.max())) is None:
             raise ValueProblem(
                 f"{columns.label('time')} must be times between 1973 and 2100, and is not"
@@ -164,19 +194,11 @@ def settled(table: pa.Table, columns: Columns, *, named: bool) -> tuple[pa.Table
     except ValueProblem as problem:
         if named:
             raise
-        if not _plainly_not(column):
+        if not unlike:  # else nothing is lost
             message = f"times are left out: {problem}"
             warnings.warn(message, GoodfenceWarning, stacklevel=3)
-        return table.remove_column(place), columns.without_time()
-    return table.set_column(place, "time", pa.chunked_array([times])), columns
-
-
-def _plainly_not(column: pa.ChunkedArray) -> bool:
-    """Return whether the first rows of text are no times, so that nothing is lost where they are not used."""
-    first = column.slice(0, 20).drop_null()
-    if pa.types.is_dictionary(first.type):
-        first = first.cast(first.type.value_type)
-    return is_text(first.type) and not looks_like_times(first.to_pylist())
+        return {}, columns.without_time()
+    return {"time": pa.chunked_array([times])}, columns
 
 
 def read_times(column: pa.ChunkedArray, label: str) -> Integers:
@@ -191,91 +213,102 @@ def read_times(column: pa.ChunkedArray, label: str) -> Integers:
     ...
     goodfence.errors.ValueProblem: time must be an integer or a date as in 2026-11-17 or 2026-11-17T20:15:00Z, row 2 ...
     """
-    if pa.types.is_dictionary(column.type):
-        column = column.cast(column.type.value_type)
-    kind = column.type
-    if pa.types.is_string_view(kind):
-        column = column.cast(pa.large_string())
-    if column.null_count or pa.types.is_null(kind):
-        refuse_rows(np.asarray(column.is_null()), f"{label} must not be missing", "is")
-    if pa.types.is_floating(kind):
-        return _of_floats(column, label)
-    if pa.types.is_uint64(kind):
-        beyond = pc.greater(column, pa.scalar(2**63 - 1, pa.uint64()))
-        refuse_rows(np.asarray(beyond), f"{label} must fit in a signed 64-bit integer", "does not")
-    if pa.types.is_integer(kind):
-        integers: Integers = np.asarray(column.cast(pa.int64()))
+    return _taken(list(column.chunks), label)
+
+
+def _taken(chunks: list[pa.Array], label: str) -> Integers:
+    """Return the integers of all chunks, which are taken out of the list and freed one by one."""
+    times = np.empty(sum(map(len, chunks)), dtype=np.int64)
+    at, kinds = 0, None
+    chunks.reverse()
+    while chunks:
+        chunk = _decoded(chunks.pop())
+        if len(chunk) == 0:
+            continue
+        if chunk.null_count:
+            missing = np.asarray(chunk.is_null())
+            raise ValueProblem(
+                f"{label} must not be missing, row {at + int(missing.argmax()) + 1} is"
+            )
+        if is_text(chunk.type):
+            chunk = pc.utf8_trim(chunk, _SPACE)
+            kinds = kinds or _kinds(chunk, label)
+            chunk = _parsed(chunk, kinds, label, at)
+        times[at : at + len(chunk)] = _seconds(chunk, label, at)
+        at += len(chunk)
+    return times
+
+
+def _decoded(chunk: pa.Array) -> pa.Array:
+    if pa.types.is_dictionary(chunk.type):
+        chunk = chunk.dictionary_decode()
+    return chunk.cast(pa.large_string()) if pa.types.is_string_view(chunk.type) else chunk
+
+
+def _seconds(chunk: pa.Array, label: str, at: int) -> Integers:
+    """Return what is typed as integers; `at` is how many rows come before."""
+    kind = chunk.type
+    if pa.types.is_floating(kind):  # as pandas makes of integers
+        floats = chunk.to_numpy(zero_copy_only=False).astype(np.float64)
+        _refuse(np.isnan(floats), at, f"{label} must not be missing", "is")
+        _refuse((floats != np.floor(floats)) | (np.abs(floats) > _WHOLE), at, f"{label} {_RULE}")
+        integers: Integers = floats.astype(np.int64)
         return integers
-    if is_text(column.type):
-        return _of_texts(column, label)
+    if pa.types.is_uint64(kind):
+        beyond = np.asarray(pc.greater(chunk, pa.scalar(2**63 - 1, pa.uint64())))
+        _refuse(beyond, at, f"{label} must fit in a signed 64-bit integer", "does not")
     if pa.types.is_date32(kind):
-        return np.asarray(column.cast(pa.int32())).astype(np.int64) * _DAY
-    if pa.types.is_date64(kind):
-        return np.asarray(column.cast(pa.int64())) // 1000
-    if pa.types.is_timestamp(kind):
-        return np.asarray(column.cast(pa.int64())) // _OF_A_SECOND[kind.unit]
+        return np.asarray(chunk.cast(pa.int32())).astype(np.int64) * _DAY
+    for holds, divisor in (
+        (pa.types.is_integer, 1),
+        (pa.types.is_date64, 1000),
+        (pa.types.is_timestamp, _OF_A_SECOND.get(getattr(kind, "unit", ""), 1)),
+    ):
+        if holds(kind):
+            whole = np.asarray(chunk.cast(pa.int64()))
+            return whole if divisor == 1 else whole // divisor
     raise ValueProblem(f"{label} {_RULE}, row 1 is not: it holds {describe(kind)}")
 
 
-def _of_floats(column: pa.ChunkedArray, label: str) -> Integers:
-    """Return floats without a fraction, as pandas makes of integers, as integers."""
-    floats = column.to_numpy().astype(np.float64)
-    refuse_rows(np.isnan(floats), f"{label} must not be missing", "is")
-    refuse_rows((floats != np.floor(floats)) | (np.abs(floats) > _WHOLE), f"{label} {_RULE}")
-    integers: Integers = floats.astype(np.int64)
-    return integers
+def _kinds(texts: pa.Array, label: str) -> tuple[pa.DataType, ...]:
+    """Return how the first row is written: as an integer, as a date, or as one with a zone."""
+    for kinds in ((pa.int64(),), _WRITTEN[::2], _WRITTEN[1::2]):
+        if texts[0].as_py() and any(_cast(texts.slice(0, 1), kind) is not None for kind in kinds):
+            return kinds
+    rule = _RULE if texts[0].as_py() else "must not be missing"
+    raise ValueProblem(f"{label} {rule}, row 1 is{' not' if rule == _RULE else ''}")
 
 
-def _of_texts(column: pa.ChunkedArray, label: str) -> Integers:
-    """Return integers or dates that are written out."""
-    parts = [_trimmed(chunk) for chunk in column.chunks]
-    for chunk, before in zip(parts, _starts(parts), strict=True):
-        empty = np.asarray(pc.equal(chunk, ""), dtype=np.bool_)
-        if empty.any():
-            refuse_rows(_after(empty, before), f"{label} must not be missing", "is")
-    for kind in (pa.int64(), *_WRITTEN):
-        found = [_cast(chunk, kind) for chunk in parts]
-        if all(one is not None for one in found):
-            # An empty column has no parts.
-            whole = pa.chunked_array(found, kind)
-            return read_times(whole, label)
-    kinds = (pa.int64(), *_WRITTEN)
-    fitting = next((kind for kind in kinds if _cast(parts[0].slice(0, 1), kind) is not None), None)
-    for chunk, before in zip(parts, _starts(parts), strict=True):
-        at = 0 if fitting is None else _first_broken(chunk, fitting)
-        if at is not None:
-            raise ValueProblem(f"{label} {_RULE}, row {before + at + 1} is not")
-    raise AssertionError("what cannot be cast has a first row that cannot")
+def _parsed(texts: pa.Array, kinds: Sequence[pa.DataType], label: str, at: int) -> pa.Array:
+    """Return texts as one of these kinds, or name the first that is none."""
+    empty = np.asarray(pc.equal(texts, ""), dtype=np.bool_)
+    _refuse(empty, at, f"{label} must not be missing", "is")
+    for kind in kinds:
+        found = _cast(texts, kind)
+        if found is not None:
+            return found
+    raise ValueProblem(f"{label} {_RULE}, row {at + _first_broken(texts, kinds[-1]) + 1} is not")
 
 
-def _trimmed(chunk: pa.Array) -> pa.Array:
-    return pc.utf8_trim(chunk, _SPACE)
-
-
-def _starts(parts: Sequence[pa.Array]) -> list[int]:
-    return [0, *np.cumsum([len(part) for part in parts]).tolist()][: len(parts)]
-
-
-def _after(broken: Flags, n_before: int) -> Flags:
-    return np.concatenate((np.zeros(n_before, dtype=np.bool_), broken))
+def _refuse(broken: Flags, at: int, rule: str, verdict: str = "is not") -> None:
+    if broken.any():
+        raise ValueProblem(f"{rule}, row {at + int(np.argmax(broken)) + 1} {verdict}")
 
 
 def _cast(texts: pa.Array, kind: pa.DataType) -> pa.Array | None:
-    if (
-        pa.types.is_integer(kind)
-        and not pc.all(pc.match_substring_regex(texts, r"^-?[0-9]{1,19}$")).as_py()
-    ):
-        return None
+    if pa.types.is_integer(kind):
+        if not pc.all(pc.match_substring_regex(texts, _DIGITS)).as_py():
+            return None
+        if pc.any(pc.match_substring(texts, ".")).as_py():
+            texts = pc.replace_substring_regex(texts, _NOTHING, "")
     try:
         return texts.cast(kind)
     except pa.ArrowException:  # whose message quotes the text
         return None
 
 
-def _first_broken(texts: pa.Array, kind: pa.DataType) -> int | None:
-    """Return the first place that cannot be cast, by halving; None where all can."""
-    if _cast(texts, kind) is not None:
-        return None
+def _first_broken(texts: pa.Array, kind: pa.DataType) -> int:
+    """Return the first place that cannot be cast, by halving; at least one cannot."""
     low, high = 0, len(texts)  # the first `low` can, the first `high` cannot
     while high - low > 1:
         middle = (low + high) // 2

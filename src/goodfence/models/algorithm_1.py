@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -16,7 +16,7 @@ from goodfence.neighbours.predict import Neighbourhoods, Over
 from goodfence.neighbours.similarity import Similarity
 from goodfence.rng import RNG, Streams
 from goodfence.selection.mechanism import Mechanism
-from goodfence.settings import checked
+from goodfence.settings import checked, one_of
 
 
 class Prediction(NamedTuple):
@@ -70,6 +70,7 @@ def algorithm_1(
     Prediction(50 neighbours)
     """
     require(axis in ("user", "item"), "axis", "'user' or 'item'", axis)
+    one_of(over, "over", get_args(Over))
     measure, rows = Similarity.of(similarity), rows_of(ratings, axis)
     row, column = ratings.row(user), int(ratings.columns([item])[0])
     draws = Draws(compared(ratings, axis, measure), mechanism, measure, Streams(rng).key())

@@ -195,11 +195,13 @@ def pairs(listed: Sequence[str]) -> dict[str, int | float | str]:
     >>> pairs(["noise=2", "variant=gain"])
     {'noise': 2, 'variant': 'gain'}
     """
-    found = {}
+    found: dict[str, int | float | str] = {}
     for one in listed:
         key, equals, value = one.partition("=")
         require(bool(key and equals and value), "setting", "NAME=VALUE, as in noise=2", one)
-        found[key.replace("-", "_")] = _number_or_text(value)
+        name = key.replace("-", "_")
+        require(name not in found, name, "given once", one)
+        found[name] = _number_or_text(value)
     return found
 
 

@@ -35,7 +35,7 @@ from goodfence.data.ratings import Ratings, check_csr, check_starts
 from goodfence.data.scale import Scale
 from goodfence.errors import GoodfenceError, ModelFileError
 from goodfence.registry import find_kind
-from goodfence.settings import checked
+from goodfence.settings import checked, place
 
 if TYPE_CHECKING:
     from goodfence.models.recommender import Recommender
@@ -108,7 +108,7 @@ def write_model(
 
     A saved model that is there is replaced; anything else that is there, or in its folder, is an error.
     """
-    folder = Path(path)
+    folder = place(path, "path")
     if os.path.lexists(folder) and not is_model_folder(folder):
         raise ModelFileError(
             "the path exists and is not a saved model and nothing else; choose another, or remove it"

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from os import PathLike
@@ -19,8 +19,8 @@ from goodfence.arrays import AnyIntegers, Flags, Floats, Rows
 from goodfence.data.columns import Feedback
 from goodfence.data.files import write_table
 from goodfence.data.ids import Ids
-from goodfence.data.ratings import Id, Profile, Ratings, positions_among
-from goodfence.errors import DataError, FileProblem, NotFittedError, SettingError, require
+from goodfence.data.ratings import Id, Profile, ProfileLike, Ratings, positions_among
+from goodfence.errors import DataError, FileProblem, NotFittedError, require
 from goodfence.kernels.lists import NO_ITEM
 from goodfence.markup import html_table
 from goodfence.models.persistence import load_as
@@ -33,8 +33,6 @@ from goodfence.selection.mechanism import Mechanism
 from goodfence.settings import checked, integer
 
 IdsLike: TypeAlias = Sequence[Id] | npt.NDArray[Any]
-ProfileLike: TypeAlias = Mapping[Any, float] | Sequence[Id] | npt.NDArray[Any]
-"""What one user rated, {item: rating}; of events also the items alone."""
 R = TypeVar("R")
 
 
@@ -316,7 +314,7 @@ class FittedRecommender(ABC):
         """
         self._require_fitted()
         wanted = self.ratings_.columns(items)
-        return self._fold_in(*self._columns_and_values(profile), wanted)
+        return self._fold_in(*self.ratings_.profile_cells(profile), wanted)
 
     @abstractmethod
     def _fold_in(self, columns: AnyIntegers, values: Floats, wanted: AnyIntegers) -> Floats:
@@ -328,7 +326,7 @@ class FittedRecommender(ABC):
     ) -> Recommendations:
         """Return at most n items for an out-of-sample user (fold-in), best first; `profile` as in `answer`."""
         self._require_fitted()
-        columns, values = self._columns_and_values(profile)
+        columns, values = self.ratings_.profile_cells(profile)
         scores = self._list_scores(columns, values)
         n = integer(n, "n", least=1)
         return self._as_ids(best_of(scores, columns, self._allowed(allowed), n))
@@ -359,27 +357,6 @@ class FittedRecommender(ABC):
     def _require_fitted(self) -> None:
         if not hasattr(self, "ratings_"):
             raise NotFittedError("the model must be fitted before it is asked; call fit(ratings)")
-
-    def _columns_and_values(self, profile: ProfileLike) -> tuple[AnyIntegers, Floats]:
-        """Return the columns of a profile, ascending, and its ratings; of events, 1 for each item that is named."""
-        ratings, named = self.ratings_, isinstance(profile, Mapping)
-        if not named and ratings.feedback == "explicit":
-            raise SettingError(
-                f"profile must be a mapping of items to ratings, got {type(profile).__name__}"
-            )
-        given: Any = profile
-        columns = ratings.columns(list(profile))
-        values = (
-            np.fromiter(given.values(), np.float64, len(given)) if named else np.ones(len(given))
-        )
-        if len(np.unique(columns)) < len(columns):
-            raise DataError("a profile must name each item once")
-        if not np.isfinite(values).all():
-            raise DataError("a profile must hold finite ratings only")
-        if ratings.feedback == "implicit" and not (values > 0).all():
-            raise DataError("every event of a profile must count more than 0")
-        order = np.argsort(columns)
-        return columns[order], values[order]
 
     def _allowed(self, allowed: IdsLike | None) -> Flags:
         """Return which items may be listed."""

@@ -10,7 +10,7 @@ import numpy as np
 
 from goodfence.arrays import AnyIntegers, Csr, Floats, Rows
 from goodfence.data.ratings import Profile, Ratings
-from goodfence.errors import DataError, require
+from goodfence.errors import require
 from goodfence.kernels.moments import (
     add_counted_dots,
     add_dots,
@@ -190,11 +190,9 @@ def profiles_beside(profiles: Profiles, rows: Ratings, batch: Sequence[Profile])
     """Return out-of-sample profiles, given by ids, in the units and columns of `profiles`."""
     columns, values = [], []
     for profile in batch:
-        ratings = np.fromiter(profile.values(), dtype=np.float64, count=len(profile))
-        if not np.isfinite(ratings).all():
-            raise DataError("a profile must hold finite ratings only")
-        columns.append(rows.columns(list(profile)))
-        values.append(ratings)
+        own = rows.profile_cells(profile)
+        columns.append(own[0])
+        values.append(own[1])
     return profiles.lay_out(columns, values)
 
 

@@ -30,6 +30,7 @@ from goodfence.report.wording import (
     tried_rows,
     verdict,
 )
+from goodfence.settings import place
 
 if TYPE_CHECKING:
     from goodfence.attack.report import LeakReport
@@ -116,7 +117,7 @@ def inline_json(value: Any) -> str:
 
 def write_text(path: str | PathLike[str], text: str, *, name: str = "path") -> None:
     """Write a text file in one atomic step; `name` is what an error calls the path."""
-    with named_cause(name), atomic_write(Path(path), name=name) as file:
+    with named_cause(name), atomic_write(place(path, name), name=name) as file:
         file.write(text.encode())
 
 
@@ -146,15 +147,18 @@ def save_result(
 
     A result of the same kind that is there is replaced; anything else is an error.
     """
-    target, (table_name, rows) = Path(folder), table
+    target, (table_name, rows) = place(folder, "folder"), table
     names = {MANIFEST, table_name, *(files or {})}
 
     def ours(there: Path) -> bool:
         held = {path.name for path in there.iterdir()} if there.is_dir() else set()
         return {MANIFEST, table_name} <= held <= names
 
-    if target.exists() and not ours(target):
-        raise FileProblem(f"folder exists and is not a saved {kind}; choose another, or remove it")
+    with named_cause("folder"):
+        if target.exists() and not ours(target):
+            raise FileProblem(
+                f"folder exists and is not a saved {kind}; choose another, or remove it"
+            )
     with named_cause("folder"), atomic_folder(target, ours=ours) as partial:
         parquet.write_table(rows, partial / table_name, compression="zstd")
         told = {"goodfence": goodfence.__version__, **manifest}

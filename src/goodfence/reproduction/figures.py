@@ -36,7 +36,7 @@ from goodfence.reproduction.list_claims import (
     second_half_is_zero,
 )
 from goodfence.reproduction.runs import Experiment, Sums, summary, tidy
-from goodfence.settings import checked
+from goodfence.settings import checked, place
 
 if TYPE_CHECKING:
     import altair
@@ -294,17 +294,17 @@ class Figure:
 
     def save(self, folder: str | PathLike[str]) -> None:
         """Write tables (parquet, csv), charts (PNG, SVG, HTML; `paper` is neutral), claims and manifest to `folder`."""
-        place = Path(folder)
+        target = place(folder, "folder")
         for name, table in (("table", self.table), ("summary", self.summary)):
-            with atomic_write(place / f"{name}.parquet") as file:
+            with atomic_write(target / f"{name}.parquet") as file:
                 pq.write_table(table, file, compression="zstd")
-            with atomic_write(place / f"{name}.csv") as file:
+            with atomic_write(target / f"{name}.csv") as file:
                 pa_csv.write_csv(table, file)
         for stem, spec in (("chart", self.chart_spec()), ("paper", self.paper_spec())):
             for name, content in chart_files(spec).items():
-                with atomic_write(place / name.replace("chart", stem)) as file:
+                with atomic_write(target / name.replace("chart", stem)) as file:
                     file.write(content)
-        _save_claims(place, self)
+        _save_claims(target, self)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -327,10 +327,10 @@ class Reproduction:
 
     def save(self, folder: str | PathLike[str]) -> None:
         """Write every figure to a folder of its own in `folder`, and the claims beside them."""
-        place = Path(folder)
+        target = place(folder, "folder")
         for figure in self.figures:
-            figure.save(place / figure.definition.id)
-        _save_claims(place, self)
+            figure.save(target / figure.definition.id)
+        _save_claims(target, self)
 
 
 def _save_claims(folder: Path, found: Figure | Reproduction) -> None:

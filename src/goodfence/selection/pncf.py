@@ -49,7 +49,7 @@ class PNCF:
     within : int, optional
         Take `lambda = sim_k - sim_{within * k}` (beta, in the attack experiments).
     sensitivity : Sensitivity, default Sensitivity()
-        Which RS the weights, lambda and the noise use.
+        Which RS the weights, lambda and the noise use; `scope="pair"` is the pair's own, as in the figures.
     noise : bool, default True
         Whether the similarities carry noise in prediction; False leaves the draw alone.
 

@@ -41,7 +41,8 @@ class Sensitivity:
     reading : {"printed", "derived"}, default "printed"
         The second term: as printed (it never binds), or as derived, `sim (N/N' - 1)`.
     scope : {"target", "pair"}, default "target"
-        One value for a target, the largest over all candidates; or one value for each candidate.
+        One value for a target, the largest over all candidates; or one value for each candidate, as the paper's figures
+        are drawn here ("for any user pair"): then a more similar candidate may weigh less, and Zhu's draw is undefined.
     clamp : bool, default True
         Take min(RS, 1), also where N' = 0; False leaves out pairs with N' = 0.
 

@@ -23,7 +23,7 @@ from goodfence.data.columns import ROLES
 from goodfence.data.frame import Duplicates, ReadOptions, find_repeats
 from goodfence.data.ids import code_ids
 from goodfence.data.rating_values import check_spread, warn_of_sentinels
-from goodfence.data.ratings import Ratings, liked
+from goodfence.data.ratings import Ratings, liked_cells
 from goodfence.errors import DuplicateProblem, GoodfenceWarning, require
 from goodfence.neighbours.candidate_lists import Axis, rows_of
 from goodfence.neighbours.similarity import Profiles, grid_of
@@ -253,7 +253,7 @@ class BlockAssembly:
             kept = repeats.settled(ratings.astype(np.float64), self.duplicates)
             csr = sparse.csr_array((kept, csr.indices, csr.indptr), shape=shape)
         if self.likes is not None:
-            csr = liked(csr, self.likes)
+            csr = liked_cells(csr, self.likes)
         yield Block(partition, partition, *compact(csr), first, count=n_repeated)
 
     def _by_block(self, rows: Rows) -> Iterator[tuple[int, Any]]:

@@ -17,12 +17,12 @@ import numpy as np
 from scipy import sparse
 
 from goodfence.arrays import AnyIntegers, Csr, Flags, Floats
+from goodfence.data.columns import Feedback
 from goodfence.data.ids import Ids
-from goodfence.data.ratings import Feedback, Ratings, move_columns, positions_among
+from goodfence.data.ratings import Ratings, move_columns, positions_among
 from goodfence.errors import (
     ModelFileError,
     SettingError,
-    ValueProblem,
     require,
 )
 from goodfence.models.persistence import (
@@ -36,7 +36,6 @@ from goodfence.models.private.item_model import FARTHEST, MOST_COUNT, MOST_FEATU
 from goodfence.models.recommender import (
     FittedRecommender,
     IdsLike,
-    ProfileLike,
     Traits,
     require_feedback,
 )
@@ -46,7 +45,7 @@ from goodfence.privacy.fixed_point import UserProfiles, centred, require_declare
 from goodfence.privacy.guarantee import Guarantee, Unit
 from goodfence.privacy.noise import MOST_MU, SIGMA, Publisher, SeededNoise, SystemNoise
 from goodfence.rng import RNG, Streams
-from goodfence.settings import checked
+from goodfence.settings import checked, switch
 
 FromRatings: TypeAlias = Literal["from ratings"]
 FROM_RATINGS: FromRatings = "from ratings"
@@ -205,14 +204,6 @@ class PrivateRecommender(FittedRecommender):
         found = self.model_.predict_cells(self._profiles, *self.ratings_.cells(rows, columns))
         return uncentred(found, self.ratings_.scale)
 
-    def _columns_and_values(self, profile: ProfileLike) -> tuple[AnyIntegers, Floats]:
-        columns, given = super()._columns_and_values(profile)
-        if not self.ratings_.scale.holds(given).all():
-            raise ValueProblem(
-                "every rating of the profile must be on the scale; at least one is not"
-            )
-        return columns, given
-
     def _fold_in(self, columns: AnyIntegers, values: Floats, wanted: AnyIntegers) -> Floats:
         found = self.model_.predict_user(columns, centred(values, self.ratings_.scale), wanted)
         return uncentred(found, self.ratings_.scale)
@@ -274,7 +265,7 @@ class PrivateRecommender(FittedRecommender):
             are of items that somebody rated. The model then answers out-of-sample users (`answer`) and knows no user.
         """
         self._require_fitted()
-        kept = self.ratings_ if ratings else public_part(self.ratings_)
+        kept = self.ratings_ if switch(ratings, "ratings") else public_part(self.ratings_)
         ratings_settings, arrays = pack_ratings(kept)
         record = dataclasses.asdict(self.record_)
         settings = {

@@ -44,7 +44,8 @@ THEOREM = 1 + 2 * math.sqrt(2)
 LEAST_CLAMP = 0.5
 """From here on one rating moves the covariance by at most 0.82 of the theorem's constant, which is proved; at 0.25 data
 are known that exceed it (`docs/mechanisms/mcsherry-mironov.md`)."""
-_SHARES = (0.02, 0.19, 0.79)
+SHARES = (0.02, 0.19, 0.79)
+"""Of the budget, as published: the global average, the items' averages, covariance and weights."""
 _PUBLISHED = "The sensitivity of the covariance is that of the paper's Theorem 5."
 
 
@@ -130,14 +131,14 @@ class McSherryMironov(PrivateRecommender):
         return 3 * lattice_distance(2 * n_items + self.covariance_items**2, SIGMA)
 
     def _learn(self, profiles: UserProfiles, mu: float, publisher: Publisher) -> ItemModel:
-        costs = [mu * math.sqrt(share) for share in _SHARES]
+        costs = [mu * math.sqrt(share) for share in SHARES]
         centre = self._global_average(profiles, costs[0], publisher)
         item_bias, counts = self._item_averages(profiles, centre, costs[1], publisher)
         chosen = most_rated(counts, min(self.covariance_items, profiles.n_items))
         covariance = self._covariance(profiles, item_bias, chosen, costs[2], publisher)
         factors = np.zeros((profiles.n_items, min(self.rank, len(chosen) - 1)))
         if len(chosen) > 1:
-            factors[chosen] = _low_rank(covariance, counts[chosen], factors.shape[1])
+            factors[chosen] = low_rank(covariance, counts[chosen], factors.shape[1])
         return ItemModel.of(ItemBiases(item_bias, np.zeros(profiles.n_items), counts), factors)
 
     def _global_average(self, profiles: UserProfiles, mu: float, publisher: Publisher) -> float:
@@ -193,21 +194,26 @@ class McSherryMironov(PrivateRecommender):
         above = np.triu_indices(n_chosen, 1)
         both = np.stack([products[above], weights[above]])
         noisy = publisher.publish("covariance and weights", both, target) / size
-        return _cleaned(noisy[0] * self.clamp**2, noisy[1], above, n_chosen)
+        return cleaned(noisy[0] * self.clamp**2, noisy[1], above, n_chosen)
 
 
-def _cleaned(products: Floats, weights: Floats, above: tuple[Any, Any], n_items: int) -> Floats:
-    """Return products over weights, both shrunk to their averages, as a symmetric matrix."""
-    strength = 2 * float(np.std(weights)) if len(weights) else 1.0
-    mean_weight = max(float(weights.mean()), 1e-9) if len(weights) else 1.0
-    mean = float(products.mean()) / mean_weight if len(products) else 0.0
-    quotient = (products + strength * mean) / (np.maximum(weights, 0) + strength)
+def cleaned(products: Floats, weights: Floats, above: tuple[Any, Any], n_items: int) -> Floats:
+    """Return the quotients above the diagonal, `shrunk`, as a symmetric matrix."""
     matrix = np.zeros((n_items, n_items))
-    matrix[above] = quotient
+    if len(products):
+        matrix[above] = shrunk(products, weights)
     return matrix + matrix.T
 
 
-def _low_rank(matrix: Floats, counts: Floats, rank: int) -> Floats:
+def shrunk(products: Floats, weights: Floats) -> Floats:
+    """Return products over weights, both shrunk to their averages."""
+    strength = 2 * float(np.std(weights)) + 1e-9
+    mean = float(products.mean()) / max(float(weights.mean()), 1e-9)
+    found: Floats = (products + strength * mean) / (np.maximum(weights, 0.0) + strength)
+    return found
+
+
+def low_rank(matrix: Floats, counts: Floats, rank: int) -> Floats:
     """Return factors of the best approximation of this rank, rows weighed by the root of their counts."""
     weight = np.sqrt(counts)
     values, vectors = leading_eigenvectors(matrix * np.outer(weight, weight), rank)

@@ -33,7 +33,7 @@ from goodfence.models.private.list_model import (
     popularity_of,
     positive_counts,
 )
-from goodfence.models.recommender import FittedRecommender, IdsLike, ProfileLike
+from goodfence.models.recommender import IdsLike
 from goodfence.neighbours.lists import Ranked, no_lists, rank_in_blocks
 from goodfence.privacy.accounting import lattice_distance
 from goodfence.privacy.guarantee import Unit
@@ -148,15 +148,12 @@ class PrivateTopN(PrivateRecommender):
             found[own] = self._row_list_scores(user)[items[own]]
         return found
 
-    def _columns_and_values(self, profile: ProfileLike) -> tuple[AnyIntegers, Floats]:
-        columns, values = FittedRecommender._columns_and_values(self, profile)
-        return columns, np.ones(len(values))  # an event counts once
-
     def _fold_in(self, columns: AnyIntegers, values: Floats, wanted: AnyIntegers) -> Floats:
         return self._list_scores(columns, values)[wanted]
 
     def _list_scores(self, columns: AnyIntegers, values: Floats) -> Floats:
-        profile = (values, columns, np.array([0, len(columns)]))
+        once = np.ones_like(values)  # however often it happened
+        profile = (once, columns, np.array([0, len(columns)]))
         own = sparse.csr_array(profile, shape=(1, self.ratings_.shape[1]))
         model: ListModel = self.model_
         found: Floats = model.scores(model.weigh(own))[0]

@@ -22,6 +22,7 @@ from goodfence.models.persistence import (
     write_model,
 )
 from goodfence.models.recommender import FittedRecommender, Traits, require_feedback, row_of
+from goodfence.privacy.guarantee import Guarantee
 from goodfence.rng import RNG, Streams
 from goodfence.settings import checked
 
@@ -108,6 +109,10 @@ class PublishedRecommender(FittedRecommender):
         scores[wanted] = self._answer(columns, values, wanted, row)
         return scores
 
+    @abstractmethod
+    def guarantee(self) -> Guarantee:
+        """Return what the system guarantees."""
+
     def save(self, path: str | PathLike[str]) -> None:
         """Write the model, with the ratings it answers from, to the folder `path`."""
         self._require_fitted()
@@ -116,8 +121,19 @@ class PublishedRecommender(FittedRecommender):
         write_model(path, type(self).__name__, settings, {**arrays, **self._arrays()})
 
     def _arrays(self) -> dict[str, npt.NDArray[Any]]:
-        """Return the arrays of the saved model but for its ratings; that there was a seed is said twice."""
-        return {**self._state(), "seeded": np.array([self.seeded], dtype=np.uint8)}
+        """Return the arrays of the saved model but for its ratings; seed and guarantee are said twice."""
+        seeded = np.array([self.seeded], dtype=np.uint8)
+        return {**self._state(), "seeded": seeded, "guaranteed": self._bounds()}
+
+    def _bounds(self) -> Floats:
+        """Return epsilon and delta of the guarantee; -1 where there is none."""
+        stated = self.guarantee()
+        return np.array([-1.0 if one is None else one for one in (stated.epsilon, stated.delta)])
+
+    def _check_guarantee(self, arrays: Arrays) -> None:
+        """Refuse a saved model that states another guarantee than that of its fit."""
+        if arrays["guaranteed"].tolist() != self._bounds().tolist():
+            raise ModelFileError("the model states another guarantee than its fit had; refused")
 
     def _how(self) -> dict[str, Any]:
         return {"key": self.key_, "seeded": self.seeded}
@@ -140,6 +156,7 @@ class PublishedRecommender(FittedRecommender):
             model._restore_state(arrays)
             model._take(ratings, key)
             model.seeded_ = settings["seeded"]
+            model._check_guarantee(arrays)
         return model
 
 

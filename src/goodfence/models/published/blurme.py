@@ -70,7 +70,7 @@ class BlurMe:
         columns, values = [], []
         for row, user in enumerate(ratings.users.tolist()):
             rated, given = row_of(ratings.csr, row)
-            other = -strength if kinds[row] else strength
+            other = -strength if kinds[row] else strength.copy()
             other[counts == 0] = 0.0
             other[rated] = 0.0
             added = self._chosen(np.maximum(other, 0.0), len(rated), streams.at(person(user)))

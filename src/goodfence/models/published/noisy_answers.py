@@ -17,7 +17,7 @@ from goodfence.models.recommender import Traits
 from goodfence.privacy.guarantee import Guarantee
 from goodfence.registry import register
 from goodfence.rng import RNG, Streams
-from goodfence.settings import checked, integer, positive
+from goodfence.settings import checked, finite, integer, positive
 
 _FINER = 256
 """A limited number of answers is given on this many steps of the scale, so that their distribution is exact."""
@@ -78,7 +78,8 @@ class NoisyAnswers(Wrapper):
         super().__init__(recommender, rng)
         self.epsilon = positive(epsilon, "epsilon")
         self.sensitivity = None if sensitivity is None else positive(sensitivity, "sensitivity")
-        self.fallback, self.clip, self.fresh = fallback, clip, fresh
+        self.fallback = None if fallback is None else finite(fallback, "fallback")
+        self.clip, self.fresh = clip, fresh
         self.questions = None if questions is None else integer(questions, "questions", least=1)
         limited = self.questions is not None
         require(not limited or clip, "clip", "True where questions are limited", clip)

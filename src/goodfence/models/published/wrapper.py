@@ -99,6 +99,7 @@ class Wrapper(PublishedRecommender):
             model.inner_, model.key_, model.ratings_ = fitted, key, fitted.ratings_
             model.seeded_ = settings["seeded"]
             model._restore_state(arrays)
+            model._check_guarantee(arrays)
         return model
 
     @classmethod
