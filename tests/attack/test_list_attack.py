@@ -95,6 +95,18 @@ def test_fast_worlds_equal_refits_by_jaccard(mechanism: Any) -> None:
     require_same(fast, slow)
 
 
+@pytest.mark.parametrize("attack", ATTACKS[:4:3], ids=repr)
+def test_fast_worlds_equal_refits_where_events_count_more_than_once(attack: gf.ListAttack) -> None:
+    plain = make_events(14)
+    counts = np.random.default_rng(14).integers(1, 4, size=plain.n_ratings).astype(np.float64)
+    csr = sparse.csr_array((counts, plain.csr.indices, plain.csr.indptr), shape=plain.shape)
+    events = gf.Ratings(csr, plain.users, plain.items, feedback="implicit")
+    fast = attack.run(events, gf.NPNS(k=4), targets=6, rng=11)
+    assert fast.table().equals(
+        attack.run(events, Refitted(gf.NPNS(k=4)), targets=6, rng=11).table()
+    )
+
+
 def test_two_threads_say_the_same() -> None:
     events, attack = make_events(13, n_users=90), gf.ListAttack(known=3, n=4, ask="all")
     one, two = (

@@ -49,6 +49,8 @@ class Service:
         if self.body is not None:
             return self.body
         model = self.models[sent["model"]]
+        if path.endswith(("/recommend", "/answer_list")):
+            return json.dumps({"items": self.listed(model, sent)}).encode()
         if path.endswith("/predict"):
             told = model.predict(sent["users"], sent["items"])
         else:
@@ -59,6 +61,12 @@ class Service:
         predictions = [None if one != one else one for one in told.tolist()]
         return json.dumps({"predictions": predictions}).encode()
 
+    def listed(self, model: Any, sent: dict[str, Any]) -> list[Any]:
+        """Return the items that a user, or a profile, is shown."""
+        if "user" in sent:
+            return list(model.recommend(sent["user"], sent["n"]).items.tolist())
+        return list(model.answer_list(sent["profile"]["items"], sent["n"]).items.tolist())
+
     def fit(self, sent: dict[str, Any]) -> str:
         """Learn, and return the name of the model."""
         # In the order of the question, as in the attacker's own world: chance and ties go by row.
@@ -68,7 +76,8 @@ class Service:
         cells = sparse.coo_array((sent["ratings"], (rows, columns)))
         name = f"model {len(self.asked)}"
         self.unfitted.rng = sent["seed"]
-        self.models = {name: self.unfitted.fit(gf.Ratings(cells.tocsr(), users, items))}
+        ratings = gf.Ratings(cells.tocsr(), users, items, feedback=sent.get("feedback", "explicit"))
+        self.models = {name: self.unfitted.fit(ratings)}
         return name
 
 

@@ -15,11 +15,16 @@ from goodfence.data.ratings import Profile, Ratings
 from goodfence.errors import BlackBoxProblem, NotFittedError, SettingError, require
 from goodfence.models.recommender import IdsLike
 from goodfence.privacy.guarantee import Guarantee
-from goodfence.settings import checked
+from goodfence.settings import checked, one_of
 
-Asks: TypeAlias = Literal["users", "profile"]
+Asks: TypeAlias = Literal["users", "profile", "lists", "profile_lists"]
 
-_METHOD = {"users": "predict", "profile": "answer"}
+_METHOD = {
+    "users": "predict",
+    "profile": "answer",
+    "lists": "recommend",
+    "profile_lists": "answer_list",
+}
 
 
 @checked
@@ -36,10 +41,11 @@ class BlackBox:
         `fit(ratings)`, of which a deep copy is fitted in each world; or the address of a service, "https://..."
         (see `Endpoint`). What can be asked is an object with the method below, or the function itself. A `train`
         with a parameter `rng` gets a seed, the same in both worlds; so does an attribute `rng` of an object.
-    asks : {"users", "profile"}, default "users"
+    asks : {"users", "profile", "lists", "profile_lists"}, default "users"
         `users`: asked by `predict(users, items)` for pairs of users in the data and items; the asking fake is
         in the data. `profile`: asked by `answer({item: rating}, items)` for one who is out of sample. Both return one
-        number for each item, NaN or None where there is none.
+        number for each item, NaN or None where there is none. `lists` and `profile_lists` are for events: asked by
+        `recommend(user, n)` or `answer_list({item: value}, n)`, which return ids, best first, or ids and scores.
     rng : int, optional
         The seed that is handed on; an attack sets it for each target.
 
@@ -62,7 +68,7 @@ class BlackBox:
         asks: Asks = "users",
         rng: int | None = None,
     ) -> None:
-        require(asks in get_args(Asks), "asks", "'users' or 'profile'", asks)
+        one_of(asks, "asks", get_args(Asks))
         self.box = Endpoint(url=box) if isinstance(box, str) else box
         self.asks: Asks = asks
         self.rng = rng
@@ -89,23 +95,44 @@ class BlackBox:
     def predict(self) -> Callable[[IdsLike, IdsLike], Floats]:
         """`predict(users, items)`: the predicted rating of users[j] for items[j]; not there if `asks="profile"`."""
         if self.asks != "users":
-            raise AttributeError("this black box is asked for profiles: use answer")
+            raise AttributeError(f"this black box is asked otherwise: use {_METHOD[self.asks]}")
         return self._ask
 
     @property
     def answer(self) -> Callable[[Profile, IdsLike], Floats]:
         """`answer(profile, items)`: predictions for an out-of-sample user; not there if `asks="users"`."""
         if self.asks != "profile":
-            raise AttributeError("this black box is asked for its users: use predict")
+            raise AttributeError(f"this black box is asked otherwise: use {_METHOD[self.asks]}")
         return self._ask
+
+    @property
+    def recommend(self) -> Callable[[Any, int], Any]:
+        """`recommend(user, n)`: the n best items of a user; there if `asks="lists"`."""
+        if self.asks != "lists":
+            raise AttributeError(f"this black box is asked otherwise: use {_METHOD[self.asks]}")
+        return self._ask_list
+
+    @property
+    def answer_list(self) -> Callable[[Any, int], Any]:
+        """`answer_list(profile, n)`: the n best items of an out-of-sample user; there if `asks="profile_lists"`."""
+        if self.asks != "profile_lists":
+            raise AttributeError(f"this black box is asked otherwise: use {_METHOD[self.asks]}")
+        return self._ask_list
 
     def guarantee(self) -> Guarantee:
         """Return that there is none: a guarantee is a property of what is inside."""
         return Guarantee(status="none", reason="Nothing is known of what is inside a black box.")
 
-    def _ask(self, whom: Any, items: IdsLike) -> Floats:
+    def _ask_list(self, whom: Any, n: int) -> Any:
+        self._require_trained()
+        return self.trained_(whom, n)
+
+    def _require_trained(self) -> None:
         if not hasattr(self, "trained_"):
             raise NotFittedError("the model must be fitted before it is asked; call fit(ratings)")
+
+    def _ask(self, whom: Any, items: IdsLike) -> Floats:
+        self._require_trained()
         if self.asks == "users":
             require(len(whom) == len(items), "items", "as many as users", len(items))
         return _numbers(self.trained_(whom, items), len(items))

@@ -8,6 +8,13 @@
                      "items": [...]}
                     -> {"predictions": [3.5, null, ...]}
 
+Of events (`"feedback": "implicit"` in /fit, whose ratings then are how much each event counts) lists are asked for:
+
+    POST /recommend    {"protocol": 1, "model": "any text", "user": ..., "n": 10}
+                       -> {"items": [...]}
+    POST /answer_list  {"protocol": 1, "model": "any text", "profile": {"items": [...], "ratings": [...]}, "n": 10}
+                       -> {"items": [...]}
+
 Only the model that was fitted last is ever asked, so that a service need not keep more than one.
 """
 
@@ -32,7 +39,7 @@ import numpy.typing as npt
 
 from goodfence.adapters.libraries import flatten
 from goodfence.data.files import check_limit, readable
-from goodfence.data.ratings import Profile, Ratings
+from goodfence.data.ratings import Id, Profile, Ratings
 from goodfence.errors import BlackBoxProblem, GoodfenceWarning, require
 from goodfence.models.recommender import IdsLike
 from goodfence.settings import checked, positive
@@ -53,7 +60,7 @@ class Endpoint:
     Parameters
     ----------
     url : str
-        The address, to which `/fit`, `/predict` and `/answer` are added.
+        The address, to which `/fit`, `/predict`, `/answer`, `/recommend` and `/answer_list` are added.
     timeout : float, default 60.0
         How many seconds one question may take, from the look-up of the address to the last byte of the answer.
     max_bytes : int, default 64 MiB
@@ -98,6 +105,8 @@ class Endpoint:
         """Let the service learn, and return what can be asked."""
         users, items, values = flatten(ratings)
         sent = {"users": users.tolist(), "items": items.tolist(), "ratings": values.tolist()}
+        if ratings.feedback == "implicit":
+            sent["feedback"] = ratings.feedback
         seed = None if rng is None else int(rng) % _SEEDS
         name = self.post("fit", {**sent, "seed": seed}).get("model")
         if not isinstance(name, str) or len(name) > _LONGEST_NAME:
@@ -139,6 +148,23 @@ class _Served:
         sent = {"items": _plain(list(profile)), "ratings": ratings}
         return self._predictions("answer", {"profile": sent}, items)
 
+    def recommend(self, user: Id, n: int) -> list[Any]:
+        """Return the ids of the items that a user is shown, best first."""
+        return self._listed("recommend", {"user": _plain([user])[0]}, n)
+
+    def answer_list(self, profile: Profile, n: int) -> list[Any]:
+        """Return the same for an out-of-sample user."""
+        values = [float(value) for value in profile.values()]
+        sent = {"items": _plain(list(profile)), "ratings": values}
+        return self._listed("answer_list", {"profile": sent}, n)
+
+    def _listed(self, question: str, whom: dict[str, Any], n: int) -> list[Any]:
+        items: Any = self.endpoint.post(question, {"model": self.name, **whom, "n": n}).get("items")
+        if not is_list_of_ids(items):
+            raise self.endpoint.problem(f'answer /{question} with {{"items": a list of ids}}')
+        listed: list[Any] = items
+        return listed
+
     def _predictions(
         self, question: str, whom: dict[str, Any], items: IdsLike
     ) -> npt.NDArray[np.float64]:
@@ -153,6 +179,11 @@ class _Served:
             return np.array(numbers, dtype=np.float64)
         except OverflowError:
             raise self.endpoint.problem("answer with numbers that a float can hold") from None
+
+
+def is_list_of_ids(items: Any) -> bool:
+    """Return whether these are texts or integers, in a list."""
+    return isinstance(items, list) and all(type(one) in (str, int) for one in items)
 
 
 def _plain(ids: IdsLike) -> list[Any]:
@@ -200,13 +231,27 @@ class Exchange:
 
     def post(self, body: bytes, headers: Mapping[str, str], *, where: str) -> bytes:
         """Return the body of the answer; an error names `where`, and nothing that was sent or received."""
+        return self.send("POST", body, headers, where=where)
+
+    def send(
+        self,
+        method: str,
+        body: bytes | None,
+        headers: Mapping[str, str],
+        *,
+        where: str,
+        statuses: tuple[int, ...] = (200,),
+    ) -> bytes:
+        """Return the same for any method, where these are the statuses of an answer."""
         stated = {"Content-Type": "application/json", "Accept": "application/json", **headers}
         deadline = _Deadline(self.timeout)
         rule = ""
         try:
             with deadline, closing(self._connection(deadline)) as connection:
-                connection.request("POST", urlsplit(self.url).path, body, stated)
-                answer = self._read(connection.getresponse())
+                parts = urlsplit(self.url)
+                asked = f"{parts.path or '/'}?{parts.query}" if parts.query else parts.path
+                connection.request(method, asked, body, stated)
+                answer = self._read(connection.getresponse(), statuses)
             if not deadline.passed:  # a connection that was shut down looks like one that has ended
                 return answer
         except BlackBoxProblem as problem:
@@ -231,10 +276,10 @@ class Exchange:
         connection.sock = connected
         return connection
 
-    def _read(self, response: HTTPResponse) -> bytes:
+    def _read(self, response: HTTPResponse, statuses: tuple[int, ...]) -> bytes:
         """Read to the end, and no more than the limit."""
-        if response.status != 200:
-            raise BlackBoxProblem(f"must answer with status 200, got {response.status}")
+        if response.status not in statuses:
+            raise BlackBoxProblem(f"must answer with status {statuses[0]}, got {response.status}")
         parts, n_bytes = [], 0
         while part := response.read1(_CHUNK):
             n_bytes += len(part)

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any, ClassVar
 
 from goodfence.cli.attack import Extent, as_json, print_finding
 from goodfence.cli.command import command, flag
 from goodfence.cli.options import Attacker, Method, Running, Source, command_line
 from goodfence.cli.output import HTML, JSON, check_out, is_page, out_option, print_paragraphs
+from goodfence.errors import SettingError
 from goodfence.report.wording import about
 
 if TYPE_CHECKING:
     from goodfence.audit.audit import AuditReport
-    from goodfence.data.ratings import Ratings
+    from goodfence.data.ratings import Feedback, Ratings
     from goodfence.models.configuration import Configured
 
 
@@ -35,10 +36,71 @@ class AuditExtent(Extent):
     )
 
 
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Served:
+    """What is really deployed, instead of a recommender by its name."""
+
+    panel: ClassVar[str] = "What is deployed"
+    model: Path | None = flag("FOLDER", "A model that goodfence saved: its settings are audited.")
+    url: str | None = flag(
+        "ADDRESS",
+        "A recommender behind an address, by goodfence's protocol of /fit and /predict (of events /recommend), or as "
+        "--mapping says.",
+    )
+    mapping: Path | None = flag(
+        "FILE",
+        "TOML that says how the service at --url opens accounts, and where a list is in its answer; of events.",
+    )
+
+    def configured(self, method: Method, running: Running, feedback: Feedback) -> Configured:
+        """Return what is audited: what is deployed, or the method where nothing is said of that."""
+        given = [name for name in ("model", "url") if getattr(self, name) is not None]
+        if self.mapping is not None and self.url is None:
+            raise SettingError("url must be given with mapping: the address of the service")
+        if not given:
+            return method.configured(running)
+        if len(given) > 1 or method != Method():
+            raise SettingError(
+                f"{given[0]} must stand alone: what is deployed has its own settings, no other recommender is named"
+            )
+        from goodfence.models.configuration import Configured
+        from goodfence.models.recommender import guarantee_of
+
+        recommender, label = self._opened(feedback)
+        settings = {"mechanism": label}
+        guarantee = guarantee_of(recommender)
+        return Configured(
+            label=label, settings=settings, recommender=recommender, guarantee=guarantee
+        )
+
+    def _opened(self, feedback: Feedback) -> tuple[Any, str]:
+        """Return the recommender, and what it is called."""
+        from goodfence.models.configuration import traits_of
+
+        if self.model is not None:
+            from goodfence.models.persistence import load_model
+
+            loaded = load_model(self.model)
+            traits = traits_of(loaded)
+            return loaded, f"{traits.family} {traits.settings}".strip()
+        if self.mapping is not None:
+            from goodfence.adapters.deployed import Deployed
+
+            deployed = Deployed(str(self.url), self.mapping)
+            return deployed, f"the service at {deployed.endpoint.shown}"
+        from goodfence.adapters.black_box import BlackBox
+        from goodfence.adapters.http import Endpoint
+
+        endpoint = Endpoint(url=str(self.url))
+        asks: Any = "users" if feedback == "explicit" else "lists"
+        return BlackBox(endpoint, asks=asks), f"the service at {endpoint.shown}"
+
+
 @command("What a recommender on your ratings gives away.")
 def audit(
     source: Source,
     method: Method,
+    served: Served,
     attacker: Attacker,
     extent: AuditExtent,
     running: Running,
@@ -48,7 +110,7 @@ def audit(
     check_out(out, JSON, HTML)
     if is_page(out):
         running = running.repeatable()  # a page says how it is made
-    chosen = method.configured(running)
+    chosen = served.configured(method, running, source.kind)
     plan = attacker.attack(chosen, source.kind)
     ratings = source.read(running)
     running.say(f"attacking {chosen.label}")
@@ -78,10 +140,13 @@ def audit(
         print_paragraphs(_tests(report))
 
     def write(page: Path) -> None:
-        line = command_line("audit", source, method, attacker, extent, seed=running.seed, out=page)
+        line = command_line(
+            "audit", source, method, served, attacker, extent, seed=running.seed, out=page
+        )
         _write_page(page, report, chosen, attacker.known, running, Path(source.file).name, line)
 
     running.tell(told, show, out, write)
+    getattr(chosen.recommender, "close", lambda: None)()  # accounts that were opened
     extent.exit_if_above(leakage, running)
 
 
