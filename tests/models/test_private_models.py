@@ -210,7 +210,7 @@ def test_a_count_near_its_noise_is_what_the_prior_makes_of_it() -> None:
 def test_a_file_without_counts_or_with_impossible_ones_is_refused(tmp_path: Path) -> None:
     model = PrivateMeans(epsilon=1.0, items="from ratings").fit(made_up())
     model.save(tmp_path / "model.gf")
-    kind, settings, arrays = read_model(tmp_path / "model.gf")
+    _, settings, arrays = read_model(tmp_path / "model.gf")
     loaded = PrivateMeans.from_saved(settings, arrays)
     np.testing.assert_array_equal(loaded.model_.counts, model.model_.counts)
     without = {name: array for name, array in arrays.items() if name != "counts"}
