@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from os import PathLike
@@ -363,6 +363,8 @@ class FittedRecommender(ABC):
         items = self.ratings_.items
         if allowed is None:
             return np.ones(len(items), dtype=np.bool_)
+        single = all(isinstance(one, Hashable) for one in allowed)
+        require(single, "allowed", "a sequence of ids", "a sequence of something else")
         wanted = Ids.of(list(dict.fromkeys(allowed)), "items")
         may = positions_among(Ids.of_sorted(items, "items"), wanted) >= 0
         require(bool(may.any()), "allowed", "items of the data, at least one", "none of them")
