@@ -36,7 +36,7 @@ class Law:
 
     def at(self, x: float) -> float:
         """Return the error at x, which is never worse than everybody's own mean."""
-        return min(OWN_MEAN, self.floor + self.slope * max(x, 1e-12) ** -self.power)
+        return min(OWN_MEAN, self.floor + self.slope * math.pow(max(x, 1e-12), -self.power))
 
 
 LAWS: dict[tuple[str, Unit | None], Law] = {
