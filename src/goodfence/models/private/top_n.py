@@ -165,18 +165,20 @@ class PrivateTopN(PrivateRecommender):
         """Return lists of the items with factors, and of the others, which are in the same order for everybody."""
         own, model = self.ratings_.csr[rows], self.model_
         chosen = np.flatnonzero(model.factors.any(axis=1))
-        weights = np.empty((len(rows), 1 + model.factors.shape[1]))
+        weigh, table = model.weigher(), model.table(chosen)
+        of_popularity = np.empty((len(rows), 1))
 
         def block(first: int, last: int) -> Floats:
-            weights[first:last] = model.weigh(own[first:last])
-            scores: Floats = model.scores(weights[first:last], chosen)
+            weights = weigh(own[first:last])
+            of_popularity[first:last] = weights[:, :1]
+            scores: Floats = weights @ table.T
             return scores
 
         lists = rank_in_blocks(block, own, allowed, n, items=chosen)
         popularity = model.popularity.copy()
         popularity[chosen] = np.nan
         others = rank_alike(popularity, own, allowed, n)
-        return merged(lists, Ranked(others.columns, others.scores * weights[:, :1]))
+        return merged(lists, Ranked(others.columns, others.scores * of_popularity))
 
     def _restore_profiles(self) -> None:
         """Events are used as they are."""
