@@ -138,14 +138,7 @@ class PrivateTopN(PrivateRecommender):
 
     def predict_cells(self, rows: Any, columns: Any) -> Floats:
         """Return the scores of cells given by user row and item column, as lists are ranked by them."""
-        self._require_fitted()
-        users, items = self.ratings_.cells(rows, columns)
-        asked, which = np.unique(users, return_inverse=True)
-        found = np.empty(len(users))
-        for place, user in enumerate(asked.tolist()):
-            own = which == place
-            found[own] = self._row_list_scores(user)[items[own]]
-        return found
+        return self._score_cells(rows, columns)
 
     def _columns_and_values(self, profile: ProfileLike) -> tuple[AnyIntegers, Floats]:
         columns, values = FittedRecommender._columns_and_values(self, profile)
