@@ -1,4 +1,4 @@
-"""Who breaks which recommender of lists: attackers side by side, and who can tell that somebody is in the data."""
+"""Who breaks which recommender of lists: attackers side by side."""
 
 from __future__ import annotations
 
@@ -27,15 +27,6 @@ ATTACKERS = {
     "k fakes, the rarest known": gf.ListAttack(known=M, choose="rarest"),
     "k fakes, the most popular known": gf.ListAttack(known=M, choose="most_popular"),
 }
-MEMBERS: dict[str, Any] = {
-    "kNN": gf.KNN(k=K),
-    "PPNS": gf.PPNS(k=K, beta=BETA),
-    "nPNS within 7": gf.NPNS(k=K, within=BETA),
-    "PrivateTopN, event, epsilon 1": gf.PrivateTopN(epsilon=1.0, items="from ratings"),
-    "PrivateTopN, user, epsilon 4": gf.PrivateTopN(epsilon=4.0, unit="user", items="from ratings"),
-    "popularity": gf.Popularity(),
-}
-MEMBER_KNOWN, LEFT_OUT = 16, 6
 
 
 def shown(found: Estimate) -> str:
@@ -65,36 +56,8 @@ def attackers(events: gf.Ratings) -> None:
     )
 
 
-def members(events: gf.Ratings) -> None:
-    """Measure how well members are told from others."""
-    rows = []
-    for name, attacked in MEMBERS.items():
-        attack = gf.MembershipAttack(known=MEMBER_KNOWN, left_out=LEFT_OUT, fakes=K)
-        found = attack.run(events, attacked, targets=N_TARGETS, rng=SEED, threads=1)
-        one, five = found.points
-        bounds = ["" if point.bound is None else f"{point.bound:.3f}" for point in (one, five)]
-        rates = [shown(one.true_positives), bounds[0], shown(five.true_positives), bounds[1]]
-        rows.append([name, f"{found.n_targets}", shown(found.auc), *rates])
-    head = ["recommender", "people", "AUC", "true positives at 1%", "bound"]
-    write_table(
-        "list_membership",
-        "Membership through recommended lists",
-        [*head, "true positives at 5%", "bound at 5%"],
-        rows,
-        command="list_attackers",
-        data=f"{DATA}, likes of {LIKED} or more, people and items with at least {LEAST}",
-        known=MEMBER_KNOWN,
-        left_out=LEFT_OUT,
-        fakes=f"{K}; 1 for each question where no user alone weighs",
-        half="of the people sets the thresholds",
-        seed=SEED,
-    )
-
-
 def main() -> None:
-    events = likes(DATA)
-    attackers(events)
-    members(events)
+    attackers(likes(DATA))
 
 
 if __name__ == "__main__":

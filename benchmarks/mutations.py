@@ -224,6 +224,7 @@ class Trial:
             finally:
                 kept.replace(path)
         return {
+            **told,
             "name": mutant.name,
             "path": mutant.path,
             "line": mutant.lines[0],
@@ -233,7 +234,6 @@ class Trial:
             "now": mutant.now,
             "noticed": is_noticed(told),
             "n_tests": len(chosen),
-            **told,
         }
 
 

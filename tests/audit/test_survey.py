@@ -155,3 +155,7 @@ def test_everybody_is_attacked_unless_told() -> None:
     page = audit_page(ratings, gf.KNN(k=3), compared=[], others=2, data="made up", **settings)
     found = page.survey.audit.leakage
     assert found.n_targets + found.n_left_out == 40
+
+
+def test_what_is_known_doubles_from_one_to_sixty_four() -> None:
+    assert tuple(2**power for power in range(7)) == SURVEY.KNOWN

@@ -10,6 +10,7 @@ import pytest
 import goodfence as gf
 from tests.support.running import run, run_json
 
+LIKED = "ratings of 8 or more; the others are left out"
 SMALL = ("--k", 20, "--targets", 24, "--seed", 7, "--threads", 1, "--quiet")
 
 
@@ -42,7 +43,41 @@ def test_an_audit_of_clicks_is_what_python_finds(clicks: Path) -> None:
 
 def test_likes_of_ratings_are_audited_as_events() -> None:
     told = run_json("audit", "movietweetings", "--likes", 8, *SMALL)
-    assert told["data"]["feedback"] == "implicit"
+    assert (told["data"]["feedback"], told["data"]["liked_from"]) == ("implicit", 8.0)
+    code, stdout, _ = run("audit", "movietweetings", "--likes", 8, *SMALL)
+    assert code == 0
+    assert LIKED in " ".join(stdout.split())
+
+
+@pytest.mark.parametrize(
+    "asked",
+    [
+        ("evaluate", "--mechanism", "popularity"),
+        ("fit", "--mechanism", "private-top-n"),
+        ("fit", "--mechanism", "ease"),
+        ("membership", "--mechanism", "popularity", "--targets", 8),
+        ("frontier", "--compared", "popularity", "--targets", 4),
+    ],
+)
+def test_every_command_says_which_ratings_are_likes(asked: tuple[str, ...], tmp_path: Path) -> None:
+    command, *given = asked
+    given += ["--seed", "7", "--quiet"]
+    if command == "fit":
+        given += ["-o", str(tmp_path / "model.gf")]
+    _, stdout, _ = run(command, "movietweetings", "--likes", 8, *given)
+    assert LIKED in " ".join(stdout.split())
+    told = run_json(command, "movietweetings", "--likes", 8, *given)
+    said = told if command == "evaluate" else told["settings" if command == "frontier" else "data"]
+    assert said["liked_from"] == 8.0
+
+
+def test_a_page_says_which_ratings_are_likes(tmp_path: Path) -> None:
+    page = tmp_path / "audit.html"
+    code, _, _ = run("audit", "movietweetings", "--likes", 8, *SMALL, "-o", page)
+    assert code == 0
+    text = page.read_text()
+    assert text.count(LIKED) >= 2  # beside the verdict, and where it is said how to do it again
+    assert '"liked_from": 8.0' in text
 
 
 def test_fail_above_is_about_lists(clicks: Path) -> None:

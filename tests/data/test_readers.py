@@ -378,3 +378,11 @@ def test_ids_that_lie_close_need_no_sorting_and_far_ones_do() -> None:
     text = pa.chunked_array([pa.array(["a", "bb", "bb"]).dictionary_encode()])
     longer = pa.chunked_array([pa.array(["a" * 1000, "bb", "bb"]).dictionary_encode()])
     assert _bytes_of_ids(longer) - _bytes_of_ids(text) >= 999
+
+
+@pytest.mark.parametrize("number", [2**63, -(2**63) - 1, 2**70])
+def test_an_id_beyond_64_bits_in_json_is_refused(number: int, tmp_path: Path) -> None:
+    path = tmp_path / "a.json"
+    path.write_text(f'{{"user":{number},"item":2,"rating":3}}\n{{"user":1,"item":2,"rating":4}}\n')
+    with pytest.raises(ValueProblem, match="user"):
+        read_ratings(path)

@@ -10,6 +10,7 @@ import numpy as np
 import pytest
 
 import goodfence as gf
+from goodfence.kernels.predict import sum_nearest
 from goodfence.models.recommender import Center, unfitted_copy
 from goodfence.neighbours import raters as engine
 from goodfence.neighbours.similarity import Name
@@ -303,3 +304,11 @@ def test_similarities_are_the_same_computed_ahead_asked_for_or_kept(
         for _ in range(3):
             found = model.predict(*every_cell(MADE_UP)).reshape(MADE_UP.shape)
             assert found == pytest.approx(wanted, rel=1e-10, nan_ok=True)
+
+
+@pytest.mark.kernel
+@pytest.mark.parametrize(("k", "wanted"), [(1, 1.0), (2, 1.5), (3, 2.0), (4, 3.8 / 1.7)])
+def test_of_equally_similar_raters_the_first_count(k: int, wanted: float) -> None:
+    similarities, values = np.array([0.5, 0.5, 0.5, 0.2]), np.array([1.0, 2.0, 3.0, 4.0])
+    total, size = sum_nearest(similarities, values, k, np.full((2, 5), -7.0))
+    assert total / size == pytest.approx(wanted)

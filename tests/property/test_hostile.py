@@ -126,6 +126,7 @@ def test_every_public_callable_is_tried() -> None:
         "GoodfenceError",
         "SettingError",
         "AttackReport",
+        "ListAttackReport",
         "Scores",
     }  # errors and results
     kept |= {"audit_page", "reproduce", "reproduce_all"}  # which run for minutes

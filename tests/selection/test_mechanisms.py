@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import warnings
 from typing import Any
 
 import numpy as np
@@ -131,6 +132,14 @@ def test_the_rank_laws_are_the_standard_ones_unless_told_otherwise() -> None:
     for name, law in laws.items():
         told = NPNS(k=2, weights=name).log_weights(LIST)  # type: ignore[arg-type]
         assert told - told[0] == pytest.approx(law.logpdf(x) - law.logpdf(x[0])), name
+
+
+def test_a_weight_beyond_every_float_is_a_large_one_without_a_warning() -> None:
+    with warnings.catch_warnings():
+        warnings.simplefilter("error")
+        weights = PPNS(k=2, beta=2, epsilon=1e300).log_weights(np.array([1.0, 0.5, 0.0]), 1e-30)
+    assert weights[0] == weights.max()
+    assert not np.isnan(weights).any()
 
 
 def test_epsilon_is_1_and_rho_one_half_unless_told_otherwise() -> None:

@@ -306,6 +306,7 @@ def callables() -> list[Public]:
             },
         ),
         *published(films, attack),
+        *of_lists(attack),
         Public(
             name="Sensitivity",
             call=gf.Sensitivity,
@@ -728,6 +729,32 @@ def callables() -> list[Public]:
     ]
 
 
+def of_lists(attack: dict[str, Judge]) -> list[Public]:
+    """Return what learns from events, and the attack on its lists."""
+    regularised = number(0, math.inf)
+    return [
+        Public(name="Popularity", call=gf.Popularity, good={}),
+        Public(
+            name="EASE",
+            call=gf.EASE,
+            good={},
+            domains={"regularisation": regularised, "items": integer(1, 10_000, optional=True)},
+        ),
+        Public(
+            name="ListAttack",
+            call=gf.ListAttack,
+            good={},
+            domains={
+                **attack,
+                "n": integer(1, 100, beyond=EITHER),
+                "pages": integer(1, 100, beyond=EITHER),
+                "ask": words("one", "all"),
+                "adaptive": switch(),
+            },
+        ),
+    ]
+
+
 def published(films: gf.Ratings, attack: dict[str, Judge]) -> list[Public]:
     """Return the published systems; those with chance or data in their domains are fitted."""
     some = integer(1, 100, beyond=EITHER)
@@ -981,6 +1008,56 @@ def methods() -> list[Public]:
     return found
 
 
+def methods_of_lists() -> list[Public]:
+    """Return what models of events, their lists, and the attack on them are asked."""
+    clicks = gf.synthetic(users=30, items=20, ratings=240, rng=7, feedback="implicit")
+    user, item, n = clicks.users[0], clicks.items[0], integer(1, 100, beyond=EITHER)
+    events = nothing_else(gf.Ratings)
+    asked: dict[str, tuple[dict[str, Any], dict[str, Judge]]] = {
+        "predict": ({"users": [user], "items": [item]}, {}),
+        "recommend": ({"user": user, "n": 3}, {"n": n}),
+        "recommend_many": ({"users": [user], "n": 3}, {"n": n}),
+        "answer": ({"profile": [item], "items": [item]}, {}),
+        "answer_list": ({"profile": [item], "n": 3}, {"n": n}),
+        "fit": ({"ratings": clicks}, {"ratings": events}),
+    }
+    models: dict[str, Any] = {
+        "NeighbourCF": gf.NeighbourCF(gf.KNN(k=5), rng=7, progress=False),
+        "EASE": gf.EASE(),
+        "Popularity": gf.Popularity(),
+        "PrivateTopN": gf.PrivateTopN(epsilon=1.0, items="from ratings", rng=7),
+    }
+    found = []
+    for name, model in models.items():
+        model.fit(clicks)
+        found += [
+            Public(
+                name=f"{name} of events, {method}",
+                call=getattr(model, method),
+                good=good,
+                domains=domains,
+            )
+            for method, (good, domains) in asked.items()
+        ]
+    report = gf.ListAttack(known=3).run(clicks, gf.KNN(k=5), targets=3, rng=7)
+    run = {"events": events, "attacked": _neither, "threads": THREADS, "progress": PROGRESS}
+    good = {"events": clicks, "attacked": gf.KNN(k=5), "targets": 3, "progress": False}
+    return [
+        *found,
+        Public(name="ListAttack.run", call=gf.ListAttack(known=3).run, good=good, domains=run),
+        Public(name="ListAttackReport.above", call=report.above, good={"limit": 5}),
+        Public(
+            name="ListAttackReport.save", call=_elsewhere(report.save), good={"folder": "result"}
+        ),
+        Public(
+            name="RecommendedLists.save",
+            call=_elsewhere(models["EASE"].recommend_many(n=3).save),
+            good={"path": "lists.csv"},
+        ),
+        Public(name="Ratings.likes", call=_films().likes, good={"at": 4}),
+    ]
+
+
 def _elsewhere(save: Callable[..., None]) -> Callable[..., None]:
     """Return what saves in a folder that goes away: some of the values are names."""
 
@@ -1077,7 +1154,7 @@ class Outcome:
 def cases() -> Iterator[tuple[Public, str, int]]:
     """Yield every callable with each argument and the number of each value."""
     n_values = len(values())
-    for one in [*callables(), *methods()]:
+    for one in [*callables(), *methods(), *methods_of_lists()]:
         for argument in inspect.signature(getattr(gf, one.name, one.call)).parameters:
             for at in range(n_values):
                 yield one, argument, at

@@ -162,7 +162,11 @@ class ListAttack(Attack):
                 guessed=is_listed(popular, targets),
             ),
             attacker=self,
-            settings={"settings": settings_of(self), "seed": seed_of(rng)},
+            settings={
+                "settings": settings_of(self),
+                "liked_from": events.liked_from,
+                "seed": seed_of(rng),
+            },
         )
 
     def n_fakes(self, attacked: object, n_users: int) -> int:

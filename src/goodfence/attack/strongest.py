@@ -48,7 +48,11 @@ NEVER_TRIED_ON_LISTS = (
     NotTried(
         "scores of the listed items", "only which items are shown, and in which order, was used"
     ),
-    *(one for one in NEVER_TRIED if one.attack != "recommended lists"),
+    *(
+        one._replace(reason=one.reason.replace("ratings of the target", "items of the target"))
+        for one in NEVER_TRIED
+        if one.attack != "recommended lists"
+    ),
 )
 """What an attack on lists does not try."""
 LEAST = 10

@@ -524,6 +524,8 @@ def frontier(
             advance(1)
     running = {"targets": targets, "seconds": seconds, "held_out": fraction, "seed": seed_of(rng)}
     settings = {**_stated(known, attacks), **running, "shape": [about(n) for n in ratings.shape]}
+    if ratings.liked_from is not None:
+        settings["liked_from"] = ratings.liked_from
     # The targets, and what is known of them, are the same for all; some may be attacked by fewer of them.
     guess = max(points, key=lambda point: point.n_targets).guess
     return Frontier(points=tuple(points), guess=guess, settings=settings)

@@ -11,6 +11,7 @@ from goodfence.cli.command import command, parse_scale
 from goodfence.cli.options import Output, Source
 from goodfence.cli.output import collected_notes, print_json, print_lines, print_notes
 from goodfence.errors import DataError
+from goodfence.report.wording import liked
 
 if TYPE_CHECKING:
     from goodfence.data.frame import ReadOptions
@@ -122,7 +123,7 @@ def _as_lines(found: ReadReport, duplicates: str, about: Spread) -> list[tuple[s
 def _events(found: ReadReport, duplicates: str) -> str:
     """Return what an event is, and what it counts."""
     if found.ratings.liked_from is not None:
-        return f"ratings of {found.ratings.liked_from:g} or more; the others are left out"
+        return liked(found.ratings.liked_from)
     if found.columns.weight is not None:
         return "each counts its weight"
     return "each counts as often as it is there" if duplicates == "count" else "each counts 1"

@@ -65,7 +65,7 @@ class Declared:
         given = {"users": self.users, "items": self.items, "ratings": self.ratings}
         missing = [name for name, number in given.items() if number is None]
         scale = parse_scale(self.scale)
-        declared = None if scale is None else Scale(*scale)
+        declared = None if scale is None else Scale(scale[0], scale[1])
         if missing and self.file is None:
             raise SettingError(f"{missing[0]} must be given where there is no FILE to count in")
         if self.file is not None and (missing or declared is None):

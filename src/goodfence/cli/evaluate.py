@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING, Any, ClassVar
 from goodfence.cli.command import command, flag
 from goodfence.cli.options import Method, Running, Source
 from goodfence.cli.output import print_json, print_paragraphs
-from goodfence.report.wording import of_100
+from goodfence.report.wording import liked, of_100
 
 if TYPE_CHECKING:
     from goodfence.evaluation import Scores
@@ -47,13 +47,18 @@ def evaluate(source: Source, method: Method, evaluation: Evaluation, running: Ru
     held_out: dict[str, Any] = {"fraction": evaluation.fraction, "per_user": evaluation.per_user}
     with running.noting():
         train, test = holdout(ratings, **held_out, rng=running.seed)
-    running.say(f"fitting {chosen.label} without the held-out ratings")
+    held = "ratings" if ratings.feedback == "explicit" else "events"
+    running.say(f"fitting {chosen.label} without the held-out {held}")
     scores = score(chosen.recommender.fit(train), test, n=evaluation.n, top=evaluation.top)
+    least = ratings.liked_from
     if running.json:
-        told = {"label": chosen.label, "settings": chosen.settings, "seed": running.seed}
+        made_of = {} if least is None else {"liked_from": least}
+        told = {"label": chosen.label, "settings": chosen.settings, "seed": running.seed, **made_of}
         print_json({**told, "protocol": "hold-out", **scores.to_dict()})
         return
     lines = [("Method", chosen.label)]
+    if least is not None:
+        lines.append(("Events", liked(least)))
     if not math.isnan(scores.coverage):
         lines += [
             ("Error", f"MAE {scores.mae:.4f}   RMSE {scores.rmse:.4f}"),

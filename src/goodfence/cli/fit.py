@@ -12,7 +12,7 @@ from goodfence.cli.command import command, flag
 from goodfence.cli.options import Method, Running, Source
 from goodfence.cli.output import FOLDER, check_out, out_option, print_json, print_paragraphs
 from goodfence.errors import SettingError, require
-from goodfence.report.wording import guarantee_cell
+from goodfence.report.wording import guarantee_cell, liked
 
 if TYPE_CHECKING:
     from goodfence.data.ratings import Ratings
@@ -150,9 +150,12 @@ def fit(
     kind = "ratings" if model.ratings_.feedback == "explicit" else "events"
     data = {"users": n_users, "items": n_items, kind: n_ratings}
     data = {"items": n_items} if private else data
+    least = model.ratings_.liked_from
+    made_of = {} if least is None else {"liked_from": least}
     if running.json:
-        told = {"out": str(out), "label": chosen.label, "settings": chosen.settings}
-        print_json({**told, "seed": running.seed, "data": data, "guarantee": guarantee.to_dict()})
+        told: dict[str, Any] = {"out": str(out), "label": chosen.label, "settings": chosen.settings}
+        told |= {"seed": running.seed, "data": {**data, **made_of}}
+        print_json({**told, "guarantee": guarantee.to_dict()})
         return
     shape = f"{n_items:,} items"
     print_paragraphs(
@@ -162,8 +165,9 @@ def fit(
                 "Trained",
                 shape if private else f"{n_users:,} users x {shape}, {n_ratings:,} {kind}",
             ),
+            *([] if least is None else [("Events", liked(least))]),
             ("Guarantee", f"{guarantee_cell(guarantee)}. {guarantee.reason}"),
-            ("Saved", f"{out}, {_holder(guarantee.status, without_ratings)}"),
+            ("Saved", f"{out}, {_holder(guarantee.status, without_ratings, kind)}"),
         ]
     )
 
@@ -181,9 +185,9 @@ def _is_private(chosen: Configured, without_ratings: bool) -> bool:
     return False
 
 
-def _holder(status: str, without_ratings: bool) -> str:
+def _holder(status: str, without_ratings: bool, kind: str) -> str:
     if not without_ratings:
-        return "with the ratings that it answers from: keep it as you keep them"
+        return f"with the {kind} that it answers from: keep it as you keep them"
     if status == "none":
-        return "without the ratings; whoever knows the seed can take its noise away"
-    return "without the ratings: anybody may hold it"
+        return f"without the {kind}; whoever knows the seed can take its noise away"
+    return f"without the {kind}: anybody may hold it"

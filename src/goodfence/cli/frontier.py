@@ -21,7 +21,7 @@ from goodfence.cli.output import (
     print_paragraphs,
     print_table,
 )
-from goodfence.report.wording import guarantee_short, measured, of_100, recommendation
+from goodfence.report.wording import guarantee_short, liked, measured, of_100, recommendation
 
 if TYPE_CHECKING:
     from goodfence.audit.frontier import Frontier
@@ -216,9 +216,11 @@ def _print(found: Frontier, names: list[str], guarantees: list[Guarantee], choic
 
 def _scope(found: Frontier) -> str:
     known = "some" if found.known is None else str(found.known)
-    held = found.vocabulary.held
+    held, data = found.vocabulary.held, found.settings["data"]
+    if "liked_from" in found.settings:
+        data = f"{data} ({liked(found.settings['liked_from'])})"
     return (
-        f"{found.date}; {found.settings['data']}; {known} {held} of each person are known. For each method the "
+        f"{found.date}; {data}; {known} {held} of each person are known. For each method the "
         "strongest of the attackers that apply, chosen on one half of the people attacked, shown on the other. kNN, "
         "nPNS, PNCF and PPNS are goodfence's own: neighbours among all users, by cosine."
     )

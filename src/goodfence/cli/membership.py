@@ -12,7 +12,7 @@ from goodfence.cli.command import command, flag
 from goodfence.cli.options import Method, Running, Source
 from goodfence.cli.output import JSON, check_out, out_option, print_paragraphs
 from goodfence.errors import SettingError
-from goodfence.report.wording import measured, of_100
+from goodfence.report.wording import liked, measured, of_100
 
 if TYPE_CHECKING:
     from goodfence.attack.membership import MembershipReport, OperatingPoint
@@ -84,6 +84,7 @@ def membership(
 
 def _print(found: MembershipReport, chosen: Configured) -> None:
     told, auc, words = found.settings, found.auc, found.recovery.vocabulary
+    least = found.recovery.ratings.liked_from
     answers = "listed items" if words.lists else "answers about hidden ratings"
     between = f"{auc.value:.3f} (95%: {auc.low:.3f}-{auc.high:.3f})"
     print_paragraphs(
@@ -102,6 +103,7 @@ def _print(found: MembershipReport, chosen: Configured) -> None:
                 "Attacked",
                 f"{found.n_targets:,} users; {told['known']} {words.held} of each known, {told['left_out']} left out",
             ),
+            *([] if least is None else [("Events", liked(least))]),
             ("Guarantee", found.bound_in_words),
         ]
     )

@@ -370,7 +370,7 @@ class Method(_NeighbourMethod):
     """Which recommender, with the names of its Python arguments; None where not given."""
 
     panel: ClassVar[str] = (
-        "Private recommenders (private-means, private-cf, private-top-n, mcsherry-mironov)"
+        "Private recommenders (private-means, private-cf, private-top-n and others)"
     )
     delta: float | None = flag(
         "X",

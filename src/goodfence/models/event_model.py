@@ -6,8 +6,6 @@ from abc import abstractmethod
 from os import PathLike
 from typing import Any, ClassVar, Self
 
-import numpy as np
-
 from goodfence.arrays import AnyIntegers, Floats
 from goodfence.data.ratings import Feedback, Ratings
 from goodfence.models.persistence import (
@@ -61,14 +59,7 @@ class EventModel(FittedRecommender):
 
     def predict_cells(self, rows: Any, columns: Any) -> Floats:
         """Return the scores of cells given by user row and item column, as lists are ranked by them."""
-        self._require_fitted()
-        rows, columns = self.ratings_.cells(rows, columns)
-        users, which = np.unique(rows, return_inverse=True)
-        found = np.empty(len(rows))
-        for place, user in enumerate(users.tolist()):
-            own = which == place
-            found[own] = self._row_list_scores(user)[columns[own]]
-        return found
+        return self._score_cells(rows, columns)
 
     def _fold_in(self, columns: AnyIntegers, values: Floats, wanted: AnyIntegers) -> Floats:
         return self._list_scores(columns, values)[wanted]

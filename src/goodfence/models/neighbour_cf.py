@@ -368,15 +368,6 @@ class NeighbourCF(FittedRecommender):
             found = np.where(np.isnan(found), self._fallback.at(rows, columns), found)
         return found
 
-    def _score_cells(self, rows: AnyIntegers, columns: AnyIntegers) -> Floats:
-        """Return the scores of events, the same as in lists, a user at a time."""
-        users, which = np.unique(rows, return_inverse=True)
-        order, counts = np.argsort(which, kind="stable"), np.bincount(which, minlength=len(users))
-        found = np.empty(len(rows))
-        for user, part in zip(users, np.split(order, np.cumsum(counts)[:-1]), strict=False):
-            found[part] = self._row_list_scores(int(user))[columns[part]]
-        return found
-
     def _row_list_scores(self, row: int) -> Floats:
         if self.axis == "item":
             return self._list_scores(*row_of(self.ratings_.csr, row))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import copy
 from abc import ABC, abstractmethod
-from collections.abc import Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from os import PathLike
@@ -339,6 +339,18 @@ class FittedRecommender(ABC):
         """Return what ranks each item in the list of a user of the data."""
         return self._list_scores(*row_of(self.ratings_.csr, row))
 
+    def _score_cells(self, rows: Any, columns: Any) -> Floats:
+        """Return what ranks items in lists, for cells given by user row and item column, a user at a time."""
+        self._require_fitted()
+        asked, wanted = self.ratings_.cells(rows, columns)
+        order = np.argsort(asked, kind="stable")
+        users, starts = np.unique(asked[order], return_index=True)
+        found = np.empty(len(asked))
+        parts = np.split(order, starts[1:]) if len(order) else []
+        for user, part in zip(users.tolist(), parts, strict=True):
+            found[part] = self._row_list_scores(user)[wanted[part]]
+        return found
+
     def _rank_rows(self, rows: AnyIntegers, n: int, allowed: Flags) -> Ranked:
         """Return the lists of users of the data, row by row; models that can do it faster do."""
         csr = self.ratings_.csr
@@ -363,6 +375,8 @@ class FittedRecommender(ABC):
         items = self.ratings_.items
         if allowed is None:
             return np.ones(len(items), dtype=np.bool_)
+        single = all(isinstance(one, Hashable) for one in allowed)
+        require(single, "allowed", "a sequence of ids", "a sequence of something else")
         wanted = Ids.of(list(dict.fromkeys(allowed)), "items")
         may = positions_among(Ids.of_sorted(items, "items"), wanted) >= 0
         require(bool(may.any()), "allowed", "items of the data, at least one", "none of them")

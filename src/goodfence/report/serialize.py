@@ -173,11 +173,13 @@ def describe(ratings: Ratings) -> dict[str, Any]:
     Nor a digest: whoever knows all ratings but one could read the last one from it.
     """
     n_users, n_items = ratings.shape
+    made_of = {} if ratings.liked_from is None else {"liked_from": ratings.liked_from}
     return {
         "users": about(n_users),
         "items": about(n_items),
         "ratings": about(ratings.n_ratings),
         "feedback": ratings.feedback,
+        **made_of,
         "scale": str(ratings.scale),
         "scale_declared": ratings.scale.declared,
     }

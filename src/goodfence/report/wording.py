@@ -78,7 +78,20 @@ def verdict(report: LeakReport, name: str) -> str:
 def scope(report: LeakReport, neighbourhood: str = "") -> str:
     """Return when, about whom, by whom: the date, who was attacked, and whose neighbours."""
     told = f"{report.date}. Attacked: {attacked(report, report.ratings.shape[0])}."
+    if report.ratings.liked_from is not None:
+        told += f" Events: {liked(report.ratings.liked_from)}."
     return f"{told} Neighbourhood: {neighbourhood}." if neighbourhood else told
+
+
+def liked(least: float) -> str:
+    """Return which ratings became events.
+
+    Examples
+    --------
+    >>> liked(4.0)
+    'ratings of 4 or more; the others are left out'
+    """
+    return f"ratings of {least:g} or more; the others are left out"
 
 
 def assumed(report: LeakReport) -> str:

@@ -10,7 +10,7 @@ import numpy as np
 from goodfence.arrays import AnyIntegers, Csr, Floats
 from goodfence.kernels.private import ItemFeatures, predict_rows, solve_user
 from goodfence.neighbours.threads import ranges, run
-from goodfence.privacy.fixed_point import SPAN
+from goodfence.privacy.fixed_point import CENTRE, SPAN
 
 NOISE = 0.85
 """The variance of a rating that no feature explains, on the scale 1..5: a public constant."""
@@ -96,7 +96,8 @@ class ItemModel:
         ends, every = np.arange(n_users + 1) * n_items, np.tile(np.arange(n_items), n_users)
         found = np.empty(len(every))
         predict_rows(np.asarray(rows), ends, every, profiles, self.known, found)
-        liked = np.sqrt(np.maximum(found / SPAN + 0.5, 0.0)).reshape(n_users, n_items)
+        share = (found - (1.0 - CENTRE)) / SPAN
+        liked = np.sqrt(np.maximum(share, 0.0)).reshape(n_users, n_items)
         scores: Floats = liked if self.counts is None else self.counts * liked
         return scores
 

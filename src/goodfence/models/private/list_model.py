@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
 from scipy import sparse
 
-from goodfence.arrays import AnyFloats, AnyIntegers, Flags, Float32s, Floats, Integers
+from goodfence.arrays import AnyFloats, AnyIntegers, Float32s, Floats, Integers
 from goodfence.models.private.co_occurrence import CoOccurrence, ItemCounts
 from goodfence.models.private.estimation import leading_eigenvectors
 
@@ -42,31 +43,32 @@ class ListModel:
         That of popularity is its sum, as far as it is positive, over the profile, plus 0.001; that of a factor the sum
         of its loadings, less the less it is trusted and the fewer items with factors the profile has.
         """
+        return self.weigher()(profiles)
+
+    def weigher(self) -> Callable[[sparse.csr_array], Floats]:
+        """Return what `weigh` does, prepared for many calls."""
         liked, known = np.maximum(self.popularity, 0.0), self.factors.any(axis=1)
         table = np.concatenate([np.stack([liked, known], axis=1), self.factors], axis=1)
-        found: Floats = profiles @ table
         trust = np.minimum((self.factors**2).sum(axis=0), 1.0)
-        told = np.maximum(found[:, 1:2], 1.0) * trust
-        weights: Floats = found[:, 1:]
-        weights[:, 0] = found[:, 0] + _HEAD_START
-        weights[:, 1:] *= told / (told + _FEW * (1.0 - trust) + 1e-300)
-        return weights
+
+        def weigh(profiles: sparse.csr_array) -> Floats:
+            found: Floats = profiles @ table
+            told = np.maximum(found[:, 1:2], 1.0) * trust
+            weights: Floats = found[:, 1:]
+            weights[:, 0] = found[:, 0] + _HEAD_START
+            weights[:, 1:] *= told / (told + _FEW * (1.0 - trust) + 1e-300)
+            return weights
+
+        return weigh
 
     def scores(self, weights: Floats, columns: AnyIntegers | slice = slice(None)) -> Floats:
         """Return the scores of items for profiles of these weights: their sum over popularity and loadings."""
-        table = np.concatenate([self.popularity[columns, None], self.factors[columns]], axis=1)
-        found: Floats = weights @ table.T
+        found: Floats = weights @ self.table(columns).T
         return found
 
-    def candidates(self, allowed: Flags, n: int) -> Integers:
-        """Return the allowed items, ascending, that may be among the n best: all with factors, and the n most popular.
-
-        Without factors the order of items is that of their popularity, for everybody.
-        """
-        chosen = self.factors.any(axis=1)
-        rest = np.flatnonzero(allowed & ~chosen)
-        popular = rest[np.argsort(-self.popularity[rest], kind="stable")[:n]]
-        return np.sort(np.concatenate([np.flatnonzero(allowed & chosen), popular]))
+    def table(self, columns: AnyIntegers | slice = slice(None)) -> Floats:
+        """Return popularity and loadings of some items, (items, 1 + factors)."""
+        return np.concatenate([self.popularity[columns, None], self.factors[columns]], axis=1)
 
 
 def most_frequent(counts: Floats, n: int) -> Integers:

@@ -138,14 +138,7 @@ class PrivateTopN(PrivateRecommender):
 
     def predict_cells(self, rows: Any, columns: Any) -> Floats:
         """Return the scores of cells given by user row and item column, as lists are ranked by them."""
-        self._require_fitted()
-        users, items = self.ratings_.cells(rows, columns)
-        asked, which = np.unique(users, return_inverse=True)
-        found = np.empty(len(users))
-        for place, user in enumerate(asked.tolist()):
-            own = which == place
-            found[own] = self._row_list_scores(user)[items[own]]
-        return found
+        return self._score_cells(rows, columns)
 
     def _fold_in(self, columns: AnyIntegers, values: Floats, wanted: AnyIntegers) -> Floats:
         return self._list_scores(columns, values)[wanted]
@@ -162,18 +155,20 @@ class PrivateTopN(PrivateRecommender):
         """Return lists of the items with factors, and of the others, which are in the same order for everybody."""
         own, model = self.ratings_.csr[rows], self.model_
         chosen = np.flatnonzero(model.factors.any(axis=1))
-        weights = np.empty((len(rows), 1 + model.factors.shape[1]))
+        weigh, table = model.weigher(), model.table(chosen)
+        of_popularity = np.empty((len(rows), 1))
 
         def block(first: int, last: int) -> Floats:
-            weights[first:last] = model.weigh(own[first:last])
-            scores: Floats = model.scores(weights[first:last], chosen)
+            weights = weigh(own[first:last])
+            of_popularity[first:last] = weights[:, :1]
+            scores: Floats = weights @ table.T
             return scores
 
         lists = rank_in_blocks(block, own, allowed, n, items=chosen)
         popularity = model.popularity.copy()
         popularity[chosen] = np.nan
         others = rank_alike(popularity, own, allowed, n)
-        return merged(lists, Ranked(others.columns, others.scores * weights[:, :1]))
+        return merged(lists, Ranked(others.columns, others.scores * of_popularity))
 
     def _restore_profiles(self) -> None:
         """Events are used as they are."""
