@@ -92,7 +92,7 @@ if TYPE_CHECKING:
     from goodfence.selection.ppns import PPNS as PPNS
     from goodfence.selection.sensitivity import Sensitivity as Sensitivity
 
-__version__ = "0.1.0"
+__version__ = "0.2.0"
 
 _NAMES = {
     "adapters.black_box": "BlackBox",
