@@ -18,6 +18,8 @@ MEMBERS: dict[str, Any] = {
     "popularity": gf.Popularity(),
 }
 MEMBER_KNOWN, LEFT_OUT = 16, 6
+FITTED = 100
+"""Of what is fitted in each world so many people are attacked."""
 
 
 def main() -> None:
@@ -25,7 +27,8 @@ def main() -> None:
     rows = []
     for name, attacked in MEMBERS.items():
         attack = gf.MembershipAttack(known=MEMBER_KNOWN, left_out=LEFT_OUT, fakes=K)
-        found = attack.run(events, attacked, targets=N_TARGETS, rng=SEED, threads=1)
+        n_targets = FITTED if hasattr(attacked, "fit") else N_TARGETS
+        found = attack.run(events, attacked, targets=n_targets, rng=SEED, threads=1)
         one, five = found.points
         bounds = ["" if point.bound is None else f"{point.bound:.3f}" for point in (one, five)]
         rates = [shown(one.true_positives), bounds[0], shown(five.true_positives), bounds[1]]
