@@ -33,7 +33,7 @@ def _private(items: Any, n_users: int = 0, per_user: int = 0) -> Any:
     few = Ratings(sparse.csr_array((1, 2)), [1], [1, 2], scale=(1, 5))
     fitted = gf.PrivateMeans(epsilon=1.0, items="from ratings").fit(few)
     each = np.ones(len(items))  # a fit of so many items would take minutes, and as much memory
-    return fitted.restore(ratings, ItemModel(each, each[:, None], each), fitted.record_)
+    return fitted.restore(ratings, ItemModel(each, each[:, None], each, each), fitted.record_)
 
 
 def _neighbours(n_users: int, k: int, per_user: int, axis: Any) -> Any:
