@@ -163,7 +163,8 @@ def test_attack_gives_the_report_of_python(tmp_path: Path) -> None:
     assert (told["targets"], told["hidden"], told["fakes"]) == (40, report.n_hidden, 30)
     manifest = json.loads((tmp_path / "report" / "manifest.json").read_text())
     assert "ratings" not in manifest
-    assert set(told["data"]) == {"users", "items", "ratings", "scale", "scale_declared"}
+    said = {"users", "items", "ratings", "feedback", "scale", "scale_declared"}
+    assert set(told["data"]) == said
     assert told["data"]["users"] == 1200  # about: 1,238
 
 

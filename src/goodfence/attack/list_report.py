@@ -178,14 +178,6 @@ class ListAttackReport(LeakReport):
         """How often the target is the only real neighbour of an asking fake."""
         return self.estimates["target_alone"].value
 
-    def __repr__(self) -> str:
-        head = (
-            f"ListAttackReport({self.attack} on {self.attacked}: {self.n_targets:,} targets, "
-            f"{self.n_hidden:,} hidden items, {self.n_left_out:,} users left out)"
-        )
-        lines = [f"  {name:<28} {estimate}" for name, estimate in self.estimates.items()]
-        return "\n".join([head, *lines])
-
     @checked
     def table(self, *, ids: bool = False) -> pa.Table:
         """Return one line for each target, numbered from 0; with the caller's own ids only if `ids`."""

@@ -218,6 +218,14 @@ class LeakReport(ABC):
         found = self.estimates
         return tuple(name for name in names if not getattr(found[name], judged) <= limit)
 
+    def __repr__(self) -> str:
+        head = (
+            f"{type(self).__name__}({self.attack} on {self.attacked}: {self.n_targets:,} targets, "
+            f"{self.n_hidden:,} {self.vocabulary.hidden}, {self.n_left_out:,} users left out)"
+        )
+        lines = [f"  {name:<28} {estimate}" for name, estimate in self.estimates.items()]
+        return "\n".join([head, *lines])
+
     def _repr_html_(self) -> str:
         from goodfence.report.serialize import attack_html
 
@@ -396,14 +404,6 @@ class AttackReport(LeakReport):
     def guess(self) -> float:
         """The recovery of guessing alone: by the best of a few rules, from what everybody else rated."""
         return self.estimates["guess"].value
-
-    def __repr__(self) -> str:
-        head = (
-            f"AttackReport({self.attack} on {self.attacked}: {self.n_targets:,} targets, "
-            f"{self.n_hidden:,} hidden ratings, {self.n_left_out:,} users left out)"
-        )
-        lines = [f"  {name:<28} {estimate}" for name, estimate in self.estimates.items()]
-        return "\n".join([head, *lines])
 
     @checked
     def table(self, *, ids: bool = False) -> pa.Table:

@@ -58,7 +58,7 @@ def print_paragraphs(lines: Sequence[tuple[str, str]]) -> None:
     for label, text in lines:
         # An interval stays on one line.
         joined = printable(text).replace("(95%: ", f"(95%:{_HARD}")
-        first, *others = textwrap.wrap(joined, LINE - _WIDTH - 3) or [""]
+        first, *others = textwrap.wrap(joined, LINE - _WIDTH - 3, break_on_hyphens=False) or [""]
         print_lines([(label, first), *(("", other) for other in others)])
 
 

@@ -285,7 +285,7 @@ class Ratings:
         mapped, of_events = isinstance(given, Mapping), self._feedback == "implicit"
         if not mapped and not (of_events and is_listed(given)):
             kind = "items to ratings" if not of_events else "items to counts, or a list of items"
-            raise SettingError(f"profile must be a mapping of {kind}, got {type(given).__name__}")
+            raise SettingError(f"profile must be a mapping of {kind}, got a {type(given).__name__}")
         columns = self.columns(list(given))
         if mapped and not all(is_number(rating) for rating in given.values()):
             raise ValueProblem("a profile must hold finite ratings only")

@@ -85,8 +85,8 @@ def read_json(
     return pa.table({**found, **times}), columns
 
 
-class _NoTime(ValueProblem):
-    """A member that was to be a time and is none."""
+class _NoTime(ValueError):
+    """A member that was to be a time and is none; it is told to nobody, but as a problem or a warning."""
 
 
 def _untimed(problem: _NoTime, file: RatingsFile, options: ReadOptions) -> tuple[pa.Table, Columns]:
