@@ -113,7 +113,7 @@ def test_what_is_no_path_is_refused_in_one_sentence_wherever_something_is_saved(
 def test_a_word_that_is_none_of_the_known_and_a_number_that_is_none_are_refused() -> None:
     films = gf.synthetic(users=30, items=20, ratings=240, rng=7)
     asked = (films, gf.KNN(k=3), films.users[0], films.items[0])
-    with pytest.raises(gf.SettingError, match="over must be 'raters' or 'neighbours'"):
+    with pytest.raises(gf.SettingError, match="over must be one of raters, neighbours"):
         gf.algorithm_1(*asked, over=cast("Any", "everybody"))
     for number in (float("nan"), float("inf")):
         with pytest.raises(gf.SettingError, match="fallback must be a finite number"):
