@@ -78,7 +78,7 @@ def figures(model: Any, held_out: gf.Ratings) -> dict[str, Any]:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", nargs="+", default=list(DATA))
-    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--seed", type=int, default=2, help="of the split; 1 chose the score")
     options = parser.parse_args()
     table: list[list[str]] = []
     title = (__doc__ or "").splitlines()[0]

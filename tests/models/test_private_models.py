@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import inspect
+import math
 from pathlib import Path
+from statistics import NormalDist
 from typing import Any
 
 import numpy as np
@@ -172,7 +174,7 @@ def test_recommendations_are_unseen_and_best_first() -> None:
 
 
 def test_lists_are_ranked_by_counts_and_what_is_expected_to_be_liked() -> None:
-    """Count times the root of (prediction - 1) / 4 on the scale 1..5, before it is clipped, for rows and profiles."""
+    """Count times the root of the probability of more than 3.5 on the scale 1..5, where ratings vary by 0.85."""
     ratings = made_up()
     model = PrivateCF(epsilon=5.0, items="from ratings").fit(ratings)
     counts = model.model_.counts
@@ -181,7 +183,8 @@ def test_lists_are_ranked_by_counts_and_what_is_expected_to_be_liked() -> None:
         part = slice(*ratings.csr.indptr[[row, row + 1]])
         columns, values = ratings.csr.indices[part], ratings.csr.data[part]
         predicted = 3.5 + model.model_.predict_user(columns, values - 3.5, every)
-        scores = counts * np.sqrt(np.maximum(predicted - 1.0, 0.0) / 4.0)
+        liked = [NormalDist(one, math.sqrt(0.85)).cdf(3.5) for one in predicted]
+        scores = counts * np.sqrt(1 - np.array(liked))
         wanted = reference.best_list(scores, columns.tolist(), every.tolist(), 8)
         for found in (
             model.recommend(ratings.users[row], n=8),

@@ -6,11 +6,11 @@ import math
 from dataclasses import dataclass
 
 import numpy as np
+from scipy.special import ndtr
 
 from goodfence.arrays import AnyIntegers, Csr, Floats
 from goodfence.kernels.private import ItemFeatures, predict_rows, solve_user
 from goodfence.neighbours.threads import ranges, run
-from goodfence.privacy.fixed_point import CENTRE, SPAN
 
 NOISE = 0.85
 """The variance of a rating that no feature explains, on the scale 1..5: a public constant."""
@@ -89,15 +89,14 @@ class ItemModel:
     def list_scores(self, profiles: Csr, rows: AnyIntegers) -> Floats:
         """Return what ranks each item in the lists of users, (users, items).
 
-        How often it was rated, times the root of how much it is expected to be liked, from 0 at the lowest rating to
-        1 at the highest: between what is expected to be rated, and what is expected to be rated and liked.
+        How often it was rated, times the root of the probability that a rating above the centre of the scale is
+        given: the geometric mean of how many are expected to rate it, and to rate it and like it.
         """
         n_users, n_items = len(rows), len(self.bias)
         ends, every = np.arange(n_users + 1) * n_items, np.tile(np.arange(n_items), n_users)
         found = np.empty(len(every))
         predict_rows(np.asarray(rows), ends, every, profiles, self.known, found)
-        share = (found - (1.0 - CENTRE)) / SPAN
-        liked = np.sqrt(np.maximum(share, 0.0)).reshape(n_users, n_items)
+        liked = np.sqrt(ndtr(found / math.sqrt(NOISE))).reshape(n_users, n_items)
         scores: Floats = liked if self.counts is None else self.counts * liked
         return scores
 
