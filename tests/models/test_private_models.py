@@ -196,7 +196,7 @@ def test_lists_are_ranked_by_counts_and_what_is_expected_to_be_liked() -> None:
 
 @pytest.mark.parametrize(("kind", "near"), [(PrivateCF, 11.0), (PrivateMeans, 1.5)])
 def test_counts_of_lists_are_those_of_the_data_where_noise_is_small(kind: Any, near: float) -> None:
-    """Counts are 137 to 182; PrivateCF spends no more than mu = 2.9, and its noise of 1.8 stays within six times that."""
+    """Counts are 137 to 182; PrivateCF spends no more than mu = 2.9, and its noise is 1.8."""
     ratings = made_up()
     model = kind(epsilon=500.0, items="from ratings").fit(ratings)
     counts = np.bincount(ratings.csr.indices, minlength=ratings.shape[1])
