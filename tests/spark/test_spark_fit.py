@@ -38,7 +38,7 @@ def test_the_command_says_what_is_missing(tmp_path: Path, monkeypatch: pytest.Mo
         (["--engine", "spark", "--memory", "lots"], "memory must be a size as in 512m or 2g"),
         (
             ["--engine", "spark", "--mechanism", "private-means", "--epsilon", "1"],
-            "engine must be local for a private model",
+            "engine must be local unless neighbours are chosen (knn, npns, pncf, ppns)",
         ),
         (
             ["--engine", "spark", "--similarity", "adjusted_cosine"],

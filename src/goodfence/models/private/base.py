@@ -131,9 +131,9 @@ class PrivateRecommender(FittedRecommender):
     def _distance(self, n_items: int) -> float:
         """Bound the `Account.distance` of any releases that `_learn` may make."""
 
-    def _budget(self, epsilon: float, delta: float, n_items: int) -> float:
-        """Return what is spent in all: what is allowed, or less where more would gain nothing."""
-        return total_mu(epsilon, delta, self._distance(n_items))
+    def _useful(self, mu: float) -> float:
+        """Return what is spent of the mu that is allowed: all of it, or less where more would gain nothing."""
+        return mu
 
     def settings(self) -> dict[str, Any]:
         """Return the arguments that make this model again, as they are saved."""
@@ -153,8 +153,9 @@ class PrivateRecommender(FittedRecommender):
         laid = self.laid_out(ratings)
         profiles = self.profiles_of(laid)
         require(profiles.n_items >= 1, "ratings", "of at least one item", profiles.n_items)
-        mu = self._budget(self.epsilon, self.delta, profiles.n_items)
-        require(mu <= MOST_MU, "epsilon", f"smaller (its mu at most {MOST_MU})", self.epsilon)
+        allowed = total_mu(self.epsilon, self.delta, self._distance(profiles.n_items))
+        require(allowed <= MOST_MU, "epsilon", f"smaller (its mu at most {MOST_MU})", self.epsilon)
+        mu = self._useful(allowed)
         seeded = self.rng is not None
         noise = SeededNoise(Streams(self.rng)) if seeded else SystemNoise()
         publisher = Publisher(noise, unit=self.unit)
@@ -326,7 +327,7 @@ class PrivateRecommender(FittedRecommender):
         A file that says epsilon = 1 over releases that cost more or less, or that are for another unit, was changed.
         """
         same = all(arguments[name] == value for name, value in self._recorded(record).items())
-        mu = self._budget(record.epsilon, record.delta, n_items)
+        mu = self._useful(total_mu(record.epsilon, record.delta, self._distance(n_items)))
         spent, few = record.account.mu, mu * SIGMA < _FEW
         of_unit = all(each.unit == self.unit == record.unit for each in record.account.releases)
         return same and of_unit and (0.9 * mu <= spent or few) and spent <= mu * (1 + 1e-6)

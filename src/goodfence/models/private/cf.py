@@ -64,7 +64,7 @@ RESIDUALS = Clamps(near=1.0, prior=20, wide=0.5)
 """The residuals from item biases that are known, unit rating."""
 COVARIANCE = Clamps(near=1.0, prior=40, wide=0.5)
 """The residuals whose covariance is released."""
-MOST_SPENT: dict[Unit, float] = {"rating": 2.9, "user": math.inf}
+MOST_SPENT = 2.9
 """No more mu than this is spent: beyond it (an epsilon of about 16 at a delta of 1e-5) the noise no longer hides who
 happened to rate what, and chance is taken for structure. More budget must not cost error."""
 FIRST_SHARE = {"rating": 0.2, "user": 0.3}
@@ -164,8 +164,8 @@ class PrivateCF(PrivateRecommender):
     def _distance(self, n_items: int) -> float:
         return largest_distance(n_items, public_factors(self.features, n_items).shape[1])
 
-    def _budget(self, epsilon: float, delta: float, n_items: int) -> float:
-        return min(super()._budget(epsilon, delta, n_items), MOST_SPENT[self.unit])
+    def _useful(self, mu: float) -> float:
+        return min(mu, MOST_SPENT)
 
     def _learn(self, profiles: UserProfiles, mu: float, publisher: Publisher) -> ItemModel:
         public = public_factors(self.features, profiles.n_items)
