@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import resource
 import signal
 import subprocess
 import sys
@@ -14,6 +13,8 @@ import pytest
 
 GOODFENCE = [sys.executable, "-m", "goodfence"]
 HEAVY = {"numpy", "pyarrow", "scipy", "numba", "narwhals", "altair", "opendp", "rich"}
+MOST_MODULES = 250
+"""typer alone brings about 140."""
 
 
 def start(*arguments: str, **options: object) -> subprocess.Popen[str]:
@@ -39,15 +40,15 @@ def test_nothing_heavy_is_imported(arguments: list[str]) -> None:
     assert not [name for name in HEAVY if f"'{name}'" in loaded]
 
 
-def test_help_costs_little() -> None:
-    """The fastest of several: what it costs, not what else the machine does."""
-    costs = []
-    for _ in range(5):
-        before = resource.getrusage(resource.RUSAGE_CHILDREN)
-        subprocess.run([*GOODFENCE, "--help"], capture_output=True, check=True)
-        after = resource.getrusage(resource.RUSAGE_CHILDREN)
-        costs.append(after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime)
-    assert min(costs) < 0.3
+def test_help_imports_only_what_it_shows() -> None:
+    """What it costs is what it imports: of goodfence the commands and their words, and few modules beside."""
+    code = "import sys; from goodfence.cli import app\ntry: app(['--help'])\nexcept SystemExit: print(*sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    loaded = done.stdout.splitlines()[-1].split()
+    own = {".".join(name.split(".")[:2]) for name in loaded if name.startswith("goodfence.")}
+    assert own == {f"goodfence.{name}" for name in ("attack", "cli", "errors", "report")}
+    assert not [name for name in loaded if name.startswith("goodfence.attack.")]
+    assert len(loaded) < MOST_MODULES
 
 
 def test_the_first_line_comes_before_the_slow_imports() -> None:
