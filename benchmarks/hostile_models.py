@@ -12,6 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from benchmarks.results import write_table
+from documents.tables import measured as table
 from tests.support.hostile_models import GOOD, in_process
 from tests.support.model_memory import KINDS, largest, peak_share
 
@@ -21,19 +22,22 @@ SAVES, SEED = 500, 11
 LIMIT = 2**26
 
 
-def mutated() -> None:
-    """Mutate models of every class in processes of their own, and write what came of it."""
+def mutated(n: int, only: tuple[str, ...]) -> None:
+    """Mutate models of every class, or of some, in processes of their own, and write what came of it."""
     found: dict[str, Counter[str]] = {}
     wrong: list[str] = []
     with ThreadPoolExecutor(PROCESSES) as pool:
-        firsts = range(0, MUTATIONS, BATCH)
-        for outcomes, said in pool.map(lambda first: in_process(first, BATCH), firsts):
+        firsts = range(0, n, BATCH)
+        for outcomes, said in pool.map(lambda first: in_process(first, BATCH, only=only), firsts):
             wrong += said
             for model, counts in outcomes.items():
                 found.setdefault(model, Counter()).update(counts)
             print(sum(counter.total() for counter in found.values()), *said, sep="\n", flush=True)
     rows = [_row(model, counts) for model, counts in found.items() if model]
-    rows.append(_row("all", sum(found.values(), Counter())))
+    if only:  # the others are as they were
+        rows = [[*row.values()] for row in table("hostile_models") if row["model"] != "all"] + rows
+    numbers = [[int(cell.replace(",", "")) for cell in row[1:]] for row in rows]
+    rows.append(["all", *(f"{sum(column):,}" for column in zip(*numbers, strict=True))])
     head = ["model", "mutations", "refused", "answers as before, or as less", "signals"]
     head += ["raw errors", "wrong guarantees"]
     title = "Mutated models, checksums recomputed"
@@ -77,14 +81,21 @@ def memory() -> None:
     write_table("model_memory", title, head, rows, command="hostile_models", limit=limit)
 
 
-PARTS = {"memory": memory, "interrupted": interrupted, "mutated": mutated}
+PARTS = ("memory", "interrupted", "mutated")
 
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--only", nargs="+", choices=PARTS, default=list(PARTS))
-    for part in parser.parse_args().only:
-        PARTS[part]()
+    parser.add_argument("--models", nargs="+", default=[], help="mutate these, beside the table")
+    parser.add_argument("--mutations", type=int, default=MUTATIONS)
+    asked = parser.parse_args()
+    if "memory" in asked.only:
+        memory()
+    if "interrupted" in asked.only:
+        interrupted()
+    if "mutated" in asked.only:
+        mutated(asked.mutations, tuple(asked.models))
 
 
 if __name__ == "__main__":

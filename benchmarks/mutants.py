@@ -6,9 +6,11 @@ import ast
 import copy
 import random
 import zlib
+from collections import defaultdict
 from collections.abc import Iterator
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Any
 
 PRESENTATION = (
     "cli/",
@@ -24,6 +26,9 @@ ELSEWHERE = ("adapters/lenskit.py", "adapters/surprise.py", "adapters/sklearn.py
 SPOKEN = {"__repr__", "__str__", "_repr_html_", "__rich__"}
 TOLD = {"warn", "debug", "info", "warning", "TypeVar", "ParamSpec", "NewType"}
 """Calls that only say something."""
+
+CHANGE = ("path", "code", "was", "now")
+"""What a change is, wherever its line went."""
 
 COMPARISONS: dict[type[ast.cmpop], type[ast.cmpop]] = {
     ast.Lt: ast.LtE,
@@ -71,6 +76,11 @@ class Mutant:
     """Where it is in the file, in bytes."""
 
     @property
+    def change(self) -> tuple[str, ...]:
+        """By what it is found again, wherever its line went."""
+        return tuple(str(getattr(self, name)) for name in CHANGE)
+
+    @property
     def name(self) -> str:
         """What it is called in a list of results: the same as long as the file is."""
         change = zlib.crc32(self.now.encode())
@@ -95,8 +105,39 @@ def sources(package: Path) -> list[Path]:
 
 def sample(package: Path, n: int, seed: int) -> list[Mutant]:
     """Return `n` changes out of all that are possible, in random order."""
-    found = [one for path in sources(package) for one in mutants(path, package)]
-    return random.Random(seed).sample(found, n)
+    return random.Random(seed).sample(possible(package), n)
+
+
+def possible(package: Path) -> list[Mutant]:
+    """Return every change of every file."""
+    return [one for path in sources(package) for one in mutants(path, package)]
+
+
+def carried(
+    package: Path, kept: list[dict[str, Any]], seed: int
+) -> tuple[list[tuple[Mutant, dict[str, Any]]], list[Mutant]]:
+    """Return the changes of an earlier sample that the source of today still has, and others for those it has not.
+
+    A change is found by its line, what was there and what is there now; where a line has it twice, by where it was in
+    the file. The others are the next in a random order of all changes of today: nobody chooses them.
+    """
+    found = possible(package)
+    by_change: dict[tuple[str, ...], list[Mutant]] = defaultdict(list)
+    for one in found:
+        by_change[one.change].append(one)
+    again = []
+    for earlier in kept:
+        alike = by_change[tuple(earlier[name] for name in CHANGE)]
+        if alike:
+            span = earlier["name"].split(" ")[0].rpartition(":")[2]
+            start = int(span.partition("-")[0])
+            nearest = min(alike, key=lambda one: abs(one.span[0] - start))
+            alike.remove(nearest)
+            again.append((nearest, earlier))
+    names = {one.name for one, _ in again}
+    shuffled = random.Random(seed).sample(found, len(found))
+    new = [one for one in shuffled if one.name not in names]
+    return again, new[: len(kept) - len(again)]
 
 
 def mutants(path: Path, package: Path) -> list[Mutant]:

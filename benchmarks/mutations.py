@@ -5,6 +5,10 @@ the tests that execute its line, one of each test function first, the fastest fi
 changed and tested with the compiler off, by the tests marked `kernel`: code compiled before would not notice. Tests
 that need a session of Spark are asked last, when all that is not Spark's was tried. What is not finished is taken up
 again when the command is given again with the same folder.
+
+With `--survivors` the sample of the last results is taken up again: what was noticed stays noticed, survivors are tried
+again by the tests of their part of the package, and where a line is gone, the next mutation of a random order of all
+takes its place and is tried too.
 """
 
 from __future__ import annotations
@@ -24,7 +28,7 @@ from typing import IO, Any, cast
 
 import coverage
 
-from benchmarks.mutants import Mutant, sample
+from benchmarks.mutants import CHANGE, Mutant, carried, sample
 from benchmarks.mutation_tracing import SHARED
 from benchmarks.results import FOLDER as RESULTS
 from benchmarks.results import write_table
@@ -39,8 +43,6 @@ NEAREST = 3
 """Files of tests that are asked first."""
 LEFT_OUT = ("documents", "support")
 """No tests of the source."""
-CHANGE = ("path", "code", "was", "now")
-"""By what an explanation finds its mutation, wherever its line went."""
 KEPT = ".kept"
 """The ending of a file as it was, while a mutation is in its place."""
 PLAIN = "plain"
@@ -59,6 +61,9 @@ def main() -> None:
         "--again", action="store_true", help="try survivors again, with the tests of today"
     )
     parser.add_argument(
+        "--survivors", action="store_true", help="try those of the last results again, and no other"
+    )
+    parser.add_argument(
         "--seconds", type=float, default=MOST_SECONDS, help="of tests for one mutation, as recorded"
     )
     parser.add_argument(
@@ -66,22 +71,58 @@ def main() -> None:
     )
     asked = parser.parse_args()
     trial = Trial(asked.folder, asked.seconds)
+    if asked.survivors:
+        try_survivors(trial, asked.seed, again=asked.again)
+        return
     changed = trial.copy(again=asked.again)
     groups = trial.groups()
     for name, arguments in groups.items():
         if name != SPARK and name not in asked.without:
             trial.record(name, arguments)
-    for name, arguments in {"again": [], f"{PLAIN}-again": ["-m", "kernel"]}.items():
-        if changed:
-            (trial.folder / f"lines-{name}.json").unlink(missing_ok=True)
-            trial.record(name, [*changed, *arguments])
+    trial.record_again(changed)
     mutants = sample(trial.package, asked.n, asked.seed)
     others = [one for one in mutants if not one.path.startswith("spark/")]
     done = trial.run(others, again=asked.again)
     if SPARK not in asked.without:
         trial.record(SPARK, groups[SPARK])
     rest = [one for one in mutants if one.path.startswith("spark/")]
-    report([*done, *trial.run(rest, again=asked.again)], asked.seed, asked.without)
+    done += trial.run(rest, again=asked.again)
+    stated = {"tests left out": ", ".join(asked.without)} if asked.without else {}
+    report(done, seed=asked.seed, limit=limit_of(asked.seconds), **stated)
+
+
+def try_survivors(trial: Trial, seed: int, *, again: bool) -> None:
+    """Try the survivors of the last results again, and what takes the place of lines that are gone."""
+    changed = trial.copy(again=again)
+    kept = json.loads((RESULTS / "mutations.json").read_text("utf-8"))
+    found, new = carried(trial.package, kept, seed)
+    noticed = [(one, earlier["failed"]) for one, earlier in found if earlier["noticed"]]
+    if not trial.results.exists():
+        taken = [{**NOT_RUN, **facts(one), "noticed": True, "failed": by} for one, by in noticed]
+        trial.results.write_text(json.dumps(taken, indent=1), "utf-8")
+    mutants = [*(one for one, _ in found), *new]
+    over = {one.name for one, _ in noticed}
+    groups = trial.groups()
+    for name in sorted({part_of(one.path) for one in mutants if one.name not in over}):
+        trial.record(name, groups[name])
+    trial.record_again(changed)
+    stated: dict[str, Any] = {
+        "limit": limit_of(trial.seconds),
+        "tests": "those of the mutated part of the package, without a session of Spark",
+        "noticed by an earlier run": len(over),
+        "instead of lines that are gone": len(new),
+    }
+    report(trial.run(mutants, again=again), seed=seed, **stated)
+
+
+def part_of(path: str) -> str:
+    """Return the group of tests that is about a file of the package."""
+    part = path.partition("/")[0] if "/" in path else "top"
+    return {"kernels": PLAIN, "spark": "spark-quick"}.get(part, part)
+
+
+def limit_of(seconds: float) -> str:
+    return f"{MOST_TESTS} tests and {seconds:g} s of tests a mutation, none of more than {LONGEST_TEST:g} s"
 
 
 @dataclass(frozen=True, slots=True)
@@ -107,7 +148,7 @@ class Trial:
         return self.folder / "results.json"
 
     def copy(self, *, again: bool) -> list[str]:
-        """Copy the tree, or only its tests where survivors are tried again; return which files of tests are new."""
+        """Copy the tree, without the source where survivors are tried again; return which files of tests are new."""
         for kept in self.package.rglob(f"*{KEPT}"):  # an earlier run was ended here
             kept.replace(kept.with_suffix(".py"))
         new = not self.tree.exists()
@@ -123,7 +164,7 @@ class Trial:
         changed = []
         for name in listed.stdout.splitlines():
             path, to = ROOT / name, self.tree / name
-            if not path.is_file() or not (new or name.startswith("tests/")):
+            if not path.is_file() or (name.startswith("src/") and not new):
                 continue
             same = to.is_file() and to.read_bytes() == path.read_bytes()
             if not new and not same and path.name.startswith("test_"):
@@ -169,6 +210,13 @@ class Trial:
             raise RuntimeError(f"the tests of {name} could not be run; see {data}.log")
         say(f"recorded {name}")
 
+    def record_again(self, changed: list[str]) -> None:
+        """Record files of tests that are new, or not as they were."""
+        for name, arguments in {"again": [], f"{PLAIN}-again": ["-m", "kernel"]}.items():
+            if changed:
+                (self.folder / f"lines-{name}.json").unlink(missing_ok=True)
+                self.record(name, [*changed, *arguments])
+
     def environment(self, *, plain: bool) -> dict[str, str]:
         """Return the variables that a run needs."""
         own = {"PYTHONPATH": str(self.tree / "src"), "OMP_NUM_THREADS": "1"}
@@ -190,7 +238,7 @@ class Trial:
             plain = mutant.path.startswith("kernels/")
             if plain not in servers:
                 servers[plain] = Server(self, plain=plain)
-            chosen = [] if change_of(mutant) in explained else tests.noticing(mutant, plain=plain)
+            chosen = [] if mutant.change in explained else tests.noticing(mutant, plain=plain)
             result = self.tried(mutant, chosen, servers[plain], number)
             done[mutant.name] = result
             self.results.write_text(json.dumps(list(done.values()), indent=1), "utf-8")
@@ -208,7 +256,7 @@ class Trial:
         """Return what the chosen tests say of a mutation."""
         path = self.package / mutant.path
         kept = path.with_suffix(KEPT)
-        told: dict[str, Any] = {"code": 0, "failed": "", "n_run": 0, "signal": 0, "processor": 0.0}
+        told = dict(NOT_RUN)
         if chosen:
             shutil.copy2(path, kept)
             path.write_bytes(mutant.apply(path.read_bytes()))
@@ -223,18 +271,18 @@ class Trial:
                         break
             finally:
                 kept.replace(path)
-        return {
-            **told,
-            "name": mutant.name,
-            "path": mutant.path,
-            "line": mutant.lines[0],
-            "kind": mutant.kind,
-            "code": mutant.code,
-            "was": mutant.was,
-            "now": mutant.now,
-            "noticed": is_noticed(told),
-            "n_tests": len(chosen),
-        }
+        noticed = is_noticed(told)
+        return {**told, **facts(mutant), "noticed": noticed, "n_tests": len(chosen)}
+
+
+NOT_RUN: dict[str, Any] = {"code": 0, "failed": "", "n_run": 0, "signal": 0, "processor": 0.0}
+"""What a run of no tests tells."""
+
+
+def facts(mutant: Mutant) -> dict[str, Any]:
+    """Return what a list of results says of a mutation."""
+    stated = {name: getattr(mutant, name) for name in ("name", "kind", *CHANGE)}
+    return {**stated, "line": mutant.lines[0]}
 
 
 def is_noticed(told: dict[str, Any]) -> bool:
@@ -330,6 +378,10 @@ class Recorded:
         for line, some in lines.items():
             if not mutant.inside or first <= line <= last:
                 names |= some
+        if (
+            not names
+        ):  # run while the module is imported, as what a class does when another derives from it
+            names = set[str]().union(*lines.values())
         tests = self.plain if plain else self.tests
         whole = {name.removesuffix(SHARED) for name in names if name.endswith(SHARED)}
         names |= {test for test in tests if test.partition("::")[0] in whole}
@@ -364,7 +416,7 @@ def limited(tests: dict[str, dict[str, Any]], most: float) -> list[tuple[str, fl
     return list(chosen.items())
 
 
-def report(results: list[dict[str, Any]], seed: int, without: list[str]) -> None:
+def report(results: list[dict[str, Any]], **stated: Any) -> None:
     """Write the tables: what was noticed by kind, and every survivor."""
     reasons = explanations()
     head = ["mutated", "mutations", "noticed", "by", "survived"]
@@ -374,15 +426,9 @@ def report(results: list[dict[str, Any]], seed: int, without: list[str]) -> None
         n_noticed = sum(one["noticed"] for one in some)
         share = f"{100 * n_noticed / len(some):.0f}%"
         rows.append([kind, str(len(some)), str(n_noticed), share, str(len(some) - n_noticed)])
-    hours = sum(one["processor"] for one in results) / 60
-    settings: dict[str, Any] = {
-        "seed": seed,
-        "limit": f"{MOST_TESTS} tests and {MOST_SECONDS:g} s of tests a mutation, none of more than {LONGEST_TEST:g} s",
-        "processor": f"{hours:.0f} min",
-    }
-    if without:
-        settings["tests left out"] = ", ".join(without)
-    write_table("mutations", "Random mutations noticed", head, rows, **settings)
+    minutes = sum(one["processor"] for one in results) / 60
+    title = "Random mutations noticed"
+    write_table("mutations", title, head, rows, **stated, processor=f"{minutes:.0f} min")
     survivors = [
         [
             f"`{one['path']}`",
@@ -405,10 +451,6 @@ def explanations() -> dict[tuple[str, ...], str]:
     """Return why no test can notice some mutations: they are not tried, and count as not noticed."""
     explained = json.loads(EXPLAINED.read_text("utf-8")) if EXPLAINED.exists() else []
     return {tuple(one[name] for name in CHANGE): one["why"] for one in explained}
-
-
-def change_of(mutant: Mutant) -> tuple[str, ...]:
-    return tuple(str(getattr(mutant, name)) for name in CHANGE)
 
 
 def short(text: str) -> str:

@@ -212,11 +212,12 @@ def _kind(annotation: Any, names: dict[str, Any]) -> _Kind | None:
     if origin is Literal:
         return _word(get_args(annotation))
     if origin is np.ndarray and "float" in repr(annotation):
-        return _Kind("an array of numbers", _are_numbers)
+        return _Kind("an array of numbers", are_numbers)
     return _simple(origin or annotation)
 
 
-def _are_numbers(value: Any) -> bool:
+def are_numbers(value: Any) -> bool:
+    """Return whether this is listed numbers, each within the floats; True and False are none."""
     if not is_listed(value):
         return False
     try:

@@ -159,3 +159,12 @@ def test_everybody_is_attacked_unless_told() -> None:
 
 def test_what_is_known_doubles_from_one_to_sixty_four() -> None:
     assert tuple(2**power for power in range(7)) == SURVEY.KNOWN
+
+
+def test_knowledge_doubles_as_long_as_half_of_the_users_have_more() -> None:
+    attack = gf.KNNAttack(known=8)
+    full = gf.synthetic(users=30, items=65, ratings=30 * 65, rng=7)  # everybody rated everything
+    known = [one.known for one in _knowing(attack, full) if isinstance(one, KNNAttack)]
+    assert known == [1, 2, 4, 16, 32, 64]
+    one_less = gf.synthetic(users=30, items=64, ratings=30 * 64, rng=7)
+    assert len(_knowing(attack, one_less)) == 5

@@ -127,3 +127,12 @@ def test_a_flipped_byte_leaves_no_broken_file(tmp_path: Path) -> None:
     with pytest.raises(FileProblem, match="must be a whole zip archive"):
         take(archive, tmp_path / "out")
     assert [path.name for path in (tmp_path / "out").iterdir()] == ["README"]
+
+
+def test_a_file_without_a_folder_keeps_its_name(tmp_path: Path) -> None:
+    archive = zipped(tmp_path / "a.zip", {"u.data": b"1"})
+    name = "u.data"
+    (path,) = extract(
+        archive, folder=tmp_path / "out", wanted=[name], expected={name}, max_bytes=10
+    )
+    assert (path.name, path.read_bytes()) == (name, b"1")

@@ -12,9 +12,10 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from goodfence.data.files import check_limit
+from goodfence.data import read_json
+from goodfence.data.files import RatingsFile, check_limit
 from goodfence.data.frame import ReadOptions
-from goodfence.data.lines import CHUNK
+from goodfence.data.lines import CHUNK, Lines
 from goodfence.data.load import (
     _bytes_of_ids,
     read_item_list,
@@ -386,3 +387,16 @@ def test_an_id_beyond_64_bits_in_json_is_refused(number: int, tmp_path: Path) ->
     path.write_text(f'{{"user":{number},"item":2,"rating":3}}\n{{"user":1,"item":2,"rating":4}}\n')
     with pytest.raises(ValueProblem, match="user"):
         read_ratings(path)
+
+
+def test_lines_of_json_are_read_a_few_at_a_time(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Ten bytes hold two lines of four, and a line that is longer comes alone."""
+    path = tmp_path / "a.jsonl"
+    path.write_bytes(b"111\n" * 7 + b"2" * 20 + b"\n333\n")
+    monkeypatch.setattr(read_json, "_BYTES_TOGETHER", 10)
+    pieces = list(read_json._pieces(Lines(RatingsFile(path, path.name, b""), 10**6)))
+    assert [number for number, _ in pieces] == [1, 3, 5, 7, 8, 9]
+    assert [len(lines) for _, lines in pieces] == [2, 2, 2, 1, 1, 1]
+    assert b"".join(b"".join(lines) for _, lines in pieces) == b"1" * 21 + b"2" * 20 + b"333"

@@ -11,7 +11,7 @@ import pytest
 from scipy.stats import chisquare
 
 import goodfence as gf
-from goodfence.data.synthetic import plan
+from goodfence.data.synthetic import _in_parts, plan
 from goodfence.errors import SettingError
 from goodfence.kernels.draw import Word
 from goodfence.kernels.synthetic import (
@@ -191,3 +191,14 @@ def test_noise_has_mean_0_and_variance_1() -> None:
 def test_impossible_sizes_are_refused(wrong: dict[str, int]) -> None:
     with pytest.raises(SettingError, match=f"{next(iter(wrong))} must be"):
         gf.synthetic(**cast("Size", {**SIZE, **wrong}), rng=3)
+
+
+def test_the_parts_of_the_work_have_about_equally_many_ratings() -> None:
+    indptr = np.cumsum([0, *[9, 11] * 3200])  # 64,000 ratings for 64 parts
+    parts: list[tuple[int, int]] = []
+    _in_parts(indptr, lambda first, last: parts.append((first, last)))
+    parts.sort()
+    assert [first for first, _ in parts] == [0, *(last for _, last in parts[:-1])]
+    assert parts[-1][1] == 6400
+    sizes = [int(indptr[last] - indptr[first]) for first, last in parts]
+    assert all(abs(size - 1000) <= 20 for size in sizes)

@@ -13,6 +13,7 @@ from goodfence.arrays import Csr
 from goodfence.kernels.private import (
     HalfStepLimits,
     ItemFeatures,
+    _as_integers,
     add_by_item,
     add_half_steps,
     add_normalised,
@@ -190,3 +191,13 @@ def test_who_is_not_a_number_is_left_out() -> None:
     add_half_steps(profiles, part, HalfStepLimits(1.5, 1.0, 1000, 1000), items, scores)
     assert not items.any()
     assert not scores.any()
+
+
+@pytest.mark.kernel
+@pytest.mark.parametrize(("limit", "within"), [(6, True), (5, True), (4, False)])
+def test_integers_exactly_as_long_as_the_limit_are_within_it(limit: int, within: bool) -> None:
+    """(3.9, -4.9) is cut to (3, -4), of length 5."""
+    holds, found = _as_integers(1.0, np.ones(1), np.array([[3.9, -4.9]]), limit)
+    assert holds == within
+    if within:
+        assert found.tolist() == [[3, -4]]

@@ -12,6 +12,7 @@ from scipy import sparse
 
 import goodfence as gf
 from goodfence.kernels.order import sort_candidates
+from goodfence.kernels.tiles import buffers
 from goodfence.kernels.tiles.buffers import cut_near, dot_of, pack, position_of
 from goodfence.kernels.tiles.strips import WIDTH, add_strips
 from goodfence.kernels.tiles.tile import dot_tile
@@ -232,3 +233,10 @@ def test_a_first_threshold_right_at_the_last_of_a_list_turns_nobody_away() -> No
     expected = engine.nearest(profiles, np.arange(len(values)), n, themselves=True)
     assert (similarities == expected[1]).all()
     assert (indices == expected[0]).all()
+
+
+@pytest.mark.kernel
+def test_columns_are_offered_in_chunks_of_any_length(monkeypatch: pytest.MonkeyPatch) -> None:
+    """A tile is as wide as several chunks, the last of them shorter; what is compiled has the length it has."""
+    monkeypatch.setattr(buffers, "CHUNK", WIDTH - 8)
+    both(random_profiles(3, WIDTH, 5, 0.8, 5), 3)

@@ -186,3 +186,14 @@ def test_it_has_a_point_on_the_frontier() -> None:
     (row,) = [point for point in points.points if "Mironov" in point.family]
     assert row.status == "claimed"
     assert np.isfinite(row.mae)
+
+
+def test_without_noise_averages_are_those_with_so_many_ratings_at_the_global_one() -> None:
+    """On the scale from -2.5 to 1.5; five ratings at the global average are added to each item's."""
+    model = gf.McSherryMironovKNN(epsilon=NOISELESS, item_prior=5.0, rng=1).fit(SMALL)
+    table = SMALL.csr.toarray()
+    rated, values = table > 0, centred(table, SMALL.scale)
+    everything = values[rated].mean()
+    sums, counts = np.where(rated, values, 0.0).sum(axis=0), rated.sum(axis=0)
+    expected = (sums + 5 * everything) / (counts + 5)
+    assert model._averages == pytest.approx(expected, abs=1e-6)

@@ -11,16 +11,20 @@ from scipy import sparse
 
 import goodfence as gf
 from goodfence.arrays import Floats, Integers
+from goodfence.models.private.cf import better_biases
+from goodfence.models.private.item_model import ItemBiases, ItemModel
 from goodfence.models.private.releases import (
     MOST_COUNTED,
+    SCORES_SHARE,
     SumSettings,
     covariance_bound,
     overlap_totals,
+    release_half_step,
     release_residuals,
     release_sums,
 )
 from goodfence.privacy.fixed_point import Clamps, UserProfiles
-from goodfence.privacy.noise import Publisher
+from goodfence.privacy.noise import SIGMA, Publisher
 
 ROWS = [
     {0: 5, 1: 4, 2: 1, 3: 3},
@@ -147,3 +151,72 @@ def test_mcsherry_and_mironov_s_steps(clamp: float | None, profiles: UserProfile
     assert factors.shape == (N_ITEMS, 2)
     assert factors @ factors.T == pytest.approx(best / np.outer(root, root), abs=1e-4)
     assert found.weights.tolist() == [1.0] * N_ITEMS
+
+
+class Recording(Publisher):
+    """Publishes without noise, and remembers what."""
+
+    def __init__(self) -> None:
+        super().__init__(Silent())
+        self.released: dict[str, Integers] = {}
+
+    def publish(self, name: str, totals: Integers, sensitivity: int) -> Integers:
+        self.released[name] = totals
+        return super().publish(name, totals, sensitivity)
+
+
+def test_better_biases_for_the_unit_user_release_one_number_for_each_item(
+    profiles: UserProfiles,
+) -> None:
+    """No factors, no scores: the constant alone is released, and nothing else is paid for."""
+    publisher, known = Recording(), ItemBiases(np.zeros(N_ITEMS), *np.ones((2, N_ITEMS)))
+    better_biases(profiles, known, "user", 1.0, publisher)
+    shapes = {name: totals.shape for name, totals in publisher.released.items()}
+    assert shapes == {"half step, items": (N_ITEMS, 1), "half step, scores": (1, 1)}
+
+
+@pytest.mark.parametrize(("target", "grid"), [(9, 1), (13, 2), (41_232, 9_999)])
+def test_the_grid_of_a_rating_and_its_count(target: int, grid: int) -> None:
+    """(4, 1) on the grid is sqrt(17) = 4.12... of its units long; one unit is left for rounding."""
+    assert gf.McSherryMironov(epsilon=1.0)._grid(target) == grid
+    assert (grid + 1) * math.sqrt(17) <= target
+
+
+@pytest.mark.parametrize("target", [0, 4, 8])
+def test_without_room_for_one_unit_epsilon_is_too_small(target: int) -> None:
+    with pytest.raises(gf.SettingError, match="epsilon must be larger"):
+        gf.McSherryMironov(epsilon=1.0)._grid(target)
+
+
+def test_the_integers_of_a_covariance_leave_room_for_their_rounding() -> None:
+    """One user of 20 items: two matrices of 380 entries, each rounded by half a unit at most.
+
+    One rating changes them by (1 + 2 sqrt 2) sqrt 2 of their size and by what rounding adds: by sqrt(380) units for
+    each of both, by the triangle inequality.
+    """
+    values, target = np.resize([0.5, -0.25, 1.0], 20), 1000
+    ids = range(1), range(20)
+    stated = gf.Ratings(sparse.csr_array((values + 3.5)[None]), *ids, scale=(1, 5, 0.25))
+    profiles, publisher = UserProfiles.of(stated), Recording()
+    model = gf.McSherryMironov(epsilon=1.0, clamp=2.0, user_prior=10**9)  # no user bias
+    chosen = np.arange(20)
+    mu = (target + 0.5) / SIGMA
+    model._covariance(profiles, np.zeros(20), chosen, mu, publisher)
+    size = (target - 2 * math.sqrt(380)) / ((1 + 2 * math.sqrt(2)) * math.sqrt(2))
+    products, weights = publisher.released["covariance and weights"]
+    assert weights.tolist() == [round(size / math.sqrt(20))] * 190
+    above = np.triu_indices(20, 1)
+    exact = size / math.sqrt(20) * np.outer(values, values)[above] / 4
+    assert products.tolist() == np.rint(exact).tolist()  # to the nearest, and not toward zero
+
+
+@pytest.mark.parametrize("limit", [1, 2**30 - 1])
+def test_a_half_step_at_the_ends_of_its_integers(limit: int, profiles: UserProfiles) -> None:
+    model = ItemModel.of(ItemBiases(*np.zeros((3, N_ITEMS))), np.zeros((N_ITEMS, 0)))
+    mu = (limit + 0.01) / SIGMA / math.sqrt(max(SCORES_SHARE, 1 - SCORES_SHARE))
+    if limit == 1:  # the smaller share has the smaller limit
+        mu = (limit + 0.01) / SIGMA / math.sqrt(min(SCORES_SHARE, 1 - SCORES_SHARE))
+    release_half_step(profiles, model, 0.0, mu, Recording())
+    beyond = mu * (limit + 1.5) / limit if limit > 1 else mu / 1.02
+    with pytest.raises(gf.SettingError, match="epsilon must be smaller, or larger"):
+        release_half_step(profiles, model, 0.0, beyond, Recording())

@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pytest
 
 from goodfence.errors import SettingError
-from goodfence.kernels.draw import PoolArrays, draw, draw_rows, laplace
+from goodfence.kernels.draw import PoolArrays, _later, draw, draw_rows, laplace
 from goodfence.neighbours.draw import draw_neighbours, laplace_noise
 from goodfence.selection.npns import NPNS
 from goodfence.selection.ppns import PPNS
@@ -173,3 +173,22 @@ def test_noise_depends_on_its_place_only_and_scales() -> None:
 def test_a_scale_below_0_is_refused() -> None:
     with pytest.raises(SettingError, match="scale must be finite and at least 0"):
         laplace_noise(np.array([[1]]), np.array([0]), KEY, -1.0)
+
+
+@pytest.mark.kernel
+def test_of_equal_rounded_times_the_one_with_the_larger_remainder_is_later() -> None:
+    times, places = np.zeros(2), np.arange(2)
+    for rests in (np.array([2e-17, 1e-17]), np.array([-1e-17, -2e-17])):
+        assert _later(times, rests, places, 0, 1)
+        assert not _later(times, rests, places, 1, 0)
+    equal = np.zeros(2)
+    assert _later(times, equal, places, 1, 0)  # and of equal ones the one listed later
+    assert not _later(times, equal, places, 0, 1)
+
+
+@pytest.mark.kernel
+def test_from_a_pool_of_which_none_are_taken_nobody_is_drawn() -> None:
+    log_weights, rows = some_weights("mild", 8), np.arange(8, dtype=np.int32)
+    found = drawn(log_weights, rows, [(0, 4, 0), (4, 8, 2)], 3)
+    assert found == drawn(log_weights, rows, [(4, 8, 2)], 3)
+    assert drawn(log_weights, rows, [(0, 4, 0)], 3) == []

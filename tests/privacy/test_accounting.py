@@ -161,3 +161,10 @@ def test_a_record_says_that_the_items_were_those_of_the_ratings_unless_told() ->
 def test_delta_is_checked(delta: float) -> None:
     with pytest.raises(SettingError):
         total_epsilon(0.1, 0.0, delta)
+
+
+def test_a_budget_beyond_floating_point_is_refused_and_not_searched_for_ever() -> None:
+    assert total_mu(1e100, 1e-5, 0.0) == pytest.approx(math.sqrt(2e100), rel=1e-4)
+    for epsilon in (1.1e100, 1e308, math.inf, math.nan):
+        with pytest.raises(SettingError, match="epsilon must be positive, at most 1e\\+100"):
+            total_mu(epsilon, 1e-5, 0.0)

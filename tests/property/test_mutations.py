@@ -5,8 +5,8 @@ from __future__ import annotations
 import ast
 from pathlib import Path
 
-from benchmarks.mutants import Mutant, mutants, sample, sources
-from benchmarks.mutations import LONGEST_TEST, MOST_SECONDS, MOST_TESTS, limited
+from benchmarks.mutants import Mutant, carried, mutants, possible, sample, sources
+from benchmarks.mutations import LONGEST_TEST, MOST_SECONDS, MOST_TESTS, facts, limited, part_of
 
 SOURCE = '''"""Text is left alone: 1 + 1."""
 
@@ -70,6 +70,34 @@ def test_the_sample_is_that_of_its_seed_and_of_logic_only() -> None:
     folders = {path.relative_to(package).parts[0] for path in sources(package)}
     assert {"data", "models", "kernels", "attack", "spark"} <= folders
     assert not {"cli", "report"} & folders
+
+
+def test_a_sample_is_found_again_and_what_is_gone_is_replaced_by_chance(tmp_path: Path) -> None:
+    path = tmp_path / "shares.py"
+    path.write_text("def share(part):\n    return part / 2\n\n\nLIMIT = 3\n", encoding="utf-8")
+    kept = [facts(one) for one in mutants(path, tmp_path)]
+    assert [one["was"] for one in kept] == ["return part / 2", "part / 2", "2", "3"]
+    path.write_text("def share(part):\n    return part / 4\n\n\n\n\nLIMIT = 3\n", encoding="utf-8")
+    again, new = carried(tmp_path, kept, 18)
+    assert [(one.was, one.lines, earlier["was"]) for one, earlier in again] == [("3", (7, 7), "3")]
+    assert {one.was for one in new} == {"return part / 4", "part / 4", "4"}
+    assert carried(tmp_path, kept, 18) == (again, new)
+
+
+def test_a_change_that_a_line_has_twice_is_found_where_it_was(tmp_path: Path) -> None:
+    path = tmp_path / "pairs.py"
+    path.write_text("PAIR = (1, 1)\n", encoding="utf-8")
+    first, second = possible(tmp_path)
+    assert first.change == second.change
+    for order in ([first, second], [second, first], [second], [first]):
+        again, _ = carried(tmp_path, [facts(one) for one in order], 18)
+        assert [one for one, _ in again] == order
+
+
+def test_a_part_of_the_package_has_tests_of_its_own() -> None:
+    parts = {"models/private/cf.py": "models", "rng.py": "top", "kernels/draw.py": "plain"}
+    assert {path: part_of(path) for path in parts} == parts
+    assert part_of("spark/chunks.py") == "spark-quick"
 
 
 def test_one_test_of_each_function_comes_first_and_nothing_beyond_the_limits() -> None:

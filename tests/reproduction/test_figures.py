@@ -14,6 +14,7 @@ import goodfence as gf
 from goodfence.errors import SettingError
 from goodfence.reproduction.claims import Counted, claims_of_figures
 from goodfence.reproduction.definition import definition
+from goodfence.reproduction.figures import Panel, _view
 from goodfence.reproduction.runs import Experiment, Sums, tidy
 
 RUN = {"rng": 7, "quick": True, "data": "movietweetings"}
@@ -176,3 +177,18 @@ def test_small_data_leaves_out_points_and_the_claims_that_need_them() -> None:
     points = Experiment(definition=figure, ratings=small, n_seeds=1, n_targets=10, rng=7).points()
     counted = Counted(figure, Sums.of([point[:3] for point in points]), small.scale)
     assert claims_of_figures({figure.id: counted}) == ()
+
+
+def test_a_panel_is_of_its_metric_and_has_a_line_and_points_for_each_series() -> None:
+    figure = definition("attack-beta", bundled=True, quick=True)
+    view = _view(figure, Panel("mae", "MAE of the fake", "MAE", ("kNN", "PPNS")))
+    assert view["title"]["text"] == "MAE of the fake"
+    chosen = {"field": "series", "oneOf": ["kNN", "PPNS"]}
+    assert view["transform"] == [{"filter": "datum.metric === 'mae'"}, {"filter": chosen}]
+    marks = [layer["mark"]["type"] for layer in view["layer"]]
+    assert marks == ["rule", "line", "point"] * 2
+
+
+def test_there_is_a_point_for_each_value_and_each_seed() -> None:
+    assert experiment(None).n_points == 2 * 2
+    assert replace(experiment(None), n_seeds=3).n_points == 2 * 3

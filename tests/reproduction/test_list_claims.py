@@ -12,11 +12,12 @@ import pytest
 import goodfence as gf
 from goodfence.attack.scoring import Statistic
 from goodfence.attack.targets import attacked, find_targets
-from goodfence.neighbours.candidate_lists import RowsAgainstAll
+from goodfence.neighbours.candidate_lists import Axis, RowsAgainstAll
 from goodfence.neighbours.similarity import Profiles, Similarity
 from goodfence.reproduction import list_claims as of_lists
 from goodfence.reproduction.claims import FALSE_POSITIVE_RATE, MARGIN
 from goodfence.reproduction.definition import Interpretation
+from goodfence.reproduction.runs import Unattacked
 from goodfence.rng import Streams
 from goodfence.selection.sensitivity import pair_sensitivities, sensitivities
 
@@ -121,3 +122,43 @@ def test_the_share_of_zeros_has_the_standard_error_of_a_mean(
     half = more.half_width(1 - FALSE_POSITIVE_RATE)
     assert (comparison.high - comparison.low) / 2 == pytest.approx(half)
     assert found.numbers == {"here: share of zeros": pytest.approx(0.5)}
+
+
+def test_on_lists_without_an_attack_partitions_are_an_eighth_of_short_data(
+    small_setting: gf.PPNS,
+) -> None:
+    """Of 60 users k is 7, and not the figures' 100: four partitions are half of the list."""
+    claim = of_lists.largest_alpha({"small": (SMALL, "user")}, SMALL, SEED, N)
+    lists = Unattacked.of(SMALL, N, SEED).similarities
+    by_hand = [gf.alpha(gf.NPNS(k=7, within=4), listed) for listed in lists]
+    assert claim.numbers["small: alpha of nPNS"] == pytest.approx(np.mean(by_hand))
+
+
+def test_manlys_error_is_that_of_the_mechanisms_with_an_eighth_of_short_data() -> None:
+    claim = of_lists.manly_is_good(SMALL, SEED, 3)
+    expected: tuple[tuple[Axis, int], ...] = (("user", 60 // 8), ("item", 30 // 8))
+    for axis, k in expected:
+        errors = []
+        for listed in Unattacked.of(SMALL, 3, SEED, axis=axis).similarities:
+            exact = gf.inclusion_probabilities(gf.NPNS(k=k), listed)
+            manly = gf.inclusion_probabilities(gf.NPNS(k=k), listed, method="manly")
+            errors.append(np.abs(exact - manly).max())
+        name = f"{axis}-based NPNS epsilon=1: largest error of a probability"
+        assert claim.numbers[name] == pytest.approx(max(errors))
+
+
+def test_where_fakes_fill_both_partitions_to_be_alone_is_to_be_chosen(
+    small_setting: gf.PPNS,
+) -> None:
+    k, beta = small_setting.k, small_setting.beta
+    n_fakes, tried = (beta - 1) * k + 1, 0
+    for one in of_lists._fake_lists(SMALL, SEED, N):
+        place = one.place(n_fakes)
+        if one._n_equal or place >= beta * k:
+            continue  # somebody equals the fakes, or the target is beyond the last partition
+        listed, rs = one.listed(n_fakes, small_setting)
+        assert isinstance(rs, np.ndarray)
+        included = gf.inclusion_probabilities(small_setting, listed, rs)
+        assert one.alone(n_fakes) == pytest.approx(included[place])
+        tried += 1
+    assert tried

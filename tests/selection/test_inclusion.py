@@ -10,6 +10,7 @@ import pytest
 from scipy.stats import nchypergeom_wallenius
 
 from goodfence.errors import SettingError
+from goodfence.kernels.inclusion import others_below
 from goodfence.selection.inclusion import (
     alpha,
     drawn_probability,
@@ -174,3 +175,12 @@ def test_beta_of_any_mechanism_is_the_farthest_partition_it_can_reach() -> None:
     }
     assert found["kNN"].alpha == pytest.approx(listed[:5].sum())
     assert found["PPNS"].alpha == alpha(PPNS(k=5, beta=4), listed, 0.1)
+
+
+@pytest.mark.kernel
+def test_a_probability_is_never_above_one_by_rounding() -> None:
+    """Of three, 0.1 and 0.2 may have fired, and one never: fewer than two of the others have, almost surely."""
+    fired = np.array([0.1, 0.2, 0.0])
+    below = others_below(fired, 1 - fired, 2)
+    assert below.max() == 1.0
+    assert below == pytest.approx([1.0, 1.0, 1 - 0.1 * 0.2], abs=1e-15)

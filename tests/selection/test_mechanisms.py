@@ -233,6 +233,8 @@ def test_weights_never_overflow(epsilon: float, rs: float, reading: Any) -> None
         (lambda: KNN(k=True), "k must be an integer"),
         (lambda: KNN(k=2.5), "k must be an integer"),  # type: ignore[arg-type]
         (lambda: PPNS(k=2, beta=0), "beta must be an integer of at least 1, got 0"),
+        (lambda: PPNS(k=2**31, beta=2), "k must be an integer of at most 2,147,483,647"),
+        (lambda: PNCF(k=2, within=10**400), "within must be an integer of at most 2,147,483,647"),
         (lambda: PPNS(k=2, beta=2, epsilon=0.0), "epsilon must be a positive, finite number"),
         (lambda: PPNS(k=2, beta=2, epsilon=math.inf), "epsilon must be"),
         (lambda: PPNS(k=2, beta=2, epsilon=math.nan), "epsilon must be"),
@@ -308,3 +310,39 @@ def test_settings_that_are_not_given() -> None:
         "band",
     )
     assert (PPNS(k=3, beta=2).epsilon, PPNS(k=3, beta=2).allocation) == (1.0, None)
+
+
+@pytest.mark.parametrize("mechanism", [KNN(k=2), NPNS(k=2), PNCF(k=2), PPNS(k=2, beta=2)], ids=str)
+@pytest.mark.parametrize(
+    "lists", ["0.9", None, True, 3.0, np.array(0.5), np.zeros((1, 1, 4)), [0.9, np.nan], {0.9: 1}]
+)
+def test_what_is_no_list_of_similarities_is_refused_in_one_sentence(
+    mechanism: Any, lists: Any
+) -> None:
+    for method in (mechanism.pools, mechanism.log_weights):
+        with pytest.raises(SettingError, match="similarities must be finite numbers in an array"):
+            method(lists, 0.1)
+
+
+@pytest.mark.parametrize("mechanism", [KNN(k=2), NPNS(k=2), PNCF(k=2), PPNS(k=2, beta=2)], ids=str)
+@pytest.mark.parametrize("n_candidates", ["4", None, True, 4.0, -1, [4]])
+def test_a_length_that_is_no_integer_is_refused(mechanism: Any, n_candidates: Any) -> None:
+    with pytest.raises(SettingError, match="n_candidates must be an integer of at least 0"):
+        mechanism.reach(n_candidates)
+
+
+@pytest.mark.parametrize("sensitivity", ["0.1", True, object(), [None], [[1.0], [1.0, 2.0]]])
+def test_what_is_no_sensitivity_is_refused(sensitivity: Any) -> None:
+    listed = np.array([0.9, 0.5, 0.3, 0.1])
+    for method in (PNCF(k=2).log_weights, PNCF(k=2).pools, PPNS(k=2, beta=2).log_weights):
+        with pytest.raises(SettingError, match="sensitivity must be a number or an array"):
+            method(listed, sensitivity)
+    with pytest.raises(SettingError, match="sensitivity must be a number or an array"):
+        PNCF(k=2).noise_scale(sensitivity)
+
+
+def test_one_sensitivity_may_serve_all_pairs() -> None:
+    listed, pairs = np.array([0.9, 0.4, 0.3, 0.0]), Sensitivity(scope="pair")
+    for method in ("pools", "log_weights"):
+        by_pair = getattr(PNCF(k=2, sensitivity=pairs), method)
+        np.testing.assert_array_equal(by_pair(listed, 0.5), by_pair(listed, np.full(4, 0.5)))

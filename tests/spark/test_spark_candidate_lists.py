@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from contextlib import nullcontext
 from pathlib import Path
-from typing import Any
+from types import SimpleNamespace
+from typing import Any, cast
 
 import numpy as np
 import pyarrow.parquet as pq
@@ -16,9 +17,9 @@ from hypothesis import strategies as st
 import goodfence as gf
 from goodfence import spark as engine
 from goodfence.kernels.tiles.lists import fill_up
-from goodfence.spark import chunks, id_index, shuffle
+from goodfence.spark import all_pairs, chunks, id_index, shuffle
 from goodfence.spark.all_pairs import merge
-from goodfence.spark.messages import ChunkFacts, RaggedLists
+from goodfence.spark.messages import Candidates, ChunkFacts, RaggedLists
 from goodfence.spark.session import without_pandas_advice
 from tests.support import reference
 from tests.support.frames import frame_of_lists, table_of
@@ -177,3 +178,39 @@ def test_files_give_the_lists_of_one_machine(
         same_lists(
             frame_of_lists(engine.candidate_lists(frame, n=20, config=config), FILMS.users), local
         )
+
+
+class Part:
+    """A data frame of which only its parts matter."""
+
+    def __init__(self, *names: str) -> None:
+        self.names = names
+
+    def union(self, other: Part) -> Part:
+        return Part(*self.names, *other.names)
+
+
+def test_what_all_tiles_find_is_every_part_of_the_checkpoint_once() -> None:
+    """70 tiles in at most 32 parts: of 3 each, and one in the last."""
+    settings = SimpleNamespace(layout=SimpleNamespace(n_tiles=70))
+    checkpoint = SimpleNamespace(root="work", keep=lambda name, _: Part(name))
+    found: Any = all_pairs._found(*[cast("Any", one) for one in (None, settings, checkpoint)])
+    assert found.names == (*(f"tiles-{at}-{at + 2}" for at in range(0, 69, 3)), "tiles-69-69")
+
+
+def waiting(first: int, similarity: float) -> Candidates:
+    """Return a list of four candidates for one row."""
+    rows = np.arange(4, dtype=np.int32)
+    return Candidates(0, 0, np.array([4], np.int32), rows, np.full(4, similarity), first)
+
+
+@pytest.mark.kernel
+def test_much_that_waits_for_the_same_rows_is_merged_to_the_best() -> None:
+    """With lists of 2 at most 6 entries of a row wait; of two times 4 the best two are left."""
+    other = waiting(9, 0.5)
+    (left, merged) = all_pairs.combine_waiting(2, [waiting(0, 0.25), other, waiting(0, 0.75)])
+    assert left is other
+    assert isinstance(merged, Candidates)
+    assert merged.values.tolist() == [0.75, 0.75]
+    alone = [other, waiting(0, 0.75)]
+    assert all_pairs.combine_waiting(2, alone) == alone  # nothing to merge with

@@ -81,3 +81,22 @@ def test_a_popular_item_is_in_every_block_and_no_block_is_larger_for_it() -> Non
     sizes = [len(pack(one)) for one in cut_in_blocks(from_rows(rows, 8).csr, 100)]
     assert len(sizes) == 10
     assert max(sizes) - min(sizes) < 10  # the number of the first row is written in digits
+
+
+def test_arrays_are_read_where_they_lie() -> None:
+    """Blocks are most of the memory of a task: a copy of each would double it."""
+    lists = BlockLists(0, 1, 7, np.arange(3, dtype=np.int32), np.linspace(0, 1, 5), np.arange(2))
+    payload = pack(lists)
+    found = unpack("BlockLists", payload, 0, 1)
+    assert isinstance(found, BlockLists)
+    memory = np.frombuffer(payload, np.uint8)
+    for array in (found.indices, found.similarities, found.uncertain):
+        assert np.shares_memory(array, memory)
+
+
+def test_a_message_is_itself_and_no_other() -> None:
+    """Arrays are equal entry by entry, so a message that was compared by what it holds could not be looked for."""
+    one, other = (unpack("Block", pack(block()), 3, 4) for _ in range(2))
+    assert one != other
+    assert [one, other].index(other) == 1
+    assert len({one, other, one}) == 2

@@ -6,6 +6,7 @@ The size of blocks, and settings outside their rule.
 from __future__ import annotations
 
 import re
+import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
 from types import SimpleNamespace
@@ -72,8 +73,6 @@ def test_a_missing_part_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
 
 @pytest.mark.spark
 def test_workers_run_this_python(spark: Any, monkeypatch: pytest.MonkeyPatch) -> None:
-    import sys
-
     def who(batches: Any) -> Any:
         import sys
 
@@ -132,3 +131,26 @@ def test_items_are_predicted_in_groups_whose_neighbours_fit() -> None:
     assert groups.n_groups == -(-5_000_000 // groups.group_rows)
     few = Groups.of(layout, chosen, "raters", config_of(2, 2**30))
     assert (few.group_rows, few.n_groups) == (167, 6)  # of users: three for each core
+
+
+@pytest.mark.parametrize(
+    ("python", "stated", "expected"),
+    [
+        ("python3", None, sys.executable),  # Spark's default, which may be any Python
+        ("/opt/conda/bin/python", None, "/opt/conda/bin/python"),
+        ("python3", "python3", "python3"),
+    ],
+)
+def test_workers_of_a_session_run_this_python_unless_told_otherwise(
+    monkeypatch: pytest.MonkeyPatch, python: str, stated: str | None, expected: str
+) -> None:
+    monkeypatch.setattr(session, "require_spark", lambda: None)
+    monkeypatch.setitem(sys.modules, "pyspark", SimpleNamespace())
+    monkeypatch.setitem(sys.modules, "pyspark.sql", SimpleNamespace(SparkSession=None))
+    monkeypatch.delenv("PYSPARK_PYTHON", raising=False)
+    if stated is not None:
+        monkeypatch.setenv("PYSPARK_PYTHON", stated)
+    running: Any = SimpleNamespace(sparkContext=SimpleNamespace(pythonExec=python))
+    config = session.config_of(running, None)
+    assert config.spark is running
+    assert running.sparkContext.pythonExec == expected

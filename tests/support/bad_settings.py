@@ -961,6 +961,7 @@ def methods() -> list[Public]:
     )
     report = gf.KNNAttack(known=3).run(films, gf.KNN(k=5), rng=7, **few)
     scale = films.scale
+    found += of_mechanisms()
     found += [
         Public(name="AttackReport.table", call=report.table, good={}, domains={"ids": switch()}),
         Public(name="AttackReport.above", call=report.above, good={"limit": 5}),
@@ -1006,6 +1007,53 @@ def methods() -> list[Public]:
         Public(name="Scale.round", call=scale.round, good={"values": [1.0]}),
     ]
     return found
+
+
+def of_mechanisms() -> list[Public]:
+    """Return what selection mechanisms are asked, with the domains of the arguments."""
+    pair = gf.Sensitivity(scope="pair")
+    mechanisms: dict[str, Any] = {
+        "KNN": gf.KNN(k=3),
+        "NPNS": gf.NPNS(k=3),
+        "NPNS by rank": gf.NPNS(k=3, weights="exponential"),
+        "PNCF": gf.PNCF(k=3),
+        "PNCF, truncated": gf.PNCF(k=3, reading="truncated"),
+        "PNCF of pairs": gf.PNCF(k=3, sensitivity=pair),
+        "PNCF within": gf.PNCF(k=3, within=1),
+        "PPNS": gf.PPNS(k=3, beta=1),
+        "PPNS of pairs": gf.PPNS(k=3, beta=1, sensitivity=pair),
+    }
+    listed: dict[str, Any] = {"similarities": np.linspace(0.9, 0.1, 12), "sensitivity": 0.1}
+    found = []
+    for name, mechanism in mechanisms.items():
+        rs: Judge = either if mechanism.sensitivity is None else _rs
+        for method in ("log_weights", "pools"):
+            # These draw from the same pools whatever RS is.
+            same = ("PPNS", "PPNS of pairs", "PNCF within", "PNCF, truncated")
+            fixed = method == "pools" and name in same
+            domains = {"similarities": _similarities, "sensitivity": either if fixed else rs}
+            call = getattr(mechanism, method)
+            found.append(Public(name=f"{name}.{method}", call=call, good=listed, domains=domains))
+        noisy = mechanism.noise_scale(0.1) is not None
+        scale: dict[str, Judge] = {"sensitivity": _rs if noisy else either}
+        reached = {"n_candidates": integer(3, 10**500)}
+        found += [
+            Public(
+                name=f"{name}.noise_scale",
+                call=mechanism.noise_scale,
+                good={"sensitivity": 0.1},
+                domains=scale,
+            ),
+            Public(
+                name=f"{name}.reach",
+                call=mechanism.reach,
+                good={"n_candidates": 12},
+                domains=reached,
+            ),
+        ]
+    edges: dict[str, Judge] = {"similarities": _similarities, "sensitivity": _rs}
+    band = mechanisms["PNCF"].edges
+    return [*found, Public(name="PNCF.edges", call=band, good=listed, domains=edges)]
 
 
 def methods_of_lists() -> list[Public]:
@@ -1085,6 +1133,19 @@ def _neither(value: Any) -> str:
 
 def _only_none(value: Any) -> str:
     return EITHER if value is None else REFUSED
+
+
+_LISTED = (range, list, tuple, np.ndarray, memoryview)
+
+
+def _similarities(value: Any) -> str:
+    """Judge lists of similarities: how long they are, and of what, is seen later."""
+    return EITHER if isinstance(value, _LISTED) else REFUSED
+
+
+def _rs(value: Any) -> str:
+    """Judge a sensitivity: a number of at least 0, or several."""
+    return EITHER if isinstance(value, _LISTED) else number(0, math.inf, ends=True)(value)
 
 
 def _scale(value: Any) -> str:

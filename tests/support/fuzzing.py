@@ -47,7 +47,7 @@ LIMIT = 64 * 2**20
 """What reading or loading may take in memory, within `FACTOR`."""
 FACTOR = 1.5
 LONGEST = 20
-"""Seconds of processor that one input may take."""
+"""Seconds of processor that one new input may take."""
 LARGEST = 2**15
 """Bytes of a seed."""
 CANARY = "Quark"
@@ -358,7 +358,8 @@ class Fuzzer:
         path.write_bytes(content)
         (self.found / "current").write_bytes(ending.encode() + b"\n" + content)
         before = _peak(anew=True)
-        signal.setitimer(signal.ITIMER_PROF, LONGEST)
+        if not known:  # the first seeds load libraries and compile kernels, which takes longer in a fresh clone
+            signal.setitimer(signal.ITIMER_PROF, LONGEST)
         with self.lines as lines:
             told = judged(path)
         signal.setitimer(signal.ITIMER_PROF, 0)

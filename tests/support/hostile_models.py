@@ -371,16 +371,17 @@ def attempt(original: Original, others: list[Original], seed: int, folder: Path)
 GOOD = ("refused", "answers", "not written")
 
 
-def run_batch(first: int, n: int, log: Path) -> dict[str, dict[str, int]]:
-    """Try n mutations from this seed on; the log holds the seed under way, and what went wrong.
+def run_batch(first: int, n: int, log: Path, only: list[str]) -> dict[str, dict[str, int]]:
+    """Try n mutations from this seed on, of all models or of some; the log holds the seed, and what went wrong.
 
     Return how often each outcome came, by model.
     """
     found: dict[str, dict[str, int]] = {}
     with tempfile.TemporaryDirectory() as name, log.open("w", encoding="utf-8") as told:
         models = originals(Path(name))
+        mutated = [model for model in models if model.name in only] if only else models
         for seed in range(first, first + n):
-            original = models[seed % len(models)]
+            original = mutated[seed % len(mutated)]
             told.write(f"seed {seed}\n")
             told.flush()
             outcome, what = attempt(original, models, seed, Path(name) / "mutated")
@@ -392,7 +393,7 @@ def run_batch(first: int, n: int, log: Path) -> dict[str, dict[str, int]]:
 
 
 def in_process(
-    first: int, n: int, memory: int = 2**32
+    first: int, n: int, memory: int = 2**32, only: tuple[str, ...] = ()
 ) -> tuple[dict[str, dict[str, int]], list[str]]:
     """Try n mutations in a process of its own, so that a signal is seen; return the outcomes, and what went wrong."""
     with tempfile.TemporaryDirectory() as name:
@@ -405,7 +406,8 @@ def in_process(
             str(n),
             str(log),
         ]
-        done = subprocess.run([*command, str(memory)], capture_output=True, text=True, check=False)
+        words = [*command, str(memory), *only]
+        done = subprocess.run(words, capture_output=True, text=True, check=False)
         lines = log.read_text(encoding="utf-8").splitlines() if log.exists() else []
     wrong = [line for line in lines if not line.startswith("seed ")]
     if done.returncode == 0:
@@ -415,6 +417,6 @@ def in_process(
 
 
 if __name__ == "__main__":
-    first, n, log, memory = sys.argv[1:]
+    first, n, log, memory, *only = sys.argv[1:]
     resource.setrlimit(resource.RLIMIT_AS, (int(memory), int(memory)))
-    print(json.dumps(run_batch(int(first), int(n), Path(log))))  # noqa: T201
+    print(json.dumps(run_batch(int(first), int(n), Path(log), only)))  # noqa: T201

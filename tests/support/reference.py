@@ -737,3 +737,23 @@ def voted_list(lists: Sequence[Sequence[int]], n: int) -> list[int]:
     on = {column: sum(column in one for one in lists) for column in every}
     places = {column: sum(one.index(column) for one in lists if column in one) for column in every}
     return sorted(every, key=lambda column: (-on[column], places[column], column))[:n]
+
+
+def factor_weights(
+    profile: Sequence[int], popularity: Sequence[float], factors: Sequence[Sequence[float]]
+) -> list[float]:
+    """Return what popularity and each factor count for a profile: the formulas of `PrivateTopN`'s page."""
+    n_factors = len(factors[0])
+    chosen = [item for item in profile if any(factors[item])]
+    lengths = [sum(row[factor] ** 2 for row in factors) for factor in range(n_factors)]
+    parts = [
+        sum(factors[item][factor] ** 2 for item in chosen) / lengths[factor]
+        for factor in range(n_factors)
+    ]
+    weights = [0.001 + sum(max(popularity[item], 0.0) for item in profile)]
+    for factor in range(n_factors):
+        trust, n = min(lengths[factor], 1.0), max(len(chosen), 1)
+        weight = sum(factors[item][factor] for item in chosen) * n / (n + 6 * (1 - trust) / trust)
+        mean = sum(parts) / n_factors
+        weights.append(weight * min(1.0, 2 * mean / parts[factor] if parts[factor] else 1.0) ** 4)
+    return weights

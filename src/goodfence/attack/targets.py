@@ -276,7 +276,7 @@ class FakeSensitivity:
         for row in range(askers.n_rows):
             without = int(removed[row]) if removed[row] >= 0 else None
             rated = _row(askers.rows, row)
-            real[row] = profile_sensitivity(self.peaks, *rated, n_copies=1, without=without)
+            real[row] = profile_sensitivity(self.peaks, *rated, without=without)
         return np.maximum(real, alike)
 
     def of_pairs(self, askers: Profiles, rows: Integers, alike: Floats | None) -> Floats:

@@ -80,7 +80,7 @@ class Lines:
         lines = chunk.lstrip(b"\r\n").split(b"\n", 2 * n)[:-1]
         return [line.rstrip(b"\r") for line in lines if line not in (b"", b"\r")][:n]
 
-    def chunks(self, *, without_first: bool) -> Iterator[bytes]:
+    def chunks(self, *, without_first: bool = False) -> Iterator[bytes]:
         """Yield pieces of whole lines, with or without the first that is not blank."""
         if without_first:
             chunk = next(self._chunks).lstrip(b"\r\n")

@@ -422,7 +422,7 @@ def read_item_list(path: Path, max_bytes: int) -> ItemList:
 def _numbered(file: RatingsFile, max_bytes: int) -> Iterator[tuple[int, str]]:
     """Yield the number and the text of each line, as long as all of them fit into `max_bytes` as ids."""
     number = n_bytes = 0
-    for chunk in Lines(file, max_bytes).chunks(without_first=False):
+    for chunk in Lines(file, max_bytes).chunks():
         n_bytes += 2 * len(chunk)
         if n_bytes + (number + chunk.count(b"\n")) * _BYTES_OF_A_LINE > max_bytes:
             raise too_large(file.name, max_bytes)

@@ -96,7 +96,7 @@ def _lines(file: RatingsFile, fields: Fields, rows: Integers) -> Integers:
     if fields.n_blank == 0 and not fields.sectioned:
         return rows + header
     wanted, found, n_rows, n_lines = rows[:_SHOWN] + header, [], 0, 0
-    for chunk in Lines(file, 2**62, fields.encoding).chunks(without_first=False):
+    for chunk in Lines(file, 2**62, fields.encoding).chunks():
         n_ends = chunk.count(b"\n")
         full = np.setdiff1d(np.arange(n_ends), blank_lines(chunk))
         if fields.sectioned:

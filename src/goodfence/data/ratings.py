@@ -271,7 +271,7 @@ class Ratings:
                 raise DataError(
                     f"{name} must be numbers of {name} of the ratings; at least one is not"
                 )
-            asked.append(array.astype(np.int64, copy=False))
+            asked.append(np.asarray(array, dtype=np.int64))
         require(len(asked[0]) == len(asked[1]), "columns", "as many as rows", len(asked[1]))
         return asked[0], asked[1]
 

@@ -100,7 +100,7 @@ def _untimed(problem: _NoTime, file: RatingsFile, options: ReadOptions) -> tuple
 def _pieces(lines: Lines) -> Iterator[tuple[int, list[bytes]]]:
     """Yield a few lines at a time, blank ones empty, with the number of the first."""
     number = 1
-    for chunk in lines.chunks(without_first=False):
+    for chunk in lines.chunks():
         start = 0
         while start < len(chunk):
             end = chunk.rfind(b"\n", start, start + _BYTES_TOGETHER) + 1

@@ -127,7 +127,7 @@ class Fields:
     def _odd_line(self) -> int:
         """Return the first line with an odd number of quotation marks."""
         number = 1
-        for chunk in Lines(self.file, sys.maxsize, self.encoding).chunks(without_first=False):
+        for chunk in Lines(self.file, sys.maxsize, self.encoding).chunks():
             for line in chunk.split(b"\n")[:-1]:
                 if line.count(b'"') % 2:
                     return number
@@ -138,7 +138,7 @@ class Fields:
 def read_fields(file: RatingsFile, options: ReadOptions, *, tolerant: bool = False) -> Fields:
     """Return the fields of a text file as they are written; a `tolerant` reading goes on after a ragged row."""
     if file.suffixes[1]:  # keep none of what gzip holds at first: too much is refused in no memory
-        for _ in Lines(file, options.max_bytes, options.encoding).chunks(without_first=False):
+        for _ in Lines(file, options.max_bytes, options.encoding).chunks():
             pass
     lines = Lines(file, options.max_bytes, options.encoding)
     head = [line.decode() for line in lines.head(_LOOKED_AT)]

@@ -58,7 +58,6 @@ def count_distribution(yes: Floats, no: Floats, length: int) -> tuple[Floats, in
         for m in range(low + 1, high + 1):
             following[m] = distribution[m] * q + distribution[m - 1] * p
         while low < high and following[low] < _NOTHING:
-            following[low] = 0.0
             low += 1
         while low < high and following[high] < _NOTHING:
             high -= 1

@@ -27,6 +27,8 @@ from goodfence.privacy.guarantee import Unit
 
 _SLACK = 1e-11
 """Relative allowance for rounding in scipy's normal distribution, far above its stated error."""
+MOST_EPSILON = 1e100
+"""Beyond it squares of mu leave floating point, and a search would never end."""
 _STEPS = 70
 """Halvings of a bisection: more than the significand of a float64 has bits."""
 
@@ -119,7 +121,7 @@ def total_epsilon(mu: float, distance: float, delta: float) -> float:
 @lru_cache(maxsize=256)  # of public settings only, and an attack or audit fits thousands of times
 def total_mu(epsilon: float, delta: float, distance: float) -> float:
     """Return the largest mu whose `total_epsilon` is at most `epsilon`, rounded down."""
-    require(0 < epsilon < math.inf, "epsilon", "positive and finite", epsilon)
+    require(0 < epsilon <= MOST_EPSILON, "epsilon", f"positive, at most {MOST_EPSILON:g}", epsilon)
     _require_delta(delta)
     highest = math.sqrt(2 * epsilon)
     within, _ = _bisect(lambda mu: total_epsilon(mu, distance, delta) > epsilon, highest)

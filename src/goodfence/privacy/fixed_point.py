@@ -144,12 +144,11 @@ class UserProfiles:
         end = len(self.indptr) if last is None else last + 1
         return Csr(self.indptr[first:end], self.indices, self.values)
 
-    def residuals(self, clamps: Clamps, item_bias: Floats, grid: int) -> Integers:
+    def residuals(self, clamps: Clamps, item_bias: Floats, grid: int) -> AnyIntegers:
         """Return every rating's residual on the grid."""
         near, wide = clamps.on(grid)
         ratings, biases = to_grid(self.values, grid), to_grid(item_bias, grid)
-        found = residuals(self.indptr, self.indices, ratings, biases, near, clamps.prior, wide)
-        return found.astype(np.int64, copy=False)
+        return residuals(self.indptr, self.indices, ratings, biases, near, clamps.prior, wide)
 
 
 def integer_sensitivity(mu: float) -> int:

@@ -10,7 +10,7 @@ import numpy as np
 from goodfence.arrays import Floats
 from goodfence.privacy.guarantee import Guarantee
 from goodfence.registry import register
-from goodfence.selection.mechanism import RS, Pool, integer, require_list
+from goodfence.selection.mechanism import LONGEST, RS, Pool, as_lists, integer, require_list
 from goodfence.settings import checked
 
 
@@ -37,7 +37,7 @@ class KNN:
     k: int
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "k", integer(self.k, "k", least=1))
+        object.__setattr__(self, "k", integer(self.k, "k", least=1, most=LONGEST))
 
     @property
     def sensitivity(self) -> None:
@@ -50,12 +50,12 @@ class KNN:
 
     def pools(self, similarities: Floats, sensitivity: RS = None) -> tuple[Pool, ...]:  # noqa: ARG002 - protocol
         """Return one pool, the k nearest, of which all are taken."""
-        self.reach(similarities.shape[-1])
+        self.reach(as_lists(similarities).shape[-1])
         return (Pool(0, self.k, take=self.k),)
 
     def log_weights(self, similarities: Floats, sensitivity: RS = None) -> Floats:  # noqa: ARG002 - protocol
         """Return equal weights; nothing is drawn with them."""
-        return np.zeros(similarities.shape)
+        return np.zeros(as_lists(similarities).shape)
 
     def noise_scale(self, sensitivity: RS = None) -> RS:  # noqa: ARG002 - protocol
         """Return None: the similarities are used as they are."""

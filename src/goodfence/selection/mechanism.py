@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple, Protocol, TypeAlias, TypeGuard
 
 import numpy as np
 import numpy.typing as npt
 
 from goodfence.arrays import Floats
-from goodfence.errors import SettingError
+from goodfence.errors import SettingError, require
 from goodfence.kernels.draw import PoolArrays
 from goodfence.privacy.guarantee import Guarantee
 from goodfence.selection.sensitivity import Sensitivity
+from goodfence.settings import are_numbers, is_number
 from goodfence.settings import finite as finite
 from goodfence.settings import fraction as fraction
 from goodfence.settings import integer as integer
 from goodfence.settings import positive as positive
 
 RS: TypeAlias = "float | Floats | None"
+LONGEST = 2**31 - 1
+"""No candidate list is longer, so neither k nor a number of partitions is larger."""
 
 
 class Mechanism(Protocol):
@@ -86,7 +90,7 @@ def require_list(needed: int, n_candidates: int, *, k: int, beta: int = 1) -> in
     ...
     goodfence.errors.SettingError: beta * k must be at most the list's length 300, got beta=7, k=50: ...
     """
-    if needed > n_candidates:
+    if needed > integer(n_candidates, "n_candidates", least=0):
         name, got = ("k", k) if beta == 1 else ("beta * k", f"beta={beta}, k={k}")
         raise SettingError(
             f"{name} must be at most the list's length {n_candidates}, got {got}: "
@@ -170,6 +174,51 @@ def log_omega(scores: Floats, sensitivity: Floats, *, epsilon: float, k: int) ->
     return np.where(known, np.clip(exponents, -_LARGEST, _LARGEST), 0.0)
 
 
+def as_lists(similarities: object) -> Floats:
+    """Return candidate lists as an array, one list (n,) or a batch (rows, n); what is none is an error.
+
+    An array of floats is looked at, and not copied: lists are long, and drawn from again and again.
+
+    Examples
+    --------
+    >>> as_lists([1, 0])
+    array([1., 0.])
+    """
+    if isinstance(similarities, np.ndarray) and similarities.dtype.kind == "f":
+        lists = similarities
+    else:
+        require(are_numbers(similarities), "similarities", _LISTS, type(similarities))
+        lists = np.asarray(similarities, dtype=np.float64)
+    # The least and the largest are NaN where any is.
+    known = not lists.size or (math.isfinite(lists.min()) and math.isfinite(lists.max()))
+    require(lists.ndim in (1, 2) and known, "similarities", _LISTS, type(similarities))
+    return lists
+
+
+_LISTS = "finite numbers in an array of one or two dimensions"
+
+
+def as_sensitivity(sensitivity: object) -> Floats:
+    """Return RS as an array of the same shape; what is no finite number of at least 0 is an error.
+
+    Examples
+    --------
+    >>> as_sensitivity(0.5)
+    array(0.5)
+    """
+    if sensitivity is None:
+        raise SettingError(
+            "sensitivity must be given: weights [OMEGA] and noise are measured by it"
+        )
+    array = isinstance(sensitivity, np.ndarray) and sensitivity.dtype.kind in "fiu"
+    if not (array or is_number(sensitivity) or are_numbers(sensitivity)):
+        require(False, "sensitivity", "a number or an array of numbers", type(sensitivity))
+    values: Floats = np.asarray(sensitivity, dtype=np.float64)
+    if not (np.isfinite(values).all() and (values >= 0).all()):
+        raise SettingError("sensitivity must be finite and at least 0")
+    return values
+
+
 def spread_over(similarities: Floats, sensitivity: object, options: Sensitivity) -> Floats:
     """Return RS in a shape that broadcasts against `similarities`; anything else is an error.
 
@@ -178,14 +227,10 @@ def spread_over(similarities: Floats, sensitivity: object, options: Sensitivity)
     >>> spread_over(np.zeros((2, 3)), [0.1, 0.2], Sensitivity()).shape
     (2, 1)
     """
-    if sensitivity is None:
-        raise SettingError("sensitivity must be given: the selection weight [OMEGA] divides by it")
-    values: Floats = np.asarray(sensitivity, dtype=np.float64)
-    if not (np.isfinite(values).all() and (values >= 0).all()):
-        raise SettingError("sensitivity must be finite and at least 0")
+    values = as_sensitivity(sensitivity)
     wanted = similarities.shape if options.scope == "pair" else similarities.shape[:-1]
     if values.shape != wanted and values.ndim > 0:
         raise SettingError(
             f"sensitivity must have shape {wanted} for scope={options.scope!r}, got {values.shape}"
         )
-    return values if options.scope == "pair" else values[..., np.newaxis]
+    return values if values.shape == similarities.shape else values[..., np.newaxis]

@@ -11,7 +11,16 @@ from goodfence.arrays import Floats
 from goodfence.errors import require
 from goodfence.privacy.guarantee import Guarantee
 from goodfence.registry import register
-from goodfence.selection.mechanism import RS, Pool, finite, integer, positive, require_list
+from goodfence.selection.mechanism import (
+    LONGEST,
+    RS,
+    Pool,
+    as_lists,
+    finite,
+    integer,
+    positive,
+    require_list,
+)
 from goodfence.settings import checked
 
 Weighting: TypeAlias = Literal["similarity", "uniform", "exponential", "weibull", "folded_normal"]
@@ -67,7 +76,7 @@ class NPNS:
     within: int | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "k", integer(self.k, "k", least=1))
+        object.__setattr__(self, "k", integer(self.k, "k", least=1, most=LONGEST))
         require(
             self.weights in get_args(Weighting),
             "weights",
@@ -75,7 +84,9 @@ class NPNS:
             self.weights,
         )
         if self.within is not None:
-            object.__setattr__(self, "within", integer(self.within, "within", least=1))
+            object.__setattr__(
+                self, "within", integer(self.within, "within", least=1, most=LONGEST)
+            )
         own = _SHAPES.get(self.weights, {})
         for name in ("rate", "shape", "scale", "mean", "deviation"):
             given = getattr(self, name)
@@ -98,15 +109,16 @@ class NPNS:
 
     def pools(self, similarities: Floats, sensitivity: RS = None) -> tuple[Pool, ...]:  # noqa: ARG002 - protocol
         """Return one pool: the full list, or its `within * k` nearest."""
-        return (Pool(0, self.reach(similarities.shape[-1]), take=self.k),)
+        return (Pool(0, self.reach(as_lists(similarities).shape[-1]), take=self.k),)
 
     def log_weights(self, similarities: Floats, sensitivity: RS = None) -> Floats:  # noqa: ARG002 - protocol
         """Return the logarithms of the weights; -inf for a similarity of 0 or less: drawn last."""
+        lists = as_lists(similarities)
         if self.weights == "similarity":
-            nobody = np.full(similarities.shape, -np.inf)
-            return np.log(similarities, out=nobody, where=similarities > 0)
-        distances = np.arange(1, similarities.shape[-1] + 1) / self.k
-        return np.broadcast_to(self._log_density(distances), similarities.shape)
+            nobody = np.full(lists.shape, -np.inf)
+            return np.log(lists, out=nobody, where=lists > 0)
+        distances = np.arange(1, lists.shape[-1] + 1) / self.k
+        return np.broadcast_to(self._log_density(distances), lists.shape)
 
     def _log_density(self, distances: Floats) -> Floats:
         if self.weights == "exponential" and self.rate is not None:

@@ -13,8 +13,11 @@ from goodfence.errors import require
 from goodfence.privacy.guarantee import Guarantee
 from goodfence.registry import register
 from goodfence.selection.mechanism import (
+    LONGEST,
     RS,
     Pool,
+    as_lists,
+    as_sensitivity,
     fraction,
     integer,
     log_omega,
@@ -71,14 +74,16 @@ class PNCF:
     noise: bool = True
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "k", integer(self.k, "k", least=1))
+        object.__setattr__(self, "k", integer(self.k, "k", least=1, most=LONGEST))
         object.__setattr__(self, "epsilon", positive(self.epsilon, "epsilon"))
         object.__setattr__(self, "rho", fraction(self.rho, "rho"))
         object.__setattr__(self, "sensitivity", Sensitivity.of(self.sensitivity))
         require(self.reading in _READINGS, "reading", f"one of {_READINGS}", self.reading)
         require(isinstance(self.noise, bool), "noise", "True or False", self.noise)
         if self.within is not None:
-            object.__setattr__(self, "within", integer(self.within, "within", least=1))
+            object.__setattr__(
+                self, "within", integer(self.within, "within", least=1, most=LONGEST)
+            )
         # One lifted score is one weight only if one sensitivity serves all: RS of a far pair is 0.
         lifted = self.reading == "truncated" and self.sensitivity.scope == "pair"
         require(not lifted, "sensitivity.scope", "'target' with reading='truncated'", "pair")
@@ -95,13 +100,16 @@ class PNCF:
         lambda is `min(sim_k, (4 k RS / epsilon) ln(k (n-k) / rho))`, `sim_k` where k = n, and never
         below 0 (which matters with negative similarities only).
         """
-        self.reach(similarities.shape[-1])
-        kth = similarities[..., self.k - 1]
+        return self._edges(as_lists(similarities), sensitivity)
+
+    def _edges(self, lists: Floats, sensitivity: RS) -> tuple[Floats, Floats]:
+        n = lists.shape[-1]
+        self.reach(n)
+        kth = lists[..., self.k - 1]
         if self.within is not None:
-            lower = similarities[..., self.within * self.k - 1]
+            lower = lists[..., self.within * self.k - 1]
             return lower, kth + (kth - lower)
-        rs = spread_over(similarities, sensitivity, self.sensitivity).max(axis=-1)
-        n = similarities.shape[-1]
+        rs = spread_over(lists, sensitivity, self.sensitivity).max(axis=-1)
         width = kth
         if n > self.k:
             logarithm = np.log(self.k * (n - self.k) / self.rho)
@@ -111,29 +119,29 @@ class PNCF:
 
     def pools(self, similarities: Floats, sensitivity: RS = None) -> tuple[Pool, ...]:
         """Return who is in for sure and the band; or, truncated, the full list."""
+        lists = as_lists(similarities)
         if self.reading == "truncated":
-            return (Pool(0, self.reach(similarities.shape[-1]), take=self.k),)
-        lower, upper = self.edges(similarities, sensitivity)
+            return (Pool(0, self.reach(lists.shape[-1]), take=self.k),)
+        lower, upper = self._edges(lists, sensitivity)
         # At most k-1 are above the upper edge, at least k not below the lower: the takes fit.
-        sure = _count(similarities > upper[..., np.newaxis])
-        stop = _count(similarities >= lower[..., np.newaxis])
+        sure = _count(lists > upper[..., np.newaxis])
+        stop = _count(lists >= lower[..., np.newaxis])
         return (Pool(0, sure, take=sure), Pool(sure, stop, take=self.k - sure))
 
     def log_weights(self, similarities: Floats, sensitivity: RS = None) -> Floats:
         """Return `epsilon * sim / (4 k RS)` [OMEGA]; truncated: no score below the lower edge."""
-        scores = similarities
+        scores = as_lists(similarities)
+        rs = spread_over(scores, sensitivity, self.sensitivity)
         if self.reading == "truncated":
-            lower, _ = self.edges(similarities, sensitivity)
-            scores = np.maximum(similarities, lower[..., np.newaxis])
-        rs = spread_over(similarities, sensitivity, self.sensitivity)
+            lower, _ = self._edges(scores, sensitivity)
+            scores = np.maximum(scores, lower[..., np.newaxis])
         return log_omega(scores, rs, epsilon=self.epsilon, k=self.k)
 
     def noise_scale(self, sensitivity: RS = None) -> RS:
         """Return `2 RS / epsilon`, of the shape of `sensitivity`; None where the noise is switched off."""
         if not self.noise:
             return None
-        require(sensitivity is not None, "sensitivity", "given", sensitivity)
-        return 2.0 * np.asarray(sensitivity, dtype=np.float64) / self.epsilon
+        return 2.0 * as_sensitivity(sensitivity) / self.epsilon
 
     def guarantee(self) -> Guarantee:
         """Return the paper's claim, and that it does not hold."""

@@ -6,15 +6,15 @@ from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import ClassVar
 
-import numpy as np
-
 from goodfence.arrays import Floats
 from goodfence.errors import require
 from goodfence.privacy.guarantee import Guarantee
 from goodfence.registry import register
 from goodfence.selection.mechanism import (
+    LONGEST,
     RS,
     Pool,
+    as_lists,
     integer,
     log_omega,
     positive,
@@ -49,6 +49,7 @@ class PPNS:
 
     Examples
     --------
+    >>> import numpy as np
     >>> PPNS(k=50, beta=7).pools(np.linspace(1, 0, 942))
     (Pool(start=0, stop=50, take=49), Pool(start=300, stop=350, take=1))
     """
@@ -63,8 +64,8 @@ class PPNS:
     sensitivity: Sensitivity = field(default_factory=Sensitivity)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "k", integer(self.k, "k", least=1))
-        object.__setattr__(self, "beta", integer(self.beta, "beta", least=1))
+        object.__setattr__(self, "k", integer(self.k, "k", least=1, most=LONGEST))
+        object.__setattr__(self, "beta", integer(self.beta, "beta", least=1, most=LONGEST))
         object.__setattr__(self, "epsilon", positive(self.epsilon, "epsilon"))
         object.__setattr__(self, "sensitivity", Sensitivity.of(self.sensitivity))
         if isinstance(self.allocation, str):
@@ -93,7 +94,7 @@ class PPNS:
 
     def pools(self, similarities: Floats, sensitivity: RS = None) -> tuple[Pool, ...]:  # noqa: ARG002 - protocol
         """Return one pool for each partition that is drawn from."""
-        self.reach(similarities.shape[-1])
+        self.reach(as_lists(similarities).shape[-1])
         return tuple(
             Pool(part * self.k, (part + 1) * self.k, take=count)
             for part, count in enumerate(self.counts)
@@ -102,8 +103,9 @@ class PPNS:
 
     def log_weights(self, similarities: Floats, sensitivity: RS = None) -> Floats:
         """Return `epsilon * sim / (4 k RS)` [OMEGA]."""
-        rs = spread_over(similarities, sensitivity, self.sensitivity)
-        return log_omega(np.asarray(similarities), rs, epsilon=self.epsilon, k=self.k)
+        lists = as_lists(similarities)
+        rs = spread_over(lists, sensitivity, self.sensitivity)
+        return log_omega(lists, rs, epsilon=self.epsilon, k=self.k)
 
     def noise_scale(self, sensitivity: RS = None) -> RS:  # noqa: ARG002 - protocol
         """Return None: the similarities are used as they are."""

@@ -239,7 +239,7 @@ def _squared_norm(values: Floats) -> float:
 
 
 def _profile_rests(values: Floats) -> Floats:
-    rests: Floats = np.sqrt(_squared_norm(values) - np.asarray(values, dtype=np.float64) ** 2)
+    rests: Floats = np.sqrt(_squared_norm(values) - values**2)
     return rests
 
 

@@ -310,7 +310,7 @@ def profiles_of(parts: Sequence[SparseRows], factor: int, *, spare: bool = False
     `spare` adds a last row without ratings.
     """
     ratings = np.concatenate([part.ratings for part in parts])
-    values = ratings.astype(np.float64, copy=False)
+    values = np.asarray(ratings, dtype=np.float64)
     if factor and (factor > 1 or ratings.dtype != np.uint8):
         values = np.rint(values * factor)
     indices = np.concatenate([part.columns for part in parts]).astype(np.int32, copy=False)

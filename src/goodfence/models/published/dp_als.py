@@ -100,9 +100,9 @@ class DPALS(PrivateRecommender):
         publisher: Publisher,
     ) -> Floats:
         """Release for every item the sums of u u' and of r u over the users who count, and solve for its factors."""
-        target, above = integer_sensitivity(mu), np.triu_indices(self.rank)
+        target, (ones, others) = integer_sensitivity(mu), np.triu_indices(self.rank)
         grid = self.grid(target)
-        n_products = len(above[0])
+        n_products = len(ones)
         totals = np.zeros((profiles.n_items, n_products + self.rank), dtype=np.int64)
         model = ItemModel.of(biases, factors)
         for row in range(len(profiles.counts)):
@@ -110,15 +110,15 @@ class DPALS(PrivateRecommender):
             columns, values = profiles.indices[cells], profiles.values[cells]
             own = solve_user(columns, values, model.known)
             counted, taste, left = self._bounded(biases, columns, values, own)
-            products = np.tile(taste[above[0]] * taste[above[1]], (len(counted), 1))
+            products = np.tile(taste[ones] * taste[others], (len(counted), 1))
             part = to_grid(np.concatenate([products, left[:, None] * taste], axis=1), grid)
             # In integers, whatever floating point did before: nobody adds more than is accounted.
             if int((part * part).sum()) <= target**2:
                 totals[counted] += part
         noisy = publisher.publish("item factors", totals, target) / grid
         gram = np.zeros((profiles.n_items, self.rank, self.rank))
-        gram[:, above[0], above[1]] = noisy[:, :n_products]
-        gram[:, above[1], above[0]] = noisy[:, :n_products]
+        gram[:, ones, others] = noisy[:, :n_products]
+        gram[:, others, ones] = noisy[:, :n_products]
         values, vectors = np.linalg.eigh(gram)
         # Post-processing: no direction has less weight than none, and the noise's own weight is added.
         unsure = math.sqrt(self.rank) * SIGMA / grid
