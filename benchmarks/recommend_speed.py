@@ -19,7 +19,6 @@ import goodfence as gf
 from benchmarks.peers import run_worker
 from benchmarks.results import write_table
 from goodfence.data.splits import core
-from goodfence.registry import named
 
 N, FEWEST, LIKED = 20, 5, 4
 IMPLICIT = "implicit"
@@ -33,15 +32,23 @@ RECOMMENDERS: dict[str, dict[str, Any]] = {
 }
 MUST, GOAL = 10, 30
 """How many times as many people a second as implicit `PrivateTopN` must list for, and the goal."""
-HEAD = ["data", "recommender", "people a second", "of implicit", "seconds", "must", "goal"]
+HEAD = [
+    "data",
+    "recommender",
+    "people a second",
+    "of implicit",
+    "seconds",
+    "fit, s",
+    "must",
+    "goal",
+]
 
 
-def measure(data: str, rounds: int, threads: int) -> list[list[str]]:
-    """Return a row of the table for each recommender."""
+def measure(data: str, rounds: int, threads: int, only: str) -> list[list[str]]:
+    """Return a row of the table for each recommender with `only` in its name, and one for implicit."""
     events = core(gf.load(data).likes(LIKED), per_user=FEWEST, per_item=FEWEST)
-    known = named()
-    asked = {IMPLICIT: {}, **{n: s for n, s in RECOMMENDERS.items() if s["mechanism"] in known}}
-    best: dict[str, float] = {}
+    asked = {IMPLICIT: {}, **{name: s for name, s in RECOMMENDERS.items() if only in name}}
+    best: dict[str, tuple[float, float]] = {}
     with TemporaryDirectory() as folder:
         file, csr = Path(folder) / "events.npz", events.csr
         np.savez(file, data=csr.data, indices=csr.indices, indptr=csr.indptr, shape=csr.shape)
@@ -54,18 +61,19 @@ def measure(data: str, rounds: int, threads: int) -> list[list[str]]:
             if line is None:
                 continue
             found = json.loads(line)
-            best[name] = found["users"] / found["seconds"]
+            best[name] = found["users"] / found["seconds"], found["made"]
             print(f"{data} {name}: {found}", file=sys.stderr)
-    return [row(data, name, speed, best[IMPLICIT], csr.shape[0]) for name, speed in best.items()]
+    return [row(data, name, *one, best[IMPLICIT][0], csr.shape[0]) for name, one in best.items()]
 
 
-def row(data: str, name: str, speed: float, peers: float, n_users: int) -> list[str]:
+def row(data: str, name: str, speed: float, fit: float, peers: float, n_users: int) -> list[str]:
     ratio = speed / peers
     wanted = ["", ""]
     if name.startswith("PrivateTopN"):
         wanted = [f"{least}x: {'met' if ratio >= least else 'not met'}" for least in (MUST, GOAL)]
     label = "implicit, 64 factors" if name == IMPLICIT else name
-    return [data, label, f"{speed:,.0f}", f"{ratio:.1f}x", f"{n_users / speed:.2f}", *wanted]
+    seconds = f"{n_users / speed:.2f}", "" if name == IMPLICIT else f"{fit:.1f}"
+    return [data, label, f"{speed:,.0f}", f"{ratio:.1f}x", *seconds, *wanted]
 
 
 def main() -> None:
@@ -73,10 +81,11 @@ def main() -> None:
     parser.add_argument("--data", nargs="+", default=["netflix-tenth"])
     parser.add_argument("--rounds", type=int, default=5)
     parser.add_argument("--threads", type=int, default=2)
+    parser.add_argument("--only", default="", help="what has this in its name, beside implicit")
     options = parser.parse_args()
     table: list[list[str]] = []
     for data in options.data:
-        table += measure(data, options.rounds, options.threads)
+        table += measure(data, options.rounds, options.threads, options.only)
     title = (__doc__ or "").splitlines()[0]
     how = {"likes": f">= {LIKED}", "rounds": options.rounds, "threads": options.threads}
     write_table("recommend_speed", title, HEAD, table, **how)

@@ -12,7 +12,7 @@ import pytest
 from scipy import sparse
 
 import goodfence as gf
-from goodfence.attack.list_attack import popular_lists
+from goodfence.attack.list_attack import _served, popular_lists
 from goodfence.attack.list_report import Hits
 from goodfence.attack.list_worlds import listed_columns
 from goodfence.attack.targets import find_targets
@@ -296,3 +296,15 @@ def test_a_report_is_saved_without_ids(tmp_path: Path) -> None:
         assert "user " not in text.replace("user left", "")
         assert "item 0" not in text
     assert report.table(ids=True).column("user").to_pylist() == events.users[report.rows].tolist()
+
+
+def test_another_belief_without_the_target_must_serve_clearly_better() -> None:
+    lists, popular = np.array([0.5, 0.5, 0.5, 0.5]), np.array([0.4, 0.4, 0.6, 0.4])
+    chance, clearly = popular + np.array([0.4, -0.1, -0.1, 0.1]), popular + 0.2
+    with_target = [lists, popular]
+    assert _served(np.array([with_target, [lists, chance]])) == (0, 0)  # mean 0.025 more, s.e. 0.12
+    assert _served(np.array([with_target, [lists, clearly]])) == (0, 1)
+    assert _served(np.array([with_target, [lists, chance]])[:, :, :1]) == (
+        0,
+        0,
+    )  # of one target nothing is clear

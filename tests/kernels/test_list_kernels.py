@@ -10,6 +10,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 from scipy import sparse
 
+from goodfence.kernels.predict import limit_of_nearest
 from goodfence.neighbours.lists import (
     ItemVotes,
     Ranked,
@@ -111,3 +112,20 @@ def test_item_votes_are_the_weights_of_the_neighbours_that_a_user_has() -> None:
         np.testing.assert_allclose(found, scores, atol=1e-15)
         wanted = reference.best_list(found, columns.tolist(), list(range(20)), 5)
         assert listed(lists, row) == wanted
+
+
+@pytest.mark.kernel
+@pytest.mark.parametrize("k", [1, 10, 50, 300])
+@pytest.mark.parametrize("falls", [0.0, 6.0])
+def test_a_limit_that_exactly_k_reach_is_found_where_there_are_no_ties(
+    k: int, falls: float
+) -> None:
+    ranks = (np.arange(1000) + 0.5) / 1000
+    similarities = np.exp(-falls * ranks) if falls else ranks
+    limit = limit_of_nearest(similarities, k)
+    assert (similarities >= limit).sum() == k
+
+
+@pytest.mark.kernel
+def test_among_ties_no_limit_is_found() -> None:
+    assert limit_of_nearest(np.full(50, 0.5), 3) == -1

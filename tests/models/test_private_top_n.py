@@ -22,7 +22,7 @@ from goodfence.models.private.co_occurrence import (
     release_co_occurrence,
     release_counts,
 )
-from goodfence.models.private.list_model import MOST_FACTORS, factorise
+from goodfence.models.private.list_model import MOST_FACTORS, ListModel, factorise
 from goodfence.models.private.top_n import COUNTS_SHARE, PrivateTopN, how_many
 from goodfence.privacy.guarantee import Unit
 from goodfence.privacy.noise import Publisher
@@ -330,3 +330,15 @@ def test_noise_alone_gives_no_factors() -> None:
     found = factorise(CoOccurrence(noise + noise.T + strong, 3.0), np.full(300, 300**-0.5))
     overlap = found[:, 0] @ np.sign(np.arange(300) - 149.5) / np.sqrt(300)
     assert abs(overlap) > 0.95
+
+
+def test_a_factor_that_an_accounts_own_items_carry_alone_counts_little() -> None:
+    # Three factors, each carried by one item and trusted wholly; the fourth item is only popular.
+    model = ListModel(np.array([0.5, 0.25, -0.25, 0.75]), np.eye(4)[:, :3])
+    profiles = sparse.csr_array(np.array([[1.0, 0, 0, 0], [1, 1, 0, 1], [1, 1, 1, 0]]))
+    of_popularity, *of_factors = model.weigh(profiles).T
+    assert of_popularity == pytest.approx([0.501, 1.501, 0.751])  # what is negative is left out
+    # The items carry a factor 3, 3/2 and 1 times as much as all in the mean; 2 are allowed.
+    assert np.transpose(of_factors) == pytest.approx(
+        np.array([[(2 / 3) ** 4, 0, 0], [1, 1, 0], [1, 1, 1]])
+    )

@@ -38,6 +38,8 @@ LISTED = 10
 LONGEST = 10_000
 BELIEFS = ("the lists", "popularity alone")
 _WORLDS = (True, False)
+_CLEAR = 2.0
+"""How many standard errors something must serve better, to be believed in one world only."""
 
 
 class Claims(NamedTuple):
@@ -134,9 +136,7 @@ class ListAttack(Attack):
         popular = popular_lists(events, targets, self.n_claimed(events))
         told = [_filled(one.lists, popular) for one in claims]
         half = first_half(len(targets), Streams(rng))
-        informed, believed = zip(
-            *(_believed(one, popular, targets, half) for one in told), strict=True
-        )
+        informed, believed = _believed(told, popular, targets, half)
         return ListAttackReport(
             attack=repr(self),
             attacked="",
@@ -256,12 +256,30 @@ def _filled(lists: Rows, guesses: Rows) -> Rows:
 
 
 def _believed(
-    lists: Rows, popular: Rows, targets: Targets, first: Flags
-) -> tuple[Rows, tuple[str, str]]:
-    """Return what is claimed in a world, lists or popularity, for one half of the targets by what serves the other."""
-    options = lists, popular
+    lists: list[Rows], popular: Rows, targets: Targets, first: Flags
+) -> tuple[list[Rows], list[tuple[str, str]]]:
+    """Return what is claimed in both worlds, lists or popularity, for one half of the targets by what serves the other.
+
+    Without the target something else is believed than with it only if it serves clearly better: else a choice between
+    two that are about equal would differ by chance, and pass for an advantage.
+    """
     possible = np.minimum(np.diff(targets.starts), popular.shape[1])
-    precision = np.array([Hits.of(one, targets).hits / possible for one in options])
-    ours, theirs = (int(precision[:, half].sum(axis=1).argmax()) for half in (~first, first))
-    claimed = np.where(first[:, np.newaxis], options[ours], options[theirs])
-    return claimed, (BELIEFS[ours], BELIEFS[theirs])
+    options = [(told, popular) for told in lists]
+    precision = np.array(
+        [[Hits.of(one, targets).hits / possible for one in world] for world in options]
+    )
+    chosen = [_served(precision[:, :, half]) for half in (~first, first)]
+    claimed, believed = [], []
+    for world, (ours, others) in enumerate(zip(*chosen, strict=True)):
+        rows = np.where(first[:, np.newaxis], options[world][ours], options[world][others])
+        claimed.append(rows)
+        believed.append((BELIEFS[ours], BELIEFS[others]))
+    return claimed, believed
+
+
+def _served(precision: Floats) -> tuple[int, int]:
+    """Return which option serves best with the target in the data, and without: of (worlds, options, targets)."""
+    inside, outside = (int(world.sum(axis=1).argmax()) for world in precision)
+    more = precision[1, outside] - precision[1, inside]
+    clear = len(more) > 1 and more.mean() > _CLEAR * more.std(ddof=1) / np.sqrt(len(more))
+    return inside, outside if clear else inside

@@ -12,7 +12,6 @@ from scipy import sparse
 from goodfence.arrays import AnyFloats, AnyIntegers, Csr, Flags, Floats, Rows
 from goodfence.kernels.lists import (
     NO_ITEM,
-    merge_lists,
     rank_block,
     rank_by_neighbours,
     rank_by_profiles,
@@ -110,13 +109,6 @@ def rank_alike(
 
     run(work, ranges(seen.shape[0], _TOGETHER), threads=threads)
     return lists
-
-
-def merged(lists: Ranked, others: Ranked) -> Ranked:
-    """Return the best of two lists of different items for each row, as long as the first."""
-    columns, scores = lists.columns.copy(), lists.scores.copy()
-    merge_lists(*others, columns, scores)
-    return Ranked(columns, scores)
 
 
 @dataclass(frozen=True, eq=False)

@@ -3,15 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
+from functools import cached_property
 
 import numpy as np
 from scipy import sparse
 
-from goodfence.arrays import AnyFloats, AnyIntegers, Float32s, Floats, Integers
+from goodfence.arrays import AnyFloats, AnyIntegers, Csr, Flags, Float32s, Floats, Integers
+from goodfence.kernels.factor_lists import TILE, Loadings, rank_by_factors, weigh_profiles
+from goodfence.kernels.lists import merge_lists
 from goodfence.models.private.co_occurrence import CoOccurrence, ItemCounts
 from goodfence.models.private.estimation import leading_eigenvectors
+from goodfence.neighbours.lists import Ranked, as_csr, no_lists, rank_alike
+from goodfence.neighbours.threads import ranges, run
 
 MOST_FACTORS = 64
 FARTHEST = 1e3
@@ -20,15 +24,13 @@ _SPARE_FACTORS = 4
 """Factors kept beyond those whose eigenvalue stands out of the noise, but no more than these are."""
 _DOUBT = 2.0
 """How much of a factor is doubted: it counts by w²/(w² + _DOUBT·edge²/4), w being its eigenvalue."""
-_FEW = 6.0
-"""So many items in a profile are few: n of them count by n/(n + _FEW (1 - t)/t) along a factor that is trusted by t."""
+_TOGETHER = 256
+"""How many lists a thread makes at a time."""
 _ROUNDS = 2
 """How often the diagonal, which is not released, is filled in from the factors."""
-_HEAD_START = 1e-3
-"""What is added to a profile's weight along popularity, so that an empty profile is listed what is popular."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, eq=False)
 class ListModel:
     """Every item's popularity and its loadings on the factors: all that is kept of the releases."""
 
@@ -37,38 +39,77 @@ class ListModel:
     factors: Floats
     """(items, factors): loadings, zero for items that were not chosen."""
 
+    @cached_property
+    def loadings(self) -> Loadings:
+        """The same as the kernels take it."""
+        chosen = np.flatnonzero(self.factors.any(axis=1))
+        places = np.full(len(self.factors), -1, dtype=np.int32)
+        places[chosen] = np.arange(len(chosen))
+        own = self.factors[chosen]
+        table = np.concatenate([self.popularity[chosen, None], own], axis=1)
+        lengths = (own**2).sum(axis=0)
+        shares = own**2 / np.maximum(lengths, 1e-300)
+        return Loadings(
+            places,
+            np.maximum(self.popularity, 0.0),
+            chosen,
+            own.astype(np.float32),
+            np.ascontiguousarray(table),
+            _in_tiles(table),
+            lengths,
+            shares.sum(axis=1) / max(len(lengths), 1),
+        )
+
     def weigh(self, profiles: sparse.csr_array) -> Floats:
         """Return the weights of popularity and of each factor for some profiles of ones, (profiles, 1 + factors).
 
         That of popularity is its sum, as far as it is positive, over the profile, plus 0.001; that of a factor the sum
-        of its loadings, less the less it is trusted and the fewer items with factors the profile has.
+        of its loadings, less the less it is trusted, the fewer items with factors the profile has, and the more of the
+        factor these items carry alone.
         """
-        return self.weigher()(profiles)
+        weights = np.empty((profiles.shape[0], 1 + self.factors.shape[1]))
+        weigh_profiles(as_csr(profiles), self.loadings, weights)
+        return weights
 
-    def weigher(self) -> Callable[[sparse.csr_array], Floats]:
-        """Return what `weigh` does, prepared for many calls."""
-        liked, known = np.maximum(self.popularity, 0.0), self.factors.any(axis=1)
-        table = np.concatenate([np.stack([liked, known], axis=1), self.factors], axis=1)
-        trust = np.minimum((self.factors**2).sum(axis=0), 1.0)
-
-        def weigh(profiles: sparse.csr_array) -> Floats:
-            found: Floats = profiles @ table
-            told = np.maximum(found[:, 1:2], 1.0) * trust
-            weights: Floats = found[:, 1:]
-            weights[:, 0] = found[:, 0] + _HEAD_START
-            weights[:, 1:] *= told / (told + _FEW * (1.0 - trust) + 1e-300)
-            return weights
-
-        return weigh
-
-    def scores(self, weights: Floats, columns: AnyIntegers | slice = slice(None)) -> Floats:
-        """Return the scores of items for profiles of these weights: their sum over popularity and loadings."""
-        found: Floats = weights @ self.table(columns).T
+    def scores(self, weights: Floats) -> Floats:
+        """Return the scores of all items for profiles of these weights: their sum over popularity and loadings."""
+        found: Floats = weights[:, :1] * self.popularity
+        chosen, table = self.loadings.chosen, self.loadings.table
+        found[:, chosen] += weights[:, 1:] @ table[:, 1:].T
         return found
 
-    def table(self, columns: AnyIntegers | slice = slice(None)) -> Floats:
-        """Return popularity and loadings of some items, (items, 1 + factors)."""
-        return np.concatenate([self.popularity[columns, None], self.factors[columns]], axis=1)
+    def rank(self, profiles: sparse.csr_array, allowed: Flags, n: int) -> Ranked:
+        """Return the lists of some profiles.
+
+        Items with factors are scored for each; the others are in the same order for everybody.
+        """
+        model, popularity = self.loadings, self.popularity.copy()
+        popularity[model.chosen] = np.nan
+        others = rank_alike(popularity, profiles, allowed, n)
+        lists = no_lists(profiles.shape[0], n, profiles.shape[1])
+
+        def work(piece: tuple[int, int]) -> None:
+            first, last = piece
+            own = Csr(profiles.indptr[first : last + 1], profiles.indices, profiles.data)
+            out, of_popularity = (
+                (lists.columns[first:last], lists.scores[first:last]),
+                np.empty(last - first),
+            )
+            rank_by_factors(own, model, allowed, *out, of_popularity)
+            scores = others.scores[first:last] * of_popularity[:, np.newaxis]
+            merge_lists(others.columns[first:last], scores, *out)
+
+        run(work, ranges(profiles.shape[0], _TOGETHER))
+        return lists
+
+
+def _in_tiles(table: Floats) -> Float32s:
+    """Return a table, (items, lines), tile by tile of items, each (lines, TILE): what is beyond the last item is 0."""
+    n_items, n_lines = table.shape
+    n_tiles = -(-n_items // TILE)
+    padded = np.zeros((n_tiles * TILE, n_lines), dtype=np.float32)
+    padded[:n_items] = table
+    return np.ascontiguousarray(padded.reshape(n_tiles, TILE, n_lines).swapaxes(1, 2))
 
 
 def most_frequent(counts: Floats, n: int) -> Integers:

@@ -33,7 +33,7 @@ from goodfence.models.private.list_model import (
     positive_counts,
 )
 from goodfence.models.recommender import IdsLike
-from goodfence.neighbours.lists import Ranked, merged, rank_alike, rank_in_blocks
+from goodfence.neighbours.lists import Ranked
 from goodfence.privacy.accounting import lattice_distance
 from goodfence.privacy.guarantee import Unit
 from goodfence.privacy.noise import SIGMA, Publisher
@@ -152,23 +152,8 @@ class PrivateTopN(PrivateRecommender):
         return found
 
     def _rank_rows(self, rows: AnyIntegers, n: int, allowed: Flags) -> Ranked:
-        """Return lists of the items with factors, and of the others, which are in the same order for everybody."""
-        own, model = self.ratings_.csr[rows], self.model_
-        chosen = np.flatnonzero(model.factors.any(axis=1))
-        weigh, table = model.weigher(), model.table(chosen)
-        of_popularity = np.empty((len(rows), 1))
-
-        def block(first: int, last: int) -> Floats:
-            weights = weigh(own[first:last])
-            of_popularity[first:last] = weights[:, :1]
-            scores: Floats = weights @ table.T
-            return scores
-
-        lists = rank_in_blocks(block, own, allowed, n, items=chosen)
-        popularity = model.popularity.copy()
-        popularity[chosen] = np.nan
-        others = rank_alike(popularity, own, allowed, n)
-        return merged(lists, Ranked(others.columns, others.scores * of_popularity))
+        model: ListModel = self.model_
+        return model.rank(self.ratings_.csr[rows], allowed, n)
 
     def _restore_profiles(self) -> None:
         """Events are used as they are."""

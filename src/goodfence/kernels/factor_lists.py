@@ -1,0 +1,189 @@
+"""Lists by popularity and factors: what each counts for a profile of ones, and the best items of many profiles.
+
+Scores are made in single precision, which is fast, and those of the best items again in double precision, by which they
+are ranked: so a list does not depend on how many are made together.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from goodfence.arrays import AnyIntegers, Csr, Flags, Float32s, Floats, Integers, Rows
+from goodfence.kernels import kernel
+from goodfence.kernels.lists import NO_ITEM, insert
+
+FEW = 6.0
+"""So many items in a profile are few: n of them count by n/(n + FEW (1 - t)/t) along a factor that is trusted by t."""
+OWN = 2.0
+"""An account's items may carry a factor so many times as much as they carry all factors in the mean."""
+HEAD_START = 1e-3
+"""What is added to a profile's weight along popularity, so that an empty profile is listed what is popular."""
+TILE, _TOGETHER = 256, 16
+"""So many items are scored at a time, for so many profiles."""
+_CHAINS = 64
+"""The scores are cut into so many parts, whose highest give a lower bound of the best."""
+_SPARE = 4
+"""How many more than the best are scored again: single precision misplaces neighbours in a list, and not these."""
+
+
+class Loadings(NamedTuple):
+    """Popularity and factors as the kernels take them. Items with factors are *chosen*, in ascending order."""
+
+    places: Rows
+    """(items,): where an item is among the chosen, -1 if it is not."""
+    liked: Floats
+    """(items,): popularity, as far as it is positive."""
+    chosen: Integers
+    """(chosen,): their columns."""
+    factors: Float32s
+    """(chosen, factors): loadings in single precision."""
+    table: Floats
+    """(chosen, 1 + factors): popularity, and loadings."""
+    tiles: Float32s
+    """(tiles, 1 + factors, TILE): the same in single precision, item beside item, the last tile filled with zeros."""
+    lengths: Floats
+    """(factors,): the sum of the squared loadings of each."""
+    in_mean: Floats
+    """(chosen,): an item's share of that, in the mean over the factors."""
+
+
+@kernel
+def weigh_profile(columns: AnyIntegers, model: Loadings, sums: Float32s, weights: Floats) -> None:
+    """Write what popularity and each factor count for a profile, (1 + factors,); `sums` is space, (2, factors)."""
+    popular, in_mean, n_chosen = 0.0, 0.0, 0
+    sums[:] = np.float32(0.0)
+    along, carried = sums[0], sums[1]
+    for column in columns:
+        popular += model.liked[column]
+        place = model.places[column]
+        if place >= 0:
+            n_chosen += 1
+            in_mean += model.in_mean[place]
+            own = model.factors[place]
+            for factor in range(along.size):
+                along[factor] += own[factor]
+                carried[factor] += own[factor] * own[factor]
+    weights[0] = popular + HEAD_START
+    for factor in range(along.size):
+        length = model.lengths[factor]
+        trust = min(length, 1.0)
+        told = max(n_chosen, 1) * trust
+        counted = told / (told + FEW * (1.0 - trust) + 1e-300)
+        # Fakes that hold the same items make a factor of their own, which would show what else goes with these.
+        most = OWN * in_mean * length
+        if carried[factor] > most:
+            counted *= (most / carried[factor]) ** 4
+        weights[factor + 1] = along[factor] * counted
+
+
+@kernel
+def weigh_profiles(profiles: Csr, model: Loadings, weights: Floats) -> None:
+    """Write the weights of every profile, (profiles, 1 + factors)."""
+    sums = np.empty((2, model.lengths.size), dtype=np.float32)
+    for row in range(weights.shape[0]):
+        own = profiles.columns[profiles.starts[row] : profiles.starts[row + 1]]
+        weigh_profile(own, model, sums, weights[row])
+
+
+@kernel
+def _score(weights: Floats, loadings: Floats) -> float:
+    """Return the score of one item: four sums side by side, which do not wait for each other."""
+    a, b, c, d = 0.0, 0.0, 0.0, 0.0
+    whole = weights.size - weights.size % 4
+    for first in range(0, whole, 4):
+        a += weights[first] * loadings[first]
+        b += weights[first + 1] * loadings[first + 1]
+        c += weights[first + 2] * loadings[first + 2]
+        d += weights[first + 3] * loadings[first + 3]
+    for rest in range(whole, weights.size):
+        a += weights[rest] * loadings[rest]
+    return (a + b) + (c + d)
+
+
+@kernel
+def rank_by_factors(
+    profiles: Csr, model: Loadings, allowed: Flags, columns: Rows, scores: Floats, popular: Floats
+) -> None:
+    """Write for every profile the best chosen items that are allowed and not in it, and its weight of popularity."""
+    (n_rows, n), n_chosen, n_factors = columns.shape, model.chosen.size, model.lengths.size
+    barred = np.flatnonzero(~allowed[model.chosen])
+    weights = np.empty((_TOGETHER, n_factors + 1))
+    sums = np.empty((2, n_factors), dtype=np.float32)
+    rough = np.empty((_TOGETHER, model.tiles.shape[0], TILE), dtype=np.float32)
+    highest = np.empty(_CHAINS, dtype=np.float32)
+    best = np.empty(min(n + _SPARE, n_chosen), dtype=np.int32)
+    best_rough = np.empty(best.size, dtype=np.float32)
+    for first in range(0, n_rows, _TOGETHER):
+        last = min(first + _TOGETHER, n_rows)
+        for row in range(first, last):
+            own = profiles.columns[profiles.starts[row] : profiles.starts[row + 1]]
+            weigh_profile(own, model, sums, weights[row - first])
+            popular[row] = weights[row - first, 0]
+        _add_up(weights[: last - first], model.tiles, rough)
+        for row in range(first, last):
+            mine = rough[row - first].reshape(-1)[:n_chosen]
+            mine[barred] = -np.inf
+            for column in profiles.columns[profiles.starts[row] : profiles.starts[row + 1]]:
+                if model.places[column] >= 0:
+                    mine[model.places[column]] = -np.inf
+            n_best, n_listed = _best_of(mine, highest, best, best_rough), 0
+            for place in best[:n_best]:
+                score = _score(weights[row - first], model.table[place])
+                n_listed = insert(model.chosen[place], score, columns[row], scores[row], n_listed)
+            columns[row, n_listed:] = NO_ITEM
+            scores[row, n_listed:] = np.nan
+
+
+@kernel
+def _add_up(weights: Floats, tiles: Float32s, scores: Float32s) -> None:
+    """Write the scores of all chosen items for some profiles, (profiles, tiles, TILE), in single precision.
+
+    A tile stays in the cache for all profiles; of four lines at a time a sum is read and written once.
+    """
+    n_lines = tiles.shape[1]
+    whole = 1 + (n_lines - 1) // 4 * 4
+    for tile in range(tiles.shape[0]):
+        for row in range(weights.shape[0]):
+            own, sums = weights[row], scores[row, tile]
+            first, popular = np.float32(own[0]), tiles[tile, 0]
+            for item in range(TILE):
+                sums[item] = first * popular[item]
+            for line in range(1, whole, 4):
+                a, b = np.float32(own[line]), np.float32(own[line + 1])
+                c, d = np.float32(own[line + 2]), np.float32(own[line + 3])
+                of_a, of_b = tiles[tile, line], tiles[tile, line + 1]
+                of_c, of_d = tiles[tile, line + 2], tiles[tile, line + 3]
+                for item in range(TILE):
+                    ab, cd = a * of_a[item] + b * of_b[item], c * of_c[item] + d * of_d[item]
+                    sums[item] += ab + cd
+            for line in range(whole, n_lines):
+                e, of_e = np.float32(own[line]), tiles[tile, line]
+                for item in range(TILE):
+                    sums[item] += e * of_e[item]
+
+
+@kernel
+def _best_of(rough: Float32s, highest: Float32s, best: Rows, best_rough: Float32s) -> int:
+    """Write the places of the best scores above minus infinity, best first, and return how many there are."""
+    least, n_best = _lower_bound(rough, highest, best.size), 0
+    for place in range(rough.size):
+        if rough[place] >= least and rough[place] > -np.inf:
+            n_best = insert(place, rough[place], best, best_rough, n_best)
+            if n_best == best.size:
+                least = max(least, best_rough[n_best - 1])
+    return n_best
+
+
+@kernel
+def _lower_bound(rough: Float32s, highest: Float32s, n: int) -> float:
+    """Return what at least n scores reach: the n-th of the highest of every so many; minus infinity for many."""
+    if not 0 < n <= highest.size:
+        return -np.inf
+    highest[:] = -np.inf
+    for first in range(0, rough.size - highest.size + 1, highest.size):
+        some = rough[first : first + highest.size]
+        for chain in range(highest.size):
+            highest[chain] = some[chain] if some[chain] > highest[chain] else highest[chain]
+    return float(np.partition(highest, highest.size - n)[highest.size - n])
