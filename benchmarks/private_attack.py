@@ -282,7 +282,6 @@ def main() -> None:
         seed=f"{SEED} for targets and what is known of them",
         adaptive=f"asks for {ADAPTIVE_ITEMS} ratings of each target, by chance",
         must=f"an advantage of at most {MUST} for the private models",
-        code="where no advantage is shown an earlier one, whose table had the raw advantage only",
     )
 
 
