@@ -20,7 +20,7 @@ OWN = 2.0
 """An account's items may carry a factor so many times as much as they carry all factors in the mean."""
 HEAD_START = 1e-3
 """What is added to a profile's weight along popularity, so that an empty profile is listed what is popular."""
-TILE, _TOGETHER = 256, 16
+TILE, _TOGETHER = 512, 16
 """So many items are scored at a time, for so many profiles."""
 _CHAINS = 64
 """The scores are cut into so many parts, whose highest give a lower bound of the best."""
@@ -109,10 +109,12 @@ def rank_by_factors(
     """Write for every profile the best chosen items that are allowed and not in it, and its weight of popularity."""
     (n_rows, n), n_chosen, n_factors = columns.shape, model.chosen.size, model.lengths.size
     barred = np.flatnonzero(~allowed[model.chosen])
-    weights = np.empty((_TOGETHER, n_factors + 1))
+    weights = np.zeros((_TOGETHER, n_factors + 1))
+    rough_weights = np.zeros((_TOGETHER, n_factors + 1), dtype=np.float32)
     sums = np.empty((2, n_factors), dtype=np.float32)
     rough = np.empty((_TOGETHER, model.tiles.shape[0], TILE), dtype=np.float32)
     highest = np.empty(_CHAINS, dtype=np.float32)
+    likely = np.empty(n_chosen, dtype=np.int32)
     best = np.empty(min(n + _SPARE, n_chosen), dtype=np.int32)
     best_rough = np.empty(best.size, dtype=np.float32)
     for first in range(0, n_rows, _TOGETHER):
@@ -121,14 +123,15 @@ def rank_by_factors(
             own = profiles.columns[profiles.starts[row] : profiles.starts[row + 1]]
             weigh_profile(own, model, sums, weights[row - first])
             popular[row] = weights[row - first, 0]
-        _add_up(weights[: last - first], model.tiles, rough)
+        rough_weights[:] = weights
+        _add_up(rough_weights, model.tiles, rough)
         for row in range(first, last):
             mine = rough[row - first].reshape(-1)[:n_chosen]
             mine[barred] = -np.inf
             for column in profiles.columns[profiles.starts[row] : profiles.starts[row + 1]]:
                 if model.places[column] >= 0:
                     mine[model.places[column]] = -np.inf
-            n_best, n_listed = _best_of(mine, highest, best, best_rough), 0
+            n_best, n_listed = _best_of(mine, highest, likely, best, best_rough), 0
             for place in best[:n_best]:
                 score = _score(weights[row - first], model.table[place])
                 n_listed = insert(model.chosen[place], score, columns[row], scores[row], n_listed)
@@ -137,42 +140,78 @@ def rank_by_factors(
 
 
 @kernel
-def _add_up(weights: Floats, tiles: Float32s, scores: Float32s) -> None:
+def _add_up(weights: Float32s, tiles: Float32s, scores: Float32s) -> None:
     """Write the scores of all chosen items for some profiles, (profiles, tiles, TILE), in single precision.
 
-    A tile stays in the cache for all profiles; of four lines at a time a sum is read and written once.
+    A tile stays in the cache for all profiles; what is read of it serves four of them, and of four lines at a time a
+    sum is read and written once. There is a multiple of four profiles.
     """
     n_lines = tiles.shape[1]
     whole = 1 + (n_lines - 1) // 4 * 4
     for tile in range(tiles.shape[0]):
-        for row in range(weights.shape[0]):
-            own, sums = weights[row], scores[row, tile]
-            first, popular = np.float32(own[0]), tiles[tile, 0]
-            for item in range(TILE):
-                sums[item] = first * popular[item]
+        for row in range(0, weights.shape[0], 4):
+            for profile in range(row, row + 4):
+                _begin(weights[profile, 0], tiles[tile, 0], scores[profile, tile])
             for line in range(1, whole, 4):
-                a, b = np.float32(own[line]), np.float32(own[line + 1])
-                c, d = np.float32(own[line + 2]), np.float32(own[line + 3])
-                of_a, of_b = tiles[tile, line], tiles[tile, line + 1]
-                of_c, of_d = tiles[tile, line + 2], tiles[tile, line + 3]
-                for item in range(TILE):
-                    ab, cd = a * of_a[item] + b * of_b[item], c * of_c[item] + d * of_d[item]
-                    sums[item] += ab + cd
+                _add_lines(
+                    weights[row : row + 4, line : line + 4],
+                    tiles[tile, line : line + 4],
+                    scores[row, tile],
+                    scores[row + 1, tile],
+                    scores[row + 2, tile],
+                    scores[row + 3, tile],
+                )
             for line in range(whole, n_lines):
-                e, of_e = np.float32(own[line]), tiles[tile, line]
-                for item in range(TILE):
-                    sums[item] += e * of_e[item]
+                for profile in range(row, row + 4):
+                    _add_line(weights[profile, line], tiles[tile, line], scores[profile, tile])
 
 
 @kernel
-def _best_of(rough: Float32s, highest: Float32s, best: Rows, best_rough: Float32s) -> int:
-    """Write the places of the best scores above minus infinity, best first, and return how many there are."""
-    least, n_best = _lower_bound(rough, highest, best.size), 0
+def _begin(weight: float, line: Float32s, sums: Float32s) -> None:
+    for item in range(TILE):
+        sums[item] = weight * line[item]
+
+
+@kernel
+def _add_line(weight: float, line: Float32s, sums: Float32s) -> None:
+    for item in range(TILE):
+        sums[item] += weight * line[item]
+
+
+@kernel
+def _add_lines(
+    weights: Float32s, lines: Float32s, p: Float32s, q: Float32s, r: Float32s, s: Float32s
+) -> None:
+    """Add four lines of a tile, each times its weight, to the sums p, q, r, s of four profiles."""
+    a, b, c, d = lines[0], lines[1], lines[2], lines[3]
+    pa, pb, pc, pd = weights[0, 0], weights[0, 1], weights[0, 2], weights[0, 3]
+    qa, qb, qc, qd = weights[1, 0], weights[1, 1], weights[1, 2], weights[1, 3]
+    ra, rb, rc, rd = weights[2, 0], weights[2, 1], weights[2, 2], weights[2, 3]
+    sa, sb, sc, sd = weights[3, 0], weights[3, 1], weights[3, 2], weights[3, 3]
+    for item in range(TILE):
+        at_a, at_b, at_c, at_d = a[item], b[item], c[item], d[item]
+        p[item] += (pa * at_a + pb * at_b) + (pc * at_c + pd * at_d)
+        q[item] += (qa * at_a + qb * at_b) + (qc * at_c + qd * at_d)
+        r[item] += (ra * at_a + rb * at_b) + (rc * at_c + rd * at_d)
+        s[item] += (sa * at_a + sb * at_b) + (sc * at_c + sd * at_d)
+
+
+@kernel
+def _best_of(
+    rough: Float32s, highest: Float32s, likely: Rows, best: Rows, best_rough: Float32s
+) -> int:
+    """Write the places of the best scores above minus infinity, best first, and return how many there are.
+
+    Who reaches the lower bound is written to `likely`, which is as long as `rough`, without a jump: a guess of the
+    processor that fails costs more than to write.
+    """
+    least, n_likely, n_best = _lower_bound(rough, highest, best.size), 0, 0
     for place in range(rough.size):
-        if rough[place] >= least and rough[place] > -np.inf:
+        likely[n_likely] = place
+        n_likely += rough[place] >= least
+    for place in likely[:n_likely]:
+        if rough[place] > -np.inf:
             n_best = insert(place, rough[place], best, best_rough, n_best)
-            if n_best == best.size:
-                least = max(least, best_rough[n_best - 1])
     return n_best
 
 
