@@ -60,7 +60,7 @@ def test_more_budget_never_costs_error() -> None:
 
 
 def test_few_ratings_a_person_are_no_worse_than_a_noisy_mean() -> None:
-    for users in (300, 1000):
+    for users in (300, 1000, 3000):
         made = gf.synthetic(users=users, items=200, ratings=12 * users, rng=users)
         train, test = gf.holdout(made, fraction=0.2, rng=0)
         for settings in ({"epsilon": 1.0}, {"epsilon": 4.0, "unit": "user"}):
