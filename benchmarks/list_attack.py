@@ -20,7 +20,7 @@ from benchmarks.results import write_table
 from documents.tables import measured
 from goodfence.attack.attack import Subject
 from goodfence.attack.list_attack import Claims
-from goodfence.attack.list_report import Hits, ListAttackReport
+from goodfence.attack.list_report import ListAttackReport, ListHits
 from goodfence.attack.scoring import Estimate
 from goodfence.attack.targets import find_targets
 from goodfence.data.files import atomic_write
@@ -183,7 +183,7 @@ def mean_of(reports: list[ListAttackReport]) -> ListAttackReport:
     for name in names:
         every = [getattr(report, name) for report in reports]
         listed = np.mean([one.listed for one in every], axis=0)
-        means[name] = Hits(listed, np.mean([one.hits for one in every], axis=0))
+        means[name] = ListHits(listed, np.mean([one.hits for one in every], axis=0))
     return replace(reports[0], **means)
 
 

@@ -13,7 +13,7 @@ from scipy import sparse
 
 import goodfence as gf
 from goodfence.attack.list_attack import _served, popular_lists
-from goodfence.attack.list_report import Hits
+from goodfence.attack.list_report import ListHits
 from goodfence.attack.list_worlds import listed_columns
 from goodfence.attack.targets import find_targets
 from goodfence.errors import BlackBoxProblem, SettingError
@@ -228,7 +228,7 @@ def test_hits_are_hidden_items_only() -> None:
     events = make_events(1)
     targets, _ = find_targets(events, 5, 3, "random", Streams(1))
     lists = np.tile(np.arange(18, dtype=np.int32), (5, 1))
-    counted = Hits.of(lists, targets)
+    counted = ListHits.of(lists, targets)
     assert (
         counted.hits.tolist() == np.diff(targets.starts).tolist()
     )  # everything listed: all hidden are hit

@@ -17,7 +17,7 @@ from goodfence.arrays import Csr, Flags, Floats, Rows
 from goodfence.attack import DEFAULT_FAKES, DEFAULT_KNOWN, DEFAULT_TARGETS
 from goodfence.attack.attack import Attack, Subject, seeds, settings_of
 from goodfence.attack.knn_attack import Ask
-from goodfence.attack.list_report import Hits, ListAttackReport, is_listed
+from goodfence.attack.list_report import ListAttackReport, ListHits, is_listed
 from goodfence.attack.list_worlds import Accounts, ListWorlds
 from goodfence.attack.scoring import Outcomes, first_half
 from goodfence.attack.targets import Targets, Wanted, find_targets
@@ -147,11 +147,11 @@ class ListAttack(Attack):
             ratings=events,
             hidden=np.diff(targets.starts).astype(np.float64),
             n_claimed=self.n_claimed(events),
-            with_target=Hits.of(inside.lists, targets),
-            without_target=Hits.of(outside.lists, targets),
-            informed=Hits.of(informed[0], targets),
-            informed_without=Hits.of(informed[1], targets),
-            popular=Hits.of(popular, targets),
+            with_target=ListHits.of(inside.lists, targets),
+            without_target=ListHits.of(outside.lists, targets),
+            informed=ListHits.of(informed[0], targets),
+            informed_without=ListHits.of(informed[1], targets),
+            popular=ListHits.of(popular, targets),
             alone=inside.alone,
             beliefs=dict(zip(("with_target", "without_target"), believed, strict=True)),
             outcomes=Outcomes(
@@ -266,7 +266,7 @@ def _believed(
     possible = np.minimum(np.diff(targets.starts), popular.shape[1])
     options = [(told, popular) for told in lists]
     precision = np.array(
-        [[Hits.of(one, targets).hits / possible for one in world] for world in options]
+        [[ListHits.of(one, targets).hits / possible for one in world] for world in options]
     )
     chosen = [_served(precision[:, :, half]) for half in (~first, first)]
     claimed, believed = [], []

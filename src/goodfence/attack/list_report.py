@@ -27,7 +27,7 @@ from goodfence.settings import checked
 
 
 @dataclass(frozen=True, eq=False)
-class Hits:
+class ListHits:
     """What the lists of some targets got, for each target: arrays of shape (targets,)."""
 
     listed: Floats
@@ -36,10 +36,10 @@ class Hits:
     """How many of these are: hidden items of the target."""
 
     def __repr__(self) -> str:
-        return f"Hits({len(self.hits):,} targets)"
+        return f"ListHits({len(self.hits):,} targets)"
 
     @classmethod
-    def of(cls, lists: Rows, targets: Targets) -> Hits:
+    def of(cls, lists: Rows, targets: Targets) -> ListHits:
         """Count for each target what its list, (targets, n), got."""
         found = is_listed(lists, targets)
         hits = np.bincount(targets.owners, weights=found, minlength=len(targets))
@@ -72,15 +72,15 @@ class ListAttackReport(LeakReport):
     """(targets,): how many items of each the attacker does not know."""
     n_claimed: int
     """How many items are claimed of each target, at most."""
-    with_target: Hits
+    with_target: ListHits
     """What the lists alone got."""
-    without_target: Hits
+    without_target: ListHits
     """What they got in the world without the target."""
-    informed: Hits
+    informed: ListHits
     """What the informed attacker got."""
-    informed_without: Hits
+    informed_without: ListHits
     """The same in the world without the target."""
-    popular: Hits
+    popular: ListHits
     """What the most popular items of everybody else get: no attack is needed for that."""
     alone: Floats
     """For each target the share of the asking fakes with no real neighbour but the target; NaN where not known."""

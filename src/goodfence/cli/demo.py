@@ -47,7 +47,7 @@ _AT_ONCE, _REFITTED = 200, 120
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Shown:
+class DemoRow:
     """One recommender: what was read, and how far its predictions are."""
 
     chosen: Configured
@@ -87,7 +87,7 @@ def demo(shape: Shape, running: SeededRunning) -> None:
         _print(summary, tried)
 
 
-def _try(method: Method, films: Ratings, running: SeededRunning) -> Shown:
+def _try(method: Method, films: Ratings, running: SeededRunning) -> DemoRow:
     """Attack a recommender, fewer users where each needs fits, and score it on held-out ratings."""
     from goodfence.attack.attack import Subject
     from goodfence.attack.list_attack import LISTED
@@ -110,14 +110,14 @@ def _try(method: Method, films: Ratings, running: SeededRunning) -> Shown:
     answering = replace(method, fallback=_FALLBACK) if at_once and not lists else method
     fitted = answering.configured(running, rng=running.seed).recommender.fit(train)
     scores = evaluate(fitted, test, n=LISTED) if lists else evaluate(fitted, test)
-    return Shown(chosen=chosen, report=report, scores=scores)
+    return DemoRow(chosen=chosen, report=report, scores=scores)
 
 
-def _as_json(tried: Shown) -> dict[str, Any]:
+def _as_json(tried: DemoRow) -> dict[str, Any]:
     return {**as_json(tried.report, tried.chosen), "scores": tried.scores.to_dict()}
 
 
-def _print(summary: Summary, tried: list[Shown]) -> None:
+def _print(summary: Summary, tried: list[DemoRow]) -> None:
     _heading("MovieTweetings: film ratings that people posted in public, bundled with goodfence")
     common = tried[0]
     words = common.report.vocabulary
@@ -173,7 +173,7 @@ def _heading(text: str) -> None:
     typer.echo(f"\n{typer.style(text, bold=True)}\n")
 
 
-def _row(tried: Shown) -> list[str]:
+def _row(tried: DemoRow) -> list[str]:
     estimates, scores = tried.report.estimates, tried.scores
     quality = f"{scores.mae:.2f}" if scores.ndcg is None else f"{scores.ndcg:.3f}"
     return [

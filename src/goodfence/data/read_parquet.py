@@ -47,16 +47,7 @@ def read_parquet(file: RatingsFile, options: ReadOptions) -> tuple[pa.Table, Col
     with _undamaged(file):
         opened = parquet.ParquetFile(file.path)
         schema, n_rows = opened.schema_arrow, opened.metadata.num_rows
-    columns = find_columns(schema.names, **options.columns)
-    if columns.time is None:
-        alone = {name for name in columns.unused if schema.names.count(name) == 1}
-        columns = named_times(columns, {name: schema.field(name).type for name in alone})
-    for role, name in columns.by_role.items():
-        kind = schema.field(name).type
-        if pa.types.is_nested(kind):
-            raise ColumnProblem(
-                f"{columns.label(role)} must hold one value in each row, it holds {describe(kind)}"
-            )
+    columns = _columns_of(schema, options)
     if n_rows == 0:
         raise FileProblem(f"{file.name!r} must hold ratings, and has no rows")
     names = list(columns.by_role.values())
@@ -79,20 +70,47 @@ def read_parquet(file: RatingsFile, options: ReadOptions) -> tuple[pa.Table, Col
         > options.max_bytes
     ):
         raise too_large(file.name, options.max_bytes)
-    with _undamaged(file):
-        if any(pages[name].deltas for name in texts):
-            table = _in_batches(file, names, pages, options.max_bytes)
-        else:
-            # Text stays a dictionary: one long id on every row is then stored once.
-            opened = parquet.ParquetFile(file.path, read_dictionary=texts)
-            table = opened.read(columns=names)
-        table.validate(full=True)  # a damaged page can hold indices beyond its dictionary
-    table = table.select(names).rename_columns(list(columns.by_role))
+    table = _table_of(file, names, texts, pages, options.max_bytes)
+    table = table.rename_columns(list(columns.by_role))
     table, chunks = without_times(table)
     times, columns = keep_times(chunks, columns, named=options.time is not None)
     for role, column in times.items():
         table = table.append_column(role, column)
     return table, columns
+
+
+def _columns_of(schema: pa.Schema, options: ReadOptions) -> Columns:
+    """Return what the columns of a file are for; one that holds several values in a row is an error."""
+    columns = find_columns(schema.names, **options.columns)
+    if columns.time is None:
+        alone = {name for name in columns.unused if schema.names.count(name) == 1}
+        columns = named_times(columns, {name: schema.field(name).type for name in alone})
+    for role, name in columns.by_role.items():
+        kind = schema.field(name).type
+        if pa.types.is_nested(kind):
+            raise ColumnProblem(
+                f"{columns.label(role)} must hold one value in each row, it holds {describe(kind)}"
+            )
+    return columns
+
+
+def _table_of(
+    file: RatingsFile,
+    names: list[str],
+    texts: list[str],
+    pages: dict[str, Chunks],
+    max_bytes: int,
+) -> pa.Table:
+    """Return these columns, in this order; `texts` are those of text."""
+    with _undamaged(file):
+        if any(pages[name].deltas for name in texts):
+            table = _in_batches(file, names, pages, max_bytes)
+        else:
+            # Text stays a dictionary: one long id on every row is then stored once.
+            opened = parquet.ParquetFile(file.path, read_dictionary=texts)
+            table = opened.read(columns=names)
+        table.validate(full=True)  # a damaged page can hold indices beyond its dictionary
+    return table.select(names)
 
 
 def _in_batches(

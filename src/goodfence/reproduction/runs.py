@@ -40,7 +40,7 @@ from goodfence.selection.mechanism import Mechanism
 from goodfence.selection.sensitivity import Sensitivity, pair_sensitivities, sensitivities
 
 Seed: TypeAlias = list[int]
-Counts: TypeAlias = dict[str, Floats]
+CountsByName: TypeAlias = dict[str, Floats]
 Points: TypeAlias = Sequence[tuple[Number, int, pa.Table]]
 """(x, seed number, table of counts) each."""
 
@@ -101,7 +101,7 @@ def count(
     return pa.table(columns)
 
 
-def _counts(told: Predictions, common: Flags, targets: Targets, ratings: Ratings) -> Counts:
+def _counts(told: Predictions, common: Flags, targets: Targets, ratings: Ratings) -> CountsByName:
     def tally(values: Floats) -> Tally:
         return Tally.of(values, targets, ratings)
 
@@ -135,14 +135,14 @@ def _counts(told: Predictions, common: Flags, targets: Targets, ratings: Ratings
 class Sums:
     """The counts of a figure: for each point and series one number for each target, over all seeds."""
 
-    counts: Mapping[tuple[Number, str], Counts]
+    counts: Mapping[tuple[Number, str], CountsByName]
     """By (x, series): name of the count to an array of shape (targets,)."""
 
     @classmethod
     def of(cls, points: Points) -> Sums:
         """Add up the counts of all seeds, targets in ascending order of their numbers."""
         numbers = np.unique(np.concatenate([np.asarray(table["target"]) for _, _, table in points]))
-        counts: dict[tuple[Number, str], Counts] = {}
+        counts: dict[tuple[Number, str], CountsByName] = {}
         for x, _, table in points:
             for series, part in _by_series(table):
                 positions = np.searchsorted(numbers, part.pop("target"))
@@ -220,7 +220,7 @@ def _metrics(definition: Definition, series: str) -> tuple[str, ...]:
     return tuple(name for name in every if series in PRIVATE or "common" not in name)
 
 
-def _by_series(table: pa.Table) -> Iterator[tuple[str, Counts]]:
+def _by_series(table: pa.Table) -> Iterator[tuple[str, CountsByName]]:
     """Hand out each series of a point, in the order of the table, with its columns."""
     for series in pc.unique(table["series"]).to_pylist():
         part = table.filter(pc.equal(table["series"], series)).drop_columns(["series"])
