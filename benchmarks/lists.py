@@ -147,6 +147,11 @@ def spread(values: list[float]) -> tuple[float, float]:
     return float(np.mean(values)), deviation / math.sqrt(len(values))
 
 
+def _place(line: list[str]) -> tuple[int, bool]:
+    """Return where a line belongs: the data as they are named above, the private ones last."""
+    return DATA.index(line[0]), line[1] == "PrivateTopN"
+
+
 def says(true: bool) -> str:
     return "yes" if true else "NO"
 
@@ -168,7 +173,7 @@ def main() -> None:
         "lists",
         "How good lists are",
         HEAD,
-        [*({**before, **lines}).values()],  # what was not measured now is as it was
+        sorted({**before, **lines}.values(), key=_place),  # what was not measured now is as it was
         likes="ratings of 4 or more (movietweetings: 8), users and items with at least 5",
         splits=f"80/20, {len(SEEDS)} seeds",
         delta=DELTA,
