@@ -13,6 +13,7 @@ import numpy as np
 from goodfence.arrays import AnyIntegers, Csr, Flags, Float32s, Floats, Integers, Rows
 from goodfence.kernels import kernel
 from goodfence.kernels.lists import NO_ITEM, insert
+from goodfence.kernels.order import kth_largest
 
 FEW = 6.0
 """So many items in a profile are few: n of them count by n/(n + FEW (1 - t)/t) along a factor that is trusted by t."""
@@ -225,4 +226,4 @@ def _lower_bound(rough: Float32s, highest: Float32s, n: int) -> float:
         some = rough[first : first + highest.size]
         for chain in range(highest.size):
             highest[chain] = some[chain] if some[chain] > highest[chain] else highest[chain]
-    return float(np.partition(highest, highest.size - n)[highest.size - n])
+    return float(kth_largest(highest, n))

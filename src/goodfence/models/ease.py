@@ -16,6 +16,7 @@ from goodfence.arrays import AnyFloats, AnyIntegers, Flags, Floats, Integers
 from goodfence.data.ratings import move_columns
 from goodfence.errors import require
 from goodfence.models.event_model import EventModel
+from goodfence.models.recommender import rows_of
 from goodfence.neighbours.lists import Ranked, rank_in_blocks
 from goodfence.privacy.guarantee import Guarantee
 from goodfence.registry import register
@@ -93,7 +94,7 @@ class EASE(EventModel):
         return scores
 
     def _rank_rows(self, rows: AnyIntegers, n: int, allowed: Flags) -> Ranked:
-        own = self.ratings_.csr[rows]
+        own = rows_of(self.ratings_.csr, rows)
 
         def block(first: int, last: int) -> AnyFloats:
             return self._scores(own[first:last])

@@ -8,6 +8,7 @@ import numpy as np
 
 from goodfence.arrays import AnyIntegers, Flags, Floats
 from goodfence.models.event_model import EventModel
+from goodfence.models.recommender import rows_of
 from goodfence.neighbours.lists import Ranked, rank_alike
 from goodfence.privacy.guarantee import Guarantee
 from goodfence.registry import register
@@ -40,7 +41,7 @@ class Popularity(EventModel):
         return self.counts_
 
     def _rank_rows(self, rows: AnyIntegers, n: int, allowed: Flags) -> Ranked:
-        return rank_alike(self.counts_, self.ratings_.csr[rows], allowed, n)
+        return rank_alike(self.counts_, rows_of(self.ratings_.csr, rows), allowed, n)
 
     def guarantee(self) -> Guarantee:
         """Return that there is none: counts are exact."""

@@ -427,3 +427,13 @@ def guarantee_of(recommender: Any) -> Guarantee:
         return Guarantee(status="none", reason="The recommender states no guarantee.")
     stated: Guarantee = recommender.guarantee()
     return stated
+
+
+def rows_of(csr: Any, rows: AnyIntegers) -> Any:
+    """Return some rows of the ratings, read-only as these are: no copy where they are all of them, in order."""
+    if len(rows) == csr.shape[0] and bool((rows == np.arange(len(rows))).all()):
+        return csr
+    found = csr[rows]
+    for array in (found.data, found.indices, found.indptr):  # kernels are compiled for one kind
+        array.flags.writeable = False
+    return found

@@ -33,7 +33,7 @@ def run(
     threads: int | None = None,
     advance: Advance | None = None,
 ) -> None:
-    """Do `work` on every piece. An interrupt or an error stops it after the pieces under way.
+    """Do `work` on every piece. An interrupt or an error stops it after the pieces handed out, at most two a thread.
 
     Keep a piece well under a second: that is how long an interrupt waits.
     """
@@ -46,7 +46,8 @@ def run(
                 advance(1)
         return
     with ThreadPoolExecutor(n_threads) as pool:
-        under_way = {pool.submit(work, piece) for piece in islice(waiting, n_threads)}
+        # One more piece for each thread waits, so that none is idle until this thread hands out the next.
+        under_way = {pool.submit(work, piece) for piece in islice(waiting, 2 * n_threads)}
         while under_way:
             # A bounded wait lets the main thread see Ctrl-C on every platform.
             done, under_way = wait(under_way, timeout=_LOOK_UP, return_when=FIRST_COMPLETED)

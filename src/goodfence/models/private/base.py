@@ -38,6 +38,7 @@ from goodfence.models.recommender import (
     IdsLike,
     Traits,
     require_feedback,
+    rows_of,
 )
 from goodfence.neighbours.lists import Ranked, rank_in_blocks
 from goodfence.privacy.accounting import Account, FitRecord, Release, total_mu
@@ -224,7 +225,7 @@ class PrivateRecommender(FittedRecommender):
             scores: Floats = self.model_.list_scores(self._profiles, rows[first:last])
             return scores
 
-        return rank_in_blocks(block, self.ratings_.csr[rows], allowed, n)
+        return rank_in_blocks(block, rows_of(self.ratings_.csr, rows), allowed, n)
 
     def guarantee(self) -> Guarantee:
         """Return what the last fit guaranteed (before `fit`: what is asked now).

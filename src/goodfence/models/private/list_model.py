@@ -24,7 +24,7 @@ _SPARE_FACTORS = 4
 """Factors kept beyond those whose eigenvalue stands out of the noise, but no more than these are."""
 _DOUBT = 2.0
 """How much of a factor is doubted: it counts by w²/(w² + _DOUBT·edge²/4), w being its eigenvalue."""
-_TOGETHER = 256
+_TOGETHER = 1024
 """How many lists a thread makes at a time."""
 _ROUNDS = 2
 """How often the diagonal, which is not released, is filled in from the factors."""

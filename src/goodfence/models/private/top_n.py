@@ -32,7 +32,7 @@ from goodfence.models.private.list_model import (
     popularity_of,
     positive_counts,
 )
-from goodfence.models.recommender import IdsLike
+from goodfence.models.recommender import IdsLike, rows_of
 from goodfence.neighbours.lists import Ranked
 from goodfence.privacy.accounting import lattice_distance
 from goodfence.privacy.guarantee import Unit
@@ -153,7 +153,7 @@ class PrivateTopN(PrivateRecommender):
 
     def _rank_rows(self, rows: AnyIntegers, n: int, allowed: Flags) -> Ranked:
         model: ListModel = self.model_
-        return model.rank(self.ratings_.csr[rows], allowed, n)
+        return model.rank(rows_of(self.ratings_.csr, rows), allowed, n)
 
     def _restore_profiles(self) -> None:
         """Events are used as they are."""
