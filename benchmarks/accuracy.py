@@ -29,10 +29,11 @@ from benchmarks.private_attack import fingerprint
 from benchmarks.results import FOLDER, write_table
 from documents.tables import rows_of
 from goodfence.data.files import atomic_write
+from goodfence.data.splits import sample_targets
 from goodfence.evaluation import evaluate
 from goodfence.models.private.cf import PrivateCF
-from goodfence.models.private.mcsherry_mironov import McSherryMironov
 from goodfence.models.private.means import PrivateMeans
+from goodfence.papers.mcsherry_mironov import McSherryMironov
 
 DATA = ("ml-100k", "ml-1m", "douban-movie", "netflix-tenth")
 ELSEWHERE = ("goodbooks", "movietweetings", "movietweetings-full", "half stars")
@@ -135,7 +136,7 @@ def _plan(stages: Any) -> str:
 
 def unprotected(train: gf.Ratings, test: gf.Ratings) -> float:
     """Return the error of the paper's kNN, k = 100, over the cells that it predicts."""
-    few = gf.sample_targets(test, KNN_USERS, rng=0)
+    few = sample_targets(test, KNN_USERS, rng=0)
     rows = np.sort(test.rows(few))
     kept = np.isin(np.repeat(np.arange(test.shape[0]), np.diff(test.csr.indptr)), rows)
     csr = test.csr.tocoo()
@@ -146,7 +147,7 @@ def unprotected(train: gf.Ratings, test: gf.Ratings) -> float:
 
 def asked_of_all(train: gf.Ratings, test: gf.Ratings) -> gf.Ratings:
     """Return the held-out ratings that LensKit is asked about, and we beside it: of some users, and of known items."""
-    asked = np.isin(test.users, gf.sample_targets(test, KNN_USERS, rng=0))
+    asked = np.isin(test.users, sample_targets(test, KNN_USERS, rng=0))
     rows = np.repeat(np.arange(test.shape[0]), np.diff(test.csr.indptr))
     kept = asked[rows]
     cells = (test.csr.data[kept], (rows[kept], test.csr.indices[kept]))

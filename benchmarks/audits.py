@@ -18,9 +18,9 @@ from benchmarks.private_attack import fingerprint
 from benchmarks.results import write_table
 from documents.tables import measured
 from goodfence.arrays import Floats, Integers
-from goodfence.audit.dp_audit import ReleaseAudit, Stage, Transcripts, audit_release
-from goodfence.audit.lower_bound import lower_bound
-from goodfence.audit.pairs import extreme_pairs, worst_pair
+from goodfence.auditing.dp_audit import ReleaseAudit, Stage, Transcripts, audit_release
+from goodfence.auditing.lower_bound import lower_bound
+from goodfence.auditing.pairs import extreme_pairs, worst_pair
 from goodfence.data.files import atomic_write
 from goodfence.data.scale import Scale
 from goodfence.privacy.noise import SIGMA, SystemNoise

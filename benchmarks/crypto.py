@@ -100,7 +100,7 @@ def unpacked(large: list[int], per: int, n: int) -> np.ndarray:
 
 async def run(ratings: gf.Ratings, timer: Timer, key_bits: int) -> tuple[Any, Any, int]:
     """Run the protocol for the first user against all others; return sums, counts, and how many are near."""
-    model = gf.ThresholdNeighbours(threshold=THRESHOLD, dense=DENSE, bits=BITS).fit(ratings)
+    model = gf.papers.ThresholdNeighbours(threshold=THRESHOLD, dense=DENSE, bits=BITS).fit(ratings)
     paillier = Paillier.from_security_parameter(key_length=key_bits, precision=0)
     dgk = DGK.from_security_parameter(
         v_bits=160, n_bits=1024, u=next_prime(1 << (LENGTH + 2)), full_decryption=False
@@ -159,7 +159,7 @@ def main() -> None:
     whole = gf.load(options.data)
     ratings, timer = some(whole, options.people + 1), Timer()
     sums, counts, near = asyncio.run(run(ratings, timer, options.key_bits))
-    model = gf.ThresholdNeighbours(threshold=THRESHOLD, dense=DENSE, bits=BITS).fit(ratings)
+    model = gf.papers.ThresholdNeighbours(threshold=THRESHOLD, dense=DENSE, bits=BITS).fit(ratings)
     clear = model.sums(ratings.csr[[0]].indices, ratings.csr[[0]].data, 0)
     if not (np.array_equal(sums, clear[0]) and np.array_equal(counts, clear[1]) and near > 0):
         raise SystemExit("the encrypted sums are not those in the clear")

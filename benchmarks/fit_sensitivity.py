@@ -6,8 +6,8 @@ from typing import Any
 
 import goodfence as gf
 from benchmarks.results import write_table
-from goodfence.audit.dp_audit import Transcripts
-from goodfence.audit.pairs import N_ITEMS, N_OTHERS, extreme_pairs
+from goodfence.auditing.dp_audit import Transcripts
+from goodfence.auditing.pairs import N_ITEMS, N_OTHERS, extreme_pairs
 from goodfence.data.scale import Scale
 
 SCALES = {"1 to 5": Scale(1, 5), "half stars": Scale(0.5, 5, 0.5), "0 to 10": Scale(0, 10)}

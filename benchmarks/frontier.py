@@ -12,7 +12,7 @@ from benchmarks.accuracy import LENSKIT
 from benchmarks.private_attack import fingerprint
 from benchmarks.results import write_table
 from goodfence.attack import DEFAULT_KNOWN
-from goodfence.audit.frontier import frontier
+from goodfence.auditing.frontier import frontier
 from goodfence.data.files import atomic_write
 
 DOCS = Path(__file__).resolve().parent.parent / "docs" / "frontier"

@@ -26,7 +26,7 @@ from benchmarks.private_attack import DATA, SEED, eligible, fingerprint, shown
 from benchmarks.results import write_table
 from goodfence.arrays import Floats, Integers
 from goodfence.attack.scoring import difference, ratio, share
-from goodfence.audit.dp_audit import Recorder, Replayer
+from goodfence.auditing.dp_audit import Recorder, Replayer
 from goodfence.data.files import atomic_write
 from goodfence.models.private import cf, means
 from goodfence.models.private.base import PrivateRecommender

@@ -18,10 +18,10 @@ SEED = 7
 MUST = 60
 """Seconds of processor that a fit may take, over all threads: what others run beside it does not count."""
 MODELS: dict[str, Callable[[float], Any]] = {
-    "Gaussian noise, regression on factors": lambda epsilon: gf.McSherryMironov(
+    "Gaussian noise, regression on factors": lambda epsilon: gf.papers.McSherryMironov(
         epsilon=epsilon, items="from ratings"
     ),
-    "Laplace noise, nearest items": lambda epsilon: gf.McSherryMironovKNN(epsilon=epsilon),
+    "Laplace noise, nearest items": lambda epsilon: gf.papers.McSherryMironovKNN(epsilon=epsilon),
 }
 EPSILONS = {
     "ml-100k": (1.0, 4.0, 1000.0),

@@ -54,11 +54,11 @@ def knn() -> gf.NeighbourCF:
 
 
 def noisy(epsilon: float) -> Callable[[], Any]:
-    return lambda: gf.NoisyAnswers(knn(), epsilon=epsilon)
+    return lambda: gf.papers.NoisyAnswers(knn(), epsilon=epsilon)
 
 
 def sent(by: Any) -> Callable[[], Any]:
-    return lambda: gf.Perturbed(knn(), by=by)
+    return lambda: gf.papers.Perturbed(knn(), by=by)
 
 
 def partitions(allocation: str | None) -> Callable[[], Any]:
@@ -74,60 +74,75 @@ def genders() -> dict[int, bool]:
 
 
 def blurred(extra: float, strategy: Any) -> Callable[[], Any]:
-    return lambda: gf.Perturbed(
-        knn(), by=gf.BlurMe(attribute=genders(), extra=extra, strategy=strategy)
+    return lambda: gf.papers.Perturbed(
+        knn(), by=gf.papers.BlurMe(attribute=genders(), extra=extra, strategy=strategy)
     )
 
 
 BOTH, ADAPTED, PAIRS = ("one asks", "all ask"), ("one asks", "adaptive"), ("one asks", "pairs")
 COVER = ("one asks", "cover")
-RPT = gf.RandomisedPerturbation
+RPT = gf.papers.RandomisedPerturbation
 LINES = (
     Line("kNN, k=50 (reference)", knn, larger=100),
     Line("Laplace on each answer, ε=1", noisy(1.0), BOTH),
     Line("Laplace on each answer, ε=4", noisy(4.0), BOTH, larger=10),
     Line("Laplace on each answer, ε=10", noisy(10.0), BOTH),
-    Line("randomised response, ε=1", sent(gf.RandomisedResponse(epsilon=1.0)), larger=100),
-    Line("randomised response, ε=2", sent(gf.RandomisedResponse(epsilon=2.0)), larger=100),
-    Line("randomised response, ε=4", sent(gf.RandomisedResponse(epsilon=4.0)), larger=100),
-    Line("Laplace on the ratings, ε=4", sent(gf.LocalLaplace(epsilon=4.0)), larger=100),
+    Line("randomised response, ε=1", sent(gf.papers.RandomisedResponse(epsilon=1.0)), larger=100),
+    Line("randomised response, ε=2", sent(gf.papers.RandomisedResponse(epsilon=2.0)), larger=100),
+    Line("randomised response, ε=4", sent(gf.papers.RandomisedResponse(epsilon=4.0)), larger=100),
+    Line("Laplace on the ratings, ε=4", sent(gf.papers.LocalLaplace(epsilon=4.0)), larger=100),
     Line("z-scores without noise", sent(RPT(sigma_max=0.0, beta_max=0.0)), larger=100),
     Line("randomised perturbation, σ=1", sent(RPT(sigma_max=1.0, beta_max=0.0)), larger=100),
     Line("randomised perturbation, σ=2", sent(RPT(sigma_max=2.0, beta_max=0.0)), larger=100),
     Line("randomised perturbation, σ=3", sent(RPT(sigma_max=3.0, beta_max=0.0)), larger=100),
     Line("randomised perturbation, σ=2, β=25", sent(RPT()), larger=100),
-    Line("NeNDS by column, sets of 5", sent(gf.NeNDS()), larger=100),
-    Line("NeNDS by column, sets of 20", sent(gf.NeNDS(size=20)), larger=100),
-    Line("NeNDS within a person, sets of 3", sent(gf.NeNDS(within="person")), larger=100),
+    Line("NeNDS by column, sets of 5", sent(gf.papers.NeNDS()), larger=100),
+    Line("NeNDS by column, sets of 20", sent(gf.papers.NeNDS(size=20)), larger=100),
+    Line("NeNDS within a person, sets of 3", sent(gf.papers.NeNDS(within="person")), larger=100),
     Line("BlurMe, 1 % sampled", blurred(0.01, "sampled")),
     Line("BlurMe, 10 % greedy", blurred(0.1, "greedy")),
-    Line("item swapping, p=0.3", sent(gf.ItemSwap(p=0.3)), larger=100),
-    Line("item swapping, p=0.5", sent(gf.ItemSwap()), larger=100),
-    Line("item swapping, p=0.8", sent(gf.ItemSwap(p=0.8)), larger=100),
-    Line("threshold neighbours, δ=0.2", lambda: gf.ThresholdNeighbours(threshold=0.2), larger=30),
-    Line("threshold neighbours, δ=0.3", gf.ThresholdNeighbours, larger=30),
-    Line("Slope One", gf.SlopeOne, PAIRS, people=30, pairs=100),
-    Line("Slope One, U(-2, 2) on each pair", lambda: gf.SlopeOne(noise=2.0), PAIRS, 20, pairs=6),
-    Line("matrix factorisation, rank 10", gf.MatrixFactorisation, people=30, larger=10),
-    Line("ReuseKNN", gf.ReuseKNN, ADAPTED, people=30, larger=10),
-    Line("ReuseKNN, Expect", lambda: gf.ReuseKNN(variant="expect"), people=30),
-    Line("ReuseKNN, Gain", lambda: gf.ReuseKNN(variant="gain"), people=30),
+    Line("item swapping, p=0.3", sent(gf.papers.ItemSwap(p=0.3)), larger=100),
+    Line("item swapping, p=0.5", sent(gf.papers.ItemSwap()), larger=100),
+    Line("item swapping, p=0.8", sent(gf.papers.ItemSwap(p=0.8)), larger=100),
+    Line(
+        "threshold neighbours, δ=0.2",
+        lambda: gf.papers.ThresholdNeighbours(threshold=0.2),
+        larger=30,
+    ),
+    Line("threshold neighbours, δ=0.3", gf.papers.ThresholdNeighbours, larger=30),
+    Line("Slope One", gf.papers.SlopeOne, PAIRS, people=30, pairs=100),
+    Line(
+        "Slope One, U(-2, 2) on each pair",
+        lambda: gf.papers.SlopeOne(noise=2.0),
+        PAIRS,
+        20,
+        pairs=6,
+    ),
+    Line("matrix factorisation, rank 10", gf.papers.MatrixFactorisation, people=30, larger=10),
+    Line("ReuseKNN", gf.papers.ReuseKNN, ADAPTED, people=30, larger=10),
+    Line("ReuseKNN, Expect", lambda: gf.papers.ReuseKNN(variant="expect"), people=30),
+    Line("ReuseKNN, Gain", lambda: gf.papers.ReuseKNN(variant="gain"), people=30),
     Line("PPNS, the paper's allocation", partitions(None), COVER, larger=100),
     Line("PPNS, halving", partitions("halving"), COVER, larger=100),
     Line("PPNS, linear", partitions("linear"), COVER, larger=100),
     Line("PPNS, equal", partitions("equal"), COVER, larger=100),
     Line(
         "McSherry-Mironov as published, per rating, ε=1",
-        lambda: gf.McSherryMironovKNN(epsilon=1.0),
+        lambda: gf.papers.McSherryMironovKNN(epsilon=1.0),
         people=20,
     ),
     Line(
         "McSherry-Mironov, Gaussian, per rating, ε=1",
-        lambda: gf.McSherryMironov(epsilon=1.0, items=ITEMS),
+        lambda: gf.papers.McSherryMironov(epsilon=1.0, items=ITEMS),
         people=10,
     ),
-    Line("DP-ALS, per user, ε=4", lambda: gf.DPALS(epsilon=4.0, items=ITEMS), people=30, larger=5),
-    Line("Ind-KNN, per user, ε=4", lambda: gf.IndKNN(questions=20_000), larger=10),
+    Line(
+        "DP-ALS, per user, ε=4",
+        lambda: gf.papers.DPALS(epsilon=4.0, items=ITEMS),
+        people=30,
+        larger=5,
+    ),
+    Line("Ind-KNN, per user, ε=4", lambda: gf.papers.IndKNN(questions=20_000), larger=10),
     Line(
         "PrivateCF, per rating, ε=1",
         lambda: gf.PrivateCF(epsilon=1.0, items=ITEMS),
@@ -149,7 +164,7 @@ def attack(name: str, model: Any) -> Attack:
     if name == "adaptive":
         return gf.AdaptiveAttack(known=KNOWN, items=5, fakes=k, centred=False)
     if name == "pairs":
-        return gf.PairAttack(known=KNOWN)
+        return gf.papers.PairAttack(known=KNOWN)
     if name == "cover":
         return gf.CoverAttack(known=KNOWN)
     if name == "all ask":
@@ -177,7 +192,7 @@ def error(model: Any, ratings: gf.Ratings) -> dict[str, Any]:
 def leak(model: Any, name: str, ratings: gf.Ratings, people: int) -> dict[str, Any]:
     """Return what one attacker finds; users who send noise send it once."""
     seed = Streams(SEED).key(1)
-    once = isinstance(model, gf.Perturbed)
+    once = isinstance(model, gf.papers.Perturbed)
     subject = SentOnce(ratings, model, Streams(SEED).key(2)) if once else Subject(ratings, model)
     report = attack(name, model).run_on(subject, targets=people, rng=seed, progress=False)
     return {

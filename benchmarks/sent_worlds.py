@@ -26,7 +26,9 @@ class SentWorlds:
 
     one_by_one = False
 
-    def __init__(self, ratings: gf.Ratings, model: gf.Perturbed, n_fakes: int, seed: int) -> None:
+    def __init__(
+        self, ratings: gf.Ratings, model: gf.papers.Perturbed, n_fakes: int, seed: int
+    ) -> None:
         self.ratings, self.n_fakes = ratings, n_fakes
         fitted = unfitted_copy(model, seed)
         fitted.fit_sent(fitted.perturbed(ratings, seed))
@@ -66,7 +68,7 @@ class SentWorlds:
 class SentOnce(Subject):
     """A `Perturbed` kNN under attack, after all users sent their ratings once."""
 
-    def __init__(self, ratings: gf.Ratings, model: gf.Perturbed, seed: int) -> None:
+    def __init__(self, ratings: gf.Ratings, model: gf.papers.Perturbed, seed: int) -> None:
         super().__init__(ratings, model)
         self.seed = seed
 

@@ -12,9 +12,8 @@ import numpy as np
 from goodfence.attack.knn_attack import KNNAttack
 from goodfence.data.ratings import Ratings
 from goodfence.data.splits import holdout
-from goodfence.neighbours.threads import Advance, bar
-from goodfence.reproduction.claims import Counted, against_others, judged
-from goodfence.reproduction.definition import (
+from goodfence.papers.reproduction.claims import Counted, against_others, judged
+from goodfence.papers.reproduction.definition import (
     BUNDLED,
     DEFAULT,
     PRIVATE,
@@ -23,7 +22,8 @@ from goodfence.reproduction.definition import (
     Sources,
     definition,
 )
-from goodfence.reproduction.runs import Experiment, Predictions, Sums, Unattacked, count
+from goodfence.papers.reproduction.runs import Experiment, Predictions, Sums, Unattacked, count
+from goodfence.parallel import Advance, bar
 
 DATA_SETS = ("ml-100k", "ml-1m", "douban-movie", BUNDLED)
 _KNOWN, _BETA = 8, 7

@@ -14,9 +14,9 @@ from documents.comparisons import BETA, DATA_SETS, Extras, Size, gather
 from documents.tables import ROOT
 from goodfence.data.files import atomic_write
 from goodfence.errors import DataError, GoodfenceWarning
-from goodfence.reproduction.claims import Claim
-from goodfence.reproduction.definition import LARGEST_RS, PRIVATE, Sources
-from goodfence.reproduction.figures import N_SEEDS, N_TARGETS, Figure, Reproduction
+from goodfence.papers.reproduction.claims import Claim
+from goodfence.papers.reproduction.definition import LARGEST_RS, PRIVATE, Sources
+from goodfence.papers.reproduction.figures import N_SEEDS, N_TARGETS, Figure, Reproduction
 
 REPORT = ROOT / "REPRODUCTION.md"
 TEMPLATE = Path(__file__).with_name("reproduction_template.md")
@@ -36,7 +36,7 @@ _SERIES = ("kNN", "nPNS", "PNCF", "PPNS")
 def write_report(path: Path = REPORT, *, keep: Path = POINTS) -> None:
     """Run the whole evaluation and write its report, with the charts in `docs/reproduction` beside it."""
     sources = require_data()  # before the long run, not after it
-    found = gf.reproduce_all(rng=SEED, keep=keep)
+    found = gf.papers.reproduce_all(rng=SEED, keep=keep)
     extras = gather(sources, Size(N_SEEDS, N_TARGETS, SEED, keep))
     for figure in found.figures:
         folder = path.parent / CHARTS / figure.definition.id

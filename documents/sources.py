@@ -11,7 +11,7 @@ from documents.peers import peers
 from documents.published_overview import overview
 from documents.reproduced import claims, section
 from documents.tables import ROOT, UNMEASURED, as_table, cell, find, measured, value, whole_table
-from goodfence.audit.audit import settings_counterexample
+from goodfence.auditing.audit import settings_counterexample
 from goodfence.selection.mechanism import Mechanism
 
 MECHANISMS = ("kNN", "PPNS", "nPNS", "PNCF")
@@ -46,7 +46,7 @@ GUARANTEED: dict[str, tuple[Any, str]] = {
     ),
     "[PPNS](docs/mechanisms/ppns.md)": (gf.PPNS(k=50, beta=7), "the same; and the attack works"),
     "[McSherry-Mironov](docs/mechanisms/mcsherry-mironov.md)": (
-        gf.McSherryMironov(epsilon=1.0, items="from ratings"),
+        gf.papers.McSherryMironov(epsilon=1.0, items="from ratings"),
         "rests on a theorem as published",
     ),
     "[PrivateMeans](docs/mechanisms/private-means.md)": (

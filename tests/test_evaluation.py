@@ -169,7 +169,7 @@ def test_the_paper_protocol_is_the_model_on_its_own_ratings() -> None:
     axes: tuple[Axis, ...] = ("user", "item")
     for axis in axes:
         model = gf.NeighbourCF(gf.KNN(k=5), axis=axis).fit(ratings)
-        everybody = gf.paper_protocol(ratings, gf.KNN(k=5), axis=axis, targets=1000)
+        everybody = gf.papers.paper_protocol(ratings, gf.KNN(k=5), axis=axis, targets=1000)
         scores = gf.evaluate(model, ratings)
         assert scores.n == everybody.n
         assert scores.mae == pytest.approx(everybody.mae, rel=1e-12)
@@ -178,9 +178,11 @@ def test_the_paper_protocol_is_the_model_on_its_own_ratings() -> None:
 
 def test_targets_by_number_or_by_id() -> None:
     ratings = gf.synthetic(users=80, items=50, ratings=1_500, rng=4)
-    by_id = gf.paper_protocol(ratings, gf.KNN(k=5), targets=ratings.users[:7])
+    by_id = gf.papers.paper_protocol(ratings, gf.KNN(k=5), targets=ratings.users[:7])
     assert by_id.n == int(ratings.csr.indptr[7])
-    drawn = [gf.paper_protocol(ratings, gf.PPNS(k=5, beta=2), targets=9, rng=1) for _ in range(2)]
+    drawn = [
+        gf.papers.paper_protocol(ratings, gf.PPNS(k=5, beta=2), targets=9, rng=1) for _ in range(2)
+    ]
     assert drawn[0] == drawn[1]
 
 
@@ -195,7 +197,7 @@ def test_targets_by_number_or_by_id() -> None:
     ],
 )
 def test_knn_over_all_of_movielens(axis: Axis, k: int, mae: float, coverage: float) -> None:
-    scores = gf.paper_protocol(gf.load("ml-100k"), gf.KNN(k=k), axis=axis, targets=10_000)
+    scores = gf.papers.paper_protocol(gf.load("ml-100k"), gf.KNN(k=k), axis=axis, targets=10_000)
     assert scores.n == 100_000
     assert scores.mae == pytest.approx(mae, abs=1e-5)
     assert scores.coverage == pytest.approx(coverage, abs=1e-5)

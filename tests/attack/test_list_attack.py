@@ -13,7 +13,7 @@ from scipy import sparse
 
 import goodfence as gf
 from goodfence.attack.list_attack import _served, popular_lists
-from goodfence.attack.list_report import ListHits
+from goodfence.attack.list_report import ListAttackReport, ListHits
 from goodfence.attack.list_worlds import listed_columns
 from goodfence.attack.targets import find_targets
 from goodfence.errors import BlackBoxProblem, SettingError
@@ -46,7 +46,7 @@ ATTACKS = [
 ]
 
 
-def require_same(first: gf.ListAttackReport, second: gf.ListAttackReport) -> None:
+def require_same(first: ListAttackReport, second: ListAttackReport) -> None:
     """Require equal tables, but for what nobody sees of a stranger: its neighbours."""
     one, other = (
         report.table().drop_columns(["target_chosen", "target_alone"]) for report in (first, second)

@@ -10,6 +10,7 @@ import pytest
 from scipy import sparse
 
 import goodfence as gf
+from goodfence.attack.exposure import rating_exposure
 from goodfence.errors import DataError, SettingError
 from tests.support.attack_worlds import ItemMeans, OwnMean, tied_ratings
 
@@ -34,7 +35,7 @@ def made_up() -> gf.Ratings:
 def test_what_only_the_user_rated_is_at_risk_and_what_all_think_is_not() -> None:
     """With one neighbour, who is the target, everything is recovered; what the mean gives away is no loss."""
     attack = gf.KNNAttack(known=6, fakes=1)
-    found = gf.rating_exposure(made_up(), gf.KNN(k=1), 0, attack=attack, draws=30, rng=3)
+    found = rating_exposure(made_up(), gf.KNN(k=1), 0, attack=attack, draws=30, rng=3)
     by_item = dict(zip(found.items.tolist(), range(24), strict=True))
     for column in (*ALONE, *SHARED):
         assert found.risk[by_item[f"item {column}"]] > 0.5
@@ -69,9 +70,7 @@ def test_shares_are_counts_over_the_draws_in_which_it_was_hidden() -> None:
     from goodfence.rng import Streams
 
     ratings, attack = tied_ratings(12), gf.KNNAttack(known=3)
-    found = gf.rating_exposure(
-        ratings, gf.PPNS(k=4, beta=3), "user 2", attack=attack, draws=9, rng=5
-    )
+    found = rating_exposure(ratings, gf.PPNS(k=4, beta=3), "user 2", attack=attack, draws=9, rng=5)
     expected = slow_exposure(ratings, "user 2", attack, [Streams(5).key(turn) for turn in range(9)])
     assert set(found.items.tolist()) == set(expected)
     for place, item in enumerate(found.items.tolist()):
@@ -86,7 +85,7 @@ def test_shares_are_counts_over_the_draws_in_which_it_was_hidden() -> None:
 @pytest.mark.parametrize("model", [OwnMean()], ids=repr)
 def test_who_ignores_others_puts_nothing_at_risk(model: Any) -> None:
     attack = gf.KNNAttack(known=3, fakes=2)
-    found = gf.rating_exposure(tied_ratings(13), model, "user 1", attack=attack, draws=5, rng=1)
+    found = rating_exposure(tied_ratings(13), model, "user 1", attack=attack, draws=5, rng=1)
     assert not found.risk[found.draws > 0].any()
 
 
@@ -94,7 +93,7 @@ def test_what_was_never_hidden_is_not_known_and_comes_last() -> None:
     ratings = tied_ratings(14)
     n_rated = int(np.diff(ratings.csr.indptr)[4])
     attack = gf.KNNAttack(known=n_rated - 1, fakes=2)
-    found = gf.rating_exposure(ratings, ItemMeans(), "user 4", attack=attack, draws=2, rng=1)
+    found = rating_exposure(ratings, ItemMeans(), "user 4", attack=attack, draws=2, rng=1)
     never = found.draws == 0
     assert never.sum() >= n_rated - 2
     assert np.isnan(found.recovered[never]).all()
@@ -105,7 +104,7 @@ def test_what_was_never_hidden_is_not_known_and_comes_last() -> None:
 
 def test_repr_holds_no_rating_and_no_item() -> None:
     attack = gf.KNNAttack(known=6, fakes=1)
-    found = gf.rating_exposure(made_up(), gf.KNN(k=1), 0, attack=attack, draws=3, rng=3)
+    found = rating_exposure(made_up(), gf.KNN(k=1), 0, attack=attack, draws=3, rng=3)
     assert repr(found).startswith("RatingExposure(24 ratings, ")
     assert "item" not in repr(found)
 
@@ -113,11 +112,11 @@ def test_repr_holds_no_rating_and_no_item() -> None:
 def test_refused() -> None:
     attack = gf.KNNAttack(known=3, choose="rarest")
     with pytest.raises(SettingError, match="choose must be 'random'"):
-        gf.rating_exposure(made_up(), gf.KNN(k=1), 0, attack=attack)
+        rating_exposure(made_up(), gf.KNN(k=1), 0, attack=attack)
     with pytest.raises(SettingError, match="draws must be an integer of at least 1"):
-        gf.rating_exposure(made_up(), gf.KNN(k=1), 0, attack=gf.KNNAttack(known=3), draws=0)
+        rating_exposure(made_up(), gf.KNN(k=1), 0, attack=gf.KNNAttack(known=3), draws=0)
     with pytest.raises(DataError, match="more than known=24 ratings"):
-        gf.rating_exposure(made_up(), gf.KNN(k=1), 0, attack=gf.KNNAttack(known=24))
+        rating_exposure(made_up(), gf.KNN(k=1), 0, attack=gf.KNNAttack(known=24))
 
 
 def test_what_is_found_becomes_plain_values() -> None:
@@ -129,8 +128,6 @@ def test_what_is_found_becomes_plain_values() -> None:
     assert shown["n_hidden"] == len(told.alone)
     assert shown["share"]["value"] == told.share.value
     busiest = films.users[np.argmax(np.diff(films.csr.indptr))]
-    own = gf.rating_exposure(
-        films, gf.KNN(k=5), busiest, attack=gf.KNNAttack(known=3), draws=4, rng=7
-    )
+    own = rating_exposure(films, gf.KNN(k=5), busiest, attack=gf.KNNAttack(known=3), draws=4, rng=7)
     assert own.to_dict()["risk"] == own.risk.tolist()
     assert json.loads(json.dumps(own.to_dict()))["items"] == own.items.tolist()

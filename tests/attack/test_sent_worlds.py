@@ -21,19 +21,21 @@ SEED = 11
 @pytest.mark.parametrize(
     "by",
     [
-        gf.RandomisedResponse(epsilon=1.0),
-        gf.LocalLaplace(epsilon=2.0),
-        gf.RandomisedPerturbation(sigma_max=0.0, beta_max=0.0),
-        gf.RandomisedPerturbation(sigma_max=2.0),
-        gf.NeNDS(),
-        gf.NeNDS(within="person"),
-        gf.ItemSwap(p=0.5),
-        gf.BlurMe(attribute={user: user % 2 == 0 for user in RATINGS.users.tolist()}, extra=0.1),
+        gf.papers.RandomisedResponse(epsilon=1.0),
+        gf.papers.LocalLaplace(epsilon=2.0),
+        gf.papers.RandomisedPerturbation(sigma_max=0.0, beta_max=0.0),
+        gf.papers.RandomisedPerturbation(sigma_max=2.0),
+        gf.papers.NeNDS(),
+        gf.papers.NeNDS(within="person"),
+        gf.papers.ItemSwap(p=0.5),
+        gf.papers.BlurMe(
+            attribute={user: user % 2 == 0 for user in RATINGS.users.tolist()}, extra=0.1
+        ),
     ],
     ids=lambda by: repr(by)[:24],
 )
 def test_answers_are_those_of_refits(by: Any) -> None:
-    model = gf.Perturbed(gf.NeighbourCF(gf.KNN(k=6)), by=by)
+    model = gf.papers.Perturbed(gf.NeighbourCF(gf.KNN(k=6)), by=by)
     targets, _ = find_targets(RATINGS, 12, 5, "random", Streams(2))
     seeds = [SEED] * len(targets)
     fast = SentWorlds(RATINGS, model, 6, SEED).ask(targets, seeds, 2)
@@ -46,7 +48,9 @@ def test_answers_are_those_of_refits(by: Any) -> None:
 
 
 def test_an_attack_runs_on_what_was_sent_once() -> None:
-    model = gf.Perturbed(gf.NeighbourCF(gf.KNN(k=6)), by=gf.RandomisedResponse(epsilon=8.0))
+    model = gf.papers.Perturbed(
+        gf.NeighbourCF(gf.KNN(k=6)), by=gf.papers.RandomisedResponse(epsilon=8.0)
+    )
     subject = SentOnce(RATINGS, model, SEED)
     report = gf.KNNAttack(known=8, fakes=6).run_on(subject, targets=20, rng=1, progress=False)
     assert report.n_targets == 20

@@ -14,13 +14,13 @@ import pytest
 from pyarrow import parquet
 
 import goodfence as gf
-from goodfence.audit.audit import Pace
+from goodfence.auditing.audit import Pace
 from goodfence.cli.doctor import LIBRARIES
 from tests.support.running import no_constant, run, run_json
 
 FILMS = "movietweetings"
 DEMO = import_module("goodfence.cli.demo")  # the name in the package is the command
-TIME_BUDGET = import_module("goodfence.audit.audit")
+TIME_BUDGET = import_module("goodfence.auditing.audit")
 SOME = ("--targets", "40", "--seed", "7", "--quiet")
 
 

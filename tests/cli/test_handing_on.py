@@ -16,6 +16,7 @@ from typer.testing import CliRunner
 
 import goodfence as gf
 from goodfence.cli import app
+from goodfence.evaluation import Scores
 
 
 def run(*arguments: object) -> tuple[int, str, str]:
@@ -199,7 +200,7 @@ def test_a_result_shows_itself_in_a_notebook() -> None:
     found = gf.NeighbourCF(gf.KNN(k=5), rng=7).fit(films).recommend(films.users[0], 2)
     assert str(found.items[0]) in found._repr_html_()
     assert str(films.users[0]) not in found._repr_html_().replace("<td>2</td>", "").split("item")[0]
-    scores = gf.Scores(mae=0.5, rmse=1.0, coverage=1.0, n=7)
+    scores = Scores(mae=0.5, rmse=1.0, coverage=1.0, n=7)
     assert "<tr><td>mae</td><td>0.5</td></tr>" in scores._repr_html_()
     assert "<td>none</td>" in gf.KNN(k=5).guarantee()._repr_html_()
 

@@ -92,7 +92,7 @@ def test_a_full_disk_is_told_before_the_work(
 def test_what_was_found_is_told_where_writing_fails_in_the_end(
     small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(import_module("goodfence.audit.survey"), "FRONTIER_TARGETS", 3)
+    monkeypatch.setattr(import_module("goodfence.auditing.survey"), "FRONTIER_TARGETS", 3)
     out = tmp_path / "audit.html"
     arguments = ("audit", small, *FEW, "--scale", 1, 5, "-o", out)
     assert run(*arguments)[0] == 0  # compiled kernels are files, too

@@ -34,7 +34,7 @@ def test_neighbours_are_told_to_whom_asks_for_them_only() -> None:
     assert "neighbour" not in stdout
     _, shown, _ = run(*ASKED, *PPNS, "--show-neighbours")
     assert len(shown.splitlines()) == len(stdout.splitlines()) + 21
-    found = gf.algorithm_1(FILMS, gf.PPNS(k=20, beta=3), USER, ITEM, rng=7)
+    found = gf.papers.algorithm_1(FILMS, gf.PPNS(k=20, beta=3), USER, ITEM, rng=7)
     assert repr(found) == "Prediction(20 neighbours)"
 
 
@@ -43,7 +43,7 @@ def test_the_options_of_rs_and_of_the_second_noise_reach_the_mechanism() -> None
     told = run_json(*ASKED, "--mechanism", "pncf", "--k", 20, *rs, "--no-noise")
     sensitivity = gf.Sensitivity(scope="pair", reading="derived", clamp=False)
     mechanism = gf.PNCF(k=20, sensitivity=sensitivity, noise=False)
-    assert told["prediction"] == gf.algorithm_1(FILMS, mechanism, USER, ITEM, rng=7).rating
+    assert told["prediction"] == gf.papers.algorithm_1(FILMS, mechanism, USER, ITEM, rng=7).rating
     noisy = run_json(*ASKED, "--mechanism", "pncf", "--k", 20, *rs)
     assert noisy["prediction"] != told["prediction"]
 

@@ -11,7 +11,7 @@ import pytest
 from goodfence.cli.options import Method, Running, Source, command_line
 from tests.support.running import run, run_json
 
-SURVEY = import_module("goodfence.audit.survey")
+SURVEY = import_module("goodfence.auditing.survey")
 AUDIT = ("--k", 5, "--known", 3)
 
 

@@ -21,7 +21,7 @@ from goodfence.neighbours import all_pairs as tiles
 from goodfence.neighbours.all_pairs import Items, lay_out_blocks
 from goodfence.neighbours.candidate_lists import RowsAgainstAll
 from goodfence.neighbours.similarity import Profiles, Similarity
-from goodfence.neighbours.threads import run_pairs
+from goodfence.parallel import run_pairs
 from tests.support import reference
 
 COSINE = Similarity()

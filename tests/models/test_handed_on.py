@@ -18,8 +18,8 @@ from goodfence.data.splits import core
 from goodfence.errors import SettingError
 from goodfence.models.private.base import PrivateRecommender
 from goodfence.models.private.cf import PrivateCF
-from goodfence.models.private.mcsherry_mironov import McSherryMironov
 from goodfence.models.private.means import PrivateMeans
+from goodfence.papers.mcsherry_mironov import McSherryMironov
 from goodfence.privacy.noise import Publisher
 
 CATALOGUE = [*range(10, 60)]

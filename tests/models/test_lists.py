@@ -151,9 +151,9 @@ def test_settings_that_average_ratings_are_refused(settings: Any, message: str) 
     [
         gf.PrivateCF(epsilon=1.0, items="from ratings"),
         gf.PrivateMeans(epsilon=1.0, items="from ratings"),
-        gf.McSherryMironov(epsilon=1.0, items="from ratings"),
-        gf.SlopeOne(),
-        gf.NoisyAnswers(),
+        gf.papers.McSherryMironov(epsilon=1.0, items="from ratings"),
+        gf.papers.SlopeOne(),
+        gf.papers.NoisyAnswers(),
     ],
     ids=lambda model: type(model).__name__,
 )

@@ -265,9 +265,14 @@ def test_what_is_no_ordinary_file_is_refused_at_once(saved: Path, name: str, kin
 @pytest.mark.parametrize(
     ("model", "argument"),
     [
-        (gf.Perturbed(gf.NeighbourCF(gf.KNN(k=2)), by=gf.RandomisedResponse(epsilon=2.0)), "by"),
-        (gf.NoisyAnswers(gf.NeighbourCF(gf.KNN(k=2)), epsilon=2.0, questions=9), "epsilon"),
-        (gf.IndKNN(epsilon=2.0), "epsilon"),
+        (
+            gf.papers.Perturbed(
+                gf.NeighbourCF(gf.KNN(k=2)), by=gf.papers.RandomisedResponse(epsilon=2.0)
+            ),
+            "by",
+        ),
+        (gf.papers.NoisyAnswers(gf.NeighbourCF(gf.KNN(k=2)), epsilon=2.0, questions=9), "epsilon"),
+        (gf.papers.IndKNN(epsilon=2.0), "epsilon"),
     ],
 )
 def test_a_published_system_cannot_carry_a_smaller_epsilon_than_it_was_fitted_with(

@@ -17,8 +17,8 @@ from goodfence.kernels.private import HalfStepLimits, ItemFeatures, add_half_ste
 from goodfence.models.private.cf import PrivateCF, largest_distance
 from goodfence.models.private.estimation import public_factors
 from goodfence.models.private.item_model import FARTHEST, ItemBiases, ItemModel
-from goodfence.models.private.mcsherry_mironov import LEAST_CLAMP, THEOREM, McSherryMironov
 from goodfence.models.private.releases import COVARIANCE_GRID, chosen_residuals, sum_pairs
+from goodfence.papers.mcsherry_mironov import LEAST_CLAMP, THEOREM, McSherryMironov
 from goodfence.privacy.fixed_point import SPAN, Clamps, UserProfiles, to_grid
 from tests.support.published_theorem import bound, moves, search, worst
 

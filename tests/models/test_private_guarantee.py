@@ -18,8 +18,8 @@ from goodfence.errors import DataError, ModelFileError, SettingError, UnknownId
 from goodfence.models.persistence import read_model
 from goodfence.models.private.base import PrivateRecommender
 from goodfence.models.private.cf import PrivateCF
-from goodfence.models.private.mcsherry_mironov import McSherryMironov
 from goodfence.models.private.means import PrivateMeans
+from goodfence.papers.mcsherry_mironov import McSherryMironov
 from goodfence.privacy.accounting import Account, FitRecord, Release
 from tests.models.test_private_models import made_up
 

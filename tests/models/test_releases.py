@@ -120,7 +120,7 @@ def test_the_bound_of_a_covariance_is_the_largest_over_all_angles(wide: float, m
 def test_mcsherry_and_mironov_s_steps(clamp: float | None, profiles: UserProfiles) -> None:
     """Averages with a prior of 15, residuals clamped to 1 unless told, weights 1/sqrt(c), clean-up, best rank."""
     settings: dict[str, Any] = {} if clamp is None else {"clamp": clamp}
-    model = gf.McSherryMironov(epsilon=1.0, rank=2, items="from ratings", **settings)
+    model = gf.papers.McSherryMironov(epsilon=1.0, rank=2, items="from ratings", **settings)
     found = model._learn(profiles, 60.0, Publisher(Silent()))
 
     every = [value - 3.5 for row in ROWS for value in row.values()]
@@ -178,14 +178,14 @@ def test_better_biases_for_the_unit_user_release_one_number_for_each_item(
 @pytest.mark.parametrize(("target", "grid"), [(9, 1), (13, 2), (41_232, 9_999)])
 def test_the_grid_of_a_rating_and_its_count(target: int, grid: int) -> None:
     """(4, 1) on the grid is sqrt(17) = 4.12... of its units long; one unit is left for rounding."""
-    assert gf.McSherryMironov(epsilon=1.0)._grid(target) == grid
+    assert gf.papers.McSherryMironov(epsilon=1.0)._grid(target) == grid
     assert (grid + 1) * math.sqrt(17) <= target
 
 
 @pytest.mark.parametrize("target", [0, 4, 8])
 def test_without_room_for_one_unit_epsilon_is_too_small(target: int) -> None:
     with pytest.raises(gf.SettingError, match="epsilon must be larger"):
-        gf.McSherryMironov(epsilon=1.0)._grid(target)
+        gf.papers.McSherryMironov(epsilon=1.0)._grid(target)
 
 
 def test_the_integers_of_a_covariance_leave_room_for_their_rounding() -> None:
@@ -198,7 +198,7 @@ def test_the_integers_of_a_covariance_leave_room_for_their_rounding() -> None:
     ids = range(1), range(20)
     stated = gf.Ratings(sparse.csr_array((values + 3.5)[None]), *ids, scale=(1, 5, 0.25))
     profiles, publisher = UserProfiles.of(stated), Recording()
-    model = gf.McSherryMironov(epsilon=1.0, clamp=2.0, user_prior=10**9)  # no user bias
+    model = gf.papers.McSherryMironov(epsilon=1.0, clamp=2.0, user_prior=10**9)  # no user bias
     chosen = np.arange(20)
     mu = (target + 0.5) / SIGMA
     model._covariance(profiles, np.zeros(20), chosen, mu, publisher)

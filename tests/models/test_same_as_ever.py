@@ -42,7 +42,7 @@ CASES: dict[str, tuple[Any, list[float]]] = {
         [4.494325, 2.569014, 3.582014, 4.126295],
     ),
     "McSherry and Mironov": (
-        gf.McSherryMironov(epsilon=4.0, rank=3, **RATED),
+        gf.papers.McSherryMironov(epsilon=4.0, rank=3, **RATED),
         [4.931998, 2.826314, 3.507931, 4.194144],
     ),
 }

@@ -12,6 +12,7 @@ import pytest
 
 import goodfence as gf
 from goodfence.errors import GoodfenceError
+from goodfence.neighbours.candidate_lists import candidate_list
 from tests.support.bad_settings import callables, cases, tried, values
 from tests.support.flipped_bits import outcomes
 from tests.support.odd_events import HARMS as EVENT_HARMS
@@ -101,7 +102,7 @@ def test_what_is_no_path_is_refused_in_one_sentence_wherever_something_is_saved(
     results: list[Any] = [
         gf.NeighbourCF(gf.KNN(k=3), rng=7).fit(films),
         gf.PrivateMeans(epsilon=1.0, items="from ratings", rng=7).fit(films),
-        gf.SlopeOne(rng=7).fit(films),
+        gf.papers.SlopeOne(rng=7).fit(films),
         gf.KNNAttack(known=3).run(films, gf.KNN(k=3), **audited),
         gf.audit(films, gf.KNN(k=3), known=3, trials=0, **audited),
     ]
@@ -114,10 +115,10 @@ def test_a_word_that_is_none_of_the_known_and_a_number_that_is_none_are_refused(
     films = gf.synthetic(users=30, items=20, ratings=240, rng=7)
     asked = (films, gf.KNN(k=3), films.users[0], films.items[0])
     with pytest.raises(gf.SettingError, match="over must be one of raters, neighbours"):
-        gf.algorithm_1(*asked, over=cast("Any", "everybody"))
+        gf.papers.algorithm_1(*asked, over=cast("Any", "everybody"))
     for number in (float("nan"), float("inf")):
         with pytest.raises(gf.SettingError, match="fallback must be a finite number"):
-            gf.NoisyAnswers(fallback=number)
+            gf.papers.NoisyAnswers(fallback=number)
 
 
 def test_every_public_callable_is_tried() -> None:
@@ -141,11 +142,11 @@ def test_a_profile_holds_ratings_on_the_scale_and_nothing_else(rating: Any) -> N
     models: list[Any] = [
         gf.NeighbourCF(gf.KNN(k=3), rng=7),
         gf.PrivateMeans(epsilon=1.0, items="from ratings", rng=7),
-        gf.SlopeOne(rng=7),
-        gf.NoisyAnswers(gf.NeighbourCF(gf.KNN(k=3)), rng=7),
+        gf.papers.SlopeOne(rng=7),
+        gf.papers.NoisyAnswers(gf.NeighbourCF(gf.KNN(k=3)), rng=7),
     ]
     for model in models:
         with pytest.raises(gf.DataError, match="profile"):
             model.fit(films).answer(profile, asked)
     with pytest.raises(gf.DataError, match="profile"):
-        gf.candidate_list(films, profile)
+        candidate_list(films, profile)

@@ -7,15 +7,15 @@ from pathlib import Path
 import pytest
 
 import goodfence as gf
-from goodfence.audit.frontier import frontier
-from goodfence.audit.survey import audit_page
+from goodfence.auditing.frontier import frontier
+from goodfence.auditing.survey import audit_page
 from goodfence.report.pages import AuditPage, FrontierPage
 from tests.support.made_up import make_ratings
 
 WAYS = (
     gf.KNN(k=10),
     gf.PPNS(k=10, beta=5),
-    gf.McSherryMironov(epsilon=1.0, items="from ratings"),
+    gf.papers.McSherryMironov(epsilon=1.0, items="from ratings"),
     gf.PrivateMeans(epsilon=1.0, items="from ratings"),
 )
 

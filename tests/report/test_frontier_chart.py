@@ -10,7 +10,7 @@ from typing import Any
 
 import pytest
 
-from goodfence.audit.frontier import Frontier
+from goodfence.auditing.frontier import Frontier
 from goodfence.report.charts import (
     FILE,
     NARROW,

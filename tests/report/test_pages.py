@@ -14,7 +14,7 @@ import pytest
 
 import goodfence as gf
 from goodfence.attack.scoring import Estimate
-from goodfence.audit.survey import audit_page
+from goodfence.auditing.survey import audit_page
 from goodfence.errors import FileProblem
 from goodfence.report.pages import AuditPage, FrontierPage, Mark, Waffle
 from goodfence.report.wording import dashed, of_100

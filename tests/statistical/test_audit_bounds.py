@@ -12,9 +12,9 @@ from scipy.stats import binomtest, norm
 
 from goodfence.arrays import Integers
 from goodfence.attack.scoring import highest_rate, lowest_rate
-from goodfence.audit.dp_audit import Transcripts, audit_release
-from goodfence.audit.lower_bound import lower_bound
-from goodfence.audit.pairs import for_made_up_items, made_pair, worst_pair
+from goodfence.auditing.dp_audit import Transcripts, audit_release
+from goodfence.auditing.lower_bound import lower_bound
+from goodfence.auditing.pairs import for_made_up_items, made_pair, worst_pair
 from goodfence.data.scale import Scale
 from goodfence.errors import DataError, SettingError
 from goodfence.models.private.cf import PrivateCF

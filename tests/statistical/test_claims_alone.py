@@ -12,10 +12,10 @@ from goodfence.attack.targets import attacked, find_targets
 from goodfence.neighbours.candidate_lists import RowsAgainstAll
 from goodfence.neighbours.draw import Draws
 from goodfence.neighbours.similarity import Profiles, Similarity
-from goodfence.reproduction import list_claims as of_lists
-from goodfence.reproduction.claims import FALSE_POSITIVE_RATE, Question, judged
-from goodfence.reproduction.definition import Number
-from goodfence.reproduction.runs import Sums
+from goodfence.papers.reproduction import list_claims as of_lists
+from goodfence.papers.reproduction.claims import FALSE_POSITIVE_RATE, Question, judged
+from goodfence.papers.reproduction.definition import Number
+from goodfence.papers.reproduction.runs import Sums
 from goodfence.rng import Streams
 from goodfence.selection.sensitivity import sensitivities
 from tests.support.contracts import FALSE_ALARM

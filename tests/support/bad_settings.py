@@ -24,7 +24,11 @@ import numpy as np
 import pyarrow as pa
 
 import goodfence as gf
+from goodfence.attack.exposure import rating_exposure
+from goodfence.data.splits import sample_targets
 from goodfence.errors import GoodfenceError, GoodfenceWarning
+from goodfence.evaluation import Scores
+from goodfence.neighbours.candidate_lists import candidate_list
 
 TAKEN, REFUSED, EITHER, SKIPPED = "taken", "refused", "either", "skipped"
 Judge = Callable[[Any], str]
@@ -382,7 +386,7 @@ def callables() -> list[Public]:
         ),
         Public(
             name="sample_targets",
-            call=gf.sample_targets,
+            call=sample_targets,
             good={"ratings": films, "n": 3, "rng": 7},
             domains={
                 "ratings": ratings,
@@ -427,7 +431,7 @@ def callables() -> list[Public]:
         ),
         Public(
             name="candidate_list",
-            call=gf.candidate_list,
+            call=candidate_list,
             good={"ratings": films, "profile": {1: 5.0, 2: 3.0}},
             domains={
                 "ratings": ratings,
@@ -452,7 +456,7 @@ def callables() -> list[Public]:
         ),
         Public(
             name="algorithm_1",
-            call=gf.algorithm_1,
+            call=gf.papers.algorithm_1,
             good={
                 "ratings": films,
                 "mechanism": gf.PPNS(k=3, beta=2),
@@ -511,7 +515,7 @@ def callables() -> list[Public]:
         ),
         Public(
             name="McSherryMironov",
-            call=lambda **given: gf.McSherryMironov(**given),
+            call=lambda **given: gf.papers.McSherryMironov(**given),
             good={"epsilon": 1.0},
             domains={
                 **private,
@@ -534,7 +538,7 @@ def callables() -> list[Public]:
         ),
         Public(
             name="paper_protocol",
-            call=gf.paper_protocol,
+            call=gf.papers.paper_protocol,
             good={"ratings": films, "mechanism": gf.KNN(k=3), "targets": 5, "rng": 7},
             domains={
                 "ratings": ratings,
@@ -580,7 +584,7 @@ def callables() -> list[Public]:
         ),
         Public(
             name="rating_exposure",
-            call=gf.rating_exposure,
+            call=rating_exposure,
             good={
                 "ratings": films,
                 "attacked": gf.KNN(k=3),
@@ -764,7 +768,7 @@ def published(films: gf.Ratings, attack: dict[str, Judge]) -> list[Public]:
     return [
         Public(
             name="NoisyAnswers",
-            call=gf.NoisyAnswers,
+            call=gf.papers.NoisyAnswers,
             good={},
             domains={
                 "recommender": _only_none,
@@ -779,13 +783,13 @@ def published(films: gf.Ratings, attack: dict[str, Judge]) -> list[Public]:
         ),
         Public(
             name="Perturbed",
-            call=gf.Perturbed,
-            good={"by": gf.NeNDS()},
-            domains={"recommender": _only_none, "by": nothing_else(gf.NeNDS), "rng": RNG},
+            call=gf.papers.Perturbed,
+            good={"by": gf.papers.NeNDS()},
+            domains={"recommender": _only_none, "by": nothing_else(gf.papers.NeNDS), "rng": RNG},
         ),
         Public(
             name="RandomisedPerturbation",
-            call=gf.RandomisedPerturbation,
+            call=gf.papers.RandomisedPerturbation,
             good={},
             domains={
                 "sigma_max": percent,
@@ -795,7 +799,7 @@ def published(films: gf.Ratings, attack: dict[str, Judge]) -> list[Public]:
         ),
         Public(
             name="NeNDS",
-            call=gf.NeNDS,
+            call=gf.papers.NeNDS,
             good={},
             domains={
                 "within": words("column", "person"),
@@ -804,7 +808,7 @@ def published(films: gf.Ratings, attack: dict[str, Judge]) -> list[Public]:
         ),
         Public(
             name="BlurMe",
-            call=gf.BlurMe,
+            call=gf.papers.BlurMe,
             good={},
             domains={
                 "attribute": lambda value: EITHER if isinstance(value, dict | None) else REFUSED,
@@ -814,27 +818,31 @@ def published(films: gf.Ratings, attack: dict[str, Judge]) -> list[Public]:
         ),
         Public(
             name="RandomisedResponse",
-            call=gf.RandomisedResponse,
+            call=gf.papers.RandomisedResponse,
             good={},
             domains={"epsilon": epsilon},
         ),
-        Public(name="LocalLaplace", call=gf.LocalLaplace, good={}, domains={"epsilon": epsilon}),
-        Public(name="ItemSwap", call=gf.ItemSwap, good={}, domains={"p": share, "group": some}),
+        Public(
+            name="LocalLaplace", call=gf.papers.LocalLaplace, good={}, domains={"epsilon": epsilon}
+        ),
+        Public(
+            name="ItemSwap", call=gf.papers.ItemSwap, good={}, domains={"p": share, "group": some}
+        ),
         Public(
             name="SlopeOne",
-            call=lambda **given: gf.SlopeOne(**given).fit(films),
+            call=lambda **given: gf.papers.SlopeOne(**given).fit(films),
             good={"rng": 7},
             domains={"noise": number(0, 1e6, ends=True), "rng": RNG},
         ),
         Public(
             name="PairAttack",
-            call=gf.PairAttack,
+            call=gf.papers.PairAttack,
             good={"known": 3},
             domains=attack,
         ),
         Public(
             name="ThresholdNeighbours",
-            call=lambda **given: gf.ThresholdNeighbours(**given).fit(films),
+            call=lambda **given: gf.papers.ThresholdNeighbours(**given).fit(films),
             good={},
             domains={
                 "threshold": number(-math.inf, math.inf),
@@ -844,13 +852,13 @@ def published(films: gf.Ratings, attack: dict[str, Judge]) -> list[Public]:
         ),
         Public(
             name="MatrixFactorisation",
-            call=gf.MatrixFactorisation,
+            call=gf.papers.MatrixFactorisation,
             good={},
             domains={"rank": integer(1, 256), "penalty": number(0, math.inf), "sweeps": some},
         ),
         Public(
             name="ReuseKNN",
-            call=lambda **given: gf.ReuseKNN(**given).fit(films),
+            call=lambda **given: gf.papers.ReuseKNN(**given).fit(films),
             good={"rng": 7},
             domains={
                 "k": some,
@@ -861,7 +869,7 @@ def published(films: gf.Ratings, attack: dict[str, Judge]) -> list[Public]:
         ),
         Public(
             name="DPALS",
-            call=gf.DPALS,
+            call=gf.papers.DPALS,
             good={"epsilon": 1.0},
             domains={
                 **private,
@@ -874,7 +882,7 @@ def published(films: gf.Ratings, attack: dict[str, Judge]) -> list[Public]:
         ),
         Public(
             name="IndKNN",
-            call=gf.IndKNN,
+            call=gf.papers.IndKNN,
             good={},
             domains={
                 **private,
@@ -886,7 +894,7 @@ def published(films: gf.Ratings, attack: dict[str, Judge]) -> list[Public]:
         ),
         Public(
             name="McSherryMironovKNN",
-            call=gf.McSherryMironovKNN,
+            call=gf.papers.McSherryMironovKNN,
             good={"epsilon": 1.0},
             domains={
                 "epsilon": private["epsilon"],
@@ -921,15 +929,15 @@ def methods() -> list[Public]:
         ),
         "PrivateMeans": gf.PrivateMeans(epsilon=1.0, items="from ratings", rng=7),
         "PrivateCF": gf.PrivateCF(epsilon=1.0, items="from ratings", rng=7),
-        "McSherryMironov": gf.McSherryMironov(epsilon=1.0, items="from ratings", rng=7),
-        "NoisyAnswers": gf.NoisyAnswers(gf.NeighbourCF(gf.KNN(k=5)), rng=7),
-        "Perturbed": gf.Perturbed(gf.NeighbourCF(gf.KNN(k=5)), by=gf.NeNDS(), rng=7),
-        "SlopeOne": gf.SlopeOne(rng=7),
-        "IndKNN": gf.IndKNN(rng=7),
-        "DPALS": gf.DPALS(epsilon=1.0, rng=7),
-        "MatrixFactorisation": gf.MatrixFactorisation(rank=2, sweeps=2),
-        "ReuseKNN": gf.ReuseKNN(rng=7),
-        "ThresholdNeighbours": gf.ThresholdNeighbours(),
+        "McSherryMironov": gf.papers.McSherryMironov(epsilon=1.0, items="from ratings", rng=7),
+        "NoisyAnswers": gf.papers.NoisyAnswers(gf.NeighbourCF(gf.KNN(k=5)), rng=7),
+        "Perturbed": gf.papers.Perturbed(gf.NeighbourCF(gf.KNN(k=5)), by=gf.papers.NeNDS(), rng=7),
+        "SlopeOne": gf.papers.SlopeOne(rng=7),
+        "IndKNN": gf.papers.IndKNN(rng=7),
+        "DPALS": gf.papers.DPALS(epsilon=1.0, rng=7),
+        "MatrixFactorisation": gf.papers.MatrixFactorisation(rank=2, sweeps=2),
+        "ReuseKNN": gf.papers.ReuseKNN(rng=7),
+        "ThresholdNeighbours": gf.papers.ThresholdNeighbours(),
         "BlackBox": gf.BlackBox(gf.NeighbourCF(gf.KNN(k=5), rng=7, progress=False)),
     }
     found = []
@@ -987,7 +995,7 @@ def methods() -> list[Public]:
         ),
         Public(
             name="Scores.of",
-            call=gf.Scores.of,
+            call=Scores.of,
             good={"predictions": np.array([3.0]), "ratings": np.array([4.0])},
         ),
         Public(name="Similarity.of", call=gf.Similarity.of, good={"similarity": "cosine"}),

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from goodfence.attack.scoring import Estimate
-from goodfence.audit.frontier import Frontier, FrontierPoint
+from goodfence.auditing.frontier import Frontier, FrontierPoint
 
 
 def point(

@@ -12,7 +12,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 import numpy.typing as npt
 
-from goodfence.models.private.mcsherry_mironov import THEOREM
+from goodfence.papers.mcsherry_mironov import THEOREM
 from goodfence.privacy.fixed_point import SPAN
 
 MOST = 1000

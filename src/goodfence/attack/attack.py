@@ -26,7 +26,7 @@ from goodfence.models.configuration import as_recommender, traits_of
 from goodfence.models.recommender import Attackable
 from goodfence.neighbours.predict import Over
 from goodfence.neighbours.similarity import Similarity
-from goodfence.neighbours.threads import bar, ranges
+from goodfence.parallel import bar, ranges
 from goodfence.rng import RNG, Streams, seed_of
 from goodfence.selection.mechanism import Mechanism
 from goodfence.settings import checked, integer, is_listed, one_of

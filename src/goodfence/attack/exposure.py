@@ -37,7 +37,7 @@ from goodfence.kernels.inclusion import included_beside
 from goodfence.models.neighbour_cf import NeighbourCF
 from goodfence.models.recommender import Attackable
 from goodfence.neighbours.similarity import Similarity
-from goodfence.neighbours.threads import bar, ranges
+from goodfence.parallel import bar, ranges
 from goodfence.rng import RNG, Streams
 from goodfence.selection.mechanism import Mechanism, integer, is_mechanism, pool_arrays
 from goodfence.settings import checked
@@ -202,7 +202,7 @@ def rating_exposure(
     --------
     >>> import goodfence as gf
     >>> films = gf.load("movietweetings")
-    >>> gf.rating_exposure(films, gf.KNN(k=20), films.users[0], attack=gf.KNNAttack(known=8), rng=7)
+    >>> rating_exposure(films, gf.KNN(k=20), films.users[0], attack=gf.KNNAttack(known=8), rng=7)
     RatingExposure(22 ratings, 16 of them at risk)
     """
     if attack.choose != RANDOM:

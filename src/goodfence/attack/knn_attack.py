@@ -15,7 +15,7 @@ from goodfence.data.scale import Scale
 from goodfence.errors import SettingError, require
 from goodfence.models.configuration import traits_of
 from goodfence.neighbours.similarity import Profiles
-from goodfence.neighbours.threads import ranges
+from goodfence.parallel import ranges
 from goodfence.rng import Streams
 from goodfence.selection.mechanism import integer
 from goodfence.settings import checked

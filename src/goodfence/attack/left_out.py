@@ -18,7 +18,7 @@ from goodfence.attack.targets import Asked, Targets, world_seed
 from goodfence.attack.targets import attacked as with_fakes
 from goodfence.data.scale import Scale
 from goodfence.models.recommender import unfitted_copy
-from goodfence.neighbours.threads import bar, ranges
+from goodfence.parallel import bar, ranges
 from goodfence.rng import Streams
 
 LEFT_OUT = 16

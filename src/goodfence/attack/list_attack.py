@@ -28,7 +28,7 @@ from goodfence.kernels.list_attack import fill, rank_popular, vote
 from goodfence.models.configuration import traits_of
 from goodfence.models.recommender import Attackable
 from goodfence.neighbours.similarity import Similarity
-from goodfence.neighbours.threads import bar, ranges
+from goodfence.parallel import bar, ranges
 from goodfence.rng import RNG, Streams, seed_of
 from goodfence.selection.mechanism import Mechanism
 from goodfence.settings import checked, integer, switch

@@ -23,7 +23,7 @@ from goodfence.errors import BlackBoxProblem, DataError, SettingError
 from goodfence.kernels.attack import FAKE
 from goodfence.kernels.lists import NO_ITEM, rank_by_neighbours
 from goodfence.neighbours.similarity import Similarity
-from goodfence.neighbours.threads import ranges, run
+from goodfence.parallel import ranges, run
 from goodfence.rng import Streams
 from goodfence.selection.mechanism import takes_all
 

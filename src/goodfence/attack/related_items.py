@@ -34,7 +34,7 @@ from goodfence.data.ratings import Id, Ratings
 from goodfence.data.scale import Scale
 from goodfence.errors import ColumnProblem, DataError, GoodfenceWarning, require
 from goodfence.kernels.attack import RatedSoFar, count_ratings, count_risen, nearest_items
-from goodfence.neighbours.threads import bar
+from goodfence.parallel import bar
 from goodfence.rng import RNG, Streams, seed_of
 from goodfence.selection.mechanism import integer
 from goodfence.settings import checked

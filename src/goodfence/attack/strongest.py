@@ -22,12 +22,12 @@ from goodfence.attack import (
 from goodfence.attack.attack import Attack, Choose, Subject, settings_of
 from goodfence.attack.knn_attack import AdaptiveAttack, Combine, CoverAttack, Helpers, KNNAttack
 from goodfence.attack.list_attack import ListAttack
-from goodfence.attack.pair_attack import PairAttack
 from goodfence.attack.report import LeakReport, NotTried, Tried
 from goodfence.attack.scoring import UNKNOWN, first_half
 from goodfence.attack.targets import Wanted, find_targets
 from goodfence.errors import BlackBoxProblem, SettingError
-from goodfence.neighbours.threads import bar
+from goodfence.parallel import bar
+from goodfence.registry import find_kind
 from goodfence.report.wording import strategy
 from goodfence.rng import RNG, Streams, seed_of
 
@@ -97,7 +97,8 @@ def usual_attackers(
     if cover is not None and _n_fakes(cover, subject) > (k or 0):
         plain.append(cover)
     if subject.traits.pairwise:
-        plain.append(PairAttack(known=known, choose=choose))
+        pair_attack: Any = find_kind("PairAttack")
+        plain.append(pair_attack(known=known, choose=choose))
     helps = k != 1 and subject.ratings.scale.lowest < subject.ratings.scale.highest
     return (*plain, *_adaptive(subject, numbers, known, choose)) if helps else tuple(plain)
 

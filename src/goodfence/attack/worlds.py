@@ -46,7 +46,7 @@ from goodfence.neighbours.candidate_lists import RowsAgainstAll
 from goodfence.neighbours.draw import check_similarity
 from goodfence.neighbours.predict import Neighbourhoods
 from goodfence.neighbours.similarity import Profiles, Similarity
-from goodfence.neighbours.threads import ranges, run
+from goodfence.parallel import ranges, run
 from goodfence.rng import Streams
 from goodfence.selection.mechanism import Pool, pool_arrays, takes_all
 from goodfence.selection.sensitivity import item_peaks

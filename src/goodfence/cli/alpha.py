@@ -32,7 +32,7 @@ def alpha(source: Source, method: Method, metrics: Metrics, running: Running) ->
     if not isinstance(model, NeighbourCF):
         raise SettingError("mechanism must be neighbour-based: knn, npns, pncf or ppns")
     ratings = source.read(running)
-    from goodfence.evaluation import paper_metrics
+    from goodfence.papers.protocol import paper_metrics
 
     how: Any = metrics.method
     found = paper_metrics(

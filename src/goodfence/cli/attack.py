@@ -105,7 +105,7 @@ def attack(
     ratings = source.read(running)
     running.say(f"attacking {chosen.label}")
     from goodfence.attack.attack import Subject
-    from goodfence.audit.audit import leak
+    from goodfence.auditing.audit import leak
 
     report = leak(
         Subject(ratings, chosen.recommender, threads=running.threads),
@@ -121,7 +121,7 @@ def attack(
 
 def print_finding(report: LeakReport, chosen: Configured) -> None:
     """Print the verdict and its scope, then per person, per rating, who was tried, and what is guaranteed."""
-    from goodfence.audit.audit import neighbourhood
+    from goodfence.auditing.audit import neighbourhood
 
     near = neighbourhood(chosen.recommender)
     print_paragraphs(
@@ -157,7 +157,7 @@ def print_finding(report: LeakReport, chosen: Configured) -> None:
 
 def as_json(report: LeakReport, chosen: Configured) -> dict[str, Any]:
     """Return everything that a report says, without ids; the verdict with its scope first."""
-    from goodfence.audit.audit import neighbourhood
+    from goodfence.auditing.audit import neighbourhood
 
     told, near = reported(report, chosen, report.ratings), neighbourhood(chosen.recommender)
     return {

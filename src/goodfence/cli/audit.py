@@ -14,7 +14,7 @@ from goodfence.errors import SettingError
 from goodfence.report.wording import about
 
 if TYPE_CHECKING:
-    from goodfence.audit.audit import AuditReport
+    from goodfence.auditing.audit import AuditReport
     from goodfence.data.ratings import Feedback, Ratings
     from goodfence.models.configuration import Configured
 
@@ -114,8 +114,8 @@ def audit(
     plan = attacker.attack(chosen, source.kind)
     ratings = source.read(running)
     running.say(f"attacking {chosen.label}")
-    from goodfence.audit.audit import LONGEST
-    from goodfence.audit.audit import audit as run
+    from goodfence.auditing.audit import LONGEST
+    from goodfence.auditing.audit import audit as run
 
     n_targets = extent.n_targets(ratings.shape[0]) or _affordable(
         chosen, ratings, attacker, running
@@ -160,7 +160,7 @@ def _write_page(
     line: str,
 ) -> None:
     """Survey other attackers and other recommenders around the audit, and write the page that shows them."""
-    from goodfence.audit.survey import survey
+    from goodfence.auditing.survey import survey
     from goodfence.report.pages import AuditPage
 
     running.say("looking around: other attackers, and what would stop them")
@@ -177,7 +177,7 @@ def _write_page(
 
 def _affordable(chosen: Configured, ratings: Ratings, attacker: Attacker, running: Running) -> int:
     """Return how many users are attacked within a minute; say so where these are not all."""
-    from goodfence.audit.audit import affordable_targets
+    from goodfence.auditing.audit import affordable_targets
 
     pace = affordable_targets(
         ratings,

@@ -91,7 +91,7 @@ def _try(method: Method, films: Ratings, running: SeededRunning) -> DemoRow:
     """Attack a recommender, fewer users where each needs fits, and score it on held-out ratings."""
     from goodfence.attack.attack import Subject
     from goodfence.attack.list_attack import LISTED
-    from goodfence.audit.audit import leak
+    from goodfence.auditing.audit import leak
     from goodfence.data.splits import holdout
     from goodfence.evaluation import evaluate
     from goodfence.models.neighbour_cf import NeighbourCF

@@ -24,7 +24,7 @@ def doctor(output: Output) -> None:
     """Print versions, threads, caches and folders; nothing of your data."""
     import platform
 
-    from goodfence.neighbours.threads import thread_count
+    from goodfence.parallel import thread_count
 
     found = {
         "goodfence": _version("goodfence"),

@@ -24,7 +24,7 @@ from goodfence.cli.output import (
 from goodfence.report.wording import guarantee_short, liked, measured, of_100, recommendation
 
 if TYPE_CHECKING:
-    from goodfence.audit.frontier import Frontier
+    from goodfence.auditing.frontier import Frontier
     from goodfence.data.ratings import Ratings
     from goodfence.privacy.guarantee import Guarantee
 
@@ -155,7 +155,7 @@ def _methods(
     chosen = [parsed(text, **running_as) for text in comparison.compared or usual]
     ratings = source.read(running)
     if comparison.full:
-        from goodfence.audit.frontier import default_list, name_of
+        from goodfence.auditing.frontier import default_list, name_of
 
         methods = list(default_list(ratings.shape[0], ratings.feedback))
         return methods, [name_of(one) for one in methods], ratings
@@ -165,7 +165,7 @@ def _methods(
 def _compare(
     methods: list[Any], ratings: Ratings, comparison: Comparison, running: Running
 ) -> Frontier:
-    from goodfence.audit.frontier import frontier as run
+    from goodfence.auditing.frontier import frontier as run
     from goodfence.models.private.base import PrivateRecommender
     from goodfence.privacy.fixed_point import require_declared
 

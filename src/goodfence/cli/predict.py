@@ -61,7 +61,7 @@ def predict(source: AskedSource, asked: OnePrediction, method: Method, running: 
         if getattr(method, name) is not None:
             raise SettingError(f"{name} must be left out: Algorithm 1 has none; `fit` takes it")
     ratings = source.read(running)
-    from goodfence.models.algorithm_1 import algorithm_1
+    from goodfence.papers.algorithm_1 import algorithm_1
 
     user, item = id_of(asked.whom, ratings.users), id_of(asked.what, ratings.items)
     settings: dict[str, Any] = {

@@ -23,8 +23,8 @@ from goodfence.cli.output import (
 if TYPE_CHECKING:
     from collections.abc import Sequence
 
-    from goodfence.reproduction.claims import Claim
-    from goodfence.reproduction.figures import Figure, Reproduction
+    from goodfence.papers.reproduction.claims import Claim
+    from goodfence.papers.reproduction.figures import Figure, Reproduction
 
 _UNDER = " " * 19
 """What is before a sentence, below the claim that it is about."""
@@ -80,8 +80,8 @@ def reproduce(
 
 
 def _run(figure: str | None, settings: dict[str, Any], out: Path) -> Figure | Reproduction:
-    from goodfence.reproduction.figures import reproduce as reproduce_one
-    from goodfence.reproduction.figures import reproduce_all
+    from goodfence.papers.reproduction.figures import reproduce as reproduce_one
+    from goodfence.papers.reproduction.figures import reproduce_all
 
     found = reproduce_all(**settings) if figure is None else reproduce_one(figure, **settings)
     found.save(out if figure is None else out / figure)

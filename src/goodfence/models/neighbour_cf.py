@@ -44,7 +44,7 @@ from goodfence.neighbours.lists import ItemVotes, Ranked, UserVotes
 from goodfence.neighbours.predict import Neighbourhoods, Over
 from goodfence.neighbours.raters import RaterNeighbourhoods
 from goodfence.neighbours.similarity import Similarity
-from goodfence.neighbours.threads import thread_count
+from goodfence.parallel import thread_count
 from goodfence.privacy.guarantee import Guarantee
 from goodfence.registry import made_of, register, settings_of
 from goodfence.rng import RNG, Streams, seed_of

@@ -30,7 +30,7 @@ from goodfence.kernels.tiles.lists import drop_hopeless, finish_rows, write_foun
 from goodfence.kernels.tiles.strips import UNROLL, WIDTH
 from goodfence.kernels.tiles.tile import SMALLEST, Bounds, Sample, process_tile, sample_thresholds
 from goodfence.neighbours.similarity import Profiles, Similarity
-from goodfence.neighbours.threads import Advance, ranges, run, run_pairs, thread_count
+from goodfence.parallel import Advance, ranges, run, run_pairs, thread_count
 
 BLOCK = 4096
 """The most rows of a block: what a tile reads of its columns stays in the cache."""

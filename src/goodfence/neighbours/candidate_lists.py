@@ -27,7 +27,7 @@ from goodfence.kernels.order import nearest
 from goodfence.neighbours import all_pairs as tiles
 from goodfence.neighbours.baseline import Baseline
 from goodfence.neighbours.similarity import OVER_ALL, Profiles, Similarity
-from goodfence.neighbours.threads import Advance, bar, ranges, run
+from goodfence.parallel import Advance, bar, ranges, run
 from goodfence.settings import checked
 
 Axis: TypeAlias = Literal["user", "item"]

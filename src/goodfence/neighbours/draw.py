@@ -18,7 +18,7 @@ from goodfence.errors import SettingError
 from goodfence.kernels.draw import draw_rows, laplace
 from goodfence.neighbours.candidate_lists import RowsAgainstAll, nearest_rows
 from goodfence.neighbours.similarity import Profiles, Similarity
-from goodfence.neighbours.threads import bar, ranges, run
+from goodfence.parallel import bar, ranges, run
 from goodfence.selection.mechanism import RS, Mechanism, pool_arrays, weights_if_drawn
 from goodfence.selection.sensitivity import (
     ItemPeaks,

@@ -19,7 +19,7 @@ from goodfence.kernels.lists import (
     rank_scores,
     sum_by_neighbours,
 )
-from goodfence.neighbours.threads import ranges, run
+from goodfence.parallel import ranges, run
 
 _TOGETHER = 512
 """How many rows are ranked at a time, at most."""

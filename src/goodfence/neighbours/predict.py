@@ -10,7 +10,7 @@ from scipy import sparse
 
 from goodfence.arrays import AnyIntegers, Csr, Flags, Floats, Rows
 from goodfence.kernels.predict import CellGroups, predict_cells, predict_for_profile
-from goodfence.neighbours.threads import ranges, run, thread_count
+from goodfence.parallel import ranges, run, thread_count
 
 Over: TypeAlias = Literal["raters", "neighbours"]
 

@@ -33,7 +33,7 @@ from goodfence.kernels.predict import (
 from goodfence.neighbours.candidate_lists import RowsAgainstAll
 from goodfence.neighbours.draw import Draws, draw_with_noise
 from goodfence.neighbours.similarity import Profiles
-from goodfence.neighbours.threads import ranges, run, thread_count
+from goodfence.parallel import ranges, run, thread_count
 from goodfence.selection.mechanism import shortest_list
 
 _BLOCK_CELLS = 1 << 18

@@ -31,7 +31,7 @@ from goodfence.report.vocabulary import vocabulary_of
 from goodfence.report.wording import dashed, measured
 
 if TYPE_CHECKING:
-    from goodfence.audit.frontier import Frontier, FrontierPoint
+    from goodfence.auditing.frontier import Frontier, FrontierPoint
 
 LETTERS = ascii_letters.swapcase()
 """What stands for a point where there is no room for its name, in the order of the points."""

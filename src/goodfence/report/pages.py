@@ -38,8 +38,8 @@ if TYPE_CHECKING:
 
     from goodfence.attack.report import LeakReport
     from goodfence.attack.scoring import Estimate
-    from goodfence.audit.frontier import Frontier, FrontierPoint
-    from goodfence.audit.survey import Group, Survey
+    from goodfence.auditing.frontier import Frontier, FrontierPoint
+    from goodfence.auditing.survey import Group, Survey
 
 _TEMPLATES = Path(__file__).parent / "templates"
 _THIN = 0.8

@@ -35,8 +35,8 @@ from goodfence.settings import place
 if TYPE_CHECKING:
     from goodfence.attack.report import LeakReport
     from goodfence.attack.scoring import Estimate
-    from goodfence.audit.audit import AuditReport
-    from goodfence.audit.frontier import Frontier
+    from goodfence.auditing.audit import AuditReport
+    from goodfence.auditing.frontier import Frontier
 
 MANIFEST = "manifest.json"
 _LARGEST = 16 * 2**20

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypeAlias
 if TYPE_CHECKING:
     from goodfence.attack.report import LeakReport
     from goodfence.attack.scoring import Estimate
-    from goodfence.audit.frontier import FrontierPoint
+    from goodfence.auditing.frontier import FrontierPoint
 
 Kind: TypeAlias = Literal["explicit", "implicit"]
 _SMALL = 0.0995  # what is shown as less than ten of a hundred needs a digit more

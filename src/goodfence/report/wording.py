@@ -15,8 +15,8 @@ from goodfence.report.vocabulary import of_100 as of_100
 
 if TYPE_CHECKING:
     from goodfence.attack.report import LeakReport, Tried
-    from goodfence.audit.frontier import Frontier, FrontierPoint
-    from goodfence.audit.survey import Group
+    from goodfence.auditing.frontier import Frontier, FrontierPoint
+    from goodfence.auditing.survey import Group
     from goodfence.privacy.guarantee import Guarantee
 
 _KNOWS = {"random": "{m}", "rarest": "the {m} rarest", "most_popular": "the {m} most popular"}
@@ -280,7 +280,7 @@ def group_name(group: Group, held: str = "ratings") -> str:
     --------
     >>> from dataclasses import replace
     >>> from goodfence.attack.scoring import Estimate
-    >>> from goodfence.audit.survey import Group
+    >>> from goodfence.auditing.survey import Group
     >>> one = Estimate(1.0, 1.0, 1.0)
     >>> found = dict.fromkeys(("recovery", "recovery_without", "advantage", "guess"), one)
     >>> group = Group(least=20, below=50, n_users=12, n_hidden=90, **found)

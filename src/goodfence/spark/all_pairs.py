@@ -27,7 +27,7 @@ from goodfence.kernels.tiles.tile import SMALLEST
 from goodfence.neighbours import all_pairs as tiles
 from goodfence.neighbours.candidate_lists import RowsAgainstAll
 from goodfence.neighbours.similarity import Profiles, Similarity
-from goodfence.neighbours.threads import ranges
+from goodfence.parallel import ranges
 from goodfence.selection.sensitivity import Sensitivity, sensitivities
 from goodfence.spark import shuffle
 from goodfence.spark.messages import (

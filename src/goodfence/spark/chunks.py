@@ -34,7 +34,7 @@ from goodfence.data.rating_values import check_grades, rating_values, without_un
 from goodfence.data.scale import Scale
 from goodfence.errors import ColumnProblem, DataError, GoodfenceWarning, ValueProblem, require
 from goodfence.neighbours.similarity import EXACT, FACTORS, ON_GRID
-from goodfence.neighbours.threads import ranges
+from goodfence.parallel import ranges
 from goodfence.spark import messages, shuffle
 from goodfence.spark.messages import ChunkFacts, ChunkIds, ChunkRatings, Message, Numbers
 from goodfence.spark.session import SparkConfig

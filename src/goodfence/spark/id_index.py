@@ -22,7 +22,7 @@ import pyarrow as pa
 from pyarrow import parquet
 
 from goodfence.errors import SizeProblem
-from goodfence.neighbours.threads import ranges
+from goodfence.parallel import ranges
 from goodfence.spark import shuffle
 from goodfence.spark.chunks import coded
 from goodfence.spark.messages import (

@@ -15,7 +15,7 @@ from goodfence.errors import DataError, require
 from goodfence.neighbours.candidate_lists import Axis, CandidateLists, ShortLists, list_length
 from goodfence.neighbours.draw import Chosen, check_similarity, choose_from_lists
 from goodfence.neighbours.similarity import Similarity
-from goodfence.neighbours.threads import ranges
+from goodfence.parallel import ranges
 from goodfence.rng import RNG, Streams
 from goodfence.selection.mechanism import Mechanism
 from goodfence.selection.sensitivity import Sensitivity, pair_sensitivities

@@ -22,7 +22,7 @@ from goodfence.neighbours.candidate_lists import Axis
 from goodfence.neighbours.draw import Chosen
 from goodfence.neighbours.lists import ItemVotes, Ranked, UserVotes
 from goodfence.neighbours.predict import Neighbourhoods, Over
-from goodfence.neighbours.threads import ranges
+from goodfence.parallel import ranges
 from goodfence.spark import shuffle
 from goodfence.spark.all_pairs import merge
 from goodfence.spark.id_index import made

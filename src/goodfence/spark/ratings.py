@@ -27,7 +27,7 @@ from goodfence.data.ratings import Ratings, liked_cells
 from goodfence.errors import DuplicateProblem, GoodfenceWarning, require
 from goodfence.neighbours.candidate_lists import Axis, rows_of
 from goodfence.neighbours.similarity import Profiles, grid_of
-from goodfence.neighbours.threads import ranges
+from goodfence.parallel import ranges
 from goodfence.spark import chunks, shuffle
 from goodfence.spark.chunks import Encoder, narrow, smallest
 from goodfence.spark.id_index import IdIndex, index_ids

@@ -22,7 +22,7 @@ import pyarrow as pa
 
 from goodfence.data.frame import ReadOptions
 from goodfence.errors import MissingExtra, SparkProblem, require
-from goodfence.neighbours.threads import Advance, bar, shown
+from goodfence.parallel import Advance, bar, shown
 
 if TYPE_CHECKING:
     from pyspark import SparkContext

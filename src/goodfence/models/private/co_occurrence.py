@@ -16,7 +16,7 @@ from goodfence.data.ratings import Ratings
 from goodfence.errors import require
 from goodfence.kernels.co_occurrence import add_co_occurrences, subtract_centre, weigh_users
 from goodfence.kernels.private import add_by_item
-from goodfence.neighbours.threads import ranges, run
+from goodfence.parallel import ranges, run
 from goodfence.privacy.fixed_point import UP, integer_sensitivity
 from goodfence.privacy.guarantee import Unit
 from goodfence.privacy.noise import SIGMA, Publisher

@@ -10,7 +10,7 @@ from scipy.special import ndtr
 
 from goodfence.arrays import AnyIntegers, Csr, Floats
 from goodfence.kernels.private import ItemFeatures, predict_rows, solve_user
-from goodfence.neighbours.threads import ranges, run
+from goodfence.parallel import ranges, run
 
 NOISE = 0.85
 """The variance of a rating that no feature explains, on the scale 1..5: a public constant."""

@@ -15,7 +15,7 @@ from goodfence.kernels.lists import merge_lists
 from goodfence.models.private.co_occurrence import CoOccurrence, ItemCounts
 from goodfence.models.private.estimation import leading_eigenvectors
 from goodfence.neighbours.lists import Ranked, as_csr, no_lists, rank_alike
-from goodfence.neighbours.threads import ranges, run
+from goodfence.parallel import ranges, run
 
 MOST_FACTORS = 64
 FARTHEST = 1e3

@@ -25,7 +25,7 @@ from goodfence.kernels.private import (
     user_scales,
 )
 from goodfence.models.private.item_model import ItemModel
-from goodfence.neighbours.threads import ranges, run
+from goodfence.parallel import ranges, run
 from goodfence.privacy.fixed_point import (
     UP,
     Clamps,

@@ -1,0 +1,472 @@
+"""`audit`: what a recommender gives away on these ratings, and whether an attempt breaks its guarantee."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Callable
+from dataclasses import MISSING, Field, asdict, dataclass, fields, is_dataclass
+from os import PathLike
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+
+import goodfence
+from goodfence.arrays import Floats
+from goodfence.attack import DEFAULT_KNOWN
+from goodfence.attack.attack import Attack, Subject
+from goodfence.attack.report import LeakReport
+from goodfence.attack.strongest import strongest, usual_attackers, within_time
+from goodfence.attack.targets import Wanted
+from goodfence.auditing.lower_bound import CONFIDENCE, LowerBound
+from goodfence.auditing.pairs import Runs, Trials, dense_pair, plain_runs, private_runs, runs_on
+from goodfence.data.columns import Feedback
+from goodfence.data.ratings import Ratings
+from goodfence.errors import require
+from goodfence.models.configuration import as_recommender, traits_of
+from goodfence.models.neighbour_cf import NeighbourCF
+from goodfence.models.private.base import PrivateRecommender
+from goodfence.models.recommender import Attackable, guarantee_of
+from goodfence.privacy.guarantee import Guarantee
+from goodfence.report.serialize import write_json
+from goodfence.report.wording import verdict_line
+from goodfence.rng import RNG
+from goodfence.selection.counterexample import Counterexample
+from goodfence.selection.mechanism import Mechanism, shortest_list
+from goodfence.settings import checked, place
+
+Verdict: TypeAlias = Literal["refuted", "broken", "not broken", "no guarantee"]
+
+MOST_TRIALS = 10**7
+"""More refits than anybody waits for."""
+LONGEST = 60.0
+"""Seconds that nobody needs to ask for."""
+_FEW, _SOME = 3, 30
+_SHORT = 2.0
+
+_EVENTS: dict[Feedback, str] = {
+    "explicit": "a prediction is made for an item that nobody but one candidate rated",
+    "implicit": "a list may hold an item that nobody but one candidate has",
+}
+_ASKER = (5.0, 4.0, 0.0, 0.0, 0.0)
+_TARGET = (5.0, 4.0, 5.0, 0.0, 0.0)  # their third rating is in one data set only
+_NEARER = (5.0, 4.0, 0.0, 0.0, 0.0)
+_FARTHER = (0.0, 1.0, 0.0, 5.0, 2.0)
+_COLUMN = 2
+_LONGEST = 1 << 14
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Exhibit:
+    """An output that one data set can give and its neighbour cannot, with exact probabilities."""
+
+    event: str
+    """What is seen, in words."""
+    with_it: float
+    """Its probability in the data set with the rating in question."""
+    without: float
+    """Its probability in the data set without it."""
+    n_candidates: int
+    """How many candidates the asker of these data sets has."""
+    unit: str = "rating"
+    """In what the two data sets differ: one rating, or one event."""
+
+    def __str__(self) -> str:
+        return (
+            f"{self.event}: probability {self.with_it:.4g} with one {self.unit}, {self.without:.4g} without it "
+            f"({self.n_candidates} candidates; exact)"
+        )
+
+
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class AuditReport:
+    """What an audit found. It holds no id and no rating, and is still a function of the data without noise.
+
+    An audit can break a guarantee; it cannot give one. `not broken` says that this attempt failed, and how hard it was.
+    """
+
+    audited: str
+    """The mechanism or the recommender, with its settings."""
+    guarantee: Guarantee
+    """What it guarantees."""
+    leakage: LeakReport
+    """What the strongest attacker who was tried learnt on the given ratings; `.advantage`, `.fully_recovered`."""
+    neighbourhood: str
+    """Whose neighbours were attacked, in words."""
+    bound: LowerBound | None
+    """What repeated runs on two neighbouring data sets prove; None where none were made."""
+    claimed_mu: float | None
+    """The Gaussian shift that the releases claim, where they are such; beside `bound.mu`."""
+    moved: float | None
+    """How much of that shift the two data sets make use of: near 1 is a hard test, above 1 a violation."""
+    exhibit: Exhibit | None
+    """The counterexample to a mechanism; None where there is none."""
+    pair: str
+    """The two data sets of the runs, in words."""
+
+    @property
+    def verdict(self) -> Verdict:
+        """`refuted` by a counterexample, `broken` by the runs, `not broken` by them, or `no guarantee` to break."""
+        stated, bound = self.guarantee.epsilon, self.bound
+        if stated is None:
+            return "no guarantee"
+        if self._impossible:
+            return "refuted"
+        exceeded = self.moved is not None and self.moved > 1
+        if bound is not None:
+            exceeded |= bound.epsilon > stated
+            exceeded |= self.claimed_mu is not None and bound.mu > self.claimed_mu
+        return "broken" if exceeded else "not broken"
+
+    @property
+    def _impossible(self) -> bool:
+        return self.exhibit is not None and self.exhibit.without == 0 < self.exhibit.with_it
+
+    @property
+    def _one(self) -> str:
+        return "rating" if self.exhibit is None else self.exhibit.unit
+
+    @property
+    def summary(self) -> str:
+        """The verdict as a sentence."""
+        stated, shown = self.guarantee.epsilon, 0.0 if self.bound is None else self.bound.epsilon
+        if stated is None:
+            least = f"runs show epsilon of {shown:.3f} at least"
+            if self._impossible:
+                least = f"and none would hold: an output is possible with one {self._one}, impossible without"
+            return f"no guarantee: {least}."
+        if self.verdict == "refuted":
+            return (
+                f"refuted: an output is possible with one {self._one} and impossible without it, so the stated "
+                f"epsilon={stated:g} does not hold, and no other does."
+            )
+        if self.verdict == "broken" and shown <= stated:
+            return f"broken: what is released is farther apart than epsilon={stated:.3f} allows."
+        relation = "above" if self.verdict == "broken" else "below"
+        return (
+            f"{self.verdict}: runs show epsilon of {shown:.3f} at least, {relation} the "
+            f"{self.guarantee.status} {stated:.3f}."
+        )
+
+    def __repr__(self) -> str:
+        found = self.leakage.estimates
+        lines = [
+            f"AuditReport({self.audited})",
+            f"  verdict     {self.summary}",
+            f"  guarantee   {self.guarantee}",
+            f"  advantage   {found['advantage']}   over {self.leakage.n_targets:,} targets",
+            f"  {self.leakage.measure:<11} {self.leakage.found}   guessing: {self.leakage.guessed.value:.4f}",
+            f"  users       {found['fully_recovered']}   fully recovered",
+        ]
+        if self.exhibit is not None:
+            lines.append(f"  example     {self.exhibit}")
+        if self.bound is not None:
+            lines.append(f"  runs        {self.bound}; {self.pair}")
+        if self.bound is not None and self.claimed_mu is not None and self.moved is not None:
+            lines.append(
+                f"  shift       mu at least {self.bound.mu:.4f}, claimed {self.claimed_mu:.4f}; "
+                f"the pair makes use of {self.moved:.1%} of it"
+            )
+        return "\n".join(lines)
+
+    def tested(self) -> dict[str, Any]:
+        """Return what became of the guarantee, as plain values: verdict, counterexample and runs."""
+        return {
+            "verdict": self.verdict,
+            "summary": self.summary,
+            "exhibit": None if self.exhibit is None else asdict(self.exhibit),
+            "bound": None if self.bound is None else self.bound.to_dict(),
+            "claimed_mu": self.claimed_mu,
+            "moved": self.moved,
+            "pair": self.pair,
+        }
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the report as plain values: no ids, no ratings."""
+        return {
+            "goodfence": goodfence.__version__,
+            "kind": "AuditReport",
+            "audited": self.audited,
+            **self.tested(),
+            "guarantee": self.guarantee.to_dict(),
+            "leakage": self.leakage.to_dict(),
+            "neighbourhood": self.neighbourhood,
+            "verdict_line": self.verdict_line,
+        }
+
+    @property
+    def verdict_line(self) -> str:
+        """What was found, for the reader who must decide: finding, date, scope, and what was assumed."""
+        return verdict_line(self.leakage, self.audited, self.neighbourhood)
+
+    def _repr_html_(self) -> str:
+        from goodfence.report.serialize import audit_html
+
+        return audit_html(self)
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the report as a JSON file, in one atomic step; `gf.audit_page` makes a page of it."""
+        page = place(path, "path").suffix.lower() in (".html", ".htm")
+        require(not page, "path", "a name of a JSON file; gf.audit_page writes HTML", "HTML")
+        write_json(path, self)
+
+
+@checked
+def audit(
+    ratings: Ratings,
+    audited: Mechanism | Attackable,
+    *,
+    known: int = DEFAULT_KNOWN,
+    attack: Attack | None = None,
+    targets: Wanted | None = None,
+    seconds: float | None = None,
+    trials: int = 1000,
+    confidence: float = CONFIDENCE,
+    rng: RNG = None,
+    threads: int | None = None,
+    progress: bool | None = None,
+) -> AuditReport:
+    """Measure the leak on these ratings or events, and try to break the guarantee on data made for it.
+
+    Parameters
+    ----------
+    ratings, threads, progress
+        As in `KNNAttack.run`.
+    audited
+        A mechanism or a recommender: copies are fitted, private models always with fresh noise, never with a seed.
+    known, attack
+        How many ratings of each target the attackers know; None for the usual ones (`usual_attackers`), of whom the
+        strongest on one half of the targets attacks the other.
+    targets
+        How many users are attacked, or which; None for 200, or 30 where every target needs fits.
+    seconds
+        Where every target needs fits, try those who attack ten users in about this time, and name the others.
+    trials, confidence
+        How often it is fitted on each of two neighbouring data sets, or 0, and how sure the bound is: a guarantee that
+        holds is called broken with a probability of 2 (1 - confidence) at most.
+    rng
+        A seed for targets, what is known of them, and the search for the pair; noise has none.
+
+    Examples
+    --------
+    >>> import goodfence as gf
+    >>> films = gf.load("movietweetings")
+    >>> report = audit(films, gf.PPNS(k=20, beta=3), targets=50, trials=60, rng=7)
+    >>> report.verdict, report.exhibit.without
+    ('refuted', 0.0)
+    """
+    holds = trials == 0 or 30 <= trials <= MOST_TRIALS
+    require(holds, "trials", f"0, or from 30 to {MOST_TRIALS:,}", trials)
+    require(0 < confidence < 1, "confidence", "between 0 and 1", confidence)
+    model = as_recommender(audited, threads=threads)
+    running: dict[str, Any] = {"rng": rng, "progress": progress}
+    attacking: dict[str, Any] = {"known": known, "attack": attack, "targets": targets}
+    subject = Subject(ratings, model, threads=threads)
+    leakage = leak(subject, seconds=seconds, **attacking, **running)
+    exhibit, runs = _tested(model, ratings, Trials(trials, confidence), **running)
+    return AuditReport(
+        audited=traits_of(model).title,
+        guarantee=guarantee_of(model),
+        leakage=leakage,
+        neighbourhood=neighbourhood(model),
+        exhibit=exhibit,
+        **runs._asdict(),
+    )
+
+
+def leak(
+    subject: Subject,
+    *,
+    known: int = DEFAULT_KNOWN,
+    attack: Attack | None = None,
+    targets: Wanted | None = None,
+    seconds: float | None = None,
+    rng: RNG = None,
+    progress: bool | None = None,
+) -> LeakReport:
+    """Return the report of the attack, or of the strongest of the usual ones; parameters as in `audit`."""
+    usual = usual_attackers(subject, known=known) if attack is None else (attack,)
+    attackers, left_out = within_time(subject, usual, seconds)
+    running: dict[str, Any] = {"targets": targets, "rng": rng, "progress": progress}
+    return strongest(subject, attackers, not_tried=left_out, **running)
+
+
+def neighbourhood(model: Any) -> str:
+    """Return in words whose neighbours were attacked: kNN of another library is not kNN of the paper.
+
+    Examples
+    --------
+    >>> import goodfence as gf
+    >>> neighbourhood(gf.NeighbourCF(gf.KNN(k=20)))
+    'the neighbours that KNN(k=20) of goodfence chooses for each user among all users, by cosine'
+    >>> neighbourhood(gf.NeighbourCF(gf.NPNS(k=20)))
+    'the neighbours that NPNS(k=20) of goodfence chooses for each user among all users, by cosine'
+    """
+    traits = traits_of(model)
+    if traits.mechanism is not None and traits.similarity is not None:
+        among = getattr(model, "among", "all")
+        whom = "the raters of each item" if among == "raters" else "all users"
+        return (
+            f"the neighbours that {_settings_given(traits.mechanism)} of goodfence chooses for each user among {whom}, "
+            f"by {traits.similarity.name}"
+        )
+    if traits.n_neighbours == 0:
+        return "none: no answer rests on a few users alone"
+    return f"whatever {traits.title} answers from, seen from outside only"
+
+
+def _settings_given(mechanism: Any) -> str:
+    """Return a mechanism as it is written, without the settings that are as they are unless given."""
+    if not is_dataclass(mechanism) or isinstance(mechanism, type):
+        return repr(mechanism)
+    given = [(one.name, getattr(mechanism, one.name), one) for one in fields(mechanism) if one.repr]
+    listed = [f"{name}={value!r}" for name, value, one in given if value != _default_of(one)]
+    return f"{type(mechanism).__name__}({', '.join(listed)})"
+
+
+def _default_of(field: Field[Any]) -> Any:
+    return field.default if field.default_factory is MISSING else field.default_factory()
+
+
+def _tested(
+    model: Any, ratings: Ratings, trials: Trials, *, rng: RNG, progress: bool | None
+) -> tuple[Exhibit | None, Runs]:
+    """Try to break the guarantee: by the releases of a private model, by a counterexample, or by answers alone."""
+    if isinstance(model, PrivateRecommender):
+        return None, private_runs(model, ratings.scale, trials, rng, progress)
+    if isinstance(model, NeighbourCF):
+        return _counterexample(model, ratings.feedback, trials)
+    if ratings.feedback == "implicit":
+        return None, Runs(pair="none: no pair of data sets is made up for lists of a stranger")
+    return None, plain_runs(model, ratings.shape[0], trials)
+
+
+def _counterexample(
+    model: NeighbourCF, feedback: Feedback, trials: Trials
+) -> tuple[Exhibit | None, Runs]:
+    """Return a counterexample where the distribution is known, and what runs on its data sets prove."""
+    example = counterexample_against(model, feedback)
+    if example is None:
+        return None, Runs(pair="none: no counterexample is computed for these settings")
+    with_it, without = example.probabilities()
+    n_candidates = len(example.ratings) - 1
+    exhibit = Exhibit(
+        event=example.event,
+        with_it=with_it,
+        without=without,
+        n_candidates=n_candidates,
+        unit="rating" if feedback == "explicit" else "event",
+    )
+    if not trials.n or feedback == "implicit":  # of lists the exact probabilities say all
+        return exhibit, Runs(pair="{} made-up users, {} items".format(*example.ratings.shape))
+    pair = dense_pair(example.ratings, example.ratings_without)
+    return exhibit, runs_on(model, pair, trials)
+
+
+def settings_counterexample(
+    mechanism: Mechanism, feedback: Feedback = "explicit"
+) -> Counterexample | None:
+    """Return the likeliest counterexample against the mechanism, as it is set; None if none was found.
+
+    One candidate alone rated an item, or has it. If they are chosen the asker gets an answer for it, or sees it listed;
+    without that rating or event never. The candidate is tried as the nearest of all, and as the last that the mechanism
+    looks at.
+
+    Examples
+    --------
+    >>> from goodfence.selection.ppns import PPNS
+    >>> with_it, without = settings_counterexample(PPNS(k=50, beta=7)).probabilities()
+    >>> round(with_it, 2), without
+    (0.98, 0.0)
+    """
+    shortest = shortest_list(mechanism, at_most=_LONGEST - 1)
+    if shortest is None:
+        return None
+    needed = max(shortest, 2)
+    found = [_example(mechanism, n_nearer, needed, feedback) for n_nearer in (0, needed - 1)]
+    best = max(found, key=lambda example: example.probabilities()[0])
+    with_it, without = best.probabilities()
+    return best if with_it > 0 and without == 0 else None
+
+
+def counterexample_against(
+    model: NeighbourCF, feedback: Feedback = "explicit"
+) -> Counterexample | None:
+    """Return the counterexample against a model, where the distribution it is computed by is the model's."""
+    plain = model.similarity.is_plain_cosine and not model.traits.needs_refits
+    return settings_counterexample(model.mechanism, feedback) if plain else None
+
+
+def _example(
+    mechanism: Mechanism, n_nearer: int, needed: int, feedback: Feedback
+) -> Counterexample:
+    """Return a counterexample in whose list the candidate comes after `n_nearer`, and which is k longer than needed."""
+    farther = [_FARTHER] * (needed + mechanism.k - n_nearer - 1)
+    ratings: Floats = np.array([_ASKER, *[_NEARER] * n_nearer, _TARGET, *farther])
+    if feedback == "implicit":
+        ratings = np.sign(ratings)
+    rating = (n_nearer + 1, _COLUMN)
+    return Counterexample(mechanism, ratings, rating=rating, event=_EVENTS[feedback], chosen=None)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Pace:
+    """What a short trial of an attack said about the whole of it."""
+
+    n_targets: int
+    """How many users can be attacked in the time."""
+    seconds: float
+    """How long everybody would take, about."""
+
+
+def affordable_targets(
+    ratings: Ratings,
+    recommender: Any,
+    attack: Attack | None = None,
+    *,
+    known: int = DEFAULT_KNOWN,
+    rng: RNG = None,
+    threads: int | None = None,
+) -> Pace:
+    """Return how many users the attack, or the usual ones, can target on this recommender in a minute.
+
+    Parameters as in `audit`; `rng` is the seed of the trial runs.
+    """
+    subject = Subject(ratings, recommender, threads=threads)
+    usual = usual_attackers(subject, known=known) if attack is None else (attack,)
+    attackers, _ = within_time(subject, usual, LONGEST)
+
+    def trial(n: int) -> object:
+        fresh = Subject(ratings, recommender, threads=threads)
+        return strongest(fresh, attackers, targets=n, rng=rng, progress=False)
+
+    return find_pace(trial, ratings.shape[0])
+
+
+def find_pace(
+    attack: Callable[[int], object],
+    n_users: int,
+    *,
+    longest: float | None = None,
+    clock: Callable[[], float] = time.monotonic,
+) -> Pace:
+    """Try `attack` on a few users, and return how many of `n_users` it can attack in the longest time.
+
+    The first trial pays for compiling and is not counted.
+    """
+    limit = LONGEST if longest is None else longest
+    attack(1)
+
+    def seconds(n: int) -> float:
+        start = clock()
+        attack(n)
+        return clock() - start
+
+    few = seconds(min(_FEW, n_users))
+    each = few / min(_FEW, n_users)
+    if each * n_users > limit and few < _SHORT and n_users > _SOME:
+        # What is done once, however many are attacked, must not count for each of them.
+        each = max(seconds(_SOME) - few, 0.0) / (_SOME - _FEW)
+    whole = few + each * n_users
+    if whole <= limit or each == 0:
+        return Pace(n_targets=n_users, seconds=whole)
+    return Pace(n_targets=max(_FEW, int((limit - few) / each)), seconds=whole)

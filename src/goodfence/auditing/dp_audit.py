@@ -1,0 +1,240 @@
+"""The whole of what a private model releases in one fit, and its exact likelihood ratio between two data sets.
+
+What `fit` makes public is a row of noisy integers, each stage free to depend on those before. Given the noisy integers
+that were released, the same stages on a neighbouring data set would have had other integers before noise. So a second
+run, in which what was released is handed back in place of fresh noise, gives the exact log-likelihood ratio of all that
+was released: no test on the model, its predictions or recommendations can tell the two data sets apart better.
+"""
+
+from __future__ import annotations
+
+import copy
+import math
+from dataclasses import dataclass, field
+
+import numpy as np
+
+from goodfence.arrays import Floats, Integers
+from goodfence.auditing.lower_bound import CONFIDENCE, LowerBound, lower_bound
+from goodfence.data.ratings import Ratings
+from goodfence.errors import DataError, require
+from goodfence.models.private.base import PrivateRecommender
+from goodfence.privacy.accounting import Account, Release, total_mu
+from goodfence.privacy.noise import SIGMA, Noise, Publisher, SystemNoise
+
+
+@dataclass
+class Recorder(Publisher):
+    """A publisher that keeps what went in and what came out."""
+
+    totals: list[Integers] = field(default_factory=list)
+    noisy: list[Integers] = field(default_factory=list)
+
+    def __repr__(self) -> str:
+        return f"Recorder({len(self.noisy)} releases)"
+
+    def publish(self, name: str, totals: Integers, sensitivity: int) -> Integers:
+        """Publish, and keep both."""
+        released = super().publish(name, totals, sensitivity)
+        self.totals.append(totals.copy())
+        self.noisy.append(released.copy())
+        return released
+
+
+@dataclass
+class Replayer(Publisher):
+    """A publisher that hands out what another run released, whatever goes in, and keeps what went in."""
+
+    released: list[Integers] = field(default_factory=list)
+    totals: list[Integers] = field(default_factory=list)
+
+    def __repr__(self) -> str:
+        return f"Replayer({len(self.released)} releases)"
+
+    def publish(self, name: str, totals: Integers, sensitivity: int) -> Integers:  # noqa: ARG002 - nothing is charged
+        """Return the next release of the other run."""
+        place = len(self.totals)
+        if place >= len(self.released) or self.released[place].shape != totals.shape:
+            raise DataError(
+                "the stages of a private model must depend on what was released only; these differ in shape"
+            )
+        self.totals.append(totals.copy())
+        return self.released[place].copy()
+
+
+@dataclass(frozen=True, eq=False, repr=False, slots=True)
+class Stage:
+    """One release of a fit: the integers of its own data set, those of the other, and what came out."""
+
+    release: Release
+    own: Integers
+    other: Integers
+    noisy: Integers
+
+    @property
+    def apart(self) -> Floats:
+        """The difference of the integers."""
+        return (self.other - self.own).astype(np.float64).ravel()
+
+    @property
+    def ratio(self) -> float:
+        """How far they are apart, over the stated sensitivity."""
+        return float(np.sqrt((self.apart**2).sum())) / max(self.release.sensitivity, 1)
+
+
+class Transcripts:
+    """Fits of one private model on two neighbouring data sets, scored by their exact likelihood ratio.
+
+    The model is copied, and its seed, if it has one, is not used: noise comes from `noise`, or the operating system.
+    The data sets have one list of items, and are laid out on the model's catalogue, as `fit` does, if it has one.
+    """
+
+    def __init__(
+        self,
+        model: PrivateRecommender,
+        without: Ratings,
+        with_it: Ratings,
+        noise: Noise | None = None,
+    ) -> None:
+        self.model = copy.copy(model)
+        self.noise = SystemNoise() if noise is None else noise
+        self.profiles = [model.profiles_of(model.laid_out(one)) for one in (without, with_it)]
+        n_items = self.profiles[0].n_items
+        self.mu = total_mu(model.epsilon, model.delta, model._distance(n_items))
+        """What one fit may spend; the same for every fit."""
+        self.account = Account()
+        """What the last fit has spent."""
+        self.largest_ratio = 0.0
+        """How far any release was from its neighbour's, over its stated sensitivity: above 1 is a violation."""
+
+    def __repr__(self) -> str:
+        return f"Transcripts({self.model!r})"
+
+    def scores(self, which: int, trials: int) -> Floats:
+        """Return log P(released | with it) - log P(released | without) of fits on data set 0 or 1."""
+        return np.array([self._one(which)[0] for _ in range(trials)])
+
+    def moved(self, which: int = 0) -> float:
+        """Return the shift mu between the two data sets in one fit: the root of all squared distances over sigma."""
+        return self._one(which)[1]
+
+    def stages(self, which: int = 0) -> list[Stage]:
+        """Return what one fit on data set 0 or 1 released, and what the other would have put in its place."""
+        recorder = Recorder(self.noise)
+        self.model._learn(self.profiles[which], self.mu, recorder)
+        replayer = Replayer(self.noise, released=recorder.noisy)
+        self.model._learn(self.profiles[1 - which], self.mu, replayer)
+        if len(replayer.totals) != len(recorder.totals):
+            raise DataError(
+                "the stages of a private model must depend on what was released only; their number differs"
+            )
+        self.account = recorder.account
+        integers = recorder.totals, replayer.totals, recorder.noisy
+        rows = zip(recorder.account.releases, *integers, strict=True)
+        return [Stage(*row) for row in rows]
+
+    def _one(self, which: int) -> tuple[float, float]:
+        """Return the log-likelihood ratio of one fit, and its shift."""
+        loss = square = 0.0
+        for stage in self.stages(which):
+            apart = stage.apart
+            rest = (2 * stage.noisy - stage.own - stage.other).astype(np.float64).ravel()
+            loss += float(rest @ apart) / (2 * SIGMA**2)
+            square += float(apart @ apart) / SIGMA**2
+            self.largest_ratio = max(self.largest_ratio, stage.ratio)
+        return (loss if which == 0 else -loss), math.sqrt(square)
+
+
+TRIALS = 100_000
+_AT_ONCE = 1 << 20
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class ReleaseAudit:
+    """What repeated releases prove, beside what is claimed."""
+
+    name: str
+    """What was released."""
+    moved: float
+    """How far the two data sets' integers differ, divided by the stated sensitivity: above 1 is a violation."""
+    claimed_epsilon: float
+    """What the accountant says that one such release costs at `bound.delta`."""
+    claimed_mu: float
+    """The stated sensitivity divided by the stated noise."""
+    bound: LowerBound
+    """What the runs prove."""
+
+    @property
+    def broken(self) -> bool:
+        """Whether anything that was found exceeds what was claimed."""
+        above = self.bound.epsilon > self.claimed_epsilon or self.bound.mu > self.claimed_mu
+        return above or self.moved > 1
+
+    def __str__(self) -> str:
+        word = "BROKEN" if self.broken else "not broken"
+        return (
+            f"{self.name}: {word}; mu at least {self.bound.mu:.4f}, claimed {self.claimed_mu:.4f}; "
+            f"epsilon at least {self.bound.epsilon:.3f}, claimed {self.claimed_epsilon:.3f}"
+        )
+
+
+def audit_release(
+    name: str,
+    without: Integers,
+    with_it: Integers,
+    sensitivity: int,
+    *,
+    noise: Noise | None = None,
+    trials: int = TRIALS,
+    delta: float = 1e-5,
+    confidence: float = CONFIDENCE,
+) -> ReleaseAudit:
+    """Release the integers of two neighbouring data sets many times, and try to tell which is which.
+
+    The score is the noisy integers' projection on the difference, which orders them as their likelihood ratio does. The
+    `sensitivity` is what is stated: the largest l2 distance between the integers of any two neighbouring data sets.
+
+    Examples
+    --------
+    >>> moved = np.array([0]), np.array([2**22])
+    >>> audit = audit_release("a sum", *moved, 2**22, trials=2000, confidence=1 - 1e-6)
+    >>> audit.broken, round(audit.claimed_mu, 6)
+    (False, 0.25)
+    """
+    require(without.shape == with_it.shape, "with_it", "of the other's shape", with_it.shape)
+    source = SystemNoise() if noise is None else noise
+    moved = (with_it - without).ravel()
+    support = np.flatnonzero(moved)  # elsewhere both have the same noise: nothing to learn
+    direction = moved[support].astype(np.float64)
+    length = float(np.sqrt((direction**2).sum()))
+    direction = direction / max(length, 1.0)
+    pair = without.ravel()[support], with_it.ravel()[support]
+    # Both are measured from the same point: only the noise may hide that they are not the same.
+    centre = float(pair[0] @ direction)
+    scores = [_scores(each, direction, sensitivity, source, trials) - centre for each in pair]
+    release = Release(
+        name=name, sensitivity=sensitivity, sigma=SIGMA, dimension=max(without.size, 1)
+    )
+    account = Account((release,))
+    return ReleaseAudit(
+        name=name,
+        moved=length / sensitivity,
+        claimed_epsilon=account.epsilon(delta),
+        claimed_mu=account.mu,
+        bound=lower_bound(*scores, delta=delta, confidence=confidence),
+    )
+
+
+def _scores(
+    totals: Integers, direction: Floats, sensitivity: int, noise: Noise, trials: int
+) -> Floats:
+    scores = np.zeros(trials)
+    if len(totals) == 0:
+        return scores
+    size = max(1, _AT_ONCE // len(totals))
+    for start in range(0, trials, size):
+        n = min(size, trials - start)
+        repeated = np.broadcast_to(totals, (n, len(totals)))
+        noisy = Publisher(noise).publish("audit", repeated, sensitivity)
+        scores[start : start + n] = noisy @ direction
+    return scores

@@ -1,0 +1,572 @@
+"""`frontier`: what every recommender gives away, against how wrong it is."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from itertools import zip_longest
+from os import PathLike
+from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+
+import numpy as np
+
+from goodfence.attack import DEFAULT_FAKES, DEFAULT_KNOWN, FRONTIER_TARGETS, GUESSING
+from goodfence.attack.attack import Attack, Subject
+from goodfence.attack.list_attack import LISTED
+from goodfence.attack.report import LeakReport, NotTried, Tried, as_plain
+from goodfence.attack.scoring import UNKNOWN, Estimate
+from goodfence.attack.strongest import LEAST, applied, strongest, usual_attackers, within_time
+from goodfence.auditing.audit import find_pace
+from goodfence.data.columns import Feedback
+from goodfence.data.ratings import Ratings
+from goodfence.data.splits import holdout
+from goodfence.errors import DataError, SettingError, require
+from goodfence.evaluation import Scores, evaluate
+from goodfence.models.configuration import as_recommender, traits_of
+from goodfence.models.ease import EASE
+from goodfence.models.neighbour_cf import NeighbourCF
+from goodfence.models.popularity import Popularity
+from goodfence.models.private.base import FROM_RATINGS
+from goodfence.models.private.cf import PrivateCF
+from goodfence.models.private.means import PrivateMeans
+from goodfence.models.private.top_n import PrivateTopN
+from goodfence.models.recommender import Attackable, fit_received, guarantee_of, unfitted_copy
+from goodfence.parallel import bar
+from goodfence.privacy.guarantee import Unit
+from goodfence.report.charts import as_altair, chart_files
+from goodfence.report.frontier_chart import frontier_spec
+from goodfence.report.serialize import about, save_result
+from goodfence.report.vocabulary import Vocabulary, vocabulary_of
+from goodfence.rng import RNG, Streams, seed_of
+from goodfence.selection.knn import KNN
+from goodfence.selection.mechanism import Mechanism
+from goodfence.selection.npns import NPNS
+from goodfence.selection.pncf import PNCF
+from goodfence.selection.ppns import PPNS
+from goodfence.settings import checked, positive
+
+if TYPE_CHECKING:
+    import altair
+    import pyarrow as pa
+
+Compared: TypeAlias = "Mechanism | Attackable"
+
+CUT = 5.0
+"""A proved recommender that leaks so many times less than the leakiest one is worth recommending."""
+_TABLE = "frontier.parquet"
+_LEAK = (
+    "recovery",
+    "recovery_without",
+    "advantage",
+    "guess",
+    "raw_recovery",
+    "raw_recovery_without",
+    "raw_advantage",
+    "fully_recovered",
+    "fully_recovered_without",
+    "worst_tenth_loss",
+)
+
+
+_OF_LISTS = {"recovery": "precision", "guess": "popularity"}
+
+
+def _told_as(name: str, feedback: Feedback) -> str:
+    """Return the name of a figure in a report of this kind.
+
+    Examples
+    --------
+    >>> _told_as("raw_recovery_without", "explicit"), _told_as("raw_recovery_without", "implicit")
+    ('raw_recovery_without', 'raw_precision_without')
+    """
+    if feedback == "implicit":
+        for old, new in _OF_LISTS.items():
+            name = name.replace(old, new) if name != "fully_recovered" else name
+    return name
+
+
+class TargetDraw(NamedTuple):
+    """How many users are attacked, and with which seed."""
+
+    targets: int
+    seed: RNG
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class FrontierPoint:
+    """A mechanism or model with its settings, and what was measured of it."""
+
+    family: str
+    """Which one, without settings."""
+    label: str
+    """The settings that tell it from others of its family."""
+    status: str
+    """The status of its guarantee: proved, claimed, refuted or none."""
+    guarantee: str
+    """The guarantee in words."""
+    mae: float
+    """Mean absolute error on ratings held out, predictions clipped to the scale; NaN for lists."""
+    coverage: float
+    """The share of these that got a prediction; of lists the share of the items that are on somebody's."""
+    ndcg: float = np.nan
+    """NDCG@10 of lists on events held out; NaN for ratings."""
+    feedback: Feedback = "explicit"
+    """Whether these are ratings or events."""
+    recovery: Estimate
+    """The share of the hidden ratings that the informed attacker recovered; of lists their precision."""
+    recovery_without: Estimate
+    """The same where the target is not in the data."""
+    advantage: Estimate
+    """The difference: what the target's data gave away."""
+    guess: Estimate
+    """What guessing alone recovered."""
+    raw_recovery: Estimate = UNKNOWN
+    """The share that the answers alone recovered."""
+    raw_recovery_without: Estimate = UNKNOWN
+    """The same where the target is not in the data."""
+    raw_advantage: Estimate = UNKNOWN
+    """Their difference."""
+    fully_recovered: Estimate = UNKNOWN
+    """The share of the users of whom every hidden rating that was asked for was recovered."""
+    fully_recovered_without: Estimate = UNKNOWN
+    """The same where the target is not in the data."""
+    worst_tenth_loss: Estimate = UNKNOWN
+    """What the tenth of the users loses of whom most is recovered."""
+    attack: str
+    """The strongest attack of those tried, on other targets than these."""
+    n_targets: int
+    """How many users it attacked."""
+    tried: tuple[Tried, ...] = ()
+    """All attackers who were tried."""
+    not_tried: tuple[NotTried, ...] = ()
+    """Attacks of which this says nothing, and why."""
+
+    def __str__(self) -> str:
+        name = f"{self.family} {self.label}".strip()
+        words = vocabulary_of(self.feedback)
+        return (
+            f"{name:<30} {self.status:<8} {words.quality(self)}  {words.measure} {self.recovery.value:.3f}  "
+            f"advantage {self.advantage.value:+.3f} ({self.advantage.low:+.3f} to {self.advantage.high:+.3f})"
+        )
+
+    @property
+    def loss(self) -> float:
+        """How far it is from the best: the mean absolute error, or 1 - NDCG@10."""
+        return self.mae if self.feedback == "explicit" else 1.0 - self.ndcg
+
+    def no_better_than_guessing(self, bound: float = GUESSING) -> bool:
+        """Return whether the attackers tried gain at most `bound`, or what cannot be told from 0 and is not much."""
+        low, high = self.advantage.low, self.advantage.high
+        return high <= bound or (low <= 0 and high <= 2 * bound)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the line of the table as plain values: each estimate with the ends of its interval."""
+        quality = "mae" if self.feedback == "explicit" else "ndcg"
+        plain = ("family", "label", "status", "guarantee", quality, "coverage")
+        line: dict[str, Any] = {name: getattr(self, name) for name in plain}
+        for name in _LEAK:
+            found: Estimate = getattr(self, name)
+            told = _told_as(name, self.feedback)
+            line |= {told: found.value, f"{told}_low": found.low, f"{told}_high": found.high}
+        return {**line, "attack": self.attack, "n_targets": self.n_targets}
+
+
+def _measured(
+    subject: Subject, split: tuple[Ratings, Ratings], report: LeakReport, seed: RNG
+) -> FrontierPoint:
+    """Return one point: fitted on the first part of the split, asked for the second, attacked on all ratings."""
+    fitted, quality = _held_out(subject.recommender, split, seed)
+    guarantee, found = guarantee_of(fitted), report.estimates
+    feedback = subject.ratings.feedback
+    return FrontierPoint(
+        family=subject.traits.family,
+        label=subject.traits.settings,
+        status=guarantee.status,
+        guarantee=str(guarantee),
+        mae=quality.mae,
+        coverage=quality.coverage,
+        ndcg=quality.ndcg,
+        feedback=feedback,
+        **{name: found[_told_as(name, feedback)] for name in _LEAK},
+        attack=report.attack,
+        n_targets=report.n_targets,
+        tried=report.tried,
+        not_tried=report.not_tried,
+    )
+
+
+class _Quality(NamedTuple):
+    """How good answers are on what was held out, as in `FrontierPoint`."""
+
+    mae: float = np.nan
+    coverage: float = np.nan
+    ndcg: float = np.nan
+
+
+def _held_out(recommender: Any, split: tuple[Ratings, Ratings], seed: RNG) -> tuple[Any, _Quality]:
+    """Return the recommender fitted on the first part, and how good its answers are on the second."""
+    train, test = split
+    if callable(getattr(recommender, "perturbed", None)):
+        train = recommender.perturbed(train, seed)  # users send noisy ratings
+    fresh = traits_of(recommender).fresh_noise
+    fitted = fit_received(unfitted_copy(recommender, None if fresh else seed), train)
+    if test.feedback == "implicit":
+        return fitted, _list_quality(fitted, test)
+    rows = np.repeat(np.arange(test.shape[0]), np.diff(test.csr.indptr))
+    told = np.asarray(fitted.predict(test.users[rows], test.items[test.csr.indices]))
+    scores = Scores.of(np.clip(told, test.scale.lowest, test.scale.highest), test.csr.data)
+    return fitted, _Quality(scores.mae, scores.coverage)
+
+
+def _list_quality(fitted: Any, test: Ratings) -> _Quality:
+    """Return NDCG@10 of the lists, and the share of all items that are on one; unknown of one that knows no users."""
+    if not callable(getattr(fitted, "recommend", None)):
+        return _Quality()
+    scores = evaluate(fitted, test, n=LISTED)
+    covered, ndcg = (
+        np.nan if one is None else one for one in (scores.catalogue_coverage, scores.ndcg)
+    )
+    return _Quality(coverage=covered, ndcg=ndcg)
+
+
+def default_list(n_users: int, feedback: Feedback = "explicit") -> list[Compared]:
+    """Return the mechanisms that fit `n_users` users, over a few settings, and the private models over epsilon."""
+    if feedback == "implicit":
+        return _default_lists(n_users)
+    mechanisms: list[Any] = [
+        *(KNN(k=k) for k in (30, 50, 100)),
+        *(PPNS(k=50, beta=beta) for beta in (2, 4, 7)),
+        *(NPNS(k=50, within=beta) for beta in (4, 7)),
+        NPNS(k=50),
+        *(PNCF(k=50, epsilon=epsilon, within=7) for epsilon in (1.0, 10.0)),
+    ]
+    budgets: list[tuple[Unit, tuple[float, ...]]] = [
+        ("rating", (0.5, 1.0, 4.0)),
+        ("user", (1.0, 4.0, 8.0)),
+    ]
+    private: list[Any] = [
+        PrivateCF(epsilon=epsilon, unit=unit, items=FROM_RATINGS)
+        for unit, every in budgets
+        for epsilon in every
+    ]
+    return [one for one in mechanisms if _fits(one, n_users)] + private
+
+
+def _default_lists(n_users: int) -> list[Compared]:
+    """Return the recommenders of lists: mechanisms that fit, item-based kNN, two without neighbours, private ones."""
+    mechanisms: list[Any] = [
+        *(KNN(k=k) for k in (30, 50, 100)),
+        *(PPNS(k=50, beta=beta) for beta in (2, 4, 7)),
+        NPNS(k=50, within=7),
+        NPNS(k=50),
+        PNCF(k=50, within=7),
+    ]
+    others: list[Any] = [NeighbourCF(KNN(k=50), axis="item"), EASE(), Popularity()]
+    budgets: list[tuple[Unit, tuple[float, ...]]] = [
+        ("event", (0.5, 1.0, 4.0)),
+        ("user", (1.0, 4.0, 8.0)),
+    ]
+    private: list[Any] = [
+        PrivateTopN(epsilon=epsilon, unit=unit, items=FROM_RATINGS)
+        for unit, every in budgets
+        for epsilon in every
+    ]
+    return [*(one for one in mechanisms if _fits(one, n_users)), *others, *private]
+
+
+def short_list(
+    n_users: int, k: int = DEFAULT_FAKES, feedback: Feedback = "explicit"
+) -> list[Compared]:
+    """Return each mechanism with this k, as far as it fits `n_users` users, and two private models.
+
+    Of events item-based kNN, `EASE` and `Popularity`, too.
+
+    Examples
+    --------
+    >>> [traits_of(one).family for one in short_list(60, k=20)]
+    ['kNN', 'nPNS', 'PrivateMeans, per rating', 'PrivateCF, per rating']
+    """
+    mechanisms: list[Any] = [KNN(k=k), PPNS(k=k, beta=7), NPNS(k=k), PNCF(k=k, within=7)]
+    if feedback == "implicit":
+        others: list[Any] = [
+            NeighbourCF(KNN(k=k), axis="item"),
+            EASE(),
+            Popularity(),
+            PrivateTopN(epsilon=1.0, items=FROM_RATINGS),
+            PrivateTopN(epsilon=4.0, unit="user", items=FROM_RATINGS),
+        ]
+        return [*(one for one in mechanisms if _fits(one, n_users)), *others]
+    private: list[Any] = [
+        PrivateMeans(epsilon=1.0, items=FROM_RATINGS),
+        PrivateCF(epsilon=1.0, items=FROM_RATINGS),
+    ]
+    return [one for one in mechanisms if _fits(one, n_users)] + private
+
+
+def name_of(compared: object) -> str:
+    """Return family and settings.
+
+    Examples
+    --------
+    >>> name_of(PPNS(k=5, beta=2)), name_of(PrivateCF(epsilon=1.0, items="from ratings"))
+    ('PPNS k=5, β=2', 'PrivateCF, per rating ε=1')
+    """
+    traits = traits_of(compared)
+    return f"{traits.family} {traits.settings}".strip()
+
+
+def _fits(mechanism: Mechanism, n_users: int) -> bool:
+    try:
+        mechanism.reach(n_users - 1)
+    except SettingError:
+        return False
+    return True
+
+
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class Frontier:
+    """Recommenders side by side: error, leak, and guarantee. It holds no id and no rating."""
+
+    points: tuple[FrontierPoint, ...]
+    """One for each mechanism or model with its settings, in the order given."""
+    guess: Estimate
+    """What guessing recovers of the hidden ratings, from what everybody else rated: no attack is needed for that."""
+    settings: dict[str, Any]
+    """Attacks, targets, split, seed: the manifest. `reference`, if it is there, is a line of the chart: its `name` and
+    its `mae`."""
+    date: str = field(default_factory=lambda: datetime.now(UTC).date().isoformat())
+    """When it was made."""
+
+    def _repr_html_(self) -> str:
+        from goodfence.report.serialize import frontier_html
+
+        return frontier_html(self)
+
+    def __repr__(self) -> str:
+        found = "recovers" if self.feedback == "explicit" else "hits"
+        head = f"Frontier({len(self.points)} recommenders, guessing {found} {self.guess.value:.3f})"
+        return "\n".join([head, *(f"  {point}" for point in self.points)])
+
+    @property
+    def feedback(self) -> Feedback:
+        """Whether ratings were predicted, or lists shown."""
+        return self.points[0].feedback
+
+    @property
+    def vocabulary(self) -> Vocabulary:
+        """The words in which it is told."""
+        return vocabulary_of(self.feedback)
+
+    @property
+    def known(self) -> int | None:
+        """How many ratings the attackers knew, if all knew as many."""
+        known = set(self.settings.get("known", ()))
+        return int(known.pop()) if len(known) == 1 else None
+
+    def table(self) -> pa.Table:
+        """Return one line for each recommender, as an arrow table."""
+        import pyarrow as pa
+
+        return pa.Table.from_pylist([point.to_dict() for point in self.points])
+
+    def to_dict(self, max_loss: float | None = None) -> dict[str, Any]:
+        """Return the points, the position of the recommended one, and the settings, as plain values."""
+        best = self.best_within(max_loss)
+        return {
+            "date": self.date,
+            "points": [
+                {
+                    **point.to_dict(),
+                    "cut": self.cut(point),
+                    "tried": [
+                        {
+                            _told_as(name, point.feedback): value
+                            for name, value in as_plain(one).items()
+                        }
+                        for one in point.tried
+                    ],
+                    "not_tried": [one._asdict() for one in point.not_tried],
+                }
+                for point in self.points
+            ],
+            "guess": self.guess._asdict(),
+            "recommended": None if best is None else self.points.index(best),
+            "settings": dict(self.settings),
+        }
+
+    def recommended(
+        self,
+        max_mae: float | None = None,
+        *,
+        min_ndcg: float | None = None,
+        bound: float = GUESSING,
+    ) -> FrontierPoint | None:
+        """Return the recommender with the least error of those that stop the attackers who were tried, if any does.
+
+        That is one that is no better than guessing (`FrontierPoint.no_better_than_guessing`), or whose guarantee is
+        proved and which cuts the largest leak of all by a factor of at least five: an interval that reaches a little
+        above a bound does not make it as good as none. `max_mae` is the most error that is allowed; of lists the one
+        with the highest NDCG is returned, and `min_ndcg` the least that is allowed.
+        """
+        limit, other = (max_mae, min_ndcg) if self.feedback == "explicit" else (min_ndcg, max_mae)
+        rule = "None for lists" if self.feedback == "implicit" else "None for ratings"
+        require(
+            other is None, "max_mae" if self.feedback == "implicit" else "min_ndcg", rule, other
+        )
+        if self.feedback == "implicit" and limit is not None:
+            limit = 1.0 - limit
+        return self.best_within(limit, bound=bound)
+
+    def best_within(
+        self, max_loss: float | None, *, bound: float = GUESSING
+    ) -> FrontierPoint | None:
+        """Return the same where the `loss` of a point may be at most `max_loss`."""
+        require(0 <= bound <= 1, "bound", "between 0 and 1", bound)
+        able = [
+            point
+            for point in self.points
+            if self._stops(point, bound) and (max_loss is None or point.loss <= max_loss)
+        ]
+        return min(able, key=lambda point: point.loss) if able else None
+
+    def cut(self, point: FrontierPoint) -> float:
+        """Return by which factor a recommender leaks less than the leakiest one; infinity for no leak."""
+        if not self._largest > 0:
+            return 1.0
+        own = point.advantage.value
+        return self._largest / own if own > 0 else float("inf")
+
+    @property
+    def _largest(self) -> float:
+        return max((one.advantage.value for one in self.points), default=0.0)
+
+    def _stops(self, point: FrontierPoint, bound: float) -> bool:
+        # Of the factor at least the worse end of the interval must be sure.
+        cuts = point.status == "proved" and point.advantage.high * CUT <= self._largest
+        return cuts or point.no_better_than_guessing(bound)
+
+    def chart(self) -> altair.LayerChart:
+        """Return the picture: error to the right, what was found out upwards, and the guarantee as the mark."""
+        return as_altair(frontier_spec(self))
+
+    def save(self, folder: str | PathLike[str]) -> None:
+        """Write table (parquet), manifest (JSON) and chart (HTML, SVG, PNG) to `folder`, in one atomic step.
+
+        A frontier that is there is replaced; anything else is an error.
+        """
+        manifest = {
+            "kind": "Frontier",
+            "date": self.date,
+            "guess": list(self.guess),
+            **self.settings,
+        }
+        files = chart_files(frontier_spec(self))
+        save_result(folder, "frontier", manifest, (_TABLE, self.table()), files)
+
+
+@checked
+def frontier(
+    ratings: Ratings,
+    compared: Sequence[Compared] | None = None,
+    *,
+    known: int = DEFAULT_KNOWN,
+    attacks: Sequence[Attack] | None = None,
+    reports: Sequence[LeakReport] = (),
+    targets: int = FRONTIER_TARGETS,
+    seconds: float | None = None,
+    fraction: float = 0.2,
+    rng: RNG = None,
+    threads: int | None = None,
+    progress: bool | None = None,
+) -> Frontier:
+    """Attack each recommender, and measure its error on ratings, or its lists on events, that it has not seen.
+
+    Parameters
+    ----------
+    ratings, threads, progress
+        As in `KNNAttack.run`.
+    compared
+        Mechanisms and recommenders; None for kNN, nPNS, PNCF, PPNS and `PrivateCF`, each over a few settings (of events
+        item-based kNN, `EASE`, `Popularity` and `PrivateTopN` beside the mechanisms).
+    known, attacks
+        As in `audit`; of several `attacks` those count that apply.
+    reports
+        Reports on the first ones of `compared`, which are then not attacked again.
+    targets, seconds
+        How many users are attacked, the same for all; fewer, but ten, where one would take longer than about `seconds`.
+    fraction, rng
+        The part that is held out to measure the error; a seed for everything but the noise of private models.
+
+    Examples
+    --------
+    >>> import goodfence as gf
+    >>> films = gf.load("movietweetings")
+    >>> listed = [gf.KNN(k=20), gf.PPNS(k=20, beta=3), gf.PrivateCF(epsilon=4.0, unit="rating")]
+    >>> found = frontier(films, listed, targets=6, rng=7)
+    >>> [point.status for point in found.points]
+    ['none', 'refuted', 'proved']
+    """
+    compared = default_list(ratings.shape[0], ratings.feedback) if compared is None else compared
+    methods = [as_recommender(one, threads=threads) for one in compared]
+    if not methods:
+        raise DataError("compared must name at least one mechanism or recommender")
+    _check(seconds, reports, attacks)
+    streams, points = Streams(rng), []
+    split, seed = holdout(ratings, fraction=fraction, rng=streams.at(0)), streams.key(1)
+    with bar("frontier", len(methods), show=progress) as advance:
+        for method, done in zip_longest(methods, reports[: len(methods)]):
+            subject, report = Subject(ratings, method, threads=threads), done
+            if report is None:
+                attackers = usual_attackers(subject, known=known) if attacks is None else attacks
+                report = _attacked(subject, attackers, TargetDraw(targets, seed), seconds)
+            points.append(_measured(subject, split, report, seed))
+            advance(1)
+    running = {"targets": targets, "seconds": seconds, "held_out": fraction, "seed": seed_of(rng)}
+    settings = {**_stated(known, attacks), **running, "shape": [about(n) for n in ratings.shape]}
+    if ratings.liked_from is not None:
+        settings["liked_from"] = ratings.liked_from
+    # The targets, and what is known of them, are the same for all; some may be attacked by fewer of them.
+    guess = max(points, key=lambda point: point.n_targets).guess
+    return Frontier(points=tuple(points), guess=guess, settings=settings)
+
+
+def _stated(known: int, attacks: Sequence[Attack] | None) -> dict[str, Any]:
+    """Return what is said of the attackers; None for the usual ones."""
+    if attacks is None:
+        return {"attacks": None, "known": [known]}
+    return {"attacks": [repr(one) for one in attacks], "known": [one.known for one in attacks]}
+
+
+def _check(
+    seconds: float | None, reports: Sequence[LeakReport], attacks: Sequence[Attack] | None
+) -> None:
+    if seconds is not None:
+        positive(seconds, "seconds")
+    known_reports = all(isinstance(one, LeakReport) for one in reports)
+    require(known_reports, "reports", "reports of attacks", type(reports))
+    good = attacks is None or (len(attacks) > 0 and all(isinstance(one, Attack) for one in attacks))
+    require(good, "attacks", "at least one attack", type(attacks))
+
+
+def _attacked(
+    subject: Subject, attackers: Sequence[Attack], running: TargetDraw, seconds: float | None
+) -> LeakReport:
+    """Return what the strongest attacker finds, on no more targets than the time allows, but at least `LEAST`."""
+    able = [one for attack in attackers if (one := applied(attack, subject)) is not None]
+    if not able:
+        raise DataError("attacks must include one that applies to everything compared")
+    kept, left_out = within_time(subject, able, seconds)
+
+    def attack(one: Subject, n: int) -> LeakReport:
+        return strongest(one, kept, targets=n, rng=running.seed, not_tried=left_out, progress=False)
+
+    if seconds is None:
+        return attack(subject, running.targets)
+
+    def trial(n: int) -> LeakReport:
+        return attack(Subject(subject.ratings, subject.recommender, threads=subject.threads), n)
+
+    n_users = min(running.targets, subject.ratings.shape[0])
+    found = find_pace(trial, n_users, longest=seconds).n_targets
+    return attack(subject, min(max(found, LEAST), running.targets))

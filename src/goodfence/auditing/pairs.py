@@ -1,0 +1,299 @@
+"""Neighbouring data sets on which a guarantee is hardest to keep, and what repeated runs on them prove.
+
+Differential privacy is about every pair of neighbouring data sets, so the auditor may make them up. They are small,
+because what others rated moves both sums alike and hides nothing: extremes first, then climbing from the worst. Where
+all that is known of a recommender is what comes out, plain data sets do.
+"""
+
+from __future__ import annotations
+
+import copy
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NamedTuple, TypeAlias
+
+import numpy as np
+from scipy import sparse
+
+from goodfence.arrays import Floats
+from goodfence.auditing.dp_audit import Transcripts
+from goodfence.auditing.lower_bound import CONFIDENCE, LowerBound, lower_bound
+from goodfence.data.ratings import Ratings
+from goodfence.data.scale import Scale
+from goodfence.errors import require
+from goodfence.models.private.base import FROM_RATINGS, PrivateRecommender
+from goodfence.models.private.cf import PrivateCF
+from goodfence.models.recommender import guarantee_of, unfitted_copy
+from goodfence.parallel import bar
+from goodfence.privacy.guarantee import Unit
+from goodfence.rng import RNG, Streams
+
+N_ITEMS, N_OTHERS = 60, 20
+_COUNTS = (0, 1, 3, 8, 15, 21, 30, 45, N_ITEMS)
+_CLIMBS = 40
+_BLOCK = 20
+_PEOPLE = (20, 60, 200, 600)
+"""How many users are in the plain data sets: the first number, or, where that is too few, the next."""
+_TINY = 1e-12
+_ALIKE = (5.0, 4.0, 0.0, 0.0)
+_OTHERS = np.array([[4.0, 5.0, 0.0, 2.0], [0.0, 3.0, 0.0, 5.0], [3.0, 0.0, 0.0, 4.0]])
+
+AskedAnswers: TypeAlias = Callable[[int], Floats]
+"""One run on data set 0 or 1: what the asker is told, NaN where nothing."""
+
+
+class Trials(NamedTuple):
+    """How often a recommender is fitted on each data set, and how sure the bound is."""
+
+    n: int
+    confidence: float
+
+
+class Runs(NamedTuple):
+    """What repeated runs on two neighbouring data sets gave."""
+
+    pair: str
+    """The two data sets, in words."""
+    bound: LowerBound | None = None
+    claimed_mu: float | None = None
+    moved: float | None = None
+
+
+@dataclass(frozen=True, eq=False)
+class Pair:
+    """Two data sets: with one rating, or one user, and without."""
+
+    without: Ratings
+    with_it: Ratings
+    values: Floats
+    """The ratings of the person in whom they differ, at the first items; the last is the rating in question."""
+
+    def __repr__(self) -> str:
+        people, items = self.with_it.shape
+        return f"Pair({people} people, {items} items)"
+
+
+def made_pair(values: Floats, unit: Unit, scale: Scale | None, n_items: int = N_ITEMS) -> Pair:
+    """Return others and one user with these ratings, and the same without their last rating or without the user.
+
+    Without a scale they are events, and the values are ones.
+    """
+    kept = None if unit == "user" else len(values) - 1
+    without = _ratings(values, kept, scale, n_items)
+    return Pair(without, _ratings(values, len(values), scale, n_items), values)
+
+
+def for_made_up_items(model: PrivateRecommender) -> PrivateRecommender:
+    """Return a copy of the model for made-up items: as many as it has a catalogue and features of, at most `N_ITEMS`.
+
+    A guarantee holds whatever the catalogue, so the auditor may make that up too; of public features the first rows are
+    taken. All other settings stay.
+
+    Examples
+    --------
+    >>> from goodfence.models.private.means import PrivateMeans
+    >>> for_made_up_items(PrivateMeans(epsilon=1.0, catalogue=["a", "b"])).catalogue
+    range(0, 2)
+    """
+    small = copy.copy(model)
+    features = model.features if isinstance(model, PrivateCF) else None
+    given = [public for public in (model.catalogue, features) if public is not None]
+    n_items = min([N_ITEMS, *(len(public) for public in given)])
+    if model.catalogue is not None or n_items < N_ITEMS:
+        small.catalogue = range(n_items)
+    else:
+        small.items = FROM_RATINGS
+    if isinstance(small, PrivateCF) and features is not None:
+        small.features = features[:n_items]
+    return small
+
+
+def worst_pair(model: PrivateRecommender, scale: Scale, rng: RNG = None) -> tuple[Pair, float]:
+    """Return the pair that moves most of what the model releases, and how far: the shift mu of one fit.
+
+    The model is as `for_made_up_items` returns it; for one of events the scale is not looked at. `rng` is for the
+    search; noise comes from the operating system.
+    """
+    events = model.learns_from == "implicit"
+    declared = None if events else Scale(scale.lowest, scale.highest, scale.step)
+    n_items = N_ITEMS if model.catalogue is None else len(model.catalogue)
+    chance = Streams(rng).at(0)
+
+    def moved(pair: Pair) -> float:
+        fits = Transcripts(model, pair.without, pair.with_it)
+        return (fits.moved(0) + fits.moved(1)) / 2
+
+    tried = extreme_pairs(model.unit, declared, n_items)
+    distances = [moved(pair) for pair in tried]
+    pair, distance = tried[int(np.argmax(distances))], max(distances)
+    for _ in range(_CLIMBS):  # change one rating, or the number of events, and keep what moves more
+        values = pair.values.copy()
+        if declared is None:
+            values = np.ones(int(np.clip(len(values) + chance.integers(-5, 6), 1, n_items)))
+        else:
+            values[chance.integers(len(values))] = chance.choice([scale.lowest, scale.highest])
+        candidate = made_pair(values, model.unit, declared, n_items)
+        found = moved(candidate)
+        if found > distance:
+            pair, distance = candidate, found
+    return pair, distance
+
+
+def extreme_pairs(unit: Unit, scale: Scale | None, n_items: int = N_ITEMS) -> list[Pair]:
+    """Return pairs in whom one person's ratings are at the ends of the scale, few or many of them.
+
+    The other ratings are all alike, or half and half, and the last is an extreme. Without a scale: few or many events.
+    """
+    counts = sorted({min(count, n_items - 1) for count in _COUNTS})
+    if scale is None:
+        return [made_pair(np.ones(count + 1), unit, None, n_items) for count in counts]
+    # As whole numbers: half a star may take their place.
+    ends = (float(scale.lowest), float(scale.highest))
+    persons = []
+    for count in counts:
+        persons += [np.append(np.full(count, old), new) for old in ends for new in ends]
+        persons.append(np.append(np.resize(ends, count), scale.highest))
+    return [made_pair(values, unit, scale, n_items) for values in persons]
+
+
+def _ratings(values: Floats, kept: int | None, scale: Scale | None, n_items: int) -> Ratings:
+    """Return the others' ratings and the first `kept` of the user; None leaves the user out altogether."""
+    levels = np.ones(5)
+    if scale is not None:
+        levels = scale.round(np.linspace(scale.lowest, scale.highest, 5))
+    others = [
+        (np.arange(row, n_items, 3), levels[(np.arange(row, n_items, 3) + row) % 5])
+        for row in range(N_OTHERS)
+    ]
+    rows = others if kept is None else [*others, (np.arange(kept), values[:kept])]
+    ends = np.cumsum([0, *(len(items) for items, _ in rows)])
+    cells = np.concatenate([items for items, _ in rows])
+    data = np.concatenate([each for _, each in rows])
+    csr = sparse.csr_array((data, cells, ends), shape=(len(rows), n_items))
+    ids = range(len(rows)), range(n_items)
+    return Ratings(csr, *ids, scale, feedback="implicit" if scale is None else "explicit")
+
+
+def bound_of_answers(
+    answers: AskedAnswers, trials: int, *, delta: float = 0.0, confidence: float = CONFIDENCE
+) -> LowerBound:
+    """Return what runs on two data sets prove, when all that is known of the law is what comes out.
+
+    A third of the runs teaches which answers differ (the means' difference over the variance, each answer by itself,
+    and whether there is one at all), the rest are scored by that.
+
+    Examples
+    --------
+    >>> told = lambda which: np.array([float(which), np.nan])
+    >>> bound_of_answers(told, 300).epsilon > 3
+    True
+    """
+    require(trials >= 30, "trials", "at least 30", trials)
+    n_learning = trials // 3
+    told = [np.array([answers(which) for _ in range(trials)]) for which in (0, 1)]
+    runs = [np.hstack([np.where(np.isnan(each), 0.0, each), np.isnan(each)]) for each in told]
+    first, second = (each[:n_learning] for each in runs)
+    spread = first.var(axis=0) + second.var(axis=0)
+    apart = second.mean(axis=0) - first.mean(axis=0)
+    direction = apart / (spread + _TINY)
+    # What is told for certain must not drown in its own weight: the scores only need an order.
+    direction /= max(float(np.abs(direction).max()), _TINY)
+    scores = [each[n_learning:] @ direction for each in runs]
+    return lower_bound(*scores, delta=delta, confidence=confidence)
+
+
+def asked_as(recommender: Any, pair: tuple[Ratings, Ratings], asker: int) -> AskedAnswers:
+    """Return runs in which a copy is fitted, without a seed, and the user in row `asker` asks for every item."""
+    items = pair[0].items
+
+    def answers(which: int) -> Floats:
+        ratings = pair[which]
+        fitted = unfitted_copy(recommender, None).fit(ratings)
+        if callable(getattr(fitted, "predict", None)):
+            users = np.repeat(ratings.users[[asker]], len(items))
+            return np.asarray(fitted.predict(users, items), dtype=np.float64)
+        row = ratings.csr[[asker]].tocoo()
+        profile = dict(zip(items[row.coords[1]].tolist(), row.data.tolist(), strict=True))
+        return np.asarray(fitted.answer(profile, items), dtype=np.float64)
+
+    return answers
+
+
+def dense_pair(with_it: Floats, without: Floats) -> tuple[Ratings, Ratings]:
+    """Return two data sets given as matrices in which 0 is no rating: without, with."""
+    users, items = range(len(with_it)), range(with_it.shape[1])
+    made = [
+        Ratings(sparse.csr_array(each), users=users, items=items, scale=(1, 5))
+        for each in (without, with_it)
+    ]
+    return made[0], made[1]
+
+
+def plain_pair(n_people: int) -> tuple[Ratings, Ratings]:
+    """Return two data sets of so many people: without, with.
+
+    Somebody asks who is like one other, and that one alone rated the third item, or not.
+
+    Examples
+    --------
+    >>> [each.n_ratings for each in plain_pair(20)]
+    [46, 47]
+    """
+    others = np.resize(_OTHERS, (max(n_people - 2, 0), len(_ALIKE)))
+    with_it = np.concatenate([[_ALIKE, _ALIKE], others])
+    with_it[1, 2] = 5
+    without = with_it.copy()
+    without[1, 2] = 0
+    return dense_pair(with_it, without)
+
+
+def private_runs(
+    model: PrivateRecommender, scale: Scale, trials: Trials, rng: RNG, progress: bool | None
+) -> Runs:
+    """Fit on the worst pair that was found, and score what was released by its exact likelihood ratio."""
+    small = for_made_up_items(model)
+    pair, shift = worst_pair(small, scale, rng)
+    fits = Transcripts(small, pair.without, pair.with_it)
+    claimed = fits.mu  # what the guarantee allows, whatever the model charges itself
+    bound = None
+    if trials.n:
+        scores = []
+        for which in (0, 1):
+            parts = []
+            with bar("audit", trials.n, show=progress) as advance:
+                for start in range(0, trials.n, _BLOCK):
+                    parts.append(fits.scores(which, min(_BLOCK, trials.n - start)))
+                    advance(len(parts[-1]))
+            scores.append(np.concatenate(parts))
+        bound = lower_bound(*scores, delta=model.delta, confidence=trials.confidence)
+    moved = max(shift / claimed, fits.largest_ratio if fits.largest_ratio > 1 else 0.0)
+    words = f"{pair.with_it.shape[0]} made-up users, {pair.with_it.shape[1]} items"
+    return Runs(words, bound, claimed, moved)
+
+
+def plain_runs(model: Any, n_users: int, trials: Trials) -> Runs:
+    """Run on plain data sets of enough users for the model to be fitted and asked.
+
+    A stranger may need more neighbours than a few users have. How many is not known, but those of the given ratings
+    were enough: so the data sets grow until they are, or until there are as many users in them. Without trials
+    nothing is fitted, and where the recommender fails on all of them, that is told and the leak is kept.
+    """
+    if not trials.n:
+        return Runs("none: no trials were asked for")
+    failed = ""
+    for n_people in [*(size for size in _PEOPLE if size < n_users), max(n_users, _PEOPLE[0])]:
+        pair = plain_pair(n_people)
+        try:
+            asked_as(model, pair, asker=0)(0)
+        except Exception as error:  # a stranger's own error, of any kind
+            failed = f"failed with its own {type(error).__name__}"
+            continue
+        return runs_on(model, pair, trials)
+    return Runs(f"none: on made-up data the recommender {failed}")
+
+
+def runs_on(model: Any, pair: tuple[Ratings, Ratings], trials: Trials) -> Runs:
+    """Fit on both data sets, and let the first user ask."""
+    answers, delta = asked_as(model, pair, asker=0), guarantee_of(model).delta or 0.0
+    bound = bound_of_answers(answers, trials.n, delta=delta, confidence=trials.confidence)
+    return Runs(f"{pair[0].shape[0]} made-up users, {pair[0].shape[1]} items", bound)

@@ -1,0 +1,428 @@
+"""`survey`: an audit with its surroundings: other attackers, other knowledge, and other recommenders."""
+
+from __future__ import annotations
+
+import secrets
+from collections.abc import Sequence
+from dataclasses import asdict, dataclass, replace
+from typing import Any
+
+import numpy as np
+
+from goodfence.arrays import Flags, Floats, Integers
+from goodfence.attack import DEFAULT_FAKES, DEFAULT_KNOWN, FRONTIER_TARGETS
+from goodfence.attack.attack import Attack, Subject
+from goodfence.attack.report import LeakReport
+from goodfence.attack.scoring import CONFIDENCE, Estimate, Outcomes, combination
+from goodfence.attack.strongest import TOO_LONG, usual_attackers
+from goodfence.attack.targets import RULES, Wanted
+from goodfence.auditing.audit import AuditReport, audit, find_pace
+from goodfence.auditing.frontier import (
+    Compared,
+    Frontier,
+    TargetDraw,
+    frontier,
+    name_of,
+    short_list,
+)
+from goodfence.data.ratings import Ratings
+from goodfence.data.scale import Scale
+from goodfence.errors import DataError
+from goodfence.models.configuration import as_recommender, traits_of
+from goodfence.models.recommender import guarantee_of
+from goodfence.parallel import bar
+from goodfence.privacy.guarantee import Guarantee
+from goodfence.report.pages import AuditPage
+from goodfence.report.wording import known_of
+from goodfence.rng import RNG, seed_of
+from goodfence.settings import checked
+
+KNOWN = (1, 2, 4, 8, 16, 32, 64)
+_TELLING = (
+    "known",
+    "choose",
+    "ask",
+    "combine",
+    "rounds",
+    "centred",
+    "helpers",
+    "n",
+    "pages",
+    "adaptive",
+)
+"""The settings that tell attackers apart."""
+TARGETS = 1000
+"""How many users other attackers attack."""
+ATTACKER_SECONDS, RECOMMENDER_SECONDS = 10.0, 25.0
+"""How long each of these may take before fewer users are attacked: only large data, or a model that is refitted."""
+
+
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class Survey:
+    """An audit and its surroundings. Figures only: no id and no rating leaves it."""
+
+    audit: AuditReport
+    """The audit itself."""
+    by_known: tuple[LeakReport, ...]
+    """The same attacker with less knowledge and with more, ascending; the audit's own among them."""
+    by_strategy: tuple[LeakReport, ...]
+    """Others with as many known ratings, the audit's own first; those among whom it was chosen are its `tried`."""
+    by_activity: tuple[Group, ...]
+    """What was recovered of users with few ratings and with many."""
+    by_popularity: tuple[Group, ...]
+    """What was recovered of items that few rated, and many."""
+    frontier: Frontier
+    """Other recommenders on the same ratings; the audited one first."""
+    guarantees: tuple[Guarantee, ...]
+    """What each of these guarantees."""
+    n_skipped: int
+    """How many other attackers would have taken too long, even for ten users: they are not here."""
+    neighbours: bool
+    """Whether the audited one chooses neighbours among users, as the attack supposes."""
+    scale: Scale
+    """On which ratings can be given; where it is only observed, the private models took it as declared."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return every figure as plain values: no ids, no ratings."""
+        leakage = self.audit.leakage.to_dict()
+        return {
+            "attack": leakage,
+            "fully_recovered": leakage["estimates"]["fully_recovered"],
+            "tested": self.audit.tested(),
+            "neighbourhood": self.audit.neighbourhood,
+            "verdict_line": self.audit.verdict_line,
+            "guarantee": self.audit.guarantee.to_dict(),
+            "by_known": [report.to_dict() for report in self.by_known],
+            "by_strategy": [report.to_dict() for report in self.by_strategy],
+            "by_activity": [group.to_dict() for group in self.by_activity],
+            "by_popularity": [group.to_dict() for group in self.by_popularity],
+            "frontier": {
+                **self.frontier.to_dict(),
+                "guarantees": [guarantee.to_dict() for guarantee in self.guarantees],
+            },
+        }
+
+    def __repr__(self) -> str:
+        return (
+            f"Survey({self.audit.audited}: {len(self.by_known)} amounts of knowledge, {len(self.by_strategy)} "
+            f"attackers, {len(self.frontier.points)} recommenders)"
+        )
+
+
+def survey(
+    audit: AuditReport,
+    audited: Compared,
+    *,
+    known: int = DEFAULT_KNOWN,
+    compared: Sequence[Compared] | None = None,
+    targets: int = TARGETS,
+    rng: RNG = None,
+    threads: int | None = None,
+    progress: bool | None = None,
+) -> Survey:
+    """Attack again with other knowledge and by other attackers, and measure what else could be used.
+
+    Parameters
+    ----------
+    audit, audited, known, rng, threads, progress
+        What `audit` returned, and what it was given.
+    compared
+        Other recommenders; None for kNN, PPNS, nPNS, PNCF and two private models.
+    targets
+        How many users other attackers attack, no more than the audit did, and fewer where it would take long.
+
+    Examples
+    --------
+    >>> import goodfence as gf
+    >>> films, fence = gf.load("movietweetings"), gf.KNN(k=20)
+    >>> report = gf.audit(films, fence, targets=40, trials=0, rng=7)
+    >>> found = survey(report, fence, compared=[gf.PPNS(k=20, beta=3)], targets=20, rng=7)
+    >>> [point.family for point in found.frontier.points], len(found.by_known) > 3
+    (['kNN', 'PPNS'], True)
+    """
+    leakage, ratings, seed = audit.leakage, audit.leakage.ratings, seed_of(rng)
+    subject = Subject(ratings, audited, threads=threads)
+    running = TargetDraw(min(targets, leakage.n_targets), seed)
+    if compared is None:
+        k = subject.traits.n_neighbours or DEFAULT_FAKES
+        compared = short_list(ratings.shape[0], k, ratings.feedback)
+    different = [one for one in compared if name_of(one) != name_of(audited)]
+    everything = [subject.recommender, *(as_recommender(one, threads=threads) for one in different)]
+    return Survey(
+        audit=audit,
+        **_around(subject, leakage, running, progress=progress),
+        by_activity=by_activity(leakage),
+        by_popularity=by_popularity(leakage),
+        frontier=frontier(
+            _declared(ratings),
+            everything,
+            known=known,
+            reports=[leakage],  # the same question has the same answer
+            targets=min(FRONTIER_TARGETS, targets),
+            seconds=RECOMMENDER_SECONDS,
+            rng=seed,
+            threads=threads,
+            progress=progress,
+        ),
+        guarantees=tuple(guarantee_of(one) for one in everything),
+        neighbours=subject.traits.mechanism is not None,
+        scale=ratings.scale,
+    )
+
+
+def _around(
+    subject: Subject, leakage: LeakReport, running: TargetDraw, *, progress: bool | None
+) -> dict[str, Any]:
+    """Attack with other knowledge, and by others; return what that says in a `Survey`."""
+    knowing = _knowing(leakage.attacker, subject.ratings)
+    others = _strategies(leakage, subject)
+    reports: dict[Attack, LeakReport | None] = {}
+    with bar("other attackers", len(knowing) + len(others), show=progress) as advance:
+        for other in (*knowing, *others):
+            reports[other] = _affordable(subject, other, running)
+            advance(1)
+
+    def made_by(attacks: list[Attack]) -> list[LeakReport]:
+        return [leakage, *(one for other in attacks if (one := reports[other]) is not None)]
+
+    return {
+        "by_known": tuple(sorted(made_by(knowing), key=known_of)),
+        "by_strategy": tuple(made_by(others)),
+        "n_skipped": sum(report is None for report in reports.values()),
+    }
+
+
+def _affordable(subject: Subject, attack: Attack, running: TargetDraw) -> LeakReport | None:
+    """Attack as many users as are wanted, and fewer where it would take long.
+
+    None where that would be fewer than ten: such figures say little, and are about too few.
+    """
+
+    def some(n: int) -> LeakReport:
+        fresh = Subject(subject.ratings, subject.recommender, threads=subject.threads)
+        return attack.run_on(fresh, targets=n, rng=running.seed, progress=False)
+
+    n_targets = find_pace(some, running.targets, longest=ATTACKER_SECONDS).n_targets
+    return None if n_targets < min(SMALLEST, running.targets) else some(n_targets)
+
+
+def _knowing(attack: Attack, ratings: Ratings) -> list[Attack]:
+    """Return the same attacker with other knowledge, as far as half of the users have more ratings than that."""
+    if not isinstance(attack.choose, str):
+        return []
+    half = float(np.median(np.diff(ratings.csr.indptr)))
+    return [replace(attack, known=m) for m in KNOWN if m != attack.known and m < half]
+
+
+def _strategies(leakage: LeakReport, subject: Subject) -> list[Attack]:
+    """Return who else attacks: one who knows other ratings, and, unless the audit tried them, the usual ones."""
+    own: Attack = leakage.attacker
+    if not isinstance(own.choose, str):
+        return []
+    plans = [replace(own, choose=choose) for choose in RULES]
+    in_time = not any(one.reason.startswith(TOO_LONG) for one in leakage.not_tried)
+    if not leakage.tried and in_time:
+        plans = [*usual_attackers(subject, known=own.known), *plans]
+
+    def numbered(attack: Attack) -> tuple[object, ...]:
+        """Return what tells attackers apart: a cover of k fakes is k fakes that all ask."""
+        n_fakes = attack.n_fakes(subject.recommender, subject.ratings.shape[0])
+        return n_fakes, *(getattr(attack, name, None) for name in _TELLING)
+
+    chosen = {numbered(own): own}
+    for plan in plans:
+        chosen.setdefault(numbered(plan), plan)
+    return list(chosen.values())[1:]
+
+
+def _declared(ratings: Ratings) -> Ratings:
+    """Return the ratings with their scale as if somebody vouched for it: to try what would come of it."""
+    scale = ratings.scale
+    if scale.declared or ratings.feedback == "implicit":
+        return ratings
+    return Ratings(
+        ratings.csr, ratings.users, ratings.items, replace(scale, declared=True), ratings.titles
+    )
+
+
+SMALLEST = 10
+"""A group of fewer users is merged with the next: its figures would be about somebody."""
+_STEPS = (1, 2, 5)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Group:
+    """Some of those attacked, and what was recovered of them.
+
+    The intervals of all groups of a table hold together: each is that much wider (Bonferroni).
+    """
+
+    least: int
+    """From so many ratings."""
+    below: int | None
+    """To fewer than this; None for the last group. A round number: who has most ratings is not told."""
+    n_users: int
+    """How many users these figures are about."""
+    n_hidden: int
+    """How many hidden ratings."""
+    recovery: Estimate
+    """The share of these that the informed attacker recovers."""
+    recovery_without: Estimate
+    """The same in the world without the target."""
+    advantage: Estimate
+    """The difference."""
+    guess: Estimate
+    """The share that guessing gives."""
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the group as plain values."""
+        names = ("recovery", "recovery_without", "advantage", "guess")
+        return asdict(self) | {name: getattr(self, name)._asdict() for name in names}
+
+
+def by_activity(report: LeakReport) -> tuple[Group, ...]:
+    """Return what was recovered of users with few ratings and with many; nothing below ten users.
+
+    Examples
+    --------
+    >>> import goodfence as gf
+    >>> films = gf.load("movietweetings")
+    >>> report = gf.KNNAttack(known=8).run(films, gf.KNN(k=20), targets=100, rng=7)
+    >>> groups = by_activity(report)
+    >>> sum(group.n_users for group in groups), min(group.n_users for group in groups) >= 10
+    (100, True)
+    """
+    n_ratings = np.diff(report.ratings.csr.indptr)[report.rows]
+    found = _outcomes(report)
+    return _grouped(n_ratings[found.owners], found)
+
+
+def by_popularity(report: LeakReport) -> tuple[Group, ...]:
+    """Return what was recovered of ratings of rare items and of popular ones; nothing below ten users.
+
+    A user is in every group of which they rated an item.
+    """
+    csr = report.ratings.csr
+    n_raters = np.bincount(csr.indices, minlength=csr.shape[1])
+    found = _outcomes(report)
+    return _grouped(n_raters[found.columns], found)
+
+
+def _outcomes(report: LeakReport) -> Outcomes:
+    if report.outcomes is None:
+        raise DataError("the report must know what became of each hidden rating: run the attack")
+    return report.outcomes
+
+
+def _grouped(sizes: Integers, found: Outcomes) -> tuple[Group, ...]:
+    """Return groups by round numbers (1, 2, 5, 10, ...), merged until each is of enough users; none if all are few."""
+    edges = [1]
+    while edges[-1] <= sizes.max(initial=1):
+        power, step = divmod(len(edges), len(_STEPS))
+        edges.append(_STEPS[step] * 10**power)
+    spans: list[tuple[int, int]] = []
+    first = 0
+    for last in range(1, len(edges)):
+        cells = (sizes >= edges[first]) & (sizes < edges[last])
+        if len(np.unique(found.owners[cells])) >= SMALLEST:
+            spans.append((first, last))
+            first = last
+    if spans:
+        spans[-1] = spans[-1][0], len(edges) - 1
+    together = 1 - (1 - CONFIDENCE) / max(len(spans), 1)
+    groups = []
+    for first, last in spans:
+        cells = (sizes >= edges[first]) & (sizes < edges[last])
+        below = None if last == len(edges) - 1 else edges[last]
+        groups.append(_group(edges[first], below, cells, found, together))
+    return tuple(groups)
+
+
+def _group(
+    least: int, below: int | None, cells: Flags, found: Outcomes, confidence: float
+) -> Group:
+    _, owners = np.unique(found.owners[cells], return_inverse=True)
+    hidden = np.bincount(owners).astype(np.float64)
+
+    def counted(happened: Flags) -> Floats:
+        return np.bincount(owners, weights=happened[cells]).astype(np.float64)
+
+    def shared(counts: Floats, lowest: float = 0.0) -> Estimate:
+        found = combination([(1.0, counts, hidden)])
+        return found.estimate(lowest=lowest, highest=1.0, confidence=confidence)
+
+    with_target, without = counted(found.recovered), counted(found.recovered_without)
+    return Group(
+        least=least,
+        below=below,
+        n_users=len(hidden),
+        n_hidden=int(hidden.sum()),
+        recovery=shared(with_target),
+        recovery_without=shared(without),
+        advantage=shared(with_target - without, lowest=-1.0),
+        guess=shared(counted(found.guessed)),
+    )
+
+
+@checked
+def audit_page(
+    ratings: Ratings,
+    audited: Compared,
+    *,
+    known: int = DEFAULT_KNOWN,
+    attack: Attack | None = None,
+    targets: Wanted | None = None,
+    trials: int = 0,
+    compared: Sequence[Compared] | None = None,
+    others: int = TARGETS,
+    data: str = "ratings",
+    rng: RNG = None,
+    threads: int | None = None,
+    progress: bool | None = None,
+) -> AuditPage:
+    """Audit a recommender, look around the audit, and return a page that says what was found.
+
+    Parameters
+    ----------
+    ratings, audited, known, attack, trials, threads, progress
+        As in `audit`; where no seed is given, one is drawn, and the page tells it.
+    targets
+        Who is attacked; None for everybody, or 30 where every target needs fits.
+    compared
+        What else could be used; None for kNN, PPNS, nPNS, PNCF and two private models.
+    others
+        How many people further attackers attack.
+    data
+        What the page calls the ratings.
+
+    Examples
+    --------
+    >>> import goodfence as gf
+    >>> films = gf.load("movietweetings")
+    >>> page = audit_page(films, gf.KNN(k=20), targets=40, compared=[], others=20, data="films", rng=7)
+    >>> "What would stop it" in page.html
+    True
+    """
+    recommender, traits = as_recommender(audited, threads=threads), traits_of(audited)
+    everybody = None if traits.needs_refits else ratings.shape[0]
+    wanted = everybody if targets is None else targets
+    if rng is None:
+        rng = secrets.randbelow(2**32)  # all attacks of the page have one seed, which it states
+    running: dict[str, Any] = {"rng": rng, "threads": threads, "progress": progress}
+    attackers: dict[str, Any] = {"known": known, "attack": attack}
+    report = audit(ratings, recommender, targets=wanted, trials=trials, **attackers, **running)
+    m = known if attack is None else attack.known
+    around = survey(report, recommender, known=m, compared=compared, targets=others, **running)
+    line = _python_line(report.audited, known, attack, targets, report.leakage.settings["seed"])
+    return AuditPage(survey=around, label=name_of(audited), data=data, command=line)
+
+
+def _python_line(
+    audited: str, known: int, attack: Attack | None, targets: Wanted | None, seed: int | None
+) -> str:
+    """Return the call that makes the figures again; neither ids nor named items are in it."""
+    plan = f"known={known}" if attack is None else f"attack={attack!r}"
+    if attack is not None and not isinstance(attack.choose, str):
+        plan = f"attack=known={attack.known}, named items"
+    some = f", targets={targets}" if isinstance(targets, int) else ""
+    return f"gf.audit_page(ratings, {audited}, {plan}{some}, rng={seed}).save('audit.html')"

@@ -1,0 +1,153 @@
+"""The paper's own protocol: MAE over all ratings of some targets, and its two metrics, alpha and beta."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import Any, NamedTuple
+
+import numpy as np
+import numpy.typing as npt
+
+from goodfence.data.ratings import Id, Ratings
+from goodfence.data.splits import sample_targets
+from goodfence.errors import require
+from goodfence.evaluation import Scores
+from goodfence.neighbours.candidate_lists import Axis, RowsAgainstAll, compared, rows_of
+from goodfence.neighbours.draw import Draws
+from goodfence.neighbours.predict import Neighbourhoods, Over
+from goodfence.neighbours.similarity import Similarity
+from goodfence.rng import RNG, Streams
+from goodfence.selection.inclusion import InclusionMethod, list_metrics
+from goodfence.selection.mechanism import Mechanism
+from goodfence.settings import checked
+
+USUAL_LENGTH = 10
+"""How long lists of events are unless another length is asked for."""
+LIST_FIGURES = (
+    "ndcg",
+    "recall",
+    "precision",
+    "hit_rate",
+    "mrr",
+    "map",
+    "catalogue_coverage",
+    "mean_popularity",
+)
+"""What `Scores` says of lists."""
+# The streams of `paper_protocol` below one seed.
+TARGETS, CHOICES = range(2)
+
+
+@checked
+@checked
+def paper_protocol(
+    ratings: Ratings,
+    mechanism: Mechanism,
+    *,
+    axis: Axis = "user",
+    targets: int | Sequence[Id] | npt.NDArray[Any] = 200,
+    similarity: Similarity | str = "cosine",
+    over: Over = "raters",
+    rng: RNG = None,
+    threads: int | None = None,
+) -> Scores:
+    """Return the paper's scores: all ratings of some targets, predicted with those ratings in place.
+
+    Parameters
+    ----------
+    ratings : Ratings
+        Who rated what how.
+    mechanism : Mechanism
+        Who becomes a neighbour.
+    axis : {"user", "item"}, default "user"
+        Targets are users, or items.
+    targets : int or sequence of ids, default 200
+        How many to draw at random (all, if there are no more), or their ids.
+    similarity, over, rng, threads
+        As in `NeighbourCF`.
+
+    Notes
+    -----
+    This is not an honest estimate of error on unseen ratings: each target's ratings helped to find the
+    neighbours that predict them. `evaluate` with `holdout` is.
+
+    Examples
+    --------
+    >>> import goodfence as gf
+    >>> gf.papers.paper_protocol(gf.load("movietweetings"), gf.KNN(k=30), targets=100, rng=7).n > 100
+    True
+    """
+    require(over in ("raters", "neighbours"), "over", "'raters' or 'neighbours'", over)
+    streams = Streams(rng)
+    rows = rows_of(ratings, axis)
+    if isinstance(targets, int | np.integer):
+        targets = sample_targets(rows, int(targets), rng=streams.at(TARGETS))
+    askers = rows.rows(targets)
+    measure = Similarity.of(similarity)
+    draws = Draws(compared(ratings, axis, measure), mechanism, measure, streams.key(CHOICES))
+    chosen = draws.choose(askers, threads=threads)
+    csr = rows.csr[askers]
+    positions = np.repeat(np.arange(len(askers)), np.diff(csr.indptr))
+    near = Neighbourhoods(chosen.neighbours, chosen.weights, over == "raters")
+    predictions = near.predict(rows.csr, positions, csr.indices, threads=threads)
+    return Scores.of(predictions, csr.data)
+
+
+class PaperMetrics(NamedTuple):
+    """The paper's two metrics of a method, means over targets."""
+
+    alpha: float
+    """Accuracy: the expected sum of the k neighbours' similarities [ACCURACY]."""
+    largest: float
+    """The sum over the k nearest, which no method exceeds."""
+    beta: float
+    """Security, in the paper's sense: across how many of the nearest partitions of k neighbours are drawn."""
+    n: int
+    """The number of targets."""
+
+
+@checked
+def paper_metrics(
+    ratings: Ratings,
+    mechanism: Mechanism,
+    *,
+    axis: Axis = "user",
+    targets: int | Sequence[Id] | npt.NDArray[Any] = 200,
+    similarity: Similarity | str = "cosine",
+    method: InclusionMethod = "exact",
+    rng: RNG = None,
+) -> PaperMetrics:
+    """Return alpha and beta of any mechanism on the candidate lists of some targets.
+
+    Parameters
+    ----------
+    ratings, mechanism, axis, targets, similarity, rng
+        As in `paper_protocol`.
+    method : {"exact", "manly"}, default "exact"
+        As in `alpha`.
+
+    Examples
+    --------
+    >>> import goodfence as gf
+    >>> found = paper_metrics(gf.load("movietweetings"), gf.PPNS(k=20, beta=3), targets=20, rng=7)
+    >>> found.beta, found.alpha < found.largest
+    (3.0, True)
+    """
+    rows, streams, measure = rows_of(ratings, axis), Streams(rng), Similarity.of(similarity)
+    if isinstance(targets, int | np.integer):
+        targets = sample_targets(rows, int(targets), rng=streams.at(TARGETS))
+    askers = rows.rows(targets)
+    profiles = compared(ratings, axis, measure)
+    draws = Draws(profiles, mechanism, measure, streams.key(CHOICES))
+    reach = mechanism.reach(profiles.n_rows - 1)
+    lists = RowsAgainstAll(profiles, measure).nearest(profiles, askers, reach, themselves=True)
+    bounds = draws.row_bounds(askers)
+    if bounds is not None and bounds.ndim == 2:
+        bounds = np.take_along_axis(bounds, lists[0].astype(np.int64), axis=1)
+    found = [
+        list_metrics(mechanism, listed, None if bounds is None else bounds[row], method=method)
+        for row, listed in enumerate(lists[1])
+    ]
+    alphas, betas = (float(np.mean(part)) for part in zip(*found, strict=True))
+    largest = float(lists[1][:, : mechanism.k].sum(axis=1).mean())
+    return PaperMetrics(alphas, largest, betas, len(askers))

@@ -1,0 +1,99 @@
+"""`ThresholdNeighbours`: what Erkin, Beye, Veugen & Lagendijk (2010) compute under encryption, in the clear."""
+
+from __future__ import annotations
+
+from typing import ClassVar
+
+import numpy as np
+from scipy import sparse
+
+from goodfence.arrays import AnyIntegers, Floats
+from goodfence.papers.published.base import PublishedRecommender, dense_profile, indicators
+from goodfence.privacy.guarantee import Guarantee
+from goodfence.registry import register
+from goodfence.rng import Streams
+from goodfence.settings import checked, finite, integer
+
+
+@checked
+@register
+class ThresholdNeighbours(PublishedRecommender):
+    """The mean rating of all users whose cosine with the asker is at least a threshold.
+
+    Parameters
+    ----------
+    threshold : float, default 0.3
+        delta: who is at least this similar is a neighbour.
+    dense : int, optional
+        Compare by the so many most rated items only, as the protocol does; None for all items.
+    bits : int, optional
+        Compare integers: profiles of length 1, times 2^bits and rounded, as the protocol does; None for no rounding.
+
+    Examples
+    --------
+    >>> import goodfence as gf
+    >>> films = gf.load("movietweetings")
+    >>> everybody, nobody = (gf.papers.ThresholdNeighbours(threshold=t).fit(films) for t in (0.0, 1.1))
+    >>> bool(np.isnan(nobody.answer({films.items[0]: 8.0}, films.items[1:3])).all())
+    True
+    """
+
+    name: ClassVar[str] = "threshold-neighbours"
+    label: ClassVar[str] = "Threshold neighbours"
+    _saved = ("threshold", "dense", "bits")
+
+    def __init__(
+        self, *, threshold: float = 0.3, dense: int | None = None, bits: int | None = None
+    ) -> None:
+        self.threshold = finite(threshold, "threshold")
+        self.dense = None if dense is None else integer(dense, "dense", least=1)
+        self.bits = None if bits is None else integer(bits, "bits", least=1, most=24)
+
+    def _learn(self, streams: Streams) -> None:  # noqa: ARG002 - nothing is left to chance
+        csr = self.ratings_.csr
+        self.compared_ = np.arange(csr.shape[1])
+        if self.dense is not None:
+            counts = np.bincount(csr.indices, minlength=csr.shape[1])
+            self.compared_ = np.sort(np.argsort(-counts, kind="stable")[: self.dense])
+        self._rated = indicators(csr)
+        part = sparse.csr_array(csr[:, self.compared_])
+        norms = np.sqrt(part.multiply(part).sum(axis=1))
+        owners = np.repeat(np.arange(part.shape[0]), np.diff(part.indptr))
+        data = self._scaled(part.data / np.where(norms > 0, norms, 1.0)[owners])
+        self.profiles_ = sparse.csr_array((data, part.indices, part.indptr), part.shape)
+
+    def _scaled(self, values: Floats) -> Floats:
+        return values if self.bits is None else np.rint(values * 2.0**self.bits)
+
+    @property
+    def least(self) -> float:
+        """What a dot product of two profiles must reach."""
+        return self.threshold * (1.0 if self.bits is None else 4.0**self.bits)
+
+    def profile(self, columns: AnyIntegers, values: Floats) -> Floats:
+        """Return an asker's profile as it is compared, over `compared_`."""
+        own = dense_profile(columns, values, self.ratings_.shape[1])[self.compared_]
+        length = float(np.sqrt(own @ own))
+        return self._scaled(own / length if length > 0 else own)
+
+    def sums(self, columns: AnyIntegers, values: Floats, row: int = -1) -> tuple[Floats, Floats]:
+        """Return for every item the sum of the neighbours' ratings, and how many of them rated it."""
+        near = self.profiles_ @ self.profile(columns, values)
+        # As in [COS], who has nothing in common with the asker is not compared.
+        chosen = ((near >= self.least) & (near > 0)).astype(np.float64)
+        if row >= 0:
+            chosen[row] = 0.0
+        return chosen @ self.ratings_.csr, chosen @ self._rated
+
+    def _answer(
+        self, columns: AnyIntegers, values: Floats, wanted: AnyIntegers, row: int
+    ) -> Floats:
+        sums, counts = (found[wanted] for found in self.sums(columns, values, row))
+        return np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)
+
+    def guarantee(self) -> Guarantee:
+        """Return that there is none towards the asker; encryption would hide the profiles from the provider only."""
+        return Guarantee(
+            status="none",
+            reason="The asker is told a mean over few users' ratings, encrypted or not: the asker holds the key.",
+        )

@@ -1,0 +1,446 @@
+"""The rule by which a claim gets its verdict, and claims 1 to 9, which the counts behind the figures judge.
+
+A claim is a set of comparisons. Each compares paired numbers (the same targets, all seeds added up for each) by
+Student's t, two-sided; the false positive rate of 1% is divided by the number of comparisons (Bonferroni), so that it
+holds for the claim as a whole. A comparison comes out
+
+- as claimed: the interval lies on the side that the paper states;
+- opposite: it lies on the other side;
+- no difference: neither, and the interval lies within the margin, one hundredth of a star on a scale of 1 to 5
+  (one hundredth for shares);
+- open: none of these.
+
+Where the paper states that there is no difference, the comparison comes out as claimed within the margin, and as a
+difference where the interval lies outside of it: there is no other side to it.
+
+All as claimed: the claim holds. All opposite: reversed. Some opposite, without a difference that was stated, or with
+one that was denied: fails. Otherwise it cannot be told, and the number of targets is stated that would tell.
+Statements without chance (an equality, a theorem, "always") need no test: one counterexample refutes them.
+
+Two claims are judged in two parts (9a and 9b, 14a and 14b): what the paper measures or counts, and what it takes that
+for.
+
+What the paper says, and each finding in words, is in `definitions/claims.toml`.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import asdict, dataclass, field
+from functools import cache
+from importlib.resources import files
+from typing import Any, Literal, TypeAlias
+
+import numpy as np
+
+from goodfence.attack.scoring import Statistic
+from goodfence.data.scale import Scale
+from goodfence.papers.reproduction.definition import COMPARED, PRIVATE, Definition, Number
+from goodfence.papers.reproduction.runs import Sums
+
+FALSE_POSITIVE_RATE = 0.01
+"""Of a claim, over all its comparisons."""
+MARGIN = 0.01
+"""Less than this is no difference: one hundredth of a star on a scale of 1 to 5, or of a share."""
+WITHOUT_ATTACK = ("item-movielens", "user-movielens", "user-douban")
+_ENOUGH_KNOWN = 8
+"""The number of known ratings from which on, says the paper, kNN gives everything away."""
+_UNKNOWN = "The difference is too small to be told with so few targets: {changes}."
+
+ClaimVerdict: TypeAlias = Literal["holds", "fails", "reversed", "cannot tell"]
+Outcome: TypeAlias = Literal["as claimed", "opposite", "no difference", "difference", "open"]
+Side: TypeAlias = Literal["below", "above", "neither"]
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class JudgedComparison:
+    """One comparison of a claim, judged."""
+
+    what: str
+    """What is compared, in words."""
+    value: float
+    low: float
+    high: float
+    targets: int
+    """On how many targets it rests."""
+    outcome: Outcome
+    needed: int | None = None
+    """How many targets would settle an open one."""
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Claim:
+    """One claim of the paper with its verdict."""
+
+    number: int
+    """The number of the claim, 1 to 16."""
+    text: str
+    """What the paper says."""
+    verdict: ClaimVerdict
+    sentence: str
+    """The finding in one sentence, for somebody who has not read the paper."""
+    rule: str
+    """How it was judged."""
+    comparisons: tuple[JudgedComparison, ...] = ()
+    numbers: dict[str, float] = field(default_factory=dict)
+    """What else was measured."""
+    figures: tuple[str, ...] = ()
+    """The figures it was judged by."""
+    part: str = ""
+    """Which part of a claim that is judged in two: a or b."""
+
+    @property
+    def label(self) -> str:
+        """The number with the part."""
+        return f"{self.number}{self.part}"
+
+    @property
+    def needed(self) -> int | None:
+        """How many targets it would take to tell; None if it can be told."""
+        open_ = [one.needed for one in self.comparisons if one.needed is not None]
+        return max(open_) if open_ and self.verdict == "cannot tell" else None
+
+    def __repr__(self) -> str:
+        return f"Claim({self.label}: {self.verdict}. {self.sentence})"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the claim as plain values."""
+        return {
+            "claim": self.number,
+            "part": self.part,
+            "text": self.text,
+            "verdict": self.verdict,
+            "sentence": self.sentence,
+            "rule": self.rule,
+            "figures": list(self.figures),
+            "needed": self.needed,
+            "numbers": dict(self.numbers),
+            "comparisons": [asdict(one) for one in self.comparisons],
+        }
+
+
+@dataclass(frozen=True, slots=True)
+class Question:
+    """A comparison before it is judged: below zero, above it, or neither is what the paper states."""
+
+    what: str
+    found: Statistic
+    claimed: Side
+    margin: float = MARGIN
+
+    def judged(self, confidence: float) -> JudgedComparison:
+        """Return the comparison with its outcome; of an open one, how many targets would settle it."""
+        found, margin = self.found, self.margin
+        half = found.half_width(confidence)
+        low, high = found.value - half, found.value + half
+        outcome: Outcome = "open"
+        if self.claimed == "neither":
+            if low > -margin and high < margin:
+                outcome = "as claimed"
+            elif high < -margin or low > margin:
+                outcome = "difference"
+        elif high < 0 or low > 0:
+            outcome = "as claimed" if (high < 0) == (self.claimed == "below") else "opposite"
+        elif low > -margin and high < margin:
+            outcome = "no difference"
+        # Settled is either the difference or that there is none, if the estimate is right.
+        off = abs(found.value)
+        best = abs(margin - off) if self.claimed == "neither" else max(off, margin - off)
+        needed = None
+        if outcome == "open" and np.isfinite(half) and best > 0:
+            needed = int(np.ceil(found.n * (half / best) ** 2))
+        return JudgedComparison(
+            what=self.what,
+            value=found.value,
+            low=low,
+            high=high,
+            targets=found.n,
+            outcome=outcome,
+            needed=needed,
+        )
+
+
+def judged(tests: Sequence[Question]) -> tuple[JudgedComparison, ...]:
+    """Return the comparisons with their outcomes; the false positive rate is shared among them.
+
+    Examples
+    --------
+    >>> [one] = judged([Question("a - b", Statistic(-0.2, 0.01, 200), "below")])
+    >>> one.outcome
+    'as claimed'
+    """
+    return tuple(test.judged(1 - FALSE_POSITIVE_RATE / len(tests)) for test in tests)
+
+
+def verdict_of(comparisons: Sequence[JudgedComparison]) -> ClaimVerdict:
+    """Return the verdict of all comparisons together.
+
+    Examples
+    --------
+    >>> verdict_of(judged([Question("a - b", Statistic(0.2, 0.01, 200), "below")]))
+    'reversed'
+    """
+    outcomes = {one.outcome for one in comparisons}
+    if outcomes == {"as claimed"}:
+        return "holds"
+    if outcomes == {"opposite"}:
+        return "reversed"
+    if outcomes & {"opposite", "no difference", "difference"}:
+        return "fails"
+    return "cannot tell"
+
+
+@cache
+def _stated(label: str) -> dict[str, str]:
+    """Return what the paper says, the rule, and a sentence for each verdict."""
+    file = files("goodfence.papers.reproduction") / "definitions" / "claims.toml"
+    texts: dict[str, str] = tomllib.loads(file.read_text(encoding="utf-8"))[label]
+    return texts
+
+
+def _numbered(label: str) -> dict[str, Any]:
+    """Return the number and the part of a label."""
+    digits = label.rstrip("ab")
+    return {"number": int(digits), "part": label.removeprefix(digits)}
+
+
+def claim_of(
+    label: str,
+    tests: Sequence[Question],
+    numbers: Mapping[str, float],
+    figures: Iterable[str],
+    **words: object,
+) -> Claim:
+    """Return the claim with the verdict of its tests; `words` are what its sentences name."""
+    comparisons, stated = judged(tests), _stated(label)
+    verdict = verdict_of(comparisons)
+    # Adding 0 makes a rounded -0 positive.
+    changes = "; ".join(f"{one.what} {round(one.value, 3) + 0.0:+.3f}" for one in comparisons)
+    return Claim(
+        **_numbered(label),
+        text=stated["text"],
+        verdict=verdict,
+        sentence=stated.get(verdict, _UNKNOWN).format(changes=changes, **words),
+        rule=stated["rule"],
+        comparisons=comparisons,
+        numbers=dict(numbers),
+        figures=tuple(figures),
+    )
+
+
+def settled(
+    label: str,
+    numbers: Mapping[str, float],
+    figures: Iterable[str] = (),
+    *,
+    holds: bool,
+    **words: object,
+) -> Claim:
+    """Return a claim that no chance is in: it holds, or a counterexample refutes it."""
+    stated = _stated(label)
+    verdict: ClaimVerdict = "holds" if holds else "fails"
+    return Claim(
+        **_numbered(label),
+        text=stated["text"],
+        verdict=verdict,
+        sentence=stated[verdict].format(**words),
+        rule=stated["rule"],
+        numbers=dict(numbers),
+        figures=tuple(figures),
+    )
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Counted:
+    """A figure and its counts."""
+
+    definition: Definition
+    sums: Sums
+    scale: Scale
+
+    @property
+    def margin(self) -> float:
+        """What counts as no difference of an error, in the units of the scale."""
+        return MARGIN * (self.scale.highest - self.scale.lowest) / 4
+
+    @property
+    def several(self) -> tuple[Number, ...]:
+        """The points with more than one partition."""
+        values = self.definition.judged
+        return tuple(x for x in values if self.definition.parameters(x)["beta"] > 1)
+
+    @property
+    def enough(self) -> tuple[Number, ...]:
+        """The points at which as many ratings are known as give everything away."""
+        return tuple(x for x in self.definition.values if x >= _ENOUGH_KNOWN)
+
+    def rise(
+        self, series: str, claimed: Side, what: str, values: tuple[Number, ...] | None = None
+    ) -> Question:
+        """Return the test of how much the error rises over `values`, by their logarithms on a log axis."""
+        log = self.definition.scale == "log"
+        found = self.sums.trend("mae", series, values or self.definition.judged, log=log)
+        return Question(what, found, claimed, self.margin)
+
+
+Figures: TypeAlias = Mapping[str, Counted]
+
+
+def claims_of_figures(figures: Figures) -> tuple[Claim, ...]:
+    """Return the claims that these figures can judge, by number; small data leaves some too few points."""
+    telling = {
+        name: figure
+        for name, figure in figures.items()
+        if len(figure.definition.judged) > 1
+        and figure.several
+        and (figure.definition.x != "known" or figure.enough)
+    }
+    judges: tuple[tuple[tuple[str, ...], Callable[[Figures], Claim]], ...] = (
+        (WITHOUT_ATTACK, _ppns_is_best),
+        ((*WITHOUT_ATTACK, "attack-beta"), _grows_with_beta),
+        ((*WITHOUT_ATTACK, "attack-beta"), _one_partition),
+        (("attack-beta",), _lowest_under_attack),
+        (("attack-m",), _knn_is_zero),
+        (("attack-k",), lambda there: _error_falls("6", there, ("PPNS",))),
+        (("attack-epsilon",), lambda there: _error_falls("7", there, ("PNCF", "PPNS"))),
+        (("attack-m",), lambda there: _error_falls("8", there, COMPARED)),
+        (("attack-m",), _error_is_not_zero),
+        (("attack-m",), _nothing_given_away),
+    )
+    found = []
+    for names, judge in judges:
+        there = {name: telling[name] for name in names if name in telling}
+        if there:
+            found.append(judge(there))
+    return tuple(found)
+
+
+def against_others(figures: Figures) -> list[Question]:
+    """Return PPNS minus each other private method, on common cells, mean over more than one partition."""
+    return [
+        Question(
+            f"{name}: PPNS - {other}",
+            figure.sums.difference("mae_common", "PPNS", other, figure.several),
+            "below",
+            figure.margin,
+        )
+        for name, figure in figures.items()
+        for other in ("nPNS", "PNCF")
+    ]
+
+
+def _own_numbers(figures: Figures, *metrics: str) -> dict[str, float]:
+    """Return each method's own numbers, on its own cells: means over more than one partition."""
+    return {
+        f"{name} {series} {metric}": figure.sums.mean(metric, series, figure.several).value
+        for name, figure in figures.items()
+        for series in figure.definition.series
+        for metric in metrics
+    }
+
+
+def _errors_along(figures: Figures, series: Iterable[str]) -> dict[str, float]:
+    """Return the errors of some series at each point."""
+    return {
+        f"{name} {one} MAE at {figure.definition.x}={x:g}": figure.sums.statistic(
+            "mae", one, x
+        ).value
+        for one in series
+        for name, figure in figures.items()
+        for x in figure.definition.values
+    }
+
+
+def _ppns_is_best(figures: Figures) -> Claim:
+    tests = against_others(figures)
+    numbers = _own_numbers(figures, "mae", "mae_clipped", "coverage")
+    return claim_of("1", tests, numbers, figures, least=-max(test.found.value for test in tests))
+
+
+def _grows_with_beta(figures: Figures) -> Claim:
+    tests = []
+    for name, figure in figures.items():
+        tests.append(figure.rise("PPNS", "above", name))
+        if name == "attack-beta" and len(figure.several) > 2:
+            beyond = f"{name} beyond beta = 1"
+            tests.append(figure.rise("PPNS", "above", beyond, figure.several))
+    return claim_of("2", tests, _errors_along(figures, ["PPNS"]), figures)
+
+
+def _one_partition(figures: Figures) -> Claim:
+    numbers = {}
+    for name, figure in figures.items():
+        if 1 in figure.definition.values:
+            first, second = (figure.sums.counts[1, series] for series in ("kNN", "PPNS"))
+            same = ("predicted", "error", "exact", "recovered")
+            apart = np.logical_or.reduce([first[part] != second[part] for part in same])
+            numbers[f"{name}: targets that differ"] = float(apart.sum())
+            numbers[f"{name}: targets"] = float(len(apart))
+    differ = any(value for name, value in numbers.items() if name.endswith("differ"))
+    return settled("3", numbers, figures, holds=not differ)
+
+
+def _lowest_under_attack(figures: Figures) -> Claim:
+    tests = against_others(figures)
+    metrics = ("mae", "mae_clipped", "coverage", "recovery", "exact", "advantage")
+    numbers = _own_numbers(figures, *metrics)
+    least = -max(test.found.value for test in tests)
+    leaks = numbers["attack-beta PPNS advantage"]
+    return claim_of("4", tests, numbers, figures, least=least, leaks=leaks)
+
+
+def _knn_is_zero(figures: Figures) -> Claim:
+    figure = figures["attack-m"]
+    numbers = {
+        f"m={x}: {metric}": figure.sums.statistic(metric, "kNN", x).value
+        for x in figure.enough
+        for metric in ("mae", "coverage", "recovery", "target_chosen")
+    }
+    for x in figure.enough:
+        counts = figure.sums.counts[x, "kNN"]
+        numbers[f"m={x}: wrong predictions"] = float((counts["predicted"] - counts["exact"]).sum())
+    first = figure.enough[0]
+    return settled(
+        "5",
+        numbers,
+        figures,
+        holds=not any(numbers[f"m={x}: wrong predictions"] for x in figure.enough),
+        first=first,
+        recovery=numbers[f"m={first}: recovery"],
+        missed=1 - numbers[f"m={first}: target_chosen"],
+    )
+
+
+def _error_falls(label: str, figures: Figures, series: Sequence[str]) -> Claim:
+    """Judge that the error which fakes get from some series falls along the axis of the one figure."""
+    (figure,) = figures.values()
+    tests = [figure.rise(one, "below", one) for one in series]
+    return claim_of(label, tests, _errors_along(figures, series), figures)
+
+
+def _error_is_not_zero(figures: Figures) -> Claim:
+    """Judge that the error of no private method is zero, which is how the paper tells that nothing is released."""
+    figure = figures["attack-m"]
+    errors = {
+        (series, x): figure.sums.statistic("mae", series, x).value
+        for series in PRIVATE
+        for x in figure.enough
+    }
+    numbers = {f"{series} m={x}: MAE": error for (series, x), error in errors.items()}
+    (series, x), least = min(errors.items(), key=lambda one: one[1])
+    return settled("9a", numbers, figures, holds=least > 0, least=least, series=series, known=x)
+
+
+def _nothing_given_away(figures: Figures) -> Claim:
+    figure = figures["attack-m"]
+    means = {series: figure.sums.mean("advantage", series, figure.enough) for series in PRIVATE}
+    tests = [Question(series, one, "neither") for series, one in means.items()]
+    numbers = {
+        f"{series} m={x}: {metric}": figure.sums.statistic(metric, series, x).value
+        for series in PRIVATE
+        for x in figure.enough
+        for metric in ("recovery", "recovery_without", "advantage", "exact", "guess")
+    }
+    shares = ", ".join(f"{one.value:.0%} from {series}" for series, one in means.items())
+    return claim_of("9b", tests, numbers, figures, first=figure.enough[0], shares=shares)

@@ -1,0 +1,482 @@
+"""`reproduce`: a figure of the paper with its chart, or all of them with a verdict on every claim."""
+
+from __future__ import annotations
+
+import secrets
+import textwrap
+import time
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass
+from os import PathLike
+from pathlib import Path
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+import pyarrow as pa
+import pyarrow.compute as pc
+import pyarrow.csv as pa_csv
+import pyarrow.parquet as pq
+
+import goodfence
+from goodfence.data.files import atomic_write
+from goodfence.errors import MissingExtra, require
+from goodfence.neighbours.candidate_lists import Axis
+from goodfence.papers.reproduction.claims import WITHOUT_ATTACK, Claim, Counted, claims_of_figures
+from goodfence.papers.reproduction.definition import (
+    COMPARED,
+    LARGEST_RS,
+    ORDER,
+    Definition,
+    Sources,
+)
+from goodfence.papers.reproduction.list_claims import (
+    allocation_is_optimal,
+    differentially_private,
+    fakes_needed,
+    fakes_to_cover,
+    largest_alpha,
+    manly_is_good,
+    partition_one,
+    second_half_is_zero,
+)
+from goodfence.papers.reproduction.runs import Experiment, Sums, summary, tidy
+from goodfence.parallel import Advance, bar
+from goodfence.report.charts import FONT, SCHEMA, Spec, chart_files
+from goodfence.report.serialize import write_json
+from goodfence.settings import checked, place
+
+if TYPE_CHECKING:
+    import altair
+
+N_SEEDS, N_TARGETS = 5, 200
+QUICK_SEEDS, QUICK_TARGETS = 2, 100
+_LISTS = 2_000
+"""The most rows of which the second half of the list is looked at: all of MovieLens."""
+
+
+@checked
+def reproduce(
+    figure: str,
+    *,
+    rng: int | None = None,
+    quick: bool = False,
+    data: str | None = None,
+    keep: str | PathLike[str] | None = None,
+    threads: int | None = None,
+    progress: bool | None = None,
+) -> Figure:
+    """Draw one figure of the paper again.
+
+    Parameters
+    ----------
+    figure : str
+        Its name: `item-movielens`, `user-movielens`, `user-douban`, `attack-beta`, `attack-k`,
+        `attack-epsilon` or `attack-m`.
+    rng : int, optional
+        A seed: the same seed gives the same tables. None draws one, and the manifest says which.
+    quick : bool, default False
+        Fewer points, seeds and targets.
+    data : str, optional
+        A catalogue name or a path to use instead of the data of the paper. None takes those, or the bundled
+        ratings where they are not at hand, and the figure says so.
+    keep : path, optional
+        A folder that finished points are kept in, and taken from: a run that was stopped goes on there.
+    threads : int, optional
+        How many threads to use; None for as many as there are cores.
+    progress : bool, optional
+        Show a bar on standard error; None for a terminal only.
+
+    Examples
+    --------
+    >>> import goodfence as gf
+    >>> figure = gf.papers.reproduce("user-movielens", rng=7, quick=True, data="movietweetings")
+    >>> figure.claims[0].number, figure.claims[0].verdict
+    (1, 'holds')
+    """
+    run = _Run(rng, quick, Sources(data), keep, threads)
+    experiment = run.experiment(figure)
+    with bar(figure, experiment.n_points, show=progress) as advance:
+        return run.figure(experiment, advance)
+
+
+@checked
+def reproduce_all(
+    *,
+    rng: int | None = None,
+    quick: bool = False,
+    data: str | None = None,
+    keep: str | PathLike[str] | None = None,
+    threads: int | None = None,
+    progress: bool | None = None,
+) -> Reproduction:
+    """Draw all seven figures of the paper again, and judge its sixteen claims.
+
+    Parameters
+    ----------
+    rng, quick, data, keep, threads, progress
+        As in `reproduce`.
+    """
+    started = time.perf_counter(), time.process_time()
+    run = _Run(rng, quick, Sources(data), keep, threads)
+    experiments = [run.experiment(name) for name in ORDER]
+    others = run.other_claims(experiments)
+    n_steps = sum(experiment.n_points for experiment in experiments) + len(others)
+    with bar("figures and claims", n_steps, show=progress) as advance:
+        figures = tuple(run.figure(experiment, advance) for experiment in experiments)
+        claims = list(claims_of_figures({one.definition.id: one.counted for one in figures}))
+        for judge in others:
+            claims.append(judge())
+            advance(1)
+    manifest = {**run.stated(), **_taken(*started), "figures": [one.manifest for one in figures]}
+    return Reproduction(figures=figures, claims=tuple(claims), manifest=manifest)
+
+
+class _Run:
+    """The settings that all figures of a run share."""
+
+    def __init__(
+        self,
+        rng: int | None,
+        quick: bool,
+        sources: Sources,
+        keep: str | PathLike[str] | None,
+        threads: int | None,
+    ) -> None:
+        self.rng = secrets.randbits(32) if rng is None else rng
+        require(self.rng >= 0, "rng", "None, or an integer of at least 0", rng)
+        self.sources, self.quick, self.threads = sources, quick, threads
+        self.keep = None if keep is None else Path(keep)
+        self.n_targets = QUICK_TARGETS if quick else N_TARGETS
+
+    def experiment(self, name: str) -> Experiment:
+        definition, ratings = self.sources.figure(name, quick=self.quick)
+        return Experiment(
+            definition=definition,
+            ratings=ratings,
+            n_seeds=QUICK_SEEDS if self.quick else N_SEEDS,
+            n_targets=self.n_targets,
+            rng=self.rng,
+            threads=self.threads,
+            keep=self.keep,
+        )
+
+    def figure(self, experiment: Experiment, advance: Advance) -> Figure:
+        started = time.perf_counter(), time.process_time()
+        definition, points, n_computed = experiment.definition, [], 0
+        for x, seed, table, computed in experiment.points():
+            points.append((x, seed, table))
+            n_computed += computed
+            advance(1)
+        counted = Counted(definition, Sums.of(points), experiment.ratings.scale)
+        manifest = {
+            **self.stated(),
+            **experiment.stated(),
+            "points": experiment.n_points,
+            "points_computed": n_computed,
+            **_taken(*started),
+        }
+        return Figure(
+            definition=definition,
+            table=tidy(definition, points),
+            summary=summary(definition, counted.sums),
+            claims=claims_of_figures({definition.id: counted}),
+            manifest=manifest,
+            counted=counted,
+        )
+
+    def other_claims(self, experiments: list[Experiment]) -> list[Callable[[], Claim]]:
+        """Return what judges claims 10 to 16, by the ratings of the figures."""
+        by_name = {one.definition.id: one for one in experiments}
+        ratings = by_name["attack-m"].ratings
+        seed, n_targets = [self.rng, 0], self.n_targets
+        settings: dict[str, tuple[Any, Axis]] = {
+            name: (by_name[name].ratings, by_name[name].definition.axis) for name in WITHOUT_ATTACK
+        }
+        return [
+            lambda: allocation_is_optimal(ratings, seed),
+            lambda: manly_is_good(ratings, seed),
+            lambda: partition_one(ratings, seed, n_targets),
+            lambda: second_half_is_zero(settings, seed, _LISTS),
+            lambda: fakes_to_cover(ratings, seed, n_targets),
+            lambda: fakes_needed(ratings, seed, n_targets),
+            lambda: largest_alpha(settings, ratings, seed, n_targets),
+            differentially_private,
+        ]
+
+    def stated(self) -> dict[str, Any]:
+        return {"goodfence": goodfence.__version__, "seed": self.rng, "quick": self.quick}
+
+
+def _taken(wall: float, cpu: float) -> dict[str, float]:
+    return {
+        "seconds": round(time.perf_counter() - wall, 2),
+        "cpu_seconds": round(time.process_time() - cpu, 2),
+    }
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Figure:
+    """One figure of the paper, drawn again."""
+
+    definition: Definition
+    table: pa.Table
+    """(figure, series, x, seed, metric, value): the same for the same seed, byte for byte."""
+    summary: pa.Table
+    """(figure, series, x, metric, value, low, high, targets): over all seeds, with 95% intervals."""
+    claims: tuple[Claim, ...]
+    """The claims that this figure alone can judge."""
+    manifest: Mapping[str, Any]
+    counted: Counted
+
+    def __repr__(self) -> str:
+        verdicts = ", ".join(f"{claim.label} {claim.verdict}" for claim in self.claims)
+        return f"Figure({self.definition.id}: {self.table.num_rows:,} values; claims: {verdicts})"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return claims and manifest as plain values."""
+        return {"claims": [one.to_dict() for one in self.claims], "manifest": dict(self.manifest)}
+
+    def chart(self) -> altair.VConcatChart:
+        """Return the chart."""
+        try:
+            import altair
+        except ImportError:
+            raise MissingExtra("a chart needs altair; install altair") from None
+        chart: altair.VConcatChart = altair.VConcatChart.from_dict(self.chart_spec())
+        return chart
+
+    def chart_spec(self) -> Spec:
+        """Return the chart as a Vega-Lite specification: one panel for each measure, one legend for all."""
+        definition = self.definition
+        panels = _ATTACK if definition.protocol == "attack" else _PAPER
+        metrics = pa.array(sorted({panel.metric for panel in panels}))
+        rows = self.summary.filter(pc.is_in(self.summary["metric"], metrics)).to_pylist()
+        views = [_view(definition, panel) for panel in panels]
+        views[0]["layer"][-1]["params"] = [_PICKED]  # one legend serves all panels
+        letters = _LETTERS[len(panels)]
+        n_users, n_items = self.manifest["shape"]
+        of_whom = f" with more than {known} ratings" if (known := definition.most_known) else ""
+        what = (
+            f"{definition.data}: {n_users:,} users x {n_items:,} items; {len(self.manifest['seeds'])} seeds x "
+            f"{self.manifest['targets']} targets{of_whom} a point; upright lines: 95% over targets"
+        )
+        heading = {
+            "text": definition.title,
+            "subtitle": [what, *textwrap.wrap(definition.note, letters)],
+            **{"anchor": "start", "fontSize": 18, "offset": 12},
+            **{"subtitleFontSize": 13, "subtitlePadding": 6, "subtitleColor": "#444444"},
+        }
+        caption = {
+            "text": textwrap.wrap(definition.caption, letters),
+            **{"anchor": "start", "orient": "bottom", "fontSize": 13, "fontWeight": "normal"},
+            **{"color": "#444444", "offset": 14},
+        }
+        return {
+            "$schema": SCHEMA,
+            "config": _CONFIG,
+            "data": {"values": rows},
+            "title": heading,
+            "vconcat": [{"hconcat": views, "spacing": 28, "title": caption}],
+        }
+
+    def paper_spec(self) -> Spec:
+        """Return the chart as the paper has it: its caption, its measure, its four methods, and no comment."""
+        definition = self.definition
+        metric = pc.equal(self.summary["metric"], _AS_PRINTED.metric)
+        view = _view(definition, _AS_PRINTED, plain=True)
+        view["layer"][-1]["params"] = [_PICKED]
+        view |= {"width": 460, "height": 320, "title": None}
+        return {
+            "$schema": SCHEMA,
+            "config": _CONFIG,
+            "data": {"values": self.summary.filter(metric).to_pylist()},
+            "title": {
+                "text": definition.title,
+                "anchor": "middle",
+                "orient": "bottom",
+                "offset": 12,
+            },
+            "vconcat": [view],
+        }
+
+    def save(self, folder: str | PathLike[str]) -> None:
+        """Write tables (parquet, csv), charts (PNG, SVG, HTML; `paper` is neutral), claims and manifest to `folder`."""
+        target = place(folder, "folder")
+        for name, table in (("table", self.table), ("summary", self.summary)):
+            with atomic_write(target / f"{name}.parquet") as file:
+                pq.write_table(table, file, compression="zstd")
+            with atomic_write(target / f"{name}.csv") as file:
+                pa_csv.write_csv(table, file)
+        for stem, spec in (("chart", self.chart_spec()), ("paper", self.paper_spec())):
+            for name, content in chart_files(spec).items():
+                with atomic_write(target / name.replace("chart", stem)) as file:
+                    file.write(content)
+        _save_claims(target, self)
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Reproduction:
+    """All figures of the paper and all its claims."""
+
+    figures: tuple[Figure, ...]
+    claims: tuple[Claim, ...]
+    """The sixteen claims, judged by all figures together; two of them in two parts."""
+    manifest: Mapping[str, Any]
+
+    def __repr__(self) -> str:
+        verdicts = [claim.verdict for claim in self.claims]
+        told = ", ".join(f"{verdicts.count(each)} {each}" for each in dict.fromkeys(verdicts))
+        return f"Reproduction({len(self.figures)} figures, {len(self.claims)} claims: {told})"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return claims and manifest as plain values."""
+        return {"claims": [one.to_dict() for one in self.claims], "manifest": dict(self.manifest)}
+
+    def save(self, folder: str | PathLike[str]) -> None:
+        """Write every figure to a folder of its own in `folder`, and the claims beside them."""
+        target = place(folder, "folder")
+        for figure in self.figures:
+            figure.save(target / figure.definition.id)
+        _save_claims(target, self)
+
+
+def _save_claims(folder: Path, found: Figure | Reproduction) -> None:
+    told = found.to_dict()
+    write_json(folder / "claims.json", {"claims": told["claims"]})
+    write_json(folder / "manifest.json", told["manifest"])
+
+
+class Look(NamedTuple):
+    """How a series is drawn; each has a mark of its own, and stands `beside` the others by so many pixels."""
+
+    colour: str
+    shape: str
+    beside: int
+    dash: Sequence[int] = (1, 0)
+    width: int = 2
+
+
+_LOOKS = {
+    "PPNS": Look("#D55E00", "circle", -3, width=4),
+    "kNN": Look("#222222", "square", 3, dash=(6, 4)),
+    "nPNS": Look("#0072B2", "triangle-up", -9),
+    "PNCF": Look("#009E73", "diamond", 9),
+    LARGEST_RS: Look("#7FCDBB", "cross", 12, dash=(2, 3)),
+}
+"""In the order of drawing. Okabe and Ito's colours, which the colour-blind can tell apart."""
+_CONFIG: Spec = {
+    "font": FONT,
+    "background": "white",
+    "padding": 14,
+    "axis": {
+        "labelFontSize": 13,
+        "titleFontSize": 13,
+        "titleFontWeight": "normal",
+        "titlePadding": 8,
+    },
+    "view": {"stroke": "#cccccc"},
+}
+_LETTERS = {2: 118, 3: 185}
+"""How many letters of a caption fit below 2 or 3 panels."""
+_PICKED: Spec = {
+    "name": "picked",
+    "select": {"type": "point", "fields": ["series"]},
+    "bind": "legend",
+}
+_SHOWN: Spec = {"condition": {"param": "picked", "value": 1}, "value": 0.12}
+
+
+class Panel(NamedTuple):
+    """One panel: a metric, its heading, the title of its axis, and the series that are drawn."""
+
+    metric: str
+    heading: str
+    axis: str
+    series: tuple[str, ...] = COMPARED
+
+
+_PAPER = (
+    Panel("mae", "All methods", "MAE"),
+    Panel("mae", "PNCF by the scope of RS", "MAE", ("PNCF", LARGEST_RS)),
+)
+_ATTACK = (
+    Panel("mae", "MAE of the fake: LOW is bad", "MAE", (*COMPARED, LARGEST_RS)),
+    Panel("recovery", "Recovery: HIGH is bad", "hidden ratings found out"),
+    Panel("advantage", "Advantage: HIGH is bad", "hidden ratings leaked"),
+)
+_AS_PRINTED = Panel("mae", "", "MAE")
+"""The panel of the neutral chart."""
+
+
+def _view(definition: Definition, panel: Panel, *, plain: bool = False) -> Spec:
+    """Return one panel: for each series a line, and its points with their intervals, a little beside each other.
+
+    A `plain` one has lines and points only, each where it belongs; its legend has no other series.
+    """
+    looks = {name: look for name, look in _LOOKS.items() if not plain or name in panel.series}
+    share = panel.metric in ("recovery", "advantage")
+    x = {
+        "field": "x",
+        "type": "quantitative",
+        "title": definition.label,
+        "scale": {"type": definition.scale, "zero": False, "nice": False, "padding": 16},
+        "axis": {
+            "values": [float(value) for value in definition.values],
+            "labelExpr": "'' + datum.value",
+            "labelOverlap": "greedy",
+            "grid": False,
+        },
+    }
+    y = {
+        "type": "quantitative",
+        "title": panel.axis,
+        "scale": {"zero": definition.protocol == "attack", "nice": True},
+        "axis": {"format": "%" if share else "~g"},
+    }
+    colour = _coded({name: one.colour for name, one in looks.items()})
+    shared = {"x": x, "y": {**y, "field": "value"}, "color": colour, "opacity": _SHOWN}
+    between = {**shared, "y": {**y, "field": "low"}, "y2": {"field": "high"}}
+    numbers = {"value": panel.metric, "low": "95% from", "high": "to"}
+    tooltip: list[Spec] = [
+        {"field": "series", "type": "nominal", "title": "method"},
+        {"field": "x", "type": "quantitative", "title": definition.x},
+        *(
+            {"field": name, "type": "quantitative", "title": title, "format": ".4f"}
+            for name, title in numbers.items()
+        ),
+    ]
+    shape = _coded({name: one.shape for name, one in looks.items()})
+    points, layers = {**shared, "shape": shape, "tooltip": tooltip}, []
+    for name in panel.series:
+        look, only = looks[name], [{"filter": f"datum.series === '{name}'"}]
+        line = {"type": "line", "strokeWidth": look.width, "strokeDash": list(look.dash)}
+        interval = ({"type": "rule", "strokeWidth": 1.6, "strokeCap": "round"}, between)
+        for mark, encoding in (
+            *(() if plain else (interval,)),
+            (line, shared),
+            ({"type": "point", "filled": True, "size": 52}, points),
+        ):
+            beside = {**mark, "xOffset": 0 if plain else look.beside}
+            layers.append({"transform": only, "mark": beside, "encoding": encoding})
+    return {
+        "width": 330,
+        "height": 290,
+        "title": {"text": panel.heading, "fontSize": 15, "frame": "group"},
+        "transform": [
+            {"filter": f"datum.metric === '{panel.metric}'"},
+            {"filter": {"field": "series", "oneOf": list(panel.series)}},
+        ],
+        "layer": layers,
+    }
+
+
+def _coded(codes: Mapping[str, str]) -> Spec:
+    legend = {
+        "title": None,
+        "orient": "top",
+        "labelFontSize": 15,
+        "symbolSize": 160,
+        "symbolDash": [1, 0],
+        "columns": len(codes),
+    }
+    scale = {"domain": list(codes), "range": list(codes.values())}
+    return {"field": "series", "type": "nominal", "scale": scale, "legend": legend}

@@ -1,0 +1,170 @@
+"""What stands around an audit: other knowledge, other attackers, other ways, each once."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from importlib import import_module
+from typing import Any
+
+import pytest
+
+import goodfence as gf
+from goodfence.attack.attack import Attack, Subject
+from goodfence.attack.knn_attack import AdaptiveAttack, KNNAttack
+from goodfence.attack.report import NotTried
+from goodfence.attack.strongest import TOO_LONG
+from goodfence.auditing.audit import Pace, audit
+from goodfence.auditing.frontier import Compared, TargetDraw, frontier, name_of, short_list
+from goodfence.auditing.survey import Survey, _knowing, _strategies, audit_page, survey
+from goodfence.report.wording import known_of
+
+FRONTIER = import_module("goodfence.auditing.frontier")  # the name at the top is the function
+SURVEY = import_module("goodfence.auditing.survey")
+FILMS = gf.load("movietweetings")
+
+
+@pytest.fixture(scope="module")
+def around() -> Survey:
+    fence, attack = gf.NeighbourCF(gf.KNN(k=20)), gf.KNNAttack(known=5)
+    report = audit(FILMS, fence, attack=attack, targets=60, trials=0, rng=7)
+    listed: list[Compared] = [gf.KNN(k=20), gf.PPNS(k=20, beta=3)]
+    return survey(report, fence, known=5, compared=listed, targets=15, rng=7, progress=False)
+
+
+def test_the_audit_itself_is_among_what_is_shown(around: Survey) -> None:
+    own = around.audit.leakage
+    assert around.by_strategy[0] is own
+    assert own in around.by_known
+    assert [known_of(report) for report in around.by_known] == [1, 2, 4, 5, 8, 16]
+
+
+def test_others_attack_as_many_as_they_are_told(around: Survey) -> None:
+    others = {report.n_targets for report in around.by_strategy[1:]}
+    assert others == {15}
+    own, *rest = (point.n_targets for point in around.frontier.points)
+    assert own == around.audit.leakage.n_targets  # the same question has the same answer
+    assert rest == [8]  # the other half chose the attacker
+
+
+def test_more_knowledge_reads_more(around: Survey) -> None:
+    read = [report.found.value for report in around.by_known]
+    assert read[0] < read[2] < read[-1]
+
+
+def test_what_is_audited_stands_on_the_frontier_once(around: Survey) -> None:
+    assert [point.family for point in around.frontier.points] == ["kNN", "PPNS"]
+    assert [guarantee.status for guarantee in around.guarantees] == ["none", "refuted"]
+
+
+@pytest.mark.parametrize(
+    ("attack", "audited", "n_expected"),
+    [
+        # One account, all ask (a cover of k accounts is that), adaptive, the rarest, the most popular.
+        (gf.KNNAttack(known=8), gf.KNN(k=20), 5),
+        (gf.KNNAttack(known=8), gf.PPNS(k=20, beta=3), 6),
+        (gf.KNNAttack(known=8), gf.NPNS(k=20), 5),  # nobody covers a whole list
+        (gf.KNNAttack(known=8, ask="all"), gf.PPNS(k=20, beta=3), 6),
+        (gf.KNNAttack(known=8, fakes=50), gf.PrivateMeans(epsilon=1.0), 17),
+        (gf.KNNAttack(known=1, choose=[int(FILMS.items[0])]), gf.KNN(k=20), 0),
+    ],
+)
+def test_other_attackers_are_those_that_apply_each_once(
+    attack: Attack, audited: Compared, n_expected: int
+) -> None:
+    subject = Subject(FILMS, audited)
+    report = gf.KNNAttack(known=8).run(FILMS, gf.KNN(k=20), targets=2, rng=7)
+    others = _strategies(replace(report, attacker=attack), subject)
+    assert len(others) == n_expected
+    assert len({repr(other) for other in others}) == n_expected
+    assert {other.known for other in others} <= {attack.known}
+    helped = {other.fakes for other in others if isinstance(other, AdaptiveAttack)}
+    if isinstance(audited, gf.PrivateMeans):
+        assert helped == {10, 20, 50}
+        cut = replace(report, attacker=attack, not_tried=(NotTried("adaptive", TOO_LONG),))
+        assert [other.choose for other in _strategies(cut, subject)] == ["rarest", "most_popular"]
+
+
+def test_attackers_whom_the_audit_tried_are_not_tried_again() -> None:
+    found = audit(FILMS, gf.KNN(k=20), targets=10, trials=0, rng=7).leakage
+    others = _strategies(found, Subject(FILMS, gf.KNN(k=20)))
+    assert [other.choose for other in others] == ["rarest", "most_popular"]
+
+
+def test_an_attacker_who_takes_too_long_is_left_out(
+    around: Survey, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(SURVEY, "find_pace", lambda *_, **__: Pace(n_targets=9, seconds=1e6))
+    fence = gf.KNN(k=20)
+    alone = survey(around.audit, fence, known=5, compared=[], targets=15, rng=7, progress=False)
+    assert (len(alone.by_known), len(alone.by_strategy)) == (1, 1)
+    assert alone.n_skipped == len(around.by_known) + len(around.by_strategy) - 2
+    assert around.n_skipped == 0
+
+
+def test_ten_people_are_enough_for_an_attacker_who_takes_long(
+    monkeypatch: pytest.MonkeyPatch,
+) -> None:
+    found, running = Subject(FILMS, gf.KNN(k=20)), TargetDraw(15, 7)
+    for n_people in (SURVEY.SMALLEST, SURVEY.SMALLEST - 1):
+        pace = Pace(n_targets=n_people, seconds=1e6)
+        monkeypatch.setattr(SURVEY, "find_pace", lambda *_, pace=pace, **__: pace)
+        report = SURVEY._affordable(found, gf.KNNAttack(known=5), running)
+        assert (None if report is None else report.n_targets) == (10 if n_people == 10 else None)
+
+
+def test_knowledge_goes_as_far_as_half_of_the_people(around: Survey) -> None:
+    assert [plan.known for plan in _knowing(gf.KNNAttack(known=16), FILMS)] == [1, 2, 4, 8]
+    named = gf.KNNAttack(known=1, choose=[int(FILMS.items[0])])
+    assert _knowing(named, FILMS) == []
+
+
+def test_the_short_list_has_every_kind_that_fits() -> None:
+    assert [name_of(way) for way in short_list(1_000)] == [
+        "kNN k=50",
+        "PPNS k=50, β=7",
+        "nPNS k=50, whole list",
+        "PNCF k=50, β=7, ε=1",
+        "PrivateMeans, per rating ε=1",
+        "PrivateCF, per rating ε=1",
+    ]
+    assert [name_of(way) for way in short_list(30, k=20)][:2] == [
+        "kNN k=20",
+        "nPNS k=20, whole list",
+    ]
+
+
+def test_a_frontier_that_may_not_take_long_attacks_fewer(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = []
+
+    def slow(trial: object, most: int, *, longest: float) -> Pace:
+        asked.append((most, longest))
+        return Pace(n_targets=3, seconds=1e6)
+
+    monkeypatch.setattr(FRONTIER, "find_pace", slow)
+    ways: list[Compared] = [gf.KNN(k=20), gf.PrivateMeans(epsilon=1.0, items="from ratings")]
+    two = [gf.KNNAttack(known=8, fakes=fakes) for fakes in (20, 1)]
+    found = frontier(FILMS, ways, attacks=two, targets=60, seconds=500.0, rng=7, progress=False)
+    assert [point.n_targets for point in found.points] == [5, 5]  # of ten, some chose the attacker
+    assert (found.settings["seconds"], asked) == (500.0, [(60, 500.0)] * 2)
+
+
+def test_everybody_is_attacked_unless_told() -> None:
+    """Forty users and twenty-five items: forty are attacked, or cannot be."""
+    ratings = gf.synthetic(users=40, items=25, ratings=600, rng=3)
+    settings: dict[str, Any] = {"attack": KNNAttack(known=2), "trials": 0, "rng": 1}
+    page = audit_page(ratings, gf.KNN(k=3), compared=[], others=2, data="made up", **settings)
+    found = page.survey.audit.leakage
+    assert found.n_targets + found.n_left_out == 40
+
+
+def test_what_is_known_doubles_from_one_to_sixty_four() -> None:
+    assert tuple(2**power for power in range(7)) == SURVEY.KNOWN
+
+
+def test_knowledge_doubles_as_long_as_half_of_the_users_have_more() -> None:
+    attack = gf.KNNAttack(known=8)
+    full = gf.synthetic(users=30, items=65, ratings=30 * 65, rng=7)  # everybody rated everything
+    known = [one.known for one in _knowing(attack, full) if isinstance(one, KNNAttack)]
+    assert known == [1, 2, 4, 16, 32, 64]
+    one_less = gf.synthetic(users=30, items=64, ratings=30 * 64, rng=7)
+    assert len(_knowing(attack, one_less)) == 5
