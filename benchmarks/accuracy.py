@@ -28,6 +28,7 @@ from benchmarks.peers import run_worker
 from benchmarks.private_attack import fingerprint
 from benchmarks.results import FOLDER, write_table
 from documents.tables import rows_of
+from goodfence.arrays import row_numbers
 from goodfence.data.files import atomic_write
 from goodfence.data.splits import sample_targets
 from goodfence.evaluation import evaluate
@@ -138,7 +139,7 @@ def unprotected(train: gf.Ratings, test: gf.Ratings) -> float:
     """Return the error of the paper's kNN, k = 100, over the cells that it predicts."""
     few = sample_targets(test, KNN_USERS, rng=0)
     rows = np.sort(test.rows(few))
-    kept = np.isin(np.repeat(np.arange(test.shape[0]), np.diff(test.csr.indptr)), rows)
+    kept = np.isin(row_numbers(test.csr.indptr), rows)
     csr = test.csr.tocoo()
     users, items = test.users[csr.coords[0][kept]], test.items[csr.coords[1][kept]]
     predictions = gf.NeighbourCF(gf.KNN(k=100)).fit(train).predict(users, items)
@@ -148,7 +149,7 @@ def unprotected(train: gf.Ratings, test: gf.Ratings) -> float:
 def asked_of_all(train: gf.Ratings, test: gf.Ratings) -> gf.Ratings:
     """Return the held-out ratings that LensKit is asked about, and we beside it: of some users, and of known items."""
     asked = np.isin(test.users, sample_targets(test, KNN_USERS, rng=0))
-    rows = np.repeat(np.arange(test.shape[0]), np.diff(test.csr.indptr))
+    rows = row_numbers(test.csr.indptr)
     kept = asked[rows]
     cells = (test.csr.data[kept], (rows[kept], test.csr.indices[kept]))
     return known_only(train, test.replaced(sparse.csr_array(cells, shape=test.shape)))
@@ -160,7 +161,7 @@ def accurate(train: gf.Ratings, test: gf.Ratings) -> Cell:
     start = time.perf_counter()
     model = gf.NeighbourCF.accurate(progress=False).fit(train)
     seconds = time.perf_counter() - start
-    rows = np.repeat(np.arange(part.shape[0]), np.diff(part.csr.indptr))
+    rows = row_numbers(part.csr.indptr)
     found = model.predict_cells(rows, part.csr.indices)
     errors = np.abs(np.clip(found, test.scale.lowest, test.scale.highest) - part.csr.data)
     return {"error": float(errors.mean()), "seconds": seconds}

@@ -12,6 +12,7 @@ from scipy import sparse
 
 import goodfence as gf
 from benchmarks.results import write_table
+from goodfence.arrays import row_numbers
 from goodfence.attack.scoring import is_recovered, ratio
 from goodfence.attack.targets import Targets, attacked, find_targets, world_seed
 from goodfence.rng import Streams
@@ -47,7 +48,7 @@ class Found(NamedTuple):
 def without_cells(ratings: gf.Ratings, row: int, columns: npt.NDArray[np.int64]) -> gf.Ratings:
     """Return the ratings without those of some items by one user."""
     csr = ratings.csr
-    rows = np.repeat(np.arange(csr.shape[0]), np.diff(csr.indptr))
+    rows = row_numbers(csr.indptr)
     kept = (rows != row) | ~np.isin(csr.indices, columns)
     cells = csr.data[kept], (rows[kept], csr.indices[kept])
     return ratings.replaced(sparse.csr_array(cells, shape=csr.shape))

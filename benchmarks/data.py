@@ -9,6 +9,7 @@ import numpy as np
 from scipy import sparse
 
 import goodfence as gf
+from goodfence.arrays import row_numbers
 
 DOUBAN_SIZE: dict[str, Any] = {"users": 129_490, "items": 58_541, "ratings": 16_830_839}
 CACHE = Path(__file__).resolve().parent.parent / ".venv" / "benchmark-data"
@@ -53,7 +54,7 @@ def write_csv(ratings: gf.Ratings, path: Path) -> None:
     from pyarrow import csv
 
     matrix = ratings.csr
-    rows = np.repeat(np.arange(matrix.shape[0]), np.diff(matrix.indptr))
+    rows = row_numbers(matrix.indptr)
     columns = {
         "user": ratings.users[rows],
         "item": ratings.items[matrix.indices],
@@ -65,7 +66,7 @@ def write_csv(ratings: gf.Ratings, path: Path) -> None:
 def known_only(train: gf.Ratings, test: gf.Ratings) -> gf.Ratings:
     """Leave out cells of items nobody rated in the training part: not every library can be asked about them."""
     known = np.diff(train.transposed.csr.indptr) > 0
-    rows = np.repeat(np.arange(test.shape[0]), np.diff(test.csr.indptr))
+    rows = row_numbers(test.csr.indptr)
     kept = known[test.csr.indices]
     parts = (test.csr.data[kept], (rows[kept], test.csr.indices[kept]))
     return test.replaced(sparse.csr_array(parts, shape=test.shape))

@@ -24,7 +24,7 @@ import goodfence as gf
 from benchmarks.data import CACHE
 from benchmarks.private_attack import DATA, SEED, eligible, fingerprint, shown
 from benchmarks.results import write_table
-from goodfence.arrays import Floats, Integers
+from goodfence.arrays import Floats, Integers, row_numbers
 from goodfence.attack.scoring import difference, ratio, share
 from goodfence.auditing.dp_audit import Recorder, Replayer
 from goodfence.data.files import atomic_write
@@ -98,7 +98,7 @@ class Prior:
 
 def _expected(csr: Any) -> Floats:
     """Return item mean plus user bias, for each rating from all others; few ratings are shrunk."""
-    rows = np.repeat(np.arange(csr.shape[0]), np.diff(csr.indptr))
+    rows = row_numbers(csr.indptr)
     overall, shrunk = csr.data.mean(), 5.0
 
     def others_mean(groups: npt.NDArray[Any], values: Floats) -> Floats:

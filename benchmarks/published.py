@@ -15,6 +15,7 @@ import numpy as np
 import goodfence as gf
 from benchmarks.results import FOLDER, write_table
 from benchmarks.sent_worlds import SentOnce
+from goodfence.arrays import row_numbers
 from goodfence.attack.attack import Attack, Subject
 from goodfence.data.splits import holdout
 from goodfence.evaluation import Scores
@@ -179,7 +180,7 @@ def error(model: Any, ratings: gf.Ratings) -> dict[str, Any]:
     train, test = split
     fresh = traits_of(model).fresh_noise
     fitted = unfitted_copy(model, None if fresh else streams.key(1)).fit(train)
-    rows = np.repeat(np.arange(test.shape[0]), np.diff(test.csr.indptr))
+    rows = row_numbers(test.csr.indptr)
     told = fitted.predict(test.users[rows], test.items[test.csr.indices])
     scores = Scores.of(np.clip(told, test.scale.lowest, test.scale.highest), test.csr.data)
     return {

@@ -9,13 +9,13 @@ import tempfile
 from pathlib import Path
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 import goodfence as gf
 from benchmarks.peers import run_worker
 from benchmarks.results import write_table
+from goodfence.arrays import row_numbers
 
 WAYS = {
     "local": "local engine",
@@ -30,7 +30,7 @@ Found = dict[str, Any]
 
 
 def write_parquet(ratings: gf.Ratings, path: Path) -> None:
-    rows = np.repeat(np.arange(ratings.shape[0]), np.diff(ratings.csr.indptr))
+    rows = row_numbers(ratings.csr.indptr)
     columns = {
         "user": ratings.users[rows],
         "item": ratings.items[ratings.csr.indices],

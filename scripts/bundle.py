@@ -16,6 +16,7 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.parquet as pq
 
+from goodfence.arrays import row_numbers
 from goodfence.data.catalogue import BUNDLED, DATASETS
 from goodfence.data.files import atomic_write
 from goodfence.data.load import load
@@ -28,7 +29,7 @@ TITLES = "movietweetings-titles.csv"
 
 def table_of(ratings: Ratings) -> pa.Table:
     """Return the ratings by user and film, in the order of their ids."""
-    rows = np.repeat(np.arange(ratings.shape[0]), np.diff(ratings.csr.indptr))
+    rows = row_numbers(ratings.csr.indptr)
     columns = {
         "user": ratings.users[rows].astype(np.int32),
         "item": ratings.items[ratings.csr.indices].astype(str),

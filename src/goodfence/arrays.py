@@ -26,3 +26,8 @@ class Csr(NamedTuple):
     """(rows + 1,): where each row begins."""
     columns: AnyIntegers
     values: npt.NDArray[Any]
+
+
+def row_numbers(starts: AnyIntegers) -> Integers:
+    """Return the row number of every stored cell of a CSR matrix, given its `indptr`."""
+    return np.repeat(np.arange(len(starts) - 1), np.diff(starts))

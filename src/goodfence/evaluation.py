@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 from scipy import stats
 
-from goodfence.arrays import Flags, Floats, Integers
+from goodfence.arrays import Flags, Floats, Integers, row_numbers
 from goodfence.data.ids import Ids
 from goodfence.data.ratings import Ratings, positions_among
 from goodfence.errors import require
@@ -147,7 +147,7 @@ def evaluate(
         nothing = float(np.nan)
         scores = Scores(mae=nothing, rmse=nothing, coverage=nothing, n=csr.nnz)
     else:
-        rows = np.repeat(np.arange(csr.shape[0]), np.diff(csr.indptr))
+        rows = row_numbers(csr.indptr)
         predictions = np.asarray(model.predict(test.users[rows], test.items[csr.indices]))
         scores = Scores.of(predictions, csr.data)
     length = top if n is None else n
@@ -221,7 +221,7 @@ def list_figures(
 def _hits(listed: Integers, test: Ratings, rows: Integers) -> Flags:
     """Return which of the listed items were held out of the very user."""
     csr, n_items = test.csr, test.shape[1]
-    owners = np.repeat(np.arange(csr.shape[0]), np.diff(csr.indptr))
+    owners = row_numbers(csr.indptr)
     held_out = owners * n_items + csr.indices  # ascending
     asked = np.where(listed >= 0, rows[:, np.newaxis] * n_items + listed, -1)
     places = np.minimum(np.searchsorted(held_out, asked), len(held_out) - 1)

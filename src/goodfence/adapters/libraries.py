@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from goodfence.arrays import Floats
+from goodfence.arrays import Floats, row_numbers
 from goodfence.data.ratings import Ratings
 from goodfence.data.scale import Scale, ScaleLike
 from goodfence.errors import MissingExtra
@@ -69,7 +69,7 @@ class Flat(NamedTuple):
 def flatten(ratings: Ratings) -> Flat:
     """Return who rated what how, one entry for each rating."""
     csr = ratings.csr
-    rows = np.repeat(np.arange(csr.shape[0]), np.diff(csr.indptr))
+    rows = row_numbers(csr.indptr)
     return Flat(ratings.users[rows], ratings.items[csr.indices], np.array(csr.data))
 
 

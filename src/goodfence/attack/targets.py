@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from goodfence.arrays import Flags, Floats, Integers
+from goodfence.arrays import Flags, Floats, Integers, row_numbers
 from goodfence.data.ratings import Id, Ratings
 from goodfence.data.splits import sample_targets
 from goodfence.errors import DataError, require
@@ -61,7 +61,7 @@ class Targets:
     @property
     def owners(self) -> Integers:
         """(hidden,): whose each hidden rating is, as a position among the targets."""
-        return np.repeat(np.arange(len(self)), np.diff(self.starts))
+        return row_numbers(self.starts)
 
     def part(self, first: int, last: int) -> Targets:
         """Return the targets from `first` to before `last`."""
@@ -111,7 +111,7 @@ def find_targets(
     csr, columns = ratings.csr, None if isinstance(choose, str) else ratings.columns(choose)
     eligible: Flags = np.diff(csr.indptr) > known
     if columns is not None:
-        owners = np.repeat(np.arange(csr.shape[0]), np.diff(csr.indptr))
+        owners = row_numbers(csr.indptr)
         n_named = np.bincount(owners[np.isin(csr.indices, columns)], minlength=csr.shape[0])
         eligible = eligible & (n_named == len(columns))
     if isinstance(wanted, int | np.integer) or not is_listed(wanted):
@@ -329,7 +329,7 @@ class FakeSensitivity:
 
 def _owners(profiles: Profiles) -> Integers:
     """Return whose each rating is."""
-    return np.repeat(np.arange(profiles.n_rows), np.diff(profiles.rows.indptr))
+    return row_numbers(profiles.rows.indptr)
 
 
 def _row(csr: sparse.csr_array, row: int) -> tuple[npt.NDArray[np.int32], Floats]:

@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 import numpy as np
 
+from goodfence.arrays import row_numbers
 from goodfence.attack import DEFAULT_FAKES, DEFAULT_KNOWN, FRONTIER_TARGETS, GUESSING
 from goodfence.attack.attack import Attack, Subject
 from goodfence.attack.list_attack import LISTED
@@ -213,7 +214,7 @@ def _held_out(recommender: Any, split: tuple[Ratings, Ratings], seed: RNG) -> tu
     fitted = fit_received(unfitted_copy(recommender, None if fresh else seed), train)
     if test.feedback == "implicit":
         return fitted, _list_quality(fitted, test)
-    rows = np.repeat(np.arange(test.shape[0]), np.diff(test.csr.indptr))
+    rows = row_numbers(test.csr.indptr)
     told = np.asarray(fitted.predict(test.users[rows], test.items[test.csr.indices]))
     scores = Scores.of(np.clip(told, test.scale.lowest, test.scale.highest), test.csr.data)
     return fitted, _Quality(scores.mae, scores.coverage)

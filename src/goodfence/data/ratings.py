@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from goodfence.arrays import Floats, Integers
+from goodfence.arrays import Floats, Integers, row_numbers
 from goodfence.data.columns import FEEDBACK
 from goodfence.data.columns import Feedback as Feedback
 from goodfence.data.frame import Duplicates, ReadOptions, Triplets, read_triplets
@@ -571,7 +571,7 @@ def move_columns(csr: sparse.csr_array, positions: Integers, n_columns: int) -> 
     >>> move_columns(sparse.csr_array(np.array([[5.0, 3.0]])), np.array([2, -1]), 3).toarray()
     array([[0., 0., 5.]])
     """
-    rows = np.repeat(np.arange(csr.shape[0]), np.diff(csr.indptr))
+    rows = row_numbers(csr.indptr)
     columns = positions[csr.indices]
     kept = columns >= 0
     cells: tuple[Any, ...] = (csr.data[kept], (rows[kept], columns[kept]))

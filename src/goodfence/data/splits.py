@@ -14,7 +14,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from goodfence.arrays import Flags, Integers
+from goodfence.arrays import Flags, Integers, row_numbers
 from goodfence.data.ratings import Ratings
 from goodfence.errors import DataError, GoodfenceWarning, SettingError, require
 from goodfence.rng import RNG, Streams
@@ -190,7 +190,7 @@ def _wanted(ratings: Ratings, per_user: int) -> Integers:
 def _first_ranks(ratings: Ratings, keys: npt.NDArray[Any], n_held: Integers) -> Flags:
     """Return which ratings have the `n_held` lowest keys of their user."""
     indptr = ratings.csr.indptr
-    rows = np.repeat(np.arange(len(n_held)), np.diff(indptr))
+    rows = row_numbers(indptr)
     order = np.lexsort((keys, rows))  # within each user, by key
     rank = np.arange(len(rows)) - indptr[rows]
     held = np.zeros(len(rows), dtype=np.bool_)
@@ -223,7 +223,7 @@ def core(ratings: Ratings, *, per_user: int, per_item: int) -> Ratings:
     per_user = integer(per_user, "per_user", least=1)
     per_item = integer(per_item, "per_item", least=1)
     n_users, n_items = ratings.shape
-    rows, columns = np.repeat(np.arange(n_users), np.diff(ratings.csr.indptr)), ratings.csr.indices
+    rows, columns = row_numbers(ratings.csr.indptr), ratings.csr.indices
     while True:
         users = np.bincount(rows, minlength=n_users) >= per_user
         items = np.bincount(columns, minlength=n_items) >= per_item
@@ -237,7 +237,7 @@ def core(ratings: Ratings, *, per_user: int, per_item: int) -> Ratings:
     matrix = ratings.csr[lines][:, places]
     times = None
     if ratings.times is not None:
-        owners = np.repeat(np.arange(n_users), np.diff(ratings.csr.indptr))
+        owners = row_numbers(ratings.csr.indptr)
         times = ratings.times[users[owners] & items[ratings.csr.indices]]
     kept = ratings.items[items]
     known = ratings.titles

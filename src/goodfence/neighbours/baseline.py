@@ -9,7 +9,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from goodfence.arrays import AnyIntegers, Floats
+from goodfence.arrays import AnyIntegers, Floats, row_numbers
 from goodfence.data.ratings import Ratings, read_only
 
 Base: TypeAlias = Literal["user_mean", "item_mean", "global_mean", "bias"]
@@ -130,4 +130,4 @@ def _row_means(csr: sparse.csr_array, overall: float) -> Floats:
 
 def _owners(csr: sparse.csr_array) -> npt.NDArray[np.int64]:
     """Return the row of each stored rating."""
-    return np.repeat(np.arange(csr.shape[0]), np.diff(csr.indptr))
+    return row_numbers(csr.indptr)

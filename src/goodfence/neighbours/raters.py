@@ -20,7 +20,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy import sparse
 
-from goodfence.arrays import AnyIntegers, Csr, Floats, Integers
+from goodfence.arrays import AnyIntegers, Csr, Floats, Integers, row_numbers
 from goodfence.errors import SettingError
 from goodfence.kernels.predict import (
     NOBODY,
@@ -188,7 +188,7 @@ class RaterNeighbourhoods:
             bounds = self._bounds(block, self._every)
             asking = Askers(candidates, block, self._every, bounds, self.draws.key)
             cells = slice(ends[first], ends[last])
-            places = np.repeat(np.arange(last - first), np.diff(ends[first : last + 1]))
+            places = row_numbers(ends[first : last + 1])
             found[cells] = self._answers(asking, places, wanted[cells])
 
         most = max(1, _BLOCK_CELLS // max(self._n_rows, 1))

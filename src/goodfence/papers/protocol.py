@@ -8,6 +8,7 @@ from typing import Any, NamedTuple
 import numpy as np
 import numpy.typing as npt
 
+from goodfence.arrays import row_numbers
 from goodfence.data.ratings import Id, Ratings
 from goodfence.data.splits import sample_targets
 from goodfence.errors import require
@@ -87,7 +88,7 @@ def paper_protocol(
     draws = Draws(compared(ratings, axis, measure), mechanism, measure, streams.key(CHOICES))
     chosen = draws.choose(askers, threads=threads)
     csr = rows.csr[askers]
-    positions = np.repeat(np.arange(len(askers)), np.diff(csr.indptr))
+    positions = row_numbers(csr.indptr)
     near = Neighbourhoods(chosen.neighbours, chosen.weights, over == "raters")
     predictions = near.predict(rows.csr, positions, csr.indices, threads=threads)
     return Scores.of(predictions, csr.data)

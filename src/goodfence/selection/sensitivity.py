@@ -16,7 +16,7 @@ from typing import Any, Literal
 import numpy as np
 from scipy import sparse
 
-from goodfence.arrays import AnyFloats, AnyIntegers, Csr, Floats, Integers
+from goodfence.arrays import AnyFloats, AnyIntegers, Csr, Floats, Integers, row_numbers
 from goodfence.errors import DataError, SettingError, require
 from goodfence.kernels.sensitivity import (
     N_PEAKS,
@@ -225,7 +225,7 @@ def _with_copy(peaks: ItemPeaks, columns: AnyIntegers, values: Floats) -> float:
 
 def _rated(csr: sparse.csr_array) -> RatedRows:
     """Return the rows with their norms, and with their norms without each rating."""
-    owners = np.repeat(np.arange(csr.shape[0]), np.diff(csr.indptr))
+    owners = row_numbers(csr.indptr)
     squares = csr.data * csr.data
     totals = np.bincount(owners, weights=squares, minlength=csr.shape[0])
     return RatedRows(

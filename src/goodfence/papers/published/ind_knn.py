@@ -10,7 +10,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from goodfence.arrays import AnyIntegers, Floats
+from goodfence.arrays import AnyIntegers, Floats, row_numbers
 from goodfence.errors import ModelFileError, require
 from goodfence.models.persistence import Arrays
 from goodfence.models.private.base import SEEDED
@@ -90,7 +90,7 @@ class IndKNN(PublishedRecommender):
     def _learn(self, streams: Streams) -> None:
         require_declared(self.ratings_.scale)
         csr, self._draws = self.ratings_.csr, streams.at(0)
-        owners = np.repeat(np.arange(csr.shape[0]), np.diff(csr.indptr))
+        owners = row_numbers(csr.indptr)
         norms = np.sqrt(np.bincount(owners, csr.data**2, csr.shape[0]))
         data = csr.data / np.where(norms > 0, norms, 1.0)[owners]
         self._unit_rows = sparse.csr_array((data, csr.indices, csr.indptr), csr.shape)

@@ -10,7 +10,7 @@ from typing import ClassVar
 
 import numpy as np
 
-from goodfence.arrays import AnyIntegers, Floats
+from goodfence.arrays import AnyIntegers, Floats, row_numbers
 from goodfence.errors import require
 from goodfence.models.private.base import SEEDED
 from goodfence.models.private.item_model import bounded
@@ -181,7 +181,7 @@ def pair_sums(
     """Return the sums over users of x xᵀ/c and of e eᵀ/c, upper triangles: residuals, ones, and the user's count."""
     rows = chosen_residuals(profiles, averages, chosen, clamps)
     scales = PAIRS_GRID / np.maximum(profiles.counts, 1)
-    owners = np.repeat(np.arange(rows.shape[0]), np.diff(rows.indptr))
+    owners = row_numbers(rows.indptr)
     found = []
     for unit in (float(COVARIANCE_GRID), 1.0):
         if unit == 1.0:

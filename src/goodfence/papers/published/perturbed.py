@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from goodfence.arrays import AnyIntegers, Floats
+from goodfence.arrays import AnyIntegers, Floats, row_numbers
 from goodfence.data.ratings import Ratings
 from goodfence.data.scale import Scale
 from goodfence.errors import ModelFileError, require
@@ -153,7 +153,7 @@ class Perturbed(Wrapper):
 
     def _deviations(self) -> Ratings:
         csr = self.ratings_.csr
-        owners = np.repeat(np.arange(csr.shape[0]), np.diff(csr.indptr))
+        owners = row_numbers(csr.indptr)
         left = (csr.data - self.means_[owners]) / self.spreads_[owners]  # type: ignore[index]
         return on_wide_scale(
             self.ratings_, sparse.csr_array((left, csr.indices, csr.indptr), csr.shape)

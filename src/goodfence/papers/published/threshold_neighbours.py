@@ -7,7 +7,7 @@ from typing import ClassVar
 import numpy as np
 from scipy import sparse
 
-from goodfence.arrays import AnyIntegers, Floats
+from goodfence.arrays import AnyIntegers, Floats, row_numbers
 from goodfence.papers.published.base import PublishedRecommender, dense_profile, indicators
 from goodfence.privacy.guarantee import Guarantee
 from goodfence.registry import register
@@ -58,7 +58,7 @@ class ThresholdNeighbours(PublishedRecommender):
         self._rated = indicators(csr)
         part = sparse.csr_array(csr[:, self.compared_])
         norms = np.sqrt(part.multiply(part).sum(axis=1))
-        owners = np.repeat(np.arange(part.shape[0]), np.diff(part.indptr))
+        owners = row_numbers(part.indptr)
         data = self._scaled(part.data / np.where(norms > 0, norms, 1.0)[owners])
         self.profiles_ = sparse.csr_array((data, part.indices, part.indptr), part.shape)
 
