@@ -21,6 +21,7 @@ from goodfence.data.catalogue import (
     named_folder,
 )
 from goodfence.data.download import RemoteFile
+from goodfence.data.frame import ReadOptions
 from goodfence.data.load import read_dataset
 from goodfence.errors import (
     DataError,
@@ -235,7 +236,7 @@ def test_a_name_comes_before_a_file_of_that_name(
 @pytest.mark.parametrize("setting", ["user", "item", "rating"])
 def test_a_named_data_set_states_its_own_columns(setting: str) -> None:
     with pytest.raises(SettingError, match=f"{setting} must be left out"):
-        gf.load("movietweetings", **{setting: "x"})  # type: ignore[arg-type] # by name
+        gf.load("movietweetings", read=ReadOptions(**{setting: "x"}))  # type: ignore[arg-type] # by name
     with pytest.raises(SettingError, match="scale must be left out"):
         gf.load("movietweetings", scale=(0, 10))
 

@@ -72,16 +72,16 @@ def test_two_columns_of_every_kind_of_file(tmp_path: Path, ending: str) -> None:
 @pytest.mark.parametrize("ending", ENDINGS)
 def test_repeats_are_counted_where_that_is_asked_for(tmp_path: Path, ending: str) -> None:
     path = written(tmp_path, ending, "user", "item")
-    found = gf.load(path, feedback="implicit", duplicates="count")
+    found = gf.load(path, feedback="implicit", read=ReadOptions(duplicates="count"))
     assert found.csr.toarray().tolist() == [[2, 1], [0, 2]]
     with pytest.raises(DuplicateProblem, match="row 4 repeats row 1 \\(2 such rows\\)"):
-        gf.load(path, feedback="implicit", duplicates="error")
+        gf.load(path, feedback="implicit", read=ReadOptions(duplicates="error"))
 
 
 @pytest.mark.parametrize("ending", ENDINGS)
 def test_weights_are_summed_and_times_are_those_of_the_first(tmp_path: Path, ending: str) -> None:
     path = written(tmp_path, ending, "when", "plays", "item", "user")
-    found = gf.load(path, feedback="implicit", weight="plays", time="when")
+    found = gf.load(path, feedback="implicit", time="when", read=ReadOptions(weight="plays"))
     assert found.csr.toarray().tolist() == [[3, 3], [0, 5]]
     assert found.times is not None
     assert found.times.tolist() == [40, 30, 20]
@@ -97,7 +97,7 @@ def test_frames(make: Any) -> None:
     assert found.csr.toarray().tolist() == [[1, 1], [0, 1]]
     assert found.times is not None
     assert found.times.tolist() == [40, 30, 20]
-    heavy = gf.Ratings.from_frame(frame, feedback="implicit", weight="plays")
+    heavy = gf.Ratings.from_frame(frame, feedback="implicit", read=ReadOptions(weight="plays"))
     assert heavy.csr.data.tolist() == [3, 3, 5]
     assert not heavy.items_declared
 
@@ -143,7 +143,11 @@ def test_ratings_are_no_events_until_somebody_says_which(tmp_path: Path, name: s
         found = gf.load(path, likes=4, feedback=declared)
         assert found.csr.toarray().tolist() == [[0, 1], [1, 0]]
         assert found.liked_from == 4
-    assert gf.load(path, feedback="implicit", weight=name).csr.data.tolist() == [1, 5, 4]
+    assert gf.load(path, feedback="implicit", read=ReadOptions(weight=name)).csr.data.tolist() == [
+        1,
+        5,
+        4,
+    ]
 
 
 def test_likes_of_what_says_the_same_of_everything(tmp_path: Path) -> None:
@@ -203,14 +207,14 @@ def test_further_columns_without_names_are_named_by_the_caller(tmp_path: Path, k
 
 def test_positions_of_time_and_weight(tmp_path: Path) -> None:
     path = put(tmp_path, "a.csv", HEADLESS["four"])
-    found = gf.load(path, feedback="implicit", weight="3", time="4")
+    found = gf.load(path, feedback="implicit", time="4", read=ReadOptions(weight="3"))
     assert found.csr.data.tolist() == [5, 4]
     assert found.times is not None
     assert found.times.tolist() == [978300760, 978300761]
     with pytest.raises(ColumnProblem, match="must be different columns"):
-        gf.load(path, feedback="implicit", weight="3", time="3")
+        gf.load(path, feedback="implicit", time="3", read=ReadOptions(weight="3"))
     with pytest.raises(ColumnProblem, match="weight must be a position from 1 to 4"):
-        gf.load(path, feedback="implicit", weight="5", time="4")
+        gf.load(path, feedback="implicit", time="4", read=ReadOptions(weight="5"))
 
 
 def test_text_without_a_header_is_not_taken_for_one(tmp_path: Path) -> None:
@@ -220,7 +224,9 @@ def test_text_without_a_header_is_not_taken_for_one(tmp_path: Path) -> None:
     assert "ann" not in str(caught.value)
     with pytest.warns(GoodfenceWarning, match="column 1 is read as the user, 2 as the item; if"):
         numbers = gf.load(
-            put(tmp_path, "b.csv", "ann,p1,7\nbob,p2,4\n"), feedback="implicit", weight="3"
+            put(tmp_path, "b.csv", "ann,p1,7\nbob,p2,4\n"),
+            feedback="implicit",
+            read=ReadOptions(weight="3"),
         )
     assert numbers.n_ratings == 2
     assert gf.load(path, feedback="implicit", user="1", item="2").users.tolist() == ["ann", "bob"]
@@ -239,13 +245,13 @@ def test_text_without_a_header_is_not_taken_for_one(tmp_path: Path) -> None:
 def test_a_weight_is_a_positive_number(tmp_path: Path, weight: str, said: str) -> None:
     path = put(tmp_path, "a.csv", f"user,item,plays\n1,2,5\n1,3,{weight}\n")
     with pytest.raises(ValueProblem, match=f"weight \\(column 'plays'\\) {said}"):
-        gf.load(path, feedback="implicit", weight="plays")
+        gf.load(path, feedback="implicit", read=ReadOptions(weight="plays"))
 
 
 def test_weights_whose_sum_is_infinite_are_refused() -> None:
     table = pa.table({"user": [1, 1], "item": [2, 2], "plays": [1e308, 1e308]})
     with pytest.raises(ValueProblem, match="must have finite sums"):
-        gf.Ratings.from_frame(table, feedback="implicit", weight="plays")
+        gf.Ratings.from_frame(table, feedback="implicit", read=ReadOptions(weight="plays"))
 
 
 WRONG: list[tuple[dict[str, Any], str]] = [
@@ -272,7 +278,7 @@ def test_settings_that_do_not_go_together(
 ) -> None:
     path = written(tmp_path, ".csv", "user", "item", "plays")
     with pytest.raises(SettingError, match=said):
-        gf.load(path, **settings)
+        gf.load(path, read=ReadOptions(**settings))
 
 
 def test_no_rows_at_all(tmp_path: Path) -> None:

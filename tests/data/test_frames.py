@@ -108,7 +108,7 @@ def test_duplicates(rule: Any, kept: float, frame: Frame) -> None:
     with pytest.raises(DuplicateProblem, match=r"row 3 repeats row 1 \(2 such rows\)"):
         Ratings.from_frame(table)
     with pytest.warns(GoodfenceWarning, match=f"2 ratings repeat.*kept the {rule}"):
-        ratings = Ratings.from_frame(table, duplicates=rule)
+        ratings = Ratings.from_frame(table, read=ReadOptions(duplicates=rule))
     assert ratings.csr.data.tolist() == [kept, 2.0]
     with pytest.warns(GoodfenceWarning):
         assert read_triplets(table, ReadOptions(duplicates=rule)).n_repeated == 2

@@ -13,6 +13,7 @@ from typing import Any
 import pytest
 
 import goodfence as gf
+from goodfence.data.frame import ReadOptions
 from goodfence.data.load import read_reported
 from goodfence.errors import ColumnProblem, DataError, FileProblem, GoodfenceWarning, ValueProblem
 
@@ -185,17 +186,17 @@ def test_latin_1(tmp_path: Path) -> None:
         FileProblem, match=r"must be UTF-8 text, line 2 is not; .*--encoding latin-1"
     ):
         gf.load(path)
-    assert gf.load(path, encoding="latin-1").items.tolist() == ["Amélie"]
+    assert gf.load(path, read=ReadOptions(encoding="latin-1")).items.tolist() == ["Amélie"]
     with pytest.raises(gf.SettingError, match="encoding must be one of utf-8, latin-1"):
-        gf.load(path, encoding="rot13")
+        gf.load(path, read=ReadOptions(encoding="rot13"))
     with pytest.raises(FileProblem, match="must be utf-16 text, as encoding="):
-        gf.load(path, encoding="utf-16")
+        gf.load(path, read=ReadOptions(encoding="utf-16"))
 
 
 @pytest.mark.parametrize("encoding", ["utf-16", "utf-32", "cp1252"])
 def test_other_encodings(encoding: str, tmp_path: Path) -> None:
     path = put(tmp_path, "a.csv", "user,title,rating\n1,Amélie,5\n2,Amélie,3\n".encode(encoding))
-    assert gf.load(path, encoding=encoding).items.tolist() == ["Amélie"]
+    assert gf.load(path, read=ReadOptions(encoding=encoding)).items.tolist() == ["Amélie"]
 
 
 def test_a_decimal_comma(tmp_path: Path) -> None:
@@ -203,17 +204,20 @@ def test_a_decimal_comma(tmp_path: Path) -> None:
     with pytest.warns(GoodfenceWarning, match="written with a decimal comma, and was read so"):
         found = gf.load(path)
     assert cells(found) == {(1, 2): 4.5, (1, 3): 2.0, (2, 3): 0.25}
-    assert cells(gf.load(path, decimal=",")) == cells(found)
+    assert cells(gf.load(path, read=ReadOptions(decimal=","))) == cells(found)
     with pytest.raises(ValueProblem, match="must be a number, row 1 is not"):
-        gf.load(path, decimal=".")
+        gf.load(path, read=ReadOptions(decimal="."))
     with pytest.raises(gf.SettingError, match=r"decimal must be '\.' or ',', got ';'"):
-        gf.load(path, decimal=";")
+        gf.load(path, read=ReadOptions(decimal=";"))
     thousands = put(tmp_path, "b.csv", "user;item;rating\n1;2;1,250\n1;3;2,125\n")
     with pytest.raises(ValueProblem, match="if it has a decimal comma, say so"):
         gf.load(thousands)
-    assert cells(gf.load(thousands, decimal=",")) == {(1, 2): 1.25, (1, 3): 2.125}
+    assert cells(gf.load(thousands, read=ReadOptions(decimal=","))) == {(1, 2): 1.25, (1, 3): 2.125}
     with pytest.raises(ValueProblem, match="row 1 is not"):
-        gf.load(put(tmp_path, "c.csv", "user;item;rating\n1;2;1.5\n1;3;2,5\n"), decimal=",")
+        gf.load(
+            put(tmp_path, "c.csv", "user;item;rating\n1;2;1.5\n1;3;2,5\n"),
+            read=ReadOptions(decimal=","),
+        )
 
 
 def test_what_stands_for_not_rated_is_left_out_on_request(tmp_path: Path) -> None:
@@ -228,16 +232,16 @@ def test_what_stands_for_not_rated_is_left_out_on_request(tmp_path: Path) -> Non
     ):
         assert gf.load(path).n_ratings == 51
     with pytest.warns(GoodfenceWarning, match=r"1 rows say that there is no rating \(unrated="):
-        assert gf.load(path, unrated=-1).n_ratings == 50
+        assert gf.load(path, read=ReadOptions(unrated=-1)).n_ratings == 50
     with pytest.warns(GoodfenceWarning, match="6 rows"):
-        assert gf.load(path, unrated=[-1, 3]).n_ratings == 45
+        assert gf.load(path, read=ReadOptions(unrated=[-1, 3])).n_ratings == 45
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert gf.load(path, scale=(-1, 10)).n_ratings == 51
     with pytest.raises(
         gf.SettingError, match="unrated must be a number or a sequence or None, got 'none'"
     ):
-        gf.load(path, unrated="none")  # type: ignore[arg-type]
+        gf.load(path, read=ReadOptions(unrated="none"))  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize(
@@ -251,7 +255,7 @@ def test_standard_input(content: bytes, monkeypatch: pytest.MonkeyPatch) -> None
 def test_standard_input_has_the_limit_of_files(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdin", types.SimpleNamespace(buffer=io.BytesIO(HEADED.encode())))
     with pytest.raises(DataError, match="'standard input' must be at most 10 bytes"):
-        gf.load("-", max_bytes=10)
+        gf.load("-", read=ReadOptions(max_bytes=10))
 
 
 @pytest.mark.parametrize("rows", [2, 3, 1000])
@@ -338,9 +342,35 @@ def test_a_named_data_set_states_its_own_settings() -> None:
         with pytest.raises(
             gf.SettingError, match=f"{setting} must be left out for a named data set"
         ):
-            gf.load("movietweetings", **{setting: value})  # type: ignore[arg-type]
+            gf.load("movietweetings", read=ReadOptions(**{setting: value}))  # type: ignore[arg-type]
 
 
 def test_a_report_says_which_columns_were_read(tmp_path: Path) -> None:
     file, text, _ = FORMATS["Netflix"]
     assert read_reported(put(tmp_path, file, text)).columns.chosen == ("1", "4", "2")
+
+
+def test_the_rarer_options_can_be_written_in_a_line(tmp_path: Path) -> None:
+    path = put(tmp_path, "a.csv", "user;item;rating\n1;2;1,5\n1;3;99\n".encode("latin-1"))
+    with pytest.warns(GoodfenceWarning, match="left out"):
+        found = gf.load(path, read="encoding=latin-1 decimal=, separator=; unrated=99")
+    assert found.n_ratings == 1
+    assert ReadOptions.parse("separator=tab max-bytes=100") == ReadOptions(
+        separator="\t", max_bytes=100
+    )
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("encodng=x", "did you mean 'encoding'"),
+        ("encoding", "NAME=VALUE"),
+        ("decimal=. decimal=,", "given once"),
+        ("unrated=none", "unrated must be a number"),
+        ("encoding='x", "quotation mark"),
+        ("max_bytes=0", "max_bytes must be"),
+    ],
+)
+def test_options_in_a_line_that_are_none(text: str, said: str) -> None:
+    with pytest.raises(gf.SettingError, match=said):
+        ReadOptions.parse(text)

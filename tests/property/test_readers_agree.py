@@ -163,9 +163,15 @@ EVENT_READERS: dict[str, Callable[[list[Any], dict[str, Any]], Ratings]] = {
     "tsv.gz": by_event_file("a.tsv.gz", "\t"),
     "dat": by_event_file("a.dat", "::"),
     "parquet": by_event_parquet,
-    "pandas": lambda rows, how: Ratings.from_frame(pd.DataFrame(event_columns(rows)), **how),
-    "polars": lambda rows, how: Ratings.from_frame(pl.DataFrame(event_columns(rows)), **how),
-    "arrow": lambda rows, how: Ratings.from_frame(pa.table(event_columns(rows)), **how),
+    "pandas": lambda rows, how: Ratings.from_frame(
+        pd.DataFrame(event_columns(rows)), read=ReadOptions(**how)
+    ),
+    "polars": lambda rows, how: Ratings.from_frame(
+        pl.DataFrame(event_columns(rows)), read=ReadOptions(**how)
+    ),
+    "arrow": lambda rows, how: Ratings.from_frame(
+        pa.table(event_columns(rows)), read=ReadOptions(**how)
+    ),
 }
 
 

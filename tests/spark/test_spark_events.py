@@ -104,7 +104,7 @@ def test_blocks_are_those_of_one_machine(
     read = {name: getattr(options, name) for name in ("feedback", "likes", "weight", "duplicates")}
     if options.likes is not None and max(_settled(rows, options.repeated).values()) < options.likes:
         return  # nothing is liked, which is refused
-    wanted = gf.Ratings.from_frame(own, **read)
+    wanted = gf.Ratings.from_frame(own, read=ReadOptions(**read))
     found = assembled(table, options, wanted.shape)
     same_blocks([replace(one, count=0) for one in found], cut_in_blocks(wanted.csr, 2))
 

@@ -158,7 +158,7 @@ def test_the_numbers_of_other_ids_are_refused() -> None:
 def test_repeated_pairs_are_settled_as_on_one_machine(duplicates: Any, most: int) -> None:
     table = rated([2, 1, 1, 2, 1, 2, 1], [5, 7, 5, 5, 7, 6, 7], [1.0, 2, 3, 4, 5, 2, 2.5])
     with pytest.warns(match=f"3 ratings repeat a pair of user and item; kept the {duplicates}"):
-        local = gf.Ratings.from_frame(table, duplicates=duplicates)
+        local = gf.Ratings.from_frame(table, read=ReadOptions(duplicates=duplicates))
     chunks = numbered(encoded(table, 2, most))
     (found,) = blocks_of(chunks, "user", 2, (2, 3), duplicates=duplicates)
     assert found.count == 3

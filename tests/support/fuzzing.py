@@ -71,7 +71,9 @@ def judged(path: Path) -> str:
     attempts: list[Callable[[], object]] = [lambda: read(path)]
     if path.suffix not in (".list", ".model"):
         attempts.append(lambda: count_problems(path, ReadOptions(max_bytes=LIMIT)))
-        attempts.append(lambda: gf.load(path, feedback="implicit", max_bytes=LIMIT))
+        attempts.append(
+            lambda: gf.load(path, feedback="implicit", read=ReadOptions(max_bytes=LIMIT))
+        )
     told = "read"
     for attempt in attempts:
         try:
@@ -102,7 +104,7 @@ def read(path: Path) -> None:
             model.guarantee()
             ask(model)
         return
-    ratings = gf.load(path, max_bytes=LIMIT)
+    ratings = gf.load(path, read=ReadOptions(max_bytes=LIMIT))
     assert ratings.csr.has_canonical_format
     assert np.isfinite(ratings.csr.data).all()
     assert ratings.csr.shape == (len(ratings.users), len(ratings.items))

@@ -21,6 +21,7 @@ import pyarrow as pa
 from pyarrow import parquet
 
 import goodfence as gf
+from goodfence.data.frame import ReadOptions
 from goodfence.errors import DataError, GoodfenceError, GoodfenceWarning
 
 Cells = dict[tuple[Any, Any], float]
@@ -56,7 +57,7 @@ def outcome(odd: OddFile, folder: Path) -> str:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore", GoodfenceWarning)
-            ratings = gf.load(path, **odd.settings)
+            ratings = gf.load(path, read=ReadOptions(**odd.settings))
             found = _cells(ratings)
     except DataError as problem:
         if SECRET in str(problem):
@@ -581,6 +582,7 @@ MEASURED = """
 import json, pathlib, sys, time, warnings
 warnings.simplefilter("ignore")
 import goodfence as gf
+from goodfence.data.frame import ReadOptions
 from goodfence.data.load import read_item_list
 from goodfence.errors import DataError
 gf.load("movietweetings")
@@ -594,7 +596,8 @@ path, limit = pathlib.Path(sys.argv[1]), int(sys.argv[2])
 before, start = status("VmRSS:"), time.process_time()
 try:
     how = {"feedback": "implicit"} if "events" in path.name else {"duplicates": "last"}
-    read = read_item_list(path, limit) if path.suffix == ".txt" else gf.load(path, max_bytes=limit, **how)
+    options = ReadOptions(max_bytes=limit, **how)
+    read = read_item_list(path, limit) if path.suffix == ".txt" else gf.load(path, read=options)
     told = "read"
 except DataError as problem:
     told = type(problem).__name__

@@ -187,11 +187,12 @@ class Source:
         """Return the ratings of a file or of a named data set, with the items of `--items` as columns or without."""
         running.say(f"reading {self.file}")
         scale = parse_scale(self.scale)
+        from goodfence.data.frame import ReadOptions
         from goodfence.data.load import load
 
         with running.noting():
             listed = self.item_list() if on_items else None
-            ratings = load(self.file, scale=scale, **self.reading())
+            ratings = load(self.file, scale=scale, read=ReadOptions(**self.reading()))
             return ratings if listed is None else listed.applied_to(ratings)
 
     def located(self) -> LocatedRatings:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import shlex
 import warnings
-from collections.abc import Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeVar
 
 import narwhals.stable.v1 as nw
@@ -15,7 +16,7 @@ from scipy import sparse
 
 from goodfence.arrays import AnyIntegers, Floats, Integers, Rows
 from goodfence.data.columns import FEEDBACK, Columns, Feedback, find_columns, plain
-from goodfence.data.files import DEFAULT_MAX_BYTES
+from goodfence.data.files import DEFAULT_MAX_BYTES, check_limit
 from goodfence.data.ids import Ids, code_ids, refuse_rows
 from goodfence.data.rating_values import check_grades, check_spread, rating_values
 from goodfence.data.scale import Scale, ScaleLike
@@ -28,9 +29,10 @@ from goodfence.errors import (
     GoodfenceWarning,
     SettingError,
     ValueProblem,
+    did_you_mean,
     require,
 )
-from goodfence.settings import finite, one_of
+from goodfence.settings import checked, finite, one_of
 
 Duplicates = Literal["error", "last", "first", "mean", "once", "count", "sum"]
 RATING_RULES: tuple[Duplicates, ...] = ("error", "last", "first", "mean")
@@ -38,11 +40,25 @@ RATING_RULES: tuple[Duplicates, ...] = ("error", "last", "first", "mean")
 EVENT_RULES: tuple[Duplicates, ...] = ("error", "once", "count", "sum")
 """What can be done about an event that happened twice."""
 T = TypeVar("T", bound=np.generic)
+_PARSED: dict[str, Callable[[str], Any]] = {
+    **dict.fromkeys(("weight", "duplicates", "decimal", "encoding"), str),
+    "separator": lambda text: {"\\t": "\t", "tab": "\t", "space": " "}.get(text, text),
+    "unrated": lambda text: tuple(float(one) for one in text.split(",")),
+    "max_bytes": int,
+}
+"""The options that `ReadOptions.parse` knows, and how each is read."""
 
 
+@checked
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadOptions:
-    """How the ratings or the events of a file are to be read."""
+    """How the ratings or the events of a file are read; `gf.load` takes the rarer of these as `read=`.
+
+    Examples
+    --------
+    >>> ReadOptions(encoding="latin-1", duplicates="last").repeated
+    'last'
+    """
 
     user: str | None = None
     item: str | None = None
@@ -72,31 +88,66 @@ class ReadOptions:
     max_bytes: int = DEFAULT_MAX_BYTES
     """How many bytes the file may inflate to."""
 
+    @classmethod
+    def parse(cls, text: str | ReadOptions | None) -> ReadOptions:
+        """Return the rarer options, written as for `--read`; `separator` also takes "tab" and "space".
+
+        None gives the defaults, and options are returned as they are.
+
+        Examples
+        --------
+        >>> ReadOptions.parse("encoding=latin-1 decimal=, unrated=-1,99").unrated
+        (-1.0, 99.0)
+        >>> ReadOptions.parse("encodng=latin-1")
+        Traceback (most recent call last):
+        ...
+        goodfence.errors.SettingError: read must be settings of weight, ..., max_bytes, got 'encodng'; did you mean ...
+        """
+        if not isinstance(text, str):
+            return text or cls()
+        found: dict[str, Any] = {}
+        try:
+            words = shlex.split(text)
+        except ValueError:
+            raise SettingError("read must close every quotation mark") from None
+        for word in words:
+            name, equals, value = word.partition("=")
+            name = name.replace("-", "_")
+            known = f"settings of {', '.join(_PARSED)}"
+            require(name in _PARSED, "read", known, name, did_you_mean(name, _PARSED))
+            require(bool(equals and value), "read", "NAME=VALUE, as in encoding=latin-1", word)
+            require(name not in found, name, "given once", value)
+            try:
+                found[name] = _PARSED[name](value)
+            except ValueError:
+                raise SettingError(f"{name} must be a number, got {value!r}") from None
+        return cls(**found)
+
+    def merged(self, **given: Any) -> ReadOptions:
+        """Return the options with those that are given and not None in the place of these."""
+        return replace(self, **{name: value for name, value in given.items() if value is not None})
+
     def __post_init__(self) -> None:
         one_of(self.feedback, "feedback", FEEDBACK)
         if self.likes is not None:
             finite(self.likes, "likes")
+        check_limit(self.max_bytes)
+
+    def check(self) -> None:
+        """Raise `SettingError` where options do not go together: ratings have no weight, events no scale."""
         refused = ("weight",) if self.rated else ("rating", "scale", "unrated")
         what = "ratings" if self.rated else "events"
+        also = "" if self.rated else "; if there are ratings, say which are likes with likes="
         for name in refused:
             if getattr(self, name) is not None:
-                also = (
-                    ""
-                    if self.rated
-                    else "; if there are ratings, say which are likes with likes= (--likes)"
-                )
                 raise SettingError(f"{name} must be left out for {what}{also}")
         rules = RATING_RULES if self.rated else EVENT_RULES
         for_these = f"one of {', '.join(rules)} for {what}"
         require(self.repeated in rules, "duplicates", for_these, self.duplicates)
         if not self.rated and self.repeated != "error":
             rule = "sum where a weight is named, and once or count where none is"
-            require(
-                (self.repeated == "sum") == (self.weight is not None),
-                "duplicates",
-                rule,
-                self.repeated,
-            )
+            weighed = self.weight is not None
+            require((self.repeated == "sum") == weighed, "duplicates", rule, self.repeated)
 
     @property
     def rated(self) -> bool:
@@ -114,7 +165,8 @@ class ReadOptions:
 
     @property
     def columns(self) -> dict[str, Any]:
-        """The columns by role, as `find_columns` takes them."""
+        """The columns by role, as `find_columns` takes them, after `check`."""
+        self.check()
         roles = ("user", "item", "rating", "weight", "time")
         feedback = "explicit" if self.rated else "implicit"
         return {**{role: getattr(self, role) for role in roles}, "feedback": feedback}

@@ -19,7 +19,6 @@ import pyarrow as pa
 from goodfence.data.catalogue import DATASETS, Dataset, find
 from goodfence.data.columns import Columns, Feedback
 from goodfence.data.files import (
-    DEFAULT_MAX_BYTES,
     RatingsFile,
     check_limit,
     find_file,
@@ -73,21 +72,15 @@ def load(
     item: str | None = None,
     rating: str | None = None,
     time: str | None = None,
-    weight: str | None = None,
+    scale: ScaleLike | None = None,
     feedback: Feedback = "explicit",
     likes: float | None = None,
-    scale: ScaleLike | None = None,
-    duplicates: Duplicates | None = None,
-    separator: str | None = None,
-    decimal: str | None = None,
-    encoding: str | None = None,
-    unrated: float | Sequence[float] | None = None,
     items: Sequence[Id] | npt.NDArray[Any] | None = None,
-    max_bytes: int = DEFAULT_MAX_BYTES,
+    read: ReadOptions | str | None = None,
 ) -> Ratings:
-    """Return the ratings of a data set that has a name, or of a file; or the events.
+    """Return the ratings or the events of a file, or of a data set that has a name.
 
-    A named one is looked for in what comes with goodfence, in the folder `GOODFENCE_DATA` and in the user's cache; then
+    A named data set is looked for among the bundled ones, in the folder `GOODFENCE_DATA` and in the user's cache; then
     its original archive is downloaded into the cache.
 
     Parameters
@@ -96,35 +89,21 @@ def load(
         A name of the catalogue, or a path: text (csv, tsv, "::" dat, blanks, JSON lines, the Netflix Prize's
         files; gz of these) or parquet; "-" is standard input.
     user, item, rating : str, optional
-        For a file: its columns, where their names do not tell; "1", "2", ... where it has no header line.
+        The columns of a file, where their names do not tell; "1", "2", ... where it has no header line.
     time : str, optional
-        For a file: the column of the times, integers or dates (ISO 8601), which are kept as `Ratings.times`. None takes
-        one that is called timestamp, time, date or the like and holds nothing else.
-    weight : str, optional
-        For a file of events: the column that says how much each counts, more than 0. None counts each as 1.
+        The column of the times, integers or dates (ISO 8601), kept as `Ratings.times`. None takes a column that is
+        called timestamp, time, date or the like and holds nothing else.
+    scale : Scale or tuple of float, optional
+        The ratings that can be given in a file; None observes the scale from the data.
     feedback : {"explicit", "implicit"}, default "explicit"
         Whether a row of the file is a rating, or an event without one: a click, a purchase, a play.
     likes : float, optional
-        Makes events of ratings: those of at least this much. It is kept as `Ratings.liked_from`.
-    scale : Scale or tuple of float, optional
-        For a file: what ratings can be given; None observes it from the data.
-    duplicates : {"error", "last", "first", "mean", "once", "count", "sum"}, optional
-        What is done about a pair that was rated twice: "error", "last", "first" or "mean". None means "error" for a
-        file, and for a name what the catalogue declares, with a warning where that leaves ratings out. Of events, a
-        repeated one counts once ("once"), as often as it happened ("count"), with the sum of its weights ("sum"), or is
-        refused ("error"); None means "sum" where a weight is named, else "once".
-    separator : str, optional
-        For a text file: what separates its fields, one character or "::"; a space is any run of blanks. None finds it.
-    decimal : {".", ","}, optional
-        For a text file: what stands before the fraction of a rating. None finds it, and warns of a comma.
-    encoding : str, optional
-        For a text file: how it is written, "latin-1" for example. None is UTF-8.
-    unrated : float or sequence of float, optional
-        For a file: what its ratings say where there is none, -1 or 99 for example. Such rows are left out.
+        Turns ratings into events: those of at least this value. It is kept as `Ratings.liked_from`.
     items : sequence of id, optional
-        All items there are, from a public source, in the order of the columns. None takes those that somebody rated.
-    max_bytes : int, default 2 GiB
-        The most memory that reading may take, and the most that a file may inflate to.
+        All items, from a public source, in the order of the columns. None takes those that somebody rated.
+    read : ReadOptions or str, optional
+        The rarer options of a file, as in "encoding=latin-1 decimal=,": weight, duplicates, separator, decimal,
+        encoding, unrated, max_bytes.
 
     Returns
     -------
@@ -137,10 +116,10 @@ def load(
     >>> load("movietweetings", likes=8)
     Ratings(1,238 users x 1,191 items, 20,391 events)
     """
-    stated = (user, item, rating, time, weight, scale, separator, decimal, encoding, unrated)
-    own: dict[str, Any] = dict(zip(_STATED, stated, strict=True))
-    own |= {"feedback": feedback, "likes": likes, "duplicates": duplicates}
-    located = locate(name, ReadOptions(**own, max_bytes=int(max_bytes)))
+    own: dict[str, Any] = {"user": user, "item": item, "rating": rating, "time": time}
+    own |= {"scale": scale, "likes": likes}
+    own["feedback"] = None if feedback == "explicit" else feedback
+    located = locate(name, ReadOptions.parse(read).merged(**own))
     found = located.read()
     return found if items is None else found.on_items(items)
 

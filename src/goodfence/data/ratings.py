@@ -15,7 +15,7 @@ from scipy import sparse
 from goodfence.arrays import Floats, Integers, row_numbers
 from goodfence.data.columns import FEEDBACK
 from goodfence.data.columns import Feedback as Feedback
-from goodfence.data.frame import Duplicates, ReadOptions, Triplets, read_triplets
+from goodfence.data.frame import ReadOptions, Triplets, read_triplets
 from goodfence.data.ids import Ids
 from goodfence.data.scale import Scale, ScaleLike
 from goodfence.errors import DataError, SettingError, ValueProblem, given, require
@@ -109,12 +109,11 @@ class Ratings:
         item: str | None = None,
         rating: str | None = None,
         time: str | None = None,
-        weight: str | None = None,
+        scale: ScaleLike | None = None,
         feedback: Feedback = "explicit",
         likes: float | None = None,
-        scale: ScaleLike | None = None,
-        duplicates: Duplicates | None = None,
         items: IdSequence | Ids | None = None,
+        read: ReadOptions | str | None = None,
     ) -> Ratings:
         """Return the ratings of a data frame: pandas, polars, arrow, or anything narwhals knows.
 
@@ -122,22 +121,8 @@ class Ratings:
         ----------
         frame : data frame
             One row per rating, or per event.
-        user, item, rating : str, optional
-            The columns, where their names do not tell.
-        time : str, optional
-            The column of the times, as in `gf.load`.
-        weight : str, optional
-            For events: the column that says how much each counts.
-        feedback : {"explicit", "implicit"}, default "explicit"
-            Whether a row is a rating, or an event without one.
-        likes : float, optional
-            Makes events of the ratings of at least this much.
-        scale : Scale or tuple of float, optional
-            What ratings can be given; None observes it from the data.
-        duplicates : {"error", "last", "first", "mean", "once", "count", "sum"}, optional
-            What is done about a pair that is there twice, as in `gf.load`.
-        items : sequence of id, optional
-            All items there are, as in `on_items`; None takes those that somebody rated.
+        user, item, rating, time, scale, feedback, likes, items, read
+            As in `gf.load`; of `read`, the options `weight` and `duplicates` count.
 
         Examples
         --------
@@ -148,17 +133,10 @@ class Ratings:
         >>> Ratings.from_frame(table.drop(["rating"]), feedback="implicit")
         Ratings(2 users x 2 items, 3 events)
         """
-        options = ReadOptions(
-            user=user,
-            item=item,
-            rating=rating,
-            time=time,
-            weight=weight,
-            feedback=feedback,
-            likes=likes,
-            scale=None if scale is None else Scale.of(scale),
-            duplicates=duplicates,
-        )
+        own: dict[str, Any] = {"user": user, "item": item, "rating": rating, "time": time}
+        own |= {"scale": None if scale is None else Scale.of(scale), "likes": likes}
+        own["feedback"] = None if feedback == "explicit" else feedback
+        options = ReadOptions.parse(read).merged(**own)
         ratings = cls.from_triplets(read_triplets(frame, options), options)
         return ratings if items is None else ratings.on_items(items)
 
