@@ -14,6 +14,7 @@ from benchmarks.results import write_table
 from goodfence.attack import DEFAULT_KNOWN
 from goodfence.auditing.frontier import frontier
 from goodfence.data.files import atomic_write
+from goodfence.report.pages import save_result
 
 DOCS = Path(__file__).resolve().parent.parent / "docs" / "frontier"
 REFERENCE = "best unprotected: LensKit's item-kNN"
@@ -42,7 +43,7 @@ def main() -> None:
     found = replace(found, settings={**found.settings, "data": options.data, **line})
     print(found)
     with TemporaryDirectory() as folder:
-        found.save(Path(folder) / "frontier")
+        save_result(found, Path(folder) / "frontier")
         for name in ("chart.png", "chart.svg", "frontier.parquet", "manifest.json"):
             with atomic_write(DOCS / name) as file:
                 file.write((Path(folder) / "frontier" / name).read_bytes())

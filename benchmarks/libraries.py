@@ -38,7 +38,6 @@ from goodfence.attack.scoring import Estimate, Tally, difference, first_half, sh
 from goodfence.attack.strongest import usual_attackers
 from goodfence.data.files import atomic_write
 from goodfence.errors import BlackBoxProblem
-from goodfence.report.wording import strategy
 from goodfence.rng import Streams
 
 ROOT = Path(__file__).resolve().parent.parent
@@ -230,7 +229,7 @@ def per_person(report: AttackReport) -> dict[str, Estimate]:
 
 
 def in_words(attack: RatingAttack, n_fakes: int) -> str:
-    return f"{n_fakes} fake{'s' * (n_fakes > 1)}, {strategy(settings_of(attack), n_fakes)}"
+    return f"{n_fakes} fake{'s' * (n_fakes > 1)}, {attack.describe(n_fakes)}"
 
 
 def line(cell: Cell, keep: Path) -> list[str] | None:

@@ -25,7 +25,6 @@ if TYPE_CHECKING:
     from goodfence.auditing.audit import audit as audit
     from goodfence.auditing.frontier import frontier as frontier
     from goodfence.auditing.leak_limit import assert_leak_below as assert_leak_below
-    from goodfence.auditing.survey import audit_page as audit_page
     from goodfence.data.load import load as load
     from goodfence.data.ratings import Ratings as Ratings
     from goodfence.data.scale import Scale as Scale
@@ -46,6 +45,7 @@ if TYPE_CHECKING:
     from goodfence.neighbours.candidate_lists import candidate_lists as candidate_lists
     from goodfence.neighbours.similarity import Similarity as Similarity
     from goodfence.privacy.guarantee import Guarantee as Guarantee
+    from goodfence.report.pages import audit_page as audit_page
     from goodfence.selection.inclusion import alpha as alpha
     from goodfence.selection.inclusion import inclusion_probabilities as inclusion_probabilities
     from goodfence.selection.knn import KNN as KNN
@@ -67,7 +67,6 @@ _NAMES = {
     "auditing.audit": "audit",
     "auditing.frontier": "frontier",
     "auditing.leak_limit": "assert_leak_below",
-    "auditing.survey": "audit_page",
     "data.load": "load",
     "data.ratings": "Ratings",
     "data.scale": "Scale",
@@ -85,6 +84,7 @@ _NAMES = {
     "neighbours.candidate_lists": "candidate_lists",
     "neighbours.similarity": "Similarity",
     "privacy.guarantee": "Guarantee",
+    "report.pages": "audit_page",
     "selection.inclusion": "alpha inclusion_probabilities",
     "selection.knn": "KNN",
     "selection.npns": "NPNS",

@@ -14,6 +14,8 @@ import goodfence as gf
 from goodfence.attack.knn_attack import AdaptiveAttack, KNNAttack, combined
 from goodfence.attack.report import AttackReport
 from goodfence.errors import FileProblem, MissingExtra
+from goodfence.report.charts import recovery_chart
+from goodfence.report.pages import save_result
 from tests.support import reference
 from tests.support.attack_worlds import AnswersOnly, ItemMeans, OwnMean, WithSupport, tied_ratings
 
@@ -134,7 +136,7 @@ def test_ids_only_where_asked_for(tmp_path: Path) -> None:
     report = small_report()
     assert "user" not in report.table().column_names
     assert sorted(report.table(ids=True)["user"].to_pylist()) == ["tess", "theo"]
-    report.save(tmp_path / "report")
+    save_result(report, tmp_path / "report")
     written = (tmp_path / "report" / "manifest.json").read_text() + repr(report)
     written += str(pq.read_table(tmp_path / "report" / "targets.parquet"))
     for name in by_hand().users:
@@ -143,8 +145,8 @@ def test_ids_only_where_asked_for(tmp_path: Path) -> None:
 
 def test_saved_whole_with_a_manifest(tmp_path: Path) -> None:
     report, folder = small_report(), tmp_path / "deep" / "report"
-    report.save(folder)
-    report.save(folder)  # replaces its like
+    save_result(report, folder)
+    save_result(report, folder)  # replaces its like
     assert sorted(path.name for path in folder.iterdir()) == ["manifest.json", "targets.parquet"]
     assert [path.name for path in folder.parent.iterdir()] == ["report"]
     manifest = json.loads((folder / "manifest.json").read_text())
@@ -161,7 +163,7 @@ def test_saved_whole_with_a_manifest(tmp_path: Path) -> None:
 def test_another_folder_is_not_replaced(tmp_path: Path) -> None:
     (tmp_path / "mine.txt").write_text("keep")
     with pytest.raises(FileProblem, match="not a saved report"):
-        small_report().save(tmp_path)
+        save_result(small_report(), tmp_path)
     assert [path.name for path in tmp_path.iterdir()] == ["mine.txt"]
 
 
@@ -171,13 +173,13 @@ def test_nothing_is_left_when_saving_fails(tmp_path: Path, monkeypatch: pytest.M
 
     monkeypatch.setattr("pyarrow.parquet.write_table", fail)
     with pytest.raises(FileProblem, match="folder must be written, and could not be: no space"):
-        small_report().save(tmp_path / "report")
+        save_result(small_report(), tmp_path / "report")
     assert list(tmp_path.iterdir()) == []
 
 
 def test_chart_has_every_share() -> None:
     pytest.importorskip("altair")
-    drawn = json.dumps(small_report().chart().to_dict())
+    drawn = json.dumps(recovery_chart(small_report()).to_dict())
     for label in ("with the target", "without the target", "guessing"):
         assert label in drawn
 
@@ -185,7 +187,7 @@ def test_chart_has_every_share() -> None:
 def test_chart_says_what_is_missing(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setitem(__import__("sys").modules, "altair", None)
     with pytest.raises(MissingExtra, match="install altair"):
-        small_report().chart()
+        recovery_chart(small_report())
 
 
 def test_scores_are_those_of_the_reference() -> None:

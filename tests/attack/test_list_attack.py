@@ -18,6 +18,7 @@ from goodfence.attack.list_worlds import listed_columns
 from goodfence.attack.targets import find_targets
 from goodfence.errors import BlackBoxProblem, SettingError
 from goodfence.kernels.list_attack import fill, vote
+from goodfence.report.pages import save_result
 from goodfence.rng import Streams
 from tests.support import reference
 from tests.support.list_recommenders import (
@@ -288,7 +289,7 @@ def test_settings_are_checked(settings: dict[str, Any], words: str) -> None:
 def test_a_report_is_saved_without_ids(tmp_path: Path) -> None:
     events = make_events(1)
     report = gf.ListAttack(known=3, n=4).run(events, gf.KNN(k=4), targets=6, rng=1)
-    report.save(tmp_path / "found")
+    save_result(report, tmp_path / "found")
     manifest = json.loads((tmp_path / "found" / "manifest.json").read_text())
     assert manifest["kind"] == "ListAttackReport"
     assert manifest["estimates"]["precision"]["value"] == report.precision

@@ -53,13 +53,11 @@ def test_the_failure_says_who_recovered_how_much() -> None:
     value, low, high = (100 * one for one in found.estimates["recovery"])
     gained = 100 * found.advantage
     message = str(caught.value)
-    assert message.startswith(
-        "Someone who knows 4 of a person's ratings and opens 20 accounts recovers "
-        f"{value:.1f} of 100 (95%: {low:.1f} to {high:.1f}) of the others exactly, and "
-    )
-    assert f"an advantage of {gained:.1f} of 100" in message
-    assert "The advantage and the share of people are more than the limit of 5." in message
-    assert message.endswith("(40 people attacked, KNN(k=20).)")
+    assert message.startswith("advantage and fully recovered above the limit of 5%. ")
+    assert "knows 4 ratings of each target and opens 20 accounts" in message
+    assert f"recovery {value:.1f}% (95%: {low:.1f} to {high:.1f})" in message
+    assert f"advantage {gained:.1f}% " in message
+    assert message.endswith("(40 users attacked, KNN(k=20).)")
 
 
 def test_judged_by_the_upper_end() -> None:
@@ -114,9 +112,9 @@ def test_a_low_pooled_rate_does_not_hide_people_who_are_fully_recovered() -> Non
     assert report.advantage < 0.2
     assert report.above(0.3) == ("fully_recovered",)
     assert report.above(0.45) == ()
-    with pytest.raises(AssertionError, match="The share of people is more than the limit of 30"):
+    with pytest.raises(AssertionError, match=r"^fully recovered above the limit of 30%"):
         assert_leak_below(gf.KNN(k=5), ratings, 30, fakes=5, targets=people)
-    with pytest.raises(AssertionError, match="The share of people"):  # the usual attackers, too
+    with pytest.raises(AssertionError, match="fully recovered above"):  # the usual attackers, too
         assert_leak_below(gf.KNN(k=5), ratings, 30, targets=people)
 
 
@@ -154,7 +152,7 @@ def test_the_pytest_plugin_notes_what_was_found(pytester: pytest.Pytester) -> No
     )
     done = pytester.runpytest_inprocess()  # the installed package brings the plugin
     done.assert_outcomes(passed=1, failed=1)
-    done.stdout.fnmatch_lines(["*AssertionError: Someone who knows 8 of a person's ratings*"])
+    done.stdout.fnmatch_lines(["*AssertionError: advantage*above the limit of 1%*"])
     done.stdout.fnmatch_lines(
         [
             "=* goodfence *=",
@@ -164,5 +162,5 @@ def test_the_pytest_plugin_notes_what_was_found(pytester: pytest.Pytester) -> No
 
 
 def test_one_account_is_one_account() -> None:
-    with pytest.raises(AssertionError, match="opens 1 account recovers"):
+    with pytest.raises(AssertionError, match="opens 1 account has"):
         assert_leak_below(gf.KNN(k=1), FILMS, 0, known=4, fakes=1, targets=20)

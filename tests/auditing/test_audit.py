@@ -28,6 +28,7 @@ from goodfence.models.private.cf import PrivateCF
 from goodfence.models.private.means import PrivateMeans
 from goodfence.models.recommender import unfitted_copy
 from goodfence.privacy.noise import SIGMA
+from goodfence.report.pages import save_result
 from goodfence.selection.knn import KNN
 from goodfence.selection.mechanism import Mechanism
 from goodfence.selection.npns import NPNS
@@ -178,7 +179,7 @@ def test_item_based_lists_have_no_witness_and_no_runs() -> None:
 
 def test_a_report_has_no_ids_no_score_and_no_reassurance(tmp_path: Path) -> None:
     report = audit(made_up(), PPNS(k=5, beta=3), attack=KNNAttack(known=4), targets=9, trials=60)
-    report.save(tmp_path / "audit.json")
+    save_result(report, tmp_path / "audit.json")
     text = (tmp_path / "audit.json").read_text(encoding="utf-8")
     for shown in (text, repr(report)):
         assert "secret-" not in shown

@@ -14,9 +14,9 @@ from goodfence.attack.list_report import ListAttackReport
 from goodfence.attack.strongest import NEVER_TRIED_ON_LISTS, usual_attackers
 from goodfence.auditing.audit import settings_counterexample
 from goodfence.auditing.frontier import Frontier, default_list, frontier, short_list
-from goodfence.auditing.survey import audit_page
 from goodfence.errors import SettingError
 from goodfence.models.configuration import traits_of
+from goodfence.report.pages import audit_page
 from goodfence.report.wording import recovered, verdict
 from tests.support.list_recommenders import MostPopular
 

@@ -23,6 +23,7 @@ from goodfence.models.configuration import traits_of
 from goodfence.models.neighbour_cf import NeighbourCF
 from goodfence.models.private.cf import PrivateCF
 from goodfence.models.private.means import PrivateMeans
+from goodfence.report.pages import save_result
 from goodfence.selection.knn import KNN
 from goodfence.selection.npns import NPNS
 from goodfence.selection.pncf import PNCF
@@ -71,7 +72,7 @@ def test_ways_are_measured_by_the_strongest_attack(tmp_path: Path) -> None:
     assert [len(point.tried) for point in found.points] == [4, 5, 5, 16]
     assert all("membership" in {one.attack for one in point.not_tried} for point in found.points)
     assert all(0.3 < p.mae < 2 for p in found.points)
-    found.save(tmp_path / "out")
+    save_result(found, tmp_path / "out")
     names = sorted(path.name for path in (tmp_path / "out").iterdir())
     assert names == ["chart.html", "chart.png", "chart.svg", "frontier.parquet", "manifest.json"]
     assert pq.read_table(tmp_path / "out" / "frontier.parquet").equals(table)
@@ -103,10 +104,10 @@ def test_a_foreign_folder_is_not_overwritten(tmp_path: Path) -> None:
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "letter.txt").write_text("dear", encoding="utf-8")
     with pytest.raises(FileProblem, match="not a saved frontier"):
-        known_frontier().save(tmp_path / "mine")
+        save_result(known_frontier(), tmp_path / "mine")
     assert [path.name for path in (tmp_path / "mine").iterdir()] == ["letter.txt"]
-    known_frontier().save(tmp_path / "new")
-    known_frontier().save(tmp_path / "new")
+    save_result(known_frontier(), tmp_path / "new")
+    save_result(known_frontier(), tmp_path / "new")
     assert sorted(path.name for path in tmp_path.iterdir()) == ["mine", "new"]
 
 

@@ -15,8 +15,8 @@ from goodfence.attack.report import NotTried
 from goodfence.attack.strongest import TOO_LONG
 from goodfence.auditing.audit import Pace, audit
 from goodfence.auditing.frontier import Compared, TargetDraw, frontier, name_of, short_list
-from goodfence.auditing.survey import Survey, _knowing, _strategies, audit_page, survey
-from goodfence.report.wording import known_of
+from goodfence.auditing.survey import Survey, _knowing, _strategies, survey
+from goodfence.report.pages import audit_page
 
 FRONTIER = import_module("goodfence.auditing.frontier")  # the name at the top is the function
 SURVEY = import_module("goodfence.auditing.survey")
@@ -35,7 +35,7 @@ def test_the_audit_itself_is_among_what_is_shown(around: Survey) -> None:
     own = around.audit.leakage
     assert around.by_strategy[0] is own
     assert own in around.by_known
-    assert [known_of(report) for report in around.by_known] == [1, 2, 4, 5, 8, 16]
+    assert [report.known for report in around.by_known] == [1, 2, 4, 5, 8, 16]
 
 
 def test_others_attack_as_many_as_they_are_told(around: Survey) -> None:

@@ -8,8 +8,7 @@ import pytest
 
 import goodfence as gf
 from goodfence.auditing.frontier import frontier
-from goodfence.auditing.survey import audit_page
-from goodfence.report.pages import AuditPage, FrontierPage
+from goodfence.report.pages import AuditPage, FrontierPage, audit_page
 from tests.support.made_up import make_ratings
 
 WAYS = (

@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from goodfence.report.pages import save_result
 from tests.support.browser import Browser, find_browser, opened
 from tests.support.frontiers import known_frontier
 
@@ -132,7 +133,7 @@ def test_a_chart_runs_no_script_from_a_name(tmp_path: Path) -> None:
     found = known_frontier()
     name = "</script><script>document.title = 'ran'</script>"
     hostile = replace(found, points=(replace(found.points[0], family=name), *found.points[1:]))
-    hostile.save(tmp_path / "frontier")
+    save_result(hostile, tmp_path / "frontier")
     with opened(PROGRAM) as one:
         one.offline()
         one.go(tmp_path / "frontier" / "chart.html")

@@ -28,6 +28,7 @@ from goodfence.report.frontier_chart import (
     beyond,
     family_colours,
     farthest_in_place,
+    frontier_chart,
     frontier_spec,
 )
 from tests.support.frontiers import known_frontier, point
@@ -92,9 +93,9 @@ def test_a_label_that_must_be_placed_always_is() -> None:
 
 
 def test_the_chart_is_one_that_altair_takes() -> None:
-    assert known_frontier().chart().to_dict()["width"] == 860
+    assert frontier_chart(known_frontier()).to_dict()["width"] == 860
     alone = replace(known_frontier(), points=known_frontier().points[:1])
-    assert alone.chart().to_dict()["layer"]
+    assert frontier_chart(alone).to_dict()["layer"]
 
 
 def test_upwards_is_the_advantage() -> None:

@@ -14,9 +14,8 @@ import pytest
 
 import goodfence as gf
 from goodfence.attack.scoring import Estimate
-from goodfence.auditing.survey import audit_page
 from goodfence.errors import FileProblem
-from goodfence.report.pages import AuditPage, FrontierPage, Mark, Waffle
+from goodfence.report.pages import AuditPage, FrontierPage, Mark, Waffle, audit_page, save_result
 from goodfence.report.wording import dashed, of_100
 from tests.support.made_up import make_ratings
 
@@ -247,8 +246,8 @@ def test_attackers_who_were_left_out_are_told(page: AuditPage) -> None:
 
 def test_an_audit_is_not_saved_as_a_page_by_mistake(page: AuditPage, tmp_path: Path) -> None:
     with pytest.raises(gf.SettingError, match=r"gf\.audit_page"):
-        page.survey.audit.save(tmp_path / "audit.html")
-    page.survey.audit.save(tmp_path / "audit.json")
+        save_result(page.survey.audit, tmp_path / "audit.html")
+    save_result(page.survey.audit, tmp_path / "audit.json")
     assert json.loads((tmp_path / "audit.json").read_text())["kind"] == "AuditReport"
 
 
@@ -313,7 +312,7 @@ def test_notebooks_show_results_without_script_or_ids(page: AuditPage) -> None:
     hostile = replace(leakage, attacked="<script>alert(1)</script>")
     assert "<script" not in hostile._repr_html_()
     assert "&lt;script&gt;" in hostile._repr_html_()
-    assert f">{Mark.of(leakage.estimates['advantage']).text}</td>" in leakage._repr_html_()
+    assert f">{leakage.estimates['advantage']}</td>" in leakage._repr_html_()
 
 
 def test_reprs_hold_no_figures_of_anybody(page: AuditPage, comparison: FrontierPage) -> None:

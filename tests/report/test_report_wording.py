@@ -50,14 +50,17 @@ def report() -> LeakReport:
     ("attack", "says"),
     [
         (gf.KNNAttack(known=8), "knows 8 of a person's ratings and opens 20 accounts: one asks"),
-        (gf.KNNAttack(known=2, fakes=1), "knows 2 of a person's ratings and opens 1 account: it"),
+        (
+            gf.KNNAttack(known=2, fakes=1),
+            "knows 2 of a person's ratings and opens 1 account: one asks",
+        ),
         (gf.KNNAttack(known=8, choose="rarest"), "knows the 8 rarest of a person's ratings and"),
         (gf.KNNAttack(known=8, choose="most_popular"), "knows the 8 most popular of a person's"),
-        (gf.KNNAttack(known=8, ask="all"), "all ask, and the most frequent answer counts"),
-        (gf.KNNAttack(known=8, ask="all", combine="mean"), "all ask, and the mean counts"),
-        (gf.KNNAttack(known=8, rounds=3), "one asks, after each of 3 refits"),
-        (gf.CoverAttack(known=8), "opens 20 accounts: all ask, and"),
-        (gf.AdaptiveAttack(known=8), "one asks, the others rate the item, too"),
+        (gf.KNNAttack(known=8, ask="all"), "all ask; the most frequent answer counts"),
+        (gf.KNNAttack(known=8, ask="all", combine="mean"), "all ask; the mean answer counts"),
+        (gf.KNNAttack(known=8, rounds=3), "one asks; repeated for 3 refits"),
+        (gf.CoverAttack(known=8), "opens 20 accounts: all ask;"),
+        (gf.AdaptiveAttack(known=8), "one asks; the others rate the hidden item"),
     ],
 )
 def test_the_attacker(attack: RatingAttack, says: str) -> None:

@@ -29,6 +29,7 @@ from goodfence.data.splits import sample_targets
 from goodfence.errors import GoodfenceError, GoodfenceWarning
 from goodfence.evaluation import Scores
 from goodfence.neighbours.candidate_lists import candidate_list
+from goodfence.report.pages import save_result
 
 TAKEN, REFUSED, EITHER, SKIPPED = "taken", "refused", "either", "skipped"
 Judge = Callable[[Any], str]
@@ -973,7 +974,12 @@ def methods() -> list[Public]:
     found += [
         Public(name="AttackReport.table", call=report.table, good={}, domains={"ids": switch()}),
         Public(name="AttackReport.above", call=report.above, good={"limit": 5}),
-        Public(name="AttackReport.save", call=_elsewhere(report.save), good={"folder": "result"}),
+        Public(
+            name="save_result",
+            call=_elsewhere(save_result),
+            good={"result": report, "path": "result"},
+            domains={"result": _neither},
+        ),
         Public(name="NeighbourCF.load", call=gf.NeighbourCF.load, good={"path": "none.gf"}),
         Public(
             name="RelatedItemsAttack.run",
@@ -1102,9 +1108,6 @@ def methods_of_lists() -> list[Public]:
         *found,
         Public(name="ListAttack.run", call=gf.ListAttack(known=3).run, good=good, domains=run),
         Public(name="ListAttackReport.above", call=report.above, good={"limit": 5}),
-        Public(
-            name="ListAttackReport.save", call=_elsewhere(report.save), good={"folder": "result"}
-        ),
         Public(
             name="RecommendedLists.save",
             call=_elsewhere(models["EASE"].recommend_many(n=3).save),

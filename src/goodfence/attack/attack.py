@@ -222,6 +222,10 @@ class Attack(ABC):
     ) -> LeakReport:
         """Attack as `run` does; attackers of the same `Subject` share what it was asked."""
 
+    @abstractmethod
+    def describe(self, n_fakes: int = 2) -> str:
+        """Return in words what the fake accounts do, without naming an item."""
+
     def require_feedback(self, ratings: Ratings) -> None:
         """Refuse data of the other kind, before anything is computed."""
         if ratings.feedback != self.feedback:

@@ -54,6 +54,19 @@ class KNNAttack(RatingAttack):
         require(self.combine in ("mode", "mean"), "combine", "'mode' or 'mean'", self.combine)
         object.__setattr__(self, "rounds", integer(self.rounds, "rounds", least=1, most=10_000))
 
+    def describe(self, n_fakes: int = 2) -> str:
+        """As in `Attack`.
+
+        Examples
+        --------
+        >>> KNNAttack(known=8, ask="all", combine="mean").describe()
+        'all ask; the mean answer counts'
+        """
+        counted = {"mode": "the most frequent answer", "mean": "the mean answer"}[self.combine]
+        alone = n_fakes == 1 or self.ask == "one"
+        text = "one asks" if alone else f"all ask; {counted} counts"
+        return text if self.rounds == 1 else f"{text}; repeated for {self.rounds} refits"
+
     def _n_askers(self, worlds: Worlds) -> int:
         return worlds.n_fakes if self.ask == "all" else 1
 
@@ -191,6 +204,13 @@ class AdaptiveAttack(RatingAttack):
         require(known, "helpers", "'measured' or 'equal'", self.helpers)
         if self.items is not None:
             object.__setattr__(self, "items", integer(self.items, "items", least=1))
+
+    def describe(self, n_fakes: int = 2) -> str:  # noqa: ARG002 - one asks, however many help
+        """As in `Attack`."""
+        text = "one asks; the others rate the hidden item"
+        if self.centred:
+            text += "; user means are subtracted"
+        return f"{text}; equal weights" if self.helpers == "equal" else text
 
     def _fitting(self, subject: Subject) -> Self:
         return self if self.centred is not None else replace(self, centred=subject.centred)

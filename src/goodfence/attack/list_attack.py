@@ -87,6 +87,14 @@ class ListAttack(Attack):
         require(self.ask in ("one", "all"), "ask", "'one' or 'all'", self.ask)
         object.__setattr__(self, "adaptive", switch(self.adaptive, "adaptive"))
 
+    def describe(self, n_fakes: int = 2) -> str:
+        """As in `Attack`."""
+        alone = n_fakes == 1 or self.ask == "one"
+        text = "one asks" if alone else "all ask; the items listed most often count"
+        if self.adaptive:
+            text += "; all click the listed items and ask again"
+        return text if self.pages == 1 else f"{text}; {self.pages} pages are read"
+
     @checked
     def run(
         self,

@@ -21,8 +21,8 @@ from goodfence.attack.scoring import (
     worst_tenth_loss,
 )
 from goodfence.attack.targets import Targets
+from goodfence.data.columns import Feedback
 from goodfence.kernels.list_attack import find_hidden
-from goodfence.report.vocabulary import LISTS, Vocabulary
 from goodfence.settings import checked
 
 
@@ -66,7 +66,7 @@ class ListAttackReport(LeakReport):
 
     measure: ClassVar[str] = "precision"
     guessing: ClassVar[str] = "popularity"
-    vocabulary: ClassVar[Vocabulary] = LISTS
+    feedback: ClassVar[Feedback] = "implicit"
 
     hidden: Floats
     """(targets,): how many items of each the attacker does not know."""

@@ -9,8 +9,7 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
-from os import PathLike
-from typing import TYPE_CHECKING, Any, ClassVar, Literal, NamedTuple, TypeAlias, get_args
+from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -30,15 +29,11 @@ from goodfence.attack.scoring import (
     share,
     worst_tenth_loss,
 )
+from goodfence.data.columns import Feedback
 from goodfence.data.ratings import Ratings
-from goodfence.report.serialize import save_result
-from goodfence.report.vocabulary import RATINGS, Vocabulary
+from goodfence.markup import html_table
 from goodfence.settings import checked, one_of
 
-if TYPE_CHECKING:
-    import altair
-
-_TABLE = "targets.parquet"
 Judged: TypeAlias = Literal["value", "high"]
 
 
@@ -92,8 +87,8 @@ class LeakReport(ABC):
     """Which estimate says how much the informed attacker finds; with `_without` that of the other world."""
     guessing: ClassVar[str]
     """Which estimate says how much is found without any attack."""
-    vocabulary: ClassVar[Vocabulary]
-    """The words in which it is told."""
+    feedback: ClassVar[Feedback]
+    """Whether ratings were predicted (`explicit`) or lists shown (`implicit`)."""
 
     attack: str
     """The attack, with its settings."""
@@ -159,6 +154,11 @@ class LeakReport(ABC):
         """Return one line for each target, numbered from 0; with the caller's own ids only if `ids`."""
 
     @property
+    def known(self) -> int:
+        """How many ratings or items of each target the attacker knew."""
+        return int(self.settings["settings"]["known"])
+
+    @property
     def n_targets(self) -> int:
         """How many users were attacked."""
         return len(self.chosen)
@@ -221,15 +221,15 @@ class LeakReport(ABC):
     def __repr__(self) -> str:
         head = (
             f"{type(self).__name__}({self.attack} on {self.attacked}: {self.n_targets:,} targets, "
-            f"{self.n_hidden:,} {self.vocabulary.hidden}, {self.n_left_out:,} users left out)"
+            f"{self.n_hidden:,} hidden, {self.n_left_out:,} users left out)"
         )
         lines = [f"  {name:<28} {estimate}" for name, estimate in self.estimates.items()]
         return "\n".join([head, *lines])
 
     def _repr_html_(self) -> str:
-        from goodfence.report.serialize import attack_html
-
-        return attack_html(self)
+        rows = [(name.replace("_", " "), estimate) for name, estimate in self.estimates.items()]
+        title = f"{self.attack} on {self.attacked}: {self.n_targets:,} targets"
+        return html_table(["measure", "estimate (95% interval)"], rows, title=title)
 
     def to_dict(self) -> dict[str, Any]:
         """Return settings and figures as plain values: no user's id, and items that were named stay unnamed."""
@@ -262,27 +262,6 @@ class LeakReport(ABC):
     def rules(self) -> dict[str, list[str]]:
         """How the informed attacker guesses and what they believe in each world, for each half of the targets."""
 
-    def save(self, folder: str | PathLike[str]) -> None:
-        """Write `targets.parquet` (no ids) and `manifest.json` to `folder`, in one atomic step.
-
-        A report that is there is replaced; anything else is an error.
-        """
-        manifest = {
-            "kind": type(self).__name__,
-            "attack": self.attack,
-            "attacked": self.attacked,
-            **self.settings,
-            **self.to_dict(),
-            "table": _TABLE,
-        }
-        save_result(folder, "report", manifest, (_TABLE, self.table()))
-
-    def chart(self) -> altair.LayerChart:
-        """Return a chart of what is found with and without the target, and by guessing."""
-        from goodfence.report.charts import recovery_chart
-
-        return recovery_chart(self)
-
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class AttackReport(LeakReport):
@@ -297,7 +276,7 @@ class AttackReport(LeakReport):
 
     measure: ClassVar[str] = "recovery"
     guessing: ClassVar[str] = "guess"
-    vocabulary: ClassVar[Vocabulary] = RATINGS
+    feedback: ClassVar[Feedback] = "explicit"
 
     with_target: Tally
     """What the answers alone got, for each target."""

@@ -19,7 +19,7 @@ from goodfence.attack import (
     DEFAULT_TARGETS_REFITTED,
     FAKES_TRIED,
 )
-from goodfence.attack.attack import Attack, Choose, Subject, settings_of
+from goodfence.attack.attack import Attack, Choose, Subject
 from goodfence.attack.knn_attack import AdaptiveAttack, Combine, CoverAttack, Helpers, KNNAttack
 from goodfence.attack.list_attack import ListAttack
 from goodfence.attack.report import LeakReport, NotTried, Tried
@@ -28,7 +28,6 @@ from goodfence.attack.targets import Wanted, find_targets
 from goodfence.errors import BlackBoxProblem, SettingError
 from goodfence.parallel import bar
 from goodfence.registry import find_kind
-from goodfence.report.wording import strategy
 from goodfence.rng import RNG, Streams, seed_of
 
 NEVER_TRIED = tuple(
@@ -174,7 +173,7 @@ def within_time(
         if isinstance(attack, AdaptiveAttack):
             questions = replace(attack, centred=None, helpers="measured")
         if questions not in asked and spent * LEAST / 2 > seconds:
-            what = strategy(settings_of(attack))
+            what = attack.describe()
             slow.setdefault(what, []).append(_n_fakes(attack, subject))
             continue
         if not asked:  # the first run pays for compiling, and is not counted
@@ -275,7 +274,7 @@ def _tried(attack: Attack, report: LeakReport | None, failed: str | None, best: 
     found = {} if report is None else report.estimates
     return Tried(
         attack=repr(attack),
-        what=strategy(settings_of(attack)),
+        what=attack.describe(),
         n_fakes=0 if report is None else report.n_fakes,
         n_targets=0 if report is None else report.n_targets,
         recovery=UNKNOWN if report is None else report.found,

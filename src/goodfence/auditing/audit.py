@@ -5,7 +5,6 @@ from __future__ import annotations
 import time
 from collections.abc import Callable
 from dataclasses import MISSING, Field, asdict, dataclass, fields, is_dataclass
-from os import PathLike
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -22,17 +21,16 @@ from goodfence.auditing.pairs import Runs, Trials, dense_pair, plain_runs, priva
 from goodfence.data.columns import Feedback
 from goodfence.data.ratings import Ratings
 from goodfence.errors import require
+from goodfence.markup import html_table
 from goodfence.models.configuration import as_recommender, traits_of
 from goodfence.models.neighbour_cf import NeighbourCF
 from goodfence.models.private.base import PrivateRecommender
 from goodfence.models.recommender import Attackable, guarantee_of
 from goodfence.privacy.guarantee import Guarantee
-from goodfence.report.serialize import write_json
-from goodfence.report.wording import verdict_line
 from goodfence.rng import RNG
 from goodfence.selection.counterexample import Counterexample
 from goodfence.selection.mechanism import Mechanism, shortest_list
-from goodfence.settings import checked, place
+from goodfence.settings import checked
 
 Verdict: TypeAlias = Literal["refuted", "broken", "not broken", "no guarantee"]
 
@@ -147,26 +145,31 @@ class AuditReport:
             f"{self.guarantee.status} {stated:.3f}."
         )
 
-    def __repr__(self) -> str:
-        found = self.leakage.estimates
+    def _lines(self) -> list[tuple[str, str]]:
+        leakage = self.leakage
+        found = leakage.estimates
         lines = [
-            f"AuditReport({self.audited})",
-            f"  verdict     {self.summary}",
-            f"  guarantee   {self.guarantee}",
-            f"  advantage   {found['advantage']}   over {self.leakage.n_targets:,} targets",
-            f"  {self.leakage.measure:<11} {self.leakage.found}   guessing: {self.leakage.guessed.value:.4f}",
-            f"  users       {found['fully_recovered']}   fully recovered",
+            ("verdict", self.summary),
+            ("guarantee", str(self.guarantee)),
+            ("advantage", f"{found['advantage']}   over {leakage.n_targets:,} targets"),
+            (leakage.measure, f"{leakage.found}   guessing: {leakage.guessed.value:.4f}"),
+            ("users", f"{found['fully_recovered']}   fully recovered"),
         ]
         if self.exhibit is not None:
-            lines.append(f"  example     {self.exhibit}")
+            lines.append(("example", str(self.exhibit)))
         if self.bound is not None:
-            lines.append(f"  runs        {self.bound}; {self.pair}")
-        if self.bound is not None and self.claimed_mu is not None and self.moved is not None:
-            lines.append(
-                f"  shift       mu at least {self.bound.mu:.4f}, claimed {self.claimed_mu:.4f}; "
-                f"the pair makes use of {self.moved:.1%} of it"
-            )
-        return "\n".join(lines)
+            lines.append(("runs", f"{self.bound}; {self.pair}"))
+            if self.claimed_mu is not None and self.moved is not None:
+                shift = f"mu at least {self.bound.mu:.4f}, claimed {self.claimed_mu:.4f}"
+                lines.append(("shift", f"{shift}; the pair uses {self.moved:.1%} of it"))
+        return lines
+
+    def __repr__(self) -> str:
+        lines = (f"  {name:<11} {text}" for name, text in self._lines())
+        return "\n".join([f"AuditReport({self.audited})", *lines])
+
+    def _repr_html_(self) -> str:
+        return html_table(["", self.audited], self._lines(), title="Audit")
 
     def tested(self) -> dict[str, Any]:
         """Return what became of the guarantee, as plain values: verdict, counterexample and runs."""
@@ -190,24 +193,7 @@ class AuditReport:
             "guarantee": self.guarantee.to_dict(),
             "leakage": self.leakage.to_dict(),
             "neighbourhood": self.neighbourhood,
-            "verdict_line": self.verdict_line,
         }
-
-    @property
-    def verdict_line(self) -> str:
-        """What was found, for the reader who must decide: finding, date, scope, and what was assumed."""
-        return verdict_line(self.leakage, self.audited, self.neighbourhood)
-
-    def _repr_html_(self) -> str:
-        from goodfence.report.serialize import audit_html
-
-        return audit_html(self)
-
-    def save(self, path: str | PathLike[str]) -> None:
-        """Write the report as a JSON file, in one atomic step; `gf.audit_page` makes a page of it."""
-        page = place(path, "path").suffix.lower() in (".html", ".htm")
-        require(not page, "path", "a name of a JSON file; gf.audit_page writes HTML", "HTML")
-        write_json(path, self)
 
 
 @checked
@@ -406,6 +392,18 @@ def _example(
         ratings = np.sign(ratings)
     rating = (n_nearer + 1, _COLUMN)
     return Counterexample(mechanism, ratings, rating=rating, event=_EVENTS[feedback], chosen=None)
+
+
+def rounded(count: int) -> int:
+    """Return a count rounded to two digits, so that one user or rating more rarely shows.
+
+    Examples
+    --------
+    >>> rounded(943), rounded(100_000), rounded(7)
+    (940, 100000, 7)
+    """
+    unit: int = 10 ** max(len(str(count)) - 2, 0)
+    return (count + unit // 2) // unit * unit
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

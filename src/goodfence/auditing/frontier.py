@@ -6,10 +6,10 @@ from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from itertools import zip_longest
-from os import PathLike
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
+import pyarrow as pa
 
 from goodfence.arrays import row_numbers
 from goodfence.attack import DEFAULT_FAKES, DEFAULT_KNOWN, FRONTIER_TARGETS, GUESSING
@@ -18,12 +18,13 @@ from goodfence.attack.list_attack import LISTED
 from goodfence.attack.report import LeakReport, NotTried, Tried, as_plain
 from goodfence.attack.scoring import UNKNOWN, Estimate
 from goodfence.attack.strongest import LEAST, applied, strongest, usual_attackers, within_time
-from goodfence.auditing.audit import find_pace
+from goodfence.auditing.audit import find_pace, rounded
 from goodfence.data.columns import Feedback
 from goodfence.data.ratings import Ratings
 from goodfence.data.splits import holdout
 from goodfence.errors import DataError, SettingError, require
 from goodfence.evaluation import Scores, evaluate
+from goodfence.markup import html_table
 from goodfence.models.configuration import as_recommender, traits_of
 from goodfence.models.ease import EASE
 from goodfence.models.neighbour_cf import NeighbourCF
@@ -35,10 +36,6 @@ from goodfence.models.private.top_n import PrivateTopN
 from goodfence.models.recommender import Attackable, fit_received, guarantee_of, unfitted_copy
 from goodfence.parallel import bar
 from goodfence.privacy.guarantee import Unit
-from goodfence.report.charts import as_altair, chart_files
-from goodfence.report.frontier_chart import frontier_spec
-from goodfence.report.serialize import about, save_result
-from goodfence.report.vocabulary import Vocabulary, vocabulary_of
 from goodfence.rng import RNG, Streams, seed_of
 from goodfence.selection.knn import KNN
 from goodfence.selection.mechanism import Mechanism
@@ -47,15 +44,12 @@ from goodfence.selection.pncf import PNCF
 from goodfence.selection.ppns import PPNS
 from goodfence.settings import checked, positive
 
-if TYPE_CHECKING:
-    import altair
-    import pyarrow as pa
-
 Compared: TypeAlias = "Mechanism | Attackable"
 
 CUT = 5.0
 """A proved recommender that leaks so many times less than the leakiest one is worth recommending."""
-_TABLE = "frontier.parquet"
+QUALITY: dict[Feedback, str] = {"explicit": "MAE", "implicit": "NDCG@10"}
+"""The measure of how good recommendations are."""
 _LEAK = (
     "recovery",
     "recovery_without",
@@ -145,15 +139,20 @@ class FrontierPoint:
 
     def __str__(self) -> str:
         name = f"{self.family} {self.label}".strip()
-        words = vocabulary_of(self.feedback)
         return (
-            f"{name:<30} {self.status:<8} {words.quality(self)}  {words.measure} {self.recovery.value:.3f}  "
-            f"advantage {self.advantage.value:+.3f} ({self.advantage.low:+.3f} to {self.advantage.high:+.3f})"
+            f"{name:<30} {self.status:<8} {QUALITY[self.feedback]} {self.quality:.3f}  "
+            f"recovery {self.recovery.value:.3f}  advantage {self.advantage.value:+.3f} "
+            f"({self.advantage.low:+.3f} to {self.advantage.high:+.3f})"
         )
 
     @property
+    def quality(self) -> float:
+        """The mean absolute error for ratings, NDCG@10 for lists."""
+        return self.mae if self.feedback == "explicit" else self.ndcg
+
+    @property
     def loss(self) -> float:
-        """How far it is from the best: the mean absolute error, or 1 - NDCG@10."""
+        """The mean absolute error, or 1 - NDCG@10: lower is better."""
         return self.mae if self.feedback == "explicit" else 1.0 - self.ndcg
 
     def no_better_than_guessing(self, bound: float = GUESSING) -> bool:
@@ -340,9 +339,21 @@ class Frontier:
     """When it was made."""
 
     def _repr_html_(self) -> str:
-        from goodfence.report.serialize import frontier_html
-
-        return frontier_html(self)
+        best = self.recommended()
+        rows = [
+            (
+                f"{point.family} {point.label}".strip(),
+                point.fully_recovered,
+                point.advantage,
+                f"{point.quality:.3f}",
+                f"{point.coverage:.0%}",
+                point.status,
+                "recommended" if point is best else "",
+            )
+            for point in self.points
+        ]
+        head = ["recommender", "fully recovered", "advantage", QUALITY[self.feedback], "coverage"]
+        return html_table([*head, "guarantee", ""], rows, title=f"Frontier, {self.date}")
 
     def __repr__(self) -> str:
         found = "recovers" if self.feedback == "explicit" else "hits"
@@ -355,11 +366,6 @@ class Frontier:
         return self.points[0].feedback
 
     @property
-    def vocabulary(self) -> Vocabulary:
-        """The words in which it is told."""
-        return vocabulary_of(self.feedback)
-
-    @property
     def known(self) -> int | None:
         """How many ratings the attackers knew, if all knew as many."""
         known = set(self.settings.get("known", ()))
@@ -367,8 +373,6 @@ class Frontier:
 
     def table(self) -> pa.Table:
         """Return one line for each recommender, as an arrow table."""
-        import pyarrow as pa
-
         return pa.Table.from_pylist([point.to_dict() for point in self.points])
 
     def to_dict(self, max_loss: float | None = None) -> dict[str, Any]:
@@ -447,24 +451,6 @@ class Frontier:
         cuts = point.status == "proved" and point.advantage.high * CUT <= self._largest
         return cuts or point.no_better_than_guessing(bound)
 
-    def chart(self) -> altair.LayerChart:
-        """Return the picture: error to the right, what was found out upwards, and the guarantee as the mark."""
-        return as_altair(frontier_spec(self))
-
-    def save(self, folder: str | PathLike[str]) -> None:
-        """Write table (parquet), manifest (JSON) and chart (HTML, SVG, PNG) to `folder`, in one atomic step.
-
-        A frontier that is there is replaced; anything else is an error.
-        """
-        manifest = {
-            "kind": "Frontier",
-            "date": self.date,
-            "guess": list(self.guess),
-            **self.settings,
-        }
-        files = chart_files(frontier_spec(self))
-        save_result(folder, "frontier", manifest, (_TABLE, self.table()), files)
-
 
 @checked
 def frontier(
@@ -524,7 +510,7 @@ def frontier(
             points.append(_measured(subject, split, report, seed))
             advance(1)
     running = {"targets": targets, "seconds": seconds, "held_out": fraction, "seed": seed_of(rng)}
-    settings = {**_stated(known, attacks), **running, "shape": [about(n) for n in ratings.shape]}
+    settings = {**_stated(known, attacks), **running, "shape": [rounded(n) for n in ratings.shape]}
     if ratings.liked_from is not None:
         settings["liked_from"] = ratings.liked_from
     # The targets, and what is known of them, are the same for all; some may be attacked by fewer of them.

@@ -61,7 +61,7 @@ def assert_leak_below(
     Raises
     ------
     AssertionError
-        Who recovered how much, with its interval and what guessing recovers; nobody's id.
+        States the measured leak, its 95% interval and what guessing recovers; no id.
 
     Examples
     --------
@@ -71,7 +71,7 @@ def assert_leak_below(
     >>> assert_leak_below(gf.KNN(k=20), films, 10, targets=50)
     Traceback (most recent call last):
     ...
-    AssertionError: Someone who knows 8 of a person's ratings ...
+    AssertionError: advantage ... above the limit of 10%. An attacker who knows 8 ratings ...
     """
     limit = within(limit, "limit", least=0, most=100)
     require(judged in get_args(Judged), "judged", "'value' or 'high'", judged)
@@ -100,21 +100,22 @@ def _attackers(
 def _complaint(
     report: LeakReport, above: Sequence[str], known: int, limit: float, judged: Judged
 ) -> str:
-    found, words = report.estimates, report.vocabulary
-    more = "more than the limit" if judged == "value" else "not surely within the limit"
-    what = {"advantage": "The advantage", "fully_recovered": "The share of people"}
-    which = " and ".join([what[above[0]], *(what[name].lower() for name in above[1:])])
-    verb = "is" if len(above) == 1 else "are"
-    accounts = "account" if report.n_fakes == 1 else "accounts"
-    who = f"Someone who knows {known} of a person's {words.held} and opens {report.n_fakes} {accounts}"
-    told = words.complaint(*map(_of_100, (report.found, report.found_without, report.guessed)))
+    found = report.estimates
+    over = "above the limit" if judged == "value" else "not surely within the limit"
+    names = " and ".join(name.replace("_", " ") for name in above)
+    held = "ratings" if report.feedback == "explicit" else "items"
+    accounts = "1 account" if report.n_fakes == 1 else f"{report.n_fakes} accounts"
+    found_so = (
+        f"{report.measure} {_percent(report.found)}, {_percent(report.found_without)} without"
+    )
     return (
-        f"{who} {told[0]}: an advantage of {_of_100(found['advantage'])}. {_of_100(found['fully_recovered'])} "
-        f"people are fully recovered. {which} {verb} {more} of {limit:g}. {told[1]}. "
-        f"({report.n_targets:,} people attacked, {report.attacked}.)"
+        f"{names} {over} of {limit:g}%. An attacker who knows {known} {held} of each target and opens {accounts} has "
+        f"{found_so} the target's data and {_percent(report.guessed)} by guessing: advantage "
+        f"{_percent(found['advantage'])}. Fully recovered: {_percent(found['fully_recovered'])} of the users. "
+        f"({report.n_targets:,} users attacked, {report.attacked}.)"
     )
 
 
-def _of_100(estimate: Estimate) -> str:
+def _percent(estimate: Estimate) -> str:
     value, low, high = (100 * part for part in estimate)
-    return f"{value:.1f} of 100 (95%: {low:.1f} to {high:.1f})"
+    return f"{value:.1f}% (95%: {low:.1f} to {high:.1f})"

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import secrets
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass, replace
 from typing import Any
@@ -15,8 +14,8 @@ from goodfence.attack.attack import Attack, Subject
 from goodfence.attack.report import LeakReport
 from goodfence.attack.scoring import CONFIDENCE, Estimate, Outcomes, combination
 from goodfence.attack.strongest import TOO_LONG, usual_attackers
-from goodfence.attack.targets import RULES, Wanted
-from goodfence.auditing.audit import AuditReport, audit, find_pace
+from goodfence.attack.targets import RULES
+from goodfence.auditing.audit import AuditReport, find_pace
 from goodfence.auditing.frontier import (
     Compared,
     Frontier,
@@ -28,14 +27,11 @@ from goodfence.auditing.frontier import (
 from goodfence.data.ratings import Ratings
 from goodfence.data.scale import Scale
 from goodfence.errors import DataError
-from goodfence.models.configuration import as_recommender, traits_of
+from goodfence.models.configuration import as_recommender
 from goodfence.models.recommender import guarantee_of
 from goodfence.parallel import bar
 from goodfence.privacy.guarantee import Guarantee
-from goodfence.report.pages import AuditPage
-from goodfence.report.wording import known_of
 from goodfence.rng import RNG, seed_of
-from goodfence.settings import checked
 
 KNOWN = (1, 2, 4, 8, 16, 32, 64)
 _TELLING = (
@@ -90,7 +86,6 @@ class Survey:
             "fully_recovered": leakage["estimates"]["fully_recovered"],
             "tested": self.audit.tested(),
             "neighbourhood": self.audit.neighbourhood,
-            "verdict_line": self.audit.verdict_line,
             "guarantee": self.audit.guarantee.to_dict(),
             "by_known": [report.to_dict() for report in self.by_known],
             "by_strategy": [report.to_dict() for report in self.by_strategy],
@@ -186,7 +181,7 @@ def _around(
         return [leakage, *(one for other in attacks if (one := reports[other]) is not None)]
 
     return {
-        "by_known": tuple(sorted(made_by(knowing), key=known_of)),
+        "by_known": tuple(sorted(made_by(knowing), key=lambda report: report.known)),
         "by_strategy": tuple(made_by(others)),
         "n_skipped": sum(report is None for report in reports.values()),
     }
@@ -362,67 +357,3 @@ def _group(
         advantage=shared(with_target - without, lowest=-1.0),
         guess=shared(counted(found.guessed)),
     )
-
-
-@checked
-def audit_page(
-    ratings: Ratings,
-    audited: Compared,
-    *,
-    known: int = DEFAULT_KNOWN,
-    attack: Attack | None = None,
-    targets: Wanted | None = None,
-    trials: int = 0,
-    compared: Sequence[Compared] | None = None,
-    others: int = TARGETS,
-    data: str = "ratings",
-    rng: RNG = None,
-    threads: int | None = None,
-    progress: bool | None = None,
-) -> AuditPage:
-    """Audit a recommender, look around the audit, and return a page that says what was found.
-
-    Parameters
-    ----------
-    ratings, audited, known, attack, trials, threads, progress
-        As in `audit`; where no seed is given, one is drawn, and the page tells it.
-    targets
-        Who is attacked; None for everybody, or 30 where every target needs fits.
-    compared
-        What else could be used; None for kNN, PPNS, nPNS, PNCF and two private models.
-    others
-        How many people further attackers attack.
-    data
-        What the page calls the ratings.
-
-    Examples
-    --------
-    >>> import goodfence as gf
-    >>> films = gf.load("movietweetings")
-    >>> page = audit_page(films, gf.KNN(k=20), targets=40, compared=[], others=20, data="films", rng=7)
-    >>> "What would stop it" in page.html
-    True
-    """
-    recommender, traits = as_recommender(audited, threads=threads), traits_of(audited)
-    everybody = None if traits.needs_refits else ratings.shape[0]
-    wanted = everybody if targets is None else targets
-    if rng is None:
-        rng = secrets.randbelow(2**32)  # all attacks of the page have one seed, which it states
-    running: dict[str, Any] = {"rng": rng, "threads": threads, "progress": progress}
-    attackers: dict[str, Any] = {"known": known, "attack": attack}
-    report = audit(ratings, recommender, targets=wanted, trials=trials, **attackers, **running)
-    m = known if attack is None else attack.known
-    around = survey(report, recommender, known=m, compared=compared, targets=others, **running)
-    line = _python_line(report.audited, known, attack, targets, report.leakage.settings["seed"])
-    return AuditPage(survey=around, label=name_of(audited), data=data, command=line)
-
-
-def _python_line(
-    audited: str, known: int, attack: Attack | None, targets: Wanted | None, seed: int | None
-) -> str:
-    """Return the call that makes the figures again; neither ids nor named items are in it."""
-    plan = f"known={known}" if attack is None else f"attack={attack!r}"
-    if attack is not None and not isinstance(attack.choose, str):
-        plan = f"attack=known={attack.known}, named items"
-    some = f", targets={targets}" if isinstance(targets, int) else ""
-    return f"gf.audit_page(ratings, {audited}, {plan}{some}, rng={seed}).save('audit.html')"

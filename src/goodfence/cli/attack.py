@@ -35,6 +35,7 @@ from goodfence.report.wording import (
     verdict,
     verdict_line,
     who_attacks,
+    words_of,
 )
 
 if TYPE_CHECKING:
@@ -115,7 +116,12 @@ def attack(
         rng=running.seed,
         progress=running.progress,
     )
-    running.tell(as_json(report, chosen), lambda: print_finding(report, chosen), out, report.save)
+    from goodfence.report.pages import save_result
+
+    told = as_json(report, chosen)
+    running.tell(
+        told, lambda: print_finding(report, chosen), out, lambda path: save_result(report, path)
+    )
     extent.exit_if_above(report, running)
 
 
@@ -135,7 +141,7 @@ def print_finding(report: LeakReport, chosen: Configured) -> None:
     print_paragraphs(
         [
             ("People", people(report)),
-            (report.vocabulary.held.capitalize(), recovered(report)),
+            (words_of(report).held.capitalize(), recovered(report)),
             ("Advantage", advantage(report)),
             ("Beside", beside(report)),
         ]

@@ -11,7 +11,7 @@ from goodfence.cli.command import command, flag
 from goodfence.cli.options import Attacker, Method, Running, Source, command_line
 from goodfence.cli.output import HTML, JSON, check_out, is_page, out_option, print_paragraphs
 from goodfence.errors import SettingError
-from goodfence.report.wording import about
+from goodfence.report.wording import duration
 
 if TYPE_CHECKING:
     from goodfence.auditing.audit import AuditReport
@@ -190,7 +190,7 @@ def _affordable(chosen: Configured, ratings: Ratings, attacker: Attacker, runnin
     n_users = ratings.shape[0]
     if pace.n_targets < n_users:
         running.say(
-            f"note: all would take about {about(pace.seconds)}, so {pace.n_targets:,} of {n_users:,} users are "
+            f"note: all would take about {duration(pace.seconds)}, so {pace.n_targets:,} of {n_users:,} users are "
             "attacked, drawn by chance; --targets all attacks everybody"
         )
     return pace.n_targets

@@ -20,6 +20,7 @@ from goodfence.report.wording import (
     recovered,
     verdict,
     who_attacks,
+    words_of,
 )
 
 if TYPE_CHECKING:
@@ -120,7 +121,7 @@ def _as_json(tried: DemoRow) -> dict[str, Any]:
 def _print(summary: Summary, tried: list[DemoRow]) -> None:
     _heading("MovieTweetings: film ratings that people posted in public, bundled with goodfence")
     common = tried[0]
-    words = common.report.vocabulary
+    words = words_of(common.report)
     shape = f"{summary.n_users:,} people x {summary.n_items:,} films, {summary.n_ratings:,} "
     kind = f"ratings of {_LIKED} or more, as likes" if words.lists else f"ratings, {summary.scale}"
     print_paragraphs([("Data", shape + kind)])

@@ -21,7 +21,14 @@ from goodfence.cli.output import (
     print_paragraphs,
     print_table,
 )
-from goodfence.report.wording import guarantee_short, liked, measured, of_100, recommendation
+from goodfence.report.wording import (
+    guarantee_short,
+    liked,
+    measured,
+    of_100,
+    recommendation,
+    words_of,
+)
 
 if TYPE_CHECKING:
     from goodfence.auditing.frontier import Frontier
@@ -122,14 +129,15 @@ def frontier(
     told["points"] = [{"name": name, **point} for name, point in points]
 
     def show() -> None:
-        bound = found.vocabulary.bound(max_loss)
+        bound = words_of(found).bound(max_loss)
         _print(found, names, stated, recommendation(found, choice, best, bound))
 
     def write(path: Path) -> None:
+        from goodfence.report.pages import FrontierPage, save_result
+
         if not is_page(path):
-            found.save(path)
+            save_result(found, path)
             return
-        from goodfence.report.pages import FrontierPage
 
         line = command_line("frontier", source, comparison, seed=running.seed, out=path)
         FrontierPage(
@@ -196,13 +204,13 @@ def _print(found: Frontier, names: list[str], guarantees: list[Guarantee], choic
             measured(point.advantage),
             measured(point.recovery),
             f"{point.n_targets:,}",
-            f"{point.mae if point.feedback == 'explicit' else point.ndcg:.3f}",
+            f"{point.quality:.3f}",
             of_100(point.coverage),
             guarantee_short(stated),
         ]
         for name, point, stated in zip(names, found.points, guarantees, strict=True)
     ]
-    words = found.vocabulary
+    words = words_of(found)
     quality = ["NDCG@10", "items %"] if words.lists else ["MAE", "answers %"]
     heading = ["method", "people fully %", "advantage %", f"{words.measure} %", "n", *quality]
     print_table([*heading, "guarantee"], rows)
@@ -216,7 +224,7 @@ def _print(found: Frontier, names: list[str], guarantees: list[Guarantee], choic
 
 def _scope(found: Frontier) -> str:
     known = "some" if found.known is None else str(found.known)
-    held, data = found.vocabulary.held, found.settings["data"]
+    held, data = words_of(found).held, found.settings["data"]
     if "liked_from" in found.settings:
         data = f"{data} ({liked(found.settings['liked_from'])})"
     return (

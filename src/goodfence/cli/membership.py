@@ -12,7 +12,7 @@ from goodfence.cli.command import command, flag
 from goodfence.cli.options import Method, Running, Source
 from goodfence.cli.output import JSON, check_out, out_option, print_paragraphs
 from goodfence.errors import SettingError
-from goodfence.report.wording import liked, measured, of_100
+from goodfence.report.wording import liked, measured, of_100, words_of
 
 if TYPE_CHECKING:
     from goodfence.attack.membership import MembershipReport, OperatingPoint
@@ -83,7 +83,7 @@ def membership(
 
 
 def _print(found: MembershipReport, chosen: Configured) -> None:
-    told, auc, words = found.settings, found.auc, found.recovery.vocabulary
+    told, auc, words = found.settings, found.auc, words_of(found.recovery)
     least = found.recovery.ratings.liked_from
     answers = "listed items" if words.lists else "answers about hidden ratings"
     between = f"{auc.value:.3f} (95%: {auc.low:.3f}-{auc.high:.3f})"

@@ -45,6 +45,10 @@ class PairAttack(RatingAttack):
         """Return one account for each known item, and the helper."""
         return self.known + 1
 
+    def describe(self, n_fakes: int = 2) -> str:  # noqa: ARG002 - as many as are known, and one
+        """As in `Attack`."""
+        return "each asks with one known rating; one more rates every item"
+
     def _answers(self, worlds: Worlds, targets: Targets, streams: Streams) -> Answers:
         if not isinstance(worlds, RefitWorlds):
             raise SettingError(

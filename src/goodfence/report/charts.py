@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
 
 from goodfence.errors import MissingExtra
 from goodfence.report.serialize import plain
-from goodfence.report.vocabulary import RATINGS, Vocabulary
+from goodfence.report.vocabulary import RATINGS, Vocabulary, words_of
 
 if TYPE_CHECKING:
     import altair
@@ -190,14 +190,14 @@ def recovery_chart(report: LeakReport) -> altair.LayerChart:
     rows = [{"what": label, **found._asdict()} for label, found in bars.items()]
     y = {"field": "what", "type": "nominal", "sort": list(bars), "title": None}
     share = {"type": "quantitative", "scale": {"domain": [0, 1]}}
-    x = {"field": "value", "title": f"share of the {report.vocabulary.unit}", **share}
+    x = {"field": "value", "title": f"share of the {words_of(report).unit}", **share}
     between = {"x": {"field": "low", **share}, "x2": {"field": "high"}, "y": y}
     spec = {
         "$schema": SCHEMA,
         "data": {"values": plain(rows)},
         "title": {
             "text": report.attacked,
-            "subtitle": f"{report.n_targets:,} targets, {report.n_hidden:,} {report.vocabulary.hidden}",
+            "subtitle": f"{report.n_targets:,} targets, {report.n_hidden:,} {words_of(report).hidden}",
         },
         "layer": [
             {"mark": {"type": "bar", "color": "#7a9cc6"}, "encoding": {"x": x, "y": y}},

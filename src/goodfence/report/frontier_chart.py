@@ -24,13 +24,16 @@ from goodfence.report.charts import (
     Spec,
     Theme,
     along,
+    as_altair,
     layer,
     layered,
 )
-from goodfence.report.vocabulary import vocabulary_of
+from goodfence.report.vocabulary import words_of
 from goodfence.report.wording import dashed, measured
 
 if TYPE_CHECKING:
+    import altair
+
     from goodfence.auditing.frontier import Frontier, FrontierPoint
 
 LETTERS = ascii_letters.swapcase()
@@ -177,6 +180,11 @@ class _Drawn(NamedTuple):
         return _RING if self.best else _MARK
 
 
+def frontier_chart(frontier: Frontier) -> altair.LayerChart:
+    """Return the chart: loss to the right, advantage upwards, the status of the guarantee as the mark."""
+    return as_altair(frontier_spec(frontier))
+
+
 def frontier_spec(frontier: Frontier, theme: Theme = FILE, max_loss: float | None = None) -> Spec:
     """Return the chart.
 
@@ -194,14 +202,14 @@ def frontier_spec(frontier: Frontier, theme: Theme = FILE, max_loss: float | Non
     x = {
         "field": "mae",
         "type": "quantitative",
-        "title": frontier.vocabulary.loss_axis,
+        "title": words_of(frontier).loss_axis,
         "scale": {"domain": list(plane.x), "nice": False, "zero": False},
         "axis": {"format": ".2f", "values": plane.ticks, "grid": False},
     }
     y = {
         "field": "share",
         "type": "quantitative",
-        "title": f"{frontier.vocabulary.given_away} (down is better)",
+        "title": f"{words_of(frontier).given_away} (down is better)",
         "scale": {"domain": list(plane.y), "nice": False},
         "axis": {"format": "~%", "tickCount": 6},
     }
@@ -251,7 +259,7 @@ def _title(frontier: Frontier) -> Spec:
     users, items = frontier.settings.get("shape", (0, 0))
     data = frontier.settings.get("data")
     shape = f"{f'{data}, about' if data else 'About'} {users:,} users, {items:,} items."
-    words = frontier.vocabulary
+    words = words_of(frontier)
     known = (
         f"{frontier.known} known {words.held} of each target"
         if frontier.known
@@ -330,7 +338,7 @@ def _marked(drawn: Sequence[_Drawn], plane: ErrorPlane, theme: Theme) -> Iterato
 
 def _told(point: FrontierPoint) -> str:
     """Return what a mark tells when it is pointed at."""
-    words = vocabulary_of(point.feedback)
+    words = words_of(point)
     return dashed(
         f"{point.family} {point.label}: {measured(point.advantage)} of 100 given away: "
         f"{measured(point.recovery)} {words.had}, {measured(point.recovery_without)} without the target in the data; "

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import math
+import secrets
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -12,12 +13,21 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import goodfence
+from goodfence.attack import DEFAULT_KNOWN
+from goodfence.attack.attack import Attack
+from goodfence.attack.report import LeakReport
+from goodfence.attack.targets import Wanted
+from goodfence.auditing.audit import AuditReport, audit
+from goodfence.auditing.frontier import Compared, Frontier, FrontierPoint, name_of
+from goodfence.auditing.survey import TARGETS, Group, Survey, survey
 from goodfence.data.ratings import Ratings
+from goodfence.errors import require
+from goodfence.models.configuration import as_recommender, traits_of
 from goodfence.privacy.guarantee import Guarantee
 from goodfence.report import wording
-from goodfence.report.charts import NARROW, WIDE, Known, inline_svg, knowledge_spec
+from goodfence.report.charts import NARROW, WIDE, Known, chart_files, inline_svg, knowledge_spec
 from goodfence.report.frontier_chart import LETTERS, SHAPES, STATUSES, beyond, frontier_spec
-from goodfence.report.serialize import describe, inline_json, write_text
+from goodfence.report.serialize import describe, inline_json, write_folder, write_json, write_text
 from goodfence.report.vocabulary import Vocabulary
 from goodfence.report.wording import (
     accounts,
@@ -25,23 +35,22 @@ from goodfence.report.wording import (
     dashed,
     group_name,
     interval,
-    known_of,
     measured,
     of_100,
     recommendation,
-    strategy,
     verdict_line,
+    words_of,
 )
+from goodfence.rng import RNG
+from goodfence.settings import checked, place
 
 if TYPE_CHECKING:
     from markupsafe import Markup
 
-    from goodfence.attack.report import LeakReport
     from goodfence.attack.scoring import Estimate
-    from goodfence.auditing.frontier import Frontier, FrontierPoint
-    from goodfence.auditing.survey import Group, Survey
 
 _TEMPLATES = Path(__file__).parent / "templates"
+_TABLE = "targets.parquet"
 _THIN = 0.8
 """What is narrower could not be seen, of a track of 100."""
 
@@ -83,24 +92,88 @@ class AuditPage:
             "seed": leakage.settings["seed"],
             "data": about,
             "date": leakage.date,
-            "m": known_of(leakage),
+            "m": leakage.known,
             "audit": self.survey.audit,
             "leakage": leakage,
             "survey": self.survey,
             **_figures(self.survey),
         }
-        return _rendered("audit.html", leakage.vocabulary, values, figures)
+        return _rendered("audit.html", words_of(leakage), values, figures)
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the page in one atomic step."""
         write_text(path, self.html)
 
 
+@checked
+def audit_page(
+    ratings: Ratings,
+    audited: Compared,
+    *,
+    known: int = DEFAULT_KNOWN,
+    attack: Attack | None = None,
+    targets: Wanted | None = None,
+    trials: int = 0,
+    compared: Sequence[Compared] | None = None,
+    others: int = TARGETS,
+    data: str = "ratings",
+    rng: RNG = None,
+    threads: int | None = None,
+    progress: bool | None = None,
+) -> AuditPage:
+    """Audit a recommender, look around the audit, and return a page that says what was found.
+
+    Parameters
+    ----------
+    ratings, audited, known, attack, trials, threads, progress
+        As in `audit`; where no seed is given, one is drawn, and the page tells it.
+    targets
+        Who is attacked; None for everybody, or 30 where every target needs fits.
+    compared
+        What else could be used; None for kNN, PPNS, nPNS, PNCF and two private models.
+    others
+        How many people further attackers attack.
+    data
+        What the page calls the ratings.
+
+    Examples
+    --------
+    >>> import goodfence as gf
+    >>> films = gf.load("movietweetings")
+    >>> page = audit_page(films, gf.KNN(k=20), targets=40, compared=[], others=20, data="films", rng=7)
+    >>> "What would stop it" in page.html
+    True
+    """
+    recommender, traits = as_recommender(audited, threads=threads), traits_of(audited)
+    everybody = None if traits.needs_refits else ratings.shape[0]
+    wanted = everybody if targets is None else targets
+    if rng is None:
+        rng = secrets.randbelow(2**32)  # all attacks of the page have one seed, which it states
+    running: dict[str, Any] = {"rng": rng, "threads": threads, "progress": progress}
+    attackers: dict[str, Any] = {"known": known, "attack": attack}
+    report = audit(ratings, recommender, targets=wanted, trials=trials, **attackers, **running)
+    m = known if attack is None else attack.known
+    around = survey(report, recommender, known=m, compared=compared, targets=others, **running)
+    line = _python_line(report.audited, known, attack, targets, report.leakage.settings["seed"])
+    return AuditPage(survey=around, label=name_of(audited), data=data, command=line)
+
+
+def _python_line(
+    audited: str, known: int, attack: Attack | None, targets: Wanted | None, seed: int | None
+) -> str:
+    """Return the call that makes the figures again; neither ids nor named items are in it."""
+    plan = f"known={known}" if attack is None else f"attack={attack!r}"
+    if attack is not None and not isinstance(attack.choose, str):
+        plan = f"attack=known={attack.known}, named items"
+    some = f", targets={targets}" if isinstance(targets, int) else ""
+    return f"gf.audit_page(ratings, {audited}, {plan}{some}, rng={seed}).save('audit.html')"
+
+
 def _figures(survey: Survey) -> dict[str, Any]:
     """Return pictures, tables and cards."""
     leakage, found = survey.audit.leakage, survey.audit.leakage.estimates
     fully, fully_without = found["fully_recovered"], found["fully_recovered_without"]
-    words = leakage.vocabulary
+    words = words_of(leakage)
     return {
         "waffles": [
             Waffle.of("people are fully recovered", fully, fully_without),
@@ -126,7 +199,7 @@ def _among_others(report: LeakReport) -> str:
     settings = report.settings["settings"]
     kinds = {"random": "any", "rarest": "the rarest", "most_popular": "the most popular"}
     known = kinds[settings["choose"]] if isinstance(settings["choose"], str) else "named ones"
-    return f"knows {known}; {accounts(report.n_fakes)}, {strategy(settings, report.n_fakes)}"
+    return f"knows {known}; {accounts(report.n_fakes)}, {report.attacker.describe(report.n_fakes)}"
 
 
 def _shares(report: LeakReport) -> dict[str, Estimate]:
@@ -140,7 +213,7 @@ def _shares(report: LeakReport) -> dict[str, Estimate]:
 
 
 def _items_known(report: LeakReport) -> str:
-    known, held = known_of(report), report.vocabulary.held
+    known, held = report.known, words_of(report).held
     return f"1 {held[:-1]} known" if known == 1 else f"{known} {held} known"
 
 
@@ -150,7 +223,7 @@ def _knowledge_pictures(survey: Survey) -> list[Markup]:
         return []
     points = [
         Known(
-            known=known_of(report),
+            known=report.known,
             read=report.found,
             without=report.found_without,
             guess=report.guessed,
@@ -159,7 +232,7 @@ def _knowledge_pictures(survey: Survey) -> list[Markup]:
         )
         for report in survey.by_known
     ]
-    words = survey.audit.leakage.vocabulary
+    words = words_of(survey.audit.leakage)
     said = (
         f"How many of 100 {words.unit} {words.found}, by how many {words.held} of the target the attacker knows; "
         "the table below has the figures."
@@ -197,7 +270,7 @@ class FrontierPage:
             "goodfence": goodfence.__version__,
             "command": self.command,
             "data": about,
-            found.vocabulary.limit: found.vocabulary.limit_of(max_loss),
+            words_of(found).limit: words_of(found).limit_of(max_loss),
             **found.to_dict(max_loss),
             "guarantees": [one.to_dict() for one in self.guarantees],
         }
@@ -212,8 +285,8 @@ class FrontierPage:
             "date": found.date,
             "finding": dashed(
                 f"Most is given away by {_name(most)}: to someone who knows "
-                f"{'some' if found.known is None else found.known} of a person's {found.vocabulary.held}, "
-                f"{of_100(most.advantage.value)} of 100 {found.vocabulary.unit} (95%: {interval(most.advantage)}). "
+                f"{'some' if found.known is None else found.known} of a person's {words_of(found).held}, "
+                f"{of_100(most.advantage.value)} of 100 {words_of(found).unit} (95%: {interval(most.advantage)}). "
                 f"{of_100(most.fully_recovered.value)} of 100 people are fully recovered."
             ),
             "guess": dashed(measured(found.guess)),
@@ -228,11 +301,38 @@ class FrontierPage:
             ],
             **_comparison(found, self.guarantees, max_loss=max_loss),
         }
-        return _rendered("frontier.html", found.vocabulary, values, figures)
+        return _rendered("frontier.html", words_of(found), values, figures)
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the page in one atomic step."""
         write_text(path, self.html)
+
+
+@checked
+def save_result(result: LeakReport | AuditReport | Frontier, path: str | PathLike[str]) -> None:
+    """Write a result in one atomic step: an audit as JSON, any other as a folder with a table and a manifest.
+
+    A frontier's folder also holds its chart (HTML, SVG, PNG). An older result of the same kind is replaced. No id and
+    no rating is written.
+    """
+    if isinstance(result, AuditReport):
+        page = place(path, "path").suffix.lower() in (".html", ".htm")
+        require(not page, "path", "a name of a JSON file; gf.audit_page writes HTML", "HTML")
+        line = verdict_line(result.leakage, result.audited, result.neighbourhood)
+        write_json(path, {**result.to_dict(), "verdict_line": line})
+    elif isinstance(result, Frontier):
+        stated = {"kind": "Frontier", "date": result.date, "guess": list(result.guess)}
+        files = chart_files(frontier_spec(result))
+        table = "frontier.parquet", result.table()
+        write_folder(path, "frontier", {**stated, **result.settings}, table, files)
+    else:
+        stated = {
+            "kind": type(result).__name__,
+            "attack": result.attack,
+            "attacked": result.attacked,
+        }
+        told = {**stated, **result.settings, **result.to_dict(), "table": _TABLE}
+        write_folder(path, "report", told, (_TABLE, result.table()))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -354,7 +454,7 @@ def _comparison(
     max_loss: float | None = None,
 ) -> dict[str, Any]:
     """Return the comparison: picture, table, choice and cards. With `own` the first is what was audited."""
-    loss = found.vocabulary.loss
+    loss = words_of(found).loss
     said = f"Recommenders by what they give away and by {loss}; the table below has the figures."
     best = found.best_within(max_loss)
     compared = [
@@ -365,7 +465,7 @@ def _comparison(
             "fully": Mark.of(point.fully_recovered).text,
             "told": Mark.of(point.recovery).text,
             "advantage": Mark.of(point.advantage).text,
-            "quality": point.mae if point.feedback == "explicit" else point.ndcg,
+            "quality": point.quality,
             "covered": of_100(point.coverage),
             "n_people": point.n_targets,
             "own": own and place == 0,
@@ -391,7 +491,7 @@ def _choice(
     found: Frontier, best: FrontierPoint | None, max_loss: float | None, *, own: bool
 ) -> str:
     """Return the recommendation, and what it costs in error."""
-    words = found.vocabulary
+    words = words_of(found)
     text = recommendation(found, None if best is None else _name(best), best, words.bound(max_loss))
     if best is None or not own:
         return dashed(text)

@@ -4,39 +4,23 @@ from __future__ import annotations
 
 import json
 import math
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, is_dataclass
-from html import escape
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
 from pyarrow import parquet
 
 import goodfence
+from goodfence.auditing.audit import rounded
 from goodfence.data.files import atomic_folder, atomic_write, find_file
 from goodfence.data.ratings import Ratings
 from goodfence.errors import FileProblem
-from goodfence.report.wording import (
-    assumed,
-    dashed,
-    guarantee_cell,
-    measured,
-    of_100,
-    scope,
-    tried_rows,
-    verdict,
-)
 from goodfence.settings import place
-
-if TYPE_CHECKING:
-    from goodfence.attack.report import LeakReport
-    from goodfence.attack.scoring import Estimate
-    from goodfence.auditing.audit import AuditReport
-    from goodfence.auditing.frontier import Frontier
 
 MANIFEST = "manifest.json"
 _LARGEST = 16 * 2**20
@@ -44,18 +28,6 @@ _LARGEST = 16 * 2**20
 _FIRST = ("advantage", "recovery", "precision", "exact", "fully_recovered", "guess", "popularity")
 _ABOUT = ("recommender", "attack", "data", "guarantee", "seed", "fakes", "targets", "hidden")
 _NOT_COMPARED = ("checksum", "digest", "reason", "date")
-_SHOWN = {
-    "fully_recovered": "people fully recovered",
-    "worst_tenth_loss": "worst-off tenth loses",
-    "recovery": "ratings recovered",
-    "precision": "listed items that are the target's own",
-    "advantage": "advantage",
-    "guess": "guessing",
-    "popularity": "of the most popular items",
-    "raw_recovery": "recovered by the answers alone",
-    "raw_precision": "before any item is guessed",
-}
-"""What a notebook shows of an attack, as far as the report has it."""
 
 
 def plain(value: Any) -> Any:
@@ -136,7 +108,7 @@ def write_json(path: str | PathLike[str], value: Any, *, name: str = "path") -> 
     write_text(path, to_json(value) + "\n", name=name)
 
 
-def save_result(
+def write_folder(
     folder: str | PathLike[str],
     kind: str,
     manifest: Mapping[str, Any],
@@ -175,26 +147,14 @@ def describe(ratings: Ratings) -> dict[str, Any]:
     n_users, n_items = ratings.shape
     made_of = {} if ratings.liked_from is None else {"liked_from": ratings.liked_from}
     return {
-        "users": about(n_users),
-        "items": about(n_items),
-        "ratings": about(ratings.n_ratings),
+        "users": rounded(n_users),
+        "items": rounded(n_items),
+        "ratings": rounded(ratings.n_ratings),
         "feedback": ratings.feedback,
         **made_of,
         "scale": str(ratings.scale),
         "scale_declared": ratings.scale.declared,
     }
-
-
-def about(count: int) -> int:
-    """Return a count to two digits: one user or rating more or less is not told, but for a chance at the edges.
-
-    Examples
-    --------
-    >>> about(943), about(100_000), about(7)
-    (940, 100000, 7)
-    """
-    unit: int = 10 ** max(len(str(count)) - 2, 0)
-    return (count + unit // 2) // unit * unit
 
 
 def ratings_table(ratings: Ratings) -> pa.Table:
@@ -279,69 +239,3 @@ def _is_estimate(value: Any) -> bool:
         else [None]
     )
     return all(isinstance(one, int | float) and not isinstance(one, bool) for one in parts)
-
-
-def attack_html(report: LeakReport, name: str = "", neighbourhood: str = "") -> str:
-    """Return the verdict, what was recovered in both worlds, and who was tried."""
-    found = report.estimates
-    rows = [
-        [words, _figure(found[one]), _figure(found.get(f"{one}_without"))]
-        for one, words in _SHOWN.items()
-        if one in found
-    ]
-    tried = [
-        [row.what, row.accounts, row.advantage, "chosen" if row.chosen else ""]
-        for row in tried_rows(report)
-    ]
-    parts = [
-        _paragraph(verdict(report, name or report.attacked), bold=True),
-        _paragraph(f"{scope(report, neighbourhood)} Assumed: {assumed(report)}"),
-        _table(["of 100 (95%)", "with the target's data", "without"], rows),
-    ]
-    if tried:
-        parts.append(_table(["attackers tried", "accounts", "advantage, of 100", ""], tried))
-    return "".join(parts)
-
-
-def audit_html(report: AuditReport) -> str:
-    """Return the finding of an audit and what became of the guarantee."""
-    stated = f"Guarantee: {guarantee_cell(report.guarantee)}. {report.summary}"
-    found = attack_html(report.leakage, report.audited, report.neighbourhood)
-    return f"{found}{_paragraph(stated)}"
-
-
-def frontier_html(frontier: Frontier) -> str:
-    """Return one line for each recommender, the recommended one marked."""
-    best = frontier.recommended()
-    rows = [
-        [
-            f"{point.family} {point.label}".strip(),
-            _figure(point.fully_recovered),
-            _figure(point.advantage),
-            f"{point.mae:.3f}",
-            of_100(point.coverage),
-            point.status,
-            "recommended" if point is best else "",
-        ]
-        for point in frontier.points
-    ]
-    heading = ["", "people fully recovered, of 100", "advantage, of 100", "MAE", "answers of 100"]
-    said = f"{frontier.date}: what recommenders give away to the attackers tried, and their error."
-    return _paragraph(said) + _table([*heading, "guarantee", ""], rows)
-
-
-def _figure(estimate: Estimate | None) -> str:
-    return "" if estimate is None else dashed(measured(estimate))
-
-
-def _paragraph(text: str, *, bold: bool = False) -> str:
-    shown = escape(dashed(text))
-    return f"<p><b>{shown}</b></p>" if bold else f"<p>{shown}</p>"
-
-
-def _table(heading: Sequence[str], rows: Sequence[Sequence[str]]) -> str:
-    head = "".join(f"<th>{escape(cell)}</th>" for cell in heading)
-    body = "".join(
-        f"<tr>{''.join(f'<td>{escape(cell)}</td>' for cell in row)}</tr>" for row in rows
-    )
-    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"

@@ -1,22 +1,19 @@
 """The words of a finding: what is recovered of ratings, and what is listed of events, in the same sentences.
 
-A report names its `vocabulary`, and whatever shows a report takes its nouns and the few sentences that differ from it.
+`words_of` names them for a result.
 """
 
 from __future__ import annotations
 
-from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, TypeAlias
+from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from goodfence.attack.report import LeakReport
     from goodfence.attack.scoring import Estimate
-    from goodfence.auditing.frontier import FrontierPoint
+    from goodfence.auditing.frontier import Frontier, FrontierPoint
 
-Kind: TypeAlias = Literal["explicit", "implicit"]
 _SMALL = 0.0995  # what is shown as less than ten of a hundred needs a digit more
-_TAKES = {"mode": "the most frequent answer", "mean": "the mean"}
 
 
 def of_100(share: float) -> str:
@@ -153,13 +150,6 @@ class Vocabulary:
             f"Guessing, with no account, recovers {of_100(guess.value)} (95%: {interval(guess)})."
         )
 
-    def complaint(self, found: str, without: str, guessed: str) -> tuple[str, str]:
-        """Return what somebody finds, and what is found without the data, from figures in words."""
-        return (
-            f"recovers {found} of the others exactly, and {without} without that person's data",
-            f"Someone who never saw the data of a person guesses {guessed}",
-        )
-
     def beside(self, report: LeakReport) -> str:
         """Return further figures, shortly: near misses, the gain in error, what is sure, and the answers alone."""
         found = report.estimates
@@ -175,23 +165,6 @@ class Vocabulary:
             f"Mean error {found['mae_gain'].value:.2f} less than by guessing ({found['mae_gain_without'].value:.2f} "
             "without)."
         )
-
-    def strategy(self, stated: Mapping[str, Any], n_fakes: int) -> str:
-        """Return what the accounts of an attacker do, by the settings of the attack."""
-        if stated["name"] == "AdaptiveAttack":
-            text = "one asks, the others rate the item, too"
-            if stated.get("centred"):
-                text += "; means taken away"
-            return f"{text}; equal weights" if stated.get("helpers") == "equal" else text
-        if stated["name"] == "PairAttack":
-            return "each asks with one known rating, and one more account rates everything"
-        if n_fakes == 1:
-            text = "it asks"
-        elif stated["ask"] == "one":
-            text = "one asks"
-        else:
-            text = f"all ask, and {_TAKES[stated['combine']]} counts"
-        return text if stated["rounds"] == 1 else f"{text}, after each of {stated['rounds']} refits"
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -251,12 +224,6 @@ class _OfLists(Vocabulary):
             f"{_of_ten(report.guessed)} are."
         )
 
-    def complaint(self, found: str, without: str, guessed: str) -> tuple[str, str]:
-        return (
-            f"is shown items of which {found} are that person's own, and {without} without that person's data",
-            f"Of the most popular items {guessed} are",
-        )
-
     def beside(self, report: LeakReport) -> str:
         found = report.estimates
         names = ("recall", "recall_without", "raw_precision", "raw_precision_without", "listed")
@@ -266,26 +233,10 @@ class _OfLists(Vocabulary):
             f"were taken; of 100 items there, before guessing, {raw} are the target's own ({raw_without} without)."
         )
 
-    def strategy(self, stated: Mapping[str, Any], n_fakes: int) -> str:
-        several = (
-            "all ask, and what most are shown counts" if stated["ask"] == "all" else "one asks"
-        )
-        text = "it asks" if n_fakes == 1 else several
-        if stated["adaptive"]:
-            text += "; all click what was listed, and it is asked again"
-        return text if stated["pages"] == 1 else f"{text}; {stated['pages']} pages are read"
-
 
 RATINGS, LISTS = Vocabulary(), _OfLists()
-_OF: dict[Kind, Vocabulary] = {"explicit": RATINGS, "implicit": LISTS}
 
 
-def vocabulary_of(feedback: Kind) -> Vocabulary:
-    """Return the words for ratings, or for events.
-
-    Examples
-    --------
-    >>> vocabulary_of("implicit").held
-    'items'
-    """
-    return _OF[feedback]
+def words_of(found: LeakReport | Frontier | FrontierPoint) -> Vocabulary:
+    """Return the words for a result: those of ratings, or those of lists."""
+    return RATINGS if found.feedback == "explicit" else LISTS

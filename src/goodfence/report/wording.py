@@ -4,14 +4,14 @@ from __future__ import annotations
 
 import math
 import re
-from collections.abc import Mapping, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
-from goodfence.report.vocabulary import LISTS, RATINGS
 from goodfence.report.vocabulary import interval as interval
 from goodfence.report.vocabulary import measured as measured
 from goodfence.report.vocabulary import of_100 as of_100
+from goodfence.report.vocabulary import words_of as words_of
 
 if TYPE_CHECKING:
     from goodfence.attack.report import LeakReport, Tried
@@ -30,8 +30,8 @@ def who_attacks(report: LeakReport) -> str:
     m, choose = stated["known"], stated["choose"]
     known = _KNOWS[choose].format(m=m) if isinstance(choose, str) else f"{m} named ones"
     return (
-        f"someone who knows {known} of a person's {report.vocabulary.held} and opens {accounts(report.n_fakes)}: "
-        f"{strategy(stated, report.n_fakes)}"
+        f"someone who knows {known} of a person's {words_of(report).held} and opens {accounts(report.n_fakes)}: "
+        f"{report.attacker.describe(report.n_fakes)}"
     )
 
 
@@ -46,21 +46,9 @@ def accounts(n_fakes: int) -> str:
     return f"{n_fakes:,} {'account' if n_fakes == 1 else 'accounts'}"
 
 
-def strategy(stated: Mapping[str, Any], n_fakes: int = 2) -> str:
-    """Return what the accounts of an attacker do, by the settings of the attack; no named item is in it.
-
-    Examples
-    --------
-    >>> strategy({"name": "KNNAttack", "ask": "all", "combine": "mean", "rounds": 1})
-    'all ask, and the mean counts'
-    """
-    words = LISTS if stated["name"] == "ListAttack" else RATINGS
-    return words.strategy(stated, n_fakes)
-
-
 def verdict(report: LeakReport, name: str) -> str:
     """Return what was found about the recommender called `name`, for the reader who must decide."""
-    found, words = report.estimates, report.vocabulary
+    found, words = report.estimates, words_of(report)
     n_tried = len(report.tried) or 1
     by = "the attacker tried" if n_tried == 1 else f"the {n_tried} attackers tried"
     heads = {
@@ -96,7 +84,7 @@ def liked(least: float) -> str:
 
 def assumed(report: LeakReport) -> str:
     """Return what the attacker must be able to do."""
-    stated, words = report.settings["settings"], report.vocabulary
+    stated, words = report.settings["settings"], words_of(report)
     which = _WHICH[stated["choose"]] if isinstance(stated["choose"], str) else "of named items"
     return (
         f"{stated['known']} {words.held} of each person are known ({which}), without an error; accounts can be opened; "
@@ -122,21 +110,21 @@ def people(report: LeakReport) -> str:
 
 def fully_means(report: LeakReport) -> str:
     """Return what of a person must be recovered to call them fully recovered."""
-    return report.vocabulary.fully_means(report)
+    return words_of(report).fully_means(report)
 
 
 def worst_off(report: LeakReport) -> str:
     """Return what the worst-off tenth loses."""
     worst = report.estimates["worst_tenth_loss"]
     return (
-        f"The worst-off tenth loses {of_100(worst.value)} of 100 {report.vocabulary.lost} (95%: {interval(worst)}): "
+        f"The worst-off tenth loses {of_100(worst.value)} of 100 {words_of(report).lost} (95%: {interval(worst)}): "
         "what is recovered of it, less what is recovered of the worst-off tenth without their data."
     )
 
 
 def recovered(report: LeakReport) -> str:
     """Return what is recovered of all hidden ratings in both worlds, and by guessing."""
-    return report.vocabulary.recovered(report)
+    return words_of(report).recovered(report)
 
 
 def advantage(report: LeakReport) -> str:
@@ -147,7 +135,7 @@ def advantage(report: LeakReport) -> str:
 
 def beside(report: LeakReport) -> str:
     """Return further figures, shortly: near misses, the gain in error, what is sure, and the answers alone."""
-    return report.vocabulary.beside(report)
+    return words_of(report).beside(report)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -201,7 +189,7 @@ def above(report: LeakReport, limit: float, names: Sequence[str]) -> str:
     """Return what is above a limit of 100, with its figures; `names` as `LeakReport.above` gives them."""
     found = report.estimates
     words = {
-        "advantage": f"of 100 {report.vocabulary.unit} {{value}} are given away",
+        "advantage": f"of 100 {words_of(report).unit} {{value}} are given away",
         "fully_recovered": "of 100 people {value} are fully recovered",
     }
     told = " and ".join(words[name].format(value=measured(found[name])) for name in names)
@@ -210,10 +198,10 @@ def above(report: LeakReport, limit: float, names: Sequence[str]) -> str:
 
 def attacked(report: LeakReport, n_users: int) -> str:
     """Return how many were attacked, of how many, why not all, and on whom the attacker was chosen."""
-    from goodfence.report.serialize import about as rounded  # not before: help is fast
+    from goodfence.auditing.audit import rounded  # not before: help is fast
 
     n_all = report.n_targets + report.n_choosing
-    words = report.vocabulary
+    words = words_of(report)
     few = f"{report.n_left_out:,} with too few {words.held}" if report.n_left_out else ""
     if report.n_left_out + n_all == n_users:
         told = f"everybody but {few}" if few else f"everybody: {n_all:,} people"
@@ -234,7 +222,7 @@ def recommendation(
             f"None of these stops the attackers tried{bound}. More people attacked would narrow the intervals; other "
             "settings may do better."
         )
-    words = found.vocabulary
+    words = words_of(found)
     gained = f"they gain {measured(best.advantage)} of 100 {words.unit}"
     if best.no_better_than_guessing():
         why = f"{gained}, no better than guessing"
@@ -243,12 +231,12 @@ def recommendation(
     return f"{name}: {words.least_loss} among those that stop the attackers tried{bound}; {why}."
 
 
-def about(seconds: float) -> str:
+def duration(seconds: float) -> str:
     """Return a time as people say it.
 
     Examples
     --------
-    >>> about(42.0), about(200.0), about(9000.0)
+    >>> duration(42.0), duration(200.0), duration(9000.0)
     ('42 seconds', '3.3 minutes', '2.5 hours')
     """
     for size, unit in ((3600.0, "hours"), (60.0, "minutes")):
@@ -266,11 +254,6 @@ def dashed(text: str) -> str:
     '92 (89–94) on 2026-11-17'
     """
     return _HYPHEN.sub(lambda found: "–" if found[0] == "-" else found[0], text)
-
-
-def known_of(report: LeakReport) -> int:
-    """Return how many ratings the attacker of a report knew."""
-    return int(report.settings["settings"]["known"])
 
 
 def group_name(group: Group, held: str = "ratings") -> str:
