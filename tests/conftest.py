@@ -1,14 +1,14 @@
-"""What every test can lean on: real ratings where they are, a closing word on what was skipped.
+"""Shared by all tests: real ratings, the lanes of `scripts/test`, and a summary of what was skipped.
 
-`real` tests name the data sets they need, ``@pytest.mark.real("ml-100k")``; with no name they need
-them all.
+A `real` test names the data sets it needs, ``@pytest.mark.real("ml-100k")``; without a name it needs all of them.
+A `hostile` test runs over a corpus: a part of it by default, all of it with ``--whole``.
 """
 
 from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import pytest
@@ -23,6 +23,17 @@ _GROUP = "skip group"
 SHARING = ("spark", "report")
 """Folders of tests with a Spark session or rendered pages in common."""
 
+HOSTILE = (
+    "test_bad_inputs.py",
+    "test_fuzz_seeds.py",
+    "test_hostile.py",
+    "test_hostile_models.py",
+    "test_readers_survive.py",
+)
+"""Files of tests that feed a corpus of bad input."""
+SHARE = 8
+"""The default lane takes one case in this many of a corpus."""
+
 # Slow machines are no bug, and a test that fails today must fail tomorrow.
 settings.register_profile("goodfence", deadline=None, derandomize=True)
 settings.load_profile("goodfence")
@@ -30,6 +41,7 @@ settings.load_profile("goodfence")
 
 def pytest_addoption(parser: pytest.Parser) -> None:
     parser.addoption("--no-skips", action="store_true", help="a skipped test is an error")
+    parser.addoption("--whole", action="store_true", help="run every case of the long corpora")
 
 
 def real_folder() -> Path | None:
@@ -51,6 +63,10 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: worker_group(item) not in SHARING)
     for item in items:
         item.add_marker(pytest.mark.xdist_group(worker_group(item)))
+        if item.path.parent.name == "statistical":
+            item.add_marker(pytest.mark.statistical)
+        if item.path.name in HOSTILE:
+            item.add_marker(pytest.mark.hostile)
         names = [name for mark in item.iter_markers("real") for name in mark.args]
         if item.get_closest_marker("real") is None or not missing_sets(tuple(names)):
             continue
@@ -65,6 +81,13 @@ def worker_group(item: pytest.Item) -> str:
     folder = item.path.parent.name
     without_session = folder == "spark" and item.get_closest_marker("spark") is None
     return folder if folder in SHARING and not without_session else f"{folder}/{item.path.name}"
+
+
+@pytest.fixture
+def share(request: pytest.FixtureRequest) -> Callable[[int], int]:
+    """How many of n cases to run: all of them with --whole, else one in SHARE."""
+    whole = request.config.getoption("--whole")
+    return lambda n: n if whole else max(n // SHARE, 1)
 
 
 @pytest.fixture

@@ -14,7 +14,10 @@ from tests.support.browser import Browser, find_browser, opened
 from tests.support.frontiers import known_frontier
 
 PROGRAM = find_browser()
-pytestmark = pytest.mark.skipif(PROGRAM is None, reason="a browser is missing: install chromium")
+pytestmark = [
+    pytest.mark.browser,
+    pytest.mark.skipif(PROGRAM is None, reason="no browser found: install chromium"),
+]
 
 PAGES = pytest.mark.parametrize("name", ["audit", "frontier"])
 SECTIONS = {

@@ -1227,7 +1227,8 @@ def cases() -> Iterator[tuple[Public, str, int]]:
     """Yield every callable with each argument and the number of each value."""
     n_values = len(values())
     for one in [*callables(), *methods(), *methods_of_lists()]:
-        for argument in inspect.signature(getattr(gf, one.name, one.call)).parameters:
+        public = getattr(gf, one.name, None) or getattr(gf.papers, one.name, one.call)
+        for argument in inspect.signature(public).parameters:
             for at in range(n_values):
                 yield one, argument, at
 
