@@ -1227,7 +1227,7 @@ def cases() -> Iterator[tuple[Public, str, int]]:
     """Yield every callable with each argument and the number of each value."""
     n_values = len(values())
     for one in [*callables(), *methods(), *methods_of_lists()]:
-        public = getattr(gf, one.name, None) or getattr(gf.papers, one.name, one.call)
+        public: Any = getattr(gf, one.name, None) or getattr(gf.papers, one.name, one.call)
         for argument in inspect.signature(public).parameters:
             for at in range(n_values):
                 yield one, argument, at
