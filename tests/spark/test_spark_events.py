@@ -38,6 +38,7 @@ def read_whole(reader: WholeFile | PlainFiles) -> list[dict[str, Any]]:
     return rows
 
 
+@pytest.mark.spark
 @pytest.mark.parametrize("ending", [".csv", ".parquet"])
 @pytest.mark.parametrize("weight", [None, "plays"])
 def test_both_readers_give_ones_or_weights(tmp_path: Path, ending: str, weight: str | None) -> None:

@@ -52,6 +52,7 @@ def test_progress_is_told_task_by_task(spark: Any, monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.spark
+@pytest.mark.spark
 def test_a_cancelled_job_is_an_interrupt_and_any_other_a_sentence() -> None:
     from py4j.protocol import Py4JError
 
@@ -62,6 +63,7 @@ def test_a_cancelled_job_is_an_interrupt_and_any_other_a_sentence() -> None:
     assert "4.25" not in str(caught.value)
 
 
+@pytest.mark.spark
 def test_a_missing_part_is_named(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("JAVA_HOME", "/nonexistent")
     with pytest.raises(MissingExtra, match="Java 17 or later must be installed"):
