@@ -57,11 +57,11 @@ class AskedRows:
 
 def _lenskit(module: str, name: str) -> Any:
     scorer = getattr(library(f"lenskit.{module}"), name)()
-    return lenskit.as_recommender(library("lenskit.pipeline").predict_pipeline(scorer))
+    return lenskit.from_lenskit(library("lenskit.pipeline").predict_pipeline(scorer))
 
 
 def _surprise(name: str) -> Any:
-    return surprise.as_recommender(getattr(library("surprise"), name)())
+    return surprise.from_surprise(getattr(library("surprise"), name)())
 
 
 def surprise_knn(name: str) -> Any:
@@ -72,7 +72,7 @@ def surprise_knn(name: str) -> Any:
         def compute_similarities(self) -> AskedRows:
             return AskedRows(self.trainset)
 
-    return surprise.as_recommender(Asked(verbose=False))
+    return surprise.from_surprise(Asked(verbose=False))
 
 
 def _neighbours(name: str) -> Library:

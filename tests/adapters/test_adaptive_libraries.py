@@ -17,7 +17,7 @@ KNOWN, K = 16, 20
 
 def user_knn() -> Any:
     scorer = library("lenskit.knn").UserKNNScorer(k=K)
-    return lenskit_adapter.as_recommender(library("lenskit.pipeline").predict_pipeline(scorer))
+    return lenskit_adapter.from_lenskit(library("lenskit.pipeline").predict_pipeline(scorer))
 
 
 @pytest.mark.adapters("lenskit")
@@ -38,7 +38,7 @@ def test_surprise_with_a_support_of_ten_is_read(peer: Any, algo: str, measure: s
     options = {"name": measure, "user_based": True, "min_support": 10}
     model = getattr(peer, algo)(k=K, sim_options=options, verbose=False)
     attack = gf.AdaptiveAttack(known=KNOWN, fakes=K, items=3, helpers="equal")  # means are probed
-    box = surprise_adapter.as_recommender(model)
+    box = surprise_adapter.from_surprise(model)
     report = attack.run(gf.load("ml-100k"), box, targets=6, rng=7)
     assert report.raw_recovery >= 0.95
     assert report.advantage > 0.3
@@ -48,7 +48,7 @@ def test_surprise_with_a_support_of_ten_is_read(peer: Any, algo: str, measure: s
 @pytest.mark.parametrize(("algo", "centred"), [("KNNBasic", False), ("KNNWithMeans", True)])
 def test_surprise_by_default_is_told_for_what_it_is(peer: Any, algo: str, centred: bool) -> None:
     """Ties at similarity 1 dilute the target: the attack runs, says what it got, and knows about the means."""
-    box = surprise_adapter.as_recommender(getattr(peer, algo)(verbose=False))
+    box = surprise_adapter.from_surprise(getattr(peer, algo)(verbose=False))
     attack = gf.AdaptiveAttack(known=KNOWN, fakes=40, items=3, helpers="equal")
     report = attack.run(gf.load("ml-100k"), box, targets=4, rng=7)
     told = gf.AdaptiveAttack(known=KNOWN, fakes=40, items=3, helpers="equal", centred=centred)

@@ -110,7 +110,7 @@ class Fitted:
 @pytest.mark.parametrize(
     ("box", "settings", "rule"),
     [
-        (3, {}, "box must be a function train"),
+        (3, {}, "box must be able to learn"),
         (Returns, {}, "box must be an instance"),
         (Returns(), {"asks": "profile"}, "box must have answer"),
         (Fitted(), {}, "box must be able to learn"),

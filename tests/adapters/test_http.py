@@ -32,7 +32,8 @@ def predictions(values: Any) -> bytes:
 def ask(endpoint: Endpoint) -> np.ndarray[Any, Any]:
     """Fit, and ask the first user for three items."""
     box = BlackBox(endpoint).fit(RATINGS)
-    return box.predict(np.repeat(RATINGS.users[:1], 3), RATINGS.items[:3])
+    told: np.ndarray[Any, Any] = box.predict(np.repeat(RATINGS.users[:1], 3), RATINGS.items[:3])
+    return told
 
 
 def test_the_attack_over_http_is_the_attack_from_inside() -> None:

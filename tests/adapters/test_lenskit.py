@@ -11,8 +11,8 @@ import goodfence as gf
 from goodfence.adapters.lenskit import (
     NeighbourScorer,
     NeighbourScorerConfig,
-    as_recommender,
-    read_dataset,
+    from_lenskit,
+    ratings_from_lenskit,
 )
 from goodfence.adapters.libraries import flatten, library
 from goodfence.errors import NotFittedError, SettingError
@@ -153,7 +153,7 @@ def test_its_pipelines_are_evaluated_and_attacked_here(peer: Any, films: gf.Rati
 
     kept, held_out = gf.holdout(films, per_user=1, rng=3)
     pipeline = topn_pipeline(knn.ItemKNNScorer(k=10), predicts_ratings="raw")
-    box: Any = as_recommender(pipeline).fit(kept)
+    box: Any = from_lenskit(pipeline).fit(kept)
     pipeline.train(dataset(kept))
     users, items, values = flatten(held_out)
     pairs = zip(users.tolist(), items.tolist(), strict=True)
@@ -162,13 +162,13 @@ def test_its_pipelines_are_evaluated_and_attacked_here(peer: Any, films: gf.Rati
     scores = gf.evaluate(box, held_out)
     assert scores.mae == pytest.approx(np.nanmean(errors), rel=SINGLE)
     assert scores.coverage == np.isfinite(errors).mean()
-    report = gf.KNNAttack(known=8, fakes=5).run(films, as_recommender(pipeline), targets=2, rng=1)
+    report = gf.KNNAttack(known=8, fakes=5).run(films, from_lenskit(pipeline), targets=2, rng=1)
     assert report.n_targets == 2
     assert report.coverage > 0.5
 
 
 def test_its_data_is_read_with_its_own_ids(peer: Any, films: gf.Ratings) -> None:
-    read = read_dataset(dataset(films), scale=(0, 10))
+    read = ratings_from_lenskit(dataset(films), scale=(0, 10))
     assert read.users.tolist() == films.users.tolist()
     assert read.items.tolist() == films.items.tolist()
     assert (read.csr != films.csr).nnz == 0

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import goodfence as gf
-from goodfence.adapters.libraries import library
-from goodfence.adapters.list_models import of_implicit, of_lenskit, of_rectools
+from goodfence.adapters.lenskit import from_lenskit
+from goodfence.adapters.libraries import from_implicit, from_rectools, library
 from goodfence.attack.list_worlds import listed_columns
 
 ATTACK = gf.ListAttack(known=6, n=10, fakes=5)
@@ -35,7 +35,7 @@ def require_lists(box: Any, likes: gf.Ratings) -> None:
 @pytest.mark.adapters("implicit")
 def test_models_of_implicit_list_and_are_attacked(likes: gf.Ratings) -> None:
     nearest = library("implicit.nearest_neighbours")
-    box = of_implicit(nearest.CosineRecommender(K=20, num_threads=1))
+    box = from_implicit(nearest.CosineRecommender(K=20, num_threads=1))
     require_lists(box, likes)
     report = ATTACK.run(likes, box, targets=4, rng=7)
     assert report.n_targets == 4
@@ -46,7 +46,7 @@ def test_models_of_implicit_list_and_are_attacked(likes: gf.Ratings) -> None:
 def test_factors_of_implicit_get_the_seed_of_the_target(likes: gf.Ratings) -> None:
     als = library("implicit.als")
     model = als.AlternatingLeastSquares(factors=8, iterations=3, num_threads=1)
-    box = of_implicit(model)
+    box = from_implicit(model)
     box.rng = 3
     once, again = (box.fit(likes).recommend(likes.users[3], 10).tolist() for _ in range(2))
     assert once == again
@@ -57,15 +57,16 @@ def test_pipelines_of_lenskit_list_and_are_attacked(likes: gf.Ratings) -> None:
     """User-based kNN with five neighbours: five fakes and the target are each other's."""
     knn, pipeline = library("lenskit.knn"), library("lenskit.pipeline")
     scorer = knn.UserKNNScorer(max_nbrs=5, feedback="implicit")
-    box = of_lenskit(pipeline.topn_pipeline(scorer))
-    require_lists(of_lenskit(pipeline.topn_pipeline(library("lenskit.basic").PopScorer())), likes)
+    box = from_lenskit(pipeline.topn_pipeline(scorer), asks="lists")
+    popular = pipeline.topn_pipeline(library("lenskit.basic").PopScorer())
+    require_lists(from_lenskit(popular, asks="lists"), likes)
     report = ATTACK.run(likes, box, targets=4, rng=7)
     assert report.precision > report.precision_without
 
 
 @pytest.mark.adapters("rectools")
 def test_models_of_rectools_list_and_are_attacked(likes: gf.Ratings) -> None:
-    box = of_rectools(library("rectools.models").PopularModel())
+    box = from_rectools(library("rectools.models").PopularModel())
     require_lists(box, likes)
     report = ATTACK.run(likes, box, targets=3, rng=7)
     assert report.advantage < 0.2
@@ -73,7 +74,7 @@ def test_models_of_rectools_list_and_are_attacked(likes: gf.Ratings) -> None:
 
 @pytest.mark.adapters("rectools")
 def test_ease_of_rectools_lists_what_ours_does(likes: gf.Ratings) -> None:
-    theirs = of_rectools(library("rectools.models").EASEModel(regularization=100.0)).fit(likes)
+    theirs = from_rectools(library("rectools.models").EASEModel(regularization=100.0)).fit(likes)
     ours = gf.EASE(regularisation=100.0).fit(likes)
     same = [
         len(set(theirs.recommend(user, 10)) & set(ours.recommend(user, 10).items.tolist()))

@@ -11,7 +11,7 @@ import pytest
 
 import goodfence as gf
 from goodfence.adapters.libraries import flatten, library
-from goodfence.adapters.sklearn import RecommenderRegressor, as_recommender
+from goodfence.adapters.sklearn import RecommenderRegressor, from_sklearn
 from goodfence.errors import DataError, NotFittedError, SettingError
 
 pytestmark = pytest.mark.adapters("sklearn")
@@ -128,9 +128,7 @@ def test_its_regressors_are_attacked_and_seeded(peer: Any, films: gf.Ratings) ->
             return np.full(len(X), self.mean_)
 
     numbered = gf.Ratings(films.csr, films.users, range(films.shape[1]), films.scale)
-    report = gf.KNNAttack(known=8, fakes=3).run(
-        numbered, as_recommender(Chance()), targets=2, rng=1
-    )
+    report = gf.KNNAttack(known=8, fakes=3).run(numbered, from_sklearn(Chance()), targets=2, rng=1)
     assert report.coverage == 1
     seeds = [seed for seed, _ in seen]
     assert seeds[0] == seeds[1] != seeds[2] == seeds[3]
@@ -151,7 +149,7 @@ def test_its_nearest_neighbours_give_the_target_away(peer: Any, films: gf.Rating
 
     last = films.users[-1]
     report = gf.KNNAttack(known=8, fakes=3).run(
-        films, as_recommender(LastRater()), targets=[last], rng=1
+        films, from_sklearn(LastRater()), targets=[last], rng=1
     )
     assert (
         report.recovery == 1

@@ -11,7 +11,7 @@ import pytest
 import goodfence as gf
 from benchmarks.library_defaults import surprise_knn
 from goodfence.adapters.libraries import flatten, library
-from goodfence.adapters.surprise import RecommenderAlgo, as_recommender, read_dataset, read_trainset
+from goodfence.adapters.surprise import RecommenderAlgo, from_surprise, ratings_from_surprise
 from goodfence.errors import DataError
 
 pytestmark = pytest.mark.adapters("surprise")
@@ -90,7 +90,7 @@ def test_its_grid_of_folds_runs(peer: Any, films: gf.Ratings) -> None:
     )
     ours = []
     for trainset, testset in folds.split(dataset(peer, films)):
-        model = knn(fallback="global_mean").fit(read_trainset(trainset))
+        model = knn(fallback="global_mean").fit(ratings_from_surprise(trainset))
         known = [
             one
             for one in testset
@@ -110,7 +110,7 @@ def test_its_algorithm_evaluated_here_has_its_own_error(
     trainset, testset = next(OneFold(split).split(dataset(peer, films)))
     predictions = algo.fit(trainset).test(testset)
     possible = [one for one in predictions if not one.details["was_impossible"]]
-    box: Any = as_recommender(peer.KNNBasic(k=20, verbose=False)).fit(split[0])
+    box: Any = from_surprise(peer.KNNBasic(k=20, verbose=False)).fit(split[0])
     ours = gf.evaluate(box, split[1])
     assert ours.mae == pytest.approx(peer.accuracy.mae(possible, verbose=False), abs=1e-12)
     assert ours.coverage == len(possible) / len(predictions)
@@ -118,9 +118,9 @@ def test_its_algorithm_evaluated_here_has_its_own_error(
 
 def test_its_nearest_neighbours_give_people_away(peer: Any, films: gf.Ratings) -> None:
     options = {"name": "cosine", "user_based": True}
-    box = as_recommender(peer.KNNBasic(k=10, sim_options=options, verbose=False))
+    box = from_surprise(peer.KNNBasic(k=10, sim_options=options, verbose=False))
     report = gf.KNNAttack(known=8, fakes=10).run(films, box, targets=6, rng=2)
-    biases = as_recommender(peer.BaselineOnly(verbose=False))
+    biases = from_surprise(peer.BaselineOnly(verbose=False))
     blunt = gf.KNNAttack(known=8, fakes=10).run(films, biases, targets=6, rng=2)
     assert report.n_targets == 6
     assert report.exact > 2 * report.estimates["exact_without"].value > 0
@@ -129,7 +129,7 @@ def test_its_nearest_neighbours_give_people_away(peer: Any, films: gf.Ratings) -
 
 
 def test_a_seed_is_handed_on(peer: Any, films: gf.Ratings, split: Split) -> None:
-    svd = as_recommender(peer.SVD(n_factors=2, n_epochs=2))
+    svd = from_surprise(peer.SVD(n_factors=2, n_epochs=2))
     users, items, _ = flatten(split[1])
     svd.rng = 3
     first = svd.fit(split[0]).predict(users, items)
@@ -140,14 +140,14 @@ def test_a_seed_is_handed_on(peer: Any, films: gf.Ratings, split: Split) -> None
 
 def test_its_data_is_read_with_its_own_ids(peer: Any, films: gf.Ratings) -> None:
     data = dataset(peer, films)
-    for read in (read_dataset(data), read_trainset(data.build_full_trainset())):
+    for read in (ratings_from_surprise(data), ratings_from_surprise(data.build_full_trainset())):
         assert read.users.tolist() == films.users.tolist()
         assert read.items.tolist() == films.items.tolist()
         assert (read.csr != films.csr).nnz == 0
         assert str(read.scale) == "integers 0-10 (observed)"
-    assert read_dataset(data, scale=(0, 10)).scale.declared
+    assert ratings_from_surprise(data, scale=(0, 10)).scale.declared
     with pytest.raises(DataError):
-        read_dataset(data, scale=(1, 5))
+        ratings_from_surprise(data, scale=(1, 5))
 
 
 @pytest.mark.parametrize("name", ["KNNBasic", "KNNWithMeans", "KNNBaseline"])
@@ -157,7 +157,7 @@ def test_similarities_when_asked_for_are_those_of_all_pairs(
     """The table of what practice leaks computes only the rows of those who ask: every answer is the same."""
     rng = np.random.default_rng(7)
     users, items = (rng.choice(ids, 400) for ids in (films.users[:40], films.items))
-    whole = as_recommender(getattr(peer, name)(verbose=False)).fit(films).predict(users, items)
+    whole = from_surprise(getattr(peer, name)(verbose=False)).fit(films).predict(users, items)
     asked = surprise_knn(name).fit(films).predict(users, items)
     assert np.isfinite(asked).sum() > 200
     np.testing.assert_array_equal(asked, whole)

@@ -11,9 +11,8 @@ import numpy as np
 
 from goodfence.adapters.http import Endpoint
 from goodfence.arrays import Floats
-from goodfence.data.ratings import Profile, Ratings
+from goodfence.data.ratings import Ratings
 from goodfence.errors import BlackBoxProblem, NotFittedError, SettingError, require
-from goodfence.models.recommender import IdsLike
 from goodfence.privacy.guarantee import Guarantee
 from goodfence.settings import checked, one_of
 
@@ -29,25 +28,25 @@ _METHOD = {
 
 @checked
 class BlackBox:
-    """Somebody's recommender: it learns from ratings, it answers, and nothing else is known of it.
+    """Any recommender, seen from outside: it learns from ratings and it answers.
 
-    An attack compares two worlds, the data with the target and without, so the box must be able to learn: a
-    recommender that was fitted once and for all can be asked, but not audited.
+    An attack compares two worlds, the data with the target and without, so the box must be able to learn: a recommender
+    that is already fitted cannot be audited.
 
     Parameters
     ----------
     box : callable, object or str
-        How it learns. A function `train(ratings)` that returns what can be asked; or an object with
-        `fit(ratings)`, of which a deep copy is fitted in each world; or the address of a service, "https://..."
-        (see `Endpoint`). What can be asked is an object with the method below, or the function itself. A `train`
-        with a parameter `rng` gets a seed, the same in both worlds; so does an attribute `rng` of an object.
+        A function `train(ratings)` that returns what can be asked; or an object with `fit(ratings)`, of which a deep
+        copy is fitted in each world; or the address of a service, "https://..." (see `Endpoint`). What can be asked is
+        an object with the method below, or a function. A `train` with a parameter `rng`, or an object with an attribute
+        `rng`, gets a seed, the same in both worlds.
     asks : {"users", "profile", "lists", "profile_lists"}, default "users"
-        `users`: asked by `predict(users, items)` for pairs of users in the data and items; the asking fake is
-        in the data. `profile`: asked by `answer({item: rating}, items)` for one who is out of sample. Both return one
-        number for each item, NaN or None where there is none. `lists` and `profile_lists` are for events: asked by
-        `recommend(user, n)` or `answer_list({item: value}, n)`, which return ids, best first, or ids and scores.
+        `users`: ask by `predict(users, items)`, for pairs of users in the data and items. `profile`: ask by
+        `answer({item: rating}, items)`, for an out-of-sample user. Both return one number for each item, or NaN or
+        None. For events, `lists`: ask by `recommend(user, n)`; `profile_lists`: by `answer_list({item: value}, n)`.
+        Both return ids, best first, or ids and scores.
     rng : int, optional
-        The seed that is handed on; an attack sets it for each target.
+        The seed of the box; an attack sets it for each target.
 
     Examples
     --------
@@ -75,7 +74,9 @@ class BlackBox:
         _check_box(self.box, _METHOD[asks])
 
     def __repr__(self) -> str:
-        return f"BlackBox({_name(self.box)}, asks={self.asks!r})"
+        box = self.box  # its name, and nothing of what is in it
+        name = box if isinstance(box, Endpoint) else getattr(box, "__name__", type(box).__name__)
+        return f"BlackBox({name!s}, asks={self.asks!r})"
 
     @checked
     def fit(self, ratings: Ratings) -> Self:
@@ -90,72 +91,41 @@ class BlackBox:
         self.trained_: Callable[..., Any] = method
         return self
 
-    # An attack asks from inside whom it can ask from inside, and looks for `predict` to see.
-    @property
-    def predict(self) -> Callable[[IdsLike, IdsLike], Floats]:
-        """`predict(users, items)`: the predicted rating of users[j] for items[j]; not there if `asks="profile"`."""
-        if self.asks != "users":
+    def __getattr__(self, name: str) -> Callable[..., Any]:
+        """Return the one method by which this box is asked: an attack looks for `predict` to see which it is."""
+        if name in _METHOD.values():
+            if name == _METHOD[self.asks]:
+                return self._ask
             raise AttributeError(f"this black box is asked otherwise: use {_METHOD[self.asks]}")
-        return self._ask
-
-    @property
-    def answer(self) -> Callable[[Profile, IdsLike], Floats]:
-        """`answer(profile, items)`: predictions for an out-of-sample user; not there if `asks="users"`."""
-        if self.asks != "profile":
-            raise AttributeError(f"this black box is asked otherwise: use {_METHOD[self.asks]}")
-        return self._ask
-
-    @property
-    def recommend(self) -> Callable[[Any, int], Any]:
-        """`recommend(user, n)`: the n best items of a user; there if `asks="lists"`."""
-        if self.asks != "lists":
-            raise AttributeError(f"this black box is asked otherwise: use {_METHOD[self.asks]}")
-        return self._ask_list
-
-    @property
-    def answer_list(self) -> Callable[[Any, int], Any]:
-        """`answer_list(profile, n)`: the n best items of an out-of-sample user; there if `asks="profile_lists"`."""
-        if self.asks != "profile_lists":
-            raise AttributeError(f"this black box is asked otherwise: use {_METHOD[self.asks]}")
-        return self._ask_list
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
 
     def guarantee(self) -> Guarantee:
         """Return that there is none: a guarantee is a property of what is inside."""
         return Guarantee(status="none", reason="Nothing is known of what is inside a black box.")
 
-    def _ask_list(self, whom: Any, n: int) -> Any:
-        self._require_trained()
-        return self.trained_(whom, n)
-
-    def _require_trained(self) -> None:
+    def _ask(self, whom: Any, wanted: Any) -> Any:
+        """Ask for the ratings of some items, or for a list of so many."""
         if not hasattr(self, "trained_"):
             raise NotFittedError("the model must be fitted before it is asked; call fit(ratings)")
-
-    def _ask(self, whom: Any, items: IdsLike) -> Floats:
-        self._require_trained()
+        if self.asks in ("lists", "profile_lists"):
+            return self.trained_(whom, wanted)
         if self.asks == "users":
-            require(len(whom) == len(items), "items", "as many as users", len(items))
-        return _numbers(self.trained_(whom, items), len(items))
+            require(len(whom) == len(wanted), "items", "as many as users", len(wanted))
+        return _numbers(self.trained_(whom, wanted), len(wanted))
 
 
 def _check_box(box: object, method: str) -> None:
-    learns = callable(getattr(box, "fit", None))
-    asked = callable(getattr(box, method, None))
+    learns, asked = (callable(getattr(box, name, None)) for name in ("fit", method))
     if isinstance(box, type) and learns:
         raise SettingError(f"box must be an instance, got the class {box.__name__}")
     if learns and not asked:
         raise SettingError(
             f"box must have {method} as well as fit (see asks=), got {type(box).__name__}"
         )
-    if not learns and asked:
+    if not learns and (asked or not (callable(box) or isinstance(box, Endpoint))):
         raise SettingError(
-            "box must be able to learn, for an attack compares two worlds: give an object with fit, or a "
-            f"function train(ratings) that returns what can be asked, got {type(box).__name__}"
-        )
-    if not (learns or callable(box) or isinstance(box, Endpoint)):
-        raise SettingError(
-            "box must be a function train(ratings), an object with fit, or the address of a service, "
-            f"got {type(box).__name__}"
+            "box must be able to learn, because an attack compares two worlds: give a function train(ratings), an "
+            f"object with fit, or the address of a service; got {type(box).__name__}"
         )
 
 
@@ -168,14 +138,11 @@ def _trained(box: Any, ratings: Ratings, rng: int | None) -> Any:
             model.rng = rng
         returned = model.fit(ratings)
         return model if returned is None else returned
-    return box(ratings, rng=rng) if _takes_rng(box) else box(ratings)
-
-
-def _takes_rng(function: Callable[..., Any]) -> bool:
     try:
-        return "rng" in inspect.signature(function).parameters
-    except ValueError:  # a function written in C need not have one
-        return False
+        takes_rng = "rng" in inspect.signature(box).parameters
+    except ValueError:  # a function written in C need not have a signature
+        takes_rng = False
+    return box(ratings, rng=rng) if takes_rng else box(ratings)
 
 
 def _numbers(answers: Any, n: int) -> Floats:
@@ -192,10 +159,3 @@ def _numbers(answers: Any, n: int) -> Floats:
     if np.isinf(numbers).any():
         raise BlackBoxProblem("the black box must answer with finite numbers, NaN or None")
     return numbers
-
-
-def _name(box: object) -> str:
-    """Return what kind of box this is, and nothing of what is in it."""
-    if isinstance(box, Endpoint):
-        return repr(box)
-    return str(getattr(box, "__name__", type(box).__name__))

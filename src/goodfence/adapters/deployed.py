@@ -1,7 +1,7 @@
-"""`Deployed`: a recommender as it is served, behind its own addresses, told by a small file in TOML.
+"""`Deployed`: a recommender in service, described by a small TOML file.
 
-No refit protocol is needed: an auditor who may open accounts makes both worlds by opening and closing them. All
-accounts, those of the people in the data and the fakes, are the auditor's own.
+The service needs no refit protocol: an auditor who may open accounts makes both worlds by opening and closing them. All
+accounts, those of the users in the data and the fakes, are the auditor's own.
 
     settle = 0.5                                   # seconds until the service has learnt; 0 unless given
 
@@ -31,19 +31,20 @@ import json
 import time
 import tomllib
 from collections.abc import Mapping
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, Self
 from urllib.parse import quote
 
 import numpy as np
 
-from goodfence.adapters.http import Endpoint, Exchange, is_list_of_ids
+from goodfence.adapters.http import Endpoint, is_list_of_ids
 from goodfence.data.files import find_file
 from goodfence.data.ratings import Ratings
 from goodfence.errors import FileProblem, NotFittedError, SettingError, require
+from goodfence.models.recommender import row_of
 from goodfence.privacy.guarantee import Guarantee
-from goodfence.settings import checked
+from goodfence.settings import checked, one_of
 
 _METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
 _LARGEST = 2**20
@@ -60,20 +61,17 @@ class Call:
     body: Any = None
 
     def __post_init__(self) -> None:
-        require(self.method in _METHODS, "method", f"one of {', '.join(_METHODS)}", self.method)
+        one_of(self.method, "method", _METHODS)
         sound = isinstance(self.path, str) and self.path.startswith("/")
         require(sound, "path", "text that begins with /", type(self.path))
 
-    def path_for(self, values: Mapping[str, Any]) -> str:
-        """Return the path with its values, each as one part of an address."""
+    def send(self, endpoint: Endpoint, **values: Any) -> bytes:
+        """Return the answer to this question with its values, in the path each as one part of an address."""
         path = self.path
         for name, value in values.items():
             path = path.replace("{" + name + "}", quote(str(value), safe=""))
-        return path
-
-    def body_for(self, values: Mapping[str, Any]) -> bytes | None:
-        """Return the body as JSON, if there is one."""
-        return None if self.body is None else json.dumps(_filled(self.body, values)).encode()
+        body = None if self.body is None else json.dumps(_filled(self.body, values)).encode()
+        return endpoint.send(self.method, path, body, _DONE)
 
 
 @checked
@@ -91,7 +89,7 @@ class ServiceMapping:
 
     @classmethod
     def read(cls, path: str | Path) -> ServiceMapping:
-        """Return the mapping in a file; whatever is not known there is an error."""
+        """Return the mapping in a file; an unknown entry is an error."""
         file = find_file(Path(path), _LARGEST)
         try:
             told = tomllib.loads(file.path.read_text(encoding="utf-8"))
@@ -103,23 +101,16 @@ class ServiceMapping:
                 f"{file.name!r} must have the tables open and list, and may have close, learn and settle"
                 + (f"; {unknown[0]!r} is none of these" if unknown else "")
             )
-        calls = {
-            name: dict(told[name]) for name in ("open", "close", "list", "learn") if name in told
-        }
-        items = calls["list"].pop("items", "")
-        require(isinstance(items, str), "items", "text such as results.*.id", type(items))
-        settle = told.get("settle", 0.0)
+        settle = told.pop("settle", 0.0)
         require(isinstance(settle, int | float) and settle >= 0, "settle", "at least 0", settle)
-        return cls(
-            **{name: _call(name, one) for name, one in calls.items()}, items=items, settle=settle
-        )
-
-
-def _call(name: str, told: Mapping[str, Any]) -> Call:
-    unknown = sorted(set(told) - {"path", "method", "body"})
-    require(not unknown, name, "a table of path, method and body", ", ".join(unknown))
-    require("path" in told, name, "a table with a path", "none")
-    return Call(**told)
+        items = told["list"].pop("items", "")
+        require(isinstance(items, str), "items", "text such as results.*.id", type(items))
+        for name, stated in told.items():
+            others = sorted(set(stated) - {"path", "method", "body"})
+            require(not others, name, "a table of path, method and body", ", ".join(others))
+            require("path" in stated, name, "a table with a path", "none")
+        calls = {name: Call(**stated) for name, stated in told.items()}
+        return cls(**calls, items=items, settle=settle)
 
 
 def _filled(body: Any, values: Mapping[str, Any]) -> Any:
@@ -156,10 +147,10 @@ def found_at(answer: Any, path: str) -> Any:
 
 @checked
 class Deployed:
-    """A recommender of lists as it is served, for `ListAttack` and `audit`.
+    """A recommender of lists in service, for `ListAttack` and `audit`.
 
-    `fit` opens an account for each user of the events that has none yet or another profile, closes those that are not
-    in the events, and waits until the service has learnt. So the two worlds of a target differ in few accounts.
+    `fit` opens an account for each new or changed user, closes those that are not in the events, and waits until the
+    service has learnt. So the two worlds of a target differ in few accounts.
 
     Parameters
     ----------
@@ -177,7 +168,8 @@ class Deployed:
         self.endpoint = url if isinstance(url, Endpoint) else Endpoint(url=url)
         self.mapping = ServiceMapping.read(mapping)
         self.prefix = prefix
-        self.accounts_ = _Accounts()
+        # The open accounts, with what they hold: copies of a recommender share them, as the service does.
+        self._open: dict[Any, list[Any]] = {}
 
     def __repr__(self) -> str:
         return f"Deployed({self.endpoint.shown!r})"
@@ -187,24 +179,21 @@ class Deployed:
         """Make the accounts of the service those of these events."""
         if ratings.feedback != "implicit":
             raise SettingError("what is deployed must be given events: it is asked for lists")
-        csr, wanted = ratings.csr, {}
-        for row, user in enumerate(ratings.users.tolist()):
-            held = ratings.items[csr.indices[csr.indptr[row] : csr.indptr[row + 1]]]
-            wanted[user] = held.tolist()
-        open_now = self.accounts_.open
-        gone = [user for user in open_now if wanted.get(user) != open_now[user]]
+        wanted = {
+            user: ratings.items[row_of(ratings.csr, row)[0]].tolist()
+            for row, user in enumerate(ratings.users.tolist())
+        }
+        gone = [user for user, held in self._open.items() if wanted.get(user) != held]
         if gone and self.mapping.close is None:
             raise SettingError("the mapping must have a table close: an account has to be closed")
-        for user in gone:
-            self._call(self.mapping.close, user=self._name(user))
-            del open_now[user]
-        new = [user for user in wanted if user not in open_now]
+        self._close(gone)
+        new = [user for user in wanted if user not in self._open]
         for user in new:
-            self._call(self.mapping.open, user=self._name(user), items=wanted[user])
-            open_now[user] = wanted[user]
+            self.mapping.open.send(self.endpoint, user=self._name(user), items=wanted[user])
+            self._open[user] = wanted[user]
         if gone or new:
             if self.mapping.learn is not None:
-                self._call(self.mapping.learn)
+                self.mapping.learn.send(self.endpoint)
             time.sleep(self.mapping.settle)
         self.ratings_ = ratings
         return self
@@ -215,48 +204,30 @@ class Deployed:
             raise NotFittedError(
                 "the accounts must be opened before one is asked; call fit(events)"
             )
-        answer = self._call(self.mapping.list, user=self._name(user), n=n)
+        answer = self.mapping.list.send(self.endpoint, user=self._name(user), n=n)
         try:
             told = found_at(json.loads(answer), self.mapping.items)
         except (ValueError, RecursionError):
             raise self.endpoint.problem("answer with a list in JSON") from None
         if not is_list_of_ids(told):
             raise self.endpoint.problem(f"have item ids at {self.mapping.items!r} of its answer")
-        return [one for one in map(self._known.get, map(str, told)) if one is not None]
+        # By ids as text: JSON may have an integer where the data has text.
+        known = {str(item): item for item in self.ratings_.items.tolist()}
+        return [known[one] for one in map(str, told) if one in known]
 
     def close(self) -> None:
         """Close every account that was opened."""
+        self._close(list(self._open))
+
+    def _close(self, users: list[Any]) -> None:
         if self.mapping.close is not None:
-            for user in list(self.accounts_.open):
-                self._call(self.mapping.close, user=self._name(user))
-                del self.accounts_.open[user]
+            for user in users:
+                self.mapping.close.send(self.endpoint, user=self._name(user))
+                del self._open[user]
 
     def guarantee(self) -> Guarantee:
         """Return that there is none: a guarantee is a property of what is inside."""
         return Guarantee(status="none", reason="Nothing is known of what is inside a black box.")
 
-    @property
-    def _known(self) -> dict[str, Any]:
-        """The items of the data, by their ids as text: JSON may have an integer where the data has text."""
-        return {str(item): item for item in self.ratings_.items.tolist()}
-
     def _name(self, user: Any) -> str:
         return f"{self.prefix}{user.item() if isinstance(user, np.generic) else user}"
-
-    def _call(self, call: Call | None, **values: Any) -> bytes:
-        if call is None:
-            return b""
-        url = f"{self.endpoint.url.rstrip('/')}{call.path_for(values)}"
-        exchange = Exchange(url, self.endpoint.timeout, self.endpoint.max_bytes)
-        body, headers = call.body_for(values), self.endpoint.headers
-        return exchange.send(call.method, body, headers, where=self.endpoint.shown, statuses=_DONE)
-
-
-@dataclass(slots=True)
-class _Accounts:
-    """The accounts that are open, with what they hold: copies of a recommender share them, as the service does."""
-
-    open: dict[Any, list[Any]] = field(default_factory=dict)
-
-    def __repr__(self) -> str:
-        return f"_Accounts({len(self.open):,} open)"

@@ -35,9 +35,8 @@ from typing import Any
 from urllib.parse import urlsplit
 
 import numpy as np
-import numpy.typing as npt
 
-from goodfence.adapters.libraries import flatten
+from goodfence.arrays import Floats, row_numbers
 from goodfence.data.files import check_limit, readable
 from goodfence.data.ratings import Id, Profile, Ratings
 from goodfence.errors import BlackBoxProblem, GoodfenceWarning, require
@@ -103,12 +102,16 @@ class Endpoint:
     @checked
     def train(self, ratings: Ratings, *, rng: int | None = None) -> _Served:
         """Let the service learn, and return what can be asked."""
-        users, items, values = flatten(ratings)
-        sent = {"users": users.tolist(), "items": items.tolist(), "ratings": values.tolist()}
+        csr = ratings.csr
+        sent: dict[str, Any] = {
+            "users": ratings.users[row_numbers(csr.indptr)].tolist(),
+            "items": ratings.items[csr.indices].tolist(),
+            "ratings": csr.data.tolist(),
+            "seed": None if rng is None else int(rng) % _SEEDS,
+        }
         if ratings.feedback == "implicit":
             sent["feedback"] = ratings.feedback
-        seed = None if rng is None else int(rng) % _SEEDS
-        name = self.post("fit", {**sent, "seed": seed}).get("model")
+        name = self.post("fit", sent).get("model")
         if not isinstance(name, str) or len(name) > _LONGEST_NAME:
             raise self.problem(f'answer /fit with {{"model": text of at most {_LONGEST_NAME}}}')
         return _Served(self, name)
@@ -116,8 +119,7 @@ class Endpoint:
     def post(self, question: str, body: dict[str, Any]) -> dict[str, Any]:
         """Return what the service answers."""
         sent = json.dumps({"protocol": PROTOCOL, **body}, allow_nan=False).encode()
-        exchange = Exchange(f"{self.url.rstrip('/')}/{question}", self.timeout, self.max_bytes)
-        received = exchange.post(sent, self.headers, where=self.shown)
+        received = self.send("POST", f"/{question}", sent)
         try:
             answer = json.loads(received, parse_constant=int)  # which raises: NaN is no JSON
         except (ValueError, RecursionError):
@@ -130,6 +132,57 @@ class Endpoint:
         """Return the error of a service that breaks a rule."""
         return BlackBoxProblem(f"the recommender at {self.shown} must {rule}, and did not")
 
+    def send(
+        self, method: str, path: str, body: bytes | None, statuses: tuple[int, ...] = (200,)
+    ) -> bytes:
+        """Return the body of the answer, with one deadline from the look-up of the name to the last byte.
+
+        An error names the address, and nothing that was sent or received.
+        """
+        stated = {"Content-Type": "application/json", "Accept": "application/json", **self.headers}
+        deadline, parts = _Deadline(self.timeout), urlsplit(f"{self.url.rstrip('/')}{path}")
+        asked = f"{parts.path or '/'}?{parts.query}" if parts.query else parts.path
+        rule = ""
+        try:
+            with deadline, closing(self._connection(deadline)) as connection:
+                connection.request(method, asked, body, stated)
+                answer = self._read(connection.getresponse(), statuses)
+            if not deadline.passed:  # a connection that was shut down looks like one that has ended
+                return answer
+        except BlackBoxProblem as problem:
+            rule = str(problem)
+        except (OSError, HTTPException) as error:
+            rule = f"must be reached within {self.timeout:g} seconds, and was not ({type(error).__name__})"
+        if deadline.passed:
+            rule = f"must answer within {self.timeout:g} seconds, and did not"
+        raise BlackBoxProblem(f"the recommender at {self.shown} {rule}")
+
+    def _connection(self, deadline: _Deadline) -> HTTPConnection:
+        """Return an open connection; no proxy is used, and a redirection is an answer like any other."""
+        parts = urlsplit(self.url)
+        host, secure = parts.hostname or "", parts.scheme == "https"
+        connected = deadline.connect(host, parts.port or (443 if secure else 80))
+        if secure:
+            context = ssl.create_default_context()
+            connected = deadline.watch(context.wrap_socket(connected, server_hostname=host))
+        connection = HTTPConnection(parts.netloc, timeout=self.timeout)
+        connection.sock = connected
+        return connection
+
+    def _read(self, response: HTTPResponse, statuses: tuple[int, ...]) -> bytes:
+        """Read to the end, and no more than the limit."""
+        if response.status not in statuses:
+            raise BlackBoxProblem(f"must answer with status {statuses[0]}, got {response.status}")
+        received = b""
+        while part := response.read1(_CHUNK):
+            received += part
+            if len(received) > self.max_bytes:
+                limit = readable(self.max_bytes)
+                raise BlackBoxProblem(f"must answer with at most {limit}, and sent more")
+        if response.length not in (None, 0):  # what is left of the stated length
+            raise BlackBoxProblem("must send the whole answer, and hung up")
+        return received
+
 
 @dataclass(frozen=True, slots=True, repr=False)
 class _Served:
@@ -138,15 +191,13 @@ class _Served:
     endpoint: Endpoint
     name: str
 
-    def predict(self, users: IdsLike, items: IdsLike) -> npt.NDArray[np.float64]:
+    def predict(self, users: IdsLike, items: IdsLike) -> Floats:
         """Return the predicted rating of users[j] for items[j]."""
         return self._predictions("predict", {"users": _plain(users)}, items)
 
-    def answer(self, profile: Profile, items: IdsLike) -> npt.NDArray[np.float64]:
+    def answer(self, profile: Profile, items: IdsLike) -> Floats:
         """Return predictions for an out-of-sample user."""
-        ratings = [float(value) for value in profile.values()]
-        sent = {"items": _plain(list(profile)), "ratings": ratings}
-        return self._predictions("answer", {"profile": sent}, items)
+        return self._predictions("answer", _sent(profile), items)
 
     def recommend(self, user: Id, n: int) -> list[Any]:
         """Return the ids of the items that a user is shown, best first."""
@@ -154,9 +205,7 @@ class _Served:
 
     def answer_list(self, profile: Profile, n: int) -> list[Any]:
         """Return the same for an out-of-sample user."""
-        values = [float(value) for value in profile.values()]
-        sent = {"items": _plain(list(profile)), "ratings": values}
-        return self._listed("answer_list", {"profile": sent}, n)
+        return self._listed("answer_list", _sent(profile), n)
 
     def _listed(self, question: str, whom: dict[str, Any], n: int) -> list[Any]:
         items: Any = self.endpoint.post(question, {"model": self.name, **whom, "n": n}).get("items")
@@ -165,9 +214,7 @@ class _Served:
         listed: list[Any] = items
         return listed
 
-    def _predictions(
-        self, question: str, whom: dict[str, Any], items: IdsLike
-    ) -> npt.NDArray[np.float64]:
+    def _predictions(self, question: str, whom: dict[str, Any], items: IdsLike) -> Floats:
         body = {"model": self.name, **whom, "items": _plain(items)}
         numbers: Any = self.endpoint.post(question, body).get("predictions")
         listed = isinstance(numbers, list) and len(numbers) == len(items)
@@ -191,6 +238,11 @@ def _plain(ids: IdsLike) -> list[Any]:
     return [one.item() if isinstance(one, np.generic) else one for one in ids]
 
 
+def _sent(profile: Profile) -> dict[str, Any]:
+    values = [float(value) for value in profile.values()]
+    return {"profile": {"items": _plain(list(profile)), "ratings": values}}
+
+
 def _check_url(url: str) -> None:
     """Refuse what is no plain address, without repeating it: it may hold a password or a key."""
     try:
@@ -206,7 +258,7 @@ def _check_url(url: str) -> None:
 
 
 def _warn_if_open(url: str) -> None:
-    """Warn where everybody's ratings would travel readable for all on the way."""
+    """Warn where the ratings would travel unencrypted."""
     parts = urlsplit(url)
     host = parts.hostname or ""
     try:
@@ -219,77 +271,6 @@ def _warn_if_open(url: str) -> None:
             GoodfenceWarning,
             stacklevel=4,
         )
-
-
-@dataclass(frozen=True, slots=True)
-class Exchange:
-    """Posts JSON to one address; one deadline holds from the look-up of its name to the last byte."""
-
-    url: str
-    timeout: float
-    max_bytes: int
-
-    def post(self, body: bytes, headers: Mapping[str, str], *, where: str) -> bytes:
-        """Return the body of the answer; an error names `where`, and nothing that was sent or received."""
-        return self.send("POST", body, headers, where=where)
-
-    def send(
-        self,
-        method: str,
-        body: bytes | None,
-        headers: Mapping[str, str],
-        *,
-        where: str,
-        statuses: tuple[int, ...] = (200,),
-    ) -> bytes:
-        """Return the same for any method, where these are the statuses of an answer."""
-        stated = {"Content-Type": "application/json", "Accept": "application/json", **headers}
-        deadline = _Deadline(self.timeout)
-        rule = ""
-        try:
-            with deadline, closing(self._connection(deadline)) as connection:
-                parts = urlsplit(self.url)
-                asked = f"{parts.path or '/'}?{parts.query}" if parts.query else parts.path
-                connection.request(method, asked, body, stated)
-                answer = self._read(connection.getresponse(), statuses)
-            if not deadline.passed:  # a connection that was shut down looks like one that has ended
-                return answer
-        except BlackBoxProblem as problem:
-            rule = str(problem)
-        except (OSError, HTTPException) as error:
-            rule = f"must be reached within {self.timeout:g} seconds, and was not ({type(error).__name__})"
-        if deadline.passed:
-            rule = f"must answer within {self.timeout:g} seconds, and did not"
-        raise BlackBoxProblem(f"the recommender at {where} {rule}")
-
-    def _connection(self, deadline: _Deadline) -> HTTPConnection:
-        """Return a connection that is open; no proxy is used, and a redirection is an answer like any other."""
-        parts = urlsplit(self.url)
-        host, secure = parts.hostname or "", parts.scheme == "https"
-        port = parts.port or (443 if secure else 80)
-        connected = deadline.connect(host, port)
-        if secure:
-            connected = deadline.watch(
-                ssl.create_default_context().wrap_socket(connected, server_hostname=host)
-            )
-        connection = HTTPConnection(parts.netloc.rpartition("@")[2], timeout=self.timeout)
-        connection.sock = connected
-        return connection
-
-    def _read(self, response: HTTPResponse, statuses: tuple[int, ...]) -> bytes:
-        """Read to the end, and no more than the limit."""
-        if response.status not in statuses:
-            raise BlackBoxProblem(f"must answer with status {statuses[0]}, got {response.status}")
-        parts, n_bytes = [], 0
-        while part := response.read1(_CHUNK):
-            n_bytes += len(part)
-            if n_bytes > self.max_bytes:
-                limit = readable(self.max_bytes)
-                raise BlackBoxProblem(f"must answer with at most {limit}, and sent more")
-            parts.append(part)
-        if response.length not in (None, 0):  # what is left of the stated length
-            raise BlackBoxProblem("must send the whole answer, and hung up")
-        return b"".join(parts)
 
 
 class _Deadline:
@@ -315,9 +296,8 @@ class _Deadline:
     def connect(self, host: str, port: int) -> socket.socket:
         """Return a connection to the first address that answers."""
         problem: OSError = OSError("no address")
-        for family, kind, protocol, _, address in socket.getaddrinfo(
-            host, port, type=socket.SOCK_STREAM
-        ):
+        found = socket.getaddrinfo(host, port, type=socket.SOCK_STREAM)
+        for family, kind, protocol, _, address in found:
             tried = self.watch(socket.socket(family, kind, protocol))
             tried.settimeout(max(0.001, self._end - time.monotonic()))
             try:

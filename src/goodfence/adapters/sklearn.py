@@ -12,7 +12,13 @@ import numpy as np
 import numpy.typing as npt
 
 from goodfence.adapters.black_box import BlackBox
-from goodfence.adapters.libraries import base_class, flatten, gather, library, predict_known
+from goodfence.adapters.libraries import (
+    base_class,
+    flatten,
+    library,
+    predict_known,
+    ratings_from_columns,
+)
 from goodfence.arrays import Floats
 from goodfence.data.ratings import Ratings
 from goodfence.data.scale import ScaleLike
@@ -34,11 +40,11 @@ class RecommenderRegressor(_RegressorMixin, _BaseEstimator):  # type: ignore[mis
         `NeighbourCF`, `PrivateMeans`, `PrivateCF`, or anything with `fit(ratings)` and `predict(users, items)`.
         A copy is fitted.
     scale
-        What ratings can be given, (lowest, highest) or (lowest, highest, step); None observes it in y. The
-        private recommenders want it declared.
+        What ratings can be given, (lowest, highest) or (lowest, highest, step); None observes it in y. Private
+        recommenders need it.
     missing
-        What to predict where the recommender predicts nothing, and for users and items that were not in X:
-        the `mean` of y, as Surprise does, or `nan`, which scikit-learn's scores refuse.
+        What to predict where the recommender predicts nothing, and for users and items that are not in X: the `mean`
+        of y, as Surprise does, or `nan`, which scikit-learn's scores refuse.
     """
 
     def __init__(
@@ -56,7 +62,9 @@ class RecommenderRegressor(_RegressorMixin, _BaseEstimator):  # type: ignore[mis
         """Learn from pairs (user, item) and their ratings."""
         require(self.missing in ("mean", "nan"), "missing", "'mean' or 'nan'", self.missing)
         users, items = _columns(X)
-        ratings = gather(users, items, np.asarray(y, dtype=np.float64), scale=self.scale)
+        ratings = ratings_from_columns(
+            users, items, np.asarray(y, dtype=np.float64), scale=self.scale
+        )
         self.recommender_ = copy.copy(self.recommender).fit(ratings)
         self.ratings_ = ratings
         self.n_features_in_ = 2
@@ -72,11 +80,11 @@ class RecommenderRegressor(_RegressorMixin, _BaseEstimator):  # type: ignore[mis
         return predictions
 
 
-def as_recommender(estimator: Any) -> BlackBox:
+def from_sklearn(estimator: Any) -> BlackBox:
     """Return a regressor on pairs (user, item) as a recommender that can be attacked.
 
-    A clone is fitted in each world, its `random_state`, and that of its parts, set to the target's seed. X is an
-    array of two columns, of integers where all ids are integers.
+    A clone is fitted in each world, with the target's seed as its `random_state` and that of its parts. X is an array
+    of two columns, of integers where all ids are integers.
     """
     base = library("sklearn.base")
 

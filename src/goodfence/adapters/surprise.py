@@ -9,9 +9,17 @@ import numpy as np
 import numpy.typing as npt
 
 from goodfence.adapters.black_box import BlackBox
-from goodfence.adapters.libraries import base_class, flatten, gather, library, predict_known, within
+from goodfence.adapters.libraries import (
+    base_class,
+    flatten,
+    library,
+    predict_known,
+    ratings_from_columns,
+    seeded_copy,
+)
+from goodfence.arrays import Floats
 from goodfence.data.ratings import Ratings
-from goodfence.data.scale import ScaleLike
+from goodfence.data.scale import Scale, ScaleLike
 from goodfence.models.recommender import IdsLike
 
 _AlgoBase: Any = base_class("surprise", "AlgoBase")
@@ -20,16 +28,16 @@ _AlgoBase: Any = base_class("surprise", "AlgoBase")
 class RecommenderAlgo(_AlgoBase):  # type: ignore[misc]  # of a library that may be missing
     """Any of our recommenders as a Surprise algorithm: it runs in `cross_validate`, `train_test_split` and the rest.
 
-    Where it predicts nothing, and for users and items that are not in the training set, the prediction is
-    impossible in Surprise's sense: Surprise puts the mean of all ratings there.
+    Where it predicts nothing, and for unknown users and items, the prediction is impossible in Surprise's sense:
+    Surprise then predicts the mean of all ratings.
 
     Parameters
     ----------
     recommender
         As in `goodfence.adapters.sklearn.RecommenderRegressor`.
     scale
-        What ratings can be given; None takes the ends of Surprise's `rating_scale` and observes the step. The
-        private recommenders want it declared.
+        What ratings can be given; None takes the ends of Surprise's `rating_scale` and observes the step. Private
+        recommenders need it.
     """
 
     def __init__(self, recommender: Any, *, scale: ScaleLike | None = None) -> None:
@@ -40,7 +48,7 @@ class RecommenderAlgo(_AlgoBase):  # type: ignore[misc]  # of a library that may
     def fit(self, trainset: Any) -> Self:
         """Learn from a Surprise training set."""
         super().fit(trainset)
-        ratings = read_trainset(trainset, scale=self.scale)
+        ratings = ratings_from_surprise(trainset, scale=self.scale)
         self.recommender_ = copy.copy(self.recommender).fit(ratings)
         self.ratings_ = ratings
         self._at_once: dict[tuple[Any, Any], float] = {}
@@ -70,44 +78,55 @@ class RecommenderAlgo(_AlgoBase):  # type: ignore[misc]  # of a library that may
         return value
 
 
-def as_recommender(algo: Any) -> BlackBox:
+def from_surprise(algo: Any) -> BlackBox:
     """Return a Surprise algorithm as a recommender that can be attacked.
 
-    A deep copy is fitted in each world, its `random_state`, if it has one, set to the target's seed. Where
-    Surprise calls a prediction impossible, nothing is predicted.
+    A deep copy is fitted in each world, with the target's seed as its `random_state`, if it has one. A prediction that
+    Surprise calls impossible is NaN.
     """
     surprise = library("surprise")
 
     def train(ratings: Ratings, rng: int | None = None) -> Any:
-        model = copy.deepcopy(algo)
-        if rng is not None and hasattr(model, "random_state"):
-            model.random_state = rng % 2**32
-        model.fit(_trainset(surprise, ratings))
-        return lambda users, items: _estimates(model, users, items)
+        model = seeded_copy(algo, rng).fit(_trainset(surprise, ratings))
+
+        def predict(users: IdsLike, items: IdsLike) -> list[float]:
+            pairs = zip(np.asarray(users).tolist(), np.asarray(items).tolist(), strict=True)
+            made = (model.predict(user, item) for user, item in pairs)
+            return [np.nan if one.details["was_impossible"] else float(one.est) for one in made]
+
+        return predict
 
     return BlackBox(train)
 
 
-def read_dataset(dataset: Any, *, scale: ScaleLike | None = None) -> Ratings:
-    """Return the ratings of a Surprise `Dataset` (`load_from_df`, `load_from_file`, `load_builtin`).
+def ratings_from_surprise(data: Any, *, scale: ScaleLike | None = None) -> Ratings:
+    """Return the ratings of a Surprise `Dataset` or `Trainset`, with the ids that Surprise was given.
 
     `scale` is as in `RecommenderAlgo`.
     """
-    users, items, values, *_ = zip(*dataset.raw_ratings, strict=True)
-    return _read(users, items, values, dataset.reader.rating_scale, scale)
-
-
-def read_trainset(trainset: Any, *, scale: ScaleLike | None = None) -> Ratings:
-    """Return the ratings of a Surprise `Trainset`, with the ids as they were given to Surprise."""
-    cells = list(trainset.all_ratings())
-    users = [trainset.to_raw_uid(user) for user, _, _ in cells]
-    items = [trainset.to_raw_iid(item) for _, item, _ in cells]
-    return _read(users, items, [value for _, _, value in cells], trainset.rating_scale, scale)
-
-
-def _read(users: Any, items: Any, values: Any, ends: Any, scale: ScaleLike | None) -> Ratings:
+    if hasattr(data, "raw_ratings"):
+        cells, ends = [one[:3] for one in data.raw_ratings], data.reader.rating_scale
+    else:
+        raw, ends = (data.to_raw_uid, data.to_raw_iid), data.rating_scale
+        cells = [(raw[0](user), raw[1](item), value) for user, item, value in data.all_ratings()]
+    users, items, values = zip(*cells, strict=True)
     numbers = np.array(values, dtype=np.float64)
-    return gather(users, items, numbers, scale=within(numbers, ends) if scale is None else scale)
+    return ratings_from_columns(
+        users, items, numbers, scale=observed_within(numbers, ends) if scale is None else scale
+    )
+
+
+def observed_within(values: Floats, ends: tuple[float, float]) -> Scale:
+    """Return the scale between `ends` with the step that the values show.
+
+    Examples
+    --------
+    >>> print(observed_within(np.array([2.0, 4.0]), (1, 5)))
+    integers 1-5 (observed)
+    """
+    lowest, highest = float(ends[0]), float(ends[1])
+    seen = Scale.observed(np.append(values, (lowest, highest)))
+    return Scale(lowest, highest, seen.step, declared=False)
 
 
 def _trainset(surprise: Any, ratings: Ratings) -> Any:
@@ -115,12 +134,6 @@ def _trainset(surprise: Any, ratings: Ratings) -> Any:
     columns = (column.tolist() for column in flatten(ratings))
     raw = [(user, item, value, None) for user, item, value in zip(*columns, strict=True)]
     return surprise.Dataset(reader).construct_trainset(raw)
-
-
-def _estimates(model: Any, users: IdsLike, items: IdsLike) -> list[float]:
-    pairs = zip(np.asarray(users).tolist(), np.asarray(items).tolist(), strict=True)
-    made = (model.predict(user, item) for user, item in pairs)
-    return [np.nan if one.details["was_impossible"] else float(one.est) for one in made]
 
 
 def _ids(values: list[Any]) -> npt.NDArray[Any]:
