@@ -17,7 +17,7 @@ import numpy.typing as npt
 
 from goodfence.errors import SettingError
 
-RNG: TypeAlias = "int | Sequence[int] | np.random.SeedSequence | np.random.Generator | None"
+RNG: TypeAlias = int | Sequence[int] | np.random.SeedSequence | np.random.Generator | None
 
 
 class Streams:

@@ -1,6 +1,16 @@
-"""What a setting may be: each check returns the value as its plain type, or raises "name must be rule, got value".
+"""Settings: an annotation declares what each may be, and `checked` is the one place that checks it.
 
-`True` is no number, a float is no integer, and NaN is within no limits.
+    @checked
+    @dataclass(frozen=True, kw_only=True)
+    class Method:
+        k: Count                                        # k must be an integer of at least 1, got 0
+        rank: Annotated[int, at_least(1, most=64)]
+        share: Fraction | None = None
+        axis: Literal["user", "item"] = "user"
+
+The same declarations serve dataclasses, classes with an `__init__` of their own, and functions. What is checked arrives
+as its plain type: an `int`, a `float`, a `tuple`. `True` is not a number, a float is not an integer, and NaN is within
+no limits. Rules about several settings at once are for `__post_init__`, with `require`.
 """
 
 from __future__ import annotations
@@ -11,16 +21,29 @@ import inspect
 import math
 import os
 from collections.abc import Callable, Collection
-from dataclasses import dataclass
+from dataclasses import dataclass, is_dataclass, replace
 from numbers import Integral, Real
 from pathlib import Path
 from types import UnionType
-from typing import Any, Literal, TypeVar, Union, cast, get_args, get_origin
+from typing import (
+    Annotated,
+    Any,
+    Literal,
+    TypeAlias,
+    TypeVar,
+    Union,
+    cast,
+    get_args,
+    get_origin,
+    get_type_hints,
+)
 
 import numpy as np
-import numpy.typing as npt
 
-from goodfence.errors import require
+from goodfence.errors import did_you_mean, require
+
+Check: TypeAlias = Callable[[Any, str], Any]
+"""Takes a value and the name of its setting, and returns the plain value or raises "name must be rule, got value"."""
 
 
 def integer(value: Any, name: str, *, least: int, most: int | None = None) -> int:
@@ -33,22 +56,16 @@ def integer(value: Any, name: str, *, least: int, most: int | None = None) -> in
     ...
     goodfence.errors.SettingError: k must be an integer of at least 1, got 0
     """
-    number = not isinstance(value, bool) and isinstance(value, Integral)
+    number = _is_integer(value)
     if number and most is not None:
         require(int(value) <= most, name, f"an integer of at most {most:,}", value)
-    holds = number and int(value) >= least
-    require(holds, name, f"an integer of at least {least}", value)
+    require(number and int(value) >= least, name, f"an integer of at least {least}", value)
     return int(value)
 
 
 def is_number(value: Any) -> bool:
-    """Return whether this is a finite real number; True is none."""
-    if isinstance(value, bool) or not isinstance(value, Real):
-        return False
-    try:
-        return math.isfinite(float(value))
-    except OverflowError:  # an integer beyond every float
-        return False
+    """Return True for a finite real number; `True` itself is not one."""
+    return _is_measure(value) and math.isfinite(float(value))
 
 
 def positive(value: Any, name: str) -> float:
@@ -76,25 +93,6 @@ def fraction(value: Any, name: str) -> float:
     return float(value)
 
 
-def within(value: Any, name: str, *, least: float, most: float) -> float:
-    """Return `value` as a float between `least` and `most`, both allowed."""
-    holds = is_number(value) and least <= float(value) <= most
-    require(holds, name, f"a number from {least:g} to {most:g}", value)
-    return float(value)
-
-
-def switch(value: Any, name: str) -> bool:
-    """Return `value` if it is True or False."""
-    require(isinstance(value, bool), name, "True or False", value)
-    return bool(value)
-
-
-def text(value: Any, name: str, rule: str = "text") -> str:
-    """Return `value` if it is text."""
-    require(isinstance(value, str), name, rule, value)
-    return str(value)
-
-
 def place(value: Any, name: str) -> Path:
     """Return `value` as a path.
 
@@ -119,32 +117,63 @@ def one_of(value: Any, name: str, known: Collection[str]) -> str:
     >>> one_of("users", "axis", ["user", "item"])
     Traceback (most recent call last):
     ...
-    goodfence.errors.SettingError: axis must be one of user, item, got 'users'
+    goodfence.errors.SettingError: axis must be one of 'user', 'item', got 'users'; did you mean 'user'?
     """
-    require(isinstance(value, str) and value in known, name, f"one of {', '.join(known)}", value)
-    return str(value)
+    return str(_word(tuple(known)).check(value, name))
 
 
-def instance(value: Any, name: str, kind: type | tuple[type, ...], rule: str) -> None:
-    """Raise unless `value` is of this kind; its type is told, and nothing of what it holds."""
-    require(isinstance(value, kind), name, rule, type(value))
+def at_least(least: int, *, most: int | None = None) -> Check:
+    """Declare an integer of at least `least` and at most `most`."""
+    return functools.partial(integer, least=least, most=most)
 
+
+def between(least: float, most: float) -> Check:
+    """Declare a number from `least` to `most`, both allowed.
+
+    Examples
+    --------
+    >>> between(0, 1)(2, "p")
+    Traceback (most recent call last):
+    ...
+    goodfence.errors.SettingError: p must be a number from 0 to 1, got 2
+    """
+
+    def check(value: Any, name: str) -> float:
+        holds = is_number(value) and least <= float(value) <= most
+        require(holds, name, f"a number from {least:g} to {most:g}", value)
+        return float(value)
+
+    return check
+
+
+def each(check: Check) -> Check:
+    """Declare a tuple of values that all pass `check`."""
+    return lambda values, name: tuple(check(value, name) for value in values)
+
+
+Count: TypeAlias = Annotated[int, at_least(1)]
+Length: TypeAlias = Annotated[int, at_least(1, most=2**31 - 1)]
+"""How many candidates, neighbours or items: no list is longer."""
+Positive: TypeAlias = Annotated[float, positive]
+Finite: TypeAlias = Annotated[float, finite]
+Fraction: TypeAlias = Annotated[float, fraction]
+"""Strictly between 0 and 1."""
+Share: TypeAlias = Annotated[float, between(0, 1)]
 
 F = TypeVar("F", bound=Callable[..., Any])
-_SOMEBODYS = ("user", "users", "item", "items", "profile", "values")
-"""Arguments of which an error tells the type and nothing else."""
+_PERSONAL = ("user", "users", "item", "items", "profile", "values")
+"""Arguments of which an error shows the type only."""
 
 
 def checked(called: F) -> F:
-    """Check the kind of every argument by its annotation before a public function, or a class' constructor, runs.
+    """Check every argument by its annotation before a public function, or the constructor of a class, runs.
 
-    An integer is asked where the annotation says so, a number where it says float, text where it lists words, and so
-    on; a union takes any of its parts. Which of its kind (a range, a word, a shape) is for the function to check.
+    A union allows any of its parts; what an annotation does not settle (a shape, an id) is for the function to check.
 
     Examples
     --------
     >>> @checked
-    ... def draw(k: int, *, axis: Literal["user", "item"] = "user") -> None: ...
+    ... def draw(k: Count, *, axis: Literal["user", "item"] = "user") -> None: ...
     >>> draw("3")
     Traceback (most recent call last):
     ...
@@ -152,73 +181,70 @@ def checked(called: F) -> F:
     """
     target: Any = vars(called)["__init__"] if isinstance(called, type) else called
     signature = inspect.signature(target)
-    kinds: dict[str, _Kind] = {}
+    declared: Any = called if is_dataclass(called) else target
+
+    @functools.cache  # on the first call, when every name of the module is defined
+    def kinds() -> dict[str, _Kind]:
+        hints = get_type_hints(declared, include_extras=True)
+        found = {name: _kind(hints[name]) for name in signature.parameters if name in hints}
+        return {name: kind for name, kind in found.items() if kind is not None}
 
     @functools.wraps(target)
     def run(*args: Any, **kwargs: Any) -> Any:
-        if not kinds:
-            kinds.update(_kinds_of(target, signature))
         try:
-            given = signature.bind(*args, **kwargs).arguments
-        except TypeError:  # an argument that is missing or unknown, which Python tells best itself
+            given = signature.bind(*args, **kwargs)
+        except TypeError:  # Python's own error says best which argument is missing or unknown
             return target(*args, **kwargs)
-        for name, value in given.items():
-            kind = kinds.get(name)
-            if kind is not None and not kind.holds(value):
-                require(False, name, kind.rule, type(value) if name in _SOMEBODYS else value)
-        return target(*args, **kwargs)
+        for name, kind in kinds().items():
+            if name in given.arguments:
+                given.arguments[name] = kind.check(given.arguments[name], name)
+        return target(*given.args, **given.kwargs)
 
     if isinstance(called, type):
         made: Any = called
         made.__init__ = run
         return called
-    wrapped: Any = run
-    return cast("F", wrapped)
+    return cast("F", run)
 
 
 @dataclass(frozen=True, slots=True)
 class _Kind:
-    """What an argument may be: a rule in words, and whether a value keeps it."""
+    """What an argument may be, and how it becomes a plain value."""
 
     rule: str
     holds: Callable[[Any], bool]
+    plain: Check = lambda value, _: value
+    words: tuple[str, ...] = ()
+
+    def check(self, value: Any, name: str) -> Any:
+        if not self.holds(value):
+            hint = did_you_mean(value, self.words) if isinstance(value, str) else ""
+            require(False, name, self.rule, type(value) if name in _PERSONAL else value, hint)
+        return self.plain(value, name)
 
 
-def _kinds_of(target: Any, signature: inspect.Signature) -> dict[str, _Kind]:
-    found: dict[str, _Kind] = {}
-    for name, parameter in signature.parameters.items():
-        if parameter.annotation is not parameter.empty:
-            kind = _kind(parameter.annotation, target.__globals__)
-            found |= {} if kind is None else {name: kind}
-    return found
-
-
-def _kind(annotation: Any, names: dict[str, Any]) -> _Kind | None:
-    """Return what an annotation allows; None where that cannot be told."""
-    if annotation == "Id":  # the ratings refuse what is none, and say how several are asked for
+def _kind(annotation: Any) -> _Kind | None:
+    """Return what an annotation allows; None for anything."""
+    if (
+        annotation == str | int
+    ):  # an id: the ratings refuse what is not one, and say how to ask for several
         return None
-    if isinstance(annotation, str):
-        parts = _alternatives(annotation)
-        if len(parts) > 1:
-            return _any_of([_kind(part, names) for part in parts])
-        try:
-            found = eval(annotation, names)  # noqa: S307 - annotations of this package
-        except NameError:  # imported for type checkers only
-            return None
-        return _kind(found, {**vars(collections.abc), **names, "np": np, "npt": npt})
-    origin = get_origin(annotation)
+    origin, parts = get_origin(annotation), get_args(annotation)
+    if origin is Annotated:
+        base = _kind(parts[0]) or _Kind("", lambda _: True)
+        return replace(base, plain=parts[1])
     if origin in (Union, UnionType):
-        return _any_of([_kind(part, names) for part in get_args(annotation)])
+        return _any_of([_kind(part) for part in parts])
     if origin is Literal:
-        return _word(get_args(annotation))
+        return _word(parts)
     if origin is np.ndarray and "float" in repr(annotation):
         return _Kind("an array of numbers", are_numbers)
     return _simple(origin or annotation)
 
 
 def are_numbers(value: Any) -> bool:
-    """Return whether this is listed numbers, each within the floats; True and False are none."""
-    if not is_listed(value):
+    """Return True for a list or an array of numbers, each within the floats; True and False are not numbers."""
+    if not is_sequence(value):
         return False
     try:
         np.asarray(value, dtype=np.float64)
@@ -227,35 +253,25 @@ def are_numbers(value: Any) -> bool:
     return np.asarray(value).dtype.kind in "fiu"
 
 
-def _alternatives(annotation: str) -> list[str]:
-    """Return the parts of a union.
-
-    Examples
-    --------
-    >>> _alternatives("Sequence[int | str] | None")
-    ['Sequence[int | str]', 'None']
-    """
-    parts, depth = [""], 0
-    for letter in annotation:
-        depth += (letter in "[(") - (letter in ")]")
-        if letter == "|" and depth == 0:
-            parts.append("")
-        else:
-            parts[-1] += letter
-    return [part.strip() for part in parts]
-
-
 def _any_of(kinds: list[_Kind | None]) -> _Kind | None:
-    if None in kinds:
-        return None
     known = [kind for kind in kinds if kind is not None]
-    rules = list(dict.fromkeys(kind.rule for kind in known))
-    return _Kind(" or ".join(rules), lambda value: any(kind.holds(value) for kind in known))
+    if len(known) < len(kinds):
+        return None
+    return _Kind(
+        " or ".join(dict.fromkeys(kind.rule for kind in known)),
+        lambda value: any(kind.holds(value) for kind in known),
+        lambda value, name: next(one for one in known if one.holds(value)).plain(value, name),
+        tuple(word for kind in known for word in kind.words),
+    )
 
 
-def _word(words: tuple[Any, ...]) -> _Kind:
-    shown = ", ".join(repr(word) for word in words)
-    return _Kind(f"one of {shown}", lambda value: isinstance(value, str))
+def _word(words: tuple[str, ...]) -> _Kind:
+    return _Kind(
+        f"one of {', '.join(map(repr, words))}",
+        lambda value: isinstance(value, str) and value in words,
+        lambda value, _: str(value),
+        words,
+    )
 
 
 def _simple(kind: Any) -> _Kind | None:
@@ -267,14 +283,18 @@ def _simple(kind: Any) -> _Kind | None:
     if getattr(kind, "_is_protocol", False):
         members = [one for one in vars(kind) if not one.startswith("_")]
         return _Kind(rule, lambda value: _has_any(value, members))
-    if callable(getattr(kind, "of", None)):  # which takes other forms of it, and checks them
+    if callable(getattr(kind, "of", None)):  # it takes other forms too, and checks them
         return None
     return _Kind(rule, lambda value: isinstance(value, kind))
 
 
 def _has_any(value: Any, members: list[str]) -> bool:
-    """Return whether this may be something that has methods of its own; which ones it needs is for its user to see."""
+    """Return True for what may follow a protocol; which of its methods are needed shows later."""
     return not isinstance(value, type) and any(hasattr(value, member) for member in members)
+
+
+def _is_integer(value: Any) -> bool:
+    return isinstance(value, Integral) and not isinstance(value, bool)
 
 
 def _is_measure(value: Any) -> bool:
@@ -287,8 +307,8 @@ def _is_measure(value: Any) -> bool:
     return True
 
 
-def is_listed(value: Any) -> bool:
-    """Return whether this is listed values of a known number: a list, an array, a series, and no text."""
+def is_sequence(value: Any) -> bool:
+    """Return True for values of a known number: a list, an array or a series, but not text."""
     if isinstance(value, str | bytes | collections.abc.Mapping | collections.abc.Set | type):
         return False
     if isinstance(value, np.ndarray):
@@ -296,19 +316,35 @@ def is_listed(value: Any) -> bool:
     return isinstance(value, collections.abc.Sized) and isinstance(value, collections.abc.Iterable)
 
 
-_NOTHING = _Kind("None", lambda value: value is None)
-_LISTED = _Kind("a sequence", is_listed)
+_SEQUENCE = _Kind("a sequence", is_sequence)
 _BUILT_IN = {
-    None: _NOTHING,
-    type(None): _NOTHING,
+    type(None): _Kind("None", lambda value: value is None),
     bool: _Kind("True or False", lambda value: isinstance(value, bool)),
-    int: _Kind(
-        "an integer", lambda value: isinstance(value, Integral) and not isinstance(value, bool)
-    ),
-    float: _Kind("a number", _is_measure),
+    int: _Kind("an integer", _is_integer, lambda value, _: int(value)),
+    float: _Kind("a number", _is_measure, lambda value, _: float(value)),
     str: _Kind("text", lambda value: isinstance(value, str)),
     tuple: _Kind("a tuple", lambda value: isinstance(value, tuple | list)),
-    collections.abc.Sequence: _LISTED,
-    np.ndarray: _LISTED,
+    collections.abc.Sequence: _SEQUENCE,
+    np.ndarray: _SEQUENCE,
 }
 """What an annotation of Python's or numpy's own allows."""
+
+
+def within(value: Any, name: str, *, least: float, most: float) -> float:
+    """Return `value` as a float between `least` and `most`, both allowed."""
+    return float(between(least, most)(value, name))
+
+
+def switch(value: Any, name: str) -> bool:
+    """Return `value` if it is True or False."""
+    return bool(_BUILT_IN[bool].check(value, name))
+
+
+def text(value: Any, name: str) -> str:
+    """Return `value` if it is text."""
+    return str(_BUILT_IN[str].check(value, name))
+
+
+def instance(value: Any, name: str, kind: type | tuple[type, ...], rule: str) -> None:
+    """Raise unless `value` is of this kind; its type is told, and nothing of what it holds."""
+    require(isinstance(value, kind), name, rule, type(value))

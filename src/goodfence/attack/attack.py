@@ -29,11 +29,11 @@ from goodfence.neighbours.similarity import Similarity
 from goodfence.parallel import bar, ranges
 from goodfence.rng import RNG, Streams, seed_of
 from goodfence.selection.mechanism import Mechanism
-from goodfence.settings import checked, integer, is_listed, one_of
+from goodfence.settings import checked, integer, is_sequence, one_of
 
 Worlds: TypeAlias = NeighbourWorlds | RefitWorlds
 """How the two worlds of each target are computed; `ask` asks in them."""
-Choose: TypeAlias = "Literal['random', 'rarest', 'most_popular'] | Sequence[Id]"
+Choose: TypeAlias = Literal["random", "rarest", "most_popular"] | Sequence[Id]
 
 MOST_FAKES = 10**6
 """More fake profiles than any service would let somebody open."""
@@ -207,7 +207,7 @@ class Attack(ABC):
             rule, near = f"one of {', '.join(RULES)}, or items", did_you_mean(self.choose, RULES)
             require(self.choose in RULES, "choose", rule, self.choose, near)
             return
-        named = is_listed(self.choose) and all(
+        named = is_sequence(self.choose) and all(
             isinstance(one, str | Integral) for one in self.choose
         )
         require(named, "choose", f"one of {', '.join(RULES)}, or items", type(self.choose))

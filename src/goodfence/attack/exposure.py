@@ -39,8 +39,8 @@ from goodfence.models.recommender import Attackable
 from goodfence.neighbours.similarity import Similarity
 from goodfence.parallel import bar, ranges
 from goodfence.rng import RNG, Streams
-from goodfence.selection.mechanism import Mechanism, integer, is_mechanism, pool_arrays
-from goodfence.settings import checked
+from goodfence.selection.mechanism import Mechanism, is_mechanism, pool_arrays
+from goodfence.settings import checked, integer
 
 _NODES, _NODE_WEIGHTS = np.polynomial.legendre.leggauss(16)
 _EXTREME = 700.0  # beyond e^700 to 1 an order is certain

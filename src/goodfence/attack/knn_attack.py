@@ -17,8 +17,7 @@ from goodfence.models.configuration import traits_of
 from goodfence.neighbours.similarity import Profiles
 from goodfence.parallel import ranges
 from goodfence.rng import Streams
-from goodfence.selection.mechanism import integer
-from goodfence.settings import checked
+from goodfence.settings import checked, integer
 
 Ask: TypeAlias = Literal["one", "all"]
 

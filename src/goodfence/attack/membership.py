@@ -44,8 +44,8 @@ from goodfence.errors import DataError, SettingError, require
 from goodfence.models.recommender import Attackable, guarantee_of
 from goodfence.privacy.guarantee import Guarantee
 from goodfence.rng import RNG, Streams, fresh_seed, seed_of
-from goodfence.selection.mechanism import Mechanism, integer
-from goodfence.settings import checked
+from goodfence.selection.mechanism import Mechanism
+from goodfence.settings import checked, integer
 
 Fits: TypeAlias = Literal["each", "one"]
 

@@ -36,8 +36,7 @@ from goodfence.errors import ColumnProblem, DataError, GoodfenceWarning, require
 from goodfence.kernels.attack import RatedSoFar, count_ratings, count_risen, nearest_items
 from goodfence.parallel import bar
 from goodfence.rng import RNG, Streams, seed_of
-from goodfence.selection.mechanism import integer
-from goodfence.settings import checked
+from goodfence.settings import checked, integer
 
 ListsOf: TypeAlias = Callable[[Ratings], Mapping[Any, Sequence[Id]]]
 

@@ -24,9 +24,9 @@ from goodfence.selection.sensitivity import (
     profile_pair_sensitivities,
     profile_sensitivity,
 )
-from goodfence.settings import is_listed
+from goodfence.settings import is_sequence
 
-Wanted: TypeAlias = "int | Sequence[Id] | npt.NDArray[Any]"
+Wanted: TypeAlias = int | Sequence[Id] | npt.NDArray[Any]
 
 RANDOM, RAREST, POPULAR = "random", "rarest", "most_popular"
 RULES = (RANDOM, RAREST, POPULAR)
@@ -114,7 +114,7 @@ def find_targets(
         owners = row_numbers(csr.indptr)
         n_named = np.bincount(owners[np.isin(csr.indices, columns)], minlength=csr.shape[0])
         eligible = eligible & (n_named == len(columns))
-    if isinstance(wanted, int | np.integer) or not is_listed(wanted):
+    if isinstance(wanted, int | np.integer) or not is_sequence(wanted):
         n = wanted if isinstance(wanted, int | np.integer) and not isinstance(wanted, bool) else 0
         require(n >= 1, "targets", "a positive integer, or ids", wanted)
         if not eligible.any():

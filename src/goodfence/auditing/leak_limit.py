@@ -18,7 +18,7 @@ from goodfence.errors import require
 from goodfence.models.recommender import Attackable
 from goodfence.rng import RNG
 from goodfence.selection.mechanism import Mechanism
-from goodfence.settings import checked, is_listed, within
+from goodfence.settings import checked, is_sequence, within
 
 
 @checked
@@ -90,7 +90,7 @@ def _attackers(
     """Return the attackers that are asked for, or the usual ones."""
     if fakes is None and ask is None:
         return usual_attackers(subject, known=known)
-    opened: Any = fakes if is_listed(fakes) else (fakes,)
+    opened: Any = fakes if is_sequence(fakes) else (fakes,)
     require(len(opened) > 0, "fakes", "at least one number", fakes)
     kind = KNNAttack if subject.ratings.feedback == "explicit" else ListAttack
     wanted = [kind(known=known, fakes=n, ask="one" if ask is None else ask) for n in opened]

@@ -20,13 +20,13 @@ from goodfence.data.ids import Ids
 from goodfence.data.scale import Scale, ScaleLike
 from goodfence.errors import DataError, SettingError, ValueProblem, given, require
 from goodfence.markup import html_table
-from goodfence.settings import checked, finite, instance, is_listed, is_number, one_of
+from goodfence.settings import checked, finite, instance, is_number, is_sequence, one_of
 
-Id: TypeAlias = "str | int"
-IdSequence: TypeAlias = "Sequence[Id] | npt.NDArray[Any]"
+Id: TypeAlias = str | int
+IdSequence: TypeAlias = Sequence[Id] | npt.NDArray[Any]
 Profile: TypeAlias = Mapping[Any, float]
 """What one user rated, by item id; or who rated one item, by user id."""
-ProfileLike: TypeAlias = "Profile | IdSequence"
+ProfileLike: TypeAlias = Profile | IdSequence
 """The same; of events also the items alone."""
 
 
@@ -261,7 +261,7 @@ class Ratings:
         """
         given: Any = profile
         mapped, of_events = isinstance(given, Mapping), self._feedback == "implicit"
-        if not mapped and not (of_events and is_listed(given)):
+        if not mapped and not (of_events and is_sequence(given)):
             kind = "items to ratings" if not of_events else "items to counts, or a list of items"
             raise SettingError(f"profile must be a mapping of {kind}, got a {type(given).__name__}")
         columns = self.columns(list(given))

@@ -15,9 +15,6 @@ _STEPS = (1.0, 0.5, 0.25, 0.1)
 _ON_GRID = 1e-9
 _BLOCK = 2**16
 
-ScaleLike: TypeAlias = "Scale | tuple[float, ...]"
-"""A scale, or (lowest, highest) or (lowest, highest, step)."""
-
 
 @checked
 @dataclass(frozen=True, slots=True)
@@ -63,7 +60,7 @@ class Scale:
             require(even, "scale", rule, (self.lowest, self.highest))
 
     @classmethod
-    def of(cls, scale: ScaleLike | list[float]) -> Scale:
+    def of(cls, scale: Scale | tuple[float, ...] | list[float]) -> Scale:
         """Return a scale: itself, or declared by (lowest, highest) or (lowest, highest, step)."""
         if isinstance(scale, Scale):
             return scale
@@ -144,3 +141,7 @@ def _all_multiples(values: AnyFloats, step: float) -> bool:
     """Look block by block: blocks stay in the processor's cache, and one odd value ends it."""
     blocks = range(0, len(values), _BLOCK)
     return all(_multiples(values[start : start + _BLOCK], 0.0, step).all() for start in blocks)
+
+
+ScaleLike: TypeAlias = Scale | tuple[float, ...]
+"""A scale, or (lowest, highest) or (lowest, highest, step)."""

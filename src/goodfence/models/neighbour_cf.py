@@ -49,8 +49,8 @@ from goodfence.privacy.guarantee import Guarantee
 from goodfence.registry import made_of, register, settings_of
 from goodfence.rng import RNG, Streams, seed_of
 from goodfence.selection.knn import KNN
-from goodfence.selection.mechanism import Mechanism, integer, is_mechanism
-from goodfence.settings import checked
+from goodfence.selection.mechanism import Mechanism, is_mechanism
+from goodfence.settings import checked, integer
 
 if TYPE_CHECKING:
     from goodfence.spark.neighbours import Choice

@@ -35,7 +35,7 @@ from goodfence.data.ratings import Ratings, check_csr, check_starts
 from goodfence.data.scale import Scale
 from goodfence.errors import GoodfenceError, ModelFileError
 from goodfence.registry import find_kind
-from goodfence.settings import checked, place
+from goodfence.settings import place
 
 if TYPE_CHECKING:
     from goodfence.models.recommender import Recommender
@@ -62,7 +62,6 @@ _TRIES = 50
 M = TypeVar("M")
 
 
-@checked
 def load_model(path: str | PathLike[str], *, max_bytes: int = DEFAULT_MAX_BYTES) -> Recommender:
     """Return the fitted recommender that was saved in the folder `path`, whichever it is.
 
@@ -183,7 +182,7 @@ def read_model(
     The arrays are read-only, of the shapes that the manifest states, and of four kinds: float64, int64, int32, uint8.
     """
     check_limit(max_bytes)
-    manifest, packed = _read_folder(Path(path), max_bytes)
+    manifest, packed = _read_folder(place(path, "path"), max_bytes)
     with refusing("the manifest of the model lacks a part; save the model again"):
         stated = manifest["arrays"]
         kind, settings = manifest["kind"], dict(manifest["settings"])

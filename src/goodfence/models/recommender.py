@@ -197,7 +197,7 @@ class FoldsInLists(Protocol):
         ...
 
 
-Attackable: TypeAlias = "Predicts | FoldsIn | ShowsLists | FoldsInLists"
+Attackable: TypeAlias = Predicts | FoldsIn | ShowsLists | FoldsInLists
 Among: TypeAlias = Literal["all", "raters"]
 Center: TypeAlias = Literal["user_mean", "item_mean", "bias"]
 Fallback: TypeAlias = Base

@@ -56,7 +56,6 @@ def inclusion_probabilities(
     >>> inclusion_probabilities(NPNS(k=1), np.array([0.5, 0.3, 0.2])).round(6)
     array([0.5, 0.3, 0.2])
     """
-    require(method in ("exact", "manly"), "method", "'exact' or 'manly'", method)
     listed = _checked(similarities)
     pools = mechanism.pools(listed, sensitivity)
     log_weights = weights_if_drawn(mechanism, pools, listed, sensitivity)

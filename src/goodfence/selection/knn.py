@@ -10,8 +10,8 @@ import numpy as np
 from goodfence.arrays import Floats
 from goodfence.privacy.guarantee import Guarantee
 from goodfence.registry import register
-from goodfence.selection.mechanism import LONGEST, RS, Pool, as_lists, integer, require_list
-from goodfence.settings import checked
+from goodfence.selection.mechanism import RS, Pool, as_lists, require_list
+from goodfence.settings import Length, checked
 
 
 @checked
@@ -34,10 +34,7 @@ class KNN:
     name: ClassVar[str] = "knn"
     label: ClassVar[str] = "kNN"
 
-    k: int
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "k", integer(self.k, "k", least=1, most=LONGEST))
+    k: Length
 
     @property
     def sensitivity(self) -> None:

@@ -13,15 +13,9 @@ from goodfence.errors import SettingError, require
 from goodfence.kernels.draw import PoolArrays
 from goodfence.privacy.guarantee import Guarantee
 from goodfence.selection.sensitivity import Sensitivity
-from goodfence.settings import are_numbers, is_number
-from goodfence.settings import finite as finite
-from goodfence.settings import fraction as fraction
-from goodfence.settings import integer as integer
-from goodfence.settings import positive as positive
+from goodfence.settings import are_numbers, integer, is_number
 
-RS: TypeAlias = "float | Floats | None"
-LONGEST = 2**31 - 1
-"""No candidate list is longer, so neither k nor a number of partitions is larger."""
+RS: TypeAlias = float | Floats | None
 
 
 class Mechanism(Protocol):
@@ -117,7 +111,7 @@ def shortest_list(mechanism: Mechanism, *, at_most: int) -> int | None:
     return None
 
 
-Ranks: TypeAlias = "int | npt.NDArray[np.int64]"
+Ranks: TypeAlias = int | npt.NDArray[np.int64]
 
 
 class Pool(NamedTuple):

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal, TypeAlias, get_args
+from typing import ClassVar, Literal, TypeAlias
 
 import numpy as np
 
@@ -11,17 +11,8 @@ from goodfence.arrays import Floats
 from goodfence.errors import require
 from goodfence.privacy.guarantee import Guarantee
 from goodfence.registry import register
-from goodfence.selection.mechanism import (
-    LONGEST,
-    RS,
-    Pool,
-    as_lists,
-    finite,
-    integer,
-    positive,
-    require_list,
-)
-from goodfence.settings import checked
+from goodfence.selection.mechanism import RS, Pool, as_lists, require_list
+from goodfence.settings import Finite, Length, Positive, checked
 
 Weighting: TypeAlias = Literal["similarity", "uniform", "exponential", "weibull", "folded_normal"]
 
@@ -66,35 +57,20 @@ class NPNS:
     name: ClassVar[str] = "npns"
     label: ClassVar[str] = "nPNS"
 
-    k: int
+    k: Length
     weights: Weighting = "similarity"
-    rate: float | None = None
-    shape: float | None = None
-    scale: float | None = None
-    mean: float | None = None
-    deviation: float | None = None
-    within: int | None = None
+    rate: Positive | None = None
+    shape: Positive | None = None
+    scale: Positive | None = None
+    mean: Finite | None = None
+    deviation: Positive | None = None
+    within: Length | None = None
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "k", integer(self.k, "k", least=1, most=LONGEST))
-        require(
-            self.weights in get_args(Weighting),
-            "weights",
-            f"one of {get_args(Weighting)}",
-            self.weights,
-        )
-        if self.within is not None:
-            object.__setattr__(
-                self, "within", integer(self.within, "within", least=1, most=LONGEST)
-            )
         own = _SHAPES.get(self.weights, {})
         for name in ("rate", "shape", "scale", "mean", "deviation"):
             given = getattr(self, name)
             require(given is None or name in own, name, f"None with {self.weights!r}", given)
-            if name in own:
-                check = finite if name == "mean" else positive
-                stated = own[name] if given is None else given
-                object.__setattr__(self, name, check(stated, name))
 
     @property
     def sensitivity(self) -> None:
@@ -121,12 +97,16 @@ class NPNS:
         return np.broadcast_to(self._log_density(distances), lists.shape)
 
     def _log_density(self, distances: Floats) -> Floats:
-        if self.weights == "exponential" and self.rate is not None:
-            return -self.rate * distances
-        if self.weights == "weibull" and self.shape is not None and self.scale is not None:
-            return _weibull(distances / self.scale, self.shape)
-        if self.weights == "folded_normal" and self.mean is not None and self.deviation is not None:
-            return _folded_normal(distances, self.mean, self.deviation)
+        stated = {
+            name: usual if getattr(self, name) is None else getattr(self, name)
+            for name, usual in _SHAPES.get(self.weights, {}).items()
+        }
+        if self.weights == "exponential":
+            return -stated["rate"] * distances
+        if self.weights == "weibull":
+            return _weibull(distances / stated["scale"], stated["shape"])
+        if self.weights == "folded_normal":
+            return _folded_normal(distances, stated["mean"], stated["deviation"])
         return np.zeros(distances.shape)
 
     def noise_scale(self, sensitivity: RS = None) -> RS:  # noqa: ARG002 - protocol

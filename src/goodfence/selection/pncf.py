@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, field
-from typing import ClassVar, Literal
+from typing import Annotated, ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -13,22 +13,16 @@ from goodfence.errors import require
 from goodfence.privacy.guarantee import Guarantee
 from goodfence.registry import register
 from goodfence.selection.mechanism import (
-    LONGEST,
     RS,
     Pool,
     as_lists,
     as_sensitivity,
-    fraction,
-    integer,
     log_omega,
-    positive,
     require_list,
     spread_over,
 )
 from goodfence.selection.sensitivity import Sensitivity
-from goodfence.settings import checked
-
-_READINGS = ("band", "truncated")
+from goodfence.settings import Fraction, Length, Positive, checked
 
 
 @checked
@@ -65,25 +59,15 @@ class PNCF:
     name: ClassVar[str] = "pncf"
     label: ClassVar[str] = "PNCF"
 
-    k: int
-    epsilon: float = 1.0
-    rho: float = 0.5
+    k: Length
+    epsilon: Positive = 1.0
+    rho: Fraction = 0.5
     reading: Literal["band", "truncated"] = "band"
-    within: int | None = None
-    sensitivity: Sensitivity = field(default_factory=Sensitivity)
+    within: Length | None = None
+    sensitivity: Annotated[Sensitivity, Sensitivity.of] = field(default_factory=Sensitivity)
     noise: bool = True
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "k", integer(self.k, "k", least=1, most=LONGEST))
-        object.__setattr__(self, "epsilon", positive(self.epsilon, "epsilon"))
-        object.__setattr__(self, "rho", fraction(self.rho, "rho"))
-        object.__setattr__(self, "sensitivity", Sensitivity.of(self.sensitivity))
-        require(self.reading in _READINGS, "reading", f"one of {_READINGS}", self.reading)
-        require(isinstance(self.noise, bool), "noise", "True or False", self.noise)
-        if self.within is not None:
-            object.__setattr__(
-                self, "within", integer(self.within, "within", least=1, most=LONGEST)
-            )
         # One lifted score is one weight only if one sensitivity serves all: RS of a far pair is 0.
         lifted = self.reading == "truncated" and self.sensitivity.scope == "pair"
         require(not lifted, "sensitivity.scope", "'target' with reading='truncated'", "pair")

@@ -4,25 +4,22 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 from goodfence.arrays import Floats
 from goodfence.errors import require
 from goodfence.privacy.guarantee import Guarantee
 from goodfence.registry import register
 from goodfence.selection.mechanism import (
-    LONGEST,
     RS,
     Pool,
     as_lists,
-    integer,
     log_omega,
-    positive,
     require_list,
     spread_over,
 )
 from goodfence.selection.sensitivity import Sensitivity
-from goodfence.settings import checked
+from goodfence.settings import Length, Positive, at_least, checked, each
 
 
 @checked
@@ -57,25 +54,18 @@ class PPNS:
     name: ClassVar[str] = "ppns"
     label: ClassVar[str] = "PPNS"
 
-    k: int
-    beta: int
-    epsilon: float = 1.0
-    allocation: tuple[int, ...] | str | None = None
-    sensitivity: Sensitivity = field(default_factory=Sensitivity)
+    k: Length
+    beta: Length
+    epsilon: Positive = 1.0
+    allocation: Annotated[tuple[int, ...], each(at_least(0))] | str | None = None
+    sensitivity: Annotated[Sensitivity, Sensitivity.of] = field(default_factory=Sensitivity)
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "k", integer(self.k, "k", least=1, most=LONGEST))
-        object.__setattr__(self, "beta", integer(self.beta, "beta", least=1, most=LONGEST))
-        object.__setattr__(self, "epsilon", positive(self.epsilon, "epsilon"))
-        object.__setattr__(self, "sensitivity", Sensitivity.of(self.sensitivity))
-        if isinstance(self.allocation, str):
-            allocated(self.allocation, self.k, self.beta)
-        elif self.allocation is not None:
-            counts = tuple(integer(count, "allocation", least=0) for count in self.allocation)
-            object.__setattr__(self, "allocation", counts)
-            rule = f"{self.beta} counts (beta) that sum to k={self.k}"
-            holds = len(counts) == self.beta and sum(counts) == self.k
-            require(holds, "allocation", rule, counts)
+        if self.allocation is None:
+            return
+        counts = self.counts
+        holds = len(counts) == self.beta and sum(counts) == self.k
+        require(holds, "allocation", f"{self.beta} counts (beta) that sum to k={self.k}", counts)
 
     @property
     def counts(self) -> tuple[int, ...]:

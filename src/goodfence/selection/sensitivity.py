@@ -17,7 +17,7 @@ import numpy as np
 from scipy import sparse
 
 from goodfence.arrays import AnyFloats, AnyIntegers, Csr, Floats, Integers, row_numbers
-from goodfence.errors import DataError, SettingError, require
+from goodfence.errors import DataError, SettingError
 from goodfence.kernels.sensitivity import (
     N_PEAKS,
     OwnRatings,
@@ -56,19 +56,14 @@ class Sensitivity:
     scope: Literal["target", "pair"] = "target"
     clamp: bool = True
 
-    def __post_init__(self) -> None:
-        readings, scopes = ("printed", "derived"), ("target", "pair")
-        require(self.reading in readings, "reading", f"one of {readings}", self.reading)
-        require(self.scope in scopes, "scope", f"one of {scopes}", self.scope)
-
     @classmethod
-    def of(cls, options: Sensitivity | Mapping[str, Any]) -> Sensitivity:
+    def of(cls, options: Any, name: str = "sensitivity") -> Sensitivity:
         """Return `options` itself, or the value of options read from a file."""
         if isinstance(options, Sensitivity):
             return options
         known = {"reading", "scope", "clamp"}
         if not isinstance(options, Mapping) or not known.issuperset(options):
-            raise SettingError(f"sensitivity must be a Sensitivity, with {sorted(known)}")
+            raise SettingError(f"{name} must be a Sensitivity, with {sorted(known)}")
         return cls(**options)
 
 

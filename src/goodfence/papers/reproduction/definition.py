@@ -20,7 +20,7 @@ from goodfence.registry import made_of, settings_of
 from goodfence.selection.mechanism import Mechanism
 
 Protocol: TypeAlias = Literal["paper", "attack"]
-Number: TypeAlias = "int | float"
+Number: TypeAlias = int | float
 
 ORDER = (
     "item-movielens",
