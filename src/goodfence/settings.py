@@ -117,7 +117,7 @@ def one_of(value: Any, name: str, known: Collection[str]) -> str:
     >>> one_of("users", "axis", ["user", "item"])
     Traceback (most recent call last):
     ...
-    goodfence.errors.SettingError: axis must be one of 'user', 'item', got 'users'; did you mean 'user'?
+    goodfence.errors.SettingError: axis must be one of user, item, got 'users'; did you mean 'user'?
     """
     return str(_word(tuple(known)).check(value, name))
 
@@ -225,11 +225,10 @@ class _Kind:
 
 def _kind(annotation: Any) -> _Kind | None:
     """Return what an annotation allows; None for anything."""
-    if (
-        annotation == str | int
-    ):  # an id: the ratings refuse what is not one, and say how to ask for several
-        return None
     origin, parts = get_origin(annotation), get_args(annotation)
+    protocols = [part for part in parts if getattr(part, "_is_protocol", False)]
+    if annotation == str | int or len(protocols) > 1:
+        return None  # the function itself says best how to give an id, or which methods it needs
     if origin is Annotated:
         base = _kind(parts[0]) or _Kind("", lambda _: True)
         return replace(base, plain=parts[1])
@@ -267,7 +266,7 @@ def _any_of(kinds: list[_Kind | None]) -> _Kind | None:
 
 def _word(words: tuple[str, ...]) -> _Kind:
     return _Kind(
-        f"one of {', '.join(map(repr, words))}",
+        f"one of {', '.join(words)}" if len(words) > 1 else repr(words[0]),
         lambda value: isinstance(value, str) and value in words,
         lambda value, _: str(value),
         words,

@@ -27,8 +27,8 @@ from tests.support.attack_worlds import ItemMeans, tied_ratings
         ({"known": 3, "choose": "rarely"}, "got 'rarely'; did you mean 'rarest'"),
         ({"known": 3, "choose": [1, 2]}, "choose must be known=3 different items, got '2 items'"),
         ({"known": 2, "choose": [1, 1]}, "choose must be known=2 different items"),
-        ({"known": 3, "ask": "two"}, "ask must be 'one' or 'all', got 'two'"),
-        ({"known": 3, "combine": "median"}, "combine must be 'mode' or 'mean'"),
+        ({"known": 3, "ask": "two"}, "ask must be one of one, all, got 'two'"),
+        ({"known": 3, "combine": "median"}, "combine must be one of mode, mean"),
         ({"known": 3, "rounds": 0}, "rounds must be an integer of at least 1"),
     ],
 )

@@ -282,7 +282,7 @@ def test_one_fit_asks_the_same_of_who_ignores_fakes() -> None:
         ({"known": 4, "left_out": 5}, "left_out must be at most known, got 5"),
         ({"known": 8, "fakes": 0}, "fakes must be an integer of at least 1"),
         ({"known": 8, "choose": "rarely"}, "did you mean 'rarest'"),
-        ({"known": 8, "fits": "all"}, "fits must be 'each', 'one' or None"),
+        ({"known": 8, "fits": "all"}, "fits must be one of each, one or None"),
     ],
 )
 def test_settings(settings: dict[str, Any], message: str) -> None:

@@ -149,7 +149,7 @@ def test_a_list_out_of_order_is_refused_without_its_values(wrong: Any) -> None:
 
 
 def test_an_unknown_method_is_refused() -> None:
-    with pytest.raises(SettingError, match=r"^method must be .*'exact', 'manly'.*got 'quick'"):
+    with pytest.raises(SettingError, match=r"^method must be .*exact, manly.*got 'quick'"):
         alpha(KNN(k=1), np.array([0.1]), method="quick")  # type: ignore[arg-type]
 
 

@@ -44,7 +44,7 @@ from goodfence.selection.pncf import PNCF
 from goodfence.selection.ppns import PPNS
 from goodfence.settings import checked, positive
 
-Compared: TypeAlias = "Mechanism | Attackable"
+Compared: TypeAlias = Mechanism | Attackable
 
 CUT = 5.0
 """A proved recommender that leaks so many times less than the leakiest one is worth recommending."""
