@@ -14,7 +14,7 @@ from pathlib import Path
 import pyarrow as pa
 import pytest
 
-from goodfence.data.files import atomic_folder, atomic_write, destination, write_table
+from goodfence.data.files import atomic_write, destination, write_table
 from goodfence.errors import FileProblem
 from goodfence.report.serialize import write_json
 
@@ -119,36 +119,30 @@ def test_permissions_stay_and_a_failure_changes_nothing(tmp_path: Path) -> None:
     assert destination(path) == path
 
 
-def test_a_folder_that_another_writer_put_there_first_is_replaced(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """Two writers of one place: between looking and renaming, the other one was faster."""
-    place, renamed = tmp_path / "model.gf", Path.rename
-
-    def late(self: Path, target: Path) -> Path:
-        if target == place and not place.exists():
-            place.mkdir()
-            (place / "theirs").write_text("whole")
-            raise OSError(errno.ENOTEMPTY, "Directory not empty")
-        return renamed(self, target)
-
-    monkeypatch.setattr(Path, "rename", late)
-    with atomic_folder(place, ours=lambda there: (there / "theirs").exists()) as partial:
-        (partial / "ours").write_text("whole")
-    assert [path.name for path in place.iterdir()] == ["ours"]
-    assert [path.name for path in tmp_path.iterdir()] == ["model.gf"]
+def test_what_is_left_by_killed_writers_is_removed_when_it_is_old(tmp_path: Path) -> None:
+    path = tmp_path / "out.json"
+    names = (".out.json.0123456789ab", ".out.json.0123456789ac", ".other.json.0123456789ab")
+    for name in names:
+        (tmp_path / name).touch()
+    os.utime(tmp_path / names[0], (0, 0))
+    os.utime(tmp_path / names[2], (0, 0))
+    write_json(path, {})
+    assert sorted(one.name for one in tmp_path.iterdir()) == sorted([*names[1:], path.name])
 
 
-def test_a_folder_that_cannot_be_renamed_is_an_error_and_nothing_is_left(
+def test_a_new_file_is_never_readable_by_more_than_its_mode_says(tmp_path: Path) -> None:
+    with atomic_write(tmp_path / "model.gf", mode=0o600) as file:
+        assert stat.S_IMODE(os.fstat(file.fileno()).st_mode) == 0o600
+    assert stat.S_IMODE((tmp_path / "model.gf").stat().st_mode) == 0o600
+
+
+def test_a_file_that_cannot_be_renamed_is_an_error_and_nothing_is_left(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def refused(self: Path, target: Path) -> Path:
         raise OSError(errno.EACCES, "Permission denied")
 
-    monkeypatch.setattr(Path, "rename", refused)
-    with (
-        pytest.raises(PermissionError),
-        atomic_folder(tmp_path / "model.gf", ours=lambda _: True) as partial,
-    ):
-        (partial / "ours").write_text("whole")
+    monkeypatch.setattr(Path, "replace", refused)
+    with pytest.raises(PermissionError), atomic_write(tmp_path / "model.gf") as file:
+        file.write(b"whole")
     assert list(tmp_path.iterdir()) == []

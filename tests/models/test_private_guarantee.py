@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import dataclasses
-import json
 from pathlib import Path
 from typing import Any
 
@@ -70,8 +69,8 @@ def test_fits_are_counted_and_each_is_said_to_spend_again(tmp_path: Path) -> Non
     assert "Each fit spends this again." in model.guarantee().reason
     model.fit(made_up()).save(tmp_path / "model")
     assert "this was fit 2" in model.guarantee().reason
-    manifest = json.loads((tmp_path / "model" / "manifest.json").read_text(encoding="utf-8"))
-    assert manifest["settings"]["fit"]["n_fits"] == 2
+    _, settings, _ = read_model(tmp_path / "model")
+    assert settings["fit"]["n_fits"] == 2
     again = PrivateMeans.load(tmp_path / "model").fit(made_up())
     assert again.record_.n_fits == 3
 

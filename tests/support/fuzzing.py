@@ -1,7 +1,7 @@
 """Inputs for the readers and the model loader that reach code nobody reached before, found by chance and kept.
 
 A seed is a file. Its ending says what reads it: the readers of ratings, the reader of item lists (`.list`), or the
-loader of saved models (`.model`, a zip of a manifest and arrays, which is saved with checksums that fit). A seed is
+loader of saved models (`.model`, a zip as a saved model is, which is written with checksums that fit). A seed is
 changed a little and tried; where it executes a line after a line that no seed executed before, it is a new seed.
 
 python -m tests.support.fuzzing CORPUS FOUND NUMBER SECONDS     fuzz until so much processor time is spent
@@ -36,10 +36,16 @@ from goodfence.data.frame import ReadOptions
 from goodfence.data.load import read_item_list
 from goodfence.data.problems import count_problems
 from goodfence.errors import DataError, GoodfenceError, ModelFileError
-from goodfence.models.persistence import load_model, manifest_checksum, settings_digest
+from goodfence.models.persistence import (
+    array_statements,
+    load_model,
+    manifest_checksum,
+    settings_digest,
+)
 from tests.support.flipped_bits import originals as good_files
-from tests.support.hostile_models import BOUND, ask
+from tests.support.hostile_models import ask
 from tests.support.hostile_models import originals as good_models
+from tests.support.model_files import BOUND, MANIFEST, as_npy, members, zipped
 from tests.support.odd_files import odd_file
 
 SEEDS = Path(__file__).parent / "seeds"
@@ -53,7 +59,7 @@ LARGEST = 2**15
 CANARY = "Quark"
 """In many ids; no message may repeat it."""
 GOOD = ("read", "refused")
-MANIFEST = "manifest.json"
+_SAVED = ("<f8", "<i8", "<i4", "|u1")
 _PACKAGE = str(Path(gf.__file__).parent)
 
 WORDS = [
@@ -110,12 +116,11 @@ def read(path: Path) -> None:
     assert ratings.csr.shape == (len(ratings.users), len(ratings.items))
 
 
-def saved(packed: bytes, folder: Path) -> None:
+def saved(packed: bytes, place: Path) -> None:
     """Write what a `.model` holds as a saved model, with checksums that fit."""
     with zipfile.ZipFile(io.BytesIO(packed)) as archive:
         parts = {name: archive.read(name) for name in archive.namelist()}
     manifest = parts.pop(MANIFEST)
-    folder.mkdir()
     try:
         stated = json.loads(manifest)
     except (ValueError, RecursionError):
@@ -123,30 +128,22 @@ def saved(packed: bytes, folder: Path) -> None:
     if isinstance(stated, dict):
         with contextlib.suppress(KeyError, TypeError, ValueError, RecursionError):
             digest = settings_digest(stated["kind"], stated["settings"])
-            parts[f"{BOUND}.npy"] = _as_npy(digest)
-    arrays = _zipped(parts, zipfile.ZIP_STORED)
-    if isinstance(stated, dict):
+            parts[f"{BOUND}.npy"] = as_npy(digest)
         if isinstance(stated.get("arrays"), dict):
-            stated["arrays"]["sha256"] = hashlib.sha256(arrays).hexdigest()
+            stated["arrays"] = _statements(parts)
         with contextlib.suppress(TypeError, ValueError, RecursionError):
             stated["sha256"] = manifest_checksum(stated)
             manifest = json.dumps(stated).encode("utf-8", "surrogatepass")
-    (folder / MANIFEST).write_bytes(manifest)
-    (folder / "arrays.npz").write_bytes(arrays)
+    place.write_bytes(zipped({MANIFEST: manifest, **parts}))
 
 
-def _as_npy(array: Any) -> bytes:
-    sink = io.BytesIO()
-    np.save(sink, array, allow_pickle=False)
-    return sink.getvalue()
-
-
-def _zipped(parts: dict[str, bytes], method: int) -> bytes:
-    sink = io.BytesIO()
-    with zipfile.ZipFile(sink, "w", method) as archive:
-        for name, content in parts.items():
-            archive.writestr(zipfile.ZipInfo(name, (1980, 1, 1, 0, 0, 0)), content, method)
-    return sink.getvalue()
+def _statements(parts: dict[str, bytes]) -> dict[str, Any]:
+    """Return what a manifest must state about the arrays that can be read."""
+    arrays = {}
+    for name, content in parts.items():
+        with contextlib.suppress(ValueError, TypeError, SyntaxError, EOFError, MemoryError):
+            arrays[name.removesuffix(".npy")] = np.load(io.BytesIO(content), allow_pickle=False)
+    return array_statements({name: a for name, a in arrays.items() if a.dtype.str in _SAVED})
 
 
 def first_seeds() -> Iterator[tuple[str, bytes]]:
@@ -160,10 +157,7 @@ def first_seeds() -> Iterator[tuple[str, bytes]]:
     with tempfile.TemporaryDirectory() as folder:
         for model in good_models(Path(folder)):
             place = Path(folder, model.name.replace(", ", "-"))
-            with zipfile.ZipFile(place / "arrays.npz") as archive:
-                parts = {name: archive.read(name) for name in archive.namelist()}
-            parts = {MANIFEST: (place / MANIFEST).read_bytes(), **parts}
-            yield ".model", _zipped(parts, zipfile.ZIP_DEFLATED)
+            yield ".model", zipped(members(place), zipfile.ZIP_DEFLATED)
 
 
 class Lines:
@@ -275,7 +269,7 @@ def _model_mutated(content: bytes, other: bytes, chance: random.Random) -> bytes
         parts[name] = _manifest_mutated(parts[name], donor[MANIFEST], chance)
     else:
         parts[name] = changed(parts[name], donor.get(name, b""), chance)
-    return _zipped(parts, zipfile.ZIP_DEFLATED)
+    return zipped(parts, zipfile.ZIP_DEFLATED)
 
 
 def _manifest_mutated(text: bytes, other: bytes, chance: random.Random) -> bytes:

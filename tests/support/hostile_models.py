@@ -7,11 +7,8 @@ than was guaranteed. `tests/models/test_hostile_models.py` tries hundreds, `benc
 from __future__ import annotations
 
 import copy
-import hashlib
-import io
 import json
 import resource
-import shutil
 import subprocess
 import sys
 import tempfile
@@ -28,18 +25,17 @@ import goodfence as gf
 from goodfence.data.ratings import Ratings
 from goodfence.errors import GoodfenceError, ModelFileError
 from goodfence.models.persistence import (
+    array_statements,
     load_model,
     manifest_checksum,
-    pack_arrays,
     settings_digest,
-    unpack_arrays,
 )
 from goodfence.models.private.base import PrivateRecommender
 from goodfence.privacy.guarantee import Guarantee
+from tests.support.model_files import BOUND, packed, taken_apart
 
 Manifest: TypeAlias = dict[str, Any]
 Arrays: TypeAlias = dict[str, Any]
-BOUND = "settings_sha256"
 MAX_BYTES = 2**26
 """How much memory a mutated model may take; the models themselves are of some kilobytes."""
 _STRENGTH = {"none": 0, "refuted": 0, "claimed": 1, "proved": 2}
@@ -119,7 +115,7 @@ class Original:
 
 
 def originals(folder: Path) -> list[Original]:
-    """Fit and save a model of every class, and take the folders apart."""
+    """Fit and save a model of every class, and take the files apart."""
     made = []
     for name, (model, text, with_ratings) in unfitted().items():
         place = folder / name.replace(", ", "-")
@@ -130,9 +126,7 @@ def originals(folder: Path) -> list[Original]:
             fitted.save(place, ratings=with_ratings)
         else:
             fitted.save(place)
-        manifest = json.loads((place / "manifest.json").read_text(encoding="utf-8"))
-        arrays = unpack_arrays((place / "arrays.npz").read_bytes())
-        made.append(Original(name, manifest, arrays, fitted.guarantee()))
+        made.append(Original(name, *taken_apart(place), fitted.guarantee()))
     return made
 
 
@@ -285,26 +279,19 @@ class Mutation:
         self.arrays[one], self.arrays[two] = self.arrays[two], self.arrays[one]
         return f"{one} for {two}"
 
-    def write(self, folder: Path) -> None:
-        """Write the folder, with all checksums that can be made to fit; some bytes of some files are flipped."""
-        folder.mkdir()
+    def write(self, place: Path) -> None:
+        """Write the file, with all checksums that can be made to fit; some bytes of some files are flipped."""
         manifest, arrays = self.manifest, self.arrays
         if self.bind and BOUND in arrays:
             try:
                 arrays[BOUND] = settings_digest(manifest["kind"], manifest["settings"])
             except (KeyError, TypeError, ValueError):
                 self.told.append("unbound")
-        packed = io.BytesIO()
-        pack_arrays(arrays, packed)
-        content = self._flipped(packed.getvalue(), 0.1)
-        if isinstance(manifest.get("arrays"), dict):
-            manifest["arrays"]["sha256"] = hashlib.sha256(content).hexdigest()
-            if self.rng.random() < 0.95:
-                manifest["arrays"]["shapes"] = {name: list(a.shape) for name, a in arrays.items()}
+        if isinstance(manifest.get("arrays"), dict) and self.rng.random() < 0.95:
+            manifest["arrays"] = array_statements(arrays)
         manifest["sha256"] = manifest_checksum(manifest)
         text = json.dumps(manifest, allow_nan=True).encode("utf-8", "surrogatepass")
-        (folder / "arrays.npz").write_bytes(content)
-        (folder / "manifest.json").write_bytes(self._flipped(text, 0.03))
+        place.write_bytes(self._flipped(packed(self._flipped(text, 0.03), arrays), 0.1))
 
     def _flipped(self, content: bytes, often: float) -> bytes:
         if self.rng.random() >= often or not content:
@@ -353,7 +340,7 @@ def stronger(stated: Guarantee, true: Guarantee) -> bool:
     return less or (stated.delta or 0) < (true.delta or 0) * small or stated.unit != true.unit
 
 
-def attempt(original: Original, others: list[Original], seed: int, folder: Path) -> tuple[str, str]:
+def attempt(original: Original, others: list[Original], seed: int, place: Path) -> tuple[str, str]:
     """Mutate a model with this seed, load it and ask it; return the outcome, and what was done.
 
     The outcome is `refused`, `answers`, `wrong guarantee`, or the name of a raw error.
@@ -361,14 +348,13 @@ def attempt(original: Original, others: list[Original], seed: int, folder: Path)
     mutation = Mutation(original, others, np.random.default_rng(seed))
     what = f"{original.name}, seed {seed}: " + "; ".join(mutation.told)
     try:
-        mutation.write(folder)
+        mutation.write(place)
     except (ValueError, TypeError, ModelFileError):
-        shutil.rmtree(folder, ignore_errors=True)
         return "not written", what
     try:
         with warnings.catch_warnings(), np.errstate(all="ignore"):
             warnings.simplefilter("error")
-            model: Any = load_model(folder, max_bytes=MAX_BYTES)
+            model: Any = load_model(place, max_bytes=MAX_BYTES)
             stated = model.guarantee()
             ask(model)
     except ModelFileError:
@@ -376,7 +362,7 @@ def attempt(original: Original, others: list[Original], seed: int, folder: Path)
     except Exception as problem:
         return type(problem).__name__, what
     finally:
-        shutil.rmtree(folder, ignore_errors=True)
+        place.unlink(missing_ok=True)
     return ("wrong guarantee" if stronger(stated, original.guarantee) else "answers"), what
 
 

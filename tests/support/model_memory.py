@@ -1,6 +1,6 @@
 """How much memory a loaded and asked model takes, over the limit that it was loaded with: the largest that passes it.
 
-Run as a program, `python -m tests.support.model_memory KIND FOLDER LIMIT`, it loads and asks, and prints bytes.
+Run as a program, `python -m tests.support.model_memory FILE LIMIT`, it loads and asks, and prints bytes.
 """
 
 from __future__ import annotations
@@ -60,34 +60,34 @@ KINDS: dict[str, Callable[[int], Any]] = {
 """Models that are made of one thing mostly, of a size that grows with a number."""
 
 
-def passes(folder: Path, limit: int) -> bool:
+def passes(path: Path, limit: int) -> bool:
     """Return whether a model is within the limit."""
     try:
-        load_model(folder, max_bytes=limit)
+        load_model(path, max_bytes=limit)
     except ModelFileError:
         return False
     return True
 
 
-def largest(kind: str, folder: Path, limit: int) -> None:
+def largest(kind: str, path: Path, limit: int) -> None:
     """Save the largest model of a kind, to some per cent, that is within the limit."""
     low, high = 1, 2
     make = KINDS[kind]
     while True:
-        make(high).save(folder)
-        if not passes(folder, limit):
+        make(high).save(path)
+        if not passes(path, limit):
             break
         low, high = high, 2 * high
     while high - low > max(1, low // 20):
         middle = (low + high) // 2
-        make(middle).save(folder)
-        low, high = (middle, high) if passes(folder, limit) else (low, middle)
-    make(low).save(folder)
+        make(middle).save(path)
+        low, high = (middle, high) if passes(path, limit) else (low, middle)
+    make(low).save(path)
 
 
-def peak_share(folder: Path, limit: int) -> float:
+def peak_share(path: Path, limit: int) -> float:
     """Return the memory that loading and asking takes in a process of its own, over the limit."""
-    command = [sys.executable, "-m", "tests.support.model_memory", str(folder), str(limit)]
+    command = [sys.executable, "-m", "tests.support.model_memory", str(path), str(limit)]
     done = subprocess.run(command, capture_output=True, text=True, check=True)
     return int(done.stdout) / limit
 

@@ -41,7 +41,7 @@ class Served:
     """What is really deployed, instead of a recommender by its name."""
 
     panel: ClassVar[str] = "What is deployed"
-    model: Path | None = flag("FOLDER", "A model that goodfence saved: its settings are audited.")
+    model: Path | None = flag("FILE", "A model that goodfence saved: its settings are audited.")
     url: str | None = flag(
         "ADDRESS",
         "A recommender behind an address, by goodfence's protocol of /fit and /predict (of events /recommend), or as "

@@ -10,7 +10,7 @@ import typer
 
 from goodfence.cli.command import command, flag
 from goodfence.cli.options import Method, Running, Source
-from goodfence.cli.output import FOLDER, check_out, out_option, print_json, print_paragraphs
+from goodfence.cli.output import MODEL, check_out, out_option, print_json, print_paragraphs
 from goodfence.errors import SettingError, require
 from goodfence.report.wording import guarantee_cell, liked
 
@@ -124,17 +124,20 @@ def fit(
     method: Method,
     engine: Engine,
     running: Running,
-    out: Annotated[Path, out_option(FOLDER, of="the folder of the model")],
+    out: Annotated[Path, out_option(MODEL)],
     without_ratings: Annotated[
         bool,
         typer.Option(
             "--without-ratings",
-            help="Private models: save what was released and nothing else, a folder that anybody may hold.",
+            help="Private models: save what was released and nothing else: a file that you may hand on.",
         ),
     ] = False,
 ) -> None:
     """Fit a recommender and save it; every random choice is made here, once."""
-    check_out(out, FOLDER)
+    from goodfence.models.persistence import check_replaceable
+
+    check_out(out, MODEL)
+    check_replaceable(out)
     chosen = method.configured(running, rng=running.seed, public={})
     engine.check(chosen)
     private = _is_private(chosen, without_ratings)

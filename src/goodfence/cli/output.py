@@ -20,7 +20,7 @@ LINE = 100
 """How long a printed line may be."""
 FOUND, DATA, BUG, INTERRUPTED = 1, 3, 70, 130
 """Exit codes."""
-JSON, HTML, FOLDER = ".json", ".html", ""
+JSON, HTML, FOLDER, MODEL = ".json", ".html", "", ".gf"
 """What `--out` can be, by its ending; a folder has none that is known."""
 CSV, PARQUET = ".csv", ".parquet"
 _WRITTEN = {
@@ -29,6 +29,7 @@ _WRITTEN = {
     CSV: "name.csv for a table of text",
     PARQUET: "name.parquet for a table",
     FOLDER: "a folder for table and manifest",
+    MODEL: "name.gf for the model",
 }
 _PROBE = bytes(2**16)
 
@@ -125,7 +126,7 @@ def check_out(out: Path | None, *endings: str) -> None:
         return
     ending = out.suffix.lower()
     files = [one for one in endings if one]
-    if ending in files:
+    if ending in files or MODEL in endings:  # a model may have any name
         from goodfence.data.files import destination
 
         check_writable(destination(out, "out").parent)

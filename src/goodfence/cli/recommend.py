@@ -29,7 +29,7 @@ class Request:
     """Which model is asked, and for whom."""
 
     panel: ClassVar[str] = "Recommendations"
-    model: Path = argument("MODEL", "A folder that `goodfence fit` wrote.")
+    model: Path = argument("MODEL", "A model that `goodfence fit` saved.")
     user: str | None = argument(
         "USER", "A user of the ratings, by the file's own id.", default=None
     )

@@ -65,7 +65,7 @@ class EventModel(FittedRecommender):
         return self._list_scores(columns, values)[wanted]
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write the events and the settings to the folder `path`: what was learnt is learnt again."""
+        """Write the events and the settings to the file `path`; loading learns the rest again."""
         self._require_fitted()
         stated, arrays = pack_ratings(self.ratings_)
         settings = {"arguments": self.settings(), "ratings": stated}

@@ -409,7 +409,7 @@ class NeighbourCF(FittedRecommender):
         return self.mechanism.guarantee()
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write the fitted model, with the ratings it answers from, to the folder `path`."""
+        """Write the fitted model, with the ratings it answers from, to the file `path`."""
         self._require_fitted()
         ratings_settings, arrays = pack_ratings(self.ratings_)
         settings = {

@@ -1,9 +1,10 @@
-"""Saved models: a folder with `manifest.json` and `arrays.npz`, written atomically, never pickle.
+"""Saved models: one file, a stored zip of `manifest.json` and `.npy` members, written atomically, never pickle.
 
-A saved recommender holds the ratings it needs to answer. Keep it as you keep the ratings themselves.
+A saved recommender holds the ratings it needs to answer. Protect it like the ratings themselves.
 
-A file is read once: what was hashed is what is parsed. Nothing in it is believed: not its checksums, which whoever
-changed it can compute too, but what each array must be, and that the statements about a fit agree with each other.
+A file is read once: the bytes that were hashed are the bytes that are parsed. The loader trusts nothing in it, and no
+checksum either, because whoever changes a file can recompute them. It checks what each array must be, and that the
+statements about a fit agree with each other.
 """
 
 from __future__ import annotations
@@ -18,6 +19,7 @@ import re
 import stat
 import struct
 import zipfile
+import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from itertools import pairwise
@@ -30,24 +32,25 @@ import numpy.typing as npt
 from scipy import sparse
 
 import goodfence
-from goodfence.data.files import DEFAULT_MAX_BYTES, atomic_folder, check_limit, readable
+from goodfence.data.files import DEFAULT_MAX_BYTES, atomic_write, check_limit, readable
 from goodfence.data.ratings import Ratings, check_csr, check_starts
 from goodfence.data.scale import Scale
-from goodfence.errors import GoodfenceError, ModelFileError
+from goodfence.errors import ModelFileError
 from goodfence.registry import find_kind
 from goodfence.settings import place
 
 if TYPE_CHECKING:
     from goodfence.models.recommender import Recommender
 
-FORMAT = 2
+FORMAT = 3
 """The version of the layout; a reader refuses any other."""
 LARGEST_MANIFEST = 2**20
 """The manifest holds settings only: a few thousand bytes."""
 
 Arrays: TypeAlias = Mapping[str, npt.NDArray[Any]]
 _MANIFEST = "manifest.json"
-_ARRAYS = "arrays.npz"
+_BEGINNING = b'manifest.json{\n  "format": '
+"""How each saved model goes on after the 30 bytes of its first member's header."""
 _BOUND = "settings_sha256"
 """The array that says which settings the others were fitted with."""
 _KINDS = {"<f8": np.float64, "<i8": np.int64, "<i4": np.int32, "|u1": np.uint8}
@@ -55,22 +58,22 @@ _KINDS = {"<f8": np.float64, "<i8": np.int64, "<i4": np.int32, "|u1": np.uint8}
 _HEADER = re.compile(
     rb"\{'descr': '([<|][a-z][0-9])', 'fortran_order': False, 'shape': \(([0-9, ]{0,60})\), \} *\n"
 )
-_MOST_ARRAYS, _LARGEST_DIRECTORY, _LONGEST, _LARGE = 64, 2**16, 2**31, 2**31
+_MOST_MEMBERS, _LARGEST_DIRECTORY, _LONGEST = 65, 2**16, 2**31
 _RATING_BYTES, _ID_BYTES, _TEXT_BYTES = 40, 200, 4
 """What a rating, an id and a byte of text take beyond the file, once the model has been asked."""
-_TRIES = 50
+_DAMAGED = "the file is not a saved model, or it is damaged or truncated; save the model again"
 M = TypeVar("M")
 
 
 def load_model(path: str | PathLike[str], *, max_bytes: int = DEFAULT_MAX_BYTES) -> Recommender:
-    """Return the fitted recommender that was saved in the folder `path`, whichever it is.
+    """Return the fitted recommender that was saved in the file `path`, of any class.
 
     Parameters
     ----------
     path : str or path
-        The folder.
+        The file.
     max_bytes : int, default 2 GiB
-        How much memory the model may take; one that declares more is refused before it is built.
+        How much memory the model may take; a larger one is refused before it is built.
     """
     kind, settings, arrays = read_model(path, max_bytes=max_bytes)
     found = find_kind(kind)
@@ -91,7 +94,7 @@ def load_as(kind: type[M], path: str | PathLike[str]) -> M:
 
 @contextmanager
 def refusing(text: str) -> Iterator[None]:
-    """Turn whatever goes wrong with what a file says into one sentence: it was written by somebody else."""
+    """Turn any error caused by the content of a file into one sentence."""
     try:
         yield
     except ModelFileError:
@@ -103,27 +106,18 @@ def refusing(text: str) -> Iterator[None]:
 def write_model(
     path: str | PathLike[str], kind: str, settings: Mapping[str, Any], arrays: Arrays
 ) -> None:
-    """Write a model's settings and arrays to the folder `path`, readable by its owner only.
+    """Write a model's settings and arrays to the file `path`, a new one readable by its owner only.
 
-    A saved model that is there is replaced; anything else that is there, or in its folder, is an error.
+    A saved model at that path is replaced atomically; anything else there is an error.
     """
-    folder = place(path, "path")
-    if os.path.lexists(folder) and not is_model_folder(folder):
-        raise ModelFileError(
-            "the path exists and is not a saved model and nothing else; choose another, or remove it"
-        )
+    target = place(path, "path")
+    check_replaceable(target)
+    bound = {**arrays, _BOUND: settings_digest(kind, settings)}
+    manifest = {"format": FORMAT, "goodfence": goodfence.__version__, "kind": kind}
+    manifest |= {"settings": dict(settings), "arrays": array_statements(bound)}
     try:
-        with atomic_folder(folder, ours=is_model_folder, mode=0o700) as partial:
-            bound = {**arrays, _BOUND: settings_digest(kind, settings)}
-            with (partial / _ARRAYS).open("xb+") as file:
-                pack_arrays(bound, file)
-                file.seek(0)
-                checksum = hashlib.file_digest(file, "sha256").hexdigest()
-            shapes = {name: list(array.shape) for name, array in bound.items()}
-            stated = {"file": _ARRAYS, "sha256": checksum, "shapes": shapes}
-            told = {"format": FORMAT, "goodfence": goodfence.__version__, "kind": kind}
-            manifest = told | {"settings": dict(settings), "arrays": stated}
-            (partial / _MANIFEST).write_text(manifest_text(manifest), encoding="utf-8")
+        with atomic_write(target, mode=0o600) as file:
+            pack_model(file, manifest_text(manifest).encode(), bound)
     except OSError as problem:
         cause = problem.strerror or type(problem).__name__
         raise ModelFileError(
@@ -132,33 +126,40 @@ def write_model(
 
 
 def settings_digest(kind: str, settings: Mapping[str, Any]) -> npt.NDArray[np.uint8]:
-    """Return what binds arrays to the settings that they were fitted with: of another fit's manifest it is another."""
+    """Return the digest that binds arrays to the settings that they were fitted with."""
     text = json.dumps([kind, settings], sort_keys=True, separators=(",", ":"), allow_nan=False)
     return np.frombuffer(hashlib.sha256(text.encode()).digest(), dtype=np.uint8)
 
 
-def is_model_folder(folder: Path) -> bool:
-    """Return whether a folder holds a saved model and nothing else."""
-    try:
-        names = {path.name for path in folder.iterdir()}
-        if names != {_MANIFEST, _ARRAYS}:
-            return False
-        stated = _parsed(_read_file(folder / _MANIFEST, None, LARGEST_MANIFEST))
-    except (OSError, GoodfenceError):
-        return False
-    return {"format", "goodfence", "kind", "settings", "arrays"} <= set(stated)
+def array_statements(arrays: Arrays) -> dict[str, dict[str, Any]]:
+    """Return what a manifest states about each array: its type, its shape and the checksum of its numbers."""
+    return {
+        name: {
+            "type": array.dtype.newbyteorder("<").str,
+            "shape": list(array.shape),
+            "sha256": hashlib.sha256(_little_endian(array).data).hexdigest(),
+        }
+        for name, array in arrays.items()
+    }
 
 
-def pack_arrays(arrays: Arrays, file: BinaryIO) -> None:
-    """Write the arrays as an npz file: nothing compressed, nothing pickled, the same bytes for the same arrays."""
+def _little_endian(array: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    kind = array.dtype.newbyteorder("<")
+    if kind.str not in _KINDS:
+        raise ModelFileError(f"an array cannot be saved: it holds {array.dtype}")
+    return np.ascontiguousarray(array, dtype=kind)
+
+
+def pack_model(file: BinaryIO, manifest: bytes, arrays: Arrays) -> None:
+    """Write a manifest and arrays as a stored zip: the same bytes for the same content."""
     with zipfile.ZipFile(file, "w", zipfile.ZIP_STORED) as archive:
+        archive.writestr(zipfile.ZipInfo(_MANIFEST), manifest)
         for name, array in arrays.items():
-            kind = array.dtype.newbyteorder("<")
-            if kind.str not in _KINDS:
-                raise ModelFileError(f"the array {name!r} cannot be saved: it holds {array.dtype}")
-            plain, large = np.ascontiguousarray(array, dtype=kind), array.nbytes >= _LARGE
+            large = array.nbytes >= 2**31
             with archive.open(zipfile.ZipInfo(f"{name}.npy"), "w", force_zip64=large) as member:
-                np.lib.format.write_array(member, plain, version=(1, 0), allow_pickle=False)
+                np.lib.format.write_array(
+                    member, _little_endian(array), version=(1, 0), allow_pickle=False
+                )
 
 
 def manifest_text(manifest: Mapping[str, Any]) -> str:
@@ -168,7 +169,7 @@ def manifest_text(manifest: Mapping[str, Any]) -> str:
 
 
 def manifest_checksum(manifest: Mapping[str, Any]) -> str:
-    """Return the sha256 of everything that a manifest states but this checksum itself."""
+    """Return the sha256 of everything that a manifest states except this checksum."""
     stated = {key: value for key, value in manifest.items() if key != "sha256"}
     text = json.dumps(stated, sort_keys=True, separators=(",", ":"), allow_nan=False)
     return hashlib.sha256(text.encode()).hexdigest()
@@ -177,28 +178,26 @@ def manifest_checksum(manifest: Mapping[str, Any]) -> str:
 def read_model(
     path: str | PathLike[str], *, max_bytes: int = DEFAULT_MAX_BYTES
 ) -> tuple[str, dict[str, Any], dict[str, npt.NDArray[Any]]]:
-    """Return the kind, the settings and the arrays of the model in the folder `path`.
+    """Return the kind, the settings and the arrays of the model in the file `path`.
 
     The arrays are read-only, of the shapes that the manifest states, and of four kinds: float64, int64, int32, uint8.
     """
     check_limit(max_bytes)
-    manifest, packed = _read_folder(place(path, "path"), max_bytes)
+    packed = _read_file(place(path, "path"), max_bytes)
+    with refusing(_DAMAGED):
+        text, arrays = unpack_model(packed)
+    manifest = _parsed(text)
     with refusing("the manifest of the model lacks a part; save the model again"):
-        stated = manifest["arrays"]
-        kind, settings = manifest["kind"], dict(manifest["settings"])
-        checksum, shapes = stated["sha256"], dict(stated["shapes"])
-    if hashlib.sha256(packed).hexdigest() != checksum:
-        raise ModelFileError(
-            "the arrays of the model are damaged or truncated; save the model again"
-        )
+        kind, settings, stated = (manifest[key] for key in ("kind", "settings", "arrays"))
+        settings = dict(settings)
     with refusing("the manifest of the model cannot be read; save the model again"):
         unchanged = manifest_checksum(manifest) == manifest.get("sha256")
     if not unchanged:
         raise ModelFileError("the manifest of the model was changed; save the model again")
-    with refusing("the arrays of the model cannot be read; save the model again"):
-        arrays = unpack_arrays(packed)
-    if {name: list(array.shape) for name, array in arrays.items()} != shapes:
-        raise ModelFileError("the arrays of the model do not have the shapes its manifest states")
+    if array_statements(arrays) != stated:
+        raise ModelFileError(
+            "the arrays of the model are not the ones that its manifest states; save the model again"
+        )
     with refusing(
         "the arrays of the model were not fitted with the settings of its manifest; refused"
     ):
@@ -209,97 +208,78 @@ def read_model(
 
 
 def _check_memory(size: int, arrays: Arrays, max_bytes: int) -> None:
-    """Refuse what would take more memory than is allowed, before anything is made of it."""
+    """Refuse a model that would take more memory than is allowed, before it is built."""
     needed = 2 * size + _RATING_BYTES * len(arrays.get("data", ()))
     for name, array in arrays.items():
         needed += _ID_BYTES * len(array) * name.endswith(("users", "items", "_starts"))
         needed += _TEXT_BYTES * array.size * name.endswith("_bytes")
     if needed > max_bytes:
         raise ModelFileError(
-            f"the model must take at most {readable(max_bytes)} of memory, and would take more; "
+            f"the model would take more than {readable(max_bytes)} of memory; "
             "raise the limit with max_bytes (--max-bytes)"
         )
 
 
-def _read_folder(folder: Path, max_bytes: int) -> tuple[dict[str, Any], bytes]:
-    """Return the manifest and the bytes of the arrays, of one and the same saved model."""
-    for _ in range(_TRIES):
-        opened = _open_folder(folder)
+def check_replaceable(path: Path) -> None:
+    """Raise `ModelFileError` if anything but a saved model is at `path`."""
+    if not os.path.lexists(path):
+        return
+    with refusing("the path exists and is not a saved model; choose another path, or remove it"):
         try:
-            manifest = _parsed(_read_file(folder / _MANIFEST, opened, LARGEST_MANIFEST))
-            _check_layout(manifest)
-            return manifest, _read_file(folder / _ARRAYS, opened, max_bytes)
-        except FileNotFoundError as problem:
-            if not _was_replaced(folder, opened):
-                text = "the arrays of the model are missing; save the model again"
-                if Path(str(problem.filename)).name == _MANIFEST:
-                    text = "the folder is not a saved model: it has no manifest.json"
-                raise ModelFileError(text) from None
-        finally:
-            if opened is not None:
-                os.close(opened)
-    raise ModelFileError("the model is replaced all the time; load it when nobody writes it")
+            with _opened(path) as file:
+                found = file.read(30 + len(_BEGINNING))
+        except ModelFileError:
+            raise ValueError from None
+        if found[30:] != _BEGINNING:
+            raise ValueError
 
 
-def _open_folder(folder: Path) -> int | None:
-    """Return the folder, opened: what is read through it is of one save, whoever replaces it meanwhile."""
+def _opened(path: Path) -> BinaryIO:
+    """Open an ordinary file; a pipe, a device or a folder is refused, and nothing is waited for."""
+    flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_BINARY", 0)
     try:
-        there = folder.is_dir()
-    except (OSError, ValueError):  # a name that is too long, or with a NUL in it
-        there = False
-    if not there:
-        raise ModelFileError("there is no saved model at that path (a model is a folder)")
-    if os.open not in os.supports_dir_fd:
-        return None
-    try:
-        return os.open(folder, os.O_RDONLY)
-    except OSError as problem:
+        opened, old = os.open(path, flags), (path / _MANIFEST).is_file()
+    except FileNotFoundError:
+        raise ModelFileError("there is no saved model at that path") from None
+    except (OSError, ValueError) as problem:  # ValueError: a NUL in the name
         raise _unreadable(problem) from None
+    if not stat.S_ISREG(os.fstat(opened).st_mode):
+        os.close(opened)
+        if old:
+            raise ModelFileError("the model was saved by goodfence 0.2, as a folder; fit it again")
+        raise ModelFileError("a saved model is one ordinary file, and this path is none; refused")
+    return os.fdopen(opened, "rb")
 
 
-def _was_replaced(folder: Path, opened: int | None) -> bool:
-    try:
-        return opened is not None and not os.path.samestat(os.fstat(opened), folder.stat())
-    except OSError:
-        return True
-
-
-def _unreadable(problem: OSError) -> ModelFileError:
-    cause = problem.strerror or type(problem).__name__
+def _unreadable(problem: OSError | ValueError) -> ModelFileError:
+    cause = getattr(problem, "strerror", None) or type(problem).__name__
     return ModelFileError(f"the model cannot be read ({cause}); save the model again")
 
 
-def _read_file(path: Path, folder: int | None, most: int) -> bytes:
-    """Return all bytes of an ordinary file; a pipe, a device, a link or a larger file is not one of a model."""
-    flags = os.O_RDONLY | getattr(os, "O_NONBLOCK", 0) | getattr(os, "O_NOFOLLOW", 0)
-    flags |= getattr(os, "O_BINARY", 0)
-    try:
-        opened = os.open(path if folder is None else path.name, flags, dir_fd=folder)
-    except FileNotFoundError:
-        raise
-    except (OSError, ValueError) as problem:
-        raise _unreadable(problem if isinstance(problem, OSError) else OSError()) from None
-    status = os.fstat(opened)
-    if not stat.S_ISREG(status.st_mode):
-        os.close(opened)
-        raise ModelFileError("the files of a model must be ordinary ones; refused")
-    with os.fdopen(opened, "rb") as file:
-        if status.st_size > most:
+def _read_file(path: Path, most: int) -> bytes:
+    with _opened(path) as file:
+        size = os.fstat(file.fileno()).st_size
+        if size > most:
             raise ModelFileError(
-                f"a file of the model must be at most {readable(most)}, and is more; "
+                f"the file of the model is larger than {readable(most)}; "
                 "raise the limit with max_bytes (--max-bytes)"
             )
         try:
-            content = file.read(status.st_size + 1)  # one more: it may have grown
+            content = file.read(size + 1)  # one more: it may have grown
         except OSError as problem:
             raise _unreadable(problem) from None
-    if len(content) != status.st_size:
-        raise ModelFileError("a file of the model changed while it was read; load it again")
+    if len(content) != size:
+        raise ModelFileError("the file of the model changed while it was read; load it again")
     return content
 
 
-def _check_layout(manifest: Mapping[str, Any]) -> None:
-    """Refuse another format, and arrays that are not in the one file of this folder."""
+def _parsed(written: bytes) -> dict[str, Any]:
+    """Return the manifest, of this format."""
+    with refusing("the manifest of the model cannot be read; save the model again"):
+        # int("NaN") raises: JSON has no such number.
+        manifest = json.loads(written.decode("utf-8"), parse_constant=int, object_pairs_hook=_once)
+    if not isinstance(manifest, dict):
+        raise ModelFileError("the manifest of the model is not an object; save the model again")
     version = manifest.get("format")
     if type(version) is not int or version > FORMAT:
         raise ModelFileError(
@@ -309,20 +289,6 @@ def _check_layout(manifest: Mapping[str, Any]) -> None:
         raise ModelFileError(
             f"the model was saved in an older format than this goodfence reads ({FORMAT}); fit and save it again"
         )
-    with refusing("the manifest of the model lacks a part; save the model again"):
-        name = manifest["arrays"]["file"]
-    if name != _ARRAYS:
-        raise ModelFileError(
-            f"the arrays of the model must be in its own folder, in {_ARRAYS}; what the manifest names is outside it"
-        )
-
-
-def _parsed(written: bytes) -> dict[str, Any]:
-    with refusing("the manifest of the model cannot be read; save the model again"):
-        # int("NaN") raises: JSON has no such number.
-        manifest = json.loads(written.decode("utf-8"), parse_constant=int, object_pairs_hook=_once)
-    if not isinstance(manifest, dict):
-        raise ModelFileError("the manifest of the model is not an object; save the model again")
     return manifest
 
 
@@ -333,34 +299,49 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return found
 
 
-def unpack_arrays(packed: bytes) -> dict[str, npt.NDArray[Any]]:
-    """Return the arrays of an npz file as `pack_arrays` writes it, without a copy; anything else raises.
+def unpack_model(packed: bytes) -> tuple[bytes, dict[str, npt.NDArray[Any]]]:
+    """Return the manifest and the arrays of a file that `pack_model` wrote, without a copy; anything else raises.
 
-    No header is evaluated, nothing is inflated, no two arrays share bytes, and no shape is believed: each must fill
-    its part of the file exactly.
+    No header is evaluated and nothing is inflated. The members must fill the file up to its directory, one after the
+    other, each with a name of its own and the crc that is stated; each shape must fill its member exactly.
     """
     mark, *_, count, size, _, comment = struct.unpack("<4s4H2LH", packed[-22:])
     # A large directory would take long to read, and a model has a few arrays.
-    if mark != b"PK\x05\x06" or comment or count > _MOST_ARRAYS or size > _LARGEST_DIRECTORY:
+    if mark != b"PK\x05\x06" or comment or count > _MOST_MEMBERS or size > _LARGEST_DIRECTORY:
         raise ValueError
-    if packed[-42:-38] == b"PK\x06\x07" and len(packed) < 2**32 - 1:  # 64 bits without need
+    if packed[-42:-38] == b"PK\x06\x07" and len(packed) < 2**31:  # 64 bits without need
         raise ValueError
-    found: dict[str, npt.NDArray[Any]] = {}
-    end = 0
     with zipfile.ZipFile(io.BytesIO(packed)) as archive:
-        members = sorted(archive.infolist(), key=lambda member: member.header_offset)
-    for member in members:
-        name = member.filename.removesuffix(".npy")
-        plain = member.compress_type == zipfile.ZIP_STORED and not member.flag_bits & 1
-        start = member.header_offset
-        if not plain or name in found or name == member.filename or start < end:
+        first, *rest = archive.infolist()
+        start, end = _member(packed, first, 0)
+        if first.filename != _MANIFEST or end - start > LARGEST_MANIFEST:
             raise ValueError
-        begin = start + 30 + sum(struct.unpack_from("<HH", packed, start + 26))
-        end = begin + member.file_size
-        if packed[start : start + 4] != b"PK\x03\x04" or end > len(packed):
+        manifest, found = packed[start:end], {}
+        for member in rest:
+            name = member.filename.removesuffix(".npy")
+            if name in found or name == member.filename:
+                raise ValueError
+            start, end = _member(packed, member, end)
+            found[name] = _array(packed, start, end)
+        if end != archive.start_dir:
             raise ValueError
-        found[name] = _array(packed, begin, end)
-    return found
+    return manifest, found
+
+
+def _member(packed: bytes, member: zipfile.ZipInfo, at: int) -> tuple[int, int]:
+    """Return where the content of the member whose header is `at` begins and ends."""
+    name = member.filename.encode()
+    n_name, n_extra = struct.unpack_from("<HH", packed, at + 26)
+    begin = at + 30 + n_name + n_extra
+    end = begin + member.file_size
+    header = packed[at : at + 4] == b"PK\x03\x04" and packed[at + 30 : at + 30 + n_name] == name
+    stored = member.compress_type == zipfile.ZIP_STORED and not member.flag_bits
+    sized = member.compress_size == member.file_size and end <= len(packed)
+    if member.header_offset != at or not (header and stored and sized):
+        raise ValueError
+    if zlib.crc32(memoryview(packed)[begin:end]) != member.CRC:
+        raise ValueError
+    return begin, end
 
 
 def _array(packed: bytes, begin: int, end: int) -> npt.NDArray[Any]:

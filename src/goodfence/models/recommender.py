@@ -145,7 +145,7 @@ class Recommender(Protocol):
         ...
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write the fitted recommender to a folder, atomically."""
+        """Write the fitted recommender to a file, atomically."""
         ...
 
 
@@ -363,7 +363,7 @@ class FittedRecommender(ABC):
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Self:
-        """Return the fitted model that was saved in the folder `path`."""
+        """Return the fitted model that was saved in the file `path`."""
         return load_as(cls, path)
 
     def _require_fitted(self) -> None:

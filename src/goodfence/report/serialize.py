@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import io
 import json
 import math
+import shutil
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, is_dataclass
@@ -17,7 +19,7 @@ from pyarrow import parquet
 
 import goodfence
 from goodfence.auditing.audit import rounded
-from goodfence.data.files import atomic_folder, atomic_write, find_file
+from goodfence.data.files import atomic_write, find_file
 from goodfence.data.ratings import Ratings
 from goodfence.errors import FileProblem
 from goodfence.settings import place
@@ -115,28 +117,30 @@ def write_folder(
     table: tuple[str, pa.Table],
     files: Mapping[str, bytes] | None = None,
 ) -> None:
-    """Write a result to a folder in one atomic step: a manifest, a parquet table, and further files.
+    """Write a result to a folder: a parquet table, further files and, last, a manifest, each atomically.
 
     A result of the same kind that is there is replaced; anything else is an error.
     """
     target, (table_name, rows) = place(folder, "folder"), table
-    names = {MANIFEST, table_name, *(files or {})}
-
-    def ours(there: Path) -> bool:
-        held = {path.name for path in there.iterdir()} if there.is_dir() else set()
-        return {MANIFEST, table_name} <= held <= names
-
     with named_cause("folder"):
-        if target.exists() and not ours(target):
+        held = {path.name for path in target.iterdir()} if target.is_dir() else set()
+        new, names = not target.exists(), {MANIFEST, table_name, *(files or {})}
+        if not new and not {table_name} <= held <= names:
             raise FileProblem(
                 f"folder exists and is not a saved {kind}; choose another, or remove it"
             )
-    with named_cause("folder"), atomic_folder(target, ours=ours) as partial:
-        parquet.write_table(rows, partial / table_name, compression="zstd")
-        told = {"goodfence": goodfence.__version__, **manifest}
-        (partial / MANIFEST).write_text(to_json(told) + "\n", encoding="utf-8")
-        for name, content in (files or {}).items():
-            (partial / name).write_bytes(content)
+        packed = io.BytesIO()
+        parquet.write_table(rows, packed, compression="zstd")
+        told = to_json({"goodfence": goodfence.__version__, **manifest}) + "\n"
+        contents = {table_name: packed.getvalue(), **(files or {}), MANIFEST: told.encode()}
+        try:
+            for name, content in contents.items():
+                with atomic_write(target / name) as file:
+                    file.write(content)
+        except BaseException:
+            if new:
+                shutil.rmtree(target, ignore_errors=True)
+            raise
 
 
 def describe(ratings: Ratings) -> dict[str, Any]:

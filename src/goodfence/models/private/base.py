@@ -259,12 +259,12 @@ class PrivateRecommender(FittedRecommender):
         return f"{public} public. Each fit spends this again{which}."
 
     def save(self, path: str | PathLike[str], *, ratings: bool = True) -> None:
-        """Write the fitted model to the folder `path`; a seed is not written, only that there was one.
+        """Write the fitted model to the file `path`; a seed is not written, only that there was one.
 
         Parameters
         ----------
         path : str or path
-            The folder.
+            The file.
         ratings : bool, default True
             Whether the ratings go with it. Without them nothing is written but what was released and what is public
             (settings, scale, the list of items), which may be given to anybody; no titles, since those that are known

@@ -114,7 +114,7 @@ class PublishedRecommender(FittedRecommender):
         """Return what the system guarantees."""
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write the model, with the ratings it answers from, to the folder `path`."""
+        """Write the model, with the ratings it answers from, to the file `path`."""
         self._require_fitted()
         stated, arrays = pack_ratings(self.ratings_)
         settings = {"arguments": self.settings(), **self._how(), "ratings": stated}

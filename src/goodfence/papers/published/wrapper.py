@@ -77,7 +77,7 @@ class Wrapper(PublishedRecommender):
         """Return what becomes of the predictions for one user; the rest as in `_answer`."""
 
     def save(self, path: str | PathLike[str]) -> None:
-        """Write the model, with the fitted recommender inside, to the folder `path`."""
+        """Write the model, with the fitted recommender inside, to the file `path`."""
         self._require_fitted()
         with TemporaryDirectory() as folder:
             inside = Path(folder) / "inside"
