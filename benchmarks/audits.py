@@ -15,10 +15,11 @@ import numpy as np
 import goodfence as gf
 from benchmarks.data import CACHE
 from benchmarks.private_attack import fingerprint
+from benchmarks.release_audit import ReleaseAudit, audit_release
 from benchmarks.results import write_table
 from documents.tables import measured
 from goodfence.arrays import Floats, Integers
-from goodfence.auditing.dp_audit import ReleaseAudit, Stage, Transcripts, audit_release
+from goodfence.auditing.dp_audit import Stage, Transcripts
 from goodfence.auditing.lower_bound import lower_bound
 from goodfence.auditing.pairs import extreme_pairs, worst_pair
 from goodfence.data.files import atomic_write

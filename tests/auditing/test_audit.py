@@ -15,10 +15,11 @@ import pytest
 from scipy import sparse, stats
 
 import goodfence as gf
+from benchmarks.release_audit import audit_release
 from goodfence.adapters.black_box import BlackBox
 from goodfence.attack.knn_attack import KNNAttack
 from goodfence.auditing.audit import audit, counterexample_against, settings_counterexample
-from goodfence.auditing.dp_audit import Stage, Transcripts, audit_release
+from goodfence.auditing.dp_audit import Stage, Transcripts
 from goodfence.auditing.pairs import bound_of_answers, for_made_up_items, made_pair
 from goodfence.data.ratings import Ratings
 from goodfence.data.scale import Scale

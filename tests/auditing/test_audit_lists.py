@@ -79,7 +79,7 @@ def test_a_stranger_meets_several_numbers_of_fakes() -> None:
 
 
 def test_a_leak_above_the_limit_fails_and_names_the_list() -> None:
-    with pytest.raises(AssertionError, match=r"is shown items of which \d+\.\d of 100"):
+    with pytest.raises(AssertionError, match=r"knows 8 items .* precision \d+\.\d%"):
         gf.assert_leak_below(gf.KNN(k=20), LIKES, 10, targets=40)
     report = gf.assert_leak_below(gf.Popularity(), LIKES, 20, fakes=5, targets=6)
     assert report.advantage < 0.2

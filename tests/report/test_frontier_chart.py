@@ -1,8 +1,7 @@
-"""The picture of the frontier: the advantage upwards, labels at their marks, outliers in their strip."""
+"""The picture of the frontier: the advantage upwards, a letter in each mark, outliers in their strip."""
 
 from __future__ import annotations
 
-import itertools
 import math
 import re
 from dataclasses import replace
@@ -15,18 +14,13 @@ from goodfence.report.charts import (
     FILE,
     NARROW,
     WIDE,
-    Box,
-    Label,
-    LabelPlaces,
-    Line,
-    Place,
     Theme,
     chart_files,
 )
 from goodfence.report.frontier_chart import (
-    ErrorPlane,
+    LETTERS,
+    Plane,
     beyond,
-    family_colours,
     farthest_in_place,
     frontier_chart,
     frontier_spec,
@@ -44,10 +38,8 @@ def with_outlier() -> Frontier:
 
 def texts(spec: dict[str, Any]) -> dict[str, dict[str, Any]]:
     """Return the row of every label, by its words."""
-    rows = [
-        layer["data"]["values"][0] for layer in spec["layer"] if layer["mark"]["type"] == "text"
-    ]
-    return {row["text"]: row for row in rows}
+    layers = [layer for layer in spec["layer"] if layer["mark"]["type"] == "text"]
+    return {row["text"]: row for layer in layers for row in layer["data"]["values"]}
 
 
 def marks(spec: dict[str, Any]) -> list[dict[str, Any]]:
@@ -57,39 +49,41 @@ def marks(spec: dict[str, Any]) -> list[dict[str, Any]]:
     return rows
 
 
-def test_every_family_has_a_colour_of_its_own_and_every_promise_a_shape() -> None:
-    colours = family_colours(known_frontier())
-    assert len(set(colours.values())) == len(colours) == 5
+def test_every_guarantee_has_a_shape_of_its_own() -> None:
     layers = frontier_spec(known_frontier())["layer"]
     shape = next(layer["encoding"]["shape"] for layer in layers if "shape" in layer["encoding"])
     assert shape["scale"]["domain"] == ["guarantee proved", "guarantee refuted", "no guarantee"]
+    assert len(set(shape["scale"]["range"])) == 3
 
 
-def test_labels_do_not_hide_each_other() -> None:
-    layers = frontier_spec(known_frontier())["layer"]
-    texts = [layer for layer in layers if layer["mark"]["type"] == "text"]
-    words = [layer["data"]["values"][0]["text"] for layer in texts]
-    assert {"kNN", "PPNS", "PrivateCF, per rating", "PrivateCF, per user"} <= set(words)
-    x, y = (
-        layers[0]["encoding"]["x"]["scale"]["domain"],
-        layers[0]["encoding"]["y"]["scale"]["domain"],
-    )
-    boxes = []
-    for layer in texts:
-        row = layer["data"]["values"][0]
-        middle = Place(
-            860 * (row["mae"] - x[0]) / (x[1] - x[0]),
-            500 * (y[1] - row["share"]) / (y[1] - y[0]),
-        )
-        boxes.append(Label([Line(row["text"], layer["mark"]["fontSize"])]).box(middle))
-    for one, two in itertools.combinations(boxes, 2):
-        assert one.overlap(two) < 1
+@pytest.mark.parametrize("theme", [FILE, WIDE, NARROW], ids=lambda theme: theme.name)
+def test_every_mark_has_its_letter_in_it_or_above_a_group(theme: Theme) -> None:
+    found = known_frontier()
+    layers = [one for one in frontier_spec(found, theme)["layer"] if one["mark"]["type"] == "text"]
+    rows = [row for one in layers for row in one["data"]["values"] if "mae" in row]
+    letters = {letter for row in rows for letter in row["text"].split() if len(letter) == 1}
+    assert letters == set(LETTERS[: len(found.points)])
+    for letter, point_ in zip(LETTERS, found.points, strict=False):
+        alone = [row for row in rows if row["text"] == letter]
+        if alone:
+            place = (point_.mae, point_.advantage.value)
+            assert (alone[0]["mae"], alone[0]["share"]) == pytest.approx(place)
 
 
-def test_a_label_that_must_be_placed_always_is() -> None:
-    full, here = LabelPlaces(Box(0, 0, 50, 50), [Box(0, 0, 50, 50)]), Label([Line("here", 10)])
-    assert full.place(here, [Place(25, 25)], [5], must=False) is None
-    assert full.place(here, [Place(25, 25)], [5], must=True) is not None
+def test_marks_that_overlap_share_a_label() -> None:
+    points = [point("kNN", f"k={k}", 0.7 + k / 1e6, (0.5, 0.4, 0.6)) for k in (3, 2, 1)]
+    found = replace(known_frontier(), points=(*points, point("PPNS", "", 0.9, (0.1, 0.0, 0.2))))
+    told = texts(frontier_spec(found))
+    assert {"C B A", "D"} <= set(told)
+
+
+def test_a_file_says_beside_the_chart_what_the_letters_mean() -> None:
+    found = known_frontier()
+    told = texts(frontier_spec(found))
+    for one in found.points:
+        assert {f"{one.family} {one.label}".strip(), f"{one.mae:.3f}", one.status} <= set(told)
+    assert told["kNN k=50"]["down"] == told["A"].get("down", told["kNN k=50"]["down"])
+    assert "kNN k=50" not in texts(frontier_spec(found, WIDE))  # a page has its own table
 
 
 def test_the_chart_is_one_that_altair_takes() -> None:
@@ -128,10 +122,10 @@ def test_what_is_far_from_all_others(errors: list[float], farthest: float) -> No
 @pytest.mark.parametrize("theme", [FILE, WIDE, NARROW], ids=lambda theme: theme.name)
 def test_an_outlier_does_not_squeeze_the_rest(theme: Theme) -> None:
     found = with_outlier()
-    plane = ErrorPlane(found, theme)
-    places = [plane.place(one.mae, one.advantage.value).x for one in found.points]
+    plane = Plane(found, theme)
+    places = [(plane.place(one)["mae"] - plane.x[0]) * plane.scales[0] for one in found.points]
     assert max(places[:-1]) - min(places[:-1]) > 0.6 * theme.width
-    assert max(places[:-1]) < theme.width - plane.strip <= places[-1] < theme.width
+    assert max(places[:-1]) < places[-1] < theme.width
     spec = frontier_spec(found, theme)
     ticks = spec["layer"][0]["encoding"]["x"]["axis"]["values"]
     assert 2 <= len(ticks) <= 8
@@ -152,22 +146,6 @@ def test_a_model_without_answers_is_in_the_strip() -> None:
     silent = replace(found.points[0], family="silent", mae=math.nan)
     spec = frontier_spec(replace(found, points=(*found.points, silent)))
     assert "no answers" in texts(spec)
-
-
-@pytest.mark.parametrize("theme", [FILE, WIDE], ids=lambda theme: theme.name)
-def test_names_stay_near_their_marks(theme: Theme) -> None:
-    found = with_outlier()
-    plane, told = ErrorPlane(found, theme), texts(frontier_spec(found, theme))
-    for family in ("kNN", "PPNS", "PNCF"):
-        row = told[family]
-        x = theme.width * (row["mae"] - plane.x[0]) / (plane.x[1] - plane.x[0])
-        label = Label([Line(family, 15)]).box(Place(x, plane.place(1.0, row["share"]).y))
-        own = [
-            plane.place(one.mae, one.advantage.value)
-            for one in found.points
-            if one.family == family
-        ]
-        assert min(label.distance(place) for place in own) < 90, family
 
 
 def test_the_chart_names_its_data_and_how_much_is_known() -> None:

@@ -10,9 +10,10 @@ import pytest
 from scipy import stats
 from scipy.stats import binomtest, norm
 
+from benchmarks.release_audit import audit_release
 from goodfence.arrays import Integers
 from goodfence.attack.scoring import highest_rate, lowest_rate
-from goodfence.auditing.dp_audit import Transcripts, audit_release
+from goodfence.auditing.dp_audit import Transcripts
 from goodfence.auditing.lower_bound import lower_bound
 from goodfence.auditing.pairs import for_made_up_items, made_pair, worst_pair
 from goodfence.data.scale import Scale

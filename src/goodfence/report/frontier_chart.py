@@ -1,35 +1,19 @@
 """The frontier as a picture: error to the right, advantage upwards, the status of the guarantee as the mark.
 
-The same drawing in a file and in a page.
+Each mark holds a letter; a table says what it stands for. The same drawing goes into a file and into a page.
 """
 
 from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from itertools import pairwise
+from itertools import product
 from string import ascii_letters
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
-from goodfence.report.charts import (
-    COLOUR,
-    FILE,
-    LEADER,
-    NARROW,
-    Box,
-    Label,
-    LabelPlaces,
-    Line,
-    Place,
-    Spec,
-    Theme,
-    along,
-    as_altair,
-    layer,
-    layered,
-)
+from goodfence.report.charts import COLOUR, FILE, NARROW, Spec, Theme, as_altair, layer, layered
 from goodfence.report.vocabulary import words_of
-from goodfence.report.wording import dashed, measured
+from goodfence.report.wording import dashed, measured, of_100
 
 if TYPE_CHECKING:
     import altair
@@ -37,11 +21,11 @@ if TYPE_CHECKING:
     from goodfence.auditing.frontier import Frontier, FrontierPoint
 
 LETTERS = ascii_letters.swapcase()
-"""What stands for a point where there is no room for its name, in the order of the points."""
+"""The letters of the points, in their order."""
 SHAPES = {
     "proved": "M1,0A1,1,0,1,1,-1,0A1,1,0,1,1,1,0Z",
-    "claimed": "M0,-1.15L1.15,.9H-1.15Z",
-    "refuted": "M.64-1.17L1.17-.64L.52,0L1.17,.64L.64,1.17L0,.52L-.64,1.17L-1.17,.64L-.52,0L-1.17-.64L-.64-1.17L0-.52Z",
+    "claimed": "M0,-1.35L1.3,.9H-1.3Z",
+    "refuted": "M0,-1.3L1.3,0L0,1.3L-1.3,0Z",
     "none": "M-.9-.9H.9V.9H-.9Z",
 }
 """The mark of each status, as a path around 0 of radius 1."""
@@ -51,40 +35,19 @@ STATUSES = {
     "refuted": "guarantee refuted",
     "none": "no guarantee",
 }
-_COLOURS = ("#222222", "#D55E00", "#0072B2", "#009E73", "#882255", "#56B4E9", "#999933", "#CC79A7")
-"""Okabe and Ito's, and two of Tol's: the colour-blind can tell them apart."""
-_OWN = {
-    "kNN": 0,
-    "PPNS": 1,
-    "nPNS": 2,
-    "PNCF": 5,
-    "PrivateCF, per rating": 3,
-    "PrivateCF, per user": 4,
-}
-_MARK, _RING = 8, 15
-"""The radius of a mark, and of the ring around the recommended one."""
-_LEGEND: Spec = {
-    "title": None,
-    "orient": "top",
-    "direction": "horizontal",
-    "labelFontSize": 14,
-    "symbolSize": 170,
-    "symbolFillColor": "#555555",
-    "symbolStrokeColor": "#555555",
-    "offset": 36,
-    "columnPadding": 26,
-}
+_COLOURS = {"proved": "good", "claimed": "guess-ink", "refuted": "read", "none": "read"}
+_MARK, _RING, _FONT = 11, 17, 13
+"""The radius of a mark and of the ring around the recommended one, and the size of a letter."""
 _STRIP = 84.0
-"""How wide the strip is in which marks are drawn that are not to scale."""
+"""Width of the strip for marks that are not to scale."""
 _NEAR = 0.5
 """A gap of less than this part of the least error makes nothing an outlier."""
 
 
-class ErrorPlane:
-    """From error and advantage to pixels and back.
+class Plane:
+    """The part of the plane that is drawn, in error and advantage.
 
-    One error that is far from all others would squeeze them: it is drawn in a strip at the right edge, and its number
-    stands beside it.
+    An error far from all others would squeeze them: its mark is drawn in a strip at the right edge, with its number.
     """
 
     def __init__(self, frontier: Frontier, theme: Theme) -> None:
@@ -94,39 +57,34 @@ class ErrorPlane:
         errors = [error for error in known if error <= self.farthest]
         errors += [] if reference is None else [reference[1]]
         room = max(max(errors) - min(errors), 0.02)
-        self.width, self.height = theme.width, theme.height
-        far = any(self.is_beyond(one.loss) for one in frontier.points)
-        self.strip = (_STRIP if theme is not NARROW else _STRIP / 2) if far else 0.0
+        far = any(self.is_beyond(one) for one in frontier.points)
+        strip = (_STRIP if theme is not NARROW else _STRIP / 2) if far else 0.0
         low, high = min(errors) - 0.12 * room, max(errors) + 0.12 * room
-        self.x = low, low + (high - low) * self.width / (self.width - self.strip)
+        self.x = low, low + (high - low) * theme.width / (theme.width - strip)
         self.ticks = _ticks(low, high, 4 if theme is NARROW else 7)
         lows, highs = zip(*(_ends(one) for one in frontier.points), strict=True)
-        top = max(*highs, 0.05)
-        bottom = min(*lows, 0.0)
+        top, bottom = max(*highs, 0.05), min(*lows, 0.0)
         self.y = bottom - 0.06 * (top - bottom), top + 0.06 * (top - bottom)
+        self.edge = (high + self.x[1]) / 2
+        """The middle of the strip."""
+        self.scales = (
+            theme.width / (self.x[1] - self.x[0]),
+            theme.height / (self.y[1] - self.y[0]),
+        )
+        """Pixels per unit of error and of advantage."""
 
-    def is_beyond(self, error: float) -> bool:
-        """Return whether a point is drawn in the strip: its error is far from all others, or not known."""
-        return not error <= self.farthest
+    def is_beyond(self, point: FrontierPoint) -> bool:
+        """Return True if a point is drawn in the strip: its error is far from all others, or unknown."""
+        return not point.loss <= self.farthest
 
-    def place(self, error: float, advantage: float) -> Place:
-        """Return the pixel of a point."""
-        across = self.width * (error - self.x[0]) / (self.x[1] - self.x[0])
-        if self.is_beyond(error):
-            across = self.width - self.strip / 2
-        return Place(across, self.height * (self.y[1] - advantage) / (self.y[1] - self.y[0]))
-
-    def back(self, place: Place) -> dict[str, float]:
-        """Return the numbers of a pixel."""
-        error = self.x[0] + place.x / self.width * (self.x[1] - self.x[0])
-        return {
-            "mae": error,
-            "share": self.y[1] - place.y / self.height * (self.y[1] - self.y[0]),
-        }
+    def place(self, point: FrontierPoint) -> dict[str, float]:
+        """Return where a point is drawn."""
+        across = self.edge if self.is_beyond(point) else point.loss
+        return {"mae": across, "share": point.advantage.value}
 
 
 def farthest_in_place(errors: Sequence[float]) -> float:
-    """Return the largest error but those, a third at most, that are farther from the others than these span.
+    """Return the largest error except outliers: at most a third, farther from the others than these span.
 
     Examples
     --------
@@ -144,8 +102,8 @@ def farthest_in_place(errors: Sequence[float]) -> float:
 
 def beyond(frontier: Frontier) -> list[FrontierPoint]:
     """Return the points that the chart draws at its right edge: their errors are far from all others."""
-    plane = ErrorPlane(frontier, FILE)
-    return [one for one in frontier.points if plane.is_beyond(one.loss)]
+    plane = Plane(frontier, FILE)
+    return [one for one in frontier.points if plane.is_beyond(one)]
 
 
 def _ticks(low: float, high: float, most: int) -> list[float]:
@@ -157,27 +115,15 @@ def _ticks(low: float, high: float, most: int) -> list[float]:
 
 
 def _reference(frontier: Frontier) -> tuple[str, float] | None:
-    """Return the name and the error of the reference line, if there is one."""
     stated = frontier.settings.get("reference")
     return None if stated is None else (str(stated["name"]), float(stated["mae"]))
 
 
 class _Drawn(NamedTuple):
-    """A point as it is drawn."""
-
     point: FrontierPoint
-    colour: str
     letter: str
-    best: bool
-    """Whether it is ringed."""
-    at: Place
-    beyond: bool
-    """Whether it is in the strip."""
-
-    @property
-    def radius(self) -> float:
-        """How far the mark reaches, with its ring."""
-        return _RING if self.best else _MARK
+    at: dict[str, float]
+    colour: str
 
 
 def frontier_chart(frontier: Frontier) -> altair.LayerChart:
@@ -191,61 +137,46 @@ def frontier_spec(frontier: Frontier, theme: Theme = FILE, max_loss: float | Non
     Parameters
     ----------
     frontier : Frontier
-        What was compared. `settings["reference"]`, if it is there, is drawn as a line.
+        The compared recommenders. `settings["reference"]`, if present, is drawn as a line.
     theme : Theme, default FILE
-        Size and colours. A page tells the status by colour, a file the family.
+        Size and colours. Only a file has the table of letters beside the chart; a page has its own.
     max_loss : float or None, default None
-        The error that can be borne: what is recommended then is ringed.
+        The largest acceptable error. The recommender recommended under it is ringed.
     """
-    plane = ErrorPlane(frontier, theme)
-    drawn = _drawn(frontier, plane, theme, frontier.best_within(max_loss))
+    plane, words = Plane(frontier, theme), words_of(frontier)
+    drawn = [
+        _Drawn(
+            point,
+            LETTERS[number % len(LETTERS)],
+            plane.place(point),
+            theme.colour(_COLOURS[point.status]),
+        )
+        for number, point in enumerate(frontier.points)
+        if not math.isnan(point.advantage.value)
+    ]
     x = {
         "field": "mae",
         "type": "quantitative",
-        "title": words_of(frontier).loss_axis,
+        "title": words.loss_axis,
         "scale": {"domain": list(plane.x), "nice": False, "zero": False},
         "axis": {"format": ".2f", "values": plane.ticks, "grid": False},
     }
     y = {
         "field": "share",
         "type": "quantitative",
-        "title": f"{words_of(frontier).given_away} (down is better)",
+        "title": f"{words.given_away} (down is better)",
         "scale": {"domain": list(plane.y), "nice": False},
         "axis": {"format": "~%", "tickCount": 6},
     }
     layers = [
-        *_lines_of_reference(frontier, plane, theme),
-        *_marked(drawn, plane, theme),
-        *_Labelling(frontier, drawn, plane, theme).layers(),
+        *_reference_lines(frontier, plane, theme),
+        *_marks(drawn, plane, theme, frontier.best_within(max_loss)),
+        *_letters(drawn, plane, theme),
     ]
-    title = {} if theme.in_page else {"title": _title(frontier)}
-    return layered(theme, x, y, layers, **title)
-
-
-def _drawn(
-    frontier: Frontier, plane: ErrorPlane, theme: Theme, ringed: FrontierPoint | None
-) -> list[_Drawn]:
-    """Return the points as they are drawn; one without an advantage is not."""
-    colours = family_colours(frontier)
-    status_colours = {"proved": "good", "claimed": "guess-ink"}
-    drawn = []
-    for number, point in enumerate(frontier.points):
-        by_status = theme.colour(status_colours.get(point.status, "read"))
-        colour = by_status if theme.in_page else colours[point.family]
-        letter = LETTERS[number % len(LETTERS)]
-        at = plane.place(point.loss, point.advantage.value)
-        far = plane.is_beyond(point.loss)
-        drawn.append(_Drawn(point, colour, letter, point is ringed, at, far))
-    return [one for one in drawn if not math.isnan(one.at.y)]
-
-
-def family_colours(frontier: Frontier) -> dict[str, str]:
-    """Return one colour for each family: its own where it has one, else one that nobody has."""
-    families = list(dict.fromkeys(point.family for point in frontier.points))
-    own = {name: _COLOURS[_OWN[name]] for name in families if name in _OWN}
-    free = [colour for colour in _COLOURS if colour not in own.values()] or ["#666666"]
-    others = [name for name in families if name not in own]
-    return own | {name: free[place % len(free)] for place, name in enumerate(others)}
+    if theme.in_page:
+        return layered(theme, x, y, layers)
+    layers += _table(drawn, theme, frontier)
+    return layered(theme, x, y, layers, title=_title(frontier))
 
 
 def _ends(point: FrontierPoint) -> tuple[float, float]:
@@ -257,19 +188,15 @@ def _ends(point: FrontierPoint) -> tuple[float, float]:
 
 def _title(frontier: Frontier) -> Spec:
     users, items = frontier.settings.get("shape", (0, 0))
-    data = frontier.settings.get("data")
+    data, words = frontier.settings.get("data"), words_of(frontier)
     shape = f"{f'{data}, about' if data else 'About'} {users:,} users, {items:,} items."
-    words = words_of(frontier)
-    known = (
-        f"{frontier.known} known {words.held} of each target"
-        if frontier.known
-        else "some knowledge"
-    )
+    known = f"{frontier.known} known {words.held} of each target"
+    profiles = f"Fake profiles with {known if frontier.known else 'some knowledge'}"
     far = "; ".join(f"{one.family} {one.label}: {one.loss:.2f}" for one in beyond(frontier))
     return {
         "text": words.against,
         "subtitle": [
-            f"{shape} Fake profiles with {known}; the strongest attack tried counts.",
+            f"{shape} {profiles}; the strongest attack tried counts.",
             f"Given away: {words.gained}. Thin line: 95% interval.",
             f"Ringed: recommended. {words.held_out}"
             + (f" At the right edge, not to scale: {far}." if far else ""),
@@ -283,29 +210,40 @@ def _title(frontier: Frontier) -> Spec:
     }
 
 
-def _lines_of_reference(frontier: Frontier, plane: ErrorPlane, theme: Theme) -> Iterator[Spec]:
+def _reference_lines(frontier: Frontier, plane: Plane, theme: Theme) -> Iterator[Spec]:
     """Yield the level at which nothing is given away, and the error of the reference."""
     row = {"mae": plane.x[0], "end": plane.x[1], "share": 0.0}
-    level = {"type": "rule", "color": theme.colour("guess-ink"), "strokeWidth": 2}
-    yield layer([row], level, x2={"field": "end"})
+    ink = theme.colour("guess-ink")
+    yield layer([row], {"type": "rule", "color": ink, "strokeWidth": 2}, x2={"field": "end"})
+    if theme is not NARROW:  # the axis of a narrow chart says it
+        below = {"color": ink, "align": "left", "dx": 6, "dy": 11}
+        yield _text([{**row, "text": "nothing given away"}], **below)
     reference = _reference(frontier)
     if reference is not None:
-        row = {"mae": reference[1], "share": plane.y[0], "end": plane.y[1]}
-        dashes = {"type": "rule", "color": theme.colour("soft"), "strokeDash": [5, 4]}
-        yield layer([row], dashes, y2={"field": "end"})
+        name, error = reference
+        line = {"mae": error, "share": plane.y[0], "end": plane.y[1]}
+        soft = theme.colour("soft")
+        dashes = {"type": "rule", "color": soft, "strokeDash": [5, 4]}
+        yield layer([line], dashes, y2={"field": "end"})
+        if theme is not NARROW:
+            left = error < sum(plane.x) / 2
+            side = {"align": "left", "dx": 6} if left else {"align": "right", "dx": -6}
+            named = {"mae": error, "share": plane.y[1], "text": f"{name}: {error:.3f}"}
+            yield _text([named], color=soft, dy=10, **side)
 
 
-def _marked(drawn: Sequence[_Drawn], plane: ErrorPlane, theme: Theme) -> Iterator[Spec]:
-    """Yield lines between points of a family, intervals, arrows at marks that are not in place, the ring, the marks."""
+def _marks(
+    drawn: Sequence[_Drawn], plane: Plane, theme: Theme, ringed: FrontierPoint | None
+) -> Iterator[Spec]:
+    """Yield lines within a family, intervals, arrows at marks that are not in place, the ring, and the marks."""
     ink = theme.colour("ink")
     lines, intervals, marks = [], [], []
     for number, one in enumerate(drawn):
-        at, (low, high) = plane.back(one.at), _ends(one.point)
-        family = {"family": one.point.family, "order": number}
-        lines.append({**at, **family, "colour": one.colour})
-        intervals.append({"mae": at["mae"], "share": low, "high": high})
+        low, high = _ends(one.point)
         told = {"told": _told(one.point), "status": STATUSES[one.point.status]}
-        marks.append({**at, **told, "colour": one.colour})
+        lines.append({**one.at, "family": one.point.family, "order": number, "colour": one.colour})
+        intervals.append({**one.at, "share": low, "high": high})
+        marks.append({**one.at, **told, "colour": one.colour})
     yield layer(
         lines,
         {"type": "line", "strokeWidth": 1.5, "opacity": 0.5},
@@ -315,29 +253,33 @@ def _marked(drawn: Sequence[_Drawn], plane: ErrorPlane, theme: Theme) -> Iterato
     )
     thin = {"type": "rule", "strokeWidth": 1.2, "opacity": 0.75, "color": ink}
     yield layer(intervals, thin, y2={"field": "high"})
-    arrows = [plane.back(Place(plane.width - 5, one.at.y)) for one in drawn if one.beyond]
     outlined = {"type": "point", "filled": False, "opacity": 1}
+    far = [one for one in drawn if plane.is_beyond(one.point)]
     arrow = {"shape": "M-1-.8L0,0L-1,.8", "size": 200, "stroke": ink, "strokeWidth": 2}
-    yield layer(arrows, {**outlined, **arrow})
-    ring = {"size": (2 * _RING - 5) ** 2, "strokeWidth": 3, "stroke": theme.colour("good")}
-    yield layer([plane.back(one.at) for one in drawn if one.best], {**outlined, **ring})
+    edge = plane.x[1] - 5 / plane.scales[0]
+    yield layer([{**one.at, "mae": edge} for one in far], {**outlined, **arrow})
+    numbers = [
+        {**one.at, "text": "no answers" if math.isnan(one.point.loss) else f"{one.point.loss:.2f}"}
+        for one in far
+    ]
+    yield _text(numbers, color=theme.colour("soft"), align="right", dx=-5, dy=-_RING - 6)
+    ring = {"size": (2 * _RING) ** 2, "strokeWidth": 3, "stroke": theme.colour("good")}
+    yield layer([one.at for one in drawn if one.point is ringed], {**outlined, **ring})
     used = [name for name in SHAPES if any(one.point.status == name for one in drawn)]
     shape = {
         "field": "status",
         "type": "nominal",
         "scale": {"domain": [STATUSES[n] for n in used], "range": [SHAPES[n] for n in used]},
-        "legend": None if theme.in_page else _LEGEND,
+        "legend": None,
     }
-    filled = {"type": "point", "filled": True, "size": (2 * _MARK) ** 2, "opacity": 1, "aria": True}
-    edge = {"stroke": theme.colour("paper"), "strokeWidth": 1.2}
+    hollow = {"fill": theme.colour("paper"), "fillOpacity": 0.9, "strokeWidth": 2.5, "aria": True}
+    mark = {"type": "point", "size": (2 * _MARK) ** 2, "opacity": 1, **hollow}
     words = {"field": "told", "type": "nominal"}
-    yield layer(
-        marks, {**filled, **edge}, shape=shape, color=COLOUR, tooltip=words, description=words
-    )
+    yield layer(marks, mark, shape=shape, stroke=COLOUR, tooltip=words, description=words)
 
 
 def _told(point: FrontierPoint) -> str:
-    """Return what a mark tells when it is pointed at."""
+    """Return the text of a mark's tooltip."""
     words = words_of(point)
     return dashed(
         f"{point.family} {point.label}: {measured(point.advantage)} of 100 given away: "
@@ -346,160 +288,51 @@ def _told(point: FrontierPoint) -> str:
     )
 
 
-class _Labelling:
-    """Puts a name beside every family, the setting beside every mark that has room, or a letter beside each."""
+def _letters(drawn: Sequence[_Drawn], plane: Plane, theme: Theme) -> Iterator[Spec]:
+    """Yield the letter in each mark; the letters of overlapping marks stand above them, in order of error."""
+    groups: list[list[_Drawn]] = []
+    for one in sorted(drawn, key=lambda each: each.at["mae"]):
+        near = [group for group in groups if any(_overlap(one, other, plane) for other in group)]
+        groups = [group for group in groups if group not in near]
+        groups.append([*(other for group in near for other in group), one])
+    ink = {"color": theme.colour("ink"), "fontWeight": "bold"}
+    yield _text([{**one.at, "text": one.letter} for one, *more in groups if not more], **ink)
+    for group in (group for group in groups if len(group) > 1):
+        ordered = sorted(group, key=lambda each: each.at["mae"])
+        highest = max(group, key=lambda each: each.at["share"])
+        text = " ".join(one.letter for one in ordered)
+        yield _text([{**highest.at, "text": text}], **ink, dy=-_RING - 6)
 
-    def __init__(
-        self, frontier: Frontier, drawn: Sequence[_Drawn], plane: ErrorPlane, theme: Theme
-    ) -> None:
-        self.frontier, self.drawn, self.plane, self.theme = frontier, drawn, plane, theme
-        frame = Box(0, 0, theme.width, theme.height)
-        level = plane.place(plane.x[0], 0.0).y
-        lines = [Box(0, level - 2, theme.width, level + 2)]
-        reference = _reference(frontier)
-        if reference is not None:
-            across = plane.place(reference[1], 0.0).x
-            lines.append(Box(across - 2, 0, across + 2, theme.height))
-        self.room = LabelPlaces(frame, [*_obstacles(drawn, plane), *lines])
-        self.large, self.small = (15, 13) if theme.in_page else (18, 13)
 
-    def layers(self) -> Iterator[Spec]:
-        """Yield the labels, the most important first."""
-        yield from self._numbers_beyond()
-        yield from self._levels()
-        yield from self._letters() if self.theme is NARROW else self._names()
+def _overlap(one: _Drawn, other: _Drawn, plane: Plane) -> bool:
+    across = (one.at["mae"] - other.at["mae"]) * plane.scales[0]
+    down = (one.at["share"] - other.at["share"]) * plane.scales[1]
+    return math.hypot(across, down) < 1.6 * _MARK
 
-    def _numbers_beyond(self) -> Iterator[Spec]:
-        for one in self.drawn:
-            if one.beyond:
-                number = "no answers" if math.isnan(one.point.loss) else f"{one.point.loss:.2f}"
-                label = Label([Line(number, self.small)])
-                yield from self._near(label, one, must=True)
 
-    def _letters(self) -> Iterator[Spec]:
-        for one in self.drawn:
-            label = Label([Line(one.letter, 15)])
-            radii = [one.radius + gap for gap in (2, 6, 12, 20, 32)]
-            found = self.room.place(label, [one.at], radii, must=True) or one.at
-            yield from _texts(label, found, self.theme.colour("ink"), self.plane)
-
-    def _names(self) -> Iterator[Spec]:
-        families = list(dict.fromkeys(one.point.family for one in self.drawn))
-        alone = []
-        for family in families:
-            members = [one for one in self.drawn if one.point.family == family]
-            lines = [Line(family, self.large)]
-            if len(members) == 1:
-                alone.append(members[0])
-                lines = _own_lines(members[0].point, families, self.large, self.small)
-            yield from self._family(Label(lines), members)
-        words = short_labels([one.point for one in self.drawn])
-        for one, setting in zip(self.drawn, words, strict=True):
-            if one not in alone and setting:
-                yield from self._near(Label([Line(setting, self.small)]), one, must=False)
-
-    def _family(self, label: Label, members: Sequence[_Drawn]) -> Iterator[Spec]:
-        """Yield the name of a family, and a thin line to its nearest point where the name is far from it."""
-        plane = self.plane
-        colour = self.theme.colour("ink") if self.theme.in_page else members[0].colour
-        spots = [one.at for one in members]
-        radii = [max(one.radius for one in members) + gap for gap in (3, 8, 14, 22, 34, 48, 64)]
-        others = [one.at for one in self.drawn if one not in members]
-        placed = self.room.place(label, spots, radii, must=True, strangers=others)
-        middle = placed or spots[0]
-        yield from _texts(label, middle, colour, plane)
-        across, down = label.width / 2, label.height / 2
-        edges = [
-            Place(
-                min(max(spot.x, middle.x - across), middle.x + across),
-                min(max(spot.y, middle.y - down), middle.y + down),
-            )
-            for spot in spots
+def _table(drawn: Sequence[_Drawn], theme: Theme, frontier: Frontier) -> Iterator[Spec]:
+    """Yield the table beside the chart: what each letter stands for, its loss and its advantage."""
+    names = [f"{one.point.family} {one.point.label}".strip() for one in drawn]
+    lines = [("", "recommender", words_of(frontier).column, "given away %", "guarantee")]
+    for one, name in zip(drawn, names, strict=True):
+        gained = of_100(one.point.advantage.value)
+        lines.append((one.letter, name, f"{one.point.quality:.3f}", gained, one.point.status))
+    step, wide = min(24.0, theme.height / len(lines)), 8.0 * max(map(len, names))
+    columns = [(28.0, "left"), (48.0, "left"), *((98 + wide + n, "right") for n in (0, 108, 204))]
+    pixels = {"type": "quantitative", "scale": None, "axis": None}
+    encoding = {"x": {"field": "across", **pixels}, "y": {"field": "down", **pixels}}
+    for (column, (across, align)), head in product(enumerate(columns), (True, False)):
+        rows = [
+            {"text": line[column], "across": theme.width + across, "down": step * place}
+            for place, line in enumerate(lines)
+            if (place == 0) == head
         ]
-        edge, spot = min(zip(edges, spots, strict=True), key=lambda pair: math.dist(*pair))
-        if math.dist(edge, spot) >= LEADER:
-            end = plane.back(spot)
-            row = {**plane.back(edge), "to_mae": end["mae"], "to_share": end["share"]}
-            leader = {"type": "rule", "strokeWidth": 1, "opacity": 0.7, "color": colour}
-            yield layer([row], leader, x2={"field": "to_mae"}, y2={"field": "to_share"})
-
-    def _near(self, label: Label, one: _Drawn, *, must: bool) -> Iterator[Spec]:
-        """Yield a small label beside its mark, where it has room or must be."""
-        radii = [one.radius + gap for gap in (2, 6, 12, 20)]
-        others = [other.at for other in self.drawn if other is not one]
-        free = self.room.place(label, [one.at], radii, must=must, strangers=others)
-        if free is not None:
-            colour = self.theme.colour("soft") if self.theme.in_page else one.colour
-            yield from _texts(label, free, colour, self.plane)
-
-    def _levels(self) -> Iterator[Spec]:
-        """Yield what the lines of reference are; in a narrow chart the axis says it."""
-        if self.theme is NARROW:
-            return
-        plane = self.plane
-        zero = Label([Line("nothing given away", self.theme.font - 1)])
-        # Above the lowest line or below it, the far right first.
-        level, half = plane.place(plane.x[0], 0.0).y, zero.width / 2 + 10
-        wide = plane.width - plane.strip
-        across = [wide - half - step * (wide - 2 * half) / 40 for step in range(41)]
-        middles = [Place(x, y) for y in (level - 12, level + 12) for x in across]
-        found = self.room.put(zero, middles)
-        yield from _texts(zero, found, self.theme.colour("guess-ink"), plane)
-        reference = _reference(self.frontier)
-        if reference is not None:
-            label = Label([Line(f"{reference[0]}: {reference[1]:.3f}", self.small)])
-            at = plane.place(reference[1], plane.y[1])
-            beside = [at.x + turn * (label.width / 2 + 8) for turn in (1, -1)]
-            steps = range(8, self.theme.height // 2, 12)
-            found = self.room.put(label, [Place(x, float(y)) for y in steps for x in beside])
-            yield from _texts(label, found, self.theme.colour("soft"), plane)
+        weight = "bold" if head or column == 0 else "normal"
+        cells = _text(rows, color=theme.colour("ink"), align=align, fontWeight=weight)
+        yield {**cells, "encoding": {**cells["encoding"], **encoding}}
 
 
-def _own_lines(
-    point: FrontierPoint, families: Sequence[str], large: float, small: float
-) -> list[Line]:
-    """Return the lines of a family of one: its name, and its settings below."""
-    name, _, rest = point.family.partition(", ")
-    if sum(family.partition(", ")[0] == name for family in families) > 1:
-        name, rest = point.family, ""
-    settings = ", ".join(filter(None, (rest, point.label)))
-    return [Line(name, large), *([Line(settings, small)] if settings else [])]
-
-
-def short_labels(points: Sequence[FrontierPoint]) -> list[str]:
-    """Return each point's settings without those that all of its family share, unless nothing is left."""
-    parts = [point.label.split(", ") for point in points]
-    short = []
-    for point, own in zip(points, parts, strict=True):
-        family = [
-            each for other, each in zip(points, parts, strict=True) if other.family == point.family
-        ]
-        left = [word for word in own if not all(word in each for each in family)]
-        short.append(", ".join(left) or point.label)
-    return short
-
-
-def _obstacles(drawn: Sequence[_Drawn], plane: ErrorPlane) -> list[Box]:
-    """Return the room of marks, arrows, intervals and the lines between marks."""
-    boxes = []
-    for one in drawn:
-        x, y = one.at
-        low, high = (plane.place(one.point.loss, share).y for share in _ends(one.point))
-        boxes.append(Box(x - one.radius, y - one.radius, x + one.radius, y + one.radius))
-        boxes.append(Box(x - 2, high, x + 2, low))
-        if one.beyond:
-            boxes.append(Box(x, y - 8, plane.width, y + 8))
-    for one, two in pairwise(drawn):
-        if one.point.family == two.point.family:
-            boxes += along(one.at, two.at)
-    return boxes
-
-
-def _texts(label: Label, middle: Place, colour: str, plane: ErrorPlane) -> Iterator[Spec]:
-    """Yield the lines of a label; the first of several is bold."""
-    for line, place in label.lines(middle):
-        weight = "bold" if line.size > 14 else "normal"
-        mark = {"type": "text", "fontSize": line.size, "fontWeight": weight, "color": colour}
-        row = {**plane.back(place), "text": line.text}
-        centred = {"align": "center", "baseline": "middle"}
-        yield layer([row], {**mark, **centred}, text={"field": "text", "type": "nominal"})
+def _text(rows: Sequence[Spec], **mark: Any) -> Spec:
+    """Return texts, centred on their places unless `mark` says otherwise."""
+    plain = {"type": "text", "fontSize": _FONT, "baseline": "middle"}
+    return layer(rows, {**plain, **mark}, text={"field": "text", "type": "nominal"})
