@@ -29,8 +29,8 @@ def test_settings_are_plain() -> None:
 @pytest.mark.parametrize(
     ("settings", "message"),
     [
-        ({"k": 3}, "mechanism must be one of .*ppns.*, got None"),
-        ({"mechanism": "KKN", "k": 3}, "mechanism must be one of"),
+        ({"k": 3}, "method must be one of .*ppns.*, got None"),
+        ({"mechanism": "KKN", "k": 3}, "method must be one of"),
         ({"mechanism": "PPNS", "k": 3}, "PPNS needs the setting 'beta'"),
         ({"mechanism": "KNN"}, "KNN needs the setting 'k'"),
         ({"mechanism": "PNCF", "k": 3, "epsilom": 1}, "no setting 'epsilom'; did you mean 'eps"),
@@ -82,5 +82,5 @@ def test_private_models_have_settings_too() -> None:
 def test_saved_kinds_are_found_by_their_class_name_alone() -> None:
     assert find_kind("NeighbourCF") is NeighbourCF
     assert find_kind("neighbourcf") is None
-    with pytest.raises(SettingError, match="mechanism must be one of"):
+    with pytest.raises(SettingError, match="method must be one of"):
         find("NeighbourCF")

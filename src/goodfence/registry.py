@@ -63,7 +63,7 @@ def find(text: str) -> type[Any]:
     >>> find("pnps")
     Traceback (most recent call last):
     ...
-    goodfence.errors.SettingError: mechanism must be one of knn, npns, pncf, ppns, popularity, ease, private-means, \
+    goodfence.errors.SettingError: method must be one of knn, npns, pncf, ppns, popularity, ease, private-means, \
 private-cf, private-top-n, mcsherry-mironov, noisy-answers, randomised-perturbation, nends, blurme, \
 randomised-response, local-laplace, item-swap, slope-one, threshold-neighbours, matrix-factorisation, reuse-knn, \
 dp-als, ind-knn, mcsherry-mironov-knn, got 'pnps'; did you mean 'ppns'?
@@ -131,4 +131,4 @@ def _arguments(made: Any) -> dict[str, Any]:
 
 
 def _unknown(got: object, near: str = "") -> SettingError:
-    return SettingError(f"mechanism must be one of {', '.join(named())}, got {got!r}{near}")
+    return SettingError(f"method must be one of {', '.join(named())}, got {got!r}{near}")

@@ -146,7 +146,7 @@ def test_the_command_audits_a_shop_and_leaves_no_account(tmp_path: Path) -> None
     with serving(shop) as url:
         told = run_json(
             *("audit", _clicks(tmp_path), "--feedback", "implicit", "--url", url),
-            *("--mapping", write_mapping(tmp_path), "--known", 3, "--fakes", 4, "--n", 4),
+            *("--mapping", write_mapping(tmp_path), "--attack", "list known=3 fakes=4 n=4"),
             *("--targets", 2, "--seed", 7, "--quiet"),
         )
     assert told["recommender"]["label"] == f"the service at {url}"
@@ -165,8 +165,8 @@ def test_the_command_audits_a_saved_model(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        (("--mapping", "shop.toml"), "url must be given with mapping"),
-        (("--url", "http://127.0.0.1:9", "--k", 5), "url must stand alone"),
+        (("--mapping", "shop.toml"), "url is required with mapping"),
+        (("--url", "http://127.0.0.1:9", "--method", "knn k=5"), "url must stand alone"),
     ],
 )
 def test_what_is_deployed_stands_alone(tmp_path: Path, given: tuple[Any, ...], words: str) -> None:

@@ -97,7 +97,7 @@ def test_all_problems_are_counted_with_lines_and_without_ids(tmp_path: Path) -> 
         "note: 1 row for a pair of user and item that has a rating already (line 7)",
         "error GF201: 'a.csv' must have 3 fields in each row, row 4 has 2",
     ]
-    code, stdout, _ = run("check", tmp_path / "a.csv", "--json", "--duplicates", "last")
+    code, stdout, _ = run("check", tmp_path / "a.csv", "--json", "--read", "duplicates=last")
     kinds = {one["kind"]: one for one in json.loads(stdout)["problems"]}
     assert kinds["without a rating"] == {"kind": "without a rating", "n": 4, "lines": [11, 12, 14]}
     assert not any("already" in kind or "scale" in kind for kind in kinds)
@@ -136,7 +136,7 @@ def test_sentinels_are_warned_of(tmp_path: Path) -> None:
         _, _, stderr = run("check", tmp_path / "a.csv")
         assert f"{odd} (0.99 of 100 ratings) may mean" in stderr
         assert f"--unrated {odd}" in stderr
-        code, stdout, stderr = run("check", tmp_path / "a.csv", "--unrated", odd)
+        code, stdout, stderr = run("check", tmp_path / "a.csv", "--read", f"unrated={odd}")
         assert code == 0
         assert "integers 1-10" in stdout
     zeros = "".join(f"{n},2,0\n" for n in range(150))  # Book-Crossing: 0 is no opinion
@@ -199,11 +199,11 @@ def test_an_error_as_json(tmp_path: Path) -> None:
 
 def test_repeats_are_counted_and_noted(file: Path) -> None:
     file.write_text(CSV + "8,9,3,1\n")
-    code, stdout, stderr = run("check", file, "--duplicates", "last")
+    code, stdout, stderr = run("check", file, "--read", "duplicates=last")
     assert code == 0
     assert "1 repeated (last kept)" in stdout
     assert stderr == "note: 1 ratings repeat a pair of user and item; kept the last\n"
-    code, stdout, _ = run("check", file, "--duplicates", "last", "--json")
+    code, stdout, _ = run("check", file, "--read", "duplicates=last", "--json")
     assert json.loads(stdout)["problems"]["repeated"] == 1
     assert len(json.loads(stdout)["notes"]) == 1
 
@@ -214,22 +214,22 @@ def test_positions_are_called_columns(tmp_path: Path) -> None:
     assert "user <- column 1   item <- column 2   rating <- column 3   (column 4 not" in stdout
 
 
-@pytest.mark.parametrize("separator", [";", "\\t", "tab"])
+@pytest.mark.parametrize("separator", [";", "'\\t'", "tab"])
 def test_a_separator(separator: str, file: Path) -> None:
     file.write_text(CSV.replace(",", ";" if separator == ";" else "\t"))
-    assert run("check", file, "--separator", separator)[0] == 0
+    assert run("check", file, "--read", f"separator={separator}")[0] == 0
 
 
 @pytest.mark.parametrize(
     "arguments",
     [
-        ("--duplicates", "both"),
+        ("--read", "duplicates=both"),
         ("--scale", "5", "1"),
         ("--scale", "1"),
         ("--scale", "low,high"),
-        ("--max-bytes", "0"),
-        ("--max-bytes", "many"),
-        ("--separator", "ab"),
+        ("--read", "max_bytes=0"),
+        ("--read", "max_bytes=many"),
+        ("--read", "separator=ab"),
         ("--unknown",),
     ],
 )

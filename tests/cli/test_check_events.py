@@ -50,13 +50,13 @@ def test_what_was_read_is_printed(clicks: Path) -> None:
 
 
 def test_weights_and_counts_are_printed(clicks: Path) -> None:
-    code, stdout, stderr = run("check", clicks, "--feedback", "implicit", "--weight", "plays")
+    code, stdout, stderr = run("check", clicks, "--feedback", "implicit", "--read", "weight=plays")
     assert (code, stderr) == (0, "")
     assert "weight <- plays   time <- date" in stdout
     assert "  Events    each counts its weight\n" in stdout
     assert "  Repeats   1 repeated (weights summed)\n" in stdout
     assert "  Values    1  " in stdout
-    _, stdout, _ = run("check", clicks, "--feedback", "implicit", "--duplicates", "count")
+    _, stdout, _ = run("check", clicks, "--feedback", "implicit", "--read", "duplicates=count")
     assert "  Events    each counts as often as it is there\n" in stdout
     assert "  Repeats   1 repeated (counted)\n" in stdout
 
@@ -93,7 +93,14 @@ def test_all_problems_of_events_are_counted(tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     path.write_text("user,item,plays\n1,2,3\n,2,4\n2,,x\n3,3,0\n1,2,1\n")
     _, _, stderr = run(
-        "check", path, "--feedback", "implicit", "--weight", "plays", "--duplicates", "error"
+        "check",
+        path,
+        "--feedback",
+        "implicit",
+        "--read",
+        "weight=plays",
+        "--read",
+        "duplicates=error",
     )
     assert stderr.splitlines()[:-1] == [
         "note: 1 row without a user (line 3)",
@@ -114,7 +121,7 @@ def test_settings_that_do_not_go_together_are_one_sentence(clicks: Path) -> None
     for flags, said in (
         (("--feedback", "clicks"), "feedback must be one of explicit, implicit, got 'clicks'"),
         (("--feedback", "implicit", "--scale", 1, 5), "scale must be left out for events"),
-        (("--weight", "plays"), "weight must be left out for ratings"),
+        (("--read", "weight=plays"), "weight must be left out for ratings"),
     ):
         code, _, stderr = run("check", clicks, *flags)
         assert code == 2

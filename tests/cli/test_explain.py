@@ -113,4 +113,4 @@ def test_whose_rs_is_said_where_pncf_is_explained_and_on_its_page() -> None:
     default = goodfence.Sensitivity().scope
     assert f'`Sensitivity(scope="{default}")`, the default' in page
     assert 'sensitivity=gf.Sensitivity(scope="pair")' in page
-    assert "rs-scope" in told
+    assert "rs_scope" in told

@@ -11,15 +11,15 @@ import pytest
 from goodfence.models.configuration import parsed
 from tests.support.running import run, run_json
 
-HEADING = "method people fully % advantage % recovery % n MAE answers % guarantee"
+HEADING = "method fully recovered % advantage % recovery % n MAE answers % guarantee"
 
 
 def test_frontier_compares_and_chooses(small: Path, tmp_path: Path) -> None:
-    compared = ("--compared", "knn k=5", "--compared", "private-means epsilon=8 unit=user")
+    compared = ("--method", "knn k=5", "--method", "private-means epsilon=8 unit=user")
     arguments = ("frontier", small, "--scale", 1, 5, *compared, "--known", 3, "--targets", 4)
     code, stdout, stderr = run(*arguments, "--seed", 7, "-o", tmp_path / "frontier")
     assert code == 0, stderr
-    assert "comparing 2 methods" in stderr
+    assert "comparing 2 recommenders" in stderr
     lines = stdout.splitlines()
     assert lines[0].startswith("  Choice    ")
     assert "knows" not in lines[0]
@@ -28,7 +28,7 @@ def test_frontier_compares_and_chooses(small: Path, tmp_path: Path) -> None:
     assert lines[place + 1].startswith("  kNN k=5 ")
     assert "proved: user, eps=" in lines[place + 2]
     told = " ".join(stdout.split())
-    assert "ratings.csv; 3 ratings of each person are known" in told
+    assert "ratings.csv; the attacker knows 3 ratings of each user" in told
     assert "PPNS are goodfence's own: neighbours among all users, by cosine" in told
     assert list((tmp_path / "frontier").iterdir())
     manifest = json.loads((tmp_path / "frontier" / "manifest.json").read_text())
@@ -36,7 +36,7 @@ def test_frontier_compares_and_chooses(small: Path, tmp_path: Path) -> None:
 
 
 def test_frontier_as_json(small: Path, tmp_path: Path) -> None:
-    compared = ("--compared", "knn k=5", "--compared", "ppns k=5 beta=2")
+    compared = ("--method", "knn k=5", "--method", "ppns k=5 beta=2")
     arguments = ("frontier", small, *compared, "--known", 3, "--targets", 10, "--seed", 7, "-q")
     out = tmp_path / "frontier.json"
     told = run_json(*arguments, "--max-mae", 0.01, "-o", out)
@@ -51,13 +51,13 @@ def test_frontier_as_json(small: Path, tmp_path: Path) -> None:
     [
         ("knm k=5", "did you mean 'knn'"),
         ("ppns k=5 bata=2", "did you mean 'beta'"),
-        ("ppns k=5 beta=", "compared must be as in"),
+        ("ppns k=5 beta=", "a setting must be NAME=VALUE"),
         ("ppns k=many beta=2", "k must be"),
-        ("", "mechanism must be one of"),
+        ("", "method must be one of"),
     ],
 )
 def test_frontier_refuses_what_it_cannot_read(method: str, says: str, small: Path) -> None:
-    code, stdout, stderr = run("frontier", small, "--compared", method)
+    code, stdout, stderr = run("frontier", small, "--method", method)
     assert (code, stdout) == (2, "")
     assert says in stderr
 
@@ -70,7 +70,7 @@ def test_the_default_frontier_can_be_built() -> None:
 
 
 def test_a_scale_that_nobody_declared_is_told_at_once(small: Path) -> None:
-    code, stdout, stderr = run("frontier", small, "--compared", "private-means epsilon=1")
+    code, stdout, stderr = run("frontier", small, "--method", "private-means epsilon=1")
     assert (code, stdout) == (3, "")
     assert "scale" in stderr
     assert "comparing" not in stderr

@@ -11,7 +11,7 @@ import goodfence as gf
 from tests.support.running import run, run_json
 
 LIKED = "ratings of 8 or more; the others are left out"
-SMALL = ("--k", 20, "--targets", 24, "--seed", 7, "--threads", 1, "--quiet")
+SMALL = ("--method", "knn k=20", "--targets", 24, "--seed", 7, "--threads", 1, "--quiet")
 
 
 @pytest.fixture(scope="module")
@@ -52,11 +52,11 @@ def test_likes_of_ratings_are_audited_as_events() -> None:
 @pytest.mark.parametrize(
     "asked",
     [
-        ("evaluate", "--mechanism", "popularity"),
-        ("fit", "--mechanism", "private-top-n"),
-        ("fit", "--mechanism", "ease"),
-        ("membership", "--mechanism", "popularity", "--targets", 8),
-        ("frontier", "--compared", "popularity", "--targets", 4),
+        ("evaluate", "--method", "popularity"),
+        ("fit", "--method", "private-top-n"),
+        ("fit", "--method", "ease"),
+        ("audit", "--attack", "membership", "--method", "popularity", "--targets", 8),
+        ("frontier", "--method", "popularity", "--targets", 4),
     ],
 )
 def test_every_command_says_which_ratings_are_likes(asked: tuple[str, ...], tmp_path: Path) -> None:
@@ -82,7 +82,7 @@ def test_a_page_says_which_ratings_are_likes(tmp_path: Path) -> None:
 
 def test_fail_above_is_about_lists(clicks: Path) -> None:
     given = [word for word in SMALL if word != "--quiet"]
-    code, _, stderr = run("attack", clicks, "--feedback", "implicit", *given, "--fail-above", 5)
+    code, _, stderr = run("audit", clicks, "--feedback", "implicit", *given, "--fail-above", 5)
     assert code == 1
     assert "of 100 listed items" in stderr
 
@@ -91,19 +91,19 @@ def test_fail_above_is_about_lists(clicks: Path) -> None:
     ("given", "name"),
     [
         (
-            ("--strategy", "cover", "--mechanism", "ppns", "--beta", 3),
+            ("--attack", "cover", "--method", "ppns k=20 beta=3"),
             "fakes=60, n=10, pages=1, ask='all'",
         ),
-        (("--strategy", "adaptive"), "adaptive=True"),
-        (("--pages", 2, "--n", 5), "n=5, pages=2"),
-        (("--ask", "all", "--fakes", 7), "fakes=7"),
+        (("--attack", "adaptive"), "adaptive=True"),
+        (("--attack", "list pages=2 n=5"), "n=5, pages=2"),
+        (("--attack", "list ask=all fakes=7"), "fakes=7"),
     ],
 )
 def test_the_attacker_of_lists_is_as_said(
     clicks: Path, tmp_path: Path, given: tuple[object, ...], name: str
 ) -> None:
     out = tmp_path / "report"
-    code, _, _ = run("attack", clicks, "--feedback", "implicit", *SMALL, *given, "-o", out)
+    code, _, _ = run("audit", clicks, "--feedback", "implicit", *SMALL, *given, "-o", out)
     assert code == 0
     assert name in json.loads((out / "manifest.json").read_text())["attack"]
 
@@ -111,28 +111,28 @@ def test_the_attacker_of_lists_is_as_said(
 @pytest.mark.parametrize(
     ("given", "words"),
     [
-        (("--feedback", "implicit", "--rounds", 2), "rounds must be left out for events"),
+        (("--feedback", "implicit", "--attack", "list rounds=2"), "list has no setting 'rounds'"),
         (
-            ("--feedback", "implicit", "--strategy", "knn"),
-            "strategy must be one of list, cover, adaptive",
+            ("--feedback", "implicit", "--attack", "knn"),
+            "attack must be one of list, cover, adaptive",
         ),
-        (("--feedback", "implicit", "--fakes", 0), "fakes must be"),
+        (("--feedback", "implicit", "--attack", "list fakes=0"), "fakes must be"),
     ],
 )
 def test_what_is_not_for_lists_is_told(clicks: Path, given: tuple[object, ...], words: str) -> None:
-    code, _, stderr = run("attack", clicks, *given, "--seed", 7)
+    code, _, stderr = run("audit", clicks, *given, "--seed", 7)
     assert code == 2
     assert words in " ".join(stderr.split())
 
 
 def test_pages_are_refused_for_ratings(small: Path) -> None:
-    code, _, stderr = run("attack", small, "--k", 5, "--pages", 2)
+    code, _, stderr = run("audit", small, "--method", "knn k=5", "--attack", "knn pages=2")
     assert code == 2
-    assert "pages must be left out for ratings" in " ".join(stderr.split())
+    assert "knn has no setting 'pages'" in " ".join(stderr.split())
 
 
 def test_a_frontier_of_lists(clicks: Path, tmp_path: Path) -> None:
-    compared = ("--compared", "knn k=20", "--compared", "popularity", "--targets", 8, "--seed", 7)
+    compared = ("--method", "knn k=20", "--method", "popularity", "--targets", 8, "--seed", 7)
     page = tmp_path / "frontier.html"
     given = (*compared, "--feedback", "implicit", "--threads", 1, "--quiet", "--min-ndcg", 0.9)
     code, stdout, _ = run("frontier", clicks, *given, "-o", page)
@@ -144,8 +144,7 @@ def test_a_frontier_of_lists(clicks: Path, tmp_path: Path) -> None:
 
 
 def test_membership_through_lists(clicks: Path) -> None:
-    told = run_json(
-        "membership", clicks, "--feedback", "implicit", *SMALL, "--n", 20, "--left-out", 2
-    )
+    attack = ("--attack", "membership n=20 left_out=2")
+    told = run_json("audit", clicks, "--feedback", "implicit", *SMALL, *attack)
     assert told["attack"]["n"] == 20
     assert told["auc"]["value"] > 0.7

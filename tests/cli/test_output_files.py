@@ -15,7 +15,7 @@ import pytest
 
 from tests.support.running import run
 
-FEW = ("--k", 5, "--known", 3, "--targets", 12, "--seed", 7)
+FEW = ("--method", "knn k=5", "--known", 3, "--targets", 12, "--seed", 7)
 READ_ONLY = Path("/sys")
 """Where not even the administrator makes files."""
 
@@ -65,7 +65,7 @@ def test_a_link_of_that_name_stays_and_its_file_is_written(small: Path, tmp_path
 
 @pytest.mark.parametrize(
     ("command", "name"),
-    [("audit", "a.html"), ("audit", "a.json"), ("attack", "a"), ("frontier", "a")],
+    [("audit", "a.html"), ("audit", "a.json"), ("audit", "a"), ("frontier", "a")],
 )
 @pytest.mark.skipif(not READ_ONLY.is_dir(), reason="a folder that nobody can write to is missing")
 def test_a_place_that_cannot_be_written_is_told_at_once_with_its_cause(
@@ -110,7 +110,7 @@ def test_what_was_found_is_told_where_writing_fails_in_the_end(
 
 
 def test_a_folder_that_cannot_be_written_in_the_end(small: Path, tmp_path: Path) -> None:
-    compared = ("--compared", "knn k=5", "--known", 3, "--targets", 4, "--seed", 7)
+    compared = ("--method", "knn k=5", "--known", 3, "--targets", 4, "--seed", 7)
     arguments = ("frontier", small, *compared, "-o", tmp_path / "result")
     assert run(*arguments)[0] == 0
     shutil.rmtree(tmp_path / "result")

@@ -61,7 +61,7 @@ def test_the_first_line_comes_before_the_slow_imports() -> None:
 
 
 def test_an_interrupt_ends_it_with_130() -> None:
-    arguments = ("attack", "movietweetings", "--mechanism", "private-cf", "--epsilon", "1")
+    arguments = ("audit", "movietweetings", "--method", "private-cf epsilon=1")
     with start(*arguments, "--targets", "all") as process:
         assert process.stderr is not None
         assert process.stderr.readline().startswith("reading")

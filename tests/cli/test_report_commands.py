@@ -12,7 +12,7 @@ from goodfence.cli.options import Method, Running, Source, command_line
 from tests.support.running import run, run_json
 
 SURVEY = import_module("goodfence.auditing.survey")
-AUDIT = ("--k", 5, "--known", 3)
+AUDIT = ("--method", "knn k=5", "--known", 3)
 
 
 @pytest.fixture(autouse=True)
@@ -30,10 +30,10 @@ def test_audit_writes_a_page(small: Path, tmp_path: Path) -> None:
     out = tmp_path / "audit.html"
     code, stdout, stderr = run("audit", small, *AUDIT, "--scale", 1, 5, "--seed", 7, "-o", out)
     assert code == 0, stderr
-    assert "looking around" in stderr
+    assert "comparing other" in stderr
     assert "Saved" in stdout
     page = out.read_text()
-    wanted = "goodfence audit ratings.csv --scale 1 5 --k 5 --known 3 --seed 7 --out audit.html"
+    wanted = "goodfence audit ratings.csv --scale 1 5 --method &#39;knn k=5&#39; --known 3 --seed 7 --out audit.html"
     assert command_in(page) == wanted
     assert str(tmp_path) not in page
     assert str(small.parent) not in page
@@ -50,12 +50,12 @@ def test_a_page_without_a_seed_gets_one(small: Path, tmp_path: Path) -> None:
 
 def test_frontier_writes_a_page(small: Path, tmp_path: Path) -> None:
     out = tmp_path / "frontier.html"
-    compared = ("--compared", "knn k=5", "--compared", "private-means epsilon=8 unit=user")
+    compared = ("--method", "knn k=5", "--method", "private-means epsilon=8 unit=user")
     arguments = ("frontier", small, "--scale", 1, 5, *compared, "--known", 3, "--targets", 4)
     code, _, stderr = run(*arguments, "--max-mae", 3, "--seed", 7, "-o", out)
     assert code == 0, stderr
     page = out.read_text()
-    assert "--compared &#39;private-means epsilon=8 unit=user&#39;" in command_in(page)
+    assert "--method &#39;private-means epsilon=8 unit=user&#39;" in command_in(page)
     assert "Leak against error" in page
     assert str(tmp_path) not in page
 
@@ -79,6 +79,6 @@ def test_what_cannot_be_written_is_told_at_once(
 
 def test_the_command_has_what_was_given_and_nothing_else() -> None:
     source = Source(file="folder/our ratings.csv", user="who")
-    line = command_line("audit", source, Method(mechanism="ppns", beta=3), seed=None, full=True)
-    assert line == "goodfence audit 'our ratings.csv' --user who --mechanism ppns --beta 3 --full"
+    line = command_line("audit", source, Method(method="ppns beta=3"), seed=None, full=True)
+    assert line == "goodfence audit 'our ratings.csv' --user who --method 'ppns beta=3' --full"
     assert command_line("x", Running(json=False)) == "goodfence x"

@@ -1,4 +1,4 @@
-"""`goodfence reproduce`: results on stdout, exit code 0 also for failed claims."""
+"""`goodfence paper reproduce`: results on stdout, exit code 0 also for failed claims."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ from typer.testing import CliRunner
 
 from goodfence.cli import app
 
-FIGURE = ["reproduce", "attack-m", "--quick", "--data", "movietweetings"]
+FIGURE = ["paper", "reproduce", "attack-m", "--quick", "--data", "movietweetings"]
 
 
 @pytest.fixture(scope="module")
@@ -53,7 +53,7 @@ def test_json_is_one_object_and_a_second_run_takes_the_points_up(out: Path) -> N
     ],
 )
 def test_wrong_usage_is_one_sentence(arguments: list[str], sentence: str) -> None:
-    result = CliRunner().invoke(app, ["reproduce", *arguments])
+    result = CliRunner().invoke(app, ["paper", "reproduce", *arguments])
     assert result.exit_code == 2
     assert sentence in result.stderr
     assert result.stderr.count("\n") == 1
@@ -63,7 +63,15 @@ def test_without_the_papers_data_the_bundled_ratings_stand_in_and_say_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("GOODFENCE_DATA", str(tmp_path))
-    command = ["reproduce", "user-douban", "--quick", "--out", str(tmp_path / "out"), "--json"]
+    command = [
+        "paper",
+        "reproduce",
+        "user-douban",
+        "--quick",
+        "--out",
+        str(tmp_path / "out"),
+        "--json",
+    ]
     result = CliRunner().invoke(app, command)
     assert result.exit_code == 0, result.stderr
     told = json.loads(result.stdout)

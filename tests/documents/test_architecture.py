@@ -31,11 +31,11 @@ def test_there_are_four_walks() -> None:
 @pytest.mark.parametrize(
     ("text", "absent"),
     [
-        ("1. `cli/fit.py`: `fit`", []),
+        ("1. `cli/fit.py`: `fit_command`", []),
         ("1. `cli/fit.py`: `fitted`", ["cli/fit.py fitted"]),
         ("1. `cli/fitted.py`", ["cli/fitted.py"]),
         (
-            "1. `cli/fit.py`: `fit`, by\n   `predict_cell` of `kernels/predict.py`",
+            "1. `cli/fit.py`: `fit_command`, by\n   `predict_cell` of `kernels/predict.py`",
             ["kernels/predict.py predict_cell"],
         ),
         ("1. `rng.py`: `Streams.key`, `Streams.lock`", ["rng.py Streams.lock"]),

@@ -17,7 +17,7 @@ def test_what_is_put_around_a_neighbourhood_takes_its_k(line: str) -> None:
 
 
 def test_what_has_no_neighbourhood_takes_no_k() -> None:
-    with pytest.raises(SettingError, match="compared must be as in 'ppns k=50 beta=7'"):
+    with pytest.raises(SettingError, match="SlopeOne has no setting 'k'"):
         parsed("slope-one k=7")
 
 

@@ -198,7 +198,7 @@ def test_a_model_of_events_is_that_of_one_machine(
     models: list[Any] = []
     for engine_name in ("local", "spark"):
         out = tmp_path / f"{engine_name}.gf"
-        settings_of = ("--mechanism", "ppns", "--k", "5", "--beta", "3", "--seed", "7")
+        settings_of = ("--method", "ppns k=5 beta=3", "--seed", "7")
         code, _, stderr = run(
             "fit", str(path), *flags, *settings_of, "--engine", engine_name, "-o", str(out)
         )

@@ -19,7 +19,7 @@ from tests.support.frames import table_of
 from tests.support.running import run
 
 FILMS = gf.synthetic(users=60, items=40, ratings=900, rng=2)
-SETTINGS = ["--mechanism", "ppns", "--k", "10", "--beta", "3", "--seed", "7", "--json"]
+SETTINGS = ["--method", "ppns k=10 beta=3", "--seed", "7", "--json"]
 
 
 def test_the_command_says_what_is_missing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -37,11 +37,11 @@ def test_the_command_says_what_is_missing(tmp_path: Path, monkeypatch: pytest.Mo
         (["--master", "local[2]"], "master must be left out unless --engine spark is given"),
         (["--engine", "spark", "--memory", "lots"], "memory must be a size as in 512m or 2g"),
         (
-            ["--engine", "spark", "--mechanism", "private-means", "--epsilon", "1"],
+            ["--engine", "spark", "--method", "private-means epsilon=1"],
             "engine must be local unless neighbours are chosen (knn, npns, pncf, ppns)",
         ),
         (
-            ["--engine", "spark", "--similarity", "adjusted_cosine"],
+            ["--engine", "spark", "--method", "knn similarity=adjusted_cosine"],
             "similarity must be cosine, cosine_corated, pearson, jaccard or msd on Spark",
         ),
     ],
@@ -131,7 +131,15 @@ def test_every_file_gives_the_model_of_one_machine(
         odd = ending == "float ids"
         users = table["user"].cast("float64") if odd else table["user"]
         pq.write_table(table.set_column(0, "user", users), path, row_group_size=300)
-    options = [*SETTINGS, "--axis", "item", "--scale", "1 5", "--duplicates", "last"]
+    options = [
+        "--method",
+        "ppns k=10 beta=3 axis=item",
+        *SETTINGS[2:],
+        "--scale",
+        "1 5",
+        "--read",
+        "duplicates=last",
+    ]
     here, there = tmp_path / "here.gf", tmp_path / "there.gf"
     code, _, stderr = run("fit", str(path), *options, "-o", str(here))
     assert code == 0, stderr
@@ -157,7 +165,9 @@ def test_what_is_wrong_with_a_file_is_one_sentence(fit_there: Any, tmp_path: Pat
     assert "FILE must be a file on Spark" in stderr
     listed = tmp_path / "items.txt"
     listed.write_text("2\n3\n")
-    code, _, stderr = fit_there(str(path), "-o", out, "--items", str(listed), "--axis", "item")
+    code, _, stderr = fit_there(
+        str(path), "-o", out, "--items", str(listed), "--method", "knn axis=item"
+    )
     assert code == 2
     assert "items must be left out for item-based neighbours on Spark" in stderr
 

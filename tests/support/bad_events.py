@@ -26,8 +26,8 @@ from tests.support.bad_inputs import (
 from tests.support.bad_parquet import as_bytes, good_columns
 
 IMPLICIT = ("--feedback", "implicit")
-NAMED = (*IMPLICIT, "--time", "seen", "--weight", "plays")
-POSITIONS = (*IMPLICIT, "--time", "3", "--weight", "4")
+NAMED = (*IMPLICIT, "--read", "time=seen", "--read", "weight=plays")
+POSITIONS = (*IMPLICIT, "--read", "time=3", "--read", "weight=4")
 HEADER = ("userId", "movieId", "seen", "plays")
 TIMES = ("881250949", "881250950", "881250951", "881250952", "881250953")
 _DECLARED = "say so with feedback='implicit' (--feedback implicit)"

@@ -184,7 +184,7 @@ def _bad_pairs() -> list[BadInput]:
             "a mean between the steps",
             (*repeated[:2], "3.14158"),
             "the mean of repeated ratings must be on the declared scale",
-            (*scale, "--duplicates", "mean"),
+            (*scale, "--read", "duplicates=mean"),
         ),
     ]
 

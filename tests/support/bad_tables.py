@@ -36,7 +36,7 @@ def _separators() -> list[BadInput]:
     stated = {"csv": written("a.csv", table()), "tsv": written("a.tsv", table(","))}
     return [
         *many("two delimiters", "must have one separator", both),
-        *many("wrong stated delimiter", "looks separated by", stated, ("--separator", ";")),
+        *many("wrong stated delimiter", "looks separated by", stated, ("--read", "separator=;")),
         *many(
             "one column",
             "must have columns for user, item and rating",
@@ -143,7 +143,7 @@ def _enormous() -> list[BadInput]:
     header = ",".join(HEADER).encode() + b"\n"
     row = ",".join(good_rows()[0]).encode() + b"\n"
     lines = "must have lines of at most 1 MiB"
-    limit = ("--max-bytes", "100")
+    limit = ("--read", "max_bytes=100")
     small = {name: written(f"a{f.ending}", _text(name)) for name, f in FORMATS.items()}
     small["gz"] = written("a.csv.gz", gzip.compress(table()))
     return [

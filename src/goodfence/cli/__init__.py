@@ -14,25 +14,18 @@ from typing import Annotated
 import typer
 
 from goodfence import __version__
-from goodfence.cli import data
-from goodfence.cli.alpha import alpha
-from goodfence.cli.attack import attack
-from goodfence.cli.audit import audit
-from goodfence.cli.check import check
-from goodfence.cli.choose import choose
+from goodfence.cli import data, paper
+from goodfence.cli.audit import audit_command
+from goodfence.cli.check import check_command
 from goodfence.cli.command import Commands, register
-from goodfence.cli.compare import compare
-from goodfence.cli.demo import demo
-from goodfence.cli.doctor import doctor
-from goodfence.cli.evaluate import evaluate
-from goodfence.cli.explain import explain
-from goodfence.cli.fit import fit
-from goodfence.cli.frontier import frontier
-from goodfence.cli.membership import membership
-from goodfence.cli.predict import predict
-from goodfence.cli.recommend import recommend
-from goodfence.cli.related_items import related_items
-from goodfence.cli.reproduce import reproduce
+from goodfence.cli.compare import compare_command
+from goodfence.cli.demo import demo_command
+from goodfence.cli.doctor import doctor_command
+from goodfence.cli.evaluate import evaluate_command
+from goodfence.cli.explain import explain_command
+from goodfence.cli.fit import fit_command
+from goodfence.cli.frontier import frontier_command
+from goodfence.cli.recommend import recommend_command
 
 app = typer.Typer(
     name="goodfence",
@@ -42,29 +35,13 @@ app = typer.Typer(
     context_settings={"max_content_width": 100},
     rich_markup_mode=None,  # drawing boxes costs more time than everything else that --help does
     pretty_exceptions_enable=False,  # it would print local variables, which hold users' ratings
-    epilog="An error has a code; `goodfence explain GF203` says what to do about it.",
+    epilog="An error has a code; `goodfence explain GF203` says what to do.",
 )
-for _declared in (
-    demo,
-    check,
-    audit,
-    compare,
-    attack,
-    membership,
-    related_items,
-    frontier,
-    choose,
-    fit,
-    recommend,
-    predict,
-    evaluate,
-    alpha,
-    reproduce,
-    explain,
-):
-    register(app, _declared)
-app.add_typer(data.app, short_help="The data sets that have a name: list, fetch, export.")
-register(app, doctor)
+register(app, demo_command, check_command, audit_command, frontier_command, fit_command)
+register(app, recommend_command, evaluate_command, compare_command)
+app.add_typer(data.app, short_help="List, fetch or export the data sets that have a name.")
+register(app, explain_command, doctor_command)
+app.add_typer(paper.app, short_help="Reproduce the paper: figures, predictions, metrics.")
 
 
 def _print_version(wanted: bool) -> None:
@@ -82,15 +59,13 @@ def _options(
         ),
     ] = False,
 ) -> None:
-    """Neighbourhood-based recommendation that shows what it leaks, and can stop it."""
+    """Measure how much user data a recommender leaks, and train one that provably does not."""
 
 
 def main() -> None:
     """Run the command line."""
     for stream in (sys.stdout, sys.stderr):
         reconfigure = getattr(stream, "reconfigure", None)
-        if (
-            reconfigure is not None
-        ):  # a terminal that lacks a letter gets a question mark, not a fault
+        if reconfigure is not None:  # a terminal that lacks a letter gets a question mark
             reconfigure(errors="replace")
     app()

@@ -1,203 +1,223 @@
-"""`goodfence audit FILE`: what a recommender on these ratings gives away, about everybody."""
+"""`goodfence audit FILE`: how much user data a recommender leaks."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any
 
-from goodfence.cli.attack import Extent, as_json, print_finding
-from goodfence.cli.command import command, flag
-from goodfence.cli.options import Attacker, Method, Running, Source, command_line
-from goodfence.cli.output import HTML, JSON, check_out, is_page, out_option, print_paragraphs
-from goodfence.errors import SettingError
-from goodfence.report.wording import duration
+import typer
+
+from goodfence.attack import DEFAULT_KNOWN, DEFAULT_TARGETS
+from goodfence.cli.attackers import AttackLine, print_membership, print_related_items
+from goodfence.cli.command import command, flag, panel
+from goodfence.cli.options import Method, Running, Source, command_line
+from goodfence.cli.output import (
+    FOLDER,
+    FOUND,
+    HTML,
+    JSON,
+    check_out,
+    is_page,
+    out_option,
+    print_paragraphs,
+    print_table,
+)
+from goodfence.errors import ColumnProblem, SettingError, require
+from goodfence.report import wording
 
 if TYPE_CHECKING:
+    from goodfence.attack.attack import Attack
+    from goodfence.attack.report import LeakReport
     from goodfence.auditing.audit import AuditReport
     from goodfence.data.ratings import Feedback, Ratings
     from goodfence.models.configuration import Configured
 
+_ALL = "all"
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class AuditExtent(Extent):
-    """How much is audited, and what is too much."""
 
-    panel: ClassVar[str] = "Audit"
-    targets: str | None = flag(
-        "N|all",
-        "How many users to attack, drawn by chance, or all.",
-        shown="all, or as many as a minute allows",
+@panel("Attack")
+class Attacker:
+    """Who attacks, how many users, and which leak is too much."""
+
+    attack: str | None = flag(
+        "'NAME SETTING=VALUE ...'", "As in 'knn fakes=50'; see `explain attack`.", shown="strongest"
     )
-    trials: int = flag(
-        "N",
-        "Also test the guarantee with N fits on each of two neighbouring data sets: 0, or 30 or more.",
-        default=0,
-    )
+    known: int | None = flag("N", "Ratings of each target that the attacker knows.", shown="8")
+    targets: str | None = flag("N|all", "Users to attack.", shown="as many as a minute allows")
+    trials: int = flag("N", "Also test the guarantee with N fits, 30 or more.", default=0)
+    fail_above: float | None = flag("PERCENT", "Exit with 1 if the leak is larger.")
+
+    def __post_init__(self) -> None:
+        possible = self.fail_above is None or 0 <= self.fail_above <= 100
+        require(possible, "fail_above", "between 0 and 100", self.fail_above)
+        number = self.targets or _ALL
+        counted = number.isascii() and number.isdecimal() and int(number) >= 1
+        require(counted or number == _ALL, "targets", "a positive integer or 'all'", self.targets)
+
+    def n_targets(self, n_users: int, default: int | None = None) -> Any:
+        """Return how many users to attack."""
+        if self.targets is None:
+            return default
+        return n_users if self.targets == _ALL else int(self.targets)
+
+    def exit_if_above(self, report: LeakReport, running: Running) -> None:
+        """Exit with 1 if the attacker gained more ratings or users than `--fail-above` allows."""
+        names = [] if self.fail_above is None else report.above(self.fail_above / 100)
+        if self.fail_above is not None and names:
+            running.say(f"--fail-above: {wording.above(report, self.fail_above, names)}")
+            raise typer.Exit(FOUND)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Served:
-    """What is really deployed, instead of a recommender by its name."""
+@panel("Recommender")
+class Audited(Method):
+    """The recommender: a line of text, a saved model or a service."""
 
-    panel: ClassVar[str] = "What is deployed"
-    model: Path | None = flag("FILE", "A model that goodfence saved: its settings are audited.")
-    url: str | None = flag(
-        "ADDRESS",
-        "A recommender behind an address, by goodfence's protocol of /fit and /predict (of events /recommend), or as "
-        "--mapping says.",
-    )
+    model: Path | None = flag("FILE", "A saved model: its settings are audited.")
+    url: str | None = flag("ADDRESS", "A running service with /fit and /predict or /recommend.")
     mapping: Path | None = flag(
         "FILE",
-        "TOML that says how the service at --url opens accounts, and where a list is in its answer; of events.",
+        "TOML file that describes how the service at --url opens accounts and answers; for events.",
+        hidden=True,
     )
 
-    def configured(self, method: Method, running: Running, feedback: Feedback) -> Configured:
-        """Return what is audited: what is deployed, or the method where nothing is said of that."""
+    def opened(self, running: Running, feedback: Feedback) -> Configured:
+        """Return the recommender that is audited."""
         given = [name for name in ("model", "url") if getattr(self, name) is not None]
         if self.mapping is not None and self.url is None:
-            raise SettingError("url must be given with mapping: the address of the service")
+            raise SettingError("url is required with mapping: the address of the service")
         if not given:
-            return method.configured(running)
-        if len(given) > 1 or method != Method():
-            raise SettingError(
-                f"{given[0]} must stand alone: what is deployed has its own settings, no other recommender is named"
-            )
+            return self.configured(running)
+        if len(given) > 1 or self.method != Method().method:
+            raise SettingError(f"{given[0]} must stand alone: give one of method, model and url")
         from goodfence.models.configuration import Configured
         from goodfence.models.recommender import guarantee_of
 
-        recommender, label = self._opened(feedback)
-        settings = {"mechanism": label}
-        guarantee = guarantee_of(recommender)
+        recommender, label = self._deployed(feedback)
         return Configured(
-            label=label, settings=settings, recommender=recommender, guarantee=guarantee
+            label=label,
+            settings={"mechanism": label},
+            recommender=recommender,
+            guarantee=guarantee_of(recommender),
         )
 
-    def _opened(self, feedback: Feedback) -> tuple[Any, str]:
-        """Return the recommender, and what it is called."""
-        from goodfence.models.configuration import traits_of
-
+    def _deployed(self, feedback: Feedback) -> tuple[Any, str]:
         if self.model is not None:
+            from goodfence.models.configuration import traits_of
             from goodfence.models.persistence import load_model
 
             loaded = load_model(self.model)
             traits = traits_of(loaded)
             return loaded, f"{traits.family} {traits.settings}".strip()
-        if self.mapping is not None:
-            from goodfence.adapters.deployed import Deployed
-
-            deployed = Deployed(str(self.url), self.mapping)
-            return deployed, f"the service at {deployed.endpoint.shown}"
         from goodfence.adapters.black_box import BlackBox
+        from goodfence.adapters.deployed import Deployed
         from goodfence.adapters.http import Endpoint
 
+        if self.mapping is not None:
+            deployed = Deployed(str(self.url), self.mapping)
+            return deployed, f"the service at {deployed.endpoint.shown}"
         endpoint = Endpoint(url=str(self.url))
         asks: Any = "users" if feedback == "explicit" else "lists"
         return BlackBox(endpoint, asks=asks), f"the service at {endpoint.shown}"
 
 
-@command("What a recommender on your ratings gives away.")
-def audit(
+@command("Measure how much user data a recommender leaks.")
+def audit_command(
     source: Source,
-    method: Method,
-    served: Served,
+    audited: Audited,
     attacker: Attacker,
-    extent: AuditExtent,
     running: Running,
-    out: Annotated[Path | None, out_option(JSON, HTML)] = None,
+    out: Annotated[Path | None, out_option(HTML, JSON, FOLDER)] = None,
 ) -> None:
-    """Measure what a recommender gives away about its users (exit code 1: above --fail-above)."""
-    check_out(out, JSON, HTML)
+    """Measure how much user data a recommender leaks to fake accounts."""
+    line = None
+    if attacker.attack is not None:
+        line = AttackLine.parse(attacker.attack, attacker.known, source.kind)
+    if line is not None and line.apart:
+        for name in ("fail_above", "trials"):
+            if getattr(attacker, name):
+                raise SettingError(f"{name} must be left out with --attack {line.name}")
+        check_out(out, JSON)
+        how = _related_items if line.name == "related-items" else _membership
+        how(source, audited, attacker, line, running, out)
+        return
+    check_out(out, JSON, HTML, FOLDER)
     if is_page(out):
-        running = running.repeatable()  # a page says how it is made
-    chosen = served.configured(method, running, source.kind)
-    plan = attacker.attack(chosen, source.kind)
-    ratings = source.read(running)
+        running = running.repeatable()  # the page shows the command that repeats it
+    chosen = audited.opened(running, source.kind)
+    attack = None if line is None else line.made(chosen.recommender, source.kind)
+    ratings = source.load(running)
     running.say(f"attacking {chosen.label}")
-    from goodfence.auditing.audit import LONGEST
-    from goodfence.auditing.audit import audit as run
-
-    n_targets = extent.n_targets(ratings.shape[0]) or _affordable(
-        chosen, ratings, attacker, running
-    )
-    report = run(
-        ratings,
-        chosen.recommender,
-        known=attacker.known,
-        attack=plan,
-        targets=n_targets,
-        seconds=LONGEST if extent.targets is None else None,
-        trials=extent.trials,
-        rng=running.seed,
-        threads=running.threads,
-        progress=running.progress,
-    )
-    leakage = report.leakage
-    told = {**as_json(leakage, chosen), "tested": report.tested()}
+    report = _audited(ratings, chosen, attack, attacker, running)
 
     def show() -> None:
-        print_finding(leakage, chosen)
+        print_finding(report.leakage, chosen)
         print_paragraphs(_tests(report))
 
-    def write(page: Path) -> None:
-        line = command_line(
-            "audit", source, method, served, attacker, extent, seed=running.seed, out=page
-        )
-        _write_page(page, report, chosen, attacker.known, running, Path(source.file).name, line)
+    def write(path: Path) -> None:
+        from goodfence.report.pages import save_result
 
-    running.tell(told, show, out, write)
-    getattr(chosen.recommender, "close", lambda: None)()  # accounts that were opened
-    extent.exit_if_above(leakage, running)
+        if is_page(path):
+            shown = command_line("audit", source, audited, attacker, seed=running.seed, out=path)
+            _write_page(path, report, chosen, running, (Path(source.file).name, shown))
+        else:
+            save_result(report.leakage, path)
+
+    running.tell(
+        {**finding_as_json(report.leakage, chosen), "tested": report.tested()}, show, out, write
+    )
+    getattr(chosen.recommender, "close", lambda: None)()  # accounts that the audit opened
+    attacker.exit_if_above(report.leakage, running)
+
+
+def _audited(
+    ratings: Ratings,
+    chosen: Configured,
+    attack: Attack | None,
+    attacker: Attacker,
+    running: Running,
+) -> AuditReport:
+    """Audit as many users as are asked for, or as a minute allows."""
+    from goodfence.auditing.audit import LONGEST, affordable_targets, audit
+
+    known = DEFAULT_KNOWN if attacker.known is None else attacker.known
+    how: dict[str, Any] = {"known": known, "attack": attack}
+    how |= {"rng": running.seed, "threads": running.threads}
+    n_users = ratings.shape[0]
+    n_targets = attacker.n_targets(n_users)
+    if n_targets is None:
+        pace = affordable_targets(ratings, chosen.recommender, **how)
+        n_targets = pace.n_targets
+        if n_targets < n_users:
+            running.say(
+                f"note: attacking all users would take about {wording.duration(pace.seconds)}; this audit attacks "
+                f"{n_targets:,} of {n_users:,}, drawn at random (--targets all attacks everybody)"
+            )
+    return audit(
+        ratings,
+        chosen.recommender,
+        **how,
+        targets=n_targets,
+        seconds=LONGEST if attacker.targets is None else None,
+        trials=attacker.trials,
+        progress=running.progress,
+    )
 
 
 def _write_page(
-    page: Path,
-    report: AuditReport,
-    chosen: Configured,
-    known: int,
-    running: Running,
-    data: str,
-    line: str,
+    page: Path, report: AuditReport, chosen: Configured, running: Running, named: tuple[str, str]
 ) -> None:
-    """Survey other attackers and other recommenders around the audit, and write the page that shows them."""
+    """Compare other attackers and other recommenders, and write the page; `named` are data and command."""
+    running.say("comparing other attackers and other recommenders")
     from goodfence.auditing.survey import survey
     from goodfence.report.pages import AuditPage
 
-    running.say("looking around: other attackers, and what would stop them")
-    around = survey(
-        report,
-        chosen.recommender,
-        known=known,
-        rng=running.seed,
-        threads=running.threads,
-        progress=running.progress,
-    )
-    AuditPage(survey=around, label=chosen.label, data=data, command=line).save(page)
-
-
-def _affordable(chosen: Configured, ratings: Ratings, attacker: Attacker, running: Running) -> int:
-    """Return how many users are attacked within a minute; say so where these are not all."""
-    from goodfence.auditing.audit import affordable_targets
-
-    pace = affordable_targets(
-        ratings,
-        chosen.recommender,
-        attacker.attack(chosen, ratings.feedback),
-        known=attacker.known,
-        rng=running.seed,
-        threads=running.threads,
-    )
-    n_users = ratings.shape[0]
-    if pace.n_targets < n_users:
-        running.say(
-            f"note: all would take about {duration(pace.seconds)}, so {pace.n_targets:,} of {n_users:,} users are "
-            "attacked, drawn by chance; --targets all attacks everybody"
-        )
-    return pace.n_targets
+    how: dict[str, Any] = {"rng": running.seed, "threads": running.threads}
+    how |= {"known": report.leakage.known, "progress": running.progress}
+    around = survey(report, chosen.recommender, **how)
+    AuditPage(survey=around, label=chosen.label, data=named[0], command=named[1]).save(page)
 
 
 def _tests(report: AuditReport) -> list[tuple[str, str]]:
-    """Return what was tried against the guarantee, and what came of it."""
     lines = []
     if report.exhibit is not None:
         lines.append(("Evidence", str(report.exhibit)))
@@ -206,3 +226,118 @@ def _tests(report: AuditReport) -> list[tuple[str, str]]:
     elif report.guarantee.status == "proved":
         lines.append(("", "This audit did not test it: --trials 1000 does."))
     return lines
+
+
+def print_finding(report: LeakReport, chosen: Configured) -> None:
+    """Print the verdict and its scope, then users, ratings, attackers and guarantee."""
+    from goodfence.auditing.audit import neighbourhood
+
+    near = neighbourhood(chosen.recommender)
+    print_paragraphs(
+        [
+            ("Verdict", wording.verdict(report, chosen.label)),
+            ("Scope", wording.scope(report, near)),
+            ("Assumed", wording.assumed(report)),
+        ]
+    )
+    typer.echo()
+    print_paragraphs(
+        [
+            ("People", wording.people(report)),
+            (wording.words_of(report).held.capitalize(), wording.recovered(report)),
+            ("Advantage", wording.advantage(report)),
+            ("Beside", wording.beside(report)),
+        ]
+    )
+    typer.echo()
+    if report.tried:
+        rows = [
+            [f"{'>' if row.chosen else ' '} {row.what}", row.accounts, row.advantage]
+            for row in wording.tried_rows(report)
+        ]
+        title = f"  attackers tried on {report.n_choosing:,} others (> chosen)"
+        print_table([title, "accounts", "advantage %"], rows)
+        typer.echo()
+    else:
+        print_paragraphs([("Attacker", f"{wording.who_attacks(report)}.")])
+    stated = f"{wording.guarantee_cell(chosen.guarantee)}. {chosen.guarantee.reason}"
+    print_paragraphs([("Not tried", wording.not_tried(report)), ("Guarantee", stated)])
+
+
+def finding_as_json(report: LeakReport, chosen: Configured) -> dict[str, Any]:
+    """Return the whole report without ids, the verdict with its scope first."""
+    from goodfence.auditing.audit import neighbourhood
+
+    near = neighbourhood(chosen.recommender)
+    told = {
+        "verdict_line": wording.verdict_line(report, chosen.label, near),
+        "neighbourhood": near,
+    }
+    return _reported(report, chosen, report.ratings, told)
+
+
+def _reported(
+    found: Any, chosen: Configured, ratings: Ratings, first: dict[str, Any]
+) -> dict[str, Any]:
+    """Return a report between the attacked recommender and its guarantee, `first` before everything else."""
+    from goodfence import __version__
+    from goodfence.report.serialize import describe
+
+    told = found.to_dict()
+    return {
+        "goodfence": __version__,
+        **first,
+        "recommender": {"label": chosen.label, **chosen.settings},
+        "attack": told.pop("settings"),
+        "data": describe(ratings),
+        **told,
+        "guarantee": chosen.guarantee.to_dict(),
+    }
+
+
+def _membership(
+    source: Source,
+    audited: Audited,
+    attacker: Attacker,
+    line: AttackLine,
+    running: Running,
+    out: Path | None,
+) -> None:
+    """Measure membership inference: fakes with all but one of the known ratings ask for that one."""
+    chosen = audited.opened(running, source.kind)
+    attack = line.made(chosen.recommender, source.kind)
+    ratings = source.load(running)
+    running.say(f"attacking {chosen.label}")
+    how: dict[str, Any] = {"targets": attacker.n_targets(ratings.shape[0], DEFAULT_TARGETS)}
+    how |= {"rng": running.seed, "threads": running.threads, "progress": running.progress}
+    found = attack.run(ratings, chosen.recommender, **how)
+    told = _reported(found, chosen, ratings, {})
+    running.tell(told, lambda: print_membership(found, chosen.label), out)
+
+
+def _related_items(
+    source: Source,
+    audited: Audited,
+    attacker: Attacker,
+    line: AttackLine,
+    running: Running,
+    out: Path | None,
+) -> None:
+    """Replay the ratings in the order of time and watch the public lists of related items."""
+    if audited != Audited():
+        raise SettingError("method must be left out with --attack related-items: it replays a log")
+    attack = line.made(None, source.kind)
+    ratings = source.load(running)
+    if ratings.times is None:
+        raise ColumnProblem("related-items needs times; name their column with --read time=COLUMN")
+    from goodfence import __version__
+    from goodfence.arrays import row_numbers
+    from goodfence.attack.related_items import DEFAULT_TARGETS as WATCHED
+
+    targets = attacker.n_targets(ratings.shape[0], WATCHED)
+    who, what = ratings.users[row_numbers(ratings.csr.indptr)], ratings.items[ratings.csr.indices]
+    log = (who, what, ratings.times)
+    found = attack.run(log, targets=targets, rng=running.seed, progress=running.progress)
+    told = found.to_dict(line.precision)
+    stated = {"goodfence": __version__, "attack": told.pop("settings"), **told}
+    running.tell(stated, lambda: print_related_items(found, line.precision), out)

@@ -7,9 +7,9 @@ from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from goodfence.cli.command import command, parse_scale
+from goodfence.cli.command import command
 from goodfence.cli.options import Output, Source
-from goodfence.cli.output import collected_notes, print_json, print_lines, print_notes
+from goodfence.cli.output import print_json, print_lines, print_notes
 from goodfence.errors import DataError
 from goodfence.report.wording import liked
 
@@ -29,34 +29,31 @@ _MERGED = {
 """What was done about rows that repeat a pair."""
 
 
-@command("What is in a file of ratings or events, or wrong with it.")
-def check(source: Source, output: Output) -> None:
-    """Read a file of ratings or events and say what is in it, or everything that is wrong with it (exit code 3)."""
-    scale = parse_scale(source.scale)
-    from goodfence.data.frame import ReadOptions
+@command("Check a file of ratings or events.")
+def check_command(source: Source, output: Output) -> None:
+    """Read a file of ratings or events and print what is in it, or everything that is wrong with it (exit code 3)."""
+    options = source.options()
     from goodfence.data.load import on_disk, refuse_events
     from goodfence.data.problems import spread
 
     path, declared = named_file(source.file)
-    options = ReadOptions(**source.reading(), scale=scale)
     if declared is not None:
         refuse_events(options)
-        options = replace(options, scale=scale or declared)
-    with collected_notes() as notes, on_disk(path, options.max_bytes) as file:
+        options = replace(options, scale=options.scale or declared)
+    with output.noting() as notes, on_disk(path, options.max_bytes) as file:
         listed = source.item_list()
         found = _read(file, options, output)
         if listed is not None:
             found = replace(found, ratings=listed.applied_to(found.ratings))
     about = spread(found.ratings)
-    if output.json:
-        print_json({**_as_json(found), "spread": asdict(about), "notes": notes})
-        return
-    print_notes([] if output.quiet else notes)
-    print_lines(_as_lines(found, options.repeated, about))
+    output.tell(
+        {**_as_json(found), "spread": asdict(about), "notes": notes},
+        lambda: print_lines(_as_lines(found, options.repeated, about)),
+    )
 
 
 def _read(path: str | PathLike[str], options: ReadOptions, output: Output) -> ReadReport:
-    """Return what is in the file; where it cannot be read, say first all that is wrong with its rows."""
+    """Return what is in the file; if it cannot be read, print first what is wrong with its rows."""
     from goodfence.data.load import read_reported
 
     try:

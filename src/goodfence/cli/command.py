@@ -1,4 +1,4 @@
-"""How a command is declared: groups of options spread over its flags, help in panels, errors as one sentence."""
+"""Declare commands: groups of options become flags, help has panels, errors are one sentence."""
 
 from __future__ import annotations
 
@@ -6,8 +6,8 @@ import inspect
 import re
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import MISSING, field, fields, is_dataclass
-from typing import Annotated, Any, get_type_hints
+from dataclasses import MISSING, dataclass, field, fields, is_dataclass
+from typing import Annotated, Any, TypeVar, dataclass_transform, get_type_hints
 
 import typer
 from typer.core import TyperCommand, TyperGroup
@@ -19,12 +19,27 @@ USAGE = 2
 _INFO = "option"
 _UsageError: Any = typer.BadParameter.__mro__[1]  # the root of them, whichever parser is beneath
 _HELP = "NoArgsIsHelpError"
+_HELP_ALL = "--help-all"
 _FIRST_COLUMN = 30
 _LAST = "Running Output"
-"""The panels that come after all others, in this order."""
+"""The last panels, in this order."""
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)")
 _MOST = 3
 _WORDS_AS_DEFAULT = re.compile(r"\[default: \((.*)\)\]")
+
+
+Group = TypeVar("Group")
+
+
+@dataclass_transform(frozen_default=True, kw_only_default=True)
+def panel(heading: str) -> Callable[[type[Group]], type[Group]]:
+    """Declare a group of options: a frozen dataclass whose fields are flags, under one heading of the help."""
+
+    def declare(kind: Any) -> Any:
+        kind.panel = heading
+        return dataclass(frozen=True, kw_only=True)(kind)
+
+    return declare
 
 
 def flag(
@@ -33,46 +48,28 @@ def flag(
     *names: str,
     default: Any = None,
     shown: str | None = None,
-    panel: str | None = None,
+    hidden: bool = False,
 ) -> Any:
-    """Return the field of a group that stands for an option.
+    """Return the field of a group that declares an option; `metavar` is None for a switch.
 
-    Parameters
-    ----------
-    metavar : str or None
-        What follows the flag; None for a switch.
-    text : str
-        The help.
-    names : str
-        The flags, if not the field's name.
-    default : object, default None
-        The value if the option is not given.
-    shown : str or None, default None
-        What the help calls the default, where None stands for what the library takes.
-    panel : str or None, default None
-        The heading in the help; None for the group's.
+    `names` are the flags, if not the field's name; `shown` is the default in words, where None leaves the choice to
+    the library; only `--help-all` shows a `hidden` option.
     """
-    option = typer.Option(
-        *names, metavar=metavar, help=text, show_default=shown or True, rich_help_panel=panel
-    )
+    shows: Any = shown or (metavar is not None)
+    option = typer.Option(*names, metavar=metavar, help=text, show_default=shows, hidden=hidden)
     return field(default=default, metadata={_INFO: option})
 
 
 def argument(metavar: str, text: str, *, default: Any = MISSING) -> Any:
-    """Return the field of a group that stands for an argument by position; without a default it is required."""
+    """Return the field of a group that declares a positional argument, required unless it has a default."""
     return field(default=default, metadata={_INFO: typer.Argument(metavar=metavar, help=text)})
 
 
 def command(summary: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Declare a command: its parameters are groups of options (dataclasses with a `panel`) and plain options.
+    """Declare a command whose parameters are groups of options (dataclasses with a `panel`) and plain options.
 
-    One of the groups has the field `json`, which also says how an error is printed. Plain options are in a panel
-    of the command's name. `register` adds the result to an application.
-
-    Parameters
-    ----------
-    summary
-        What the list of commands says about it.
+    One group has the field `json`, which also decides how an error is printed. `register` adds the command to an
+    application. `summary` is its line in the list of commands.
     """
 
     def declare(body: Callable[..., None]) -> Callable[..., None]:
@@ -84,9 +81,9 @@ def command(summary: str) -> Callable[[Callable[..., None]], Callable[..., None]
                 body(**{name: _gathered(kind, name, given) for name, kind in groups.items()})
 
         parameters = [one for name, kind in groups.items() for one in _spread(kind, name, body)]
-        # Arguments by position come first, as the parser wants what has no default before what has one.
+        # The parser needs parameters without a default first.
         parameters.sort(key=lambda one: one.default is not inspect.Parameter.empty)
-        stated: Any = run  # any callable may have a signature and a summary
+        stated: Any = run
         stated.__signature__ = inspect.Signature(parameters)
         stated.summary = summary
         run.__name__, run.__doc__ = body.__name__, body.__doc__
@@ -96,27 +93,34 @@ def command(summary: str) -> Callable[[Callable[..., None]], Callable[..., None]
     return declare
 
 
-def register(app: typer.Typer, declared: Any) -> None:
-    """Add a declared command to an application, under the name of its function."""
-    name = declared.__name__.rstrip("_").replace("_", "-")
-    app.command(name, cls=Command, short_help=declared.summary)(declared)
+def register(app: typer.Typer, *declared: Any) -> None:
+    """Add commands to an application; `audit_command` is called `audit`."""
+    for one in declared:
+        name = one.__name__.removesuffix("_command")
+        app.command(name, cls=Command, short_help=one.summary)(one)
+
+
+def command_group(name: str, summary: str, *declared: Any) -> typer.Typer:
+    """Return a command that has these commands below it."""
+    group = typer.Typer(
+        name=name, cls=Commands, help=summary, no_args_is_help=True, rich_markup_mode=None
+    )
+    register(group, *declared)
+    return group
 
 
 def _spread(kind: Any, name: str, body: Callable[..., None]) -> Iterator[inspect.Parameter]:
-    """Yield the parameters that stand for one parameter of the command: the fields of a group, or itself."""
     if not is_dataclass(kind):
         default = inspect.signature(body).parameters[name].default
-        yield _parameter(name, default, kind, body.__name__.rstrip("_").capitalize())
+        yield _parameter(name, default, kind, "Output")
         return
     hints = get_type_hints(kind, include_extras=True)
     group: Any = kind
-    annotate: Any = Annotated  # types that are only known here
+    annotate: Any = Annotated
     for one in fields(kind):
         default = inspect.Parameter.empty if one.default is MISSING else one.default
-        annotated: Any = hints[one.name]
-        if _INFO in one.metadata:
-            annotated = annotate[annotated, one.metadata[_INFO]]
-        # The panel is that of the class which declares the field: it may be a base of the group.
+        annotated: Any = annotate[hints[one.name], one.metadata[_INFO]]
+        # A field of a base class belongs to the panel of that class.
         bases: Any = group.__mro__
         declaring = next(base for base in bases if one.name in inspect.get_annotations(base))
         yield _parameter(one.name, default, annotated, declaring.panel)
@@ -129,7 +133,6 @@ def _parameter(name: str, default: Any, kind: Any, panel: str) -> inspect.Parame
 
 
 def _gathered(kind: Any, name: str, given: dict[str, Any]) -> Any:
-    """Return the group made of its fields, or the plain option itself."""
     if not is_dataclass(kind):
         return given[name]
     group: Any = kind
@@ -137,10 +140,15 @@ def _gathered(kind: Any, name: str, given: dict[str, Any]) -> Any:
 
 
 class Command(TyperCommand):
-    """A command with panels in its help, whose `--scale` takes two or three numbers."""
+    """A command with panels in its help; `--help-all` shows hidden options, `--scale` takes two or three numbers."""
 
     def parse_args(self, ctx: Any, args: list[str]) -> list[str]:
-        """Parse the arguments, with the numbers after `--scale` joined to one: the parser knows fixed counts only."""
+        """Parse the arguments, after joining the numbers of `--scale`: the parser only knows fixed counts."""
+        if _HELP_ALL in args:
+            for one in self.params:
+                one.hidden = False  # type: ignore[attr-defined]
+            typer.echo(ctx.get_help())
+            ctx.exit()
         parsed: list[str] = super().parse_args(ctx, join_scale(args))
         return parsed
 
@@ -149,17 +157,19 @@ class Command(TyperCommand):
         return [piece.strip("{}") for piece in super().collect_usage_pieces(ctx)]
 
     def format_options(self, ctx: Any, formatter: Any) -> None:
-        """Write arguments and options panel by panel, as plain text: rich would cost more time than all else."""
+        """Write arguments and options panel by panel, as plain text: rich would take longer than everything else."""
+        hides = any(getattr(one, "hidden", False) for one in self.params)
         panels: dict[str, list[tuple[str, str]]] = {}
         for one in self.get_params(ctx):
             record = one.get_help_record(ctx)
-            if record is not None:
-                flag = record[0].partition(" <")[0]  # an argument's type is said by its help
-                text = _WORDS_AS_DEFAULT.sub(r"[default: \1]", record[1])
-                panel = getattr(one, "rich_help_panel", None) or "Output"
-                if one.param_type_name == "argument":
-                    panel = "Arguments"
-                panels.setdefault(panel, []).append((flag, text))
+            if record is None:
+                continue
+            flag = record[0].partition(" <")[0]  # the help states the type of an argument
+            text = _WORDS_AS_DEFAULT.sub(r"[default: \1]", record[1])
+            panel = getattr(one, "rich_help_panel", None) or "Output"
+            if flag == "--help" and hides:
+                flag, text = f"--help, {_HELP_ALL}", "Show these options, or all options."
+            panels.setdefault(panel, []).append((flag, text))
         widest = max(len(flag) for rows in panels.values() for flag, _ in rows)
         width = min(widest, _FIRST_COLUMN)
         for panel in sorted(panels, key=_LAST.find):
@@ -168,7 +178,7 @@ class Command(TyperCommand):
 
 
 class Commands(TyperGroup):
-    """A group of commands that answers a mistyped one as every other error is answered."""
+    """A group of commands that reports a mistyped command like every other error."""
 
     def make_context(self, info_name: Any, args: Any, *rest: Any, **extra: Any) -> Any:
         """Parse the options before the command."""

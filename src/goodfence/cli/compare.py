@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass
 from pathlib import Path
-from typing import Any, ClassVar
+from typing import Any
 
-from goodfence.cli.command import argument, command
+from goodfence.cli.command import argument, command, panel
 from goodfence.cli.options import Output
 from goodfence.cli.output import print_json, print_paragraphs, print_table
 
@@ -17,17 +16,16 @@ _COLUMNS = (
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@panel("Audits")
 class Audits:
     """Which two audits."""
 
-    panel: ClassVar[str] = "Audits"
     old: Path = argument("OLD", "What `goodfence audit -o old.json` wrote.")
     new: Path = argument("NEW", "What a later audit wrote.")
 
 
 @command("Two audits beside each other: what changed.")
-def compare(pair: Audits, output: Output) -> None:
+def compare_command(pair: Audits, output: Output) -> None:
     """Compare two audits: their figures with intervals, and the settings in which they differ."""
     from goodfence.report.serialize import compared, different, read_audit
 

@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, ClassVar
+from typing import TYPE_CHECKING, Annotated
 
-import typer
-
-from goodfence.cli.command import Commands, argument, command, flag, register
+from goodfence.cli.command import argument, command, command_group, flag, panel
 from goodfence.cli.options import Output
 from goodfence.cli.output import (
     CSV,
@@ -25,17 +22,9 @@ from goodfence.errors import SettingError, UnknownDataset, did_you_mean
 if TYPE_CHECKING:
     from goodfence.data.catalogue import Dataset
 
-app = typer.Typer(
-    name="data",
-    cls=Commands,
-    help="The data sets that have a name: list them, fetch one, or export one to a file.",
-    no_args_is_help=True,
-    rich_markup_mode=None,
-)
-
 
 @command("Every data set that has a name, and whether it is here.")
-def list_(output: Output) -> None:
+def list_command(output: Output) -> None:
     """Print every data set that has a name, and whether it is here."""
     from goodfence.data.catalogue import DATASETS
 
@@ -49,11 +38,10 @@ def list_(output: Output) -> None:
     print_table(["name", "users x items", "ratings", "scale", "where", "licence"], rows)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@panel("Data set")
 class NamedSet:
     """Which data set."""
 
-    panel: ClassVar[str] = "Data set"
     name: str = argument("NAME", "A name of `goodfence data list`.")
 
     def dataset(self) -> Dataset:
@@ -67,7 +55,7 @@ class NamedSet:
         return DATASETS[self.name]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@panel("Data set")
 class Exported(NamedSet):
     """Which data set, and where to."""
 
@@ -76,7 +64,7 @@ class Exported(NamedSet):
 
 
 @command("Write a data set to a file, as text or parquet.")
-def export(
+def export_command(
     wanted: Exported, output: Output, out: Annotated[Path | None, out_option(CSV, PARQUET)] = None
 ) -> None:
     """Write the ratings of a data set to a file with the columns userId, movieId and rating; of likes, without one."""
@@ -116,7 +104,7 @@ def _reading(dataset: Dataset, likes: float | None) -> str:
 
 
 @command("Download a data set into the cache, unless it is here.")
-def fetch(wanted: NamedSet, output: Output) -> None:
+def fetch_command(wanted: NamedSet, output: Output) -> None:
     """Download a data set into the cache, unless it is here, and compare its checksum."""
     output.say(f"looking for {wanted.name}")
     from goodfence.data.catalogue import find
@@ -175,6 +163,10 @@ def _as_json(dataset: Dataset) -> dict[str, object]:
     }
 
 
-register(app, list_)
-register(app, fetch)
-register(app, export)
+app = command_group(
+    "data",
+    "List, fetch or export the data sets that have a name.",
+    list_command,
+    fetch_command,
+    export_command,
+)

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass, replace
-from typing import TYPE_CHECKING, Any, ClassVar
+from dataclasses import asdict, dataclass
+from typing import TYPE_CHECKING, Any
 
 import typer
 
-from goodfence.cli.attack import as_json
-from goodfence.cli.command import command, flag
+from goodfence.cli.audit import finding_as_json
+from goodfence.cli.command import command, flag, panel
 from goodfence.cli.doctor import compiled_kernels
 from goodfence.cli.options import Method, SeededRunning
 from goodfence.cli.output import print_json, print_paragraphs, print_table
@@ -30,18 +30,17 @@ if TYPE_CHECKING:
     from goodfence.models.configuration import Configured
 
 DATASET = "movietweetings"
-_FALLBACK = "item_mean"
 _COMPARED = (
-    Method(mechanism="knn", k=50),
-    Method(mechanism="ppns", k=50, beta=7, epsilon=1.0),
-    Method(mechanism="private-means", epsilon=1.0),
+    Method(method="knn k=50"),
+    Method(method="ppns k=50 beta=7"),
+    Method(method="private-means epsilon=1"),
 )
 _LIKED = 8
 """From how many points of ten a film counts as liked."""
 _COMPARED_LISTS = (
-    Method(mechanism="knn", k=50),
-    Method(mechanism="ppns", k=50, beta=7, epsilon=1.0),
-    Method(mechanism="private-top-n", epsilon=1.0),
+    Method(method="knn k=50"),
+    Method(method="ppns k=50 beta=7"),
+    Method(method="private-top-n epsilon=1"),
 )
 _AT_ONCE, _REFITTED = 200, 120
 """How many users are attacked, and how many where each takes fits: what takes a quarter of a minute."""
@@ -56,11 +55,10 @@ class DemoRow:
     scores: Scores
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@panel("Demo")
 class Shape:
     """What is recommended: predicted ratings, or lists."""
 
-    panel: ClassVar[str] = "Demo"
     lists: bool = flag(
         None,
         f"Films rated {_LIKED} or better as events, and lists of ten instead of predicted ratings.",
@@ -70,7 +68,7 @@ class Shape:
 
 
 @command("What kNN gives away on the bundled films, and what stops it.")
-def demo(shape: Shape, running: SeededRunning) -> None:
+def demo_command(shape: Shape, running: SeededRunning) -> None:
     """Audit kNN on the film ratings that come with goodfence, and show what would stop the leak."""
     running.say("reading the film ratings that come with goodfence")
     from goodfence.data.load import load
@@ -108,14 +106,16 @@ def _try(method: Method, films: Ratings, running: SeededRunning) -> DemoRow:
     )
     train, test = holdout(films, rng=running.seed)
     lists = films.feedback == "implicit"
-    answering = replace(method, fallback=_FALLBACK) if at_once and not lists else method
+    answering = (
+        Method(method=f"{method.method} fallback=item_mean") if at_once and not lists else method
+    )
     fitted = answering.configured(running, rng=running.seed).recommender.fit(train)
     scores = evaluate(fitted, test, n=LISTED) if lists else evaluate(fitted, test)
     return DemoRow(chosen=chosen, report=report, scores=scores)
 
 
 def _as_json(tried: DemoRow) -> dict[str, Any]:
-    return {**as_json(tried.report, tried.chosen), "scores": tried.scores.to_dict()}
+    return {**finding_as_json(tried.report, tried.chosen), "scores": tried.scores.to_dict()}
 
 
 def _print(summary: Summary, tried: list[DemoRow]) -> None:

@@ -20,7 +20,7 @@ EXTRAS = {
 
 
 @command("Versions, threads, caches, folders.")
-def doctor(output: Output) -> None:
+def doctor_command(output: Output) -> None:
     """Print versions, threads, caches and folders; nothing of your data."""
     import platform
 

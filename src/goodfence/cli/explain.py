@@ -2,12 +2,11 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, ClassVar
+from typing import TYPE_CHECKING, Any
 
 import typer
 
-from goodfence.cli.command import argument, command
+from goodfence.cli.command import argument, command, panel
 from goodfence.cli.options import Output
 from goodfence.cli.output import print_json, print_paragraphs
 from goodfence.errors import SettingError, did_you_mean
@@ -30,11 +29,10 @@ _SHOWN = {
 """Of each kind of explanation, the labels and what they label."""
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@panel("Topic")
 class Topic:
     """What is explained."""
 
-    panel: ClassVar[str] = "Topic"
     about: str | None = argument(
         "MECHANISM|TERM|CODE",
         "A mechanism, as in ppns, a term, as in epsilon, or the code of an error, as in GF203.",
@@ -43,7 +41,7 @@ class Topic:
 
 
 @command("What a mechanism does, or what a term or an error means.")
-def explain(topic: Topic, output: Output) -> None:
+def explain_command(topic: Topic, output: Output) -> None:
     """Explain a mechanism, a term, or the code of an error; list them all where none is given."""
     about = topic.about
     if about is None:

@@ -1,16 +1,15 @@
-"""`goodfence fit FILE -o model.gf`: train a recommender, and save it."""
+"""`goodfence fit FILE -o model.gf`: train a recommender and save it."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from goodfence.cli.command import command, flag
+from goodfence.cli.command import command, flag, panel
 from goodfence.cli.options import Method, Running, Source
-from goodfence.cli.output import MODEL, check_out, out_option, print_json, print_paragraphs
+from goodfence.cli.output import MODEL, check_out, out_option, print_paragraphs
 from goodfence.errors import SettingError, require
 from goodfence.report.wording import guarantee_cell, liked
 
@@ -22,33 +21,28 @@ _MASTER = "local[*]"
 _UNITS = {"k": 2**10, "m": 2**20, "g": 2**30}
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@panel("Engine")
 class Engine:
-    """Where the work is done; it changes nothing in the result."""
+    """Where the work is done; the result is the same."""
 
-    panel: ClassVar[str] = "Engine"
-    engine: str = flag("local|spark", "Fit on this machine, or on Apache Spark.", default="local")
+    engine: str = flag("local|spark", "Fit on this machine or on Apache Spark.", default="local")
     master: str | None = flag(
-        "URL", "spark: the cluster, as in local[2], yarn or spark://host:7077.", shown=_MASTER
+        "URL", "spark: the cluster, as in yarn or spark://host:7077.", shown=_MASTER, hidden=True
     )
     work: str | None = flag(
-        "FOLDER",
-        "spark: where checkpoints are kept; the same command resumes from there.",
-        shown="no checkpoints",
+        "FOLDER", "spark: checkpoints; the same command resumes there.", hidden=True
     )
     memory: str | None = flag(
-        "SIZE",
-        "spark: how much memory a task may take, as in 512m or 2g; blocks are made to fit.",
-        shown="1g",
+        "SIZE", "spark: memory of a task, as in 512m or 2g.", shown="1g", hidden=True
     )
 
     def check(self, chosen: Configured) -> None:
-        """Refuse what cannot be done, before anything long is begun."""
+        """Raise if Spark cannot fit this recommender, before anything long begins."""
         require(self.engine in ("local", "spark"), "engine", "local or spark", self.engine)
         if self.engine == "local":
             for name in ("master", "work", "memory"):
                 if getattr(self, name) is not None:
-                    raise SettingError(f"{name} must be left out unless --engine spark is given")
+                    raise SettingError(f"{name} needs --engine spark")
             return
         from goodfence.models.neighbour_cf import NeighbourCF, choice_on_spark
         from goodfence.spark.session import require_spark
@@ -64,17 +58,17 @@ class Engine:
     def fit(
         self, chosen: Configured, source: Source, running: Running, *, on_items: bool = True
     ) -> Any:
-        """Return the fitted model; Spark's tasks read the file themselves. `on_items` as in `Source.read`."""
+        """Return the fitted model; Spark's tasks read the file themselves. `on_items` as in `Source.load`."""
         fitting = f"fitting {chosen.label}"
         if self.engine == "local":
-            ratings = source.read(running, on_items=on_items)
+            ratings = source.load(running, on_items=on_items)
             running.say(fitting)
             return chosen.recommender.fit(ratings)
-        from goodfence.data.load import STDIN
+        from goodfence.data.load import STDIN, locate
         from goodfence.models.neighbour_cf import fit_on_spark
         from goodfence.spark.session import MEMORY, SparkConfig, start
 
-        located = source.located()
+        located = locate(source.file, source.options())
         if str(located.path) == STDIN:
             raise SettingError("FILE must be a file on Spark: tasks do not read standard input")
         listed = source.item_list()
@@ -118,9 +112,18 @@ def bytes_of(text: str | None) -> int | None:
     return int(number) * _UNITS[unit]
 
 
-@command("Train a recommender on ratings and save it.")
-def fit(
-    source: Source,
+@panel("Ratings")
+class FitSource(Source):
+    """The ratings, and the public list of items that a private model needs."""
+
+    items: Path | None = flag(
+        "FILE|from-ratings", "Private models: the public list of items, one id a line."
+    )
+
+
+@command("Train a recommender and save it.")
+def fit_command(
+    source: FitSource,
     method: Method,
     engine: Engine,
     running: Running,
@@ -129,11 +132,11 @@ def fit(
         bool,
         typer.Option(
             "--without-ratings",
-            help="Private models: save what was released and nothing else: a file that you may hand on.",
+            help="Private models: save a file without ratings, safe to publish.",
         ),
     ] = False,
 ) -> None:
-    """Fit a recommender and save it; every random choice is made here, once."""
+    """Fit a recommender and save it; all its random choices are made here, once."""
     from goodfence.models.persistence import check_replaceable
 
     check_out(out, MODEL)
@@ -148,49 +151,41 @@ def fit(
     model = engine.fit(chosen, source, running, on_items=not private)
     model.save(out, **({"ratings": not without_ratings} if private else {}))
     guarantee = model.guarantee()
-    # Of a private model only the list of items may be printed, which is public.
+    # The numbers of users and ratings of a private model are not public.
     (n_users, n_items), n_ratings = model.ratings_.shape, model.ratings_.n_ratings
     kind = "ratings" if model.ratings_.feedback == "explicit" else "events"
     data = {"users": n_users, "items": n_items, kind: n_ratings}
     data = {"items": n_items} if private else data
     least = model.ratings_.liked_from
     made_of = {} if least is None else {"liked_from": least}
-    if running.json:
-        told: dict[str, Any] = {"out": str(out), "label": chosen.label, "settings": chosen.settings}
-        told |= {"seed": running.seed, "data": {**data, **made_of}}
-        print_json({**told, "guarantee": guarantee.to_dict()})
-        return
+    told: dict[str, Any] = {"out": str(out), "label": chosen.label, "settings": chosen.settings}
+    told |= {"seed": running.seed, "data": {**data, **made_of}, "guarantee": guarantee.to_dict()}
     shape = f"{n_items:,} items"
-    print_paragraphs(
-        [
-            ("Model", chosen.label),
-            (
-                "Trained",
-                shape if private else f"{n_users:,} users x {shape}, {n_ratings:,} {kind}",
-            ),
-            *([] if least is None else [("Events", liked(least))]),
-            ("Guarantee", f"{guarantee_cell(guarantee)}. {guarantee.reason}"),
-            ("Saved", f"{out}, {_holder(guarantee.status, without_ratings, kind)}"),
-        ]
-    )
+    lines = [
+        ("Model", chosen.label),
+        ("Trained", shape if private else f"{n_users:,} users x {shape}, {n_ratings:,} {kind}"),
+        *([] if least is None else [("Events", liked(least))]),
+        ("Guarantee", f"{guarantee_cell(guarantee)}. {guarantee.reason}"),
+        ("Saved", f"{out}, {_holder(guarantee.status, without_ratings, kind)}"),
+    ]
+    running.tell(told, lambda: print_paragraphs(lines))
 
 
 def _is_private(chosen: Configured, without_ratings: bool) -> bool:
-    """Return whether the model is a private one; raise where what is asked needs one."""
     from goodfence.models.private.base import PrivateRecommender
 
     if isinstance(chosen.recommender, PrivateRecommender):
         return True
     if without_ratings:
         raise SettingError(
-            f"without_ratings must be left out with {chosen.label}: it answers from the ratings themselves"
+            f"without_ratings must be left out with {chosen.label}, which predicts from the ratings themselves"
         )
     return False
 
 
 def _holder(status: str, without_ratings: bool, kind: str) -> str:
     if not without_ratings:
-        return f"with the {kind} that it answers from: keep it as you keep them"
+        return f"with the {kind}: protect the file as you protect them"
     if status == "none":
-        return f"without the {kind}; whoever knows the seed can take its noise away"
-    return f"without the {kind}: anybody may hold it"
+        return f"without the {kind}; anyone who knows the seed can remove its noise"
+    return f"without the {kind}: safe to publish"

@@ -1,16 +1,16 @@
-"""`goodfence frontier FILE`: leak against error, method by method."""
+"""`goodfence frontier FILE`: what each recommender leaks, and what it costs in accuracy."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from goodfence.attack import DEFAULT_KNOWN, FRONTIER_TARGETS
-from goodfence.cli.command import command, flag
-from goodfence.cli.options import EXPERIMENT, Running, Source, command_line
+from goodfence.cli.command import command, flag, panel
+from goodfence.cli.options import Method, Running, Source, command_line
 from goodfence.cli.output import (
     FOLDER,
     HTML,
@@ -43,7 +43,7 @@ COMPARED = (
     "private-means epsilon=1",
     "private-cf epsilon=1",
 )
-"""What is compared if nothing is given: each method once, which takes minutes and not hours."""
+"""The default comparison: one setting of each, so that it takes minutes."""
 COMPARED_LISTS = (
     "knn k=50",
     "ppns k=50 beta=7",
@@ -57,51 +57,40 @@ COMPARED_LISTS = (
 )
 """The same for events."""
 _COLUMNS = (
-    "people fully: of 100 people, of whom every hidden rating asked for is recovered; recovery: of 100 hidden "
-    "ratings, by the answers or, where these tell nothing, by guessing; advantage: recovery less that without the "
-    "target in the data; in brackets the 95% interval over people; n: how many people. MAE: over held-out ratings "
-    "with a prediction; answers: how many of 100 have one. A proved guarantee is about any number of fakes."
+    "fully recovered: users whose hidden ratings were all recovered. recovery: share of hidden ratings recovered from "
+    "the answers, or by guessing where these say nothing. advantage: recovery minus recovery without the target's "
+    "data. Brackets: 95% interval over users; n: users attacked. MAE: over held-out ratings with a prediction; "
+    "answers: share that have one. A proved guarantee holds no matter how many fake accounts are used."
 )
 _COLUMNS_OF_LISTS = (
-    "people fully: of 100 people, of whom every listed item is their own, or every hidden item is listed; precision: "
-    "of 100 listed items, the target's own; advantage: precision less that without the target in the data; in brackets "
-    "the 95% interval over people; n: how many people. NDCG@10: of held-out events; items: how many of 100 are on "
-    "somebody's list. A proved guarantee is about any number of fakes."
+    "fully recovered: users for whom every listed item is right, or every hidden item is listed. precision: share of "
+    "listed items that are the target's. advantage: precision minus precision without the target's data. Brackets: "
+    "95% interval over users; n: users attacked. NDCG@10: of held-out events; items: share of the catalogue on any "
+    "list. A proved guarantee holds no matter how many fake accounts are used."
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@panel("Comparison")
 class Comparison:
-    """What is compared, and how."""
+    """Which recommenders are compared, and how."""
 
-    panel: ClassVar[str] = "Comparison"
-    compared: list[str] | None = flag(
-        "METHOD",
-        "A method to compare, with settings, as in 'ppns k=50 beta=7'; may be given several times.",
-        shown="six methods, nine for events",
+    method: list[str] | None = flag(
+        "'NAME SETTING=VALUE ...'",
+        "A recommender, as in 'ppns k=50 beta=7'; may be repeated.",
+        shown="six, nine for events",
     )
-    full: bool = flag(
-        None, "Compare many settings of each method; takes hours.", "--full", default=False
-    )
-    known: int = flag(
-        "N",
-        "How many ratings of each target (of events: how many items) the attacker knows, 1 or more.",
-        default=DEFAULT_KNOWN,
-    )
+    full: bool = flag(None, "Compare many settings; takes hours.", "--full", default=False)
+    known: int = flag("N", "Ratings of each target that the attacker knows.", default=DEFAULT_KNOWN)
     targets: int = flag(
-        "N",
-        "How many users to attack, drawn by chance; each takes two fits of a private model.",
-        default=FRONTIER_TARGETS,
+        "N", "Users to attack, each in two fits of a private model.", default=FRONTIER_TARGETS
     )
-    fraction: float = flag("X", "Share of all ratings to hold out, between 0 and 1.", default=0.2)
-    max_mae: float | None = flag("X", "Recommend no method with a larger error than this.")
-    min_ndcg: float | None = flag(
-        "X", "Of events: recommend no method with a lower NDCG@10 than this."
-    )
+    fraction: float = flag("X", "Share of the ratings to hold out.", default=0.2)
+    max_mae: float | None = flag("X", "Choose no recommender with a larger error.")
+    min_ndcg: float | None = flag("X", "Choose no recommender with a lower NDCG@10 (events).")
 
 
-@command("Leak against error, method by method.")
-def frontier(
+@command("Compare recommenders: leak, accuracy and guarantee.")
+def frontier_command(
     source: Source,
     comparison: Comparison,
     running: Running,
@@ -110,10 +99,10 @@ def frontier(
         out_option(JSON, HTML, FOLDER, of="a folder for table, manifest and chart"),
     ] = None,
 ) -> None:
-    """Compare methods: what each gives away, its error, its guarantee; and recommend one."""
+    """Compare recommenders by leak, accuracy and guarantee, and choose one."""
     check_out(out, JSON, HTML, FOLDER)
     if is_page(out):
-        running = running.repeatable()  # a page says how it is made
+        running = running.repeatable()  # the page shows the command that repeats it
     methods, names, ratings = _methods(source, comparison, running)
     found = _compare(methods, ratings, comparison, running)
     data = Path(source.file).name
@@ -155,13 +144,10 @@ def frontier(
 def _methods(
     source: Source, comparison: Comparison, running: Running
 ) -> tuple[list[Any], list[str], Ratings]:
-    """Return what is compared, with names, and the ratings: what cannot be read is told before these are."""
-    from goodfence.models.configuration import parsed
-
-    running_as = {"threads": running.threads, "progress": running.progress, "public": EXPERIMENT}
+    """Return the recommenders with their names, and the ratings; a wrong method is an error before reading."""
     usual = COMPARED_LISTS if source.kind == "implicit" else COMPARED
-    chosen = [parsed(text, **running_as) for text in comparison.compared or usual]
-    ratings = source.read(running)
+    chosen = [Method(method=text).configured(running) for text in comparison.method or usual]
+    ratings = source.load(running)
     if comparison.full:
         from goodfence.auditing.frontier import default_list, name_of
 
@@ -173,15 +159,15 @@ def _methods(
 def _compare(
     methods: list[Any], ratings: Ratings, comparison: Comparison, running: Running
 ) -> Frontier:
-    from goodfence.auditing.frontier import frontier as run
+    from goodfence.auditing.frontier import frontier
     from goodfence.models.private.base import PrivateRecommender
     from goodfence.privacy.fixed_point import require_declared
 
     explicit = ratings.feedback == "explicit"
     if explicit and any(isinstance(one, PrivateRecommender) for one in methods):
         require_declared(ratings.scale)  # at once, and not after minutes
-    running.say(f"comparing {len(methods)} methods")
-    return run(
+    running.say(f"comparing {len(methods)} recommenders")
+    return frontier(
         ratings,
         methods,
         known=comparison.known,
@@ -194,7 +180,7 @@ def _compare(
 
 
 def _print(found: Frontier, names: list[str], guarantees: list[Guarantee], choice: str) -> None:
-    """Print what to choose, then what each method gives away, per person first, and how it was measured."""
+    """Print the choice, the table and what its columns mean."""
     print_paragraphs([("Choice", choice), ("Scope", _scope(found))])
     typer.echo()
     rows = [
@@ -212,7 +198,7 @@ def _print(found: Frontier, names: list[str], guarantees: list[Guarantee], choic
     ]
     words = words_of(found)
     quality = ["NDCG@10", "items %"] if words.lists else ["MAE", "answers %"]
-    heading = ["method", "people fully %", "advantage %", f"{words.measure} %", "n", *quality]
+    heading = ["method", "fully recovered %", "advantage %", f"{words.measure} %", "n", *quality]
     print_table([*heading, "guarantee"], rows)
     typer.echo()
     guessing = f"{'has' if words.lists else 'recovers'} {measured(found.guess)}."
@@ -228,7 +214,7 @@ def _scope(found: Frontier) -> str:
     if "liked_from" in found.settings:
         data = f"{data} ({liked(found.settings['liked_from'])})"
     return (
-        f"{found.date}; {data}; {known} {held} of each person are known. For each method the "
-        "strongest of the attackers that apply, chosen on one half of the people attacked, shown on the other. kNN, "
-        "nPNS, PNCF and PPNS are goodfence's own: neighbours among all users, by cosine."
+        f"{found.date}; {data}; the attacker knows {known} {held} of each user. Results are for the strongest "
+        "attacker, selected on one half of the attacked users and evaluated on the other. kNN, nPNS, PNCF and PPNS "
+        "are goodfence's own: neighbours among all users, by cosine similarity."
     )

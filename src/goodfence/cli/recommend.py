@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, ClassVar
+from typing import TYPE_CHECKING, Annotated, Any
 
-from goodfence.cli.command import argument, command, flag
+from goodfence.cli.command import argument, command, flag, panel
 from goodfence.cli.options import Output
 from goodfence.cli.output import (
     CSV,
@@ -17,18 +16,17 @@ from goodfence.cli.output import (
     print_paragraphs,
     print_table,
 )
-from goodfence.cli.predict import id_of
+from goodfence.cli.paper import id_of
 from goodfence.errors import SettingError
 
 if TYPE_CHECKING:
     from goodfence.data.ratings import Ratings
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@panel("Recommendations")
 class Request:
     """Which model is asked, and for whom."""
 
-    panel: ClassVar[str] = "Recommendations"
     model: Path = argument("MODEL", "A model that `goodfence fit` saved.")
     user: str | None = argument(
         "USER", "A user of the ratings, by the file's own id.", default=None
@@ -56,7 +54,7 @@ class Request:
 
 
 @command("The best items for one user, or for all, from a saved model.")
-def recommend(
+def recommend_command(
     request: Request, output: Output, out: Annotated[Path | None, out_option(CSV, PARQUET)] = None
 ) -> None:
     """Print the best items that a user has not rated, with what ranks them; or write them to a file."""

@@ -41,7 +41,7 @@ EVENT_RULES: tuple[Duplicates, ...] = ("error", "once", "count", "sum")
 """What can be done about an event that happened twice."""
 T = TypeVar("T", bound=np.generic)
 _PARSED: dict[str, Callable[[str], Any]] = {
-    **dict.fromkeys(("weight", "duplicates", "decimal", "encoding"), str),
+    **dict.fromkeys(("weight", "time", "duplicates", "decimal", "encoding"), str),
     "separator": lambda text: {"\\t": "\t", "tab": "\t", "space": " "}.get(text, text),
     "unrated": lambda text: tuple(float(one) for one in text.split(",")),
     "max_bytes": int,

@@ -31,6 +31,7 @@ _OF_NEIGHBOUR_CF = (
     "over",
     "fallback",
 )
+_SWITCH = {"yes": True, "no": False}
 _ABLE = ("fit", "predict", "answer", "recommend", "answer_list")
 _SHOWN = {"k": "k", "beta": "beta", "within": "within", "epsilon": "eps", "unit": "unit"}
 
@@ -177,14 +178,16 @@ def parsed(text: str, **running: Any) -> Configured:
     """
     name, *parts = text.split() or [""]
     kind = find(name)
-    known = {*inspect.signature(kind).parameters, *_OF_NEIGHBOUR_CF}
+    known = {*inspect.signature(kind).parameters, *_OF_NEIGHBOUR_CF} - {"rng"}
     known |= {"k"} if _wraps(kind) else set()
-    for part in parts:
-        key, _, value = part.partition("=")
-        if key not in known or not value:
-            near = did_you_mean(key, known - {key})
-            raise SettingError(f"compared must be as in 'ppns k=50 beta=7', got {text!r}{near}")
-    return configured({"mechanism": name, **pairs(parts)}, **running)
+    if "sensitivity" in known:
+        known = known - {"sensitivity"} | {f"rs_{key}" for key in ("scope", "reading", "clamp")}
+    given = pairs(parts)
+    for key in given.keys() - known:
+        raise SettingError(f"{kind.__name__} has no setting {key!r}{did_you_mean(key, known)}")
+    rs = {key.removeprefix("rs_"): given.pop(key) for key in list(given) if key.startswith("rs_")}
+    sensitivity = {"sensitivity": rs} if rs else {}
+    return configured({"mechanism": name, **given, **sensitivity}, **running)
 
 
 def pairs(listed: Sequence[str]) -> dict[str, int | float | str]:
@@ -198,7 +201,7 @@ def pairs(listed: Sequence[str]) -> dict[str, int | float | str]:
     found: dict[str, int | float | str] = {}
     for one in listed:
         key, equals, value = one.partition("=")
-        require(bool(key and equals and value), "setting", "NAME=VALUE, as in noise=2", one)
+        require(bool(key and equals and value), "a setting", "NAME=VALUE, as in k=50", one)
         name = key.replace("-", "_")
         require(name not in found, name, "given once", one)
         found[name] = _number_or_text(value)
@@ -223,7 +226,9 @@ def _label(described: Any, around: Mapping[str, Any]) -> str:
 
 
 def _number_or_text(text: str) -> int | float | str:
-    """Return a number where the text is one."""
+    """Return a number, or True or False for yes or no, where the text is one."""
+    if text in _SWITCH:
+        return _SWITCH[text]
     for make in (int, float):
         try:
             return make(text)

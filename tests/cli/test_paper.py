@@ -1,4 +1,4 @@
-"""`goodfence predict` is Algorithm 1, and tells who the neighbours are only when asked; `goodfence alpha`."""
+"""`goodfence paper predict` is Algorithm 1 and prints neighbours only when asked; `goodfence paper alpha`."""
 
 from __future__ import annotations
 
@@ -11,13 +11,13 @@ from tests.support.running import run, run_json
 FILMS = gf.load("movietweetings")
 POPULAR = int(np.diff(FILMS.transposed.csr.indptr).argmax())
 USER, ITEM = FILMS.users[3], FILMS.items[POPULAR]
-ASKED = ("predict", "movietweetings", "--user", USER, "--item", ITEM, "--seed", 7, "--quiet")
-PPNS = ("--mechanism", "ppns", "--k", 20, "--beta", 3)
+ASKED = ("paper", "predict", "movietweetings", USER, ITEM, "--seed", 7, "--quiet")
+PPNS = ("--method", "ppns k=20 beta=3")
 
 
 @pytest.mark.parametrize("axis", ["user", "item"])
 def test_one_prediction_is_that_of_the_fitted_model(axis: str) -> None:
-    told = run_json(*ASKED, *PPNS, "--axis", axis, "--show-neighbours")
+    told = run_json(*ASKED, "--method", f"ppns k=20 beta=3 axis={axis}", "--show-neighbours")
     model = gf.NeighbourCF(
         gf.PPNS(k=20, beta=3), axis="item" if axis == "item" else "user", rng=7
     ).fit(FILMS)
@@ -39,37 +39,37 @@ def test_neighbours_are_told_to_whom_asks_for_them_only() -> None:
 
 
 def test_the_options_of_rs_and_of_the_second_noise_reach_the_mechanism() -> None:
-    rs = ("--rs-scope", "pair", "--rs-reading", "derived", "--rs-clamp", "no")
-    told = run_json(*ASKED, "--mechanism", "pncf", "--k", 20, *rs, "--no-noise")
+    method = "pncf k=20 rs_scope=pair rs_reading=derived rs_clamp=no"
+    told = run_json(*ASKED, "--method", f"{method} noise=no")
     sensitivity = gf.Sensitivity(scope="pair", reading="derived", clamp=False)
     mechanism = gf.PNCF(k=20, sensitivity=sensitivity, noise=False)
     assert told["prediction"] == gf.papers.algorithm_1(FILMS, mechanism, USER, ITEM, rng=7).rating
-    noisy = run_json(*ASKED, "--mechanism", "pncf", "--k", 20, *rs)
+    noisy = run_json(*ASKED, "--method", method)
     assert noisy["prediction"] != told["prediction"]
 
 
 def test_as_printed_an_item_that_no_neighbour_rated_is_predicted_as_zero() -> None:
     counts = np.diff(FILMS.transposed.csr.indptr)
     rare = FILMS.items[int(counts.argmin())]
-    asked = ("predict", "movietweetings", "--user", USER, "--item", rare, "--k", 2, "--seed", 7)
-    assert run_json(*asked, "--quiet")["prediction"] is None
-    assert run_json(*asked, "--quiet", "--over", "neighbours")["prediction"] == 0
-    _, stdout, _ = run(*asked, "--quiet")
+    asked = ("paper", "predict", "movietweetings", USER, rare, "--seed", 7, "--quiet")
+    assert run_json(*asked, "--method", "knn k=2")["prediction"] is None
+    assert run_json(*asked, "--method", "knn k=2 over=neighbours")["prediction"] == 0
+    _, stdout, _ = run(*asked, "--method", "knn k=2")
     assert "no neighbour rated the item" in stdout
 
 
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        (("predict", "movietweetings", "--user", "1"), "user and item must be given"),
-        ((*ASKED, "--mechanism", "private-means", "--epsilon", 1), "must be neighbour-based"),
-        ((*ASKED, "--fallback", "bias"), "fallback must be left out"),
-        ((*ASKED, *PPNS, "--rs-clamp", "maybe"), "rs_clamp must be 'yes' or 'no'"),
-        ((*ASKED, *PPNS, "--rs-scope", "everybody"), "scope must be one of"),
-        ((*ASKED, "--rs-scope", "pair"), "KNN has no setting 'sensitivity'"),
-        ((*ASKED, "--no-noise"), "KNN has no setting 'noise'"),
+        (("paper", "predict", "movietweetings", "1"), "ITEM"),
+        ((*ASKED, "--method", "private-means epsilon=1"), "must be neighbour-based"),
+        ((*ASKED, "--method", "knn fallback=bias"), "fallback must be left out"),
+        ((*ASKED, "--method", "ppns beta=3 rs_clamp=maybe"), "clamp must be"),
+        ((*ASKED, "--method", "ppns beta=3 rs_scope=everybody"), "scope must be one of"),
+        ((*ASKED, "--method", "knn rs_scope=pair"), "KNN has no setting 'rs_scope'"),
+        ((*ASKED, "--method", "knn noise=no"), "KNN has no setting 'noise'"),
         (
-            ("alpha", "movietweetings", "--mechanism", "private-means", "--epsilon", 1),
+            ("paper", "alpha", "movietweetings", "--method", "private-means epsilon=1"),
             "neighbour-based",
         ),
     ],
@@ -81,25 +81,36 @@ def test_what_cannot_be_meant_is_one_sentence(arguments: tuple[object, ...], say
 
 
 def test_alpha_of_the_command_is_that_of_the_lists() -> None:
-    told = run_json("alpha", "movietweetings", *PPNS, "--targets", 10, "--seed", 7, "--quiet")
+    told = run_json(
+        "paper", "alpha", "movietweetings", *PPNS, "--targets", 10, "--seed", 7, "--quiet"
+    )
     assert told["beta"] == 3
     assert told["n"] == 10
     assert told["alpha"] < told["largest"]
     nearest = run_json(
-        "alpha", "movietweetings", "--k", 20, "--targets", 10, "--seed", 7, "--quiet"
-    )
-    assert nearest["alpha"] == pytest.approx(told["largest"])
-    assert nearest["beta"] == 1
-    pair = run_json(
+        "paper",
         "alpha",
         "movietweetings",
-        *PPNS,
+        "--method",
+        "knn k=20",
         "--targets",
         10,
         "--seed",
         7,
-        "--rs-scope",
-        "pair",
+        "--quiet",
+    )
+    assert nearest["alpha"] == pytest.approx(told["largest"])
+    assert nearest["beta"] == 1
+    pair = run_json(
+        "paper",
+        "alpha",
+        "movietweetings",
+        "--targets",
+        10,
+        "--seed",
+        7,
+        "--method",
+        "ppns k=20 beta=3 rs_scope=pair",
         "--quiet",
     )
     assert pair["alpha"] != told["alpha"]

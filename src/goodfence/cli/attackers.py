@@ -1,0 +1,195 @@
+"""The attackers of `goodfence audit --attack 'NAME SETTING=VALUE ...'`, and what membership and related-items print."""
+
+from __future__ import annotations
+
+import inspect
+from importlib import import_module
+from typing import TYPE_CHECKING, Any, NamedTuple
+
+from goodfence.attack import DEFAULT_FAKES, DEFAULT_KNOWN
+from goodfence.cli.output import print_paragraphs, print_table
+from goodfence.errors import SettingError, did_you_mean, require
+from goodfence.report.wording import liked, measured, of_100, words_of
+
+if TYPE_CHECKING:
+    from goodfence.attack.attack import Attack
+    from goodfence.attack.membership import MembershipReport, OperatingPoint
+    from goodfence.attack.related_items import RelatedItemsReport
+    from goodfence.data.ratings import Feedback
+
+_HOMES = {
+    "knn": "attack.knn_attack.KNNAttack",
+    "cover": "attack.knn_attack.CoverAttack",
+    "adaptive": "attack.knn_attack.AdaptiveAttack",
+    "pair": "papers.pair_attack.PairAttack",
+    "list": "attack.list_attack.ListAttack",
+    "membership": "attack.membership.MembershipAttack",
+    "related-items": "attack.related_items.RelatedItemsAttack",
+}
+"""The class of each attack, imported when it is named."""
+_ON_EVENTS = ("list", "cover", "adaptive", "membership", "related-items")
+_ON_RATINGS = tuple(name for name in _HOMES if name != "list")
+_ADVICE = 0.1
+"""The advice on related items keeps the share of right guesses below this."""
+_ANY_NUMBER = 2**31
+"""More users than any mechanism looks at, to count the fakes that cover its candidates."""
+
+
+class AttackLine(NamedTuple):
+    """What `--attack` says: a name of `_HOMES`, and settings of its class."""
+
+    name: str
+    settings: dict[str, Any]
+
+    @classmethod
+    def parse(cls, text: str, known: int | None, feedback: Feedback = "explicit") -> AttackLine:
+        """Return the attack of a line of text; `known` is the setting of that name, unless the line has one.
+
+        Examples
+        --------
+        >>> AttackLine.parse("KNNAttack fakes=50", known=4)
+        AttackLine(name='knn', settings={'fakes': 50, 'known': 4})
+        """
+        from goodfence.models.configuration import pairs
+
+        first, *parts = text.split() or [""]
+        name = first.casefold().replace("_", "-").removesuffix("attack")
+        name = name if name != "relateditems" else "related-items"
+        events = feedback == "implicit"
+        usual = _ON_EVENTS if events else _ON_RATINGS
+        what = f"one of {', '.join(usual)} for {'events' if events else 'ratings'}"
+        require(name in usual, "attack", what, first, did_you_mean(name, usual))
+        settings: dict[str, Any] = dict(pairs(parts))
+        if known is not None or name != "related-items":
+            settings.setdefault("known", DEFAULT_KNOWN if known is None else known)
+        line = cls(name, settings)
+        of = _kind("list") if events and not line.apart else line.kind
+        allowed = {*inspect.signature(of).parameters}
+        allowed |= {"precision"} if name == "related-items" else set()
+        allowed -= {"adaptive"} if name in ("adaptive", "cover") else set()
+        allowed -= {"n"} if name == "membership" and not events else set()
+        for key in settings.keys() - allowed:
+            raise SettingError(
+                f"the attack {name} has no setting {key!r}{did_you_mean(key, allowed)}"
+            )
+        return line
+
+    @property
+    def apart(self) -> bool:
+        """Whether the attack has a report of its own, and not one of recovered ratings."""
+        return self.name in ("membership", "related-items")
+
+    @property
+    def kind(self) -> Any:
+        """The class of the attack."""
+        return _kind(self.name)
+
+    def made(self, recommender: Any, feedback: Feedback) -> Any:
+        """Return the attack on this recommender."""
+        from goodfence.models.configuration import traits_of
+
+        settings = dict(self.settings)
+        if self.name == "related-items":
+            settings.pop("precision", None)
+            every = _intervals(settings.pop("every", None))
+            return self.kind(**settings, **every)
+        if feedback == "implicit" and self.name != "membership":
+            return self._on_lists(recommender, settings)
+        if self.name != "pair" and not traits_of(recommender).n_neighbours:
+            settings.setdefault("fakes", DEFAULT_FAKES)
+        return self.kind(**settings)
+
+    def _on_lists(self, recommender: Any, settings: dict[str, Any]) -> Attack:
+        if self.name == "adaptive":
+            settings["adaptive"] = True
+        if self.name == "cover":
+            settings.setdefault("ask", "all")
+            cover = self.kind(
+                **{key: settings[key] for key in ("known", "fakes") if key in settings}
+            )
+            settings["fakes"] = cover.n_fakes(recommender, _ANY_NUMBER)
+        attack: Attack = _kind("list")(**settings)
+        return attack
+
+    @property
+    def precision(self) -> float:
+        """Below which share of right guesses the advice on related items stays."""
+        return float(self.settings.get("precision", _ADVICE))
+
+
+def _kind(name: str) -> Any:
+    module, _, kind = _HOMES[name].rpartition(".")
+    return getattr(import_module(f"goodfence.{module}"), kind)
+
+
+def _intervals(every: Any) -> dict[str, tuple[int, ...]]:
+    """Return the refresh intervals of "1,20,100"."""
+    if every is None:
+        return {}
+    parts = str(every).split(",")
+    good = all(part.isascii() and part.isdecimal() for part in parts)
+    require(good, "every", "integers, as in every=1,20,100", every)
+    return {"every": tuple(int(part) for part in parts)}
+
+
+def print_membership(found: MembershipReport, label: str) -> None:
+    """Print how well members are told from others, and what would be published."""
+    told, auc, words = found.settings, found.auc, words_of(found.recovery)
+    least = found.recovery.ratings.liked_from
+    answers = "listed items" if words.lists else "answers about hidden ratings"
+    print_paragraphs(
+        [
+            ("Method", label),
+            (
+                "AUC",
+                f"{auc.value:.3f} (95%: {auc.low:.3f}-{auc.high:.3f}): probability that a member scores above others",
+            ),
+            *((f"At {point.rate:.0%}", _point(point, words.hidden)) for point in found.points),
+            ("All", f"{of_100(found.precision_of_all.value)}% of all {answers} are right."),
+            (
+                "Attacked",
+                f"{found.n_targets:,} users; {told['known']} {words.held} of each known, {told['left_out']} left out",
+            ),
+            *([] if least is None else [("Events", liked(least))]),
+            ("Guarantee", found.bound_in_words),
+        ]
+    )
+
+
+def _point(point: OperatingPoint, hidden: str) -> str:
+    rates = (
+        f"The attacker recognises {measured(point.true_positives)}% of members and mistakes "
+        f"{measured(point.false_positives)}% of others for members"
+    )
+    if point.precision.value != point.precision.value:  # nobody is above the threshold
+        return f"{rates}. The attacker would publish nothing."
+    return (
+        f"{rates}. Publishing what these members' answers say reveals {measured(point.published)}% of {hidden}; "
+        f"{measured(point.precision)}% of what is published is right."
+    )
+
+
+def print_related_items(found: RelatedItemsReport, precision: float) -> None:
+    """Print what the lists give away at each refresh interval, and how long to wait."""
+    head = [
+        "refreshed every",
+        "ratings found %",
+        "precision %",
+        "without target %",
+        "false alarms %",
+    ]
+    rows = []
+    for one in found.refreshes:
+        shares = (one.found, one.precision, one.precision_without, one.false_alarms)
+        cells = ("none" if share.value != share.value else measured(share) for share in shares)
+        rows.append([f"{one.every:,}", *cells])
+    print_table(head, rows)
+    advised = found.refresh_after(precision)
+    level = f"to keep the precision that the target's data adds below {of_100(precision)}%"
+    advice = (
+        f"refresh after at least {advised:,} ratings {level}"
+        if advised is not None
+        else f"no interval tried is long enough {level}"
+    )
+    watched = f"{found.n_targets:,} users; {found.settings['known']} items of each known"
+    print_paragraphs([("Watched", watched), ("Advice", advice)])
