@@ -461,9 +461,10 @@ def _frozen(csr: Any) -> sparse.csr_array:
         raise DataError("csr must hold each cell at most once")
     if not np.isfinite(frozen.data).all():
         raise DataError("csr must hold finite ratings only")
+    kind = sparse.get_index_dtype(maxval=max(frozen.nnz, *frozen.shape))  # kernels compile for one kind
     data, indices, starts = (
-        part.copy() if part.flags.writeable else part
-        for part in (frozen.data, frozen.indices, frozen.indptr)
+        part.astype(to, copy=part.flags.writeable)
+        for part, to in ((frozen.data, np.float64), (frozen.indices, kind), (frozen.indptr, kind))
     )
     result = read_only((data, indices, starts), frozen.shape)
     result.has_canonical_format = True

@@ -13,32 +13,34 @@ R = TypeVar("R")
 
 
 class _Cache(FunctionCache):
-    """Machine code on disk; what cannot be read is compiled anew.
-
-    After an update it may name a type that is gone, and a file may be cut short. numba looks whether an entry is of
-    today's source only after it has read all of it, and would end with a raw error.
-    """
+    """Machine code on disk. An entry that cannot be read is compiled again, where numba would raise a raw error."""
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """Return the machine code for a signature, None where there is none that can be read."""
-        kept: Any = super()
+        numba_cache: Any = super()
         try:
-            return kept.load_overload(sig, target_context)
-        except Exception:  # whatever a damaged pickle raises
-            kept.flush()
+            return numba_cache.load_overload(sig, target_context)
+        except Exception:  # a damaged pickle may raise anything
+            numba_cache.flush()
             return None
 
 
 def kernel(function: Callable[P, R]) -> Callable[P, R]:
-    """Compile `function` on first use and keep the machine code in the cache.
+    """Compile `function` on first use and cache the machine code.
 
     No fastmath flag is set: NaN and ties have a meaning in every kernel.
     """
-    compiled: Any = njit(cache=True, nogil=True)(function)
+    compiled: Any = njit(cache=True, nogil=True, no_cfunc_wrapper=True)(function)
     if compiled is not function:  # it is where the compiler is off
         cache: Any = _Cache
         compiled._cache = cache(function)
     return cast("Callable[P, R]", compiled)
+
+
+def inner(function: Callable[P, R]) -> Callable[P, R]:
+    """Compile `function` into the kernels that call it. Python cannot call it, which halves the time to compile it."""
+    options: Any = {"nogil": True, "no_cpython_wrapper": True, "no_cfunc_wrapper": True}
+    return cast("Callable[P, R]", njit(**options)(function))
 
 
 def inlined(function: Callable[P, R]) -> Callable[P, R]:

@@ -13,7 +13,7 @@ import numpy as np
 from goodfence.arrays import AnyFloats, AnyIntegers, Csr, Floats, Integers, Rows, Words
 from goodfence.kernels import kernel
 from goodfence.kernels.draw import PoolArrays, draw, laplace
-from goodfence.kernels.predict import divided, search
+from goodfence.kernels.predict import divided, search, sum_sizes
 
 FAKE = -1
 """The number of every fake in a list of real rows."""
@@ -145,7 +145,7 @@ def predict_beside_helpers(
             if entry >= 0:
                 total += weight[place] * rated.values[entry]
                 size += abs(weight[place])
-        fixed = -1.0 if over_raters else np.abs(weight).sum()
+        fixed = -1.0 if over_raters else sum_sizes(weight)
         predictions[question] = divided(total, size, fixed)
 
 

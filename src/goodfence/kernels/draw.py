@@ -20,7 +20,8 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 
 from goodfence.arrays import Floats, Integers, Rows, Words
-from goodfence.kernels import inlined, kernel
+from goodfence.kernels import inlined, inner, kernel
+from goodfence.kernels.order import sort_ascending
 
 Word: TypeAlias = np.uint64
 Counter: TypeAlias = tuple[Word, Word, Word, Word]
@@ -103,7 +104,7 @@ def uniform_and_coin(key: Word, purpose: Word, asker: Word, candidate: Word) -> 
     return to_uniform(((high << _WORD) | low) >> _DROPPED), (other & _ONE) == _ONE
 
 
-@kernel
+@inner
 def firing_time(value: Word, log_weight: float) -> tuple[float, float]:
     """Return the logarithm of the firing time as (rounded, remainder), their sum exact."""
     fired = math.log(-math.log1p(-to_uniform(value)))
@@ -122,23 +123,23 @@ def _later(times: Floats, rests: Floats, places: Integers, one: int, other: int)
     return bool(places[one] > places[other])
 
 
-@kernel
+@inner
 def _swap(times: Floats, rests: Floats, places: Integers, one: int, other: int) -> None:
     times[one], times[other] = times[other], times[one]
     rests[one], rests[other] = rests[other], rests[one]
     places[one], places[other] = places[other], places[one]
 
 
-@kernel
+@inner
 def _rise(times: Floats, rests: Floats, places: Integers, node: int) -> None:
     while node > 0 and _later(times, rests, places, node, (node - 1) // 2):
         _swap(times, rests, places, node, (node - 1) // 2)
         node = (node - 1) // 2
 
 
-@kernel
+@inner
 def _sink(times: Floats, rests: Floats, places: Integers, size: int) -> None:
-    node = 0
+    node = np.int64(0)
     while True:
         last = node
         for child in (2 * node + 1, 2 * node + 2):
@@ -150,7 +151,7 @@ def _sink(times: Floats, rests: Floats, places: Integers, size: int) -> None:
         node = last
 
 
-@kernel
+@inner
 def _limit(latest: float, highest: float) -> Word:
     """Return the bits below which a log-weight of at most `highest` may fire before `latest`."""
     margin = _SLACK + _ROUNDING * (abs(latest) + abs(highest))
@@ -163,7 +164,7 @@ def _limit(latest: float, highest: float) -> Word:
     return Word(min(reached + 1.0, N_VALUES))
 
 
-@kernel
+@inner
 def _block_tops(log_weights: Floats) -> tuple[Floats, int]:
     """Return the largest log-weight of each block, and how many are above -inf."""
     tops = np.full((log_weights.size + _BLOCK - 1) // _BLOCK, -np.inf)
@@ -177,7 +178,7 @@ def _block_tops(log_weights: Floats) -> tuple[Floats, int]:
     return tops, n_weighted
 
 
-@kernel
+@inner
 def _race(
     log_weights: Floats,
     tops: Floats,
@@ -190,7 +191,7 @@ def _race(
     take, top = out.size, tops.max()
     times, rests = np.empty(take), np.empty(take)
     hashes = np.empty(_BLOCK, Word)
-    size = 0
+    size = np.int64(0)
     for block in range(tops.size):
         first, end = block * _BLOCK, min((block + 1) * _BLOCK, rows.size)
         limit = _limit(times[0], tops[block] - top) if size == take else _EVERY
@@ -210,7 +211,7 @@ def _race(
                 _sink(times, rests, out, take)
 
 
-@kernel
+@inner
 def _draw_pool(log_weights: Floats, rows: Rows, key: Word, asker: Word, out: Integers) -> None:
     """Fill `out` from one pool; candidates of weight 0 come last, uniformly."""
     if out.size == rows.size:
@@ -263,7 +264,7 @@ def draw(
             _draw_pool(log_weights[start:stop], rows[start:stop], key, asker, part)
             part += start
             filled += take
-    out.sort()
+    sort_ascending(out)
 
 
 @kernel

@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from goodfence.arrays import AnyIntegers, Csr, Flags, Float32s, Floats, Integers, Rows
-from goodfence.kernels import kernel
+from goodfence.kernels import inner, kernel
 from goodfence.kernels.lists import NO_ITEM, insert
 from goodfence.kernels.order import kth_largest
 
@@ -50,7 +50,7 @@ class Loadings(NamedTuple):
     """(chosen,): an item's share of that, in the mean over the factors."""
 
 
-@kernel
+@inner
 def weigh_profile(columns: AnyIntegers, model: Loadings, sums: Float32s, weights: Floats) -> None:
     """Write what popularity and each factor count for a profile, (1 + factors,); `sums` is space, (2, factors)."""
     popular, in_mean, n_chosen = 0.0, 0.0, 0
@@ -88,7 +88,7 @@ def weigh_profiles(profiles: Csr, model: Loadings, weights: Floats) -> None:
         weigh_profile(own, model, sums, weights[row])
 
 
-@kernel
+@inner
 def _score(weights: Floats, loadings: Floats) -> float:
     """Return the score of one item: four sums side by side, which do not wait for each other."""
     a, b, c, d = 0.0, 0.0, 0.0, 0.0
@@ -140,7 +140,7 @@ def rank_by_factors(
             scores[row, n_listed:] = np.nan
 
 
-@kernel
+@inner
 def _add_up(weights: Float32s, tiles: Float32s, scores: Float32s) -> None:
     """Write the scores of all chosen items for some profiles, (profiles, tiles, TILE), in single precision.
 
@@ -167,19 +167,19 @@ def _add_up(weights: Float32s, tiles: Float32s, scores: Float32s) -> None:
                     _add_line(weights[profile, line], tiles[tile, line], scores[profile, tile])
 
 
-@kernel
+@inner
 def _begin(weight: float, line: Float32s, sums: Float32s) -> None:
     for item in range(TILE):
         sums[item] = weight * line[item]
 
 
-@kernel
+@inner
 def _add_line(weight: float, line: Float32s, sums: Float32s) -> None:
     for item in range(TILE):
         sums[item] += weight * line[item]
 
 
-@kernel
+@inner
 def _add_lines(
     weights: Float32s, lines: Float32s, p: Float32s, q: Float32s, r: Float32s, s: Float32s
 ) -> None:
@@ -197,7 +197,7 @@ def _add_lines(
         s[item] += (sa * at_a + sb * at_b) + (sc * at_c + sd * at_d)
 
 
-@kernel
+@inner
 def _best_of(
     rough: Float32s, highest: Float32s, likely: Rows, best: Rows, best_rough: Float32s
 ) -> int:
@@ -216,7 +216,7 @@ def _best_of(
     return n_best
 
 
-@kernel
+@inner
 def _lower_bound(rough: Float32s, highest: Float32s, n: int) -> float:
     """Return what at least n scores reach: the n-th of the highest of every so many; minus infinity for many."""
     if not 0 < n <= highest.size:

@@ -20,7 +20,7 @@ import math
 import numpy as np
 
 from goodfence.arrays import Floats
-from goodfence.kernels import kernel
+from goodfence.kernels import inner, kernel
 
 _STEPS = 40
 _WIDEST = 0.6
@@ -30,7 +30,7 @@ _NOTHING = 1e-30
 _TOLERANCE = 1e-14
 
 
-@kernel
+@inner
 def chances(log_weights: Floats, x: float, fired: Floats, unfired: Floats, density: Floats) -> None:
     """Fill P[T <= e^x], P[T > e^x] and the density of log T at x, for each candidate."""
     for place in range(log_weights.size):
@@ -41,7 +41,7 @@ def chances(log_weights: Floats, x: float, fired: Floats, unfired: Floats, densi
         density[place] = math.exp(log_rate - rate)
 
 
-@kernel
+@inner
 def count_distribution(yes: Floats, no: Floats, length: int) -> tuple[Floats, int]:
     """Return P[m successes] of independent trials, for m below `length`, and the first m above 0.
 
@@ -67,7 +67,7 @@ def count_distribution(yes: Floats, no: Floats, length: int) -> tuple[Floats, in
     return distribution[:length], low
 
 
-@kernel
+@inner
 def below_without_one(distribution: Floats, low: int, yes: Floats, no: Floats) -> Floats:
     """Return P[successes of the others < len(distribution)] for each trial; needs yes <= no."""
     last, total, inverse = np.zeros(yes.size), np.zeros(yes.size), 1.0 / no
@@ -92,7 +92,7 @@ def others_below(fired: Floats, unfired: Floats, take: int) -> Floats:
     return np.minimum(np.maximum(below, 0.0), 1.0)
 
 
-@kernel
+@inner
 def middle_of_firing(log_weights: Floats, take: int) -> float:
     """Return the x at which take - 1/2 are expected to have fired."""
     low, high = -math.log(2.0 * log_weights.size) - 1.0, math.log(math.log(2.0 * take) + 1.0) + 1.0
@@ -108,14 +108,14 @@ def middle_of_firing(log_weights: Floats, take: int) -> float:
     return 0.5 * (low + high)
 
 
-@kernel
+@inner
 def _width(fired: Floats, unfired: Floats, density: Floats) -> float:
     """Return how wide a panel may be: four standard deviations of the count, on the scale of x."""
     spread, slope = math.sqrt((fired * unfired).sum()), density.sum()
     return _WIDEST if 4.0 * spread >= _WIDEST * slope else 4.0 * spread / slope
 
 
-@kernel
+@inner
 def _panels(
     log_weights: Floats, take: int, least: int, tolerance: float
 ) -> tuple[list[tuple[float, float]], float]:

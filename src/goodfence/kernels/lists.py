@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from goodfence.arrays import AnyFloats, AnyIntegers, Csr, Flags, Floats, Rows
-from goodfence.kernels import kernel
+from goodfence.kernels import inner, kernel
 
 NO_ITEM = -1
 """The column of a place in a list that no item takes."""
@@ -29,13 +29,13 @@ class _Tally(NamedTuple):
     state: npt.NDArray[np.uint8]
 
 
-@kernel
+@inner
 def _clean(n_items: int) -> _Tally:
     sums, touched = np.zeros(n_items), np.empty(n_items, dtype=np.int32)
     return _Tally(sums, touched, np.zeros(n_items, dtype=np.uint8))
 
 
-@kernel
+@inner
 def insert(
     column: int, score: float, columns: AnyIntegers, scores: AnyFloats, n_listed: int
 ) -> int:
@@ -58,7 +58,7 @@ def insert(
     return n_listed
 
 
-@kernel
+@inner
 def _rank_row(
     scores: AnyFloats,
     items: AnyIntegers,
@@ -148,7 +148,7 @@ def rank_in_order(
             mine[column] = listable[column]
 
 
-@kernel
+@inner
 def _add_up(neighbours: AnyIntegers, weights: AnyFloats, rated: Csr, tally: _Tally) -> int:
     """Add up what the neighbours have, each by its weight, in their order; return how many columns they touch.
 
@@ -181,7 +181,7 @@ def sum_by_neighbours(
         scores[tally.touched[place]] = tally.sums[tally.touched[place]]
 
 
-@kernel
+@inner
 def _rank_touched(
     n_touched: int, allowed: Flags, tally: _Tally, columns: AnyIntegers, scores: AnyFloats
 ) -> None:
@@ -197,13 +197,13 @@ def _rank_touched(
     scores[n_listed:] = np.nan
 
 
-@kernel
+@inner
 def _bar(seen: AnyIntegers, tally: _Tally) -> None:
     for column in seen:
         tally.state[column] = _SEEN
 
 
-@kernel
+@inner
 def _unbar(seen: AnyIntegers, tally: _Tally) -> None:
     for column in seen:
         tally.state[column] = 0

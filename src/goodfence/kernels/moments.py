@@ -10,7 +10,7 @@ from __future__ import annotations
 import numpy as np
 
 from goodfence.arrays import AnyFloats, AnyIntegers, Csr
-from goodfence.kernels import kernel
+from goodfence.kernels import inner, kernel
 
 ROUNDING = 1e-14
 
@@ -57,7 +57,7 @@ def add_moments(columns: AnyIntegers, values: AnyFloats, block: Csr, moments: An
             sums[5] += value * rating
 
 
-@kernel
+@inner
 def cosine(dot: float, squared_norm: float, other_squared_norm: float) -> float:
     """Return dot / (norm x other norm), so that exactly equal fractions give exactly equal floats.
 

@@ -5,12 +5,11 @@ from __future__ import annotations
 import numpy as np
 
 from goodfence.arrays import AnyFloats, AnyIntegers, Words
-from goodfence.kernels import kernel
+from goodfence.kernels import inner, kernel
 
 RADIX_PAYS = 512
 DIGIT_BITS = 11
 N_DIGITS = 3
-LONG_STRETCH = 32
 RUN = 12
 SIGN = np.uint64(1 << 63)
 UPPER = np.uint64(0xFFFFFFFF00000000)
@@ -42,7 +41,19 @@ def kth_largest(values: AnyFloats, k: int) -> float:
     return float(values[wanted])
 
 
-@kernel
+@inner
+def sort_ascending(values: AnyIntegers) -> None:
+    """Sort integers in place (Shell sort: far less to compile than `np.sort`)."""
+    for gap in (701, 301, 132, 57, 23, 10, 4, 1):
+        for place in range(gap, values.size):
+            moving, at = values[place], place
+            while at >= gap and values[at - gap] > moving:
+                values[at] = values[at - gap]
+                at -= gap
+            values[at] = moving
+
+
+@inner
 def _upper_half_order(packed: Words) -> Words:
     """Return `packed` in the stable ascending order of its upper 32 bits."""
     n = packed.size
@@ -69,95 +80,7 @@ def _upper_half_order(packed: Words) -> Words:
     return packed
 
 
-@kernel
-def _settle(values: AnyFloats, order: AnyIntegers) -> None:
-    """Bring a short stretch of `order` into descending order of its values, keeping ties as they are."""
-    if order.size > LONG_STRETCH:
-        order[:] = order[np.argsort(-values[order], kind="mergesort")]
-        return
-    for i in range(1, order.size):
-        row, place = order[i], i
-        while place > 0 and values[order[place - 1]] < values[row]:
-            order[place] = order[place - 1]
-            place -= 1
-        order[place] = row
-
-
-@kernel
-def _all_tie(values: AnyFloats, order: AnyIntegers) -> bool:
-    first = values[order[0]]
-    for position in range(1, order.size):  # noqa: SIM110 - compiled: no generators
-        if values[order[position]] != first:
-            return False
-    return True
-
-
-@kernel
-def descending_order(values: AnyFloats) -> AnyIntegers:
-    """Return the stable order of `values`, largest first; no NaN.
-
-    A radix sort over the upper half of the floats' bits, with the position in the lower half: full candidate
-    lists are long, and this is many times faster than comparing. Stretches that are equal in the upper half
-    are few and short, or ties; they are settled by comparing.
-    """
-    n = values.size
-    if n < RADIX_PAYS:
-        return np.argsort(-values, kind="mergesort")
-    packed = np.empty(n, dtype=np.uint64)
-    bits = (values + 0.0).view(np.uint64)  # -0.0 becomes 0.0, and they tie
-    for i in range(n):
-        # AnyFloats of either sign in ascending order as unsigned integers, then turned round.
-        key = bits[i] if bits[i] & SIGN else ~(bits[i] | SIGN)
-        packed[i] = (key & UPPER) | np.uint64(i)
-    packed = _upper_half_order(packed)
-    order = np.empty(n, dtype=np.int64)
-    for i in range(n):
-        order[i] = packed[i] & ~UPPER
-    start = 0
-    for i in range(1, n + 1):
-        if i < n and (packed[i] ^ packed[start]) & UPPER == 0:
-            continue
-        if i - start > 1 and not _all_tie(values, order[start:i]):
-            _settle(values, order[start:i])
-        start = i
-    return order
-
-
-@kernel
-def nearest(
-    similarities: AnyFloats, skip: int, scratch: AnyFloats, indices: AnyIntegers, values: AnyFloats
-) -> None:
-    """Write the `indices.size` nearest rows and their similarities, in the order of a candidate list.
-
-    `skip` is the row itself, or a negative number; `scratch` holds as many floats as there are rows.
-    """
-    n = indices.size
-    if n == 0:
-        return
-    count = 0
-    for row in range(similarities.size):
-        if row != skip:
-            scratch[count] = similarities[row]
-            count += 1
-    last = kth_largest(scratch[:count], n) if n < count else -np.inf
-    found = 0
-    for row in range(similarities.size):
-        if row != skip and similarities[row] > last:
-            indices[found] = row
-            found += 1
-    order = descending_order(similarities[indices[:found]])
-    indices[:found] = indices[:found][order]
-    for row in range(similarities.size):
-        if found == n:
-            break
-        if row != skip and similarities[row] == last:
-            indices[found] = row
-            found += 1
-    for position in range(n):
-        values[position] = similarities[indices[position]]
-
-
-@kernel
+@inner
 def comes_before(a: int, b: int, similarities: AnyFloats, rows: AnyIntegers) -> bool:
     """Return whether candidate a comes before candidate b."""
     if similarities[a] != similarities[b]:
@@ -165,32 +88,37 @@ def comes_before(a: int, b: int, similarities: AnyFloats, rows: AnyIntegers) -> 
     return bool(rows[a] < rows[b])
 
 
+@inner
+def _sort_run(slots: AnyIntegers, similarities: AnyFloats, rows: AnyIntegers) -> None:
+    """Sort a few candidates by insertion."""
+    for place in range(1, slots.size):
+        moving, at = slots[place], place
+        while at > 0 and comes_before(moving, slots[at - 1], similarities, rows):
+            slots[at] = slots[at - 1]
+            at -= 1
+        slots[at] = moving
+
+
 @kernel
 def sort_candidates(similarities: AnyFloats, rows: AnyIntegers) -> AnyIntegers:
     """Return the order of candidates: spread over buckets by similarity, nearly in order, then merged."""
     count = similarities.size
-    slots = spread(similarities)
+    slots = _bucket_order(similarities)
     for start in range(0, count, RUN):
-        for place in range(start + 1, min(start + RUN, count)):
-            moving = slots[place]
-            at = place
-            while at > start and comes_before(moving, slots[at - 1], similarities, rows):
-                slots[at] = slots[at - 1]
-                at -= 1
-            slots[at] = moving
+        _sort_run(slots[start : start + RUN], similarities, rows)
     spare = np.empty_like(slots)
     run = RUN
     while run < count:
         for start in range(0, count, 2 * run):
             middle, end = min(start + run, count), min(start + 2 * run, count)
             if middle < end and comes_before(slots[middle], slots[middle - 1], similarities, rows):
-                merge(slots, spare, start, middle, end, similarities, rows)
+                _merge_runs(slots, spare, start, middle, end, similarities, rows)
         run *= 2
     return slots
 
 
-@kernel
-def merge(
+@inner
+def _merge_runs(
     slots: AnyIntegers,
     spare: AnyIntegers,
     start: int,
@@ -214,8 +142,8 @@ def merge(
     slots[start:end] = spare[start:end]
 
 
-@kernel
-def spread(similarities: AnyFloats) -> AnyIntegers:
+@inner
+def _bucket_order(similarities: AnyFloats) -> AnyIntegers:
     """Return the candidates in buckets of falling similarity: nearly in order, in linear time."""
     count = similarities.size
     slots = np.arange(count)
@@ -236,3 +164,82 @@ def spread(similarities: AnyFloats) -> AnyIntegers:
         slots[starts[bucket]] = slot
         starts[bucket] += 1
     return slots
+
+
+@inner
+def _all_tie(values: AnyFloats, order: AnyIntegers) -> bool:
+    first = values[order[0]]
+    for position in range(1, order.size):  # noqa: SIM110 - compiled: no generators
+        if values[order[position]] != first:
+            return False
+    return True
+
+
+@kernel
+def descending_order(values: AnyFloats) -> AnyIntegers:
+    """Return the stable order of `values`, largest first; no NaN and no infinity.
+
+    Long lists get a radix sort over the upper half of the floats' bits, with the position in the lower half, which is
+    several times faster than comparing. Runs that are equal in the upper half are short, or ties.
+    """
+    n = values.size
+    numbers = np.arange(n)
+    if n < RADIX_PAYS:
+        return sort_candidates(values, numbers)
+    packed = np.empty(n, dtype=np.uint64)
+    for i in range(n):
+        bits = np.float64(values[i] + 0.0).view(np.uint64)  # -0.0 becomes 0.0, and they tie
+        # Floats of either sign, as unsigned integers, in descending order.
+        key = bits if bits & SIGN else ~(bits | SIGN)
+        packed[i] = (key & UPPER) | np.uint64(i)
+    packed = _upper_half_order(packed)
+    order = np.empty(n, dtype=np.int64)
+    for i in range(n):
+        order[i] = packed[i] & ~UPPER
+    start = 0
+    for i in range(1, n + 1):
+        if i < n and (packed[i] ^ packed[start]) & UPPER == 0:
+            continue
+        run = order[start:i]
+        if run.size > RUN and not _all_tie(values, run):
+            run[:] = run[sort_candidates(values[run], run)]
+        elif 1 < run.size <= RUN:
+            _sort_run(run, values, numbers)
+        start = i
+    return order
+
+
+@kernel
+def nearest(
+    similarities: AnyFloats, skip: int, scratch: AnyFloats, indices: AnyIntegers, values: AnyFloats
+) -> None:
+    """Write the `indices.size` nearest rows and their similarities, in the order of a candidate list.
+
+    `skip` is the row itself, or a negative number; `scratch` holds as many floats as there are rows.
+    """
+    n = indices.size
+    if n == 0:
+        return
+    count = 0
+    for row in range(similarities.size):
+        if row != skip:
+            scratch[count] = similarities[row]
+            count += 1
+    last = kth_largest(scratch[:count], n) if n < count else -np.inf
+    rows = np.empty(n, dtype=np.int64)
+    found = 0
+    for row in range(similarities.size):
+        if row != skip and similarities[row] > last:
+            rows[found], scratch[found] = row, similarities[row]
+            found += 1
+    order = descending_order(scratch[:found])
+    for position in range(found):
+        indices[position] = rows[order[position]]
+    for row in range(similarities.size):
+        if found == n:
+            break
+        if row != skip and similarities[row] == last:
+            indices[found] = row
+            found += 1
+    for position in range(n):
+        values[position] = similarities[indices[position]]

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from goodfence.arrays import AnyFloats, AnyIntegers, Csr
-from goodfence.kernels import kernel
+from goodfence.kernels import inner, kernel
 from goodfence.kernels.order import descending_order, kth_largest
 
 LOOK_UP_COST = 30
@@ -48,7 +48,7 @@ class RaterCandidates(NamedTuple):
     """For each column the candidates that rated it, ascending, with what is averaged."""
 
 
-@kernel
+@inner
 def add_neighbours(
     neighbours: AnyIntegers,
     weights: AnyFloats,
@@ -72,7 +72,7 @@ def add_neighbours(
                 sizes[place] += size
 
 
-@kernel
+@inner
 def divided(total: float, size: float, fixed: float) -> float:
     """Return the prediction from its two sums; NaN where the denominator is 0.
 
@@ -82,7 +82,16 @@ def divided(total: float, size: float, fixed: float) -> float:
     return total / denominator if denominator > 0.0 else float(np.nan)
 
 
-@kernel
+@inner
+def sum_sizes(weights: AnyFloats) -> float:
+    """Return the sum of the absolute weights, in their order."""
+    total = 0.0
+    for weight in weights:
+        total += abs(weight)
+    return total
+
+
+@inner
 def search(rated: Csr, row: int, column: int) -> int:
     """Return the entry of `column` in `row`, or -1."""
     low, high = rated.starts[row], rated.starts[row + 1]
@@ -97,7 +106,7 @@ def search(rated: Csr, row: int, column: int) -> int:
     return -1
 
 
-@kernel
+@inner
 def predict_one(
     column: int, neighbours: AnyIntegers, weights: AnyFloats, rated: Csr
 ) -> tuple[float, float]:
@@ -133,7 +142,7 @@ def predict_cells(
     for group in range(cells.groups.size - 1):
         first, last, row = cells.groups[group], cells.groups[group + 1], cells.rows[group]
         near, weight = neighbours[row], weights[row]
-        fixed = -1.0 if over_raters else np.abs(weight).sum()
+        fixed = -1.0 if over_raters else sum_sizes(weight)
         n_rated = 0
         for neighbour in near:
             n_rated += rated.starts[neighbour + 1] - rated.starts[neighbour]
@@ -183,7 +192,7 @@ def predict_for_profile(
         predictions[position] = divided(total, size, -1.0 if over_raters else fixed)
 
 
-@kernel
+@inner
 def gather_raters(
     candidates: RaterCandidates,
     row: int,
@@ -207,7 +216,7 @@ def gather_raters(
     return int(count)
 
 
-@kernel
+@inner
 def gather_ratings(
     candidates: RaterCandidates, row: int, column: int, similarities: AnyFloats, values: AnyFloats
 ) -> int:
@@ -223,7 +232,7 @@ def gather_ratings(
     return int(count)
 
 
-@kernel
+@inner
 def most_raters(candidates: RaterCandidates, columns: AnyIntegers) -> int:
     """Return how many raters any of the columns has at most."""
     most = 0
@@ -233,7 +242,7 @@ def most_raters(candidates: RaterCandidates, columns: AnyIntegers) -> int:
     return most
 
 
-@kernel
+@inner
 def count_from(similarities: AnyFloats, limit: float) -> int:
     """Return how many are at least `limit`."""
     count = np.int64(0)

@@ -12,7 +12,7 @@ from typing import NamedTuple
 import numpy as np
 
 from goodfence.arrays import AnyFloats, AnyIntegers, Csr, Floats
-from goodfence.kernels import kernel
+from goodfence.kernels import inner, kernel
 
 # Far beyond what features within their bounds give; below it the matrix is safely inverted.
 _LARGEST_TRACE = 1e9
@@ -223,7 +223,7 @@ def add_half_steps(
             items_out[items[at]] += of_items[at]
 
 
-@kernel
+@inner
 def _normal_equations(
     items: AnyIntegers, targets: AnyFloats, known: ItemFeatures
 ) -> tuple[AnyFloats, AnyFloats]:
@@ -241,7 +241,7 @@ def _normal_equations(
     return matrix, vector
 
 
-@kernel
+@inner
 def _invert(
     matrix: AnyFloats, vector: AnyFloats, inverse: AnyFloats, coefficients: AnyFloats
 ) -> bool:
@@ -271,7 +271,7 @@ def _invert(
     return True
 
 
-@kernel
+@inner
 def _leave_each_out(
     items: AnyIntegers,
     targets: AnyFloats,
@@ -315,7 +315,7 @@ def _leave_each_out(
     return True
 
 
-@kernel
+@inner
 def _shortening(coefficients: AnyFloats, longest: float) -> float:
     """Return the factor that shortens a score, the coefficients but the first, to `longest` where it is longer."""
     squares = 0.0
@@ -391,7 +391,7 @@ def solve_user(items: AnyIntegers, ratings: AnyFloats, known: ItemFeatures) -> A
     return coefficients
 
 
-@kernel
+@inner
 def _ridge(
     items: AnyIntegers, ratings: AnyFloats, known: ItemFeatures, trust: AnyFloats
 ) -> AnyFloats:

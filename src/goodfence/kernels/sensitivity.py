@@ -7,7 +7,7 @@ from typing import NamedTuple
 import numpy as np
 
 from goodfence.arrays import AnyFloats, AnyIntegers, Csr
-from goodfence.kernels import kernel
+from goodfence.kernels import inner, kernel
 
 N_PEAKS = 3
 """How many an item keeps: enough when the asker and one deleted row do not count."""
@@ -69,7 +69,7 @@ def strongest(strengths: Csr, peaks: Peaks, out: AnyFloats) -> None:
         out[row] = best
 
 
-@kernel
+@inner
 def pair_value(
     term: float, dot: float, rest: float, norms: float, derived: bool, clamp: bool
 ) -> float:

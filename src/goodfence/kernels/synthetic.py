@@ -11,7 +11,7 @@ from typing import NamedTuple
 import numpy as np
 
 from goodfence.arrays import Floats, Integers, Rows
-from goodfence.kernels import kernel
+from goodfence.kernels import inner, kernel
 from goodfence.kernels.draw import Word, philox, to_uniform
 
 _UNIT_NOISE = 3.0**0.5 / 65536.0  # the sum of four uniforms of 16 bits has variance 65536**2 / 3
@@ -101,7 +101,7 @@ def choose_items(
         out[begin:end] = np.sort(out[begin:end])
 
 
-@kernel
+@inner
 def _by_weight(cumulative: Floats, low: int, high: int, uniform_number: float) -> int:
     """Return the item from `low` to before `high` in whose part of the sum the number falls."""
     wanted = cumulative[low] + uniform_number * (cumulative[high] - cumulative[low])
@@ -115,7 +115,7 @@ def _by_weight(cumulative: Floats, low: int, high: int, uniform_number: float) -
     return left
 
 
-@kernel
+@inner
 def _arrivals(
     row: int, low: int, high: int, cumulative: Floats, own_share: float, key: Word
 ) -> Floats:

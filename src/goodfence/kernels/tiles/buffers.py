@@ -17,7 +17,7 @@ import numpy.typing as npt
 from numba import float32, uint8, uint32, uint64
 
 from goodfence.arrays import AnyFloats, AnyIntegers, Flags
-from goodfence.kernels import kernel
+from goodfence.kernels import inner, kernel
 from goodfence.kernels.moments import cosine
 from goodfence.kernels.order import sort_candidates
 
@@ -85,7 +85,6 @@ class Space(NamedTuple):
     scratch: Scratch
 
 
-@kernel
 def work_space(width: int, capacity: int) -> Space:
     """Return space for tiles of this width and buffers of this capacity."""
     flags = np.zeros(CHUNK, dtype=np.uint8)
@@ -124,7 +123,7 @@ def dot_of(entry: Any) -> Any:
     return uint32(entry & uint64(0xFFFFFFFF))
 
 
-@kernel
+@inner
 def rough(entry: Any, inverse: Any, inverses: AnyFloats) -> Any:
     """Return the float32 similarity of an entry to the row whose inverse norm is given."""
     return float32(dot_of(entry)) * (inverses[position_of(entry)] * inverse)
@@ -149,7 +148,7 @@ def cut_near(values: AnyFloats, n: int) -> Any:
     return low
 
 
-@kernel
+@inner
 def gather(home: int, buffers: Buffers, entries: AnyIntegers) -> int:
     """Copy a row's entries together; return how many there are."""
     count = int(buffers.counts[home])
@@ -182,7 +181,7 @@ def find_unsure(guesses: AnyFloats, buffers: Buffers, unsure: Flags) -> None:
         unsure[position] = sure < n
 
 
-@kernel
+@inner
 def promising(
     entries: AnyIntegers, count: int, n: int, inverse: Any, inverses: AnyFloats, values: AnyFloats
 ) -> Any:
@@ -220,7 +219,7 @@ def shrink(position: int, buffers: Buffers, scratch: Scratch) -> None:
         buffers.extra[home, : left - n] = entries[n:left]
 
 
-@kernel
+@inner
 def exact(
     position: int,
     entries: AnyIntegers,
@@ -264,7 +263,7 @@ def append(position: int, offered: AnyIntegers, buffers: Buffers, scratch: Scrat
     buffers.counts[home] = count
 
 
-@kernel
+@inner
 def flag_promising(
     sums: AnyIntegers,
     inverses: AnyFloats,
@@ -279,7 +278,7 @@ def flag_promising(
         flags[column] = uint8(similarity >= min(thresholds[column], threshold))
 
 
-@kernel
+@inner
 def list_flagged(hits: Hits, width: int) -> int:
     """Write the numbers of the set flags, ascending; return how many. `width` is a multiple of eight."""
     count = 0
@@ -291,7 +290,7 @@ def list_flagged(hits: Hits, width: int) -> int:
     return count
 
 
-@kernel
+@inner
 def split_hits(
     position: int,
     low: int,
@@ -317,7 +316,7 @@ def split_hits(
     return n_found, logged
 
 
-@kernel
+@inner
 def offer_row(
     position: int,
     first_column: int,
@@ -350,7 +349,7 @@ def offer_row(
     return logged
 
 
-@kernel
+@inner
 def serve_log(first_column: int, space: Space, logged: int, buffers: Buffers) -> None:
     """Append the logged entries to their columns' buffers, grouped by column."""
     log = space.log

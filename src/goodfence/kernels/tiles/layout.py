@@ -13,7 +13,7 @@ import numpy as np
 import numpy.typing as npt
 
 from goodfence.arrays import AnyIntegers
-from goodfence.kernels import kernel
+from goodfence.kernels import inner, kernel
 from goodfence.kernels.tiles.strips import UNROLL, WIDTH
 
 
@@ -130,7 +130,7 @@ def lay_out_rows(
                 cursor[value] += 1
 
 
-@kernel
+@inner
 def cut_segments(
     position: int,
     place: int,

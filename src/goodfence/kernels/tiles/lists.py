@@ -5,7 +5,7 @@ from __future__ import annotations
 import numpy as np
 
 from goodfence.arrays import AnyFloats, AnyIntegers, Flags
-from goodfence.kernels import kernel
+from goodfence.kernels import inner, kernel
 from goodfence.kernels.order import sort_candidates
 from goodfence.kernels.tiles.buffers import (
     Buffers,
@@ -18,7 +18,7 @@ from goodfence.kernels.tiles.buffers import (
 )
 
 
-@kernel
+@inner
 def fill_zeros(
     indices: AnyIntegers, similarities: AnyFloats, found: int, own: int, seen: Flags
 ) -> None:
@@ -164,7 +164,7 @@ def list_best(
             values[owner, place] = own_values[order[place]]
 
 
-@kernel
+@inner
 def put_best_first(rows: AnyIntegers, similarities: AnyFloats, n: int) -> int:
     """Put in front the candidates that can be among the n best; return how many."""
     if rows.size <= n:
