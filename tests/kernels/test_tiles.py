@@ -13,7 +13,7 @@ from scipy import sparse
 import goodfence as gf
 from goodfence.kernels.order import sort_candidates
 from goodfence.kernels.tiles import buffers
-from goodfence.kernels.tiles.buffers import cut_near, dot_of, pack, position_of
+from goodfence.kernels.tiles.buffers import cut_near, dot_of, pack_entry, position_of
 from goodfence.kernels.tiles.strips import WIDTH, add_strips
 from goodfence.kernels.tiles.tile import dot_tile
 from goodfence.neighbours import all_pairs as layout
@@ -181,7 +181,7 @@ def test_a_cut_keeps_at_least_n(values: list[float], data: st.DataObject) -> Non
 @pytest.mark.kernel
 def test_an_entry_keeps_position_and_dot() -> None:
     for position, dot in ((0, 0), (1, 2**32 - 1), (2**32 - 1, 7)):
-        entry = np.uint64(pack(np.uint32(position), np.uint32(dot)))
+        entry = np.uint64(pack_entry(np.uint32(position), np.uint32(dot)))
         assert int(position_of(entry)) == position
         assert int(dot_of(entry)) == dot
 

@@ -11,7 +11,7 @@ from scipy import sparse
 
 import goodfence as gf
 from goodfence.kernels.order import descending_order, kth_largest
-from goodfence.neighbours.candidate_lists import candidate_list
+from goodfence.neighbours.candidate_lists import profile_candidates
 from goodfence.parallel import ranges, run
 from tests.support.strategies import from_rows
 
@@ -53,15 +53,15 @@ def test_an_unknown_similarity_gets_a_hint() -> None:
 
 def test_a_profile_with_an_unknown_item_is_refused_without_naming_it() -> None:
     with pytest.raises(gf.DataError) as caught:
-        candidate_list(from_rows(ROWS, 3), {77: 5.0})
+        profile_candidates(from_rows(ROWS, 3), {77: 5.0})
     assert "77" not in str(caught.value)
 
 
 def test_a_batch_of_profiles_equals_one_at_a_time() -> None:
     ratings = from_rows(ROWS, 3)
-    batch = candidate_list(ratings, [{0: 1.0}, {2: 3.0}], n=3)
+    batch = profile_candidates(ratings, [{0: 1.0}, {2: 3.0}], n=3)
     for position, profile in enumerate([{0: 1.0}, {2: 3.0}]):
-        one = candidate_list(ratings, profile, n=3)
+        one = profile_candidates(ratings, profile, n=3)
         assert (batch.indices[position] == one.indices).all()
 
 

@@ -9,7 +9,7 @@ import numpy.typing as npt
 import pytest
 
 from goodfence.errors import SettingError
-from goodfence.kernels.draw import PoolArrays, _later, draw, draw_rows, laplace
+from goodfence.kernels.draw import PoolArrays, _later, draw, draw_rows, fill_laplace
 from goodfence.neighbours.draw import draw_neighbours, laplace_noise
 from goodfence.selection.npns import NPNS
 from goodfence.selection.ppns import PPNS
@@ -166,7 +166,7 @@ def test_noise_depends_on_its_place_only_and_scales() -> None:
     rescaled = laplace_noise(rows, np.array([0, 0]), KEY, np.array([2.0, 4.0]))
     assert rescaled == pytest.approx(noise * [[2.0], [4.0]])
     out = np.empty((2, 2))
-    laplace(np.uint64(KEY), np.zeros(2, np.int32), rows, np.full((2, 2), 3.0), out)
+    fill_laplace(np.uint64(KEY), np.zeros(2, np.int32), rows, np.full((2, 2), 3.0), out)
     assert out == pytest.approx(3 * noise)
 
 

@@ -8,7 +8,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import goodfence as gf
-from goodfence.neighbours.candidate_lists import candidate_list
+from goodfence.neighbours.candidate_lists import profile_candidates
 from goodfence.neighbours.similarity import Centre
 from tests.support import reference
 from tests.support.strategies import SCALES, from_rows, rated_rows
@@ -93,7 +93,7 @@ def test_a_profile_has_the_list_of_a_row_with_the_same_ratings(
     rows, n_columns = data
     target = more.draw(st.integers(0, len(rows) - 1))
     others = [row for i, row in enumerate(rows) if i != target]
-    found = candidate_list(from_rows(others, n_columns), rows[target])
+    found = profile_candidates(from_rows(others, n_columns), rows[target])
     similarities = [reference.similarity(rows[target], other, "cosine") for other in others]
     expected = reference.candidate_list(similarities, -1, len(others))
     # A profile off the grid of the data is compared in its own units: equal up to rounding.

@@ -13,7 +13,7 @@ import pytest
 
 import goodfence as gf
 from goodfence.errors import GoodfenceError
-from goodfence.neighbours.candidate_lists import candidate_list
+from goodfence.neighbours.candidate_lists import profile_candidates
 from goodfence.report.pages import save_result
 from tests.conftest import SHARE
 from tests.support.bad_settings import callables, cases, tried, values
@@ -154,4 +154,4 @@ def test_a_profile_holds_ratings_on_the_scale_and_nothing_else(rating: Any) -> N
         with pytest.raises(gf.DataError, match="profile"):
             model.fit(films).answer(profile, asked)
     with pytest.raises(gf.DataError, match="profile"):
-        candidate_list(films, profile)
+        profile_candidates(films, profile)

@@ -49,7 +49,7 @@ def test_predictions_of_data_frames_are_a_data_frame_that_spark_holds(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     rows = SimpleNamespace(layout=SimpleNamespace(n_blocks=1), ids=(1, 2))
-    monkeypatch.setattr(PREDICT, "opened", lambda *_: nullcontext(rows))
+    monkeypatch.setattr(PREDICT, "open_ratings", lambda *_: nullcontext(rows))
     monkeypatch.setattr(PREDICT, "job", lambda *_: nullcontext())
     monkeypatch.setattr(PREDICT.Groups, "of", lambda *_: "groups")
     monkeypatch.setattr(PREDICT, "_predict_frame", lambda *given: given)

@@ -28,7 +28,7 @@ from goodfence.attack.exposure import rating_exposure
 from goodfence.data.splits import sample_targets
 from goodfence.errors import GoodfenceError, GoodfenceWarning
 from goodfence.evaluation import Scores
-from goodfence.neighbours.candidate_lists import candidate_list
+from goodfence.neighbours.candidate_lists import profile_candidates
 from goodfence.report.pages import save_result
 
 TAKEN, REFUSED, EITHER, SKIPPED = "taken", "refused", "either", "skipped"
@@ -431,8 +431,8 @@ def callables() -> list[Public]:
             },
         ),
         Public(
-            name="candidate_list",
-            call=candidate_list,
+            name="profile_candidates",
+            call=profile_candidates,
             good={"ratings": films, "profile": {1: 5.0, 2: 3.0}},
             domains={
                 "ratings": ratings,

@@ -12,7 +12,7 @@ import numpy as np
 
 from goodfence.arrays import AnyFloats, AnyIntegers, Csr, Floats, Integers, Rows, Words
 from goodfence.kernels import kernel
-from goodfence.kernels.draw import PoolArrays, draw, laplace
+from goodfence.kernels.draw import PoolArrays, draw, fill_laplace
 from goodfence.kernels.predict import divided, search, sum_sizes
 
 FAKE = -1
@@ -116,7 +116,7 @@ def noise_for_fakes(
         n_real = data.n_rows - (1 if data.removed[target] >= 0 else 0)
         for asker in range(askers.size):
             askers[asker] = n_real + asker
-        laplace(data.keys[target], askers, numbers[target], scales[target], noise[target])
+        fill_laplace(data.keys[target], askers, numbers[target], scales[target], noise[target])
 
 
 @kernel

@@ -283,7 +283,7 @@ def draw_rows(
 
 
 @kernel
-def laplace(key: Word, askers: Rows, rows: Rows, scales: Floats, out: Floats) -> None:
+def fill_laplace(key: Word, askers: Rows, rows: Rows, scales: Floats, out: Floats) -> None:
     """Fill `out` with Laplace noise, one number for each (asker, neighbour): shapes (rows, k)."""
     for row in range(out.shape[0]):
         asker = Word(askers[row])

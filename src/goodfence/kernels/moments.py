@@ -156,7 +156,9 @@ def inverse_differences(moments: AnyFloats, unit: float, similarities: AnyFloats
 
 
 @kernel
-def shrink(common: AnyFloats, shrinkage: float, least: int, similarities: AnyFloats) -> None:
+def shrink_similarities(
+    common: AnyFloats, shrinkage: float, least: int, similarities: AnyFloats
+) -> None:
     """Multiply each similarity by `(n - 1) / (n - 1 + shrinkage)`; 0 where fewer than `least` are co-rated."""
     for j in range(common.size):
         if common[j] < least:

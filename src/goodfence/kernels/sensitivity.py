@@ -57,7 +57,7 @@ def find_peaks(strengths: Csr, peaks: Peaks) -> None:
 
 
 @kernel
-def strongest(strengths: Csr, peaks: Peaks, out: AnyFloats) -> None:
+def strongest_products(strengths: Csr, peaks: Peaks, out: AnyFloats) -> None:
     """Fill `out` with each row's largest product of a strength and another row's best there."""
     for row in range(strengths.starts.size - 1):
         best = 0.0
@@ -81,7 +81,9 @@ def pair_value(
 
 
 @kernel
-def compare(own: OwnRatings, rated: RatedRows, row: int, clamp: bool) -> tuple[float, float, float]:
+def pair_terms(
+    own: OwnRatings, rated: RatedRows, row: int, clamp: bool
+) -> tuple[float, float, float]:
     """Return term 1, the dot product and the smallest N' of a profile and a row."""
     term, dot, smallest = 0.0, 0.0, np.inf
     for place in range(rated.ratings.starts[row], rated.ratings.starts[row + 1]):
@@ -105,7 +107,7 @@ def compare_with_rows(
 ) -> None:
     """Fill `out` with RS of one profile and each of `rows`."""
     for place in range(rows.size):
-        term, dot, rest = compare(own, rated, rows[place], clamp)
+        term, dot, rest = pair_terms(own, rated, rows[place], clamp)
         norms = own.norm * rated.norms[rows[place]]
         out[place] = pair_value(term, dot, rest, norms, derived, clamp)
 

@@ -36,8 +36,8 @@ from goodfence.neighbours.baseline import Baseline, without_noise
 from goodfence.neighbours.candidate_lists import (
     Axis,
     RowsAgainstAll,
-    compared,
-    rows_of,
+    compared_rows,
+    rows_along,
 )
 from goodfence.neighbours.draw import Chosen, Draws, choose_from_lists
 from goodfence.neighbours.lists import ItemVotes, Ranked, UserVotes
@@ -302,11 +302,11 @@ class NeighbourCF(FittedRecommender):
         self._events = ratings.feedback == "implicit"
         if self._events:
             self._require_plain()
-        profiles = compared(ratings, self.axis, self.similarity)
+        profiles = compared_rows(ratings, self.axis, self.similarity)
         self._draws = Draws(profiles, self.mechanism, self.similarity, key)
         self.ratings_ = ratings
         self.key_ = key
-        self._rows = rows_of(ratings, self.axis)
+        self._rows = rows_along(ratings, self.axis)
         self._center = Baseline.of(ratings, self.center) if self.center else None
         self._fallback = Baseline.of(ratings, self.fallback) if self.fallback else None
         self._raters: RaterNeighbourhoods | None = None
@@ -331,7 +331,7 @@ class NeighbourCF(FittedRecommender):
 
     def _averaged(self, axis: Axis) -> sparse.csr_array:
         """Return what is averaged over neighbours, with the users or the items as rows."""
-        csr = rows_of(self.ratings_, axis).csr
+        csr = rows_along(self.ratings_, axis).csr
         if self._center is None:
             return csr
         return (self._center if axis == "user" else self._center.transposed).deviations(csr)
@@ -390,7 +390,7 @@ class NeighbourCF(FittedRecommender):
     def _voting(self, raters: RaterNeighbourhoods) -> RaterNeighbourhoods:
         """Return what adds up the ratings of neighbours who are chosen for each item."""
         if self._voters is None:
-            self._voters = raters.voting(rows_of(self.ratings_, self._other_axis).csr)
+            self._voters = raters.voting(rows_along(self.ratings_, self._other_axis).csr)
         return self._voters
 
     def _rank_rows(self, rows: AnyIntegers, n: int, allowed: Flags) -> Ranked:

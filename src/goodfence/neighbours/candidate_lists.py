@@ -21,7 +21,7 @@ from goodfence.kernels.moments import (
     cosines_of_rows,
     inverse_differences,
     jaccards,
-    shrink,
+    shrink_similarities,
 )
 from goodfence.kernels.order import nearest
 from goodfence.neighbours import all_pairs as tiles
@@ -48,20 +48,20 @@ class CandidateLists:
         return f"CandidateLists({shape})"
 
 
-def rows_of(ratings: Ratings, axis: Axis) -> Ratings:
+def rows_along(ratings: Ratings, axis: Axis) -> Ratings:
     """Return the ratings with the things to be compared as rows: users, or items."""
     require(axis in ("user", "item"), "axis", "'user' or 'item'", axis)
     return ratings if axis == "user" else ratings.transposed
 
 
-def compared(ratings: Ratings, axis: Axis, similarity: Similarity) -> Profiles:
+def compared_rows(ratings: Ratings, axis: Axis, similarity: Similarity) -> Profiles:
     """Return the rows that are compared: the ratings, or what is left of them without means or biases."""
     base = similarity.base(axis)
     if base is None:
-        return Profiles.of(rows_of(ratings, axis).csr)
+        return Profiles.of(rows_along(ratings, axis).csr)
     baseline = Baseline.of(ratings, base)
     oriented = baseline if axis == "user" else baseline.transposed
-    return Profiles.of(rows_of(ratings, axis).csr, oriented)
+    return Profiles.of(rows_along(ratings, axis).csr, oriented)
 
 
 def list_length(n: int, n_candidates: int, short_lists: ShortLists) -> int:
@@ -114,10 +114,10 @@ def candidate_lists(
     >>> gf.candidate_lists(films, n=20)
     CandidateLists(1,238 x 20)
     """
-    rows = rows_of(ratings, axis)
+    rows = rows_along(ratings, axis)
     length = list_length(n, rows.shape[0] - 1, short_lists)
     measure = Similarity.of(similarity)
-    profiles = compared(ratings, axis, measure)
+    profiles = compared_rows(ratings, axis, measure)
     found = nearest_rows(profiles, length, measure, threads=threads, progress=progress)
     return CandidateLists(*found)
 
@@ -142,7 +142,7 @@ def nearest_rows(
 
 
 @checked
-def candidate_list(
+def profile_candidates(
     ratings: Ratings,
     profile: Profile | Sequence[Profile],
     *,
@@ -170,13 +170,13 @@ def candidate_list(
     CandidateLists
         For one profile, arrays of shape (n,); for a batch, (profiles, n).
     """
-    rows = rows_of(ratings, axis)
+    rows = rows_along(ratings, axis)
     batch = [profile] if isinstance(profile, Mapping) else list(profile)
     rule = "a mapping of items to ratings, or a list of such"
     require(all(isinstance(one, Mapping) for one in batch), "profile", rule, type(profile))
     length = list_length(rows.shape[0] if n is None else n, rows.shape[0], "error")
     measure = Similarity.of(similarity)
-    profiles = compared(ratings, axis, measure)
+    profiles = compared_rows(ratings, axis, measure)
     others = profiles_beside(profiles, rows, batch)
     engine = RowsAgainstAll(profiles, measure)
     every = np.arange(len(batch))
@@ -217,7 +217,7 @@ class RowsAgainstAll:
             common = self._over_corated(columns, values, result)
         if self.similarity.counts_common:
             shrinkage = self.similarity.shrinkage or 0.0
-            shrink(common, shrinkage, self.similarity.min_common, result)
+            shrink_similarities(common, shrinkage, self.similarity.min_common, result)
         return result
 
     def block(self, rows: AnyIntegers) -> Floats:

@@ -15,7 +15,7 @@ import numpy.typing as npt
 
 from goodfence.arrays import AnyIntegers, Floats, Integers, Rows
 from goodfence.errors import SettingError
-from goodfence.kernels.draw import draw_rows, laplace
+from goodfence.kernels.draw import draw_rows, fill_laplace
 from goodfence.neighbours.candidate_lists import RowsAgainstAll, nearest_rows
 from goodfence.neighbours.similarity import Profiles, Similarity
 from goodfence.parallel import bar, ranges, run
@@ -248,7 +248,7 @@ def laplace_noise(rows: AnyIntegers, askers: AnyIntegers, key: int, scale: npt.A
     if scales.ndim == 1:
         scales = scales[:, np.newaxis]
     noise = np.empty(rows.shape)
-    laplace(
+    fill_laplace(
         np.uint64(key),
         np.ascontiguousarray(askers, dtype=np.int32),
         np.ascontiguousarray(rows, dtype=np.int32),

@@ -10,7 +10,7 @@ import numpy.typing as npt
 from goodfence.arrays import Floats
 from goodfence.data.ratings import Id, Ratings
 from goodfence.errors import require
-from goodfence.neighbours.candidate_lists import Axis, compared, rows_of
+from goodfence.neighbours.candidate_lists import Axis, compared_rows, rows_along
 from goodfence.neighbours.draw import Draws
 from goodfence.neighbours.predict import Neighbourhoods, Over
 from goodfence.neighbours.similarity import Similarity
@@ -71,9 +71,9 @@ def algorithm_1(
     """
     require(axis in ("user", "item"), "axis", "'user' or 'item'", axis)
     one_of(over, "over", get_args(Over))
-    measure, rows = Similarity.of(similarity), rows_of(ratings, axis)
+    measure, rows = Similarity.of(similarity), rows_along(ratings, axis)
     row, column = ratings.row(user), int(ratings.columns([item])[0])
-    draws = Draws(compared(ratings, axis, measure), mechanism, measure, Streams(rng).key())
+    draws = Draws(compared_rows(ratings, axis, measure), mechanism, measure, Streams(rng).key())
     asker = row if axis == "user" else column
     chosen = draws.choose(np.array([asker]), threads=1, progress=False)
     near = Neighbourhoods(chosen.neighbours, chosen.weights, over == "raters")

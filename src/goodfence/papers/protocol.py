@@ -13,7 +13,7 @@ from goodfence.data.ratings import Id, Ratings
 from goodfence.data.splits import sample_targets
 from goodfence.errors import require
 from goodfence.evaluation import Scores
-from goodfence.neighbours.candidate_lists import Axis, RowsAgainstAll, compared, rows_of
+from goodfence.neighbours.candidate_lists import Axis, RowsAgainstAll, compared_rows, rows_along
 from goodfence.neighbours.draw import Draws
 from goodfence.neighbours.predict import Neighbourhoods, Over
 from goodfence.neighbours.similarity import Similarity
@@ -80,12 +80,12 @@ def paper_protocol(
     """
     require(over in ("raters", "neighbours"), "over", "'raters' or 'neighbours'", over)
     streams = Streams(rng)
-    rows = rows_of(ratings, axis)
+    rows = rows_along(ratings, axis)
     if isinstance(targets, int | np.integer):
         targets = sample_targets(rows, int(targets), rng=streams.at(TARGETS))
     askers = rows.rows(targets)
     measure = Similarity.of(similarity)
-    draws = Draws(compared(ratings, axis, measure), mechanism, measure, streams.key(CHOICES))
+    draws = Draws(compared_rows(ratings, axis, measure), mechanism, measure, streams.key(CHOICES))
     chosen = draws.choose(askers, threads=threads)
     csr = rows.csr[askers]
     positions = row_numbers(csr.indptr)
@@ -134,11 +134,11 @@ def paper_metrics(
     >>> found.beta, found.alpha < found.largest
     (3.0, True)
     """
-    rows, streams, measure = rows_of(ratings, axis), Streams(rng), Similarity.of(similarity)
+    rows, streams, measure = rows_along(ratings, axis), Streams(rng), Similarity.of(similarity)
     if isinstance(targets, int | np.integer):
         targets = sample_targets(rows, int(targets), rng=streams.at(TARGETS))
     askers = rows.rows(targets)
-    profiles = compared(ratings, axis, measure)
+    profiles = compared_rows(ratings, axis, measure)
     draws = Draws(profiles, mechanism, measure, streams.key(CHOICES))
     reach = mechanism.reach(profiles.n_rows - 1)
     lists = RowsAgainstAll(profiles, measure).nearest(profiles, askers, reach, themselves=True)

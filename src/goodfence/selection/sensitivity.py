@@ -25,8 +25,8 @@ from goodfence.kernels.sensitivity import (
     RatedRows,
     compare_with_rows,
     find_peaks,
-    strongest,
     strongest_pair,
+    strongest_products,
 )
 from goodfence.settings import checked
 
@@ -101,7 +101,7 @@ def sensitivities(csr: sparse.csr_array, options: Sensitivity | None = None) -> 
     stated, rated = found.options, found.rated
     out = np.zeros(csr.shape[0])
     if stated.reading == "printed":
-        strongest(_row_strengths(rated, stated), found.strongest, out)
+        strongest_products(_row_strengths(rated, stated), found.strongest, out)
         return np.minimum(out, 1.0) if stated.clamp else out
     order = sparse.csr_array((np.arange(csr.nnz), csr.indices, csr.indptr), csr.shape).tocsc().data
     turned = csr.tocsc()

@@ -1,6 +1,7 @@
 """Everything on an Apache Spark cluster, with the names and the results of the local engine."""
 
-from goodfence.spark.neighbours import candidate_lists, choose_neighbours
+from goodfence.spark.neighbours import choose_neighbours
+from goodfence.spark.neighbours import spark_candidate_lists as candidate_lists
 from goodfence.spark.predict import predict, recommend
 from goodfence.spark.session import SparkConfig, start
 

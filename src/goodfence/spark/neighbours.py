@@ -23,7 +23,7 @@ from goodfence.spark import shuffle
 from goodfence.spark.all_pairs import ListSettings, lists_of, sent_to_tiles, tile_number
 from goodfence.spark.id_index import with_ids
 from goodfence.spark.messages import Block, BlockLists, BlockNeighbours, ListEntries, Message
-from goodfence.spark.ratings import BlockLayout, Rated, RatingBlocks, opened, profiles_of
+from goodfence.spark.ratings import BlockLayout, Rated, RatingBlocks, open_ratings, profiles_of
 from goodfence.spark.session import SparkConfig, config_of
 from goodfence.spark.shuffle import Inbox
 
@@ -36,7 +36,7 @@ _ENTRIES = 2_000_000
 """The most list entries that are drawn from at a time."""
 
 
-def candidate_lists(
+def spark_candidate_lists(
     ratings: Rated,
     *,
     n: int,
@@ -71,7 +71,9 @@ def candidate_lists(
     settled = config_of(spark, config)
     measure = Similarity.of(similarity)
     check_comparable(measure)
-    with opened(ratings, axis, lambda rows: list_length(n, rows - 1, short_lists), settled) as rows:
+    with open_ratings(
+        ratings, axis, lambda rows: list_length(n, rows - 1, short_lists), settled
+    ) as rows:
         layout = rows.layout
         length = list_length(n, layout.n_rows - 1, short_lists)
         settings = ListSettings(n=length, layout=layout, similarity=measure)
@@ -163,7 +165,9 @@ def _chosen(
 ) -> Iterator[tuple[RatingBlocks, DataFrame]]:
     """Open ratings, and hand out their blocks and `BlockNeighbours` of each block."""
     mechanism, options = choice.mechanism, choice.mechanism.sensitivity
-    with opened(ratings, choice.axis, lambda n_rows: mechanism.reach(n_rows - 1), config) as rows:
+    with open_ratings(
+        ratings, choice.axis, lambda n_rows: mechanism.reach(n_rows - 1), config
+    ) as rows:
         layout = rows.layout
         if options is not None and layout.lowest < 0:
             raise DataError(
@@ -179,10 +183,10 @@ def _chosen(
         with lists_of(rows, settings, config, "choosing neighbours", n_tasks) as lists:
             if options is not None and options.scope == "pair":
                 lists = PairBounds(options, layout).added_to(lists, rows.blocks)
-            yield rows, shuffle.run_tasks(lists, partial(draw, choice))
+            yield rows, shuffle.run_tasks(lists, partial(draw_block, choice))
 
 
-def draw(choice: Choice, partition: int, inbox: Inbox) -> Iterator[BlockNeighbours]:
+def draw_block(choice: Choice, partition: int, inbox: Inbox) -> Iterator[BlockNeighbours]:
     """Send the chosen neighbours of a block."""
     lists = inbox.only(BlockLists)
     n_rows, n = lists.indices.shape

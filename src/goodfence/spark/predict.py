@@ -42,7 +42,7 @@ from goodfence.spark.ratings import (
     RatingBlocks,
     chosen_rows,
     merged_rows,
-    opened,
+    open_ratings,
 )
 from goodfence.spark.session import SparkConfig, config_of, job, map_batches
 from goodfence.spark.shuffle import Inbox
@@ -86,7 +86,7 @@ def predict(
     require(over in ("raters", "neighbours"), "over", "'raters' or 'neighbours'", over)
     settled = config_of(spark, config)
     with (
-        opened(ratings, axis, lambda _: 1, settled) as rows,
+        open_ratings(ratings, axis, lambda _: 1, settled) as rows,
         job(settled, "predicting", 3 * rows.layout.n_blocks),
     ):
         if isinstance(chosen, Chosen) and isinstance(cells, tuple) and not rows.ids:
@@ -130,7 +130,7 @@ def recommend(
     require(axis in ("user", "item"), "axis", "'user' or 'item'", axis)
     settled = config_of(spark, config)
     with (
-        opened(ratings, "user", lambda _: n, settled) as rows,
+        open_ratings(ratings, "user", lambda _: n, settled) as rows,
         job(settled, "recommending", 3 * rows.layout.n_blocks),
     ):
         if isinstance(chosen, Chosen) == bool(rows.ids):

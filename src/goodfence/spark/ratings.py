@@ -25,7 +25,7 @@ from goodfence.data.ids import code_ids
 from goodfence.data.rating_values import check_spread, warn_of_sentinels
 from goodfence.data.ratings import Ratings, liked_cells
 from goodfence.errors import DuplicateProblem, GoodfenceWarning, require
-from goodfence.neighbours.candidate_lists import Axis, rows_of
+from goodfence.neighbours.candidate_lists import Axis, rows_along
 from goodfence.neighbours.similarity import Profiles, grid_of
 from goodfence.parallel import ranges
 from goodfence.spark import chunks, shuffle
@@ -116,7 +116,7 @@ class RatingBlocks:
 
 
 @contextmanager
-def opened(
+def open_ratings(
     ratings: Rated, axis: Axis, length: Length, config: SparkConfig
 ) -> Iterator[RatingBlocks]:
     """Bring ratings of any kind into blocks for lists of `length(rows)`, for as long as they are needed."""
@@ -124,7 +124,7 @@ def opened(
     with shuffle.spill_directory(config), shuffle.persisting() as persist:
         with failures_in_one_sentence():
             if isinstance(ratings, Ratings):
-                rows = _of_this_machine(rows_of(ratings, axis), length, config)
+                rows = _of_this_machine(rows_along(ratings, axis), length, config)
             else:
                 encoded = persist(chunks.encode(ratings, config))
                 rows = _of_chunks(encoded, axis, length, config, persist)

@@ -1,7 +1,7 @@
 """The best candidates so far of each row, and the threshold below which nothing is offered to them.
 
 An entry packs (position, dot product). A row's first n entries lie in `kept`, later ones in `extra`; when both
-are full, `shrink` drops what cannot be among the n best and raises the row's threshold. Thresholds are float32
+are full, `shrink_buffer` drops what cannot be among the n best and raises the row's threshold. Thresholds are float32
 similarities with a margin for their rounding, so nothing that belongs to a list is ever turned away; the exact
 order decides in the end, and here only where ties fill a buffer.
 
@@ -106,7 +106,7 @@ def work_space(width: int, capacity: int) -> Space:
 
 
 @kernel
-def pack(position: Any, dot: Any) -> Any:
+def pack_entry(position: Any, dot: Any) -> Any:
     """Return (position, dot product) as one number."""
     return (uint64(position) << uint64(32)) | uint64(dot)
 
@@ -149,7 +149,7 @@ def cut_near(values: AnyFloats, n: int) -> Any:
 
 
 @inner
-def gather(home: int, buffers: Buffers, entries: AnyIntegers) -> int:
+def copy_entries(home: int, buffers: Buffers, entries: AnyIntegers) -> int:
     """Copy a row's entries together; return how many there are."""
     count = int(buffers.counts[home])
     n = buffers.kept.shape[1]
@@ -173,7 +173,7 @@ def find_unsure(guesses: AnyFloats, buffers: Buffers, unsure: Flags) -> None:
         guess = guesses[position]
         if buffers.thresholds[position] != guess:
             continue
-        count = gather(buffers.rows[position], buffers, entries)
+        count = copy_entries(buffers.rows[position], buffers, entries)
         inverse = buffers.inverses[position]
         sure = 0
         for slot in range(count):
@@ -197,12 +197,12 @@ def promising(
 
 
 @kernel
-def shrink(position: int, buffers: Buffers, scratch: Scratch) -> None:
+def shrink_buffer(position: int, buffers: Buffers, scratch: Scratch) -> None:
     """Drop what cannot be among the n best of a full row, and raise its threshold."""
     n = buffers.kept.shape[1]
     home = buffers.rows[position]
     entries = scratch.entries
-    count = gather(home, buffers, entries)
+    count = copy_entries(home, buffers, entries)
     inverse = buffers.inverses[position]
     left, threshold = promising(entries, count, n, inverse, buffers.inverses, scratch.values)
     if left > n + buffers.extra.shape[1] // 2:
@@ -257,7 +257,7 @@ def append(position: int, offered: AnyIntegers, buffers: Buffers, scratch: Scrat
         count += 1
         if count == capacity:
             buffers.counts[home] = count
-            shrink(position, buffers, scratch)
+            shrink_buffer(position, buffers, scratch)
             count = buffers.counts[home]
             raised = True
     buffers.counts[home] = count
@@ -308,10 +308,10 @@ def split_hits(
         column = low + hits.columns[hit]
         dot = sums[hits.columns[hit]]
         similarity = float32(dot) * (buffers.inverses[column] * inverse)
-        hits.entries[n_found] = pack(column, dot)
+        hits.entries[n_found] = pack_entry(column, dot)
         n_found += 1 if similarity >= threshold else 0
         log.columns[logged] = column
-        log.entries[logged] = pack(position, dot)
+        log.entries[logged] = pack_entry(position, dot)
         logged += 1 if similarity >= buffers.thresholds[column] else 0
     return n_found, logged
 

@@ -10,11 +10,11 @@ from goodfence.kernels.order import sort_candidates
 from goodfence.kernels.tiles.buffers import (
     Buffers,
     Scratch,
+    copy_entries,
     cut_near,
     exact,
-    gather,
     promising,
-    shrink,
+    shrink_buffer,
 )
 
 
@@ -71,7 +71,7 @@ def finish_rows(
     seen = np.zeros(n + 1, dtype=np.bool_)
     for position in range(first, last):
         home = buffers.rows[position]
-        count = gather(home, buffers, entries)
+        count = copy_entries(home, buffers, entries)
         if count > n:
             inverse = buffers.inverses[position]
             count = promising(entries, count, n, inverse, buffers.inverses, values)[0]
@@ -93,7 +93,7 @@ def drop_hopeless(first: int, last: int, buffers: Buffers) -> None:
     scratch = Scratch(np.empty(capacity, dtype=np.uint64), np.empty(capacity, dtype=np.float32))
     for position in range(first, last):
         if buffers.counts[buffers.rows[position]] > n:
-            shrink(position, buffers, scratch)
+            shrink_buffer(position, buffers, scratch)
 
 
 @kernel
@@ -112,7 +112,7 @@ def write_found(
     """
     entries = np.empty(buffers.kept.shape[1] + buffers.extra.shape[1], dtype=np.uint64)
     for place in range(positions.size):
-        count = gather(first + place, buffers, entries)
+        count = copy_entries(first + place, buffers, entries)
         own = slice(starts[place], starts[place + 1])
         exact(positions[place], entries, count, buffers, similarities[own], rows[own])
         for slot in range(starts[place], starts[place + 1]):

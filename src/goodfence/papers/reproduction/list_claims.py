@@ -16,7 +16,7 @@ from goodfence.attack.targets import find_targets
 from goodfence.data.ratings import Ratings
 from goodfence.data.splits import sample_targets
 from goodfence.evaluation import TARGETS
-from goodfence.neighbours.candidate_lists import Axis, RowsAgainstAll, rows_of
+from goodfence.neighbours.candidate_lists import Axis, RowsAgainstAll, rows_along
 from goodfence.neighbours.similarity import Profiles, Similarity
 from goodfence.papers.reproduction.claims import MARGIN, Claim, Question, claim_of, settled
 from goodfence.papers.reproduction.definition import DEFAULT, Interpretation
@@ -394,7 +394,7 @@ def _fake_lists(
 
 def _zeros(ratings: Ratings, axis: Axis, seed: Seed, n: int, similarity: str) -> Floats:
     """Return the share of zeros in the second half of the list, for each of `n` rows."""
-    rows = rows_of(ratings, axis)
+    rows = rows_along(ratings, axis)
     askers = rows.rows(sample_targets(rows, n, rng=Streams(seed).at(TARGETS)))
     profiles = Profiles.of(rows.csr)
     engine = RowsAgainstAll(profiles, Similarity.of(similarity))

@@ -28,7 +28,7 @@ from goodfence.data.ratings import Ratings, ratings_checksum
 from goodfence.data.splits import sample_targets
 from goodfence.evaluation import CHOICES, TARGETS
 from goodfence.models.neighbour_cf import NeighbourCF
-from goodfence.neighbours.candidate_lists import Axis, RowsAgainstAll, rows_of
+from goodfence.neighbours.candidate_lists import Axis, RowsAgainstAll, rows_along
 from goodfence.neighbours.draw import Draws
 from goodfence.neighbours.predict import Neighbourhoods
 from goodfence.neighbours.similarity import Profiles, Similarity
@@ -460,13 +460,13 @@ class Unattacked:
         threads: int | None = None,
     ) -> Unattacked:
         """Draw targets as `paper_protocol` does; their ratings are asked for, or those held out."""
-        rows, streams = rows_of(ratings, axis), Streams(seed)
+        rows, streams = rows_along(ratings, axis), Streams(seed)
         askers = rows.rows(sample_targets(rows, n_targets, rng=streams.at(TARGETS)))
         profiles = Profiles.of(rows.csr)
         engine = RowsAgainstAll(profiles, Similarity.of(interpretation.similarity))
         n_candidates = profiles.n_rows - 1
         lists = engine.nearest(profiles, askers, n_candidates, themselves=True, threads=threads)
-        asked = rows if held_out is None else rows_of(held_out, axis)
+        asked = rows if held_out is None else rows_along(held_out, axis)
         targets = _every_rating(asked, askers)
         return cls(rows, profiles, targets, *lists, streams.key(CHOICES), interpretation, threads)
 
