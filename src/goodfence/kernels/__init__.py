@@ -5,11 +5,14 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, ParamSpec, TypeVar, cast
 
+import numpy as np
 from numba import njit
 from numba.core.caching import FunctionCache
 
 P = ParamSpec("P")
 R = TypeVar("R")
+ZERO: Any = np.int64(0)
+"""Where a count starts: a plain 0 would compile the functions that take the count once more."""
 
 
 class _Cache(FunctionCache):
@@ -30,7 +33,8 @@ def kernel(function: Callable[P, R]) -> Callable[P, R]:
 
     No fastmath flag is set: NaN and ties have a meaning in every kernel.
     """
-    compiled: Any = njit(cache=True, nogil=True, no_cfunc_wrapper=True)(function)
+    options: Any = {"cache": True, "nogil": True, "no_cfunc_wrapper": True}
+    compiled: Any = njit(**options)(function)
     if compiled is not function:  # it is where the compiler is off
         cache: Any = _Cache
         compiled._cache = cache(function)

@@ -20,7 +20,7 @@ from typing import NamedTuple, TypeAlias
 import numpy as np
 
 from goodfence.arrays import Floats, Integers, Rows, Words
-from goodfence.kernels import inlined, inner, kernel
+from goodfence.kernels import ZERO, inlined, inner, kernel
 from goodfence.kernels.order import sort_ascending
 
 Word: TypeAlias = np.uint64
@@ -139,7 +139,7 @@ def _rise(times: Floats, rests: Floats, places: Integers, node: int) -> None:
 
 @inner
 def _sink(times: Floats, rests: Floats, places: Integers, size: int) -> None:
-    node = np.int64(0)
+    node = ZERO
     while True:
         last = node
         for child in (2 * node + 1, 2 * node + 2):
@@ -191,7 +191,7 @@ def _race(
     take, top = out.size, tops.max()
     times, rests = np.empty(take), np.empty(take)
     hashes = np.empty(_BLOCK, Word)
-    size = np.int64(0)
+    size = ZERO
     for block in range(tops.size):
         first, end = block * _BLOCK, min((block + 1) * _BLOCK, rows.size)
         limit = _limit(times[0], tops[block] - top) if size == take else _EVERY

@@ -17,7 +17,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 from goodfence.arrays import AnyIntegers
-from goodfence.kernels import inner, kernel
+from goodfence.kernels import ZERO, inner, kernel
 
 Whole: TypeAlias = int | np.signedinteger[Any]
 """Kept apart from uint64 by hand: the compiler makes a float of a signed and an unsigned integer together."""
@@ -27,7 +27,7 @@ _SIDES = np.int64(1 << 15)
 _FRACTION = 49
 _WRONG = np.int64(-1)  # the words ran out
 _FARTHEST = 120
-_ONE, _NO_BITS = np.int64(1), np.int64(0)
+_ONE = np.int64(1)
 _ANY = np.int64((1 << 63) - 1)
 
 
@@ -60,7 +60,7 @@ def _count_exp_one(words: AnyIntegers, position: Whole, most: Whole) -> tuple[Wh
     """Return how many events of probability exp(-1) happened before the first that did not, `most` at most."""
     count = np.int64(0)
     while count < most:
-        happened, position = _bernoulli_exp(words, position, _ONE, _NO_BITS)
+        happened, position = _bernoulli_exp(words, position, _ONE, ZERO)
         if position == _WRONG or not happened:
             break
         count += 1
@@ -121,7 +121,7 @@ def fill_gaussians(words: AnyIntegers, bits: int, out: AnyIntegers) -> tuple[int
     -------
     How many draws were made, and the position of the first word that no finished draw has used.
     """
-    position: Whole = np.int64(0)
+    position: Whole = ZERO
     for done in range(len(out)):
         value, after = _one_gaussian(words, position, bits)
         if after == _WRONG:

@@ -8,7 +8,7 @@ import numpy as np
 from numba import float32, uint64
 
 from goodfence.arrays import AnyFloats, AnyIntegers
-from goodfence.kernels import inner, kernel
+from goodfence.kernels import ZERO, inner, kernel
 from goodfence.kernels.tiles.buffers import MARGIN, Buffers, Space, cut_near, offer_row, serve_log
 from goodfence.kernels.tiles.layout import ColumnSide, RowSide
 from goodfence.kernels.tiles.strips import WIDTH, add_strips
@@ -49,7 +49,7 @@ def process_tile(
     """Compare rows with a block of columns, and offer each pair to the lists; `tile` is space for their sums."""
     first_column, symmetric = bounds.first_column, bounds.symmetric
     depth, width = tile.shape
-    logged = np.int64(0)
+    logged = ZERO
     for start in range(bounds.first_row, bounds.last_row, depth):
         n_rows = min(depth, bounds.last_row - start)
         first_strip = max(0, start - first_column) // WIDTH if symmetric else 0
@@ -66,7 +66,7 @@ def process_tile(
                 sums[offset if symmetric else own : own + 1] = 0
             if logged + width >= space.log.columns.size:
                 serve_log(first_column, space, logged, buffers)
-                logged = np.int64(0)
+                logged = ZERO
             logged = offer_row(
                 position, first_column + offset, sums[offset:], symmetric, space, logged, buffers
             )
