@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+import sys
+from pathlib import Path
 from typing import Any
 
 import pytest
 
+import goodfence as gf
+from goodfence import registry, selection
 from goodfence.errors import SettingError
 from goodfence.models.neighbour_cf import NeighbourCF
 from goodfence.registry import find, find_kind, made_of, named, settings_of
@@ -49,16 +53,79 @@ def test_what_is_no_dataclass_has_no_settings() -> None:
         settings_of(unfit)
 
 
-def test_names_stand_in_declared_order_whatever_was_imported_first() -> None:
-    names = ["knn", "npns", "pncf", "ppns", "popularity", "ease"]
-    names += ["private-means", "private-cf", "private-top-n", "mcsherry-mironov"]
+def test_names_stand_in_the_order_of_packages_whatever_was_imported_first() -> None:
+    names = ["knn", "npns", "pncf", "ppns", "ease", "popularity"]
+    names += ["private-cf", "private-means", "private-top-n", "mcsherry-mironov"]
     published = [
-        *("noisy-answers", "randomised-perturbation", "nends", "blurme", "randomised-response"),
-        *("local-laplace", "item-swap", "slope-one", "threshold-neighbours"),
-        *("matrix-factorisation", "reuse-knn", "dp-als", "ind-knn", "mcsherry-mironov-knn"),
+        *("blurme", "dp-als", "ind-knn", "item-swap", "matrix-factorisation"),
+        *("mcsherry-mironov-knn", "nends", "noisy-answers", "randomised-perturbation"),
+        *("randomised-response", "local-laplace", "reuse-knn", "slope-one", "threshold-neighbours"),
     ]
     assert list(named()) == names + published
     assert [kind.label for kind in named().values()][:4] == ["kNN", "nPNS", "PNCF", "PPNS"]
+
+
+NEW_MECHANISM = """
+from dataclasses import dataclass
+from typing import ClassVar
+
+import numpy as np
+
+from goodfence.privacy.guarantee import Guarantee
+from goodfence.registry import register
+from goodfence.selection.mechanism import Pool
+from goodfence.settings import Length, checked
+
+
+@checked
+@register
+@dataclass(frozen=True, slots=True, kw_only=True)
+class SecondBest:
+    name: ClassVar[str] = "second-best"
+    label: ClassVar[str] = "Second best"
+    sensitivity: ClassVar[None] = None
+    k: Length
+
+    def reach(self, n_candidates):
+        return 2 * self.k
+
+    def pools(self, similarities, sensitivity=None):
+        return (Pool(self.k, 2 * self.k, take=self.k),)
+
+    def log_weights(self, similarities, sensitivity=None):
+        return np.zeros(similarities.shape)
+
+    def noise_scale(self, sensitivity=None):
+        return None
+
+    def guarantee(self):
+        return Guarantee(status="none", reason="It reads the neighbours' ratings as they are.")
+"""
+
+
+def test_a_new_mechanism_is_one_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """No other file names it: Python, the grammar of `--method`, saved models and attacks find it."""
+    (tmp_path / "second_best.py").write_text(NEW_MECHANISM)
+    monkeypatch.setattr(selection, "__path__", [*selection.__path__, str(tmp_path)])
+    monkeypatch.setattr(registry, "_registered", dict(registry._registered))
+    try:
+        kind: Any = vars(gf)["__getattr__"]("SecondBest")
+        assert find("second best") is kind
+        films = gf.synthetic(users=40, items=20, ratings=300, rng=7)
+        model = gf.NeighbourCF(made_of({"mechanism": "second-best", "k": 4}), rng=7).fit(films)
+        model.save(tmp_path / "model.gf")
+        assert gf.load_model(tmp_path / "model.gf").mechanism == kind(k=4)
+        assert gf.KNNAttack(known=3).run(films, kind(k=4), targets=2, rng=7).attacked
+        with pytest.raises(SettingError, match="k must be an integer of at least 1, got 0"):
+            kind(k=0)
+    finally:
+        vars(gf).pop("SecondBest", None)
+        sys.modules.pop("goodfence.selection.second_best", None)
+
+
+def test_a_mistyped_public_name_is_corrected() -> None:
+    with pytest.raises(AttributeError, match="did you mean 'PrivateTopN'"):
+        _ = gf.PrivateTopn  # type: ignore[attr-defined]
 
 
 @pytest.mark.parametrize("text", ["Private CF", "private_cf", "PRIVATE-CF", "PrivateCF"])

@@ -5,43 +5,18 @@ A class owns its `name` (as options say it) and its `label` (as tables print it)
 
 from __future__ import annotations
 
+import ast
 import inspect
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, is_dataclass
 from importlib import import_module
+from pkgutil import get_data, iter_modules
 from typing import Any, TypeVar
 
 from goodfence.errors import SettingError, did_you_mean
 
-_MODULES = (
-    "goodfence.selection.knn",
-    "goodfence.selection.npns",
-    "goodfence.selection.pncf",
-    "goodfence.selection.ppns",
-    "goodfence.models.neighbour_cf",
-    "goodfence.models.popularity",
-    "goodfence.models.ease",
-    "goodfence.models.private.means",
-    "goodfence.models.private.cf",
-    "goodfence.models.private.top_n",
-    "goodfence.papers.mcsherry_mironov",
-    "goodfence.papers.published.noisy_answers",
-    "goodfence.papers.published.perturbed",
-    "goodfence.papers.published.randomised_perturbation",
-    "goodfence.papers.published.nends",
-    "goodfence.papers.published.blurme",
-    "goodfence.papers.published.randomised_response",
-    "goodfence.papers.published.item_swap",
-    "goodfence.papers.published.slope_one",
-    "goodfence.papers.published.threshold_neighbours",
-    "goodfence.papers.published.matrix_factorisation",
-    "goodfence.papers.published.reuse_knn",
-    "goodfence.papers.published.dp_als",
-    "goodfence.papers.published.ind_knn",
-    "goodfence.papers.published.mcsherry_mironov_knn",
-    "goodfence.papers.pair_attack",
-)
-"""Imported one after the other, and no farther than a name is looked for."""
+_PACKAGES = ("selection", "models", "models.private", "papers", "papers.published")
+"""Where mechanisms and models are. Every module there is found by itself, and imported when a name is looked for."""
 _registered: dict[str, type[Any]] = {}
 
 T = TypeVar("T")
@@ -60,13 +35,10 @@ def find(text: str) -> type[Any]:
     --------
     >>> find("PPNS").label, find("private_cf").__name__
     ('PPNS', 'PrivateCF')
-    >>> find("pnps")
+    >>> find("pnps")  # doctest: +ELLIPSIS
     Traceback (most recent call last):
     ...
-    goodfence.errors.SettingError: method must be one of knn, npns, pncf, ppns, popularity, ease, private-means, \
-private-cf, private-top-n, mcsherry-mironov, noisy-answers, randomised-perturbation, nends, blurme, \
-randomised-response, local-laplace, item-swap, slope-one, threshold-neighbours, matrix-factorisation, reuse-knn, \
-dp-als, ind-knn, mcsherry-mironov-knn, got 'pnps'; did you mean 'ppns'?
+    goodfence.errors.SettingError: method must be one of knn, npns, ..., got 'pnps'; did you mean 'ppns'?
     """
     name = text.casefold().replace("_", "-").replace(" ", "-")
     for kind in _with_names():
@@ -107,12 +79,20 @@ def made_of(settings: Mapping[str, Any]) -> Any:
     return kind(**given)
 
 
+def _modules() -> Iterator[str]:
+    for package in (f"goodfence.{name}" for name in _PACKAGES):
+        folders = import_module(package).__path__
+        yield from (f"{package}.{found.name}" for found in iter_modules(folders) if not found.ispkg)
+
+
 def _classes() -> Iterator[type[Any]]:
-    """Yield what is registered, in declared order; what a user registered comes last."""
-    for module in _MODULES:
+    """Yield what is registered, in the order of the packages; what a user registered comes last."""
+    known = set()
+    for module in _modules():
         import_module(module)
+        known.add(module)
         yield from [kind for kind in _registered.values() if kind.__module__ == module]
-    yield from [kind for kind in _registered.values() if kind.__module__ not in _MODULES]
+    yield from [kind for kind in _registered.values() if kind.__module__ not in known]
 
 
 def _with_names() -> Iterator[type[Any]]:
@@ -132,3 +112,38 @@ def _arguments(made: Any) -> dict[str, Any]:
 
 def _unknown(got: object, near: str = "") -> SettingError:
     return SettingError(f"method must be one of {', '.join(named())}, got {got!r}{near}")
+
+
+def lazy_names(
+    package: str,
+) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
+    """Return `__getattr__`, `__dir__` and `__all__` of a package: the names in its stub, imported on first use.
+
+    A mechanism or a model that the stub does not list is found by its class name all the same.
+    """
+    stub = ast.parse(get_data(package, "__init__.pyi") or b"")
+    homes = {
+        name.name: node.module or ""
+        for node in stub.body
+        if isinstance(node, ast.ImportFrom)
+        for name in node.names
+    }
+    public = sorted([*homes, "__version__"] if package == "goodfence" else homes)
+
+    def get(name: str) -> Any:
+        home = homes.get(name)
+        if home == package:
+            return import_module(f"{package}.{name}")
+        found = getattr(import_module(home), name) if home else _unlisted(package, name)
+        if found is None:
+            near = did_you_mean(name, public)
+            raise AttributeError(f"module {package!r} has no attribute {name!r}{near}")
+        vars(import_module(package))[name] = found
+        return found
+
+    return get, lambda: public, public
+
+
+def _unlisted(package: str, name: str) -> type[Any] | None:
+    kind = find_kind(name) if name[:1].isupper() else None
+    return kind if kind is not None and kind.__module__.startswith(f"{package}.") else None

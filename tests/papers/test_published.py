@@ -17,13 +17,13 @@ import goodfence as gf
 from goodfence.attack.worlds import RefitWorlds
 from goodfence.errors import DataError, ModelFileError, SettingError
 from goodfence.neighbours.similarity import Similarity
-from goodfence.papers.published.base import require_few_items
 from goodfence.papers.published.blurme import indication
 from goodfence.papers.published.channel import TOTAL, Channel, laplace, randomised_response
 from goodfence.papers.published.dp_als import CLAMP, DPALS
 from goodfence.papers.published.ind_knn import IndKNN
 from goodfence.papers.published.nends import _chained
 from goodfence.papers.published.perturbed import means_and_spreads
+from goodfence.papers.published.published_recommender import require_few_items
 from goodfence.papers.published.reuse_knn import respond
 from goodfence.privacy.fixed_point import UserProfiles
 from goodfence.privacy.noise import SIGMA, Publisher, SystemNoise
@@ -289,7 +289,7 @@ def test_randomised_perturbation_moves_each_rating_by_bounded_noise_of_one_sprea
 
 
 def _person(user: Any) -> int:
-    from goodfence.papers.published.base import person
+    from goodfence.papers.published.published_recommender import person
 
     return person(user.item() if hasattr(user, "item") else user)
 

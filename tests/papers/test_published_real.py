@@ -13,8 +13,8 @@ import goodfence as gf
 from goodfence.arrays import Flags, Floats
 from goodfence.evaluation import Scores
 from goodfence.models.recommender import unfitted_copy
-from goodfence.papers.published.base import indicators
 from goodfence.papers.published.blurme import indication
+from goodfence.papers.published.published_recommender import indicators
 from goodfence.rng import Streams
 
 pytestmark = pytest.mark.real("ml-100k")

@@ -16,8 +16,8 @@ from goodfence.arrays import Flags, Floats
 from goodfence.data.ratings import Ratings
 from goodfence.errors import DataError
 from goodfence.models.recommender import row_of
-from goodfence.papers.published.base import indicators, person
 from goodfence.papers.published.perturbed import Sent
+from goodfence.papers.published.published_recommender import indicators, person
 from goodfence.privacy.guarantee import Guarantee
 from goodfence.registry import register
 from goodfence.rng import Streams

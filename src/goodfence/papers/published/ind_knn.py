@@ -15,7 +15,11 @@ from goodfence.errors import ModelFileError, require
 from goodfence.models.persistence import Arrays
 from goodfence.models.private.base import SEEDED
 from goodfence.models.recommender import Traits
-from goodfence.papers.published.base import PublishedRecommender, dense_profile, middle
+from goodfence.papers.published.published_recommender import (
+    PublishedRecommender,
+    dense_profile,
+    middle,
+)
 from goodfence.privacy.accounting import total_mu
 from goodfence.privacy.fixed_point import require_declared
 from goodfence.privacy.guarantee import Guarantee

@@ -10,9 +10,9 @@ from scipy import sparse
 
 from goodfence.data.ratings import Ratings
 from goodfence.models.recommender import row_of
-from goodfence.papers.published.base import person, require_few_items
 from goodfence.papers.published.nends import item_cosines
 from goodfence.papers.published.perturbed import Sent
+from goodfence.papers.published.published_recommender import person, require_few_items
 from goodfence.privacy.guarantee import Guarantee
 from goodfence.registry import register
 from goodfence.rng import Streams

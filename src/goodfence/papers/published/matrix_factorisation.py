@@ -10,7 +10,7 @@ from scipy import sparse
 
 from goodfence.arrays import AnyIntegers, Floats
 from goodfence.models.recommender import Traits
-from goodfence.papers.published.base import PublishedRecommender, indicators
+from goodfence.papers.published.published_recommender import PublishedRecommender, indicators
 from goodfence.privacy.guarantee import Guarantee
 from goodfence.registry import register
 from goodfence.rng import Streams

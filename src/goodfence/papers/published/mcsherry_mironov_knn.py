@@ -24,7 +24,7 @@ from goodfence.models.private.releases import (
 from goodfence.models.recommender import Traits
 from goodfence.papers.interpolation import interpolate
 from goodfence.papers.mcsherry_mironov import SHARES, cleaned, low_rank, shrunk
-from goodfence.papers.published.base import PublishedRecommender
+from goodfence.papers.published.published_recommender import PublishedRecommender
 from goodfence.privacy.fixed_point import SPAN, UP, Clamps, UserProfiles, centred, uncentred
 from goodfence.privacy.guarantee import Guarantee
 from goodfence.registry import register

@@ -12,8 +12,8 @@ from scipy import sparse
 
 from goodfence.arrays import Floats, Integers
 from goodfence.data.ratings import Ratings
-from goodfence.papers.published.base import person, require_few_items
 from goodfence.papers.published.perturbed import Sent
+from goodfence.papers.published.published_recommender import person, require_few_items
 from goodfence.privacy.guarantee import Guarantee
 from goodfence.registry import register
 from goodfence.rng import Streams

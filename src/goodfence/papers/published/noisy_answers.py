@@ -11,8 +11,8 @@ from goodfence.arrays import AnyIntegers, Floats
 from goodfence.errors import ModelFileError, SettingError, require
 from goodfence.models.persistence import Arrays
 from goodfence.models.recommender import Traits
-from goodfence.papers.published.base import middle, person
 from goodfence.papers.published.channel import laplace, words_for
+from goodfence.papers.published.published_recommender import middle, person
 from goodfence.papers.published.wrapper import Wrapper
 from goodfence.privacy.guarantee import Guarantee
 from goodfence.registry import register

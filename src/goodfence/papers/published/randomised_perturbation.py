@@ -10,8 +10,8 @@ from scipy import sparse
 
 from goodfence.data.ratings import Ratings
 from goodfence.models.recommender import row_of
-from goodfence.papers.published.base import person
 from goodfence.papers.published.perturbed import Sent, means_and_spreads, on_wide_scale
+from goodfence.papers.published.published_recommender import person
 from goodfence.privacy.guarantee import Guarantee
 from goodfence.registry import register
 from goodfence.rng import Streams

@@ -13,9 +13,9 @@ from goodfence.arrays import Floats
 from goodfence.data.ratings import Ratings
 from goodfence.data.scale import Scale
 from goodfence.errors import DataError
-from goodfence.papers.published.base import person
 from goodfence.papers.published.channel import Channel, laplace, randomised_response, words_for
 from goodfence.papers.published.perturbed import Sent, on_wide_scale
+from goodfence.papers.published.published_recommender import person
 from goodfence.privacy.fixed_point import require_declared
 from goodfence.privacy.guarantee import Guarantee
 from goodfence.registry import register

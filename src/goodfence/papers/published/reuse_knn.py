@@ -15,7 +15,11 @@ from goodfence.arrays import AnyIntegers, Floats
 from goodfence.errors import ModelFileError
 from goodfence.models.persistence import Arrays
 from goodfence.models.recommender import Traits
-from goodfence.papers.published.base import PublishedRecommender, dense_profile, indicators
+from goodfence.papers.published.published_recommender import (
+    PublishedRecommender,
+    dense_profile,
+    indicators,
+)
 from goodfence.privacy.guarantee import Guarantee
 from goodfence.registry import register
 from goodfence.rng import RNG, Streams

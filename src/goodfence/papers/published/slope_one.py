@@ -13,7 +13,7 @@ from goodfence.data.ratings import Ratings
 from goodfence.errors import ModelFileError
 from goodfence.models.persistence import Arrays
 from goodfence.models.recommender import Traits, row_of
-from goodfence.papers.published.base import (
+from goodfence.papers.published.published_recommender import (
     PublishedRecommender,
     indicators,
     person,

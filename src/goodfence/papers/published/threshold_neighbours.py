@@ -8,7 +8,11 @@ import numpy as np
 from scipy import sparse
 
 from goodfence.arrays import AnyIntegers, Floats, row_numbers
-from goodfence.papers.published.base import PublishedRecommender, dense_profile, indicators
+from goodfence.papers.published.published_recommender import (
+    PublishedRecommender,
+    dense_profile,
+    indicators,
+)
 from goodfence.privacy.guarantee import Guarantee
 from goodfence.registry import register
 from goodfence.rng import Streams

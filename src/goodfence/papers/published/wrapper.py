@@ -17,7 +17,7 @@ from goodfence.models.configuration import as_recommender, traits_of
 from goodfence.models.neighbour_cf import NeighbourCF
 from goodfence.models.persistence import Arrays, read_model, refusing, write_model
 from goodfence.models.recommender import Traits, unfitted_copy
-from goodfence.papers.published.base import PublishedRecommender, checked_key
+from goodfence.papers.published.published_recommender import PublishedRecommender, checked_key
 from goodfence.registry import find_kind
 from goodfence.rng import RNG, Streams
 from goodfence.selection.knn import KNN
