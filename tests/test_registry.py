@@ -114,7 +114,8 @@ def test_a_new_mechanism_is_one_file(tmp_path: Path, monkeypatch: pytest.MonkeyP
         films = gf.synthetic(users=40, items=20, ratings=300, rng=7)
         model = gf.NeighbourCF(made_of({"mechanism": "second-best", "k": 4}), rng=7).fit(films)
         model.save(tmp_path / "model.gf")
-        assert gf.load_model(tmp_path / "model.gf").mechanism == kind(k=4)
+        loaded: Any = gf.load_model(tmp_path / "model.gf")
+        assert loaded.mechanism == kind(k=4)
         assert gf.KNNAttack(known=3).run(films, kind(k=4), targets=2, rng=7).attacked
         with pytest.raises(SettingError, match="k must be an integer of at least 1, got 0"):
             kind(k=0)
