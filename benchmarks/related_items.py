@@ -6,28 +6,16 @@ import argparse
 import time
 
 import numpy as np
-import pyarrow as pa
 
 import goodfence as gf
 from benchmarks.results import write_table
 from goodfence.attack.related_items import RelatedItemsReport
 from goodfence.attack.scoring import Estimate
-from goodfence.data.catalogue import DATASETS, find
-from goodfence.data.frame import ReadOptions
-from goodfence.data.load import read_table
 
 DATA, KNOWN, SEED, LEVEL = "ml-100k", 16, 7, 0.1
 EVERY = (1, 20, 100, 500, 2_000, 10_000)
 LENGTHS = (10, 50, 100)
 HEAD = ["order", "list", "every", "yield", "precision", "without", "gain", "false alarms"]
-
-
-def read_log() -> pa.Table:
-    """Return users, items and times."""
-    dataset = DATASETS[DATA]
-    path = find(dataset) / dataset.files[0]
-    table, _ = read_table(path, ReadOptions(user="1", item="2", rating="4"))
-    return table.rename_columns(["user", "item", "time"])
 
 
 def shown(one: Estimate) -> str:
@@ -54,12 +42,9 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--targets", type=int, default=60)
     options = parser.parse_args()
-    log = read_log()
-    shuffled = np.random.default_rng(SEED).permutation(log.num_rows)
-    orders = {
-        "as it was": log,
-        "shuffled": log.set_column(2, "time", pa.array(shuffled)),
-    }
+    ratings = gf.load(DATA)
+    shuffled = np.random.default_rng(SEED).permutation(ratings.n_ratings)
+    orders = {"as it was": ratings, "shuffled": ratings.replaced(ratings.csr, times=shuffled)}
     rows, seconds = [], {}
     for order, played in orders.items():
         for n in LENGTHS:

@@ -8,8 +8,6 @@ from functools import partial
 from typing import Any
 
 import numpy as np
-import pandas as pd
-import polars as pl
 import pyarrow as pa
 import pytest
 
@@ -20,24 +18,36 @@ from goodfence.attack.related_items import (
     RelatedItemsReport,
     co_rated_lists,
 )
-from goodfence.errors import ColumnProblem, DataError, GoodfenceWarning, SettingError
+from goodfence.errors import DataError, SettingError
 from goodfence.report.serialize import plain
 
 
-def random_log(seed: int, n_users: int = 25, n_items: int = 20, n: int = 260) -> pa.Table:
+def random_log(
+    seed: int, n_users: int = 25, n_items: int = 20, n: int = 260, **more: Any
+) -> gf.Ratings:
     """Return distinct pairs in an order of chance; popular items are rated by most."""
     generator = np.random.default_rng(seed)
     cells = generator.permutation(n_users * n_items)[:n]
     users, items = cells // n_items, cells % n_items
     times = generator.integers(0, 1000, size=n)
-    return pa.table({"user": users, "item": [f"item {i}" for i in items], "timestamp": times})
+    names = [f"item {i}" for i in items]
+    return played(users, names, times, **more)
 
 
-def by_hand() -> RatingLog:
+def played(users: Any, items: Any, times: Any, **more: Any) -> gf.Ratings:
+    """Return events, or ratings where these are given, with times."""
+    columns = {"user": users, "item": items, "time": times, **more}
+    table = pa.table({name: pa.array(list(one)) for name, one in columns.items()})
+    if more:
+        return gf.Ratings.from_frame(table, scale=(1, 5))
+    return gf.Ratings.from_frame(table, feedback="implicit")
+
+
+def by_hand() -> gf.Ratings:
     """Return a log in which the target, user 0, rates 0 and 1, others rate 2 with 3, and then the target rates 4."""
     events = [(0, 0), (0, 1), (1, 2), (1, 3), (0, 4), (0, 5), (2, 2), (2, 3)]
     users, items = zip(*events, strict=True)
-    return RatingLog.of((users, items, range(len(events))))
+    return played(users, items, range(len(events)))
 
 
 def test_a_rating_of_the_target_alone_is_named() -> None:
@@ -97,10 +107,10 @@ def slow_counts(log: RatingLog, attack: gf.RelatedItemsAttack, users: list[Any],
     from goodfence.rng import Streams
 
     counts = np.zeros((len(attack.every), 5, len(users)), dtype=int)
-    names = log.items.values.tolist()
+    names = log.ratings.items.tolist()
     for interval, every in enumerate(attack.every):
         for target, user in enumerate(users):
-            row = log.users.values.tolist().index(user)
+            row = log.ratings.users.tolist().index(user)
             own = [position for position, one in enumerate(log.rows) if one == row]
             past, new = own[: len(own) // 2], own[len(own) // 2 :]
             order = Streams(rng).order(len(past), KNOWLEDGE, row)
@@ -120,11 +130,11 @@ def slow_counts(log: RatingLog, attack: gf.RelatedItemsAttack, users: list[Any],
 
 @pytest.mark.parametrize("seed", range(3))
 def test_the_pass_over_the_log_is_the_slow_way(seed: int) -> None:
-    log = RatingLog.of(random_log(seed))
+    ratings = random_log(seed)
     attack = gf.RelatedItemsAttack(known=3, n=5, every=(1, 7, 40))
     users = [1, 5, 8, 11]
-    found = attack.run(log, targets=users, rng=9)
-    expected = slow_counts(log, attack, users, 9)
+    found = attack.run(ratings, targets=users, rng=9)
+    expected = slow_counts(RatingLog(ratings), attack, users, 9)
     assert (expected.sum(axis=(0, 2))[:4] > 0).all()
     for interval, one in enumerate(found.refreshes):
         np.testing.assert_array_equal(one[1:6], expected[interval])
@@ -149,9 +159,9 @@ def test_lists_of_ones_own_see_the_ratings_so_far() -> None:
         seen.append((ratings.n_ratings, float(ratings.csr.data.sum())))
         return {}
 
-    table = random_log(5).append_column("stars", pa.array([2.0] * 260))
+    rated = random_log(5, rating=[2.0] * 260)
     found = gf.RelatedItemsAttack(known=3, n=5, every=(50,)).run(
-        table, lists=lists, targets=25, rng=1
+        rated, lists=lists, targets=25, rng=1
     )
     sizes = [n for n, _ in seen]
     assert {100, 150, 200, 250, 260} <= set(sizes)
@@ -170,51 +180,31 @@ def test_lists_of_ones_own_see_the_ratings_so_far() -> None:
 
 def test_lists_by_hand() -> None:
     """Item 1 was rated by four, item 2 by one of two who rated item 0: 1²/4 < 1²/1, and ties are by column."""
-    log = RatingLog.of(([0, 0, 1, 1, 2, 3, 4, 0], [0, 1, 0, 2, 1, 1, 1, 3], range(8)))
-    assert co_rated_lists(log.until(8)) == {0: [2, 3, 1], 1: [3, 0], 2: [0], 3: [0, 1]}
-    assert co_rated_lists(log.until(8), n=1) == {0: [2], 1: [3], 2: [0], 3: [0]}
+    log = played([0, 0, 1, 1, 2, 3, 4, 0], [0, 1, 0, 2, 1, 1, 1, 3], range(8))
+    assert co_rated_lists(log) == {0: [2, 3, 1], 1: [3, 0], 2: [0], 3: [0, 1]}
+    assert co_rated_lists(log, n=1) == {0: [2], 1: [3], 2: [0], 3: [0]}
 
 
-def test_a_log_of_any_frame() -> None:
-    arrow = random_log(6)
-    columns = {name: arrow[name].to_pylist() for name in arrow.column_names}
-    logs = [arrow, pd.DataFrame(columns), pl.DataFrame(columns), tuple(columns.values())]
-    first, *others = (RatingLog.of(log) for log in logs)
-    times = np.array(columns["timestamp"])[np.argsort(columns["timestamp"], kind="stable")]
-    assert (np.diff(times) >= 0).all()
-    for other in others:
-        for part in ("rows", "columns", "values"):
-            np.testing.assert_array_equal(getattr(first, part), getattr(other, part))
-    dated = arrow.set_column(2, "when", arrow["timestamp"].cast(pa.timestamp("s")))
-    dated = dated.rename_columns(["user", "item", "Date"])
-    np.testing.assert_array_equal(RatingLog.of(dated).rows, first.rows)
+def test_a_log_is_in_the_order_of_time() -> None:
+    ratings = random_log(6)
+    log = RatingLog(ratings)
+    assert ratings.times is not None
+    assert (np.diff(ratings.times[log.order]) >= 0).all()
+    cells = zip(log.rows.tolist(), log.columns.tolist(), strict=True)
+    assert sorted(cells) == list(zip(*ratings.csr.nonzero(), strict=True))
+    assert (log.until(260).csr != ratings.csr).nnz == 0
+    assert log.until(3).n_ratings == 3
 
 
 def test_a_repeated_rating_counts_once() -> None:
-    with pytest.warns(GoodfenceWarning, match="2 ratings repeat a pair of user and item"):
-        log = RatingLog.of(([1, 1, 1, 2], [5, 5, 5, 5], [3, 1, 2, 4]))
+    log = RatingLog(played([1, 1, 1, 2], [5, 5, 5, 5], [3, 1, 2, 4]))
     assert log.rows.tolist() == [0, 1]
 
 
-@pytest.mark.parametrize(
-    ("log", "error", "message"),
-    [
-        ({"user": [1], "item": [1]}, ColumnProblem, "time must be one column called"),
-        ({"user": [1], "item": [1], "time": ["x"]}, DataError, "time must be a number"),
-        ({"user": [1], "item": [1], "time": [None]}, DataError, "time must not be missing"),
-        ({"user": [1], "item": [1], "time": [1], "date": [1]}, ColumnProblem, "and 2 of the 4"),
-        ({"film": [1], "time": [1]}, ColumnProblem, "user must be a column called"),
-    ],
-)
-def test_logs_that_are_refused(log: dict[str, Any], error: type[Exception], message: str) -> None:
-    with pytest.raises(error, match=message):
-        RatingLog.of(pa.table(log))
-
-
 def test_refused() -> None:
-    for other in (7, [1, 2]):
-        with pytest.raises(DataError, match="the log must be a data frame"):
-            RatingLog.of(other)
+    untimed = gf.Ratings.from_frame(pa.table({"user": [1], "item": [1]}), feedback="implicit")
+    with pytest.raises(DataError, match="must have times"):
+        gf.RelatedItemsAttack().run(untimed)
     attack = gf.RelatedItemsAttack(known=3, n=5)
     for targets in (
         [1, 1],
@@ -304,7 +294,7 @@ def test_real_lists_give_new_ratings_away(real_data: Any) -> None:
     events = np.loadtxt(real_data / "ml-100k" / "u.data", dtype=np.int64)
     order = np.random.default_rng(7).permutation(len(events))
     attack = gf.RelatedItemsAttack(known=16, n=50, every=(1, 20, 100, 500))
-    found = attack.run((events[:, 0], events[:, 1], order), targets=12, rng=7)
+    found = attack.run(played(events[:, 0], events[:, 1], order), targets=12, rng=7)
     yields = [one.found.value for one in found.refreshes]
     for value, trial in zip(yields, (0.73, 0.26, 0.18, 0.07), strict=True):
         assert trial / 2 < value < trial * 1.5

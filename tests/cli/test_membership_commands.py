@@ -6,6 +6,7 @@ import json
 from pathlib import Path
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import goodfence as gf
@@ -75,8 +76,9 @@ def test_related_items_are_what_python_finds(log: Path, named: bool) -> None:
     told = run_json("audit", log, "--attack", attack, *where, *given)
     rows = [line.split(",") for line in log.read_text().splitlines() if "user" not in line]
     users, items, _, times = zip(*rows, strict=True)
-    arrays = [int(one) for one in users], list(items), [int(one) for one in times]
-    found = gf.RelatedItemsAttack(known=3, n=5, every=(1, 20)).run(arrays, targets=6, rng=7)
+    table = pa.table({"user": [*map(int, users)], "item": list(items), "time": [*map(int, times)]})
+    clicks = gf.Ratings.from_frame(table, feedback="implicit")
+    found = gf.RelatedItemsAttack(known=3, n=5, every=(1, 20)).run(clicks, targets=6, rng=7)
     expected = plain(found.to_dict())
     assert told["attack"] == expected.pop("settings")
     assert {key: told[key] for key in expected} == expected

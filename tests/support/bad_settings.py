@@ -984,8 +984,11 @@ def methods() -> list[Public]:
         Public(
             name="RelatedItemsAttack.run",
             call=gf.RelatedItemsAttack(known=2).run,
-            good={"log": _log(films), **few},
-            domains={"lists": lambda value: SKIPPED if callable(value) else EITHER},
+            good={"ratings": _log(films), **few},
+            domains={
+                "ratings": ratings,
+                "lists": lambda value: SKIPPED if callable(value) else EITHER,
+            },
         ),
         Public(
             name="Endpoint.train",
@@ -1129,8 +1132,7 @@ def _elsewhere(save: Callable[..., None]) -> Callable[..., None]:
 
 
 def _log(films: gf.Ratings) -> Any:
-    entries = films.csr.tocoo()
-    return (entries.row.tolist(), entries.col.tolist(), list(range(films.n_ratings)))
+    return films.replaced(films.csr, times=np.arange(films.n_ratings))
 
 
 def _frame() -> Any:

@@ -12,27 +12,18 @@ and the attacker names the x with the highest score, if one alone has it (or eve
 from __future__ import annotations
 
 import dataclasses
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any, NamedTuple, TypeAlias
 
-import narwhals.stable.v1 as nw
 import numpy as np
-import numpy.typing as npt
-import pyarrow as pa
 from scipy import sparse
 
-from goodfence.arrays import Flags, Floats, Integers, Rows
+from goodfence.arrays import Flags, Floats, Integers, Rows, row_numbers
 from goodfence.attack.scoring import Estimate, combination, share
 from goodfence.attack.targets import KNOWLEDGE, SAMPLES, TARGETS, Wanted
-from goodfence.data.columns import NAMES, find_columns, plain
-from goodfence.data.frame import find_repeats
-from goodfence.data.ids import Ids, code_ids, describe
-from goodfence.data.rating_values import rating_values
 from goodfence.data.ratings import Id, Ratings
-from goodfence.data.scale import Scale
-from goodfence.errors import ColumnProblem, DataError, GoodfenceWarning, require
+from goodfence.errors import DataError, require
 from goodfence.kernels.attack import RatedSoFar, count_ratings, count_risen, nearest_items
 from goodfence.parallel import bar
 from goodfence.rng import RNG, Streams, seed_of
@@ -44,68 +35,29 @@ DEFAULT_TARGETS = 60
 """How many users are watched."""
 EVERY = (1, 20, 100, 500)
 """After how many ratings, by anybody, the lists are refreshed."""
-_TIMES = ("time", "timestamp", "date", "datetime", "ts", "unixtime")
 
 
-@dataclass(frozen=True, eq=False, repr=False)
 class RatingLog:
-    """Who rated what, in the order of time, each pair once."""
+    """Ratings in an order, that of their times unless another is given; equal times are in the order of the matrix."""
 
-    users: Ids
-    items: Ids
-    rows: Integers
-    """(ratings,): who."""
-    columns: Integers
-    """(ratings,): what."""
-    values: Floats
-    """(ratings,): how; 1 where the log does not say."""
-
-    def __repr__(self) -> str:
-        return f"RatingLog({len(self.users):,} users, {len(self.items):,} items, {len(self.rows):,} ratings)"
-
-    @classmethod
-    def of(cls, log: Any) -> RatingLog:
-        """Return the log of a data frame with columns for user, item and time, or of three arrays in this order.
-
-        Ratings of the same time are in the order of the rows. A column of ratings is optional. Where a user rated an
-        item twice the first counts, with a warning.
-
-        Examples
-        --------
-        >>> RatingLog.of((["ann", "bob", "ann"], [7, 7, 9], [30, 10, 20])).columns
-        array([0, 1, 0])
-        """
-        if isinstance(log, RatingLog):
-            return log
-        table = _as_table(log)
-        time, times = _times(table)
-        found = find_columns(table.column_names, rating=time)
-        users = code_ids(table[found.user], "user", "users")
-        items = code_ids(table[found.item], "item", "items")
-        order = np.argsort(times, kind="stable")
-        rated = next((name for name in found.unused if plain(name) in NAMES["rating"]), None)
-        values = np.ones(len(order)) if rated is None else rating_values(table[rated], "rating")
-        rows, columns = (coded.codes[order].astype(np.int64) for coded in (users, items))
-        repeats = find_repeats(rows, columns, len(items.ids))
-        first = np.sort(repeats.order[repeats.starts])
-        if repeats.n_repeated:
-            warnings.warn(
-                f"{repeats.n_repeated:,} ratings repeat a pair of user and item; kept the first",
-                GoodfenceWarning,
-                stacklevel=3,
-            )
-        return cls(users.ids, items.ids, rows[first], columns[first], values[order][first])
+    def __init__(self, ratings: Ratings, order: Integers | None = None) -> None:
+        if order is None:
+            if ratings.times is None:
+                raise DataError("the ratings must have times; name their column with time=")
+            order = np.argsort(ratings.times, kind="stable")
+        self.ratings, self.order, csr = ratings, order, ratings.csr
+        self.rows = row_numbers(csr.indptr)[self.order]
+        self.columns = csr.indices.astype(np.int64)[self.order]
 
     def until(self, position: int, row: int = 0, without: Integers | None = None) -> Ratings:
-        """Return the first `position` ratings, all users and items of the log; of `row`, those of `without` are not."""
-        kept = np.arange(len(self.rows)) < position
+        """Return the first `position` ratings; of `row`, those of the columns `without` are left out."""
+        cells = np.arange(position)
         if without is not None:
-            kept &= ~((self.rows == row) & np.isin(self.columns, without))
-        shape = (len(self.users), len(self.items))
-        csr = sparse.csr_array(
-            (self.values[kept], (self.rows[kept], self.columns[kept])), shape=shape
-        )
-        return Ratings(csr, self.users, self.items, Scale.observed(self.values))
+            gone = (self.rows[:position] == row) & np.isin(self.columns[:position], without)
+            cells = cells[~gone]
+        values = self.ratings.csr.data[self.order[cells]]
+        places = self.rows[cells], self.columns[cells]
+        return self.ratings.replaced(sparse.csr_array((values, places), self.ratings.shape))
 
 
 class Refreshes(NamedTuple):
@@ -221,8 +173,10 @@ class RelatedItemsAttack:
 
     Examples
     --------
-    >>> log = [0, 0, 1, 1, 0, 0], [0, 1, 2, 3, 4, 5], range(6)  # user 0 rates 4 and 5 after 0 and 1
-    >>> found = RelatedItemsAttack(known=2, n=4, every=(1,)).run(log, targets=[0], rng=7)
+    >>> import pyarrow as pa
+    >>> log = pa.table({"user": [0, 0, 1, 1, 0, 0], "item": [0, 1, 2, 3, 4, 5], "time": range(6)})
+    >>> clicks = Ratings.from_frame(log, feedback="implicit")  # user 0 clicks 4 and 5 after 0 and 1
+    >>> found = RelatedItemsAttack(known=2, n=4, every=(1,)).run(clicks, targets=[0], rng=7)
     >>> found.refreshes[0].found.value
     1.0
     """
@@ -248,19 +202,19 @@ class RelatedItemsAttack:
     @checked
     def run(
         self,
-        log: Any,
+        ratings: Ratings,
         *,
         lists: ListsOf | None = None,
         targets: Wanted = DEFAULT_TARGETS,
         rng: RNG = None,
         progress: bool | None = None,
     ) -> RelatedItemsReport:
-        """Play a log in the order of time, refresh the lists every so many ratings, and watch some users.
+        """Replay ratings in the order of time, refresh the lists every so many ratings, and watch some users.
 
         Parameters
         ----------
-        log : data frame, or three arrays
-            Users, items and times, and if there are any, ratings; found by the names of the columns.
+        ratings : Ratings
+            Ratings or events with times. Those of the same time are replayed in the order of the matrix.
         lists : callable, optional
             Takes the `Ratings` so far and returns {item: [items, best first]}; called at every refresh that matters.
             None: as `co_rated_lists`, kept up to date rating by rating.
@@ -269,19 +223,15 @@ class RelatedItemsAttack:
         rng, progress
             As in `KNNAttack.run`.
         """
-        played, streams = RatingLog.of(log), Streams(rng)
-        watched, n_left_out = _watched(played, targets, self.known, streams)
-        snapshots: _CoRated | _Given = (
-            _CoRated(played, watched, self.n)
-            if lists is None
-            else _Given(played, watched, self.n, lists)
+        log, streams = RatingLog(ratings), Streams(rng)
+        watched, n_left_out = _watched(log, targets, self.known, streams)
+        snapshots = (
+            _CoRated(log, watched, self.n) if lists is None else _Given(log, watched, self.n, lists)
         )
-        counts = np.zeros((len(self.every), 7, len(watched)))
-        windows = _windows(played, watched, self.every, streams)
-        self._play(snapshots, windows, watched, counts, progress)
-        each = tuple(Refreshes(one, *counts[place]) for place, one in enumerate(self.every))
+        windows = _windows(log, watched, self.every, streams)
+        counts = self._play(snapshots, windows, watched, progress)
         return RelatedItemsReport(
-            refreshes=each,
+            refreshes=tuple(map(Refreshes, self.every, *counts)),
             n_targets=len(watched),
             n_left_out=n_left_out,
             settings={"name": type(self).__name__, **dataclasses.asdict(self)},
@@ -293,10 +243,10 @@ class RelatedItemsAttack:
         snapshots: _CoRated | _Given,
         windows: list[_Window],
         watched: list[_Watched],
-        counts: npt.NDArray[np.float64],
         progress: bool | None,
-    ) -> None:
-        """Compare the lists at both ends of every window, in one pass over the log."""
+    ) -> Floats:
+        """Compare the lists at both ends of every window, in one pass over the log: (counts, intervals, targets)."""
+        counts = np.zeros((7, len(self.every), len(watched)))
         moments = [(one.start, 1, place) for place, one in enumerate(windows)]
         moments += [(one.stop, 0, place) for place, one in enumerate(windows)]
         before: dict[int, Rows] = {}
@@ -315,8 +265,9 @@ class RelatedItemsAttack:
                     both = named, self.named(old, unmoved, known)
                     hits = (n for one in both for n in (len(one), np.isin(one, window.new).sum()))
                     told = [len(window.new), *map(int, hits), 0, 0]
-                counts[window.interval, :, window.target] += told
+                counts[:, window.interval, window.target] += told
                 advance(1)
+        return counts
 
     def named(self, before: Rows, after: Rows, known: Integers) -> Integers:
         """Return the columns that the attacker names from the lists, (known, n), before and after a refresh.
@@ -349,11 +300,8 @@ def co_rated_lists(ratings: Ratings, n: int = 50) -> dict[Id, list[Id]]:
     >>> co_rated_lists(Ratings(matrix, users=[1, 2, 3], items=["a", "b", "c"]))
     {'a': ['b'], 'b': ['a', 'c'], 'c': ['b']}
     """
-    rows, columns = (each.astype(np.int64) for each in ratings.csr.tocoo().coords)
-    users, items = Ids.of(ratings.users, "users"), Ids.of(ratings.items, "items")
-    log = RatingLog(users, items, rows, columns, ratings.csr.data)
-    every = np.arange(len(log.items))
-    found = _CoRated(log, [_Watched(0, every, every[:0])], n).at(len(rows), 0)
+    log, every = RatingLog(ratings, np.arange(ratings.csr.nnz)), np.arange(ratings.shape[1])
+    found = _CoRated(log, [_Watched(0, every, every[:0])], n).at(ratings.csr.nnz, 0)
     listed = ratings.items.tolist()
     return {listed[column]: [listed[one] for one in found[column] if one >= 0] for column in every}
 
@@ -383,12 +331,11 @@ class _CoRated:
 
     def __init__(self, log: RatingLog, watched: list[_Watched], n: int) -> None:
         self.log, self.n, self.position = log, n, 0
+        n_items, lengths = log.ratings.shape[1], np.diff(log.ratings.csr.indptr).astype(np.int64)
         columns = np.unique(np.concatenate([one.known for one in watched]))
-        self.watch = np.full(len(log.items), -1, dtype=np.int64)
+        self.watch = np.full(n_items, -1, dtype=np.int64)
         self.watch[columns] = np.arange(len(columns))
         self.known = [self.watch[one.known] for one in watched]
-        n_items = len(log.items)
-        lengths = np.bincount(log.rows, minlength=len(log.users))
         self.so_far = RatedSoFar(
             starts=np.cumsum(lengths) - lengths,
             lengths=np.zeros(len(lengths), dtype=np.int64),
@@ -401,11 +348,8 @@ class _CoRated:
         """Return the lists, (known, n), after `position` ratings, `without` those of the target of these columns."""
         part = slice(self.position, position)
         count_ratings(self.log.rows[part], self.log.columns[part], self.watch, self.so_far)
-        self.position = position
-        known, gone = (
-            self.known[target],
-            np.empty(0, dtype=np.int64) if without is None else without,
-        )
+        self.position, known = position, self.known[target]
+        gone = np.empty(0, dtype=np.int64) if without is None else without
         lists = np.empty((len(known), self.n), dtype=np.int32)
         self.so_far.co_counts[np.ix_(known, gone)] -= 1
         self.so_far.n_raters[gone] -= 1
@@ -424,17 +368,14 @@ class _Given:
 
     def at(self, position: int, target: int, without: Integers | None = None) -> Rows:
         row, known, _ = self.watched[target]
-        if without is not None:
-            return self._columns(self.lists(self.log.until(position, row, without)), known)
-        if position != self.position:
+        if without is None and position != self.position:
             self.position, self.listed = position, self.lists(self.log.until(position))
-        return self._columns(self.listed, known)
-
-    def _columns(self, listed: Mapping[Any, Sequence[Id]], known: Integers) -> Rows:
-        found = np.full((len(known), self.n), -1, dtype=np.int32)
-        for number, item in enumerate(self.log.items.values[known].tolist()):
+        moved = without is not None
+        listed = self.lists(self.log.until(position, row, without)) if moved else self.listed
+        found, ratings = np.full((len(known), self.n), -1, dtype=np.int32), self.log.ratings
+        for number, item in enumerate(ratings.items[known].tolist()):
             shown = list(listed.get(item, ()))[: self.n]
-            found[number, : len(shown)] = self.log.items.positions(shown)
+            found[number, : len(shown)] = ratings.columns(shown)
         return found
 
 
@@ -442,19 +383,19 @@ def _watched(
     log: RatingLog, wanted: Wanted, known: int, streams: Streams
 ) -> tuple[list[_Watched], int]:
     """Return whom the attacker watches with what they know, and how many users cannot be watched."""
-    eligible: Flags = np.bincount(log.rows, minlength=len(log.users)) // 2 >= known
+    starts = log.ratings.csr.indptr
+    eligible: Flags = np.diff(starts) // 2 >= known
     if not eligible.any():
         raise DataError(f"no user can be watched: nobody has {2 * known} ratings, twice known")
     if isinstance(wanted, int | np.integer):
         require(wanted >= 1, "targets", "a positive integer, or ids", wanted)
-        order = streams.order(len(log.users), TARGETS)
+        order = streams.order(len(eligible), TARGETS)
         rows = order[eligible[order]][: int(wanted)]
     else:
-        rows = log.users.positions(wanted)
+        rows = log.ratings.rows(wanted)
         if len(rows) == 0 or len(np.unique(rows)) != len(rows) or not eligible[rows].all():
             raise DataError(f"targets must be different users with {2 * known} ratings or more")
     by_user = np.argsort(log.rows, kind="stable")
-    starts = np.searchsorted(log.rows[by_user], np.arange(len(log.users) + 1))
     found = []
     for row in rows.tolist():
         own = by_user[starts[row] : starts[row + 1]]
@@ -481,40 +422,3 @@ def _windows(
                 ends = number * length, min((number + 1) * length, len(log.rows))
                 found.append(_Window(interval, target, *ends, new))
     return found
-
-
-def _as_table(log: Any) -> pa.Table:
-    listed = isinstance(log, tuple | list)
-    if listed and len(log) != 3:
-        raise DataError("the log must be a data frame, or three arrays: users, items and times")
-    try:
-        if listed:
-            parts = zip(("user", "item", "time"), log, strict=True)
-            return pa.table({name: pa.array(list(part)) for name, part in parts})
-        return nw.from_native(log, eager_only=True).to_arrow()
-    except Exception:  # each library has its own error, and some quote a value
-        raise DataError(
-            "the log must be a data frame in memory (pandas, polars, arrow or another that narwhals knows), "
-            "with one kind of value in each column, or three arrays: users, items and times"
-        ) from None
-
-
-def _times(table: pa.Table) -> tuple[str, Floats | Integers]:
-    """Return the name of the column of times, and the times as numbers."""
-    found = [name for name in table.column_names if plain(name) in _TIMES]
-    if len(found) != 1:
-        raise ColumnProblem(
-            f"time must be one column called {', '.join(_TIMES[:3])} or the like, "
-            f"and {len(found) or 'none'} of the {len(table.column_names)} are; rename one"
-        )
-    column = table[found[0]]
-    if not pa.types.is_temporal(column.type):
-        return found[0], rating_values(column, "time")
-    if column.null_count:
-        raise DataError("time must not be missing, and in at least one row it is")
-    try:
-        return found[0], np.asarray(column.cast(pa.int64()).to_numpy())
-    except pa.ArrowException:
-        raise ColumnProblem(
-            f"time must hold numbers or dates, it holds {describe(column.type)}"
-        ) from None

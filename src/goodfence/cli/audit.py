@@ -331,13 +331,10 @@ def _related_items(
     if ratings.times is None:
         raise ColumnProblem("related-items needs times; name their column with --read time=COLUMN")
     from goodfence import __version__
-    from goodfence.arrays import row_numbers
     from goodfence.attack.related_items import DEFAULT_TARGETS as WATCHED
 
     targets = attacker.n_targets(ratings.shape[0], WATCHED)
-    who, what = ratings.users[row_numbers(ratings.csr.indptr)], ratings.items[ratings.csr.indices]
-    log = (who, what, ratings.times)
-    found = attack.run(log, targets=targets, rng=running.seed, progress=running.progress)
+    found = attack.run(ratings, targets=targets, rng=running.seed, progress=running.progress)
     told = found.to_dict(line.precision)
     stated = {"goodfence": __version__, "attack": told.pop("settings"), **told}
     running.tell(stated, lambda: print_related_items(found, line.precision), out)
