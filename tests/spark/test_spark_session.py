@@ -52,7 +52,6 @@ def test_progress_is_told_task_by_task(spark: Any, monkeypatch: pytest.MonkeyPat
 
 
 @pytest.mark.spark
-@pytest.mark.spark
 def test_a_cancelled_job_is_an_interrupt_and_any_other_a_sentence() -> None:
     from py4j.protocol import Py4JError
 
