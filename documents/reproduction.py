@@ -229,8 +229,8 @@ def _figure(figure: Figure) -> str:
     neutral, ours = ((folder / f"{name}.png").as_posix() for name in ("paper", "chart"))
     parts = [
         f"### {definition.id}",
-        f"As the paper has it:\n\n![{definition.title}]({neutral})",
-        f"With intervals, and with what it means:\n\n![{definition.title}, with intervals]({ours})",
+        f"![{definition.title}]({neutral})",
+        f"![{definition.title}, with intervals]({ours})",
         definition.note,
     ]
     return "\n\n".join(part for part in parts if part)

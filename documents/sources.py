@@ -3,92 +3,51 @@
 from __future__ import annotations
 
 import json
+import re
+from collections import Counter
 from collections.abc import Callable
-from typing import Any
+from functools import cache
 
 import goodfence as gf
-from documents.peers import peers
-from documents.published_overview import overview
-from documents.reproduced import claims, section
-from documents.tables import ROOT, UNMEASURED, as_table, cell, find, measured, value, whole_table
+from documents.tables import (
+    ROOT,
+    UNMEASURED,
+    Row,
+    as_table,
+    cell,
+    find,
+    measured,
+    rows_of,
+    selected,
+    value,
+)
 from goodfence.auditing.audit import settings_counterexample
 from goodfence.selection.mechanism import Mechanism
 
-MECHANISMS = ("kNN", "PPNS", "nPNS", "PNCF")
 REFUTED: dict[str, Mechanism] = {
     "KNN(k=50)": gf.KNN(k=50),
     "PPNS(k=50, beta=7, epsilon=1)": gf.PPNS(k=50, beta=7, epsilon=1.0),
     "PPNS(k=50, beta=7, epsilon=0.01)": gf.PPNS(k=50, beta=7, epsilon=0.01),
-    "NPNS(k=50, within=7)": gf.NPNS(k=50, within=7),
     "NPNS(k=50)": gf.NPNS(k=50),
     "PNCF(k=50, within=7)": gf.PNCF(k=50, within=7),
 }
+MECHANISMS = ("kNN", "PPNS", "nPNS", "PNCF")
+DATA_SETS = ("ml-100k", "ml-1m", "douban-movie", "netflix-tenth", "movietweetings")
 ERRORS = {
-    "the paper's kNN, k=100, no guarantee": ("paper's kNN, k=100, unprotected", ""),
-    "the best unprotected: item-kNN of LensKit, no guarantee": (
-        "item-kNN, LensKit (k=20), unprotected",
-        "",
-    ),
+    "kNN of the paper, k=100, no guarantee": ("paper's kNN, k=100, unprotected", ""),
+    "LensKit item-kNN, best without a guarantee": ("item-kNN, LensKit (k=20), unprotected", ""),
     "PrivateCF, one rating, epsilon 1": ("PrivateCF auto", "rating 1"),
     "PrivateCF, one user, epsilon 4": ("PrivateCF auto", "user 4"),
     "PrivateMeans, one rating, epsilon 1": ("PrivateMeans", "rating 1"),
     "PrivateMeans, one user, epsilon 4": ("PrivateMeans", "user 4"),
 }
-GUARANTEED: dict[str, tuple[Any, str]] = {
-    "[kNN](docs/mechanisms/knn.md)": (gf.KNN(k=50), "hands over what the one real neighbour rated"),
-    "[nPNS](docs/mechanisms/npns.md)": (
-        gf.NPNS(k=50),
-        "drawn by chance, with no bound on its distribution",
-    ),
-    "[PNCF](docs/mechanisms/pncf.md)": (
-        gf.PNCF(k=50),
-        "two data sets that differ in one rating, and an answer that only one of them can give",
-    ),
-    "[PPNS](docs/mechanisms/ppns.md)": (gf.PPNS(k=50, beta=7), "the same; and the attack works"),
-    "[McSherry-Mironov](docs/mechanisms/mcsherry-mironov.md)": (
-        gf.papers.McSherryMironov(epsilon=1.0, items="from ratings"),
-        "rests on a theorem as published",
-    ),
-    "[PrivateMeans](docs/mechanisms/private-means.md)": (
-        gf.PrivateMeans(epsilon=1.0, items="from ratings"),
-        "proof, and audits that tried to break it",
-    ),
-    "[PrivateCF](docs/mechanisms/private-cf.md)": (
-        gf.PrivateCF(epsilon=1.0, items="from ratings"),
-        "proof, and audits that tried to break it",
-    ),
-    "[PrivateTopN](docs/mechanisms/private-top-n.md), lists": (
-        gf.PrivateTopN(epsilon=1.0, items="from ratings"),
-        "proof, and audits that tried to break it",
-    ),
-}
-
-
-def guarantees() -> str:
-    """Return what each recommender guarantees, as `guarantee()` states it."""
-    rows = []
-    for name, (recommender, known) in GUARANTEED.items():
-        stated = recommender.guarantee()
-        epsilon = "" if stated.epsilon is None else "epsilon, for any number of fakes and questions"
-        if stated.status == "refuted":
-            epsilon = "the epsilon that its paper claims"
-        rows.append([name, f"**{stated.status}**", epsilon, known])
-    return as_table(["recommender", "guarantee", "of what", "what is known"], rows)
-
-
-def attackers() -> str:
-    """Return the advantage of every attacker over every mechanism."""
-    rows = measured("attackers")
-    names = dict.fromkeys(row["attacker"] for row in rows if row["advantage"])
-    found = [
-        [name, *(cell("attackers", name, mechanism, "advantage") for mechanism in MECHANISMS)]
-        for name in names
-    ]
-    return as_table(["attacker", *MECHANISMS], found)
+MATTERS = 0.05
+"""A method stops an attack if the whole interval of the advantage is below this, and does not if it is all above."""
+_SECTION = re.compile(r"^## (.*?)$", re.MULTILINE)
 
 
 def counterexamples() -> str:
-    """Return the probability of the answer of the counterexample to each mechanism, in both worlds."""
+    """Return the probability of the counterexample's answer in both worlds, for each mechanism."""
     rows = []
     for name, mechanism in REFUTED.items():
         found = settings_counterexample(mechanism)
@@ -98,42 +57,107 @@ def counterexamples() -> str:
     return as_table(["mechanism", "probability with the rating", "without it"], rows)
 
 
-def power() -> str:
-    """Return how often an audit of too little noise found it."""
-    rows = [row for row in measured("audits") if "noise x" in row["audited"]]
-    found = [[row["audited"], row["mu, claimed"], row["verdict"]] for row in rows]
-    return as_table(["audited", "mu, claimed", "found"], found)
+def attackers(*names: str) -> str:
+    """Return the advantage of some attackers over each mechanism."""
+    found = [
+        [name, *(cell("attackers", name, mechanism, "advantage") for mechanism in MECHANISMS)]
+        for name in names
+    ]
+    return as_table(["attacker", *MECHANISMS], found)
 
 
 def chart_caption() -> str:
-    """Return which data the chart of the frontier is about, and how much its attackers know, as it says itself."""
+    """Return the data of the frontier's chart and how much its attackers know."""
     stated = json.loads((ROOT / "docs" / "frontier" / "manifest.json").read_text(encoding="utf-8"))
-    known = sorted(set(stated["known"]))
-    return (
-        f"Data: {stated.get('data', UNMEASURED)}; attackers who know {known[0]} ratings of a person"
-    )
+    known = min(stated["known"])
+    return f"Data: {stated.get('data', UNMEASURED)}; the attacker knows {known} ratings of a user"
 
 
-def published(data: str, *ideas: str) -> str:
-    """Return the measured rows of published systems whose names begin with one of these."""
-    rows = [row for row in measured(f"published-{data}") if row["idea"].startswith(ideas)]
-    columns = ["idea", "attacker", "MAE", "answers recover", "without target", "advantage"]
-    columns += ["certain", "certain and right", "targets"]
-    found = [[row[name] for name in columns] for row in rows]
-    return as_table(columns, found) if rows else UNMEASURED
+LEAKS = {
+    "[kNN](docs/mechanisms/knn.md)": ("kNN", "k=50"),
+    "[PPNS](docs/mechanisms/ppns.md)": ("PPNS", "k=50, β=7"),
+    "[PNCF](docs/mechanisms/pncf.md)": ("PNCF", "k=50, β=7, ε=1"),
+    "[nPNS](docs/mechanisms/npns.md)": ("nPNS", "k=50, whole list"),
+    "[PrivateCF](docs/mechanisms/private-cf.md), one rating": ("PrivateCF, per rating", "ε=1"),
+    "[PrivateCF](docs/mechanisms/private-cf.md), one user": ("PrivateCF, per user", "ε=4"),
+}
+
+
+def leaks() -> str:
+    """Return what each recommender leaks, costs and guarantees."""
+    names = ("settings", "advantage", "MAE", "guarantee")
+    rows = [
+        [title, *(cell("frontier", *row, name) for name in names)] for title, row in LEAKS.items()
+    ]
+    return as_table(["recommender", *names], rows)
 
 
 def private_errors() -> str:
-    """Return the error of the private models beside kNN's, on every data set."""
+    """Return the error of the private models and of kNN on five data sets."""
     rows = measured("accuracy")
-    sets = list(dict.fromkeys(row["data"] for row in rows))
-    if not sets:
-        return UNMEASURED
     found = []
     for title, (model, budget) in ERRORS.items():
-        lines = [find(rows, name, model, budget) for name in sets]
+        lines = [find(rows, name, model, budget) for name in DATA_SETS]
         found.append([title, *(line["MAE"] if line else UNMEASURED for line in lines)])
-    return as_table(["mean absolute error, held out", *sets], found)
+    return as_table(["MAE on held-out ratings", *DATA_SETS], found)
+
+
+def interval(row: Row) -> tuple[float, float, float]:
+    """Return the advantage of a row, and both ends of its interval.
+
+    >>> interval({"advantage": "+0.058 (+0.001 to +0.114)"})
+    (0.058, 0.001, 0.114)
+    """
+    value, low, _, high = row["advantage"].replace("(", "").replace(")", "").split()
+    return float(value), float(low), float(high)
+
+
+def stops(row: Row) -> str:
+    """Return whether the interval lies below what matters (yes), above it (no), or contains it (open)."""
+    _, low, high = interval(row)
+    if high <= MATTERS:
+        return "yes"
+    return "**no**" if low > MATTERS else "open"
+
+
+def published(data: str, *ideas: str) -> str:
+    """Return the strongest attack on each published system whose name begins with one of these."""
+    rows, found = measured(f"published-{data}"), []
+    for start in ideas:
+        names = dict.fromkeys(row["idea"] for row in rows if row["idea"].startswith(start))
+        if not names:
+            raise LookupError(f"the table published-{data} has no {start!r}")
+        for name in names:
+            worst = max((row for row in rows if row["idea"] == name), key=interval)
+            cells = [worst[one] for one in ("idea", "guarantee", "MAE", "advantage", "attacker")]
+            found.append([*cells, worst["targets"], stops(worst)])
+    head = ["method", "guarantee", "MAE", "advantage", "strongest attack", "users", "stops it?"]
+    return as_table(head, found)
+
+
+@cache
+def sections() -> dict[str, str]:
+    """Return the sections of REPRODUCTION.md by their titles."""
+    text = (ROOT / "REPRODUCTION.md").read_text(encoding="utf-8")
+    _, *parts = _SECTION.split(text)
+    return {title: body.strip() for title, body in zip(parts[::2], parts[1::2], strict=True)}
+
+
+def verdict_rows() -> tuple[Row, ...]:
+    """Return the table of claims and verdicts."""
+    return rows_of(sections()["Verdicts"])
+
+
+def verdicts() -> str:
+    """Return the paper's claims and their verdicts as a table."""
+    rows = [[row[""], row["the paper says"], row["verdict"]] for row in verdict_rows()]
+    return as_table(["claim", "the paper says", "verdict"], rows)
+
+
+def claims() -> str:
+    """Return the count of verdicts for a sentence: "10 of 18 statements hold and 8 fail"."""
+    counts = Counter(row["verdict"].strip("*") for row in verdict_rows())
+    return f"{counts['holds']} of {counts.total()} statements hold and {counts['fails']} fail"
 
 
 SOURCES: dict[str, Callable[..., str]] = {
@@ -141,14 +165,12 @@ SOURCES: dict[str, Callable[..., str]] = {
     "cell": cell,
     "chart-caption": chart_caption,
     "claims": claims,
-    "measured": whole_table,
-    "peers": peers,
-    "power": power,
+    "counterexamples": counterexamples,
+    "leaks": leaks,
     "private-errors": private_errors,
     "published": published,
-    "published-overview": overview,
-    "guarantees": guarantees,
-    "reproduction": section,
+    "reproduction": lambda title: sections()[title],
+    "selected": selected,
     "value": value,
-    "counterexamples": counterexamples,
+    "verdicts": verdicts,
 }

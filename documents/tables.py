@@ -14,13 +14,13 @@ Row = dict[str, str]
 
 @cache
 def measured(name: str) -> tuple[Row, ...]:
-    """Return the rows of a measured table; none where it was not measured yet."""
+    """Return the rows of a measured table, or none if it does not exist."""
     path = RESULTS / f"{name}.md"
     return rows_of(path.read_text(encoding="utf-8")) if path.is_file() else ()
 
 
 def rows_of(text: str) -> tuple[Row, ...]:
-    """Return the rows of the first table of a text, by the names of its columns."""
+    """Return the rows of the first table of a text, by column name."""
     lines = [line for line in text.splitlines() if line.startswith("|")]
     cells = [[cell.strip() for cell in line.strip("|").split("|")] for line in lines]
     if len(cells) < 2:
@@ -29,36 +29,46 @@ def rows_of(text: str) -> tuple[Row, ...]:
     return tuple(dict(zip(head, row, strict=True)) for row in body)
 
 
-def whole_table(name: str) -> str:
-    """Return a measured table with the line that says by what, on what and with which settings, without its title."""
-    path = RESULTS / f"{name}.md"
-    if not path.is_file():
-        return f"({UNMEASURED} yet: `./scripts/bench {name}`)"
-    _, text = path.read_text(encoding="utf-8").split("\n", 1)
-    return text.strip()
-
-
 def find(rows: tuple[Row, ...], *keys: str) -> Row | None:
     """Return the row that begins with these cells."""
     return next((row for row in rows if tuple(row.values())[: len(keys)] == keys), None)
 
 
 def cell(name: str, *words: str) -> str:
-    """Return one cell of a measured table: the row that begins with these words, the last names the column."""
+    """Return one cell of a measured table: the first words are the row's first cells, the last is the column."""
     *keys, column = words
     rows = measured(name)
     if not rows:
         return UNMEASURED
     row = find(rows, *keys)
-    if row is None or column not in row:  # a row that was renamed must not become a silent gap
+    if row is None or column not in row:  # a renamed row must not leave a silent gap
         raise LookupError(f"the table {name} has no {column!r} of {', '.join(keys)}")
     return row[column]
 
 
 def value(name: str, *words: str) -> str:
-    """Return the first word of a cell, which is the value without its interval."""
+    """Return the first word of a cell: the value without its interval."""
     found = cell(name, *words)
     return found if found == UNMEASURED else found.split()[0]
+
+
+def selected(name: str, columns: str, *starts: str) -> str:
+    """Return some columns and rows of a measured table, and where the rest is.
+
+    `columns` are separated by `|`. Each of `starts` selects the rows whose first cells, joined by ` | `, begin so.
+    """
+    rows, names = measured(name), [column.strip() for column in columns.split("|")]
+    if not rows:
+        return f"({UNMEASURED} yet: `./scripts/bench {name}`)"
+    lines = {" | ".join(row.values()): row for row in rows}
+    found = []
+    for start in starts or ("",):
+        wanted = [row for line, row in lines.items() if line.startswith(start)]
+        if not wanted or not set(names) <= set(wanted[0]):
+            raise LookupError(f"the table {name} has no row {start!r} with {columns}")
+        found += [[row[column] for column in names] for row in wanted]
+    rest = f"`benchmarks/results/{name}.md` has the settings{'' if len(found) == len(rows) else ' and all rows'}."
+    return f"{as_table(names, found)}\n\n{rest}"
 
 
 def as_table(head: list[str], rows: list[list[str]]) -> str:

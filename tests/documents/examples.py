@@ -15,7 +15,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 DOCUMENTS = sorted([ROOT / "README.md", *(ROOT / "docs").rglob("*.md")])
-ELSEWHERE = (ROOT / "docs" / "how-to" / "adapters.md", ROOT / "docs" / "spark.md")
+ELSEWHERE = (ROOT / "docs" / "how-to" / "adapters.md", ROOT / "docs" / "how-to" / "spark.md")
 """Their blocks are run beside what they need, by tests/adapters and tests/spark."""
 _FENCED = re.compile(r"^```(?:python|pycon)\n(.*?)^```$", re.MULTILINE | re.DOTALL)
 _PROMPT = re.compile(r"^\s*>>>", re.MULTILINE)

@@ -2,17 +2,20 @@
 
 from __future__ import annotations
 
-import json
 import re
+from collections import Counter
+from datetime import UTC, datetime
 from importlib import import_module
 from pathlib import Path
+from types import SimpleNamespace
 
 import pytest
+from typer.testing import CliRunner
 
 import goodfence as gf
 from documents import __main__ as shown
-from documents import architecture, commands, markers, peers, reproduced, reproduction, tables
-from documents.sources import SOURCES
+from documents import architecture, commands, markers, reproduction, sources, tables
+from documents.sources import SOURCES, stops
 from goodfence.data import load as catalogue
 from goodfence.errors import DataError, DownloadProblem
 
@@ -41,17 +44,22 @@ def test_a_tampered_number_is_found(tmp_path: Path) -> None:
         assert markers.written_again(tampered, SOURCES) == text != tampered
 
 
-def test_the_date_of_a_run_makes_nothing_stale() -> None:
-    then, now = "  Scope     2026-01-02. 92 (89-94)\n", "  Scope     2027-11-12. 92 (89-94)\n"
-    assert commands.agree(commands.EXACT, then, now)
-    assert not commands.agree(commands.EXACT, then, now.replace("92", "93"))
+def test_the_date_of_a_run_makes_nothing_stale(monkeypatch: pytest.MonkeyPatch) -> None:
+    def ran(_: object, __: object, arguments: list[str]) -> SimpleNamespace:
+        text = f"Scope {arguments[0]}, {datetime.now(UTC).date()}\nsecond\nthird\n"
+        return SimpleNamespace(exit_code=0, stdout=text, stderr="")
+
+    monkeypatch.setattr(CliRunner, "invoke", ran)
+    assert commands.printed("a-dated-command | head -2") == (
+        "Scope a-dated-command, 2026-11-18\nsecond\n"
+    )
 
 
 def test_a_stale_document_makes_the_check_fail(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     page = tmp_path / "page.md"
-    claims = reproduced.claims()
+    claims = sources.claims()
     page.write_text(f"So <!-- shown: claims -->{claims}<!-- /shown -->\n")
     monkeypatch.setattr(shown, "ROOT", tmp_path)
     monkeypatch.setattr(shown, "documents", lambda: [page])
@@ -134,15 +142,30 @@ def test_every_public_name_is_in_the_reference() -> None:
     described = set(re.findall(r"^::: ([\w.]+)\.(\w+)$", page, re.MULTILINE))
     for module, name in sorted(described):
         assert hasattr(import_module(module), name), f"{module}.{name} is not there"
-    public = {name for name in gf.__all__ if name != "__version__"}
+    public = set(gf.__all__) - {"__version__", "papers"}
     assert public - {name for _, name in described} == set()
 
 
-@pytest.mark.parametrize("name", ["README.md", "CONTRIBUTING.md", "SECURITY.md", "REPRODUCTION.md"])
-def test_links_of_the_repository_lead_somewhere(name: str) -> None:
-    """The documentation's own links are checked when it is built; these are not."""
-    links = re.findall(r"\]\((?!https?:)([^)#]+)[^)]*\)", (ROOT / name).read_text())
-    assert [link for link in links if not (ROOT / link).exists()] == []
+LINKING = [
+    *(ROOT / name for name in ("README.md", "CONTRIBUTING.md", "SECURITY.md", "REPRODUCTION.md")),
+    *sorted((ROOT / "docs").rglob("*.md")),
+]
+
+
+@pytest.mark.parametrize("page", LINKING, ids=lambda page: str(page.relative_to(ROOT)))
+def test_every_link_leads_somewhere(page: Path) -> None:
+    for link in re.findall(r"\]\((?!https?:)([^)]+)\)", page.read_text()):
+        name, _, anchor = link.partition("#")
+        file = page.parent / name if name else page
+        assert file.exists(), link
+        if anchor and file.suffix == ".md":
+            headings = re.findall(r"^#+ (.*)$", file.read_text(), re.MULTILINE)
+            assert anchor in map(slug, headings), link
+
+
+def slug(heading: str) -> str:
+    """Return the anchor of a heading, as Markdown makes it."""
+    return re.sub(r"[\s]+", "-", re.sub(r"[^\w\s-]", "", heading.lower()).strip())
 
 
 FOLDERS = (ROOT, ROOT / "src", ROOT / "src" / "goodfence")
@@ -158,27 +181,26 @@ def test_every_file_that_a_document_names_exists() -> None:
     assert [one for one in sorted(found) if not any((at / one).is_file() for at in FOLDERS)] == []
 
 
-def test_the_peers_table_says_how_many_times_ours(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    cells = {
-        "goodfence": {"seconds": 4.0, "beyond_mib": 12.3},
-        "sparse-dot-topn": {"seconds": 50.0, "beyond_mib": 1234.5},
-    }
-    (tmp_path / "candidates.json").write_text(json.dumps({"netflix-tenth user 350": cells}))
-    monkeypatch.setattr(peers, "RESULTS", tmp_path)
-    netflix, douban = tables.rows_of(peers.candidate_lists())
-    assert netflix["goodfence"] == "**4.0 s**, 12 MiB"
-    assert netflix["sparse-dot-topn"] == "50.0 s (**12.5x**), 1,234 MiB"
-    assert netflix["implicit"] == douban["goodfence"] == tables.UNMEASURED
-
-
 def test_the_reproduction_counts_its_verdicts() -> None:
     """The report states the same count, made in another place."""
-    counts = reproduced.verdicts()
+    counts = Counter(row["verdict"].strip("*") for row in sources.verdict_rows())
     stated = f"{counts['holds']} of {counts.total()} hold, {counts['fails']} fail"
-    assert stated in reproduced.section("In short")
+    assert stated in sources.sections()["Summary"]
     assert counts.total() == 18  # sixteen claims, two of them in two parts
+
+
+def test_a_method_is_judged_by_all_of_its_interval() -> None:
+    assert stops({"advantage": "+0.010 (-0.010 to +0.050)"}) == "yes"
+    assert stops({"advantage": "+0.058 (+0.001 to +0.114)"}) == "open"
+    assert stops({"advantage": "+0.185 (+0.124 to +0.246)"}) == "**no**"
+
+
+def test_a_published_method_is_shown_under_its_strongest_attack() -> None:
+    rows = tables.measured("published-ml-100k")
+    answers = [row for row in rows if row["idea"] == "Laplace on each answer, ε=4"]
+    strongest = max(answers, key=lambda row: float(row["advantage"].split()[0]))
+    (line,) = tables.rows_of(sources.published("ml-100k", "Laplace on each answer, ε=4"))
+    assert line["strongest attack"] == strongest["attacker"] == "all ask"
 
 
 def test_a_report_without_its_data_is_refused_before_the_run(

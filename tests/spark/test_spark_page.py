@@ -8,7 +8,7 @@ from typing import Any
 
 import pytest
 
-PAGE = Path(__file__).parent.parent.parent / "docs" / "spark.md"
+PAGE = Path(__file__).parent.parent.parent / "docs" / "how-to" / "spark.md"
 BLOCKS = re.findall(r"^```python\n(.*?)^```$", PAGE.read_text(encoding="utf-8"), re.M | re.S)
 
 
