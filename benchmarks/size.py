@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import math
 from pathlib import Path
 from typing import Any
 
@@ -22,7 +23,6 @@ from benchmarks.private_attack import fingerprint
 from benchmarks.results import write_table
 from documents.tables import measured
 from goodfence.data.files import atomic_write
-from goodfence.models.private.expected import OWN_MEAN, Size, known_of_an_item
 from goodfence.privacy.accounting import total_mu
 from goodfence.privacy.guarantee import Unit
 
@@ -34,6 +34,8 @@ LARGE = 10_000
 CHARTED: dict[Unit, float] = {"rating": 1.0, "user": 4.0}
 MODELS = {"PrivateCF": gf.PrivateCF, "PrivateMeans": gf.PrivateMeans}
 UNPROTECTED = "unprotected"
+OWN_MEAN = 0.2
+"""The error of everybody's own mean, a share of the scale: what costs no privacy, because nothing is shared."""
 LEAST = 0.12
 """No floor is lower, a share of the scale: no model of any kind was better on any data here."""
 TABLED = {"PrivateCF": "PrivateCF auto", "PrivateMeans": "PrivateMeans"}
@@ -113,9 +115,12 @@ def unprotected_error(name: str, keep: Path) -> float:
 
 
 def x_of(point: Point, delta: float) -> float:
-    size = Size(users=point["users"], items=point["items"], ratings=point["ratings"])
-    unit = point.get("unit")
-    return known_of_an_item(size, unit, total_mu(point["epsilon"], delta, 0.0) if unit else 1.0)
+    """Return ratings an item, times mu; for the unit user over the root of the ratings of a user."""
+    unit, each = point.get("unit"), point["ratings"] / point["items"]
+    if unit is None:
+        return float(each)
+    noise = math.sqrt(point["ratings"] / point["users"]) if unit == "user" else 1.0
+    return float(each * total_mu(point["epsilon"], delta, 0.0) / noise)
 
 
 def fitted(points: list[Point]) -> tuple[float, float, float]:
