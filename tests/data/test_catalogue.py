@@ -17,12 +17,12 @@ from goodfence.data.catalogue import (
     Dataset,
     TitleFile,
     cache_folder,
-    find,
+    find_dataset,
     named_folder,
 )
 from goodfence.data.download import RemoteFile
 from goodfence.data.frame import ReadOptions
-from goodfence.data.load import read_dataset
+from goodfence.data.load import load_dataset
 from goodfence.errors import (
     DataError,
     DownloadProblem,
@@ -86,9 +86,9 @@ def test_an_archive_is_downloaded_unpacked_and_read(tmp_path: Path) -> None:
     manners = Manners(content)
     with served(manners) as base:
         dataset = tiny(base, content)
-        folder = find(dataset, named=tmp_path, cache=tmp_path / "cache")
-        ratings = read_dataset(dataset, folder)
-        assert find(dataset, named=tmp_path, cache=tmp_path / "cache") == folder
+        folder = find_dataset(dataset, named=tmp_path, cache=tmp_path / "cache")
+        ratings = load_dataset(dataset, folder)
+        assert find_dataset(dataset, named=tmp_path, cache=tmp_path / "cache") == folder
     assert folder == tmp_path / "cache" / "ml-100k"
     assert len(manners.asked) == 1
     assert ratings.n_ratings == 3
@@ -100,7 +100,7 @@ def test_an_archive_put_there_by_hand_is_enough(tmp_path: Path) -> None:
     cache = tmp_path / "cache"
     cache.mkdir()
     content = archive_like_the_original(cache / "ml-100k.zip")
-    folder = find(tiny(content=content), named=tmp_path, cache=cache, timeout=0.1)
+    folder = find_dataset(tiny(content=content), named=tmp_path, cache=cache, timeout=0.1)
     assert (folder / "u.data").read_bytes() == DATA
 
 
@@ -113,7 +113,7 @@ def test_an_archive_with_more_in_it_is_refused(tmp_path: Path) -> None:
         served(Manners(content)) as base,
         pytest.raises(FileProblem, match="nothing but the files of the data set"),
     ):
-        find(tiny(base, content), named=tmp_path, cache=tmp_path / "cache")
+        find_dataset(tiny(base, content), named=tmp_path, cache=tmp_path / "cache")
     assert not (tmp_path / "cache" / "ml-100k").exists()
 
 
@@ -121,55 +121,55 @@ def test_the_named_folder_comes_before_the_cache(tmp_path: Path) -> None:
     named, cache = tmp_path / "named", tmp_path / "cache"
     in_cache = put(cache / "ml-100k")
     named.mkdir()
-    assert find(tiny(), named=named, cache=cache) == in_cache
+    assert find_dataset(tiny(), named=named, cache=cache) == in_cache
     in_named = put(named / "ml-100k")
-    assert find(tiny(), named=named, cache=cache) == in_named
+    assert find_dataset(tiny(), named=named, cache=cache) == in_named
 
 
 def test_the_environment_names_the_folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     folder = put(tmp_path / "ml-100k")
     monkeypatch.setenv("GOODFENCE_DATA", str(tmp_path))
-    assert find(tiny()) == folder
+    assert find_dataset(tiny()) == folder
     monkeypatch.setenv("GOODFENCE_DATA", str(tmp_path / "gone"))
     with pytest.raises(FileProblem, match="GOODFENCE_DATA must name a folder"):
-        find(tiny())
+        find_dataset(tiny())
     assert gf.load("movietweetings").n_ratings == 45_027, "bundled ratings need no folder"
 
 
 def test_no_network_says_which_file_to_put_where(tmp_path: Path) -> None:
     with pytest.raises(DownloadProblem) as caught:
-        find(tiny(), named=tmp_path, cache=tmp_path / "cache", timeout=0.5)
+        find_dataset(tiny(), named=tmp_path, cache=tmp_path / "cache", timeout=0.5)
     assert f"get ml-100k.zip elsewhere and put it into {tmp_path / 'cache'}" in str(caught.value)
 
 
 @pytest.mark.parametrize("name", ["douban-movie", "netflix-tenth", "goodbooks"])
 def test_what_cannot_be_fetched_says_which_file_to_put_where(tmp_path: Path, name: str) -> None:
     with pytest.raises(DownloadProblem) as caught:
-        find(DATASETS[name], named=tmp_path, cache=tmp_path / "cache")
+        find_dataset(DATASETS[name], named=tmp_path, cache=tmp_path / "cache")
     assert f"put ratings.parquet into {tmp_path / name}" in str(caught.value)
 
 
 def test_a_changed_file_is_not_the_data_set(tmp_path: Path) -> None:
     folder = put(tmp_path / "ml-100k", DATA.replace(b"\t5\t", b"\t1\t"))
     with pytest.raises(FileProblem, match="checksum differs"):
-        read_dataset(tiny(), folder)
+        load_dataset(tiny(), folder)
 
 
 def test_a_data_set_of_another_size_is_not_the_one(tmp_path: Path) -> None:
     folder = put(tmp_path / "ml-100k")
     with pytest.raises(FileProblem, match=r"must be ml-100k with 2 users, 2 items and 4 ratings"):
-        read_dataset(replace(tiny(), n_ratings=4), folder)
+        load_dataset(replace(tiny(), n_ratings=4), folder)
     with pytest.raises(FileProblem, match=r"must hold u\.data"):
-        read_dataset(tiny(), tmp_path)
+        load_dataset(tiny(), tmp_path)
 
 
 def test_the_second_form_of_a_file_is_taken_where_the_first_is_not(tmp_path: Path) -> None:
     dataset = replace(tiny(), files=("ratings.dat", "ratings.csv"))
     (tmp_path / "ratings.csv").write_text("user,item,rating\n1,10,5\n1,20,3\n2,10,4\n")
-    assert read_dataset(dataset, tmp_path).n_ratings == 3
+    assert load_dataset(dataset, tmp_path).n_ratings == 3
     (tmp_path / "ratings.dat").write_text("1::10::2::9\n1::20::3::9\n2::10::4::9\n")
     dataset = replace(dataset, sha256=None)
-    assert read_dataset(dataset, tmp_path).csr[0, 0] == 2
+    assert load_dataset(dataset, tmp_path).csr[0, 0] == 2
 
 
 def test_declared_duplicates_are_resolved_with_a_warning(tmp_path: Path) -> None:
@@ -177,21 +177,21 @@ def test_declared_duplicates_are_resolved_with_a_warning(tmp_path: Path) -> None
     dataset = replace(tiny(), files=("ratings.csv",), sha256=None, duplicates="last")
     (tmp_path / "ratings.csv").write_text(lines)
     with pytest.warns(GoodfenceWarning, match="1 rating"):
-        ratings = read_dataset(dataset, tmp_path)
+        ratings = load_dataset(dataset, tmp_path)
     assert ratings.csr[0, 0] == 1
     with pytest.warns(GoodfenceWarning):
-        assert read_dataset(dataset, tmp_path, duplicates="first").csr[0, 0] == 5
+        assert load_dataset(dataset, tmp_path, duplicates="first").csr[0, 0] == 5
     with pytest.raises(DuplicateProblem):
-        read_dataset(dataset, tmp_path, duplicates="error")
+        load_dataset(dataset, tmp_path, duplicates="error")
 
 
 def test_no_titles_are_no_error_and_broken_ones_are(tmp_path: Path) -> None:
     folder = put(tmp_path / "ml-100k")
     (folder / "u.item").write_bytes(b"10\n")
     with pytest.raises(FileProblem, match="an id and a title in each line"):
-        read_dataset(tiny(), folder)
+        load_dataset(tiny(), folder)
     (folder / "u.item").unlink()
-    assert read_dataset(tiny(), folder).titles == {}
+    assert load_dataset(tiny(), folder).titles == {}
 
 
 @pytest.mark.parametrize(
@@ -320,7 +320,7 @@ def test_a_server_counts_as_gone_after_the_time_that_was_given(
         waited.append(timeout)
         return tmp_path / "made.zip"
 
-    monkeypatch.setattr(catalogue, "fetch", fetched)
+    monkeypatch.setattr(catalogue, "download", fetched)
     dataset = tiny("http://nowhere", content)
-    find(dataset, named=tmp_path, cache=tmp_path / "cache", timeout=3.5)
+    find_dataset(dataset, named=tmp_path, cache=tmp_path / "cache", timeout=3.5)
     assert waited == [3.5]

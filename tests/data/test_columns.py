@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from goodfence.data.columns import NAMES, are_positions, find_columns, find_positions, plain
+from goodfence.data.columns import NAMES, are_positions, find_columns, find_positions, fold_name
 from goodfence.errors import ColumnProblem
 
 
@@ -31,7 +31,7 @@ def test_no_name_means_two_things() -> None:
     assert not user & item
     assert not user & rating
     assert not item & rating
-    assert all(plain(name) == name for names in NAMES.values() for name in names)
+    assert all(fold_name(name) == name for names in NAMES.values() for name in names)
 
 
 def test_a_named_column_settles_what_is_ambiguous() -> None:

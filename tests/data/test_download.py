@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from goodfence.data.catalogue import DATASETS
-from goodfence.data.download import RemoteFile, fetch
+from goodfence.data.download import RemoteFile, download
 from goodfence.errors import DownloadProblem, SettingError
 from tests.support.web import Manners, served
 
@@ -31,7 +31,7 @@ def names_in(folder: Path) -> list[str]:
 def test_a_good_download_is_the_file_and_nothing_else(tmp_path: Path) -> None:
     folder = tmp_path / "not" / "there yet"
     with served(Manners(CONTENT)) as base:
-        path = fetch(remote(base), folder)
+        path = download(remote(base), folder)
     assert path == folder / NAME
     assert path.read_bytes() == CONTENT
     assert names_in(folder) == [NAME]
@@ -41,7 +41,7 @@ def test_what_is_there_is_not_fetched_again(tmp_path: Path) -> None:
     (tmp_path / NAME).write_bytes(CONTENT)
     manners = Manners(CONTENT)
     with served(manners) as base:
-        assert fetch(remote(base), tmp_path) == tmp_path / NAME
+        assert download(remote(base), tmp_path) == tmp_path / NAME
     assert manners.asked == []
 
 
@@ -51,13 +51,13 @@ def test_a_wrong_file_put_there_by_hand_is_refused_and_left(tmp_path: Path) -> N
         served(Manners(CONTENT)) as base,
         pytest.raises(DownloadProblem, match=r"wrong checksum; remove it"),
     ):
-        fetch(remote(base), tmp_path)
+        download(remote(base), tmp_path)
     assert names_in(tmp_path) == [NAME]
 
 
 def test_two_downloads_at_once_do_not_disturb_each_other(tmp_path: Path) -> None:
     with served(Manners(CONTENT, delay=0.05)) as base, ThreadPoolExecutor(4) as pool:
-        asked = [pool.submit(fetch, remote(base), tmp_path) for _ in range(4)]
+        asked = [pool.submit(download, remote(base), tmp_path) for _ in range(4)]
         assert all(answer.result().read_bytes() == CONTENT for answer in asked)
     assert names_in(tmp_path) == [NAME]
 
@@ -68,7 +68,7 @@ def test_a_wrong_checksum_leaves_nothing(tmp_path: Path) -> None:
         served(Manners(changed)) as base,
         pytest.raises(DownloadProblem, match="wrong checksum and was removed"),
     ):
-        fetch(remote(base), tmp_path)
+        download(remote(base), tmp_path)
     assert names_in(tmp_path) == []
 
 
@@ -76,10 +76,10 @@ def test_an_interrupted_download_is_resumed(tmp_path: Path) -> None:
     manners = Manners(CONTENT, stop_after=100_000)
     with served(manners) as base:
         with pytest.raises(DownloadProblem, match=r"interrupted after 100,000 of 262,144 bytes"):
-            fetch(remote(base), tmp_path)
+            download(remote(base), tmp_path)
         assert names_in(tmp_path) == [f"{NAME}.part"]
         manners.stop_after = None
-        assert fetch(remote(base), tmp_path).read_bytes() == CONTENT
+        assert download(remote(base), tmp_path).read_bytes() == CONTENT
     assert manners.asked == [None, "bytes=100000-"]
     assert names_in(tmp_path) == [NAME]
 
@@ -88,7 +88,7 @@ def test_a_server_that_cannot_resume_sends_it_all_again(tmp_path: Path) -> None:
     (tmp_path / f"{NAME}.part").write_bytes(b"old" * 1000)
     manners = Manners(CONTENT, ranges=False)
     with served(manners) as base:
-        assert fetch(remote(base), tmp_path).read_bytes() == CONTENT
+        assert download(remote(base), tmp_path).read_bytes() == CONTENT
     assert manners.asked == ["bytes=3000-", None]
     assert names_in(tmp_path) == [NAME]
 
@@ -96,23 +96,23 @@ def test_a_server_that_cannot_resume_sends_it_all_again(tmp_path: Path) -> None:
 def test_another_part_than_asked_for_is_not_appended(tmp_path: Path) -> None:
     (tmp_path / f"{NAME}.part").write_bytes(CONTENT[:3000])
     with served(Manners(CONTENT, wrong_range=True)) as base:
-        assert fetch(remote(base), tmp_path).read_bytes() == CONTENT
+        assert download(remote(base), tmp_path).read_bytes() == CONTENT
 
 
 def test_a_part_of_another_file_is_found_out_and_removed(tmp_path: Path) -> None:
     (tmp_path / f"{NAME}.part").write_bytes(b"x" * 1000)
     with served(Manners(CONTENT)) as base:
         with pytest.raises(DownloadProblem, match="wrong checksum"):
-            fetch(remote(base), tmp_path)
+            download(remote(base), tmp_path)
         assert names_in(tmp_path) == []
-        assert fetch(remote(base), tmp_path).read_bytes() == CONTENT
+        assert download(remote(base), tmp_path).read_bytes() == CONTENT
 
 
 @pytest.mark.parametrize("n_bytes", [len(CONTENT), len(CONTENT) + 5])
 def test_a_part_as_long_as_the_whole_or_longer_is_settled(tmp_path: Path, n_bytes: int) -> None:
     (tmp_path / f"{NAME}.part").write_bytes((CONTENT + b"extra")[:n_bytes])
     with served(Manners(CONTENT)) as base:
-        assert fetch(remote(base), tmp_path).read_bytes() == CONTENT
+        assert download(remote(base), tmp_path).read_bytes() == CONTENT
 
 
 def test_a_shorter_file_on_the_server_is_no_success(tmp_path: Path) -> None:
@@ -121,19 +121,19 @@ def test_a_shorter_file_on_the_server_is_no_success(tmp_path: Path) -> None:
         served(Manners(CONTENT[:4000])) as base,  # answers 416 to the wish for what is missing
         pytest.raises(DownloadProblem, match="interrupted after 4,000"),
     ):
-        fetch(remote(base), tmp_path)
+        download(remote(base), tmp_path)
     assert NAME not in names_in(tmp_path)
 
 
 def test_more_than_the_file_has_is_not_written(tmp_path: Path) -> None:
     with served(Manners(CONTENT + b"more" * 100_000)) as base:
-        assert fetch(remote(base), tmp_path).read_bytes() == CONTENT
+        assert download(remote(base), tmp_path).read_bytes() == CONTENT
 
 
 @pytest.mark.parametrize("status", [403, 404, 500, 503])
 def test_an_answer_that_is_no_file_says_what_to_put_where(tmp_path: Path, status: int) -> None:
     with served(Manners(CONTENT, status=status)) as base, pytest.raises(DownloadProblem) as caught:
-        fetch(remote(base), tmp_path)
+        download(remote(base), tmp_path)
     assert f"answered {status}" in str(caught.value)
     assert f"put it into {tmp_path}" in str(caught.value)
     assert names_in(tmp_path) == []
@@ -145,7 +145,7 @@ def test_an_error_while_resuming_keeps_the_part(tmp_path: Path) -> None:
         served(Manners(CONTENT, status=503)) as base,
         pytest.raises(DownloadProblem, match="answered 503"),
     ):
-        fetch(remote(base), tmp_path)
+        download(remote(base), tmp_path)
     assert (tmp_path / f"{NAME}.part").read_bytes() == CONTENT[:3000]
 
 
@@ -154,7 +154,7 @@ def test_no_server_says_what_to_put_where(tmp_path: Path) -> None:
         free.bind(("127.0.0.1", 0))
         base = f"http://127.0.0.1:{free.getsockname()[1]}"
     with pytest.raises(DownloadProblem, match=r"ConnectionRefusedError.*put it into"):
-        fetch(remote(base), tmp_path)
+        download(remote(base), tmp_path)
     assert names_in(tmp_path) == []
 
 
@@ -163,7 +163,7 @@ def test_a_silent_server_is_given_up(tmp_path: Path) -> None:
         served(Manners(CONTENT, delay=0.5)) as base,
         pytest.raises(DownloadProblem, match=r"TimeoutError"),
     ):
-        fetch(remote(base), tmp_path, timeout=0.05)
+        download(remote(base), tmp_path, timeout=0.05)
     assert names_in(tmp_path) == []
 
 
@@ -177,15 +177,15 @@ def test_an_interrupt_before_the_check_leaves_a_part_only(
         with monkeypatch.context() as patched:
             patched.setattr("goodfence.data.download.sha256", interrupt)
             with pytest.raises(KeyboardInterrupt):
-                fetch(remote(base), tmp_path)
+                download(remote(base), tmp_path)
         assert names_in(tmp_path) == [f"{NAME}.part"]
-        assert fetch(remote(base), tmp_path).read_bytes() == CONTENT
+        assert download(remote(base), tmp_path).read_bytes() == CONTENT
 
 
 def test_a_folder_that_cannot_be_is_said(tmp_path: Path) -> None:
     (tmp_path / "file").write_text("in the way")
     with pytest.raises(DownloadProblem, match="must be a folder that can be written to"):
-        fetch(remote("http://127.0.0.1:9"), tmp_path / "file" / "below")
+        download(remote("http://127.0.0.1:9"), tmp_path / "file" / "below")
 
 
 def test_only_addresses_of_the_web_are_taken() -> None:
@@ -197,11 +197,11 @@ def test_a_bar_is_shown_to_a_terminal_only(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     with served(Manners(CONTENT)) as base:
-        fetch(remote(base), tmp_path / "quiet")
+        download(remote(base), tmp_path / "quiet")
         assert capsys.readouterr() == ("", "")
         monkeypatch.setenv("TERM", "xterm")
         monkeypatch.setattr(sys.stderr, "isatty", lambda: True)
-        fetch(remote(base), tmp_path / "shown")
+        download(remote(base), tmp_path / "shown")
     captured = capsys.readouterr()
     assert captured.out == ""
     assert NAME in captured.err
@@ -214,7 +214,7 @@ def test_a_folder_in_the_place_of_the_file_is_named(name: str, tmp_path: Path) -
         served(Manners(CONTENT)) as base,
         pytest.raises(DownloadProblem, match=rf"{name} must be a file, and is a folder"),
     ):
-        fetch(remote(base), tmp_path)
+        download(remote(base), tmp_path)
     assert names_in(tmp_path) == [name]
 
 

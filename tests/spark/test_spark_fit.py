@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import goodfence as gf
-from goodfence.data import load, read_parquet, read_text
+from goodfence.data import load, parquet, read_text
 from goodfence.errors import SettingError
 from goodfence.models.neighbour_cf import fit_on_spark
 from goodfence.spark import chunks, session
@@ -75,7 +75,7 @@ def fit_there(spark: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
                 *((load, name) for name in ("load", "read_ratings", "read_reported", "read_table")),
                 *((load, name) for name in ("read_text", "read_parquet")),
                 (read_text, "read_text"),
-                (read_parquet, "read_parquet"),
+                (parquet, "read_parquet"),
                 (chunks, "read_table"),
                 (pq.ParquetFile, "read"),
                 (pq.ParquetFile, "iter_batches"),

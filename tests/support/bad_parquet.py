@@ -83,7 +83,7 @@ def _damaged() -> list[BadInput]:
         ),
         *_many(
             "not parquet",
-            "must be a parquet file, as its name says, and is not",
+            "is not a parquet file",
             {
                 "text": _written(b"userId,movieId,rating\n"),
                 "encrypted": _written(b"PARE" + whole[4:]),

@@ -586,7 +586,7 @@ from goodfence.data.frame import ReadOptions
 from goodfence.data.load import read_item_list
 from goodfence.errors import DataError
 gf.load("movietweetings")
-import goodfence.data.read_text
+import goodfence.data.load
 
 def status(name):
     words = pathlib.Path("/proc/self/status").read_text().split()

@@ -34,7 +34,7 @@ def check_command(source: Source, output: Output) -> None:
     """Read a file of ratings or events and print what is in it, or everything that is wrong with it (exit code 3)."""
     options = source.options()
     from goodfence.data.load import on_disk, refuse_events
-    from goodfence.data.problems import spread
+    from goodfence.data.problems import measure_spread
 
     path, declared = named_file(source.file)
     if declared is not None:
@@ -45,7 +45,7 @@ def check_command(source: Source, output: Output) -> None:
         found = _read(file, options, output)
         if listed is not None:
             found = replace(found, ratings=listed.applied_to(found.ratings))
-    about = spread(found.ratings)
+    about = measure_spread(found.ratings)
     output.tell(
         {**_as_json(found), "spread": asdict(about), "notes": notes},
         lambda: print_lines(_as_lines(found, options.repeated, about)),
@@ -78,12 +78,12 @@ def _tell_problems(path: str | PathLike[str], options: ReadOptions, output: Outp
 
 def named_file(file: str) -> tuple[str | Path, Scale | None]:
     """Return where the ratings are and, for a named data set, their scale."""
-    from goodfence.data.catalogue import DATASETS, find
+    from goodfence.data.catalogue import DATASETS, find_dataset
 
     if file not in DATASETS:
         return file, None
     dataset = DATASETS[file]
-    folder = find(dataset)
+    folder = find_dataset(dataset)
     return dataset.file(folder) or folder / dataset.files[0], dataset.scale
 
 

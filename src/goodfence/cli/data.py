@@ -107,12 +107,12 @@ def _reading(dataset: Dataset, likes: float | None) -> str:
 def fetch_command(wanted: NamedSet, output: Output) -> None:
     """Download a data set into the cache, unless it is here, and compare its checksum."""
     output.say(f"looking for {wanted.name}")
-    from goodfence.data.catalogue import find
-    from goodfence.data.load import read_dataset
+    from goodfence.data.catalogue import find_dataset
+    from goodfence.data.load import load_dataset
 
     dataset = wanted.dataset()
-    folder = find(dataset)
-    read_dataset(dataset, folder)
+    folder = find_dataset(dataset)
+    load_dataset(dataset, folder)
     if output.json:
         print_json({**_as_json(dataset), "folder": str(folder)})
         return

@@ -9,7 +9,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from goodfence.data.download import RemoteFile, extract, fetch, sha256
+from goodfence.data.download import RemoteFile, download, extract, sha256
 from goodfence.data.frame import Duplicates
 from goodfence.data.scale import Scale
 from goodfence.errors import DownloadProblem, FileProblem
@@ -267,7 +267,7 @@ def cache_folder(environment: Mapping[str, str] = os.environ, platform: str = sy
     return (Path(base) if base.startswith("/") else Path.home() / ".cache") / "goodfence"
 
 
-def find(
+def find_dataset(
     dataset: Dataset,
     *,
     named: Path | None = None,
@@ -297,7 +297,7 @@ def find(
 
 def _fetched(archive: Archive, cache: Path, folder: Path, timeout: float) -> Path:
     """Download an archive into the cache and unpack what is wanted; the ratings come last."""
-    downloaded = fetch(archive.remote, cache, timeout=timeout)
+    downloaded = download(archive.remote, cache, timeout=timeout)
     wanted, others = (
         [f"{archive.folder}/{file}" for file in files] for files in (archive.wanted, archive.others)
     )

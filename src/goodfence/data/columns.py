@@ -22,7 +22,8 @@ ROLES = ("user", "item", "rating")
 """What is read of a rating; of an event it is the user and the item, and a weight where one is named."""
 
 
-def _words(text: str) -> frozenset[str]:
+def words(text: str) -> frozenset[str]:
+    """Return the words of a text."""
     return frozenset(text.split())
 
 
@@ -42,7 +43,7 @@ NAMES: Mapping[str, frozenset[str]] = MappingProxyType(
             "business article place restaurant hotel beer wine video course app venue manga paper"
         )
         | {"iid", "isbn", "isbn13", "asin", "sku"},
-        "rating": _words(
+        "rating": words(
             "rating ratings score scores star stars starrating grade userrating userscore itemrating movierating "
             "filmrating bookrating productrating reviewscore overall feedback rate vote preference myscore myrating "
             "ratingscore scorerating reviewrating reviewoverall ratingvalue overallrating stargiven bewertung"
@@ -53,20 +54,20 @@ NAMES: Mapping[str, frozenset[str]] = MappingProxyType(
 
 SECOND: Mapping[str, frozenset[str]] = MappingProxyType(
     {
-        "user": _words(
+        "user": words(
             "username useridx usercode userindex reviewername profilename reviewprofilename author profile "
             "profileid"
         ),
-        "item": _words(
+        "item": words(
             "title movietitle booktitle itemname itemidx itemcode itemindex moviename productname name parentasin "
             "beerbeerid"
         ),
-        "rating": _words("value points response label mark"),
+        "rating": words("value points response label mark"),
     }
 )
 """Names that count only where no column has one of `NAMES`: a title beside an id is not the item."""
 
-COUNTS = _words("weight count counts plays playcount listens clicks views purchases quantity hours")
+COUNTS = words("weight count counts plays playcount listens clicks views purchases quantity hours")
 """Names of how often somebody did something, which is no rating."""
 
 _TYPED = re.compile(r":(token|float|token_seq|float_seq)$")  # as RecBole writes behind a name
@@ -81,6 +82,8 @@ FEWEST: Mapping[Feedback, int] = MappingProxyType({"explicit": 3, "implicit": 2}
 """How many fields a line has at least."""
 DECLARE = "say so with feedback='implicit' (--feedback implicit)"
 """What to do about a file of events."""
+MOST_COLUMNS = 10_000
+"""A table has no more columns than this; one of users x items has."""
 _LONGEST_SHOWN = 40
 
 
@@ -138,29 +141,37 @@ class Columns:
         "rating (column 'stars')"
         """
         name = self.by_role[role]
-        return f"{role} (column {name if self.positional else shown(name)})"
+        return f"{role} (column {name if self.positional else quote_name(name)})"
 
 
-def shown(name: str) -> str:
+def quote_name(name: str) -> str:
     """Return a column's name for an error: quoted, and cut where it is long."""
     return repr(name if len(name) <= _LONGEST_SHOWN else f"{name[:_LONGEST_SHOWN]}...")
 
 
-def plain(name: str) -> str:
+def fold_name(name: str) -> str:
     """Return a name without case and punctuation.
 
     Examples
     --------
-    >>> plain(" User-ID "), plain("user_id:token")
+    >>> fold_name(" User-ID "), fold_name("user_id:token")
     ('userid', 'userid')
     """
     return "".join(letter for letter in _TYPED.sub("", name).casefold() if letter.isalnum())
 
 
+def check_number(n_columns: int) -> None:
+    """Raise `ColumnProblem` where there are too many columns to look at."""
+    if n_columns > MOST_COLUMNS:
+        raise ColumnProblem(
+            f"a table must have at most {MOST_COLUMNS:,} columns; write a table of users x items as one rating a line"
+        )
+
+
 def are_known(names: Sequence[str]) -> bool:
     """Return whether any of the names is one that a header line has."""
     known = frozenset().union(*NAMES.values(), *SECOND.values(), COUNTS)
-    return any(plain(name) in known for name in names)
+    return any(fold_name(name) in known for name in names)
 
 
 def are_positions(
@@ -200,6 +211,7 @@ def find_columns(
     >>> find_columns(["userId", "page", "when"], item="page", time="when", feedback="implicit").chosen
     ('userId', 'page')
     """
+    check_number(len(names))
     needed = {"user": user, "item": item, "rating": rating}
     if feedback == "implicit":
         del needed["rating"]
@@ -220,18 +232,20 @@ def find_columns(
 def _check_events(columns: Columns) -> None:
     """Refuse a column of ratings among events: a low rating is no like; and tell of a count that is not used."""
     rated = next(
-        (one for one in columns.unused if plain(one) in NAMES["rating"] | SECOND["rating"]), None
+        (one for one in columns.unused if fold_name(one) in NAMES["rating"] | SECOND["rating"]),
+        None,
     )
     if rated is not None:
         raise ColumnProblem(
-            f"events must have no ratings, and {shown(rated)} sounds like some; say which of them count as likes with "
-            "likes= (--likes), 4 for example, or name it with weight= (--weight) if it says how much an event counts"
+            f"events must have no ratings, and {quote_name(rated)} sounds like some; say which of them "
+            "count as likes with likes= (--likes), 4 for example, or name it with weight= (--weight) if it says how "
+            "much an event counts"
         )
-    count = next((one for one in columns.unused if plain(one) in COUNTS), None)
+    count = next((one for one in columns.unused if fold_name(one) in COUNTS), None)
     if count is not None and columns.weight is None:
         message = (
-            f"{shown(count)} sounds like a count and is not used: each row is one event; if it is how much an event "
-            "counts, name it with weight= (--weight)"
+            f"{quote_name(count)} sounds like a count and is not used: each row is one event; if it is how much "
+            "an event counts, name it with weight= (--weight)"
         )
         warnings.warn(message, GoodfenceWarning, stacklevel=3)
 
@@ -294,31 +308,35 @@ def _check_number(n_columns: int, n_extra: int, feedback: Feedback) -> None:
 def _named(role: str, name: str, names: Sequence[str]) -> str:
     found = [known for known in names if known == name]
     if len(found) > 1:
-        raise ColumnProblem(f"{role} must name one column, and {shown(name)} names {len(found)}")
+        raise ColumnProblem(
+            f"{role} must name one column, and {quote_name(name)} names {len(found)}"
+        )
     if not found:
         # Names are suggested where one of them is known: in a file without a header line they are somebody's ids.
         known = names if any(are_known([one]) for one in names) else []
         raise ColumnProblem(
             f"{role} must name a column, and there is none called "
-            f"{shown(name)}{did_you_mean(name, known)}"
+            f"{quote_name(name)}{did_you_mean(name, known)}"
         )
     return name
 
 
 def _recognised(role: str, names: Sequence[str], given: Mapping[str, str | None]) -> str:
     taken = set(given.values())
-    found = [name for name in names if plain(name) in NAMES[role] and name not in taken]
-    found = found or [name for name in names if plain(name) in SECOND[role] and name not in taken]
+    found = [name for name in names if fold_name(name) in NAMES[role] and name not in taken]
+    found = found or [
+        name for name in names if fold_name(name) in SECOND[role] and name not in taken
+    ]
     if len(found) > 1:
-        listed = " and ".join(shown(name) for name in found[:3])
+        listed = " and ".join(quote_name(name) for name in found[:3])
         raise ColumnProblem(
             f"{role} must be one column, and {listed} could each be it; say which with {role}= (--{role})"
         )
     if not found:
-        count = next((n for n in names if plain(n) in COUNTS and n not in taken), None)
+        count = next((n for n in names if fold_name(n) in COUNTS and n not in taken), None)
         if role == "rating" and count is not None:
             raise ColumnProblem(
-                f"rating must be a column of ratings, and {shown(count)} sounds like a count, which is none; "
+                f"rating must be a column of ratings, and {quote_name(count)} sounds like a count, which is none; "
                 f"if it is meant, name it with rating= (--rating); if these are events, {DECLARE}"
             )
         positions = ", ".join(f"{one}='{at}'" for at, one in enumerate(ROLES, 1) if one in given)

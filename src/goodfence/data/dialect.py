@@ -20,6 +20,7 @@ from goodfence.data.columns import (
     Feedback,
     are_known,
     are_positions,
+    check_number,
     find_columns,
     find_positions,
 )
@@ -139,6 +140,7 @@ def _separator(
         require(bool(good), "separator", "one ASCII character or '::'", given)
     stated = (given,) if given is not None else _ENDINGS.get(file.suffixes[0], _ANY)
     fewest = FEWEST[feedback]
+    check_number(max(lines[0].count(one) for one in stated))
     fitting = [one for one in stated if _fits(lines[0], one, fewest)]
     if len(fitting) > 1:
         fitting = _steady(lines, fitting) or fitting

@@ -52,7 +52,7 @@ class RemoteFile:
         return self.url.rsplit("/", 1)[-1]
 
 
-def fetch(remote: RemoteFile, folder: Path, *, timeout: float = 30.0) -> Path:
+def download(remote: RemoteFile, folder: Path, *, timeout: float = 30.0) -> Path:
     """Return the file in `folder`, downloading it if it is not there yet.
 
     What arrives goes to ``<name>.part`` beside it. An interrupted download keeps that part, and the next call goes on

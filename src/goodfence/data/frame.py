@@ -15,7 +15,7 @@ import pyarrow as pa
 from scipy import sparse
 
 from goodfence.arrays import AnyIntegers, Floats, Integers, Rows
-from goodfence.data.columns import FEEDBACK, Columns, Feedback, find_columns, plain
+from goodfence.data.columns import FEEDBACK, Columns, Feedback, find_columns, fold_name
 from goodfence.data.files import DEFAULT_MAX_BYTES, check_limit
 from goodfence.data.ids import Ids, code_ids, refuse_rows
 from goodfence.data.rating_values import check_grades, check_spread, rating_values
@@ -240,7 +240,7 @@ def _types(frame: nw.DataFrame[Any], names: Sequence[str]) -> dict[str, pa.DataT
     """Return the arrow types of those columns that could be times by their names."""
     found = {}
     for name in names:
-        if plain(name) in TIME_NAMES:
+        if fold_name(name) in TIME_NAMES:
             try:
                 found[name] = _arrow(frame, name, name).type
             except ColumnProblem:  # of several kinds

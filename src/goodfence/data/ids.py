@@ -199,7 +199,7 @@ def _read_ids(column: pa.ChunkedArray, label: str) -> pa.ChunkedArray:
         refuse_rows(np.asarray(beyond), rule, "does not")
         return plain.cast(pa.int64())
     if not (pa.types.is_integer(kind) or is_text(kind)):
-        raise ColumnProblem(f"{label} must hold integers or text, it holds {describe(kind)}")
+        raise ColumnProblem(f"{label} must hold integers or text, it holds {type_in_words(kind)}")
     return column
 
 
@@ -298,12 +298,12 @@ def is_text(kind: pa.DataType) -> bool:
     return bool(pa.types.is_string(kind) or pa.types.is_large_string(kind))
 
 
-def describe(kind: pa.DataType) -> str:
+def type_in_words(kind: pa.DataType) -> str:
     """Return what a column of this arrow type holds, in plain words.
 
     Examples
     --------
-    >>> describe(pa.list_(pa.int64()))
+    >>> type_in_words(pa.list_(pa.int64()))
     'nested values'
     """
     tests = (

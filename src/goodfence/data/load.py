@@ -16,7 +16,7 @@ from typing import Any
 import numpy.typing as npt
 import pyarrow as pa
 
-from goodfence.data.catalogue import DATASETS, Dataset, find
+from goodfence.data.catalogue import DATASETS, Dataset, find_dataset
 from goodfence.data.columns import Columns, Feedback
 from goodfence.data.files import (
     RatingsFile,
@@ -27,10 +27,10 @@ from goodfence.data.files import (
 from goodfence.data.frame import Duplicates, ReadOptions, in_order
 from goodfence.data.ids import are_dense, is_text
 from goodfence.data.lines import BYTES_OF_A_ROW, BYTES_OF_AN_ID, SPACE, TIMES_HELD, Lines
+from goodfence.data.parquet import read_parquet
 from goodfence.data.rating_values import warn_of_sentinels, without_unrated
 from goodfence.data.ratings import Id, Ratings
 from goodfence.data.read_json import is_json, read_json
-from goodfence.data.read_parquet import read_parquet
 from goodfence.data.read_text import read_text
 from goodfence.data.scale import ScaleLike
 from goodfence.data.times import BYTES_OF_A_TIME, affordable, without_times
@@ -169,7 +169,7 @@ def locate(name: str | os.PathLike[str], options: ReadOptions) -> LocatedRatings
     for setting in _STATED:
         if getattr(options, setting) is not None:
             raise SettingError(f"{setting} must be left out for a named data set, which states it")
-    return _located(dataset, find(dataset), replace(options, feedback="explicit"))
+    return _located(dataset, find_dataset(dataset), replace(options, feedback="explicit"))
 
 
 def refuse_events(options: ReadOptions) -> None:
@@ -189,7 +189,7 @@ def _located(dataset: Dataset, folder: Path, options: ReadOptions) -> LocatedRat
     )
 
 
-def read_dataset(
+def load_dataset(
     dataset: Dataset, folder: Path, *, duplicates: Duplicates | None = None
 ) -> Ratings:
     """Return the ratings of a data set from its folder, after making sure that it is the one."""
@@ -254,7 +254,7 @@ def read_table(
     Of events it is the user and the item, and the weight if there is one. The time is last, where there is one.
     """
     given = options or ReadOptions()
-    with opened(path, given.max_bytes) as file:
+    with open_ratings_file(path, given.max_bytes) as file:
         if file.suffixes[0] in PARQUET:  # never packed: `opened` refuses that
             table, columns = read_parquet(file, given)
         else:
@@ -273,7 +273,7 @@ def read_table(
 
 
 @contextmanager
-def opened(path: str | os.PathLike[str], max_bytes: int) -> Iterator[RatingsFile]:
+def open_ratings_file(path: str | os.PathLike[str], max_bytes: int) -> Iterator[RatingsFile]:
     """Give the file at `path`, or what standard input holds where that is "-", if it may be one of ratings."""
     check_limit(max_bytes)
     with on_disk(path, max_bytes) as place:

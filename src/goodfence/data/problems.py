@@ -20,10 +20,10 @@ from goodfence.data.files import RatingsFile
 from goodfence.data.frame import ReadOptions, find_repeats
 from goodfence.data.ids import is_text, one_dictionary
 from goodfence.data.lines import SPACE, Lines, Written, blank_lines, missing_among_integers
-from goodfence.data.load import PARQUET, opened
+from goodfence.data.load import PARQUET, open_ratings_file
+from goodfence.data.parquet import read_parquet
 from goodfence.data.ratings import Ratings
 from goodfence.data.read_json import is_json
-from goodfence.data.read_parquet import read_parquet
 from goodfence.data.read_text import Fields, read_fields
 from goodfence.data.scale import Scale
 from goodfence.data.times import span
@@ -66,7 +66,7 @@ def count_problems(path: str | os.PathLike[str], options: ReadOptions) -> list[P
 
     What is wrong with the file as a whole is raised, as by `read_ratings`.
     """
-    with opened(path, options.max_bytes) as file:
+    with open_ratings_file(path, options.max_bytes) as file:
         if is_json(file):
             return []
         if file.suffixes[0] in PARQUET:
@@ -215,14 +215,14 @@ class Spread:
     """When the first and the last were given, where that is known."""
 
 
-def spread(ratings: Ratings) -> Spread:
+def measure_spread(ratings: Ratings) -> Spread:
     """Return how `ratings` are spread.
 
     Examples
     --------
     >>> import pyarrow as pa
     >>> table = pa.table({"user": [1, 1, 2], "item": ["a", "b", "b"], "rating": [1, 2, 2]})
-    >>> spread(Ratings.from_frame(table))
+    >>> measure_spread(Ratings.from_frame(table))
     Spread(grades=(('1', 1), ('2', 2)), per_user=(1, 1, 2), per_item=(1, 1, 2), span=None)
     """
     csr = ratings.csr

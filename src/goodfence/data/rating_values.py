@@ -4,14 +4,16 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
+from decimal import Decimal
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 
 from goodfence.arrays import Floats
 from goodfence.data.columns import Columns
-from goodfence.data.ids import describe, refuse_rows
+from goodfence.data.ids import refuse_rows, type_in_words
 from goodfence.errors import ColumnProblem, DataError, GoodfenceWarning, ValueProblem
 from goodfence.settings import finite
 
@@ -20,6 +22,7 @@ _MANY = 0.2  # the share of all rows from which a 0 is frequent
 _FEWEST = 3  # different ratings, below which nothing is odd
 _MOST_COUNTED = 1000
 _MOST_GRADES = 1000
+_EXACT_DIGITS = 15  # of a decimal number, which every float holds
 _BLOCK = 2**16  # ratings that stay in the processor's cache
 
 
@@ -39,7 +42,9 @@ def rating_values(column: pa.ChunkedArray, label: str) -> Floats:
     if column.null_count:
         refuse_rows(np.asarray(column.is_null()), f"{label} must not be missing", "is")
     if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)):
-        raise ValueProblem(f"{label} must be a number, row 1 is not: it holds {describe(kind)}")
+        raise ValueProblem(
+            f"{label} must be a number, row 1 is not: it holds {type_in_words(kind)}"
+        )
     try:
         values = np.asarray(column.cast(pa.float64()))
     except pa.ArrowInvalid:
@@ -47,6 +52,13 @@ def rating_values(column: pa.ChunkedArray, label: str) -> Floats:
             f"{label} must be exact as a 64-bit float, at least one is not"
         ) from None
     refuse_rows(~np.isfinite(values), f"{label} must be a finite number")
+    if pa.types.is_decimal(kind) and kind.precision > _EXACT_DIGITS:
+        rounded = [
+            one for one in column.unique() if Decimal(repr(float(one.as_py()))) != one.as_py()
+        ]
+        if rounded:
+            broken = np.asarray(pc.is_in(column, pa.array([one.as_py() for one in rounded], kind)))
+            refuse_rows(broken, f"{label} must be a number that a 64-bit float holds")
     return values
 
 

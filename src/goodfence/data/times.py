@@ -16,33 +16,13 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from goodfence.arrays import Flags, Integers
-from goodfence.data.columns import Columns, plain
-from goodfence.data.ids import describe, is_text
+from goodfence.data.columns import Columns, fold_name, words
+from goodfence.data.ids import is_text, type_in_words
 from goodfence.errors import GoodfenceWarning, ValueProblem
 
-NAMES = frozenset(
-    {
-        *(
-            "timestamp",
-            "timestamps",
-            "time",
-            "date",
-            "datetime",
-            "ts",
-            "epoch",
-            "unixtime",
-            "unixtimestamp",
-        ),
-        *(
-            "unixreviewtime",
-            "reviewtime",
-            "reviewdate",
-            "ratingtime",
-            "ratingdate",
-            "ratingtimestamp",
-        ),
-        *("eventtime", "eventdate", "eventtimestamp", "createdat", "ratedat"),
-    }
+NAMES = words(
+    "timestamp timestamps time date datetime ts epoch unixtime unixtimestamp unixreviewtime reviewtime reviewdate "
+    "ratingtime ratingdate ratingtimestamp eventtime eventdate eventtimestamp createdat ratedat"
 )
 """The names that are known, without case and punctuation."""
 _LIKELY = (100_000_000, 4_102_444_800)
@@ -64,6 +44,9 @@ _WRITTEN = (
 """How a time may be written: without a zone or with one, with up to six or nine digits after the second."""
 _RULE = "must be an integer or a date as in 2026-11-17 or 2026-11-17T20:15:00Z"
 _WHOLE = 2.0**53
+TOO_MANY_TIMES = (
+    "times are left out: they would take more memory than max_bytes (--max-bytes) allows"
+)
 BYTES_OF_A_TIME = 16
 """What a time takes in memory while a file is read, beside its row."""
 
@@ -87,7 +70,7 @@ def found_among(columns: Columns, texts: Mapping[str, Sequence[str]]) -> Columns
         likely = [
             name
             for name in columns.unused
-            if plain(name) in NAMES and texts[name] and looks_like_times(texts[name])
+            if fold_name(name) in NAMES and texts[name] and looks_like_times(texts[name])
         ]
     return columns.with_time(likely[0]) if len(likely) == 1 else columns
 
@@ -97,7 +80,7 @@ def named_times(columns: Columns, types: Mapping[str, pa.DataType]) -> Columns:
 
     Text counts only where no other column is one of times.
     """
-    called = [name for name in columns.unused if plain(name) in NAMES and name in types]
+    called = [name for name in columns.unused if fold_name(name) in NAMES and name in types]
     for fits in (_is_temporal, is_text):
         likely = [name for name in called if fits(_plain_type(types[name]))]
         if likely:
@@ -160,8 +143,7 @@ def affordable(
     """
     if columns.time is None or named or n_bytes + n_timed <= max_bytes or n_bytes > max_bytes:
         return columns
-    message = "times are left out: they would take more memory than max_bytes (--max-bytes) allows"
-    warnings.warn(message, GoodfenceWarning, stacklevel=3)
+    warnings.warn(TOO_MANY_TIMES, GoodfenceWarning, stacklevel=3)
     return columns.without_time()
 
 
@@ -267,7 +249,7 @@ def _seconds(chunk: pa.Array, label: str, at: int) -> Integers:
         if holds(kind):
             whole = np.asarray(chunk.cast(pa.int64()))
             return whole if divisor == 1 else whole // divisor
-    raise ValueProblem(f"{label} {_RULE}, row 1 is not: it holds {describe(kind)}")
+    raise ValueProblem(f"{label} {_RULE}, row 1 is not: it holds {type_in_words(kind)}")
 
 
 def _kinds(texts: pa.Array, label: str) -> tuple[pa.DataType, ...]:
