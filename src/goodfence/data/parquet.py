@@ -31,6 +31,7 @@ from goodfence.errors import (
 )
 
 _ROWS = 2**16
+_BYTES_OF_A_DATE = 80  # a time that is text, with the dictionary that holds it
 
 
 def read_parquet(file: RatingsFile, options: ReadOptions) -> tuple[pa.Table, Columns]:
@@ -44,7 +45,8 @@ def read_parquet(file: RatingsFile, options: ReadOptions) -> tuple[pa.Table, Col
     if n_rows == 0:
         raise FileProblem(f"{file.name!r} has no rows")
     named, max_bytes = options.time is not None, options.max_bytes
-    n_timed = n_rows * BYTES_OF_A_TIME
+    dated = columns.time is not None and _is_dated(schema.field(columns.time).type)
+    n_timed = n_rows * (_BYTES_OF_A_DATE if dated else BYTES_OF_A_TIME)
     columns = affordable(columns, n_rows * BYTES_OF_A_ROW, n_timed, max_bytes, named=named)
     try:
         table = _read(file, columns, n_rows, max_bytes)
@@ -93,6 +95,10 @@ def _read(file: RatingsFile, columns: Columns, n_rows: int, max_bytes: int) -> p
         if n_read != n_rows:
             raise ValueError("other rows than the footer states")
         return pa.concat_tables(pieces)
+
+
+def _is_dated(kind: pa.DataType) -> bool:
+    return is_text(kind.value_type if pa.types.is_dictionary(kind) else kind)
 
 
 def _dictionaries(column: pa.ChunkedArray) -> list[pa.DictionaryArray]:
