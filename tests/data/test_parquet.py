@@ -94,9 +94,7 @@ def test_too_many_columns_of_a_table_and_of_json(tmp_path: Path) -> None:
     wide = {"user": 1, "item": 2, "rating": 3, **{f"x{at}": 0 for at in range(10_000)}}
     path = tmp_path / "a.jsonl"
     path.write_text(json.dumps(wide) + "\n", encoding="utf-8")
-    for read in (
-        lambda: gf.load(path),
-        lambda: gf.Ratings.from_frame(pa.Table.from_pylist([wide])),
-    ):
-        with pytest.raises(ColumnProblem, match="10,000 columns"):
-            read()
+    with pytest.raises(ColumnProblem, match="10,000 columns"):
+        gf.load(path)
+    with pytest.raises(ColumnProblem, match="10,000 columns"):
+        gf.Ratings.from_frame(pa.Table.from_pylist([wide]))
