@@ -14,7 +14,6 @@ from goodfence.data.ids import Ids
 from goodfence.data.ratings import Ratings, positions_among
 from goodfence.errors import require
 from goodfence.markup import html_table
-from goodfence.models.recommender import Recommender
 from goodfence.settings import checked, integer
 
 USUAL_LENGTH = 10
@@ -113,13 +112,13 @@ class Scores:
 
 @checked
 def evaluate(
-    model: Recommender, test: Ratings, *, n: int | None = None, top: int | None = None
+    model: Any, test: Ratings, *, n: int | None = None, top: int | None = None
 ) -> Scores:
     """Return how well a fitted model predicts ratings it has not seen, and how good its lists are.
 
     Parameters
     ----------
-    model : Recommender
+    model : recommender
         Any fitted recommender.
     test : Ratings
         The held-out ratings or events, with the ids the model was fitted with.
@@ -140,6 +139,8 @@ def evaluate(
     True
     """
     require(n is None or top is None, "top", "left out where n is given", top)
+    able = any(callable(getattr(model, name, None)) for name in ("predict", "recommend"))
+    require(able, "model", "a fitted recommender", type(model))
     csr = test.csr
     fitted: Ratings | None = getattr(model, "ratings_", None)
     events = "implicit" in (test.feedback, "explicit" if fitted is None else fitted.feedback)

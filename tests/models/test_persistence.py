@@ -71,8 +71,6 @@ def test_settings_and_answers_survive_exactly(model: NeighbourCF, tmp_path: Path
         "similarity",
         "center",
         "among",
-        "shrinkage",
-        "min_common",
         "min_neighbours",
         "over",
         "fallback",

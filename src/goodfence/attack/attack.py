@@ -23,7 +23,7 @@ from goodfence.data.columns import Feedback
 from goodfence.data.ratings import Id, Ratings
 from goodfence.errors import BlackBoxProblem, SettingError, did_you_mean, require
 from goodfence.models.configuration import as_recommender, traits_of
-from goodfence.models.recommender import Attackable
+from goodfence.models.recommender import Recommender
 from goodfence.neighbours.predict import Over
 from goodfence.neighbours.similarity import Similarity
 from goodfence.parallel import bar, ranges
@@ -255,7 +255,7 @@ class RatingAttack(Attack):
     def run(
         self,
         ratings: Ratings,
-        attacked: Mechanism | Attackable,
+        attacked: Mechanism | Recommender,
         *,
         targets: Wanted = DEFAULT_TARGETS,
         rng: RNG = None,

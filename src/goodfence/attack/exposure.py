@@ -35,7 +35,7 @@ from goodfence.data.ratings import Id, Ratings
 from goodfence.errors import SettingError
 from goodfence.kernels.inclusion import included_beside
 from goodfence.models.neighbour_cf import NeighbourCF
-from goodfence.models.recommender import Attackable
+from goodfence.models.recommender import Recommender
 from goodfence.neighbours.similarity import Similarity
 from goodfence.parallel import bar, ranges
 from goodfence.rng import RNG, Streams
@@ -173,7 +173,7 @@ class RatingExposure:
 @checked
 def rating_exposure(
     ratings: Ratings,
-    attacked: Mechanism | Attackable,
+    attacked: Mechanism | Recommender,
     user: Id,
     *,
     attack: Attack,

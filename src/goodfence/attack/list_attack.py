@@ -26,7 +26,7 @@ from goodfence.data.ratings import Ratings
 from goodfence.errors import require
 from goodfence.kernels.list_attack import fill, rank_popular, vote
 from goodfence.models.configuration import traits_of
-from goodfence.models.recommender import Attackable
+from goodfence.models.recommender import Recommender
 from goodfence.neighbours.similarity import Similarity
 from goodfence.parallel import bar, ranges
 from goodfence.rng import RNG, Streams, seed_of
@@ -99,7 +99,7 @@ class ListAttack(Attack):
     def run(
         self,
         events: Ratings,
-        attacked: Mechanism | Attackable,
+        attacked: Mechanism | Recommender,
         *,
         targets: Wanted = DEFAULT_TARGETS,
         rng: RNG = None,

@@ -41,7 +41,7 @@ from goodfence.attack.targets import Wanted, find_targets
 from goodfence.data.columns import Feedback
 from goodfence.data.ratings import Ratings
 from goodfence.errors import DataError, SettingError, require
-from goodfence.models.recommender import Attackable, guarantee_of
+from goodfence.models.recommender import Recommender, guarantee_of
 from goodfence.privacy.guarantee import Guarantee
 from goodfence.rng import RNG, Streams, fresh_seed, seed_of
 from goodfence.selection.mechanism import Mechanism
@@ -243,7 +243,7 @@ class MembershipAttack:
     def run(
         self,
         ratings: Ratings,
-        attacked: Mechanism | Attackable,
+        attacked: Mechanism | Recommender,
         *,
         targets: Wanted = DEFAULT_TARGETS,
         rng: RNG = None,

@@ -25,7 +25,7 @@ from goodfence.markup import html_table
 from goodfence.models.configuration import as_recommender, traits_of
 from goodfence.models.neighbour_cf import NeighbourCF
 from goodfence.models.private.base import PrivateRecommender
-from goodfence.models.recommender import Attackable, guarantee_of
+from goodfence.models.recommender import Recommender, guarantee_of
 from goodfence.privacy.guarantee import Guarantee
 from goodfence.rng import RNG
 from goodfence.selection.counterexample import Counterexample
@@ -199,7 +199,7 @@ class AuditReport:
 @checked
 def audit(
     ratings: Ratings,
-    audited: Mechanism | Attackable,
+    audited: Mechanism | Recommender,
     *,
     known: int = DEFAULT_KNOWN,
     attack: Attack | None = None,

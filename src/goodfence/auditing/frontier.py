@@ -33,7 +33,7 @@ from goodfence.models.private.base import FROM_RATINGS
 from goodfence.models.private.cf import PrivateCF
 from goodfence.models.private.means import PrivateMeans
 from goodfence.models.private.top_n import PrivateTopN
-from goodfence.models.recommender import Attackable, fit_received, guarantee_of, unfitted_copy
+from goodfence.models.recommender import Recommender, fit_received, guarantee_of, unfitted_copy
 from goodfence.parallel import bar
 from goodfence.privacy.guarantee import Unit
 from goodfence.rng import RNG, Streams, seed_of
@@ -44,7 +44,7 @@ from goodfence.selection.pncf import PNCF
 from goodfence.selection.ppns import PPNS
 from goodfence.settings import checked, positive
 
-Compared: TypeAlias = Mechanism | Attackable
+Compared: TypeAlias = Mechanism | Recommender
 
 CUT = 5.0
 """A proved recommender that leaks so many times less than the leakiest one is worth recommending."""

@@ -15,7 +15,7 @@ from goodfence.attack.strongest import applied, strongest, usual_attackers
 from goodfence.attack.targets import Wanted
 from goodfence.data.ratings import Ratings
 from goodfence.errors import require
-from goodfence.models.recommender import Attackable
+from goodfence.models.recommender import Recommender
 from goodfence.rng import RNG
 from goodfence.selection.mechanism import Mechanism
 from goodfence.settings import checked, is_sequence, within
@@ -23,7 +23,7 @@ from goodfence.settings import checked, is_sequence, within
 
 @checked
 def assert_leak_below(
-    recommender: Mechanism | Attackable,
+    recommender: Mechanism | Recommender,
     ratings: Ratings,
     limit: float,
     *,

@@ -15,8 +15,7 @@ from scipy.linalg import lapack
 from goodfence.arrays import AnyFloats, AnyIntegers, Flags, Floats, Integers
 from goodfence.data.ratings import move_columns
 from goodfence.errors import require
-from goodfence.models.event_model import EventModel
-from goodfence.models.recommender import rows_of
+from goodfence.models.recommender import EventModel, rated_rows
 from goodfence.neighbours.lists import Ranked, rank_in_blocks
 from goodfence.privacy.guarantee import Guarantee
 from goodfence.registry import register
@@ -94,7 +93,7 @@ class EASE(EventModel):
         return scores
 
     def _rank_rows(self, rows: AnyIntegers, n: int, allowed: Flags) -> Ranked:
-        own = rows_of(self.ratings_.csr, rows)
+        own = rated_rows(self.ratings_.csr, rows)
 
         def block(first: int, last: int) -> AnyFloats:
             return self._scores(own[first:last])

@@ -9,36 +9,27 @@ import dataclasses
 from collections.abc import Callable
 from hashlib import blake2b
 from os import PathLike
-from typing import TYPE_CHECKING, Any, Self, get_args
+from typing import TYPE_CHECKING, Any, Self
 
 import numpy as np
+import numpy.typing as npt
 from scipy import sparse
 
 from goodfence.arrays import AnyIntegers, Flags, Floats
 from goodfence.data.ratings import Ratings
 from goodfence.errors import ModelFileError, require
-from goodfence.models.persistence import (
-    Arrays,
-    pack_ratings,
-    refusing,
-    unpack_ratings,
-    write_model,
-)
+from goodfence.models.persistence import Arrays, refusing
 from goodfence.models.recommender import (
     Among,
     Center,
     Fallback,
     FittedRecommender,
     Traits,
+    rated_rows,
     row_of,
 )
 from goodfence.neighbours.baseline import Baseline, without_noise
-from goodfence.neighbours.candidate_lists import (
-    Axis,
-    RowsAgainstAll,
-    compared_rows,
-    rows_along,
-)
+from goodfence.neighbours.candidate_lists import Axis, RowsAgainstAll, compared_rows, rows_along
 from goodfence.neighbours.draw import Chosen, Draws, choose_from_lists
 from goodfence.neighbours.lists import ItemVotes, Ranked, UserVotes
 from goodfence.neighbours.predict import Neighbourhoods, Over
@@ -50,35 +41,21 @@ from goodfence.registry import made_of, register, settings_of
 from goodfence.rng import RNG, Streams, seed_of
 from goodfence.selection.knn import KNN
 from goodfence.selection.mechanism import Mechanism, is_mechanism
-from goodfence.settings import checked, integer
+from goodfence.settings import Count, checked
 
 if TYPE_CHECKING:
     from goodfence.spark.neighbours import Choice
     from goodfence.spark.session import SparkConfig
 
 
-_PLAIN_SETTINGS = (
-    "axis",
-    "center",
-    "among",
-    "min_neighbours",
-    "over",
-    "fallback",
-    "threads",
-    "progress",
-)
+_ON_EVENTS = {"center": None, "fallback": None, "over": "raters", "min_neighbours": 1}
+"""What says how ratings are averaged, and must be left as it is for events."""
+_PLAIN_SETTINGS = ("axis", "among", *_ON_EVENTS, "threads", "progress")
 """The settings that are saved as they are."""
 _CHOSEN = ("neighbours", "similarities", "weights")
 """The arrays of a saved model, beside its ratings; a fitted model has them with an underscore."""
 _OF_EVENTS = ("cosine", "jaccard")
 """The similarities that say something of events, which are all alike."""
-_ON_EVENTS = {
-    "center": None,
-    "fallback": None,
-    "over": "raters",
-    "min_neighbours": 1,
-}
-"""What says how ratings are averaged, and must be left as it is for events."""
 
 
 @checked
@@ -137,6 +114,7 @@ class NeighbourCF(FittedRecommender):
     5
     """
 
+    _saved_as = "NeighbourCF"  # a subclass too
     computes_ahead = True
     """Whether `fit` computes all item similarities where neighbours are chosen among raters, as LensKit does."""
 
@@ -150,41 +128,27 @@ class NeighbourCF(FittedRecommender):
         among: Among = "all",
         shrinkage: float | None = None,
         min_common: int | None = None,
-        min_neighbours: int = 1,
+        min_neighbours: Count = 1,
         over: Over = "raters",
         fallback: Fallback | None = None,
         rng: RNG = None,
         threads: int | None = None,
         progress: bool | None = None,
     ) -> None:
-        sound = is_mechanism(mechanism)
+        named = type(mechanism).__name__
         require(
-            sound, "mechanism", "a selection mechanism, as in KNN(k=50)", type(mechanism).__name__
+            is_mechanism(mechanism), "mechanism", "a selection mechanism, as in KNN(k=50)", named
         )
-        require(axis in ("user", "item"), "axis", "'user' or 'item'", axis)
-        centers = get_args(Center)
-        require(center is None or center in centers, "center", f"None or one of {centers}", center)
-        require(among in ("all", "raters"), "among", "'all' or 'raters'", among)
-        require(over in ("raters", "neighbours"), "over", "'raters' or 'neighbours'", over)
         alike = among == "raters" and over == "neighbours"
         require(not alike, "over", "'raters' with among='raters': all neighbours rated", over)
-        bases = get_args(Fallback)
-        named = fallback is None or fallback in bases
-        require(named, "fallback", f"None or one of {bases}", fallback)
+        few = min_neighbours <= mechanism.k
+        require(few, "min_neighbours", f"at most k={mechanism.k}", min_neighbours)
         thread_count(threads)
         self.mechanism = mechanism
-        self.axis: Axis = axis
+        self.axis, self.center, self.among, self.over = axis, center, among, over
         self.similarity = Similarity.of(similarity, shrinkage=shrinkage, min_common=min_common)
-        self.center = center
-        self.among: Among = among
-        self.min_neighbours = integer(min_neighbours, "min_neighbours", least=1)
-        few = self.min_neighbours <= mechanism.k
-        require(few, "min_neighbours", f"at most k={mechanism.k}", self.min_neighbours)
-        self.over: Over = over
-        self.fallback = fallback
-        self.rng = rng
-        self.threads = threads
-        self.progress = progress
+        self.min_neighbours, self.fallback = min_neighbours, fallback
+        self.rng, self.threads, self.progress = rng, threads, progress
 
     @classmethod
     def accurate(
@@ -228,16 +192,6 @@ class NeighbourCF(FittedRecommender):
             threads=threads,
             progress=progress,
         )
-
-    @property
-    def shrinkage(self) -> float:
-        """By how much similarities over few co-rated items are shrunk."""
-        return self.similarity.shrinkage or 0.0
-
-    @property
-    def min_common(self) -> int:
-        """With how many co-rated items two rows are at all similar."""
-        return self.similarity.min_common
 
     def __repr__(self) -> str:
         words = [f"{self.mechanism}, axis={self.axis!r}, similarity='{self.similarity}'"]
@@ -304,9 +258,7 @@ class NeighbourCF(FittedRecommender):
             self._require_plain()
         profiles = compared_rows(ratings, self.axis, self.similarity)
         self._draws = Draws(profiles, self.mechanism, self.similarity, key)
-        self.ratings_ = ratings
-        self.key_ = key
-        self._rows = rows_along(ratings, self.axis)
+        self.ratings_, self.key_ = ratings, key
         self._center = Baseline.of(ratings, self.center) if self.center else None
         self._fallback = Baseline.of(ratings, self.fallback) if self.fallback else None
         self._raters: RaterNeighbourhoods | None = None
@@ -337,9 +289,8 @@ class NeighbourCF(FittedRecommender):
         return (self._center if axis == "user" else self._center.transposed).deviations(csr)
 
     def _take(self, chosen: Chosen) -> Self:
-        self.neighbours_ = chosen.neighbours
+        self.neighbours_, self.weights_ = chosen.neighbours, chosen.weights
         self.similarities_ = chosen.similarities
-        self.weights_ = chosen.weights
         self._near = self._around(chosen)
         self._item_votes: ItemVotes | None = None
         if self.axis == "item":
@@ -356,7 +307,7 @@ class NeighbourCF(FittedRecommender):
         self._require_fitted()
         rows, columns = self.ratings_.cells(rows, columns)
         if self._events:
-            return self._score_cells(rows, columns)
+            return super().predict_cells(rows, columns)
         cells = (rows, columns) if self.axis == "user" else (columns, rows)
         if self._raters is not None:
             found = self._raters.predict(*cells, threads=self.threads)
@@ -397,8 +348,7 @@ class NeighbourCF(FittedRecommender):
         if self._raters is not None:
             return super()._rank_rows(rows, n, allowed)
         csr = self.ratings_.csr
-        every = len(rows) == csr.shape[0] and bool((rows == np.arange(len(rows))).all())
-        own = csr if every else csr[rows]
+        own = rated_rows(csr, rows)
         if self._item_votes is not None:
             return self._item_votes.rank(own, allowed, n, self.threads)
         near = self.neighbours_[rows], self.weights_[rows]
@@ -408,39 +358,30 @@ class NeighbourCF(FittedRecommender):
         """Return what the mechanism guarantees."""
         return self.mechanism.guarantee()
 
-    def save(self, path: str | PathLike[str]) -> None:
-        """Write the fitted model, with the ratings it answers from, to the file `path`."""
-        self._require_fitted()
-        ratings_settings, arrays = pack_ratings(self.ratings_)
-        settings = {
-            "mechanism": settings_of(self.mechanism),
-            "similarity": dataclasses.asdict(self.similarity),
-            **{name: getattr(self, name) for name in _PLAIN_SETTINGS},
-            "rng": seed_of(self.rng),
-            "key": self.key_,
-            "ratings": ratings_settings,
-        }
-        if self.among == "all":
-            arrays |= {name: getattr(self, f"{name}_") for name in _CHOSEN}
-        write_model(path, NeighbourCF.__name__, settings, arrays)
+    def settings(self) -> dict[str, Any]:
+        """Return the arguments that make this model again, as they are saved."""
+        plain = {name: getattr(self, name) for name in _PLAIN_SETTINGS}
+        made = {"mechanism": settings_of(self.mechanism), "rng": seed_of(self.rng)}
+        return {**made, "similarity": dataclasses.asdict(self.similarity), **plain}
+
+    def _stated(self) -> dict[str, Any]:
+        return {**self.settings(), "key": self.key_}
+
+    def _arrays(self) -> dict[str, npt.NDArray[Any]]:
+        return {name: getattr(self, f"{name}_") for name in _CHOSEN if self.among == "all"}
 
     @classmethod
-    def from_saved(cls, settings: dict[str, Any], arrays: Arrays) -> NeighbourCF:
-        """Return the fitted model of a manifest's settings and its arrays."""
-        stated = dict(settings)
-        with refusing("the model's settings are not sound; save the model again"):
-            ratings = unpack_ratings(stated.pop("ratings"), arrays)
-            described = stated.pop("mechanism")
-            with refusing("the model's mechanism or a setting of it is not one of this goodfence"):
-                mechanism: Mechanism = made_of(described)
-            similarity = Similarity(**stated.pop("similarity"))
-            key = stated.pop("key")
-            if type(key) is not int or not 0 <= key < 1 << 64:
-                raise ModelFileError("the key of the model must be a 64-bit integer")
-            model = NeighbourCF(mechanism, similarity=similarity, **stated)
-            if model.among == "raters":
-                return model.restore(ratings, key, None)
-            chosen = Chosen(*(arrays[name] for name in _CHOSEN))
+    def _restored(cls, ratings: Ratings, settings: dict[str, Any], arrays: Arrays) -> Self:
+        stated = {name: value for name, value in settings.items() if name != "ratings"}
+        described, key = stated.pop("mechanism"), stated.pop("key")
+        with refusing("the model's mechanism or a setting of it is not one of this goodfence"):
+            mechanism: Mechanism = made_of(described)
+        if type(key) is not int or not 0 <= key < 1 << 64:
+            raise ModelFileError("the key of the model must be a 64-bit integer")
+        model = cls(mechanism, similarity=Similarity(**stated.pop("similarity")), **stated)
+        if model.among == "raters":
+            return model.restore(ratings, key, None)
+        chosen = Chosen(*(arrays[name] for name in _CHOSEN))
         _check_chosen(chosen, ratings.shape[0 if model.axis == "user" else 1], mechanism.k)
         return model.restore(ratings, key, chosen)
 

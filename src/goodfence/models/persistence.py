@@ -40,7 +40,7 @@ from goodfence.registry import find_kind
 from goodfence.settings import place
 
 if TYPE_CHECKING:
-    from goodfence.models.recommender import Recommender
+    from goodfence.models.recommender import FittedRecommender
 
 FORMAT = 3
 """The version of the layout; a reader refuses any other."""
@@ -65,7 +65,9 @@ _DAMAGED = "the file is not a saved model, or it is damaged or truncated; save t
 M = TypeVar("M")
 
 
-def load_model(path: str | PathLike[str], *, max_bytes: int = DEFAULT_MAX_BYTES) -> Recommender:
+def load_model(
+    path: str | PathLike[str], *, max_bytes: int = DEFAULT_MAX_BYTES
+) -> FittedRecommender:
     """Return the fitted recommender that was saved in the file `path`, of any class.
 
     Parameters
@@ -80,7 +82,7 @@ def load_model(path: str | PathLike[str], *, max_bytes: int = DEFAULT_MAX_BYTES)
     if found is None or not hasattr(found, "from_saved"):
         raise ModelFileError("the model is of a kind that this goodfence does not know; upgrade it")
     with refusing("the model's settings are not sound; save the model again"):
-        model: Recommender = found.from_saved(settings, arrays)
+        model: FittedRecommender = found.from_saved(settings, arrays)
     return model
 
 

@@ -7,8 +7,7 @@ from typing import ClassVar
 import numpy as np
 
 from goodfence.arrays import AnyIntegers, Flags, Floats
-from goodfence.models.event_model import EventModel
-from goodfence.models.recommender import rows_of
+from goodfence.models.recommender import EventModel, rated_rows
 from goodfence.neighbours.lists import Ranked, rank_alike
 from goodfence.privacy.guarantee import Guarantee
 from goodfence.registry import register
@@ -16,9 +15,9 @@ from goodfence.registry import register
 
 @register
 class Popularity(EventModel):
-    """List the items that most people have, without those that the person has.
+    """List the items that most users have, without those that the user has.
 
-    The score of an item is the number of people who have it.
+    The score of an item is the number of users who have it.
 
     Examples
     --------
@@ -41,7 +40,7 @@ class Popularity(EventModel):
         return self.counts_
 
     def _rank_rows(self, rows: AnyIntegers, n: int, allowed: Flags) -> Ranked:
-        return rank_alike(self.counts_, rows_of(self.ratings_.csr, rows), allowed, n)
+        return rank_alike(self.counts_, rated_rows(self.ratings_.csr, rows), allowed, n)
 
     def guarantee(self) -> Guarantee:
         """Return that there is none: counts are exact."""

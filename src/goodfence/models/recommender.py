@@ -4,33 +4,40 @@ from __future__ import annotations
 
 import copy
 from abc import ABC, abstractmethod
-from collections.abc import Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
-from typing import Any, Literal, NamedTuple, Protocol, Self, TypeAlias, TypeVar
+from typing import Any, ClassVar, Literal, NamedTuple, Protocol, Self, TypeAlias, TypeVar
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from goodfence.arrays import AnyIntegers, Flags, Floats, Rows
+from goodfence.arrays import AnyIntegers, Flags, Floats, Integers, Rows
 from goodfence.data.columns import Feedback
 from goodfence.data.files import write_table
 from goodfence.data.ids import Ids
-from goodfence.data.ratings import Id, Profile, ProfileLike, Ratings, positions_among
+from goodfence.data.ratings import Id, ProfileLike, Ratings, positions_among
 from goodfence.errors import DataError, FileProblem, NotFittedError, require
 from goodfence.kernels.lists import NO_ITEM
 from goodfence.markup import html_table
-from goodfence.models.persistence import load_as
+from goodfence.models.persistence import (
+    Arrays,
+    load_as,
+    pack_ratings,
+    refusing,
+    unpack_ratings,
+    write_model,
+)
 from goodfence.neighbours.baseline import Base
 from goodfence.neighbours.lists import Ranked, best_of, no_lists
 from goodfence.neighbours.similarity import Similarity
 from goodfence.privacy.guarantee import Guarantee
 from goodfence.rng import RNG
 from goodfence.selection.mechanism import Mechanism
-from goodfence.settings import checked, integer
+from goodfence.settings import Count, checked
 
 IdsLike: TypeAlias = Sequence[Id] | npt.NDArray[Any]
 R = TypeVar("R")
@@ -114,90 +121,17 @@ class RecommendedLists:
 
 
 class Recommender(Protocol):
-    """A recommender that is fitted to ratings or events, predicts, and states its guarantee."""
+    """What attack, audit and evaluation need: `fit`, which returns what can be asked, and at least one way to ask it.
 
-    def fit(self, ratings: Ratings) -> Self:
-        """Learn from the ratings; every random choice is made here, once."""
-        ...
-
-    def predict(self, users: IdsLike, items: IdsLike) -> Floats:
-        """Return the predicted rating of users[j] for items[j], NaN where there is none."""
-        ...
-
-    def recommend(
-        self, user: Id, n: int = 10, *, allowed: IdsLike | None = None
-    ) -> Recommendations:
-        """Return at most n items the user has not rated, best first."""
-        ...
-
-    def recommend_many(
-        self, users: IdsLike | None = None, n: int = 10, *, allowed: IdsLike | None = None
-    ) -> RecommendedLists:
-        """Return the lists of these users, or of everybody."""
-        ...
-
-    def answer(self, profile: Profile, items: IdsLike) -> Floats:
-        """Return predictions for an out-of-sample user, from their ratings {item: rating} (fold-in)."""
-        ...
-
-    def guarantee(self) -> Guarantee:
-        """Return what is guaranteed, for which unit, and whether that is proved."""
-        ...
-
-    def save(self, path: str | PathLike[str]) -> None:
-        """Write the fitted recommender to a file, atomically."""
-        ...
-
-
-class Predicts(Protocol):
-    """All that an attack needs of a recommender that knows its users: `fit` and `predict`."""
-
-    def fit(self, ratings: Ratings) -> Any:
-        """Learn, and return what can be asked."""
-        ...
-
-    def predict(self, users: IdsLike, items: IdsLike) -> Floats:
-        """Return the predicted rating of users[j] for items[j], NaN where there is none."""
-        ...
-
-
-class FoldsIn(Protocol):
-    """All that an attack needs of a recommender that is asked with a profile: `fit` and `answer`."""
-
-    def fit(self, ratings: Ratings) -> Any:
-        """Learn, and return what can be asked."""
-        ...
-
-    def answer(self, profile: Profile, items: IdsLike) -> Floats:
-        """Return predictions for an out-of-sample user, from their ratings."""
-        ...
-
-
-class ShowsLists(Protocol):
-    """All that an attack needs of a recommender of lists that knows its users: `fit` and `recommend`."""
+    `predict(users, items)` and `recommend(user, n)` are asked for users of the data, `answer(profile, items)` and
+    `answer_list(profile, n)` for out-of-sample users. `FittedRecommender` has all four.
+    """
 
     def fit(self, ratings: Ratings, /) -> Any:
         """Learn, and return what can be asked."""
         ...
 
-    def recommend(self, user: Any, n: int, /) -> Any:
-        """Return at most n items, best first: ids, ids and scores, or `Recommendations`."""
-        ...
 
-
-class FoldsInLists(Protocol):
-    """All that an attack needs of a recommender of lists that is asked with a profile: `fit` and `answer_list`."""
-
-    def fit(self, ratings: Ratings, /) -> Any:
-        """Learn, and return what can be asked."""
-        ...
-
-    def answer_list(self, profile: Any, n: int, /) -> Any:
-        """Return at most n items for an out-of-sample user, as `recommend` does."""
-        ...
-
-
-Attackable: TypeAlias = Predicts | FoldsIn | ShowsLists | FoldsInLists
 Among: TypeAlias = Literal["all", "raters"]
 Center: TypeAlias = Literal["user_mean", "item_mean", "bias"]
 Fallback: TypeAlias = Base
@@ -241,12 +175,35 @@ class Traits:
 
 
 class FittedRecommender(ABC):
-    """What recommenders share that keep the ratings they were fitted to, as `ratings_`.
+    """What all recommenders here share: they keep the ratings they were fitted to, as `ratings_`, and can be saved.
 
     A list is made of scores: those of the users in the data (`_row_list_scores`), or of a profile (`_list_scores`).
+    For events these are also what is predicted.
     """
 
+    learns_from: ClassVar[Feedback] = "explicit"
+    """Ratings, or events."""
+    _saved: ClassVar[tuple[str, ...]] = ()
+    """The arguments that are saved."""
+    _saved_as: ClassVar[str | None] = None
+    """The kind that is saved, if it is not the class itself."""
     ratings_: Ratings
+
+    def __repr__(self) -> str:
+        stated = (f"{name}={value!r}" for name, value in self.settings().items())
+        return f"{type(self).__name__}({', '.join(stated)})"
+
+    def settings(self) -> dict[str, Any]:
+        """Return the arguments that make this model again, as they are saved."""
+        return {name: getattr(self, name) for name in self._saved}
+
+    @abstractmethod
+    def fit(self, ratings: Ratings) -> Self:
+        """Learn from the ratings; every random choice is made here, once."""
+
+    @abstractmethod
+    def guarantee(self) -> Guarantee:
+        """Return what is guaranteed, for which unit, and whether that is proved."""
 
     @checked
     def predict(self, users: IdsLike, items: IdsLike) -> Floats:
@@ -255,33 +212,40 @@ class FittedRecommender(ABC):
         require(len(users) == len(items), "items", "as many as users", len(items))
         return self.predict_cells(self.ratings_.rows(users), self.ratings_.columns(items))
 
-    @abstractmethod
     def predict_cells(self, rows: AnyIntegers, columns: AnyIntegers) -> Floats:
         """Return predictions for cells given by user row and item column, as `predict` does."""
+        self._require_fitted()
+        asked, wanted = self.ratings_.cells(rows, columns)
+        found = np.empty(len(asked))
+        for user, part in by_user(asked):
+            found[part] = self._row_list_scores(user)[wanted[part]]
+        return found
 
     @checked
     def recommend(
-        self, user: Id, n: int = 10, *, allowed: IdsLike | None = None
+        self, user: Id | ProfileLike, n: Count = 10, *, allowed: IdsLike | None = None
     ) -> Recommendations:
         """Return at most n items the user has not rated, best first.
 
         Parameters
         ----------
-        user : id
-            A user of the data.
+        user : id or {item: rating}
+            A user of the data, or the profile of an out-of-sample user, as in `answer_list`.
         n : int, default 10
             How many items at most.
         allowed : sequence of ids, optional
             The items that may be listed; None for all. Those that are not in the data cannot be.
         """
+        if isinstance(user, Mapping):
+            return self.answer_list(user, n, allowed=allowed)
         self._require_fitted()
-        row = np.array([self.ratings_.row(user)])
-        ranked = self._rank_rows(row, integer(n, "n", least=1), self._allowed(allowed))
+        asked: Any = user
+        ranked = self._rank_rows(np.array([self.ratings_.row(asked)]), n, self._allowed(allowed))
         return self._as_ids(Ranked(ranked.columns[0], ranked.scores[0]))
 
     @checked
     def recommend_many(
-        self, users: IdsLike | None = None, n: int = 10, *, allowed: IdsLike | None = None
+        self, users: IdsLike | None = None, n: Count = 10, *, allowed: IdsLike | None = None
     ) -> RecommendedLists:
         """Return for each of these users, or for everybody, the list that `recommend` returns.
 
@@ -302,7 +266,7 @@ class FittedRecommender(ABC):
         self._require_fitted()
         ratings = self.ratings_
         rows = np.arange(ratings.shape[0]) if users is None else ratings.rows(users)
-        ranked = self._rank_rows(rows, integer(n, "n", least=1), self._allowed(allowed))
+        ranked = self._rank_rows(rows, n, self._allowed(allowed))
         return RecommendedLists(ratings.users[rows], *ranked, ratings.items)
 
     @checked
@@ -316,19 +280,17 @@ class FittedRecommender(ABC):
         wanted = self.ratings_.columns(items)
         return self._fold_in(*self.ratings_.profile_cells(profile), wanted)
 
-    @abstractmethod
     def _fold_in(self, columns: AnyIntegers, values: Floats, wanted: AnyIntegers) -> Floats:
-        """Return predictions of the wanted columns for an out-of-sample user with these ratings."""
+        return self._list_scores(columns, values)[wanted]
 
     @checked
     def answer_list(
-        self, profile: ProfileLike, n: int = 10, *, allowed: IdsLike | None = None
+        self, profile: ProfileLike, n: Count = 10, *, allowed: IdsLike | None = None
     ) -> Recommendations:
         """Return at most n items for an out-of-sample user (fold-in), best first; `profile` as in `answer`."""
         self._require_fitted()
         columns, values = self.ratings_.profile_cells(profile)
         scores = self._list_scores(columns, values)
-        n = integer(n, "n", least=1)
         return self._as_ids(best_of(scores, columns, self._allowed(allowed), n))
 
     @abstractmethod
@@ -339,18 +301,6 @@ class FittedRecommender(ABC):
         """Return what ranks each item in the list of a user of the data."""
         return self._list_scores(*row_of(self.ratings_.csr, row))
 
-    def _score_cells(self, rows: Any, columns: Any) -> Floats:
-        """Return what ranks items in lists, for cells given by user row and item column, a user at a time."""
-        self._require_fitted()
-        asked, wanted = self.ratings_.cells(rows, columns)
-        order = np.argsort(asked, kind="stable")
-        users, starts = np.unique(asked[order], return_index=True)
-        found = np.empty(len(asked))
-        parts = np.split(order, starts[1:]) if len(order) else []
-        for user, part in zip(users.tolist(), parts, strict=True):
-            found[part] = self._row_list_scores(user)[wanted[part]]
-        return found
-
     def _rank_rows(self, rows: AnyIntegers, n: int, allowed: Flags) -> Ranked:
         """Return the lists of users of the data, row by row; models that can do it faster do."""
         csr = self.ratings_.csr
@@ -360,6 +310,44 @@ class FittedRecommender(ABC):
             lists.columns[place, : len(found.columns)] = found.columns
             lists.scores[place, : len(found.columns)] = found.scores
         return lists
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the fitted model, with the ratings it answers from, to the file `path`, atomically."""
+        write_model(path, *self.packed())
+
+    def packed(
+        self, ratings: Ratings | None = None
+    ) -> tuple[str, dict[str, Any], dict[str, npt.NDArray[Any]]]:
+        """Return the kind, the settings and the arrays of the saved model, with its own ratings unless given."""
+        self._require_fitted()
+        stated, arrays = pack_ratings(self.ratings_ if ratings is None else ratings)
+        settings = {**self._stated(), "ratings": stated}
+        return self._saved_as or type(self).__name__, settings, {**arrays, **self._arrays()}
+
+    def _stated(self) -> dict[str, Any]:
+        """Return the settings of the saved model but for its ratings."""
+        return {"arguments": self.settings()}
+
+    def _arrays(self) -> dict[str, npt.NDArray[Any]]:
+        """Return the arrays that cannot be learnt again from ratings and settings."""
+        return {}
+
+    @classmethod
+    def from_saved(cls, settings: dict[str, Any], arrays: Arrays) -> Self:
+        """Return the fitted model of a manifest's settings and its arrays; what `save` cannot have written raises."""
+        with refusing("the model's settings are not sound; save the model again"):
+            ratings = unpack_ratings(settings["ratings"], arrays)
+            return cls._restored(ratings, settings, arrays)
+
+    @classmethod
+    def _restored(
+        cls,
+        ratings: Ratings,
+        settings: dict[str, Any],
+        arrays: Arrays,  # noqa: ARG003 - for others
+    ) -> Self:
+        """Return the fitted model; one without any chance is fitted again."""
+        return cls(**settings["arguments"]).fit(ratings)
 
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Self:
@@ -386,6 +374,40 @@ class FittedRecommender(ABC):
     def _as_ids(self, ranked: Ranked) -> Recommendations:
         listed = ranked.columns != NO_ITEM
         return Recommendations(self.ratings_.items[ranked.columns[listed]], ranked.scores[listed])
+
+
+class EventModel(FittedRecommender):
+    """A recommender of events without any chance. Subclasses say what is learnt, and how a profile is scored."""
+
+    label: ClassVar[str]
+    learns_from: ClassVar[Feedback] = "implicit"
+
+    @property
+    def traits(self) -> Traits:
+        """What attack and audit must know: lists rest on sums over everybody."""
+        stated = {name: value for name, value in self.settings().items() if value is not None}
+        words = ", ".join(f"{name}={value:g}" for name, value in stated.items())
+        own: dict[str, Any] = {"settings": words, "n_neighbours": 0, "fresh_answers": False}
+        return Traits(family=self.label, title=repr(self), **own)
+
+    @checked
+    def fit(self, ratings: Ratings) -> Self:
+        """Learn from events: `gf.load(..., feedback="implicit")`, or the likes among ratings, `ratings.likes(4)`."""
+        require_feedback(ratings, self.learns_from, type(self).__name__)
+        self.ratings_ = ratings
+        self._learn()
+        return self
+
+    @abstractmethod
+    def _learn(self) -> None:
+        """Make what lists need of `ratings_`."""
+
+
+def by_user(rows: AnyIntegers) -> Iterator[tuple[int, Integers]]:
+    """Yield each user row among `rows`, ascending, and at which places it is."""
+    order = np.argsort(rows, kind="stable")
+    users, starts = np.unique(rows[order], return_index=True)
+    yield from zip(users.tolist(), np.split(order, starts[1:]), strict=False)
 
 
 def row_of(csr: Any, row: int) -> tuple[AnyIntegers, Floats]:
@@ -429,7 +451,7 @@ def guarantee_of(recommender: Any) -> Guarantee:
     return stated
 
 
-def rows_of(csr: Any, rows: AnyIntegers) -> Any:
+def rated_rows(csr: Any, rows: AnyIntegers) -> Any:
     """Return some rows of the ratings, read-only as these are: no copy where they are all of them, in order."""
     if len(rows) == csr.shape[0] and bool((rows == np.arange(len(rows))).all()):
         return csr

@@ -14,9 +14,9 @@ import numpy as np
 
 from goodfence.arrays import Floats, Integers
 from goodfence.errors import require
-from goodfence.models.private.base import FromRatings, PrivateRecommender
+from goodfence.models.private.base import FromRatings
 from goodfence.models.private.estimation import leading_eigenvectors
-from goodfence.models.private.item_model import ItemBiases, ItemModel
+from goodfence.models.private.item_model import ItemBiases, ItemModel, PrivatePredictor
 from goodfence.models.private.releases import (
     COVARIANCE_GRID,
     MOST_COVARIANCE_ITEMS,
@@ -51,7 +51,7 @@ _PUBLISHED = "The sensitivity of the covariance is that of the paper's Theorem 5
 
 @checked
 @register
-class McSherryMironov(PrivateRecommender):
+class McSherryMironov(PrivatePredictor):
     """Item averages, and a covariance of clamped residuals, with Gaussian noise [McSherry and Mironov 2009].
 
     Parameters

@@ -8,7 +8,6 @@ however often.
 from __future__ import annotations
 
 import dataclasses
-import math
 from abc import abstractmethod
 from os import PathLike
 from typing import Any, ClassVar, Literal, Self, TypeAlias
@@ -16,37 +15,16 @@ from typing import Any, ClassVar, Literal, Self, TypeAlias
 import numpy as np
 from scipy import sparse
 
-from goodfence.arrays import AnyIntegers, Csr, Flags, Floats
-from goodfence.data.columns import Feedback
 from goodfence.data.ids import Ids
 from goodfence.data.ratings import Ratings, move_columns, positions_among
-from goodfence.errors import (
-    ModelFileError,
-    SettingError,
-    require,
-)
-from goodfence.models.persistence import (
-    Arrays,
-    pack_ratings,
-    refusing,
-    unpack_ratings,
-    write_model,
-)
-from goodfence.models.private.item_model import FARTHEST, MOST_COUNT, MOST_FEATURES, ItemModel
-from goodfence.models.recommender import (
-    FittedRecommender,
-    IdsLike,
-    Traits,
-    require_feedback,
-    rows_of,
-)
-from goodfence.neighbours.lists import Ranked, rank_in_blocks
+from goodfence.errors import ModelFileError, SettingError, require
+from goodfence.models.persistence import Arrays, write_model
+from goodfence.models.recommender import FittedRecommender, IdsLike, Traits, require_feedback
 from goodfence.privacy.accounting import Account, FitRecord, Release, total_mu
-from goodfence.privacy.fixed_point import UserProfiles, centred, require_declared, uncentred
 from goodfence.privacy.guarantee import Guarantee, Unit
 from goodfence.privacy.noise import MOST_MU, SIGMA, Publisher, SeededNoise, SystemNoise
 from goodfence.rng import RNG, Streams
-from goodfence.settings import checked, switch
+from goodfence.settings import Fraction, Positive, checked, switch
 
 FromRatings: TypeAlias = Literal["from ratings"]
 FROM_RATINGS: FromRatings = "from ratings"
@@ -70,41 +48,35 @@ _USED = {"explicit": ("ratings", "predictions"), "implicit": ("events", "lists")
 
 
 class PrivateRecommender(FittedRecommender):
-    """A recommender that releases noisy statistics once. Subclasses say which, in `_learn`."""
+    """A recommender that releases noisy statistics once, and answers from them and from the asking user's own data.
+
+    Subclasses say what is released (`_learn`), how a user is answered (`_list_scores` and, of ratings, `_fold_in`), and
+    what of it is saved.
+    """
 
     _saved: ClassVar[tuple[str, ...]] = ("epsilon", "delta", "unit", "items")
-    """The arguments that are saved."""
-    learns_from: ClassVar[Feedback] = "explicit"
-    """Ratings, or events."""
-    _cut: ClassVar[float] = math.inf
-    """Where errors begin to count by their size alone in a user's regression."""
+    label: ClassVar[str]
     units: ClassVar[tuple[Unit, ...]] = ("rating", "user")
     """What can be protected."""
     model_: Any
-    """What was made of the releases: an `ItemModel`, or what a subclass makes."""
+    """What was made of the releases."""
 
+    @checked
     def __init__(
         self,
         *,
-        epsilon: float,
-        delta: float,
-        unit: Unit,
-        catalogue: IdsLike | None,
-        items: FromRatings | None,
-        rng: RNG,
+        epsilon: Positive,
+        delta: Fraction = 1e-5,
+        unit: Unit = "rating",
+        catalogue: IdsLike | None = None,
+        items: FromRatings | None = None,
+        rng: RNG = None,
     ) -> None:
-        require(0 < epsilon < np.inf, "epsilon", "positive and finite", epsilon)
-        require(0 < delta < 1, "delta", "between 0 and 1", delta)
         require(unit in self.units, "unit", " or ".join(map(repr, self.units)), unit)
-        self.epsilon = float(epsilon)
-        self.delta = float(delta)
-        self.unit: Unit = unit
-        require(items in (None, FROM_RATINGS), "items", f"{FROM_RATINGS!r} or left out", items)
         one = catalogue is None or items is None
         require(one, "items", "left out where a catalogue is given", items)
-        self.catalogue = catalogue
-        self.items: FromRatings | None = items
-        self.rng = rng
+        self.epsilon, self.delta, self.unit = epsilon, delta, unit
+        self.catalogue, self.items, self.rng = catalogue, items, rng
 
     def __repr__(self) -> str:
         settings = f"epsilon={self.epsilon:g}, delta={self.delta:g}, unit={self.unit!r}"
@@ -113,9 +85,8 @@ class PrivateRecommender(FittedRecommender):
     @property
     def traits(self) -> Traits:
         """What attack and audit must know: no user's ratings are used alone, and a seed would void the guarantee."""
-        label = getattr(self, "label", type(self).__name__)
         return Traits(
-            family=f"{label}, per {self.unit}",
+            family=f"{self.label}, per {self.unit}",
             settings=f"ε={self.epsilon:g}",
             title=repr(self),
             n_neighbours=0,
@@ -135,10 +106,6 @@ class PrivateRecommender(FittedRecommender):
     def _useful(self, mu: float) -> float:
         """Return what is spent of the mu that is allowed: all of it, or less where more would gain nothing."""
         return mu
-
-    def settings(self) -> dict[str, Any]:
-        """Return the arguments that make this model again, as they are saved."""
-        return {name: getattr(self, name) for name in self._saved}
 
     @checked
     def fit(self, ratings: Ratings) -> Self:
@@ -181,51 +148,19 @@ class PrivateRecommender(FittedRecommender):
             return ratings
         return on_catalogue(ratings, Ids.of(self.catalogue, "items"))
 
+    @abstractmethod
     def profiles_of(self, ratings: Ratings) -> Any:
         """Return what each user contributes to releases, of ratings that are laid out."""
-        return UserProfiles.of(ratings)
 
     def restore(self, ratings: Ratings, model: Any, record: FitRecord) -> Self:
         """Take over what another fit released, with the record of that fit."""
-        self.ratings_ = ratings
-        self.model_ = model
-        self.record_ = record
-        self._restore_profiles()
+        self.ratings_, self.model_, self.record_ = ratings, model, record
         return self
-
-    def _restore_profiles(self) -> None:
-        """Make what predictions need of every user's own ratings."""
-        self.model_ = dataclasses.replace(self.model_, cut=self._cut)
-        csr, scale = self.ratings_.csr, self.ratings_.scale
-        self._profiles = Csr(csr.indptr, csr.indices, centred(csr.data, scale))
 
     @property
     def account_(self) -> Account:
         """What the last fit released, and at what privacy cost."""
         return self.record_.account
-
-    def predict_cells(self, rows: Any, columns: Any) -> Floats:
-        """Return predictions for cells given by user row and item column, as `predict` does."""
-        self._require_fitted()
-        found = self.model_.predict_cells(self._profiles, *self.ratings_.cells(rows, columns))
-        return uncentred(found, self.ratings_.scale)
-
-    def _fold_in(self, columns: AnyIntegers, values: Floats, wanted: AnyIntegers) -> Floats:
-        found = self.model_.predict_user(columns, centred(values, self.ratings_.scale), wanted)
-        return uncentred(found, self.ratings_.scale)
-
-    def _list_scores(self, columns: AnyIntegers, values: Floats) -> Floats:
-        starts, own = np.array([0, len(columns)]), centred(values, self.ratings_.scale)
-        profile = Csr(starts, np.asarray(columns, dtype=self._profiles.columns.dtype), own)
-        scores: Floats = self.model_.list_scores(profile, np.zeros(1, dtype=np.int64))[0]
-        return scores
-
-    def _rank_rows(self, rows: AnyIntegers, n: int, allowed: Flags) -> Ranked:
-        def block(first: int, last: int) -> Floats:
-            scores: Floats = self.model_.list_scores(self._profiles, rows[first:last])
-            return scores
-
-        return rank_in_blocks(block, rows_of(self.ratings_.csr, rows), allowed, n)
 
     def guarantee(self) -> Guarantee:
         """Return what the last fit guaranteed (before `fit`: what is asked now).
@@ -272,53 +207,33 @@ class PrivateRecommender(FittedRecommender):
         """
         self._require_fitted()
         kept = self.ratings_ if switch(ratings, "ratings") else public_part(self.ratings_)
-        ratings_settings, arrays = pack_ratings(kept)
+        write_model(path, *self.packed(kept))
+
+    def _stated(self) -> dict[str, Any]:
         record = dataclasses.asdict(self.record_)
-        settings = {
+        return {
             "arguments": {**self.settings(), **self._recorded(self.record_)},
             "releases": list(record.pop("account")["releases"]),
             "fit": record,
             "seeded": not self.record_.private,
-            "ratings": ratings_settings,
         }
-        write_model(path, type(self).__name__, settings, {**arrays, **self._packed()})
-
-    def _packed(self) -> Arrays:
-        """Return what was made of the releases as it is saved; the names are those of the file's first format."""
-        released: ItemModel = self.model_
-        arrays = {"effects": released.bias, "features": released.features}
-        arrays |= {"weights": released.weights}
-        return arrays if released.counts is None else {**arrays, "counts": released.counts}
 
     @classmethod
+    @abstractmethod
     def _unpacked(cls, arrays: Arrays, ratings: Ratings) -> Any:
-        """Return what `_packed` saved, for these ratings; what no fit can have written raises."""
-        require_declared(ratings.scale)
-        if "counts" not in arrays:
-            raise ModelFileError(
-                "the model must hold the counts that rank lists; an older goodfence saved it: fit it again"
-            )
-        effects, features, weights = arrays["effects"], arrays["features"], arrays["weights"]
-        released = ItemModel(effects, features, weights, arrays["counts"])
-        _check(released, ratings.shape[1])
-        return released
+        """Return `model_` of the arrays that `_arrays` returned; what no fit can have written raises."""
 
     @classmethod
-    def from_saved(cls, settings: dict[str, Any], arrays: Arrays) -> Self:
-        """Return the fitted model of a manifest's settings and its arrays."""
-        with refusing("the model's settings are not sound; save the model again"):
-            ratings = unpack_ratings(settings["ratings"], arrays)
-            require_feedback(ratings, cls.learns_from, cls.__name__)
-            model = cls(**settings["arguments"])
-            account = Account(tuple(_release(stated) for stated in settings["releases"]))
-            record = FitRecord(account=account, **_typed(settings["fit"], FitRecord))
-            if record.catalogue_given:
-                model.catalogue = ratings.items
-            released = cls._unpacked(arrays, ratings)
-            agree = settings["seeded"] is (not record.private) and model._agrees(
-                record, settings["arguments"], ratings.shape[1]
-            )
-        if not agree:
+    def _restored(cls, ratings: Ratings, settings: dict[str, Any], arrays: Arrays) -> Self:
+        require_feedback(ratings, cls.learns_from, cls.__name__)
+        model = cls(**settings["arguments"])
+        account = Account(tuple(_release(stated) for stated in settings["releases"]))
+        record = FitRecord(account=account, **_typed(settings["fit"], FitRecord))
+        if record.catalogue_given:
+            model.catalogue = ratings.items
+        released = cls._unpacked(arrays, ratings)
+        agree = settings["seeded"] is (not record.private)
+        if not agree or not model._agrees(record, settings["arguments"], ratings.shape[1]):
             raise ModelFileError("the model's statements about its fit do not agree; refused")
         return model.restore(ratings, released, record)
 
@@ -364,30 +279,6 @@ def _typed(stated: dict[str, Any], kind: type[Any]) -> dict[str, Any]:
         if type(value) not in (types[name] or ()):
             raise TypeError(name)
     return stated
-
-
-def _check(released: ItemModel, n_items: int) -> None:
-    """Refuse arrays of a file that no fit can have written."""
-    bias, features, weights = released.bias, released.features, released.weights
-    counts = np.zeros(0) if released.counts is None else released.counts
-    shaped = (
-        bias.shape == weights.shape == counts.shape == (n_items,)
-        and features.ndim == 2
-        and len(features) == n_items
-        and 1 <= features.shape[1] <= MOST_FEATURES
-    )
-    # Not `>`: NaN fails these tests too. Weights below 0 could make a user's matrix singular.
-    if (
-        not shaped
-        or not all(a.dtype == np.float64 for a in (bias, features, weights, counts))
-        or not all((np.abs(a) <= FARTHEST).all() for a in (bias, features))
-        or not ((weights >= 0) & (weights <= 1)).all()
-        or not ((counts >= 0) & (counts <= MOST_COUNT)).all()
-        or not (features[:, 0] == 1).all()
-    ):
-        raise ModelFileError(
-            f"the model's arrays must be numbers of at most {FARTHEST:g}, one row an item"
-        )
 
 
 def on_catalogue(ratings: Ratings, catalogue: Ids) -> Ratings:

@@ -15,7 +15,7 @@ import numpy as np
 
 from goodfence.arrays import Floats
 from goodfence.errors import require
-from goodfence.models.private.base import FromRatings, PrivateRecommender
+from goodfence.models.private.base import FromRatings
 from goodfence.models.private.estimation import (
     HALF_STEP_WEIGHT,
     MOST_FACTORS,
@@ -29,7 +29,13 @@ from goodfence.models.private.estimation import (
     refine,
     update_biases,
 )
-from goodfence.models.private.item_model import ROBUST, ItemBiases, ItemModel, bounded
+from goodfence.models.private.item_model import (
+    ROBUST,
+    ItemBiases,
+    ItemModel,
+    PrivatePredictor,
+    bounded,
+)
 from goodfence.models.private.projected import (
     FactorPosterior,
     Projected,
@@ -100,7 +106,7 @@ _WORTH = 0.15
 
 @checked
 @register
-class PrivateCF(PrivateRecommender):
+class PrivateCF(PrivatePredictor):
     """Collaborative filtering from statistics that were released once, with a proved guarantee.
 
     Parameters
@@ -155,7 +161,6 @@ class PrivateCF(PrivateRecommender):
         super().__init__(
             epsilon=epsilon, delta=delta, unit=unit, catalogue=catalogue, items=items, rng=rng
         )
-        require(plan in PLANS, "plan", f"one of {PLANS}", plan)
         possible = plan != "half_step" or unit == "user"
         require(possible, "plan", "another than 'half_step' for the unit rating", plan)
         self.plan: Plan = plan

@@ -1,16 +1,26 @@
-"""What is released, used on each user's side: their ratings and the items' features give their predictions."""
+"""What is made of the releases about ratings: with a user's own ratings the items' features give their predictions."""
 
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
+from typing import Any, ClassVar, Self
 
 import numpy as np
+import numpy.typing as npt
 from scipy.special import ndtr
 
-from goodfence.arrays import AnyIntegers, Csr, Floats
+from goodfence.arrays import AnyIntegers, Csr, Flags, Floats
+from goodfence.data.ratings import Ratings
+from goodfence.errors import ModelFileError
 from goodfence.kernels.private import ItemFeatures, predict_rows, solve_user
+from goodfence.models.persistence import Arrays
+from goodfence.models.private.base import PrivateRecommender
+from goodfence.models.recommender import rated_rows
+from goodfence.neighbours.lists import Ranked, rank_in_blocks
 from goodfence.parallel import ranges, run
+from goodfence.privacy.accounting import FitRecord
+from goodfence.privacy.fixed_point import UserProfiles, centred, require_declared, uncentred
 
 NOISE = 0.85
 """The variance of a rating that no feature explains, on the scale 1..5: a public constant."""
@@ -22,7 +32,7 @@ error that is reported is a mean of sizes, not of squares."""
 FARTHEST = 10.0
 """No bias or factor of an item is farther from 0: a public constant, far beyond what is found in practice."""
 MOST_COUNT = 1e12
-"""No item counts more in lists: a public constant, far beyond all people there are."""
+"""No item counts more in lists: a public constant, far beyond all users there are."""
 MOST_FEATURES = 1024
 """A user's regression has a matrix of this many rows and columns at most: 8 MiB."""
 _CHUNK = 64
@@ -128,3 +138,74 @@ def bounded(values: Floats) -> Floats:
     array([  0.5, -10. ,   0. ])
     """
     return np.asarray(np.clip(np.nan_to_num(values), -FARTHEST, FARTHEST), dtype=np.float64)
+
+
+class PrivatePredictor(PrivateRecommender):
+    """A private model of ratings: what was released is an `ItemModel`, and each user has a regression of their own."""
+
+    model_: ItemModel
+    _cut: ClassVar[float] = math.inf
+    """The `cut` of the model."""
+
+    def profiles_of(self, ratings: Ratings) -> UserProfiles:
+        """Return what each user contributes to releases, of ratings that are laid out."""
+        return UserProfiles.of(ratings)
+
+    def restore(self, ratings: Ratings, model: ItemModel, record: FitRecord) -> Self:
+        """Take over what another fit released, with the record of that fit."""
+        csr = ratings.csr
+        self._profiles = Csr(csr.indptr, csr.indices, centred(csr.data, ratings.scale))
+        return super().restore(ratings, replace(model, cut=self._cut), record)
+
+    def predict_cells(self, rows: Any, columns: Any) -> Floats:
+        """Return predictions for cells given by user row and item column, as `predict` does."""
+        self._require_fitted()
+        found = self.model_.predict_cells(self._profiles, *self.ratings_.cells(rows, columns))
+        return uncentred(found, self.ratings_.scale)
+
+    def _fold_in(self, columns: AnyIntegers, values: Floats, wanted: AnyIntegers) -> Floats:
+        found = self.model_.predict_user(columns, centred(values, self.ratings_.scale), wanted)
+        return uncentred(found, self.ratings_.scale)
+
+    def _list_scores(self, columns: AnyIntegers, values: Floats) -> Floats:
+        starts, own = np.array([0, len(columns)]), centred(values, self.ratings_.scale)
+        profile = Csr(starts, np.asarray(columns, dtype=self._profiles.columns.dtype), own)
+        scores: Floats = self.model_.list_scores(profile, np.zeros(1, dtype=np.int64))[0]
+        return scores
+
+    def _rank_rows(self, rows: AnyIntegers, n: int, allowed: Flags) -> Ranked:
+        def block(first: int, last: int) -> Floats:
+            return self.model_.list_scores(self._profiles, rows[first:last])
+
+        return rank_in_blocks(block, rated_rows(self.ratings_.csr, rows), allowed, n)
+
+    def _arrays(self) -> dict[str, npt.NDArray[Any]]:
+        released = self.model_
+        arrays = {"effects": released.bias, "features": released.features}
+        arrays |= {"weights": released.weights}
+        return arrays if released.counts is None else {**arrays, "counts": released.counts}
+
+    @classmethod
+    def _unpacked(cls, arrays: Arrays, ratings: Ratings) -> ItemModel:
+        require_declared(ratings.scale)
+        names, n_items = ("effects", "features", "weights", "counts"), ratings.shape[1]
+        bias, features, weights, counts = each = tuple(arrays[name] for name in names)
+        shaped = (
+            bias.shape == weights.shape == counts.shape == (n_items,)
+            and features.ndim == 2
+            and len(features) == n_items
+            and 1 <= features.shape[1] <= MOST_FEATURES
+        )
+        # Not `>`: NaN fails these tests too. Weights below 0 could make a user's matrix singular.
+        if (
+            not shaped
+            or not all(array.dtype == np.float64 for array in each)
+            or not all((np.abs(array) <= FARTHEST).all() for array in (bias, features))
+            or not ((weights >= 0) & (weights <= 1)).all()
+            or not ((counts >= 0) & (counts <= MOST_COUNT)).all()
+            or not (features[:, 0] == 1).all()
+        ):
+            raise ModelFileError(
+                f"the model's arrays must be numbers of at most {FARTHEST:g}, one row an item"
+            )
+        return ItemModel(bias, features, weights, counts)

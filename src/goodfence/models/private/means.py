@@ -6,23 +6,17 @@ from typing import ClassVar
 
 import numpy as np
 
-from goodfence.models.private.base import FromRatings, PrivateRecommender
 from goodfence.models.private.estimation import estimate_biases, listed_counts
-from goodfence.models.private.item_model import ROBUST, ItemModel
+from goodfence.models.private.item_model import ROBUST, ItemModel, PrivatePredictor
 from goodfence.models.private.releases import SUMS, SUMS_WEIGHT, release_sums
-from goodfence.models.recommender import IdsLike
 from goodfence.privacy.accounting import lattice_distance
 from goodfence.privacy.fixed_point import UserProfiles
-from goodfence.privacy.guarantee import Unit
 from goodfence.privacy.noise import SIGMA, Publisher
 from goodfence.registry import register
-from goodfence.rng import RNG
-from goodfence.settings import checked
 
 
-@checked
 @register
-class PrivateMeans(PrivateRecommender):
+class PrivateMeans(PrivatePredictor):
     """Item biases with noise-aware shrinkage, and user biases. The simple private model.
 
     Parameters
@@ -43,20 +37,6 @@ class PrivateMeans(PrivateRecommender):
     name: ClassVar[str] = "private-means"
     _cut = ROBUST
     label: ClassVar[str] = "PrivateMeans"
-
-    def __init__(
-        self,
-        *,
-        epsilon: float,
-        delta: float = 1e-5,
-        unit: Unit = "rating",
-        catalogue: IdsLike | None = None,
-        items: FromRatings | None = None,
-        rng: RNG = None,
-    ) -> None:
-        super().__init__(
-            epsilon=epsilon, delta=delta, unit=unit, catalogue=catalogue, items=items, rng=rng
-        )
 
     def _learn(self, profiles: UserProfiles, mu: float, publisher: Publisher) -> ItemModel:
         settings = SUMS[self.unit]

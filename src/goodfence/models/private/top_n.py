@@ -6,6 +6,7 @@ import math
 from typing import Any, ClassVar
 
 import numpy as np
+import numpy.typing as npt
 from scipy import sparse
 
 from goodfence.arrays import AnyIntegers, Flags, Floats
@@ -32,7 +33,7 @@ from goodfence.models.private.list_model import (
     popularity_of,
     positive_counts,
 )
-from goodfence.models.recommender import IdsLike, rows_of
+from goodfence.models.recommender import IdsLike, rated_rows
 from goodfence.neighbours.lists import Ranked
 from goodfence.privacy.accounting import lattice_distance
 from goodfence.privacy.guarantee import Unit
@@ -54,7 +55,7 @@ _FEWEST_CHOSEN = 64
 class PrivateTopN(PrivateRecommender):
     """Lists of items from events (clicks, purchases, likes), with a proved guarantee.
 
-    Which items go together is released once, with noise; a list is then made of that and of the person's own events.
+    Which items go together is released once, with noise; a list is then made of that and of the user's own events.
 
     Parameters
     ----------
@@ -85,6 +86,7 @@ class PrivateTopN(PrivateRecommender):
     label: ClassVar[str] = "PrivateTopN"
     learns_from: ClassVar[Feedback] = "implicit"
     units: ClassVar[tuple[Unit, ...]] = ("event", "user")
+    model_: ListModel
 
     def __init__(
         self,
@@ -136,29 +138,17 @@ class PrivateTopN(PrivateRecommender):
         popularity = np.clip(popularity_of(items, chosen), -FARTHEST, FARTHEST)
         return ListModel(popularity, np.clip(np.nan_to_num(factors), -1.0, 1.0))
 
-    def predict_cells(self, rows: Any, columns: Any) -> Floats:
-        """Return the scores of cells given by user row and item column, as lists are ranked by them."""
-        return self._score_cells(rows, columns)
-
-    def _fold_in(self, columns: AnyIntegers, values: Floats, wanted: AnyIntegers) -> Floats:
-        return self._list_scores(columns, values)[wanted]
-
     def _list_scores(self, columns: AnyIntegers, values: Floats) -> Floats:
         once = np.ones_like(values)  # however often it happened
         profile = (once, columns, np.array([0, len(columns)]))
         own = sparse.csr_array(profile, shape=(1, self.ratings_.shape[1]))
-        model: ListModel = self.model_
-        found: Floats = model.scores(model.weigh(own))[0]
-        return found
+        scores: Floats = self.model_.scores(self.model_.weigh(own))[0]
+        return scores
 
     def _rank_rows(self, rows: AnyIntegers, n: int, allowed: Flags) -> Ranked:
-        model: ListModel = self.model_
-        return model.rank(rows_of(self.ratings_.csr, rows), allowed, n)
+        return self.model_.rank(rated_rows(self.ratings_.csr, rows), allowed, n)
 
-    def _restore_profiles(self) -> None:
-        """Events are used as they are."""
-
-    def _packed(self) -> Arrays:
+    def _arrays(self) -> dict[str, npt.NDArray[Any]]:
         return {"popularity": self.model_.popularity, "factors": self.model_.factors}
 
     @classmethod

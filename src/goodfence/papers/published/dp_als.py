@@ -9,9 +9,9 @@ import numpy as np
 
 from goodfence.arrays import AnyFloats, AnyIntegers, Floats
 from goodfence.kernels.private import solve_user
-from goodfence.models.private.base import FromRatings, PrivateRecommender
+from goodfence.models.private.base import FromRatings
 from goodfence.models.private.estimation import estimate_biases, listed_counts
-from goodfence.models.private.item_model import ItemBiases, ItemModel
+from goodfence.models.private.item_model import ItemBiases, ItemModel, PrivatePredictor
 from goodfence.models.private.releases import SUMS, SUMS_WEIGHT, release_sums
 from goodfence.models.recommender import IdsLike
 from goodfence.privacy.accounting import lattice_distance
@@ -31,7 +31,7 @@ RIDGE = 4.0
 
 @checked
 @register
-class DPALS(PrivateRecommender):
+class DPALS(PrivatePredictor):
     """Item biases, then factors by alternating least squares, from noisy sums over users; a user's own stay with them.
 
     Parameters

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from abc import abstractmethod
 from hashlib import blake2b
-from os import PathLike
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -14,15 +13,14 @@ from scipy import sparse
 from goodfence.arrays import AnyIntegers, Floats
 from goodfence.data.ratings import Ratings
 from goodfence.errors import ModelFileError, require
-from goodfence.models.persistence import (
-    Arrays,
-    pack_ratings,
-    refusing,
-    unpack_ratings,
-    write_model,
+from goodfence.models.persistence import Arrays
+from goodfence.models.recommender import (
+    FittedRecommender,
+    Traits,
+    by_user,
+    require_feedback,
+    row_of,
 )
-from goodfence.models.recommender import FittedRecommender, Traits, require_feedback, row_of
-from goodfence.privacy.guarantee import Guarantee
 from goodfence.rng import RNG, Streams
 from goodfence.settings import checked
 
@@ -35,13 +33,7 @@ class PublishedRecommender(FittedRecommender):
 
     name: ClassVar[str]
     label: ClassVar[str]
-    _saved: ClassVar[tuple[str, ...]] = ()
-    """The arguments that are saved."""
     rng: RNG = None
-
-    def __repr__(self) -> str:
-        stated = (f"{name}={value!r}" for name, value in self.settings().items())
-        return f"{type(self).__name__}({', '.join(stated)})"
 
     @property
     def traits(self) -> Traits:
@@ -58,10 +50,6 @@ class PublishedRecommender(FittedRecommender):
         self, columns: AnyIntegers, values: Floats, wanted: AnyIntegers, row: int
     ) -> Floats:
         """Return predictions for somebody with these ratings; `row` is theirs, -1 where they are not in the data."""
-
-    def settings(self) -> dict[str, Any]:
-        """Return the arguments that make this model again, as they are saved."""
-        return {name: getattr(self, name) for name in self._saved}
 
     @checked
     def fit(self, ratings: Ratings) -> Self:
@@ -83,11 +71,8 @@ class PublishedRecommender(FittedRecommender):
         """Return predictions for cells given by user row and item column, as `predict` does."""
         self._require_fitted()
         rows, columns = self.ratings_.cells(rows, columns)
-        order = np.argsort(rows, kind="stable")
-        users, starts = np.unique(rows[order], return_index=True)
         found = np.empty(len(rows))
-        parts = np.split(order, starts[1:]) if len(order) else []
-        for user, part in zip(users.tolist(), parts, strict=True):
+        for user, part in by_user(rows):
             found[part] = self._answer(*row_of(self.ratings_.csr, user), columns[part], user)
         return found
 
@@ -109,16 +94,8 @@ class PublishedRecommender(FittedRecommender):
         scores[wanted] = self._answer(columns, values, wanted, row)
         return scores
 
-    @abstractmethod
-    def guarantee(self) -> Guarantee:
-        """Return what the system guarantees."""
-
-    def save(self, path: str | PathLike[str]) -> None:
-        """Write the model, with the ratings it answers from, to the file `path`."""
-        self._require_fitted()
-        stated, arrays = pack_ratings(self.ratings_)
-        settings = {"arguments": self.settings(), **self._how(), "ratings": stated}
-        write_model(path, type(self).__name__, settings, {**arrays, **self._arrays()})
+    def _stated(self) -> dict[str, Any]:
+        return {"arguments": self.settings(), "key": self.key_, "seeded": self.seeded}
 
     def _arrays(self) -> dict[str, npt.NDArray[Any]]:
         """Return the arrays of the saved model but for its ratings; seed and guarantee are said twice."""
@@ -135,9 +112,6 @@ class PublishedRecommender(FittedRecommender):
         if arrays["guaranteed"].tolist() != self._bounds().tolist():
             raise ModelFileError("the model states another guarantee than its fit had; refused")
 
-    def _how(self) -> dict[str, Any]:
-        return {"key": self.key_, "seeded": self.seeded}
-
     def _state(self) -> dict[str, npt.NDArray[Any]]:
         """Return what cannot be learnt again from the ratings and the key, for the saved model."""
         return {}
@@ -146,17 +120,14 @@ class PublishedRecommender(FittedRecommender):
         """Take over what `_state` returned, before anything is learnt again."""
 
     @classmethod
-    def from_saved(cls, settings: dict[str, Any], arrays: Arrays) -> Self:
-        """Return the fitted model of a manifest's settings and its arrays: the rest is learnt again."""
-        with refusing("the model's settings are not sound; save the model again"):
-            ratings = unpack_ratings(settings["ratings"], arrays)
-            key = checked_key(settings, arrays)
-            model = cls(**settings["arguments"])
-            model.ratings_ = ratings
-            model._restore_state(arrays)
-            model._take(ratings, key)
-            model.seeded_ = settings["seeded"]
-            model._check_guarantee(arrays)
+    def _restored(cls, ratings: Ratings, settings: dict[str, Any], arrays: Arrays) -> Self:
+        key = checked_key(settings, arrays)
+        model = cls(**settings["arguments"])
+        model.ratings_ = ratings
+        model._restore_state(arrays)
+        model._take(ratings, key)
+        model.seeded_ = settings["seeded"]
+        model._check_guarantee(arrays)
         return model
 
 

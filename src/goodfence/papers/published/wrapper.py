@@ -4,18 +4,17 @@ from __future__ import annotations
 
 import copy
 from abc import abstractmethod
-from os import PathLike
-from pathlib import Path
-from tempfile import TemporaryDirectory
 from typing import Any, ClassVar, Self
 
 import numpy as np
+import numpy.typing as npt
 
 from goodfence.arrays import AnyIntegers, Floats
+from goodfence.data.ratings import Ratings
 from goodfence.errors import ModelFileError
 from goodfence.models.configuration import as_recommender, traits_of
 from goodfence.models.neighbour_cf import NeighbourCF
-from goodfence.models.persistence import Arrays, read_model, refusing, write_model
+from goodfence.models.persistence import Arrays, refusing
 from goodfence.models.recommender import Traits, unfitted_copy
 from goodfence.papers.published.published_recommender import PublishedRecommender, checked_key
 from goodfence.registry import find_kind
@@ -76,16 +75,14 @@ class Wrapper(PublishedRecommender):
     ) -> Floats:
         """Return what becomes of the predictions for one user; the rest as in `_answer`."""
 
-    def save(self, path: str | PathLike[str]) -> None:
-        """Write the model, with the fitted recommender inside, to the file `path`."""
+    def packed(
+        self, ratings: Ratings | None = None
+    ) -> tuple[str, dict[str, Any], dict[str, npt.NDArray[Any]]]:
+        """Return the kind, the settings and the arrays of the saved model, the fitted recommender's inside."""
         self._require_fitted()
-        with TemporaryDirectory() as folder:
-            inside = Path(folder) / "inside"
-            self.inner_.save(inside)
-            kind, settings, arrays = read_model(inside)
-            stated = {"arguments": self.settings(), **self._how()}
-            stated |= {"inside": {"kind": kind, "settings": settings}}
-            write_model(path, type(self).__name__, stated, {**arrays, **self._arrays()})
+        kind, settings, arrays = self.inner_.packed(ratings)
+        stated = {**self._stated(), "inside": {"kind": kind, "settings": settings}}
+        return type(self).__name__, stated, {**arrays, **self._arrays()}
 
     @classmethod
     def from_saved(cls, settings: dict[str, Any], arrays: Arrays) -> Self:
