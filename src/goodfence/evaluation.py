@@ -111,9 +111,7 @@ class Scores:
 
 
 @checked
-def evaluate(
-    model: Any, test: Ratings, *, n: int | None = None, top: int | None = None
-) -> Scores:
+def evaluate(model: Any, test: Ratings, *, n: int | None = None, top: int | None = None) -> Scores:
     """Return how well a fitted model predicts ratings it has not seen, and how good its lists are.
 
     Parameters
