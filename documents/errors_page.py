@@ -4,18 +4,19 @@ from __future__ import annotations
 
 from typing import Any
 
+from documents.tables import as_table
 from goodfence.cli.explain import explanations
 
 _ABOUT = """\
-Every error has a code; `goodfence explain GF203` prints the same as this page. In Python each is a class of
-`goodfence.errors`, and its `code` says which. No message holds a rating or somebody's id."""
+Every error has a code, and `goodfence explain GF203` explains it. In Python each error is a class of `goodfence.errors`
+with an attribute `code`. No message contains a rating or a user id."""
 
 
 def error_index(errors: dict[str, Any] | None = None) -> str:
     """Return the text of docs/errors.md."""
-    parts = ["# Errors", _ABOUT]
+    rows = []
     for code, text in (errors or explanations("errors")).items():
-        advice = "\n".join(f"* {one}" for one in text["do"])
-        parts.append(f"## {code}: {text['title']}\n\n{text['means']}\n\n{advice}")
-        parts.append(f"Exit code {text['exit']}.")
-    return "\n\n".join(parts) + "\n"
+        cells = [f"**{code}**", f"**{text['title']}.** {text['means']}", " ".join(text["do"])]
+        rows.append([*(cell.replace("|", "\\|") for cell in cells), str(text["exit"])])
+    head = ["code", "meaning", "what to do", "exit code"]
+    return f"# Errors\n\n{_ABOUT}\n\n{as_table(head, rows)}\n"

@@ -209,7 +209,7 @@ def test_a_report_without_its_data_is_refused_before_the_run(
     def offline(*_: object, **__: object) -> Path:
         raise DownloadProblem("no network")
 
-    monkeypatch.setattr(catalogue, "find", offline)
+    monkeypatch.setattr(catalogue, "find_dataset", offline)
     with pytest.raises(DataError, match="the report needs every data set"):
         reproduction.write_report(tmp_path / "R.md", keep=tmp_path)
     assert not (tmp_path / "R.md").exists()
