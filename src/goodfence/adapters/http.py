@@ -31,7 +31,7 @@ from contextlib import closing, suppress
 from dataclasses import dataclass, field
 from http.client import HTTPConnection, HTTPException, HTTPResponse
 from ipaddress import ip_address
-from typing import Any
+from typing import Annotated, Any
 from urllib.parse import urlsplit
 
 import numpy as np
@@ -41,12 +41,20 @@ from goodfence.data.files import check_limit, readable
 from goodfence.data.ratings import Id, Profile, Ratings
 from goodfence.errors import BlackBoxProblem, GoodfenceWarning, require
 from goodfence.models.recommender import IdsLike
-from goodfence.settings import checked, positive
+from goodfence.settings import Positive, checked
 
 PROTOCOL = 1
 _LONGEST_NAME = 200
 _SEEDS = 2**32
 _CHUNK = 2**16
+
+
+def _plain_headers(value: Mapping[Any, Any], name: str) -> dict[str, str]:
+    kept = dict(value)
+    texts = [*kept, *kept.values()]
+    plain = all(isinstance(one, str) and one.isascii() and one.isprintable() for one in texts)
+    require(plain, name, "single lines of plain text by name", "others")
+    return kept
 
 
 @checked
@@ -74,21 +82,14 @@ class Endpoint:
     """
 
     url: str
-    timeout: float = 60.0
+    timeout: Positive = 60.0
     max_bytes: int = 64 * 2**20
-    headers: Mapping[str, str] = field(default_factory=dict)
+    headers: Annotated[Mapping[str, str], _plain_headers] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         _check_url(self.url)
         _warn_if_open(self.url)
-        positive(self.timeout, "timeout")
-        object.__setattr__(self, "max_bytes", int(self.max_bytes))
         check_limit(self.max_bytes)
-        kept: dict[Any, Any] = dict(self.headers)
-        texts = [*kept, *kept.values()]
-        plain = all(isinstance(one, str) and one.isascii() and one.isprintable() for one in texts)
-        require(plain, "headers", "single lines of plain text by name", "others")
-        object.__setattr__(self, "headers", kept)
 
     def __repr__(self) -> str:
         return f"Endpoint({self.shown!r})"

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from numbers import Integral
-from typing import Any, ClassVar, Literal, NamedTuple, Self, TypeAlias, get_args
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self, TypeAlias, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -21,7 +21,7 @@ from goodfence.attack.targets import RULES, Targets, Wanted, find_targets, world
 from goodfence.attack.worlds import NeighbourWorlds, RefitWorlds
 from goodfence.data.columns import Feedback
 from goodfence.data.ratings import Id, Ratings
-from goodfence.errors import BlackBoxProblem, SettingError, did_you_mean, require
+from goodfence.errors import BlackBoxProblem, SettingError, require
 from goodfence.models.configuration import as_recommender, traits_of
 from goodfence.models.recommender import Recommender
 from goodfence.neighbours.predict import Over
@@ -29,7 +29,7 @@ from goodfence.neighbours.similarity import Similarity
 from goodfence.parallel import bar, ranges
 from goodfence.rng import RNG, Streams, seed_of
 from goodfence.selection.mechanism import Mechanism
-from goodfence.settings import checked, integer, is_sequence, one_of
+from goodfence.settings import Count, at_least, checked, one_of
 
 Worlds: TypeAlias = NeighbourWorlds | RefitWorlds
 """How the two worlds of each target are computed; `ask` asks in them."""
@@ -183,6 +183,15 @@ class NamedItems(tuple[Id, ...]):
         return f"{len(self)} named items"
 
 
+def named_items(value: Any, name: str) -> Any:
+    """Return a rule as it is, and a sequence of items as `NamedItems`."""
+    if isinstance(value, str):
+        return value
+    holds = all(isinstance(one, str | Integral) for one in value)
+    require(holds, name, f"one of {', '.join(RULES)}, or items", type(value))
+    return NamedItems(value)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attack(ABC):
     """Fake profiles with exactly what the attacker knows of the target ask for the rest."""
@@ -190,31 +199,19 @@ class Attack(ABC):
     feedback: ClassVar[Feedback] = "explicit"
     """Whether what is attacked learns from ratings or from events."""
 
-    known: int
+    known: Count
     """m: how many of the target's ratings the attacker knows."""
-    choose: Choose = "random"
+    choose: Annotated[Choose, named_items] = "random"
     """Which: `random`, the `rarest` or the `most_popular` items the target rated (ties by column), or these items."""
-    fakes: int | None = None
+    fakes: Annotated[int, at_least(1, most=MOST_FAKES)] | None = None
     """How many fake profiles are made; None for the k of the attacked mechanism."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "known", integer(self.known, "known", least=1))
-        if self.fakes is not None:
-            object.__setattr__(
-                self, "fakes", integer(self.fakes, "fakes", least=1, most=MOST_FAKES)
-            )
-        if isinstance(self.choose, str):
-            rule, near = f"one of {', '.join(RULES)}, or items", did_you_mean(self.choose, RULES)
-            require(self.choose in RULES, "choose", rule, self.choose, near)
-            return
-        named = is_sequence(self.choose) and all(
-            isinstance(one, str | Integral) for one in self.choose
-        )
-        require(named, "choose", f"one of {', '.join(RULES)}, or items", type(self.choose))
-        items = NamedItems(self.choose)
-        object.__setattr__(self, "choose", items)
-        different = len(set(items)) == len(items) == self.known
-        require(different, "choose", f"known={self.known} different items", f"{len(items)} items")
+        items = self.choose
+        if not isinstance(items, str):
+            different = len(set(items)) == len(items) == self.known
+            got = f"{len(items)} items"
+            require(different, "choose", f"known={self.known} different items", got)
 
     @abstractmethod
     def run_on(

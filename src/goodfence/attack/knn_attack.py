@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from typing import Literal, NamedTuple, Self, TypeAlias
+from typing import Annotated, Literal, NamedTuple, Self, TypeAlias
 
 import numpy as np
 
@@ -17,7 +17,7 @@ from goodfence.models.configuration import traits_of
 from goodfence.neighbours.similarity import Profiles
 from goodfence.parallel import ranges
 from goodfence.rng import Streams
-from goodfence.settings import checked, integer
+from goodfence.settings import Count, at_least, checked
 
 Ask: TypeAlias = Literal["one", "all"]
 
@@ -43,15 +43,8 @@ class KNNAttack(RatingAttack):
     """Only the first fake asks, or every fake does and the attacker combines what they are told."""
     combine: Combine = "mode"
     """How several answers become one: the most frequent of the rounded answers, or their mean."""
-    rounds: int = 1
+    rounds: Annotated[int, at_least(1, most=10_000)] = 1
     """How often the fakes ask, each time after a refit with fresh randomness."""
-
-    def __post_init__(self) -> None:
-        # `super()` does not know the class that `slots=True` makes.
-        Attack.__post_init__(self)
-        require(self.ask in ("one", "all"), "ask", "'one' or 'all'", self.ask)
-        require(self.combine in ("mode", "mean"), "combine", "'mode' or 'mean'", self.combine)
-        object.__setattr__(self, "rounds", integer(self.rounds, "rounds", least=1, most=10_000))
 
     def describe(self, n_fakes: int = 2) -> str:
         """As in `Attack`.
@@ -187,7 +180,7 @@ class AdaptiveAttack(RatingAttack):
     that of the known ratings.
     """
 
-    items: int | None = 10
+    items: Count | None = 10
     """How many hidden items of each target are asked for, drawn by chance; None for all. Each may need its own fits."""
     centred: bool | None = None
     """Whether users' means are taken away; None to find out: does a profile moved by a constant move the answers?"""
@@ -196,13 +189,9 @@ class AdaptiveAttack(RatingAttack):
     `measured` it, or all `equal`ly, as where only items that both rated count."""
 
     def __post_init__(self) -> None:
-        Attack.__post_init__(self)
+        Attack.__post_init__(self)  # `super()` does not know the class that `slots=True` makes
         enough = self.fakes is None or self.fakes >= 2
         require(enough, "fakes", "at least 2: one asks and the others help", self.fakes)
-        known = self.helpers in ("measured", "equal")
-        require(known, "helpers", "'measured' or 'equal'", self.helpers)
-        if self.items is not None:
-            object.__setattr__(self, "items", integer(self.items, "items", least=1))
 
     def describe(self, n_fakes: int = 2) -> str:  # noqa: ARG002 - one asks, however many help
         """As in `Attack`."""

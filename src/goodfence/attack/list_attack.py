@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import partial
-from typing import ClassVar, NamedTuple
+from typing import Annotated, ClassVar, NamedTuple
 
 import numpy as np
 
@@ -23,7 +23,6 @@ from goodfence.attack.scoring import Outcomes, first_half
 from goodfence.attack.targets import Targets, Wanted, find_targets
 from goodfence.data.columns import Feedback
 from goodfence.data.ratings import Ratings
-from goodfence.errors import require
 from goodfence.kernels.list_attack import fill, rank_popular, vote
 from goodfence.models.configuration import traits_of
 from goodfence.models.recommender import Recommender
@@ -31,7 +30,7 @@ from goodfence.neighbours.similarity import Similarity
 from goodfence.parallel import bar, ranges
 from goodfence.rng import RNG, Streams, seed_of
 from goodfence.selection.mechanism import Mechanism
-from goodfence.settings import checked, integer, switch
+from goodfence.settings import Count, at_least, checked
 
 LISTED = 10
 """How many items a list has, unless it is said."""
@@ -69,23 +68,16 @@ class ListAttack(Attack):
 
     feedback: ClassVar[Feedback] = "implicit"
 
-    known: int = DEFAULT_KNOWN
+    known: Count = DEFAULT_KNOWN
     """m: how many of the target's items the attacker knows."""
-    n: int = LISTED
+    n: Annotated[int, at_least(1, most=LONGEST)] = LISTED
     """How many items are on a page of a list."""
-    pages: int = 1
+    pages: Annotated[int, at_least(1, most=LONGEST)] = 1
     """How many pages of its list each fake reads: `n * pages` items."""
     ask: Ask = "one"
     """Only the first fake asks, or every fake does, and the items that most of them were shown are claimed."""
     adaptive: bool = False
     """Whether the fakes click all that was listed and ask again, after a refit: twice as many items are claimed."""
-
-    def __post_init__(self) -> None:
-        Attack.__post_init__(self)
-        object.__setattr__(self, "n", integer(self.n, "n", least=1, most=LONGEST))
-        object.__setattr__(self, "pages", integer(self.pages, "pages", least=1, most=LONGEST))
-        require(self.ask in ("one", "all"), "ask", "'one' or 'all'", self.ask)
-        object.__setattr__(self, "adaptive", switch(self.adaptive, "adaptive"))
 
     def describe(self, n_fakes: int = 2) -> str:
         """As in `Attack`."""

@@ -18,14 +18,14 @@ from __future__ import annotations
 import dataclasses
 import math
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple, TypeAlias, get_args
+from typing import Annotated, Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 from scipy import optimize, stats
 
 from goodfence.arrays import Flags, Floats
 from goodfence.attack import DEFAULT_TARGETS
-from goodfence.attack.attack import Attack, Choose, Subject
+from goodfence.attack.attack import Attack, Choose, Subject, named_items
 from goodfence.attack.knn_attack import KNNAttack
 from goodfence.attack.left_out import (
     in_a_fit_each,
@@ -45,7 +45,7 @@ from goodfence.models.recommender import Recommender, guarantee_of
 from goodfence.privacy.guarantee import Guarantee
 from goodfence.rng import RNG, Streams, fresh_seed, seed_of
 from goodfence.selection.mechanism import Mechanism
-from goodfence.settings import checked, integer
+from goodfence.settings import Count, at_least, checked
 
 Fits: TypeAlias = Literal["each", "one"]
 
@@ -212,27 +212,23 @@ class MembershipAttack:
     True
     """
 
-    known: int
+    known: Annotated[int, at_least(2)]
     """m: how many of the target's ratings the attacker knows."""
-    left_out: int = DEFAULT_LEFT_OUT
+    left_out: Count = DEFAULT_LEFT_OUT
     """How many of these are left out, one at a time; drawn by chance."""
-    choose: Choose = "random"
+    choose: Annotated[Choose, named_items] = "random"
     """Which ratings are known, as in `KNNAttack`."""
     fakes: int | None = None
     """How many fake profiles ask each question; None for the k of the attacked mechanism."""
     fits: Fits | None = None
     """`each` question in a fit of its own, or all in `one`, with one fake for each; None: `one` where no user alone
     weighs (private models), `each` elsewhere, because the fakes of other questions would crowd the target out."""
-    n: int = 5 * LISTED
+    n: Annotated[int, at_least(1, most=LONGEST)] = 5 * LISTED
     """On events: how many items of each list are read."""
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "known", integer(self.known, "known", least=2))
-        object.__setattr__(self, "left_out", integer(self.left_out, "left_out", least=1))
         require(self.left_out <= self.known, "left_out", "at most known", self.left_out)
-        object.__setattr__(self, "n", integer(self.n, "n", least=1, most=LONGEST))
-        require(self.fits in (None, *get_args(Fits)), "fits", "'each', 'one' or None", self.fits)
-        object.__setattr__(self, "choose", self._plain("explicit").choose)
+        self._plain("explicit")  # which checks `choose` and `fakes`
 
     def _plain(self, feedback: Feedback) -> Attack:
         """Return the attack on what is hidden, with all that is known."""

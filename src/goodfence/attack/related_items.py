@@ -14,7 +14,7 @@ from __future__ import annotations
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any, NamedTuple, TypeAlias
+from typing import Annotated, Any, NamedTuple, TypeAlias
 
 import numpy as np
 from scipy import sparse
@@ -27,12 +27,13 @@ from goodfence.errors import DataError, require
 from goodfence.kernels.attack import RatedSoFar, count_ratings, count_risen, nearest_items
 from goodfence.parallel import bar
 from goodfence.rng import RNG, Streams, seed_of
-from goodfence.settings import checked, integer
+from goodfence.settings import Count, at_least, checked, each
 
 ListsOf: TypeAlias = Callable[[Ratings], Mapping[Any, Sequence[Id]]]
 
 DEFAULT_TARGETS = 60
 """How many users are watched."""
+Intervals: TypeAlias = Annotated[tuple[int, ...], each(at_least(1))]
 EVERY = (1, 20, 100, 500)
 """After how many ratings, by anybody, the lists are refreshed."""
 
@@ -181,23 +182,18 @@ class RelatedItemsAttack:
     1.0
     """
 
-    known: int = 16
+    known: Count = 16
     """m: how many items the attacker knows, drawn by chance from the first half of what the target rated."""
-    n: int = 50
+    n: Count = 50
     """N: how many items a list shows."""
-    every: tuple[int, ...] = EVERY
+    every: Intervals = EVERY
     """The refresh intervals to try, in ratings by anybody, ascending."""
-    at_least: int | None = None
+    at_least: Count | None = None
     """Name every item with at least this score; None names the one with the highest, if it is alone."""
 
     def __post_init__(self) -> None:
-        for name in ("known", "n"):
-            object.__setattr__(self, name, integer(getattr(self, name), name, least=1))
-        every = tuple(integer(one, "every", least=1) for one in self.every)
-        require(bool(every) and list(every) == sorted(set(every)), "every", "ascending", every)
-        object.__setattr__(self, "every", every)
-        if self.at_least is not None:
-            object.__setattr__(self, "at_least", integer(self.at_least, "at_least", least=1))
+        ascending = bool(self.every) and list(self.every) == sorted(set(self.every))
+        require(ascending, "every", "ascending", self.every)
 
     @checked
     def run(

@@ -9,7 +9,7 @@ import numpy as np
 
 from goodfence.arrays import AnyFloats, Flags, Floats
 from goodfence.errors import require
-from goodfence.settings import checked, finite, positive, switch
+from goodfence.settings import Finite, Positive, checked, finite
 
 _STEPS = (1.0, 0.5, 0.25, 0.1)
 _ON_GRID = 1e-9
@@ -41,23 +41,17 @@ class Scale:
     integers -5 to -1
     """
 
-    lowest: float
-    highest: float
-    step: float | None = 1.0
+    lowest: Finite
+    highest: Finite
+    step: Positive | None = 1.0
     declared: bool = True
 
     def __post_init__(self) -> None:
-        lowest, highest = finite(self.lowest, "lowest"), finite(self.highest, "highest")
-        require(lowest <= highest, "scale", "lowest first", (self.lowest, self.highest))
-        switch(self.declared, "declared")
-        object.__setattr__(self, "lowest", lowest)
-        object.__setattr__(self, "highest", highest)
+        ends = (self.lowest, self.highest)
+        require(self.lowest <= self.highest, "scale", "lowest first", ends)
         if self.step is not None:
-            step = positive(self.step, "step")
-            object.__setattr__(self, "step", step)
-            rule = f"a whole number of steps of {step:g}"
-            even = bool(self.on_grid(np.array([highest], dtype=np.float64))[0])
-            require(even, "scale", rule, (self.lowest, self.highest))
+            even = bool(self.on_grid(np.array([self.highest], dtype=np.float64))[0])
+            require(even, "scale", f"a whole number of steps of {self.step:g}", ends)
 
     @classmethod
     def of(cls, scale: Scale | tuple[float, ...] | list[float]) -> Scale:

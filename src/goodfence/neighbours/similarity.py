@@ -16,7 +16,7 @@ from goodfence.arrays import Floats
 from goodfence.data.ratings import read_only
 from goodfence.errors import did_you_mean, require
 from goodfence.neighbours.baseline import Base, Baseline, without_noise
-from goodfence.settings import checked, integer
+from goodfence.settings import Length, checked
 
 Name: TypeAlias = Literal[
     "cosine",
@@ -67,19 +67,16 @@ class Similarity:
     name: Name = "cosine"
     centre: Centre = "all"
     shrinkage: float | None = None
-    min_common: int = 1
+    min_common: Length = 1
 
     def __post_init__(self) -> None:
         names = get_args(Name)
         near = did_you_mean(str(self.name), names)
         require(self.name in names, "similarity", f"one of {', '.join(names)}", self.name, near)
-        require(self.centre in get_args(Centre), "centre", "'all' or 'corated'", self.centre)
         given = _SHRINKAGE.get(self.name, 0.0) if self.shrinkage is None else self.shrinkage
         holds = 0.0 <= float(given) < math.inf
         require(holds, "shrinkage", "a finite number of at least 0", given)
         object.__setattr__(self, "shrinkage", float(given))
-        least = integer(self.min_common, "min_common", least=1, most=2**31 - 1)
-        object.__setattr__(self, "min_common", least)
 
     @classmethod
     def of(

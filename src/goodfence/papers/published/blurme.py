@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Any, ClassVar, Literal, TypeAlias, get_args
+from typing import Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 from scipy import sparse
@@ -21,7 +21,7 @@ from goodfence.papers.published.published_recommender import indicators, person
 from goodfence.privacy.guarantee import Guarantee
 from goodfence.registry import register
 from goodfence.rng import Streams
-from goodfence.settings import checked, one_of, within
+from goodfence.settings import Share, checked
 
 Strategy: TypeAlias = Literal["random", "sampled", "greedy"]
 
@@ -47,12 +47,8 @@ class BlurMe:
     label: ClassVar[str] = "BlurMe"
 
     attribute: Mapping[Any, bool] | None = None
-    extra: float = 0.01
+    extra: Share = 0.01
     strategy: Strategy = "sampled"
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "extra", within(self.extra, "extra", least=0, most=1))
-        one_of(self.strategy, "strategy", get_args(Strategy))
 
     def __repr__(self) -> str:
         return f"BlurMe(extra={self.extra}, strategy={self.strategy!r})"

@@ -16,7 +16,7 @@ from goodfence.papers.published.published_recommender import person, require_few
 from goodfence.privacy.guarantee import Guarantee
 from goodfence.registry import register
 from goodfence.rng import Streams
-from goodfence.settings import checked, integer, within
+from goodfence.settings import Count, Share, checked
 
 
 @checked
@@ -38,12 +38,8 @@ class ItemSwap:
     name: ClassVar[str] = "item-swap"
     label: ClassVar[str] = "Item swapping, after D2P"
 
-    p: float = 0.5
-    group: int = 10
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "p", within(self.p, "p", least=0, most=1))
-        object.__setattr__(self, "group", integer(self.group, "group", least=1))
+    p: Share = 0.5
+    group: Count = 10
 
     def perturb(self, ratings: Ratings, streams: Streams) -> Sent:
         """Return the ratings with items exchanged, by each user's own random stream."""

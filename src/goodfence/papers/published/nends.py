@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from itertools import pairwise
-from typing import ClassVar, Literal, TypeAlias, get_args
+from typing import Annotated, ClassVar, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -17,7 +17,7 @@ from goodfence.papers.published.published_recommender import person, require_few
 from goodfence.privacy.guarantee import Guarantee
 from goodfence.registry import register
 from goodfence.rng import Streams
-from goodfence.settings import checked, integer, one_of
+from goodfence.settings import at_least, checked
 
 Within: TypeAlias = Literal["column", "person"]
 
@@ -41,12 +41,7 @@ class NeNDS:
     label: ClassVar[str] = "NeNDS"
 
     within: Within = "column"
-    size: int | None = None
-
-    def __post_init__(self) -> None:
-        one_of(self.within, "within", get_args(Within))
-        if self.size is not None:
-            object.__setattr__(self, "size", integer(self.size, "size", least=2))
+    size: Annotated[int, at_least(2)] | None = None
 
     def perturb(self, ratings: Ratings, streams: Streams) -> Sent:
         """Return the ratings with values exchanged; ties are broken by each user's own random words."""

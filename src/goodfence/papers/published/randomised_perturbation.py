@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import ClassVar, Literal, TypeAlias, get_args
+from typing import Annotated, ClassVar, Literal, TypeAlias
 
 import numpy as np
 from scipy import sparse
@@ -15,7 +15,7 @@ from goodfence.papers.published.published_recommender import person
 from goodfence.privacy.guarantee import Guarantee
 from goodfence.registry import register
 from goodfence.rng import Streams
-from goodfence.settings import checked, one_of, within
+from goodfence.settings import between, checked
 
 Distribution: TypeAlias = Literal["uniform", "gaussian", "coin"]
 
@@ -42,16 +42,9 @@ class RandomisedPerturbation:
     name: ClassVar[str] = "randomised-perturbation"
     label: ClassVar[str] = "Randomised perturbation"
 
-    sigma_max: float = 2.0
-    beta_max: float = 25.0
+    sigma_max: Annotated[float, between(0, 100)] = 2.0
+    beta_max: Annotated[float, between(0, 100)] = 25.0
     law: Distribution = "uniform"
-
-    def __post_init__(self) -> None:
-        object.__setattr__(
-            self, "sigma_max", within(self.sigma_max, "sigma_max", least=0, most=100)
-        )
-        object.__setattr__(self, "beta_max", within(self.beta_max, "beta_max", least=0, most=100))
-        one_of(self.law, "law", get_args(Distribution))
 
     def perturb(self, ratings: Ratings, streams: Streams) -> Sent:
         """Return what users send, as mean + spread * (z + noise); they keep mean and spread."""

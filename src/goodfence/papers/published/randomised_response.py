@@ -20,7 +20,7 @@ from goodfence.privacy.fixed_point import require_declared
 from goodfence.privacy.guarantee import Guarantee
 from goodfence.registry import register
 from goodfence.rng import Streams
-from goodfence.settings import checked, positive
+from goodfence.settings import Positive, checked
 
 _FINER = 16
 
@@ -29,10 +29,7 @@ _FINER = 16
 class LocalChannel(ABC):
     """Every rating's value goes through a channel of `epsilon`; which items were rated stays open."""
 
-    epsilon: float
-
-    def __post_init__(self) -> None:
-        object.__setattr__(self, "epsilon", positive(self.epsilon, "epsilon"))
+    epsilon: Positive
 
     @abstractmethod
     def _channel(self, n_values: int) -> tuple[Channel, int]:
@@ -83,7 +80,7 @@ class RandomisedResponse(LocalChannel):
     name: ClassVar[str] = "randomised-response"
     label: ClassVar[str] = "Randomised response"
 
-    epsilon: float = 1.0
+    epsilon: Positive = 1.0
 
     def _channel(self, n_values: int) -> tuple[Channel, int]:
         return randomised_response(n_values, self.epsilon), 1
@@ -104,7 +101,7 @@ class LocalLaplace(LocalChannel):
     name: ClassVar[str] = "local-laplace"
     label: ClassVar[str] = "Laplace on the ratings"
 
-    epsilon: float = 4.0
+    epsilon: Positive = 4.0
 
     def _channel(self, n_values: int) -> tuple[Channel, int]:
         return laplace(n_values, _FINER, self.epsilon), _FINER
