@@ -268,8 +268,8 @@ def test_nobody_is_similar_or_nobody_rated() -> None:
 def test_what_makes_no_sense_is_refused_in_one_sentence() -> None:
     knn = gf.KNN(k=5)
     for wrong, message in (
-        ({"center": "mean"}, "center must be None or one of"),
-        ({"among": "everybody"}, "among must be 'all' or 'raters'"),
+        ({"center": "mean"}, "center must be one of"),
+        ({"among": "everybody"}, "among must be one of all, raters"),
         ({"among": "raters", "over": "neighbours"}, "over must be 'raters' with among='raters'"),
         ({"min_neighbours": 6}, "min_neighbours must be at most k=5"),
         ({"min_neighbours": 0}, "min_neighbours must be an integer of at least 1"),
@@ -277,7 +277,7 @@ def test_what_makes_no_sense_is_refused_in_one_sentence() -> None:
         ({"shrinkage": float("nan")}, "shrinkage must be a finite number of at least 0"),
         ({"min_common": 0}, "min_common must be an integer of at least 1"),
         ({"min_common": 1.5}, "min_common must be an integer"),
-        ({"fallback": "median"}, "fallback must be None or one of"),
+        ({"fallback": "median"}, "fallback must be one of"),
         ({"similarity": "adjusted"}, "did you mean"),
     ):
         settings: Any = wrong

@@ -1,6 +1,6 @@
-from goodfence.papers.algorithm_1 import algorithm_1 as algorithm_1
 from goodfence.papers.mcsherry_mironov import McSherryMironov as McSherryMironov
 from goodfence.papers.pair_attack import PairAttack as PairAttack
+from goodfence.papers.protocol import algorithm_1 as algorithm_1
 from goodfence.papers.protocol import paper_protocol as paper_protocol
 from goodfence.papers.published.blurme import BlurMe as BlurMe
 from goodfence.papers.published.dp_als import DPALS as DPALS

@@ -1,17 +1,16 @@
-"""The paper's own protocol: MAE over all ratings of some targets, and its two metrics, alpha and beta."""
+"""Algorithm 1 of the paper, its protocol (MAE over all ratings of some targets), and its metrics alpha and beta."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
-from goodfence.arrays import row_numbers
+from goodfence.arrays import Floats, Integers, row_numbers
 from goodfence.data.ratings import Id, Ratings
 from goodfence.data.splits import sample_targets
-from goodfence.errors import require
 from goodfence.evaluation import Scores
 from goodfence.neighbours.candidate_lists import Axis, RowsAgainstAll, compared_rows, rows_along
 from goodfence.neighbours.draw import Draws
@@ -22,31 +21,80 @@ from goodfence.selection.inclusion import InclusionMethod, list_metrics
 from goodfence.selection.mechanism import Mechanism
 from goodfence.settings import checked
 
-USUAL_LENGTH = 10
-"""How long lists of events are unless another length is asked for."""
-LIST_FIGURES = (
-    "ndcg",
-    "recall",
-    "precision",
-    "hit_rate",
-    "mrr",
-    "map",
-    "catalogue_coverage",
-    "mean_popularity",
-)
-"""What `Scores` says of lists."""
+Wanted: TypeAlias = int | Sequence[Id] | npt.NDArray[Any]
+"""How many targets to draw at random, or their ids."""
 # The streams of `paper_protocol` below one seed.
 TARGETS, CHOICES = range(2)
 
 
+class Prediction(NamedTuple):
+    """What Algorithm 1 returns. Who the neighbours are is for the operator's eyes only."""
+
+    rating: float
+    """The predicted rating; NaN where no neighbour rated the item."""
+    neighbours: npt.NDArray[Any]
+    """(k,): the ids of the chosen neighbours, nearest first; item-based they are items."""
+    similarities: Floats
+    """(k,): how similar each of them is."""
+
+    def __repr__(self) -> str:
+        return f"Prediction({len(self.neighbours)} neighbours)"
+
+
 @checked
+def algorithm_1(
+    ratings: Ratings,
+    mechanism: Mechanism,
+    user: Id,
+    item: Id,
+    *,
+    axis: Axis = "user",
+    similarity: Similarity | str = "cosine",
+    over: Over = "raters",
+    rng: RNG = None,
+) -> Prediction:
+    """Choose the neighbours of one user by any mechanism, and predict one rating [PRED].
+
+    The draw is that of `NeighbourCF(mechanism, rng=rng).fit(ratings)` with the same seed. Called again without a seed
+    it draws again, which reveals more each time: to serve answers, fit a model once.
+
+    Parameters
+    ----------
+    ratings : Ratings
+        Who rated what how.
+    mechanism : Mechanism
+        `PPNS(k=, beta=, epsilon=)` for the paper's own; or `KNN`, `NPNS`, `PNCF`.
+    user, item
+        Whose rating of what is predicted, by their own ids.
+    axis, similarity, over, rng
+        As in `NeighbourCF`.
+
+    Examples
+    --------
+    >>> import goodfence as gf
+    >>> films = gf.load("movietweetings")
+    >>> found = gf.papers.algorithm_1(films, gf.PPNS(k=50, beta=7), films.users[0], films.items[0], rng=7)
+    >>> found
+    Prediction(50 neighbours)
+    """
+    measure, rows = Similarity.of(similarity), rows_along(ratings, axis)
+    row, column = ratings.row(user), int(ratings.columns([item])[0])
+    draws = Draws(compared_rows(ratings, axis, measure), mechanism, measure, Streams(rng).key())
+    asker = row if axis == "user" else column
+    chosen = draws.choose(np.array([asker]), threads=1, progress=False)
+    near = Neighbourhoods(chosen.neighbours, chosen.weights, over == "raters")
+    other = column if axis == "user" else row
+    told = near.predict(rows.csr, np.zeros(1, dtype=np.int64), np.array([other]), threads=1)
+    return Prediction(float(told[0]), rows.users[chosen.neighbours[0]], chosen.similarities[0])
+
+
 @checked
 def paper_protocol(
     ratings: Ratings,
     mechanism: Mechanism,
     *,
     axis: Axis = "user",
-    targets: int | Sequence[Id] | npt.NDArray[Any] = 200,
+    targets: Wanted = 200,
     similarity: Similarity | str = "cosine",
     over: Over = "raters",
     rng: RNG = None,
@@ -78,7 +126,6 @@ def paper_protocol(
     >>> gf.papers.paper_protocol(gf.load("movietweetings"), gf.KNN(k=30), targets=100, rng=7).n > 100
     True
     """
-    require(over in ("raters", "neighbours"), "over", "'raters' or 'neighbours'", over)
     streams = Streams(rng)
     rows = rows_along(ratings, axis)
     if isinstance(targets, int | np.integer):
@@ -92,6 +139,12 @@ def paper_protocol(
     near = Neighbourhoods(chosen.neighbours, chosen.weights, over == "raters")
     predictions = near.predict(rows.csr, positions, csr.indices, threads=threads)
     return Scores.of(predictions, csr.data)
+
+
+def _askers(rows: Ratings, targets: Wanted, streams: Streams) -> Integers:
+    if isinstance(targets, int | np.integer):
+        targets = sample_targets(rows, int(targets), rng=streams.at(TARGETS))
+    return rows.rows(targets)
 
 
 class PaperMetrics(NamedTuple):
@@ -113,7 +166,7 @@ def paper_metrics(
     mechanism: Mechanism,
     *,
     axis: Axis = "user",
-    targets: int | Sequence[Id] | npt.NDArray[Any] = 200,
+    targets: Wanted = 200,
     similarity: Similarity | str = "cosine",
     method: InclusionMethod = "exact",
     rng: RNG = None,
@@ -135,9 +188,7 @@ def paper_metrics(
     (3.0, True)
     """
     rows, streams, measure = rows_along(ratings, axis), Streams(rng), Similarity.of(similarity)
-    if isinstance(targets, int | np.integer):
-        targets = sample_targets(rows, int(targets), rng=streams.at(TARGETS))
-    askers = rows.rows(targets)
+    askers = _askers(rows, targets, streams)
     profiles = compared_rows(ratings, axis, measure)
     draws = Draws(profiles, mechanism, measure, streams.key(CHOICES))
     reach = mechanism.reach(profiles.n_rows - 1)

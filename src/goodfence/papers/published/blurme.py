@@ -15,10 +15,8 @@ from scipy.special import expit
 from goodfence.arrays import Flags, Floats
 from goodfence.data.ratings import Ratings
 from goodfence.errors import DataError
-from goodfence.models.recommender import row_of
-from goodfence.papers.published.perturbed import Sent
-from goodfence.papers.published.published_recommender import indicators, person
-from goodfence.privacy.guarantee import Guarantee
+from goodfence.papers.published.perturbed import Sent, each_user, of_rows
+from goodfence.papers.published.published_recommender import NoGuarantee, indicators
 from goodfence.registry import register
 from goodfence.rng import Streams
 from goodfence.settings import Share, checked
@@ -29,7 +27,7 @@ Strategy: TypeAlias = Literal["random", "sampled", "greedy"]
 @checked
 @register
 @dataclass(frozen=True, slots=True, kw_only=True, eq=False)
-class BlurMe:
+class BlurMe(NoGuarantee):
     """Each user adds ratings of items that users of the other kind rate, at the item's mean.
 
     Parameters
@@ -45,6 +43,9 @@ class BlurMe:
 
     name: ClassVar[str] = "blurme"
     label: ClassVar[str] = "BlurMe"
+    reason: ClassVar[str] = (
+        "An attribute is blurred by ratings that are added; the true ratings are sent as they are."
+    )
 
     attribute: Mapping[Any, bool] | None = None
     extra: Share = 0.01
@@ -63,20 +64,14 @@ class BlurMe:
         counts = np.bincount(ratings.csr.indices, minlength=ratings.shape[1])
         sums = np.bincount(ratings.csr.indices, ratings.csr.data, ratings.shape[1])
         means = ratings.scale.round(sums / np.maximum(counts, 1))
-        columns, values = [], []
-        for row, user in enumerate(ratings.users.tolist()):
-            rated, given = row_of(ratings.csr, row)
+        rows = []
+        for row, rated, given, draws in each_user(ratings, streams):
             other = -strength if kinds[row] else strength.copy()
             other[counts == 0] = 0.0
             other[rated] = 0.0
-            added = self._chosen(np.maximum(other, 0.0), len(rated), streams.at(person(user)))
-            columns.append(np.concatenate([rated, added]))
-            values.append(np.concatenate([given, means[added]]))
-        starts = np.cumsum([0, *map(len, columns)])
-        parts = (np.concatenate(values), np.concatenate(columns), starts)
-        csr = sparse.csr_array(parts, shape=ratings.shape)
-        csr.sort_indices()
-        return ratings.replaced(csr)
+            added = self._chosen(np.maximum(other, 0.0), len(rated), draws)
+            rows.append((np.concatenate([rated, added]), np.concatenate([given, means[added]])))
+        return ratings.replaced(of_rows(ratings, rows))
 
     def _chosen(self, strength: Floats, n_rated: int, draws: np.random.Generator) -> Any:
         able = np.flatnonzero(strength > 0)
@@ -92,20 +87,10 @@ class BlurMe:
             raise DataError(
                 "attribute must be given to fit: which users are of the one kind, {user: True or False}"
             )
-        known = self.attribute
-        if not all(user in known for user in ratings.users.tolist()):
+        known, users = self.attribute, ratings.users.tolist()
+        if not all(user in known for user in users):
             raise DataError("attribute must be given for every user; at least one has none")
-        kinds: Flags = np.array(
-            [bool(known[user]) for user in ratings.users.tolist()], dtype=np.bool_
-        )
-        return kinds
-
-    def guarantee(self) -> Guarantee:
-        """Return that there is none: nothing that was rated is changed."""
-        return Guarantee(
-            status="none",
-            reason="An attribute is blurred by ratings that are added; the true ratings are sent as they are.",
-        )
+        return np.array([bool(known[user]) for user in users], dtype=np.bool_)
 
 
 def indication(csr: sparse.csr_array, kinds: Flags, ridge: float = 1.0) -> Floats:
@@ -116,12 +101,9 @@ def indication(csr: sparse.csr_array, kinds: Flags, ridge: float = 1.0) -> Float
         margin = signs * (rated @ coefficients[:-1] + coefficients[-1])
         pull = -signs * expit(-margin)
         slope = np.append(rated.T @ pull + ridge * coefficients[:-1], pull.sum())
-        total = np.logaddexp(0, -margin).sum() + ridge / 2 * float(
-            coefficients[:-1] @ coefficients[:-1]
-        )
-        return float(total), slope
+        squares = float(coefficients[:-1] @ coefficients[:-1])
+        return float(np.logaddexp(0, -margin).sum() + ridge / 2 * squares), slope
 
-    found = minimize(
-        loss, np.zeros(csr.shape[1] + 1), jac=True, method="L-BFGS-B", options={"maxiter": 500}
-    )
+    start, options = np.zeros(csr.shape[1] + 1), {"maxiter": 500}
+    found = minimize(loss, start, jac=True, method="L-BFGS-B", options=options)
     return np.asarray(found.x[:-1])

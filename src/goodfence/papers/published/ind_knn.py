@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 import numpy as np
@@ -25,7 +25,7 @@ from goodfence.privacy.fixed_point import require_declared
 from goodfence.privacy.guarantee import Guarantee
 from goodfence.registry import register
 from goodfence.rng import RNG, Streams
-from goodfence.settings import checked, fraction, integer, positive, within
+from goodfence.settings import Count, Fraction, Positive, Share, checked
 
 SHRINK = 8.0
 """A weight of so many standard deviations of the noise is added at the middle of the scale."""
@@ -33,6 +33,7 @@ SHRINK = 8.0
 
 @checked
 @register
+@dataclass(eq=False, kw_only=True, repr=False)
 class IndKNN(PublishedRecommender):
     """Noisy sums over the similar raters of an item; each use costs a rater's own budget, and who has none is left out.
 
@@ -60,24 +61,14 @@ class IndKNN(PublishedRecommender):
 
     name: ClassVar[str] = "ind-knn"
     label: ClassVar[str] = "Ind-KNN"
-    _saved = ("epsilon", "delta", "questions", "sigma", "threshold")
     unit: ClassVar[str] = "user"
 
-    def __init__(
-        self,
-        *,
-        epsilon: float = 4.0,
-        delta: float = 1e-5,
-        questions: int = 1000,
-        sigma: float = 0.7,
-        threshold: float = 0.1,
-        rng: RNG = None,
-    ) -> None:
-        self.epsilon, self.delta = positive(epsilon, "epsilon"), fraction(delta, "delta")
-        self.questions = integer(questions, "questions", least=1)
-        self.sigma = positive(sigma, "sigma")
-        self.threshold = within(threshold, "threshold", least=0, most=1)
-        self.rng = rng
+    epsilon: Positive = 4.0
+    delta: Fraction = 1e-5
+    questions: Count = 1000
+    sigma: Positive = 0.7
+    threshold: Share = 0.1
+    rng: RNG = None
 
     @property
     def budget(self) -> float:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import ClassVar
+from dataclasses import dataclass, replace
+from typing import Annotated, ClassVar
 
 import numpy as np
 from scipy import sparse
@@ -11,14 +11,14 @@ from scipy import sparse
 from goodfence.arrays import AnyIntegers, Floats
 from goodfence.models.recommender import Traits
 from goodfence.papers.published.published_recommender import PublishedRecommender, indicators
-from goodfence.privacy.guarantee import Guarantee
 from goodfence.registry import register
 from goodfence.rng import Streams
-from goodfence.settings import checked, integer, positive
+from goodfence.settings import Count, Positive, at_least, checked
 
 
 @checked
 @register
+@dataclass(eq=False, kw_only=True, repr=False)
 class MatrixFactorisation(PublishedRecommender):
     """Regularised matrix factorisation by alternating least squares; a user's factors follow from their own ratings.
 
@@ -42,12 +42,14 @@ class MatrixFactorisation(PublishedRecommender):
 
     name: ClassVar[str] = "matrix-factorisation"
     label: ClassVar[str] = "Matrix factorisation"
-    _saved = ("rank", "penalty", "sweeps")
+    reason: ClassVar[str] = (
+        "The factors are fitted to everybody's ratings as they are; nothing bounds what one rating "
+        "moves."
+    )
 
-    def __init__(self, *, rank: int = 10, penalty: float = 0.1, sweeps: int = 10) -> None:
-        self.rank = integer(rank, "rank", least=1, most=256)
-        self.penalty = positive(penalty, "penalty")
-        self.sweeps = integer(sweeps, "sweeps", least=1)
+    rank: Annotated[int, at_least(1, most=256)] = 10
+    penalty: Positive = 0.1
+    sweeps: Count = 10
 
     @property
     def traits(self) -> Traits:
@@ -68,19 +70,9 @@ class MatrixFactorisation(PublishedRecommender):
         wanted: AnyIntegers,
         row: int,  # noqa: ARG002
     ) -> Floats:
-        own = sparse.csr_array(
-            (values, columns, np.array([0, len(columns)])), (1, len(self.item_factors_))
-        )
-        return np.asarray(
-            self.item_factors_[wanted] @ solve_rows(own, self.item_factors_, self.penalty)[0]
-        )
-
-    def guarantee(self) -> Guarantee:
-        """Return that there is none, whether it is computed in a garbled circuit or not."""
-        return Guarantee(
-            status="none",
-            reason="The factors are fitted to everybody's ratings as they are; nothing bounds what one rating moves.",
-        )
+        factors = self.item_factors_
+        own = sparse.csr_array((values, columns, np.array([0, len(columns)])), (1, len(factors)))
+        return np.asarray(factors[wanted] @ solve_rows(own, factors, self.penalty)[0])
 
 
 def first_factors(csr: sparse.csr_array, rank: int) -> Floats:

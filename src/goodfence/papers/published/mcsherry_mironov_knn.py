@@ -5,8 +5,8 @@ Beside `McSherryMironov`, which has Gaussian noise, accounting of today, and a r
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import ClassVar
+from dataclasses import dataclass, replace
+from typing import Annotated, ClassVar
 
 import numpy as np
 
@@ -29,7 +29,7 @@ from goodfence.privacy.fixed_point import SPAN, UP, Clamps, UserProfiles, centre
 from goodfence.privacy.guarantee import Guarantee
 from goodfence.registry import register
 from goodfence.rng import RNG, Streams
-from goodfence.settings import checked, integer, positive
+from goodfence.settings import Count, Positive, at_least, checked
 
 OWN = 2.5 + 1
 """How far one rating moves its sum, measured from the centre, and its count, together in l1."""
@@ -43,6 +43,7 @@ EXPLAINED = 0.5
 
 @checked
 @register
+@dataclass(eq=False, kw_only=True, repr=False)
 class McSherryMironovKNN(PublishedRecommender):
     """Item averages, and a covariance of clamped residuals, with Laplace noise; then nearest items.
 
@@ -73,29 +74,19 @@ class McSherryMironovKNN(PublishedRecommender):
 
     name: ClassVar[str] = "mcsherry-mironov-knn"
     label: ClassVar[str] = "McSherry–Mironov kNN"
-    _saved = ("epsilon", "clamp", "item_prior", "user_prior", "covariance_items", "rank", "k")
     unit: ClassVar[str] = "rating"
 
-    def __init__(
-        self,
-        *,
-        epsilon: float,
-        clamp: float = 1.0,
-        item_prior: float = 15.0,
-        user_prior: int = 20,
-        covariance_items: int = 3200,
-        rank: int = 20,
-        k: int = 20,
-        rng: RNG = None,
-    ) -> None:
-        self.epsilon, self.clamp = positive(epsilon, "epsilon"), positive(clamp, "clamp")
-        require(self.clamp <= SPAN, "clamp", f"at most {SPAN:g}", clamp)
-        self.item_prior = positive(item_prior, "item_prior")
-        self.user_prior = integer(user_prior, "user_prior", least=1)
-        most = MOST_COVARIANCE_ITEMS
-        self.covariance_items = integer(covariance_items, "covariance_items", least=2, most=most)
-        self.rank, self.k = integer(rank, "rank", least=1), integer(k, "k", least=1)
-        self.rng = rng
+    epsilon: Positive
+    clamp: Positive = 1.0
+    item_prior: Positive = 15.0
+    user_prior: Count = 20
+    covariance_items: Annotated[int, at_least(2, most=MOST_COVARIANCE_ITEMS)] = 3200
+    rank: Count = 20
+    k: Count = 20
+    rng: RNG = None
+
+    def __post_init__(self) -> None:
+        require(self.clamp <= SPAN, "clamp", f"at most {SPAN:g}", self.clamp)
 
     @property
     def traits(self) -> Traits:

@@ -12,9 +12,8 @@ from scipy import sparse
 
 from goodfence.arrays import Floats, Integers
 from goodfence.data.ratings import Ratings
-from goodfence.papers.published.perturbed import Sent
-from goodfence.papers.published.published_recommender import person, require_few_items
-from goodfence.privacy.guarantee import Guarantee
+from goodfence.papers.published.perturbed import Sent, words_of_users
+from goodfence.papers.published.published_recommender import NoGuarantee, require_few_items
 from goodfence.registry import register
 from goodfence.rng import Streams
 from goodfence.settings import at_least, checked
@@ -25,7 +24,7 @@ Within: TypeAlias = Literal["column", "person"]
 @checked
 @register
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NeNDS:
+class NeNDS(NoGuarantee):
     """Values are grouped with their nearest, and rotated by one place in each group: nobody keeps their own place.
 
     Parameters
@@ -39,6 +38,10 @@ class NeNDS:
 
     name: ClassVar[str] = "nends"
     label: ClassVar[str] = "NeNDS"
+    reason: ClassVar[str] = (
+        "Values are only exchanged with their nearest, on a scale of few values mostly with equal "
+        "ones."
+    )
 
     within: Within = "column"
     size: Annotated[int, at_least(2)] | None = None
@@ -47,11 +50,7 @@ class NeNDS:
         """Return the ratings with values exchanged; ties are broken by each user's own random words."""
         csr = ratings.csr
         size = self.size or (5 if self.within == "column" else 3)
-        words = [
-            streams.words(int(n), person(user))
-            for user, n in zip(ratings.users.tolist(), np.diff(csr.indptr), strict=True)
-        ]
-        ties = np.concatenate([*words, np.empty(0, dtype=np.uint64)])
+        ties = words_of_users(ratings, streams.words)
         data = csr.data.copy()
         if self.within == "column":
             order = np.lexsort((ties, csr.data, csr.indices))
@@ -65,13 +64,6 @@ class NeNDS:
                 cells = first + np.argsort(ties[first:last], kind="stable")
                 _rotate(data, csr.data, _chained(cells, csr.indices, alike, size), size)
         return Sent(ratings.replaced(sparse.csr_array((data, csr.indices, csr.indptr), csr.shape)))
-
-    def guarantee(self) -> Guarantee:
-        """Return that there is none."""
-        return Guarantee(
-            status="none",
-            reason="Values are only exchanged with their nearest, on a scale of few values mostly with equal ones.",
-        )
 
 
 def _rotate(data: Floats, held: Floats, order: npt.NDArray[np.integer], size: int) -> None:

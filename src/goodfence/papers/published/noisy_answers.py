@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -16,8 +17,8 @@ from goodfence.papers.published.published_recommender import middle, person
 from goodfence.papers.published.wrapper import Wrapper
 from goodfence.privacy.guarantee import Guarantee
 from goodfence.registry import register
-from goodfence.rng import RNG, Streams
-from goodfence.settings import checked, finite, integer, positive
+from goodfence.rng import Streams
+from goodfence.settings import Count, Finite, Positive, checked
 
 _FINER = 256
 """A limited number of answers is given on this many steps of the scale, so that their distribution is exact."""
@@ -25,6 +26,7 @@ _FINER = 256
 
 @checked
 @register
+@dataclass(eq=False, kw_only=True, repr=False)
 class NoisyAnswers(Wrapper):
     """Another recommender's predictions with Laplace noise of scale `sensitivity / epsilon` on each answer.
 
@@ -61,28 +63,18 @@ class NoisyAnswers(Wrapper):
 
     name: ClassVar[str] = "noisy-answers"
     label: ClassVar[str] = "Noisy answers"
-    _saved = ("epsilon", "sensitivity", "fallback", "clip", "fresh", "questions")
 
-    def __init__(
-        self,
-        recommender: object = None,
-        *,
-        epsilon: float = 1.0,
-        sensitivity: float | None = None,
-        fallback: float | None = None,
-        clip: bool = True,
-        fresh: bool = True,
-        questions: int | None = None,
-        rng: RNG = None,
-    ) -> None:
-        super().__init__(recommender, rng)
-        self.epsilon = positive(epsilon, "epsilon")
-        self.sensitivity = None if sensitivity is None else positive(sensitivity, "sensitivity")
-        self.fallback = None if fallback is None else finite(fallback, "fallback")
-        self.clip, self.fresh = clip, fresh
-        self.questions = None if questions is None else integer(questions, "questions", least=1)
+    epsilon: Positive = 1.0
+    sensitivity: Positive | None = None
+    fallback: Finite | None = None
+    clip: bool = True
+    fresh: bool = True
+    questions: Count | None = None
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
         limited = self.questions is not None
-        require(not limited or clip, "clip", "True where questions are limited", clip)
+        require(not limited or self.clip, "clip", "True where questions are limited", self.clip)
 
     @property
     def traits(self) -> Traits:

@@ -6,18 +6,21 @@ real users send, appends the fakes, and fits by `fit_sent`).
 
 from __future__ import annotations
 
+from collections.abc import Callable, Iterator, Sequence
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, NamedTuple, Protocol, Self
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from goodfence.arrays import AnyIntegers, Floats, row_numbers
+from goodfence.arrays import AnyIntegers, Floats, Words, row_numbers
 from goodfence.data.ratings import Ratings
 from goodfence.data.scale import Scale
 from goodfence.errors import ModelFileError, require
 from goodfence.models.persistence import Arrays
-from goodfence.models.recommender import Traits, unfitted_copy
+from goodfence.models.recommender import Traits, row_of, unfitted_copy
+from goodfence.papers.published.published_recommender import person
 from goodfence.papers.published.wrapper import Wrapper
 from goodfence.privacy.guarantee import Guarantee
 from goodfence.registry import made_of, register, settings_of
@@ -54,6 +57,7 @@ class Perturbation(Protocol):
 
 @checked
 @register
+@dataclass(eq=False, kw_only=True, repr=False)
 class Perturbed(Wrapper):
     """A recommender that learns from ratings which users changed before they sent them.
 
@@ -81,7 +85,8 @@ class Perturbed(Wrapper):
     ('proved', 'replace')
     """
 
-    _kept: tuple[npt.NDArray[Any], Sent] | None = None
+    by: Perturbation
+    _kept: tuple[npt.NDArray[Any], Sent] | None = field(default=None, init=False)
     """Whose ratings were changed last, and what these users keep."""
 
     @property
@@ -89,11 +94,10 @@ class Perturbed(Wrapper):
         """The name of the perturbation, for tables."""
         return self.by.label
 
-    def __init__(self, recommender: object = None, *, by: Perturbation, rng: RNG = None) -> None:
-        able = callable(getattr(by, "perturb", None)) and callable(getattr(by, "guarantee", None))
-        require(able, "by", "a perturbation, as in RandomisedResponse(epsilon=1.0)", type(by))
-        super().__init__(recommender, rng)
-        self.by = by
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        able = all(callable(getattr(self.by, name, None)) for name in ("perturb", "guarantee"))
+        require(able, "by", "a perturbation, as in RandomisedResponse(epsilon=1.0)", type(self.by))
 
     def settings(self) -> dict[str, Any]:
         """Return the perturbation, but for what it knows of users."""
@@ -155,16 +159,15 @@ class Perturbed(Wrapper):
         csr = self.ratings_.csr
         owners = row_numbers(csr.indptr)
         left = (csr.data - self.means_[owners]) / self.spreads_[owners]  # type: ignore[index]
-        return on_wide_scale(
-            self.ratings_, sparse.csr_array((left, csr.indices, csr.indptr), csr.shape)
-        )
+        moved = sparse.csr_array((left, csr.indices, csr.indptr), csr.shape)
+        return on_wide_scale(self.ratings_, moved)
 
     def _told(
         self,
         told: Floats,
         columns: AnyIntegers,  # noqa: ARG002 - for others
         values: Floats,
-        wanted: AnyIntegers,  # noqa: ARG002 - for others
+        wanted: AnyIntegers,  # noqa: ARG002
         row: int,
     ) -> Floats:
         if self.means_ is None or self.spreads_ is None:
@@ -211,6 +214,31 @@ class Perturbed(Wrapper):
         return cls(recommender, by=made_of(arguments["by"]))
 
 
+def each_user(
+    ratings: Ratings, streams: Streams
+) -> Iterator[tuple[int, AnyIntegers, Floats, np.random.Generator]]:
+    """Hand out each user's row number, items, ratings, and own random stream."""
+    for row, user in enumerate(ratings.users.tolist()):
+        yield row, *row_of(ratings.csr, row), streams.at(person(user))
+
+
+def words_of_users(ratings: Ratings, draw: Callable[[int, int], Words]) -> Words:
+    """Return a random word for every rating, those of a user by `draw(number of ratings, person)`."""
+    counts = zip(ratings.users.tolist(), np.diff(ratings.csr.indptr), strict=True)
+    words = [draw(int(n), person(user)) for user, n in counts]
+    return np.concatenate([*words, np.empty(0, dtype=np.uint64)])
+
+
+def of_rows(ratings: Ratings, rows: Sequence[tuple[AnyIntegers, Floats]]) -> sparse.csr_array:
+    """Return the matrix of what each user sends: columns and values."""
+    columns, values = zip(*rows, strict=True)
+    starts = np.cumsum([0, *map(len, columns)])
+    parts = (np.concatenate(values), np.concatenate(columns), starts)
+    csr = sparse.csr_array(parts, shape=ratings.shape)
+    csr.sort_indices()
+    return csr
+
+
 def means_and_spreads(csr: sparse.csr_array) -> tuple[Floats, Floats]:
     """Return the mean and the standard deviation of each row; 0 and 1 where there is nothing to have any.
 
@@ -219,8 +247,7 @@ def means_and_spreads(csr: sparse.csr_array) -> tuple[Floats, Floats]:
     >>> means_and_spreads(sparse.csr_array(np.array([[1.0, 5.0], [4.0, 4.0]])))
     (array([3., 4.]), array([2., 1.]))
     """
-    n_rows, counts = csr.shape[0], np.diff(csr.indptr)
-    owners = np.repeat(np.arange(n_rows), counts)
+    n_rows, counts, owners = csr.shape[0], np.diff(csr.indptr), row_numbers(csr.indptr)
     means = np.bincount(owners, csr.data, n_rows) / np.maximum(counts, 1)
     squares = np.bincount(owners, (csr.data - means[owners]) ** 2, n_rows)
     spreads = np.sqrt(squares / np.maximum(counts, 1))
@@ -230,10 +257,8 @@ def means_and_spreads(csr: sparse.csr_array) -> tuple[Floats, Floats]:
 def on_wide_scale(ratings: Ratings, csr: sparse.csr_array) -> Ratings:
     """Return ratings of the same users and items with values off their scale, on one that holds these and those."""
     scale = ratings.scale
-    ends = (
-        min(scale.lowest, csr.data.min(initial=0.0)),
-        max(scale.highest, csr.data.max(initial=0.0)),
-    )
-    wide = Scale(float(ends[0]), float(ends[1]), None, declared=scale.declared)
+    lowest = min(scale.lowest, float(csr.data.min(initial=0.0)))
+    highest = max(scale.highest, float(csr.data.max(initial=0.0)))
+    wide = Scale(lowest, highest, None, declared=scale.declared)
     declared = ratings.items_declared
     return Ratings(csr, ratings.users, ratings.items, wide, ratings.titles, items_declared=declared)

@@ -3,8 +3,9 @@
 from __future__ import annotations
 
 from abc import abstractmethod
+from dataclasses import fields
 from hashlib import blake2b
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -21,6 +22,7 @@ from goodfence.models.recommender import (
     require_feedback,
     row_of,
 )
+from goodfence.privacy.guarantee import Guarantee
 from goodfence.rng import RNG, Streams
 from goodfence.settings import checked
 
@@ -28,8 +30,19 @@ MOST_ITEMS = 8_000
 """More items than this, and two arrays of items x items would take more than a gigabyte."""
 
 
-class PublishedRecommender(FittedRecommender):
-    """A recommender that answers a user from their profile and from what `_learn` made of all ratings."""
+class NoGuarantee:
+    """A published system without a guarantee."""
+
+    reason: ClassVar[str]
+    """Why there is none."""
+
+    def guarantee(self) -> Guarantee:
+        """Return that there is none, and why."""
+        return Guarantee(status="none", reason=self.reason)
+
+
+class PublishedRecommender(NoGuarantee, FittedRecommender):
+    """A dataclass of settings that answers a user from their profile and from what `_learn` made of all ratings."""
 
     name: ClassVar[str]
     label: ClassVar[str]
@@ -50,6 +63,13 @@ class PublishedRecommender(FittedRecommender):
         self, columns: AnyIntegers, values: Floats, wanted: AnyIntegers, row: int
     ) -> Floats:
         """Return predictions for somebody with these ratings; `row` is theirs, -1 where they are not in the data."""
+
+    def settings(self) -> dict[str, Any]:
+        """Return the arguments that make this model again, as they are saved."""
+        declared = [one.name for one in fields(cast("Any", self)) if one.init]
+        return {
+            name: getattr(self, name) for name in declared if name not in ("recommender", "rng")
+        }
 
     @checked
     def fit(self, ratings: Ratings) -> Self:

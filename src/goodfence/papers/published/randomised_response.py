@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from dataclasses import dataclass
+from functools import partial
 from typing import ClassVar
 
 import numpy as np
@@ -14,8 +15,7 @@ from goodfence.data.ratings import Ratings
 from goodfence.data.scale import Scale
 from goodfence.errors import DataError
 from goodfence.papers.published.channel import Channel, laplace, randomised_response, words_for
-from goodfence.papers.published.perturbed import Sent, on_wide_scale
-from goodfence.papers.published.published_recommender import person
+from goodfence.papers.published.perturbed import Sent, on_wide_scale, words_of_users
 from goodfence.privacy.fixed_point import require_declared
 from goodfence.privacy.guarantee import Guarantee
 from goodfence.registry import register
@@ -41,11 +41,7 @@ class LocalChannel(ABC):
         channel, finer = self._channel(len(values_of(ratings.scale)))
         csr, scale = ratings.csr, ratings.scale
         held = np.rint((csr.data - scale.lowest) / (scale.step or 1.0)).astype(np.int64)
-        words = [
-            words_for(streams, int(n), person(user))
-            for user, n in zip(ratings.users.tolist(), np.diff(csr.indptr), strict=True)
-        ]
-        sent = channel.send(held, np.concatenate([*words, np.empty(0, dtype=np.uint64)]))
+        sent = channel.send(held, words_of_users(ratings, partial(words_for, streams)))
         data = np.minimum(scale.lowest + sent * ((scale.step or 1.0) / finer), scale.highest)
         changed = sparse.csr_array((data, csr.indices, csr.indptr), csr.shape)
         return Sent(ratings.replaced(changed) if finer == 1 else on_wide_scale(ratings, changed))

@@ -3,8 +3,8 @@
 from __future__ import annotations
 
 import math
-from dataclasses import replace
-from typing import Any, ClassVar, Literal, TypeAlias, get_args
+from dataclasses import dataclass, replace
+from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
 import numpy.typing as npt
@@ -23,13 +23,12 @@ from goodfence.papers.published.published_recommender import (
 from goodfence.privacy.guarantee import Guarantee
 from goodfence.registry import register
 from goodfence.rng import RNG, Streams
-from goodfence.settings import checked, integer, one_of, within
-
-Variant: TypeAlias = Literal["userknn", "expect", "gain", "reuse"]
+from goodfence.settings import Count, between, checked
 
 
 @checked
 @register
+@dataclass(eq=False, kw_only=True, repr=False)
 class ReuseKNN(PublishedRecommender):
     """The k nearest among the raters of an item; who has been a neighbour more than `tau` times answers by two coins.
 
@@ -54,15 +53,11 @@ class ReuseKNN(PublishedRecommender):
 
     name: ClassVar[str] = "reuse-knn"
     label: ClassVar[str] = "ReuseKNN"
-    _saved = ("k", "variant", "tau")
 
-    def __init__(
-        self, *, k: int = 10, variant: Variant = "userknn", tau: float | None = 0.0, rng: RNG = None
-    ) -> None:
-        self.k = integer(k, "k", least=1)
-        self.variant = one_of(variant, "variant", get_args(Variant))
-        self.tau = None if tau is None else within(tau, "tau", least=0, most=1e12)
-        self.rng = rng
+    k: Count = 10
+    variant: Literal["userknn", "expect", "gain", "reuse"] = "userknn"
+    tau: Annotated[float, between(0, 1e12)] | None = 0.0
+    rng: RNG = None
 
     @property
     def traits(self) -> Traits:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-from typing import Any, ClassVar, Self
+from dataclasses import dataclass, field, replace
+from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -19,14 +19,14 @@ from goodfence.papers.published.published_recommender import (
     person,
     require_few_items,
 )
-from goodfence.privacy.guarantee import Guarantee
 from goodfence.registry import register
 from goodfence.rng import RNG, Streams
-from goodfence.settings import checked, within
+from goodfence.settings import between, checked
 
 
 @checked
 @register
+@dataclass(eq=False, kw_only=True, repr=False)
 class SlopeOne(PublishedRecommender):
     """By how much each two items differ for those who rated both, added to what the asker rated.
 
@@ -48,12 +48,9 @@ class SlopeOne(PublishedRecommender):
 
     name: ClassVar[str] = "slope-one"
     label: ClassVar[str] = "Slope One"
-    _saved = ("noise",)
-    _senders: npt.NDArray[Any] | None = None
-
-    def __init__(self, *, noise: float = 0.0, rng: RNG = None) -> None:
-        self.noise = within(noise, "noise", least=0, most=1e6)
-        self.rng = rng
+    noise: Annotated[float, between(0, 1e6)] = 0.0
+    rng: RNG = None
+    _senders: npt.NDArray[Any] | None = field(default=None, init=False)
 
     @property
     def traits(self) -> Traits:
@@ -121,10 +118,8 @@ class SlopeOne(PublishedRecommender):
         if self._sends.dtype != np.uint8 or self._sends.shape != (self.ratings_.shape[0],):
             raise ModelFileError("the model must say of every user whether they sent noise")
 
-    def guarantee(self) -> Guarantee:
-        """Return that there is none."""
-        return Guarantee(
-            status="none",
-            reason="Where two items have one rater in common, an account that rated one is told the rating of the other"
-            + ("; bounded noise leaves far values impossible." if self.noise else "."),
-        )
+    @property
+    def reason(self) -> str:  # type: ignore[override]
+        """Why there is no guarantee."""
+        told = "Where two items have one rater in common, an account that rated one is told the rating of the other"
+        return told + ("; bounded noise leaves far values impossible." if self.noise else ".")

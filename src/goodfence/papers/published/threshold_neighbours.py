@@ -2,7 +2,8 @@
 
 from __future__ import annotations
 
-from typing import ClassVar
+from dataclasses import dataclass
+from typing import Annotated, ClassVar
 
 import numpy as np
 from scipy import sparse
@@ -13,14 +14,14 @@ from goodfence.papers.published.published_recommender import (
     dense_profile,
     indicators,
 )
-from goodfence.privacy.guarantee import Guarantee
 from goodfence.registry import register
 from goodfence.rng import Streams
-from goodfence.settings import checked, finite, integer
+from goodfence.settings import Count, Finite, at_least, checked
 
 
 @checked
 @register
+@dataclass(eq=False, kw_only=True, repr=False)
 class ThresholdNeighbours(PublishedRecommender):
     """The mean rating of all users whose cosine with the asker is at least a threshold.
 
@@ -44,14 +45,14 @@ class ThresholdNeighbours(PublishedRecommender):
 
     name: ClassVar[str] = "threshold-neighbours"
     label: ClassVar[str] = "Threshold neighbours"
-    _saved = ("threshold", "dense", "bits")
+    reason: ClassVar[str] = (
+        "The asker is told a mean over few users' ratings, encrypted or not: the asker holds the "
+        "key."
+    )
 
-    def __init__(
-        self, *, threshold: float = 0.3, dense: int | None = None, bits: int | None = None
-    ) -> None:
-        self.threshold = finite(threshold, "threshold")
-        self.dense = None if dense is None else integer(dense, "dense", least=1)
-        self.bits = None if bits is None else integer(bits, "bits", least=1, most=24)
+    threshold: Finite = 0.3
+    dense: Count | None = None
+    bits: Annotated[int, at_least(1, most=24)] | None = None
 
     def _learn(self, streams: Streams) -> None:  # noqa: ARG002 - nothing is left to chance
         csr = self.ratings_.csr
@@ -94,10 +95,3 @@ class ThresholdNeighbours(PublishedRecommender):
     ) -> Floats:
         sums, counts = (found[wanted] for found in self.sums(columns, values, row))
         return np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)
-
-    def guarantee(self) -> Guarantee:
-        """Return that there is none towards the asker; encryption would hide the profiles from the provider only."""
-        return Guarantee(
-            status="none",
-            reason="The asker is told a mean over few users' ratings, encrypted or not: the asker holds the key.",
-        )

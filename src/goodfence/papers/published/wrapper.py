@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import copy
 from abc import abstractmethod
+from dataclasses import dataclass, field
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -22,16 +23,19 @@ from goodfence.rng import RNG, Streams
 from goodfence.selection.knn import KNN
 
 
+@dataclass(eq=False, kw_only=True, repr=False)
 class Wrapper(PublishedRecommender):
     """Another recommender, of which a copy is fitted; `_told` says what becomes of its predictions."""
 
     wraps: ClassVar[bool] = True
     """As an option, k and the settings of `NeighbourCF` are those of the recommender inside."""
 
-    def __init__(self, recommender: Any, rng: RNG) -> None:
-        inside = NeighbourCF(KNN(k=50)) if recommender is None else as_recommender(recommender)
-        self.recommender: Any = inside
-        self.rng = rng
+    recommender: Any = field(default=None, kw_only=False)
+    rng: RNG = None
+
+    def __post_init__(self) -> None:
+        inside = self.recommender
+        self.recommender = NeighbourCF(KNN(k=50)) if inside is None else as_recommender(inside)
 
     def __repr__(self) -> str:
         own = "".join(f", {name}={value!r}" for name, value in self.settings().items())
