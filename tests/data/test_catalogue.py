@@ -13,14 +13,13 @@ import goodfence as gf
 from goodfence.data import catalogue
 from goodfence.data.catalogue import (
     DATASETS,
-    Archive,
     Dataset,
     TitleFile,
     cache_folder,
     find_dataset,
     named_folder,
 )
-from goodfence.data.download import RemoteFile
+from goodfence.data.download import Archive
 from goodfence.data.frame import ReadOptions
 from goodfence.data.load import load_dataset
 from goodfence.errors import (
@@ -43,13 +42,14 @@ def tiny(base: str = "http://127.0.0.1:9", content: bytes = b"zip") -> Dataset:
     original = DATASETS["ml-100k"]
     assert original.archive is not None
     checksum = hashlib.sha256(content).hexdigest()
-    remote = RemoteFile(url=f"{base}/ml-100k.zip", sha256=checksum, n_bytes=len(content))
     return replace(
         original,
         shape=(2, 2),
         n_ratings=3,
         sha256=hashlib.sha256(DATA).hexdigest(),
-        archive=replace(original.archive, remote=remote),
+        archive=replace(
+            original.archive, url=f"{base}/ml-100k.zip", sha256=checksum, n_bytes=len(content)
+        ),
     )
 
 
@@ -316,7 +316,7 @@ def test_a_server_counts_as_gone_after_the_time_that_was_given(
     content = archive_like_the_original(tmp_path / "made.zip")
     waited = []
 
-    def fetched(remote: RemoteFile, folder: Path, *, timeout: float = 30.0) -> Path:
+    def fetched(archive: Archive, folder: Path, *, timeout: float = 30.0) -> Path:
         waited.append(timeout)
         return tmp_path / "made.zip"
 

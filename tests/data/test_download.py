@@ -1,4 +1,4 @@
-"""Downloads against a real server: good, cut off, resumed, refused, never half there."""
+"""Downloads against a real server: good, cut off, refused, never half there."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from pathlib import Path
 import pytest
 
 from goodfence.data.catalogue import DATASETS
-from goodfence.data.download import RemoteFile, download
+from goodfence.data.download import Archive, download
 from goodfence.errors import DownloadProblem, SettingError
 from tests.support.web import Manners, served
 
@@ -19,9 +19,9 @@ CONTENT = bytes(range(256)) * 1024  # 256 KiB, several chunks
 NAME = "ratings.zip"
 
 
-def remote(base: str, content: bytes = CONTENT) -> RemoteFile:
+def remote(base: str, content: bytes = CONTENT) -> Archive:
     checksum = hashlib.sha256(content).hexdigest()
-    return RemoteFile(url=f"{base}/some/{NAME}", sha256=checksum, n_bytes=len(content))
+    return Archive(url=f"{base}/some/{NAME}", sha256=checksum, n_bytes=len(content))
 
 
 def names_in(folder: Path) -> list[str]:
@@ -72,57 +72,24 @@ def test_a_wrong_checksum_leaves_nothing(tmp_path: Path) -> None:
     assert names_in(tmp_path) == []
 
 
-def test_an_interrupted_download_is_resumed(tmp_path: Path) -> None:
+def test_an_interrupted_download_leaves_nothing_and_starts_again(tmp_path: Path) -> None:
     manners = Manners(CONTENT, stop_after=100_000)
     with served(manners) as base:
         with pytest.raises(DownloadProblem, match=r"interrupted after 100,000 of 262,144 bytes"):
             download(remote(base), tmp_path)
-        assert names_in(tmp_path) == [f"{NAME}.part"]
+        assert names_in(tmp_path) == []
         manners.stop_after = None
         assert download(remote(base), tmp_path).read_bytes() == CONTENT
-    assert manners.asked == [None, "bytes=100000-"]
     assert names_in(tmp_path) == [NAME]
-
-
-def test_a_server_that_cannot_resume_sends_it_all_again(tmp_path: Path) -> None:
-    (tmp_path / f"{NAME}.part").write_bytes(b"old" * 1000)
-    manners = Manners(CONTENT, ranges=False)
-    with served(manners) as base:
-        assert download(remote(base), tmp_path).read_bytes() == CONTENT
-    assert manners.asked == ["bytes=3000-", None]
-    assert names_in(tmp_path) == [NAME]
-
-
-def test_another_part_than_asked_for_is_not_appended(tmp_path: Path) -> None:
-    (tmp_path / f"{NAME}.part").write_bytes(CONTENT[:3000])
-    with served(Manners(CONTENT, wrong_range=True)) as base:
-        assert download(remote(base), tmp_path).read_bytes() == CONTENT
-
-
-def test_a_part_of_another_file_is_found_out_and_removed(tmp_path: Path) -> None:
-    (tmp_path / f"{NAME}.part").write_bytes(b"x" * 1000)
-    with served(Manners(CONTENT)) as base:
-        with pytest.raises(DownloadProblem, match="wrong checksum"):
-            download(remote(base), tmp_path)
-        assert names_in(tmp_path) == []
-        assert download(remote(base), tmp_path).read_bytes() == CONTENT
-
-
-@pytest.mark.parametrize("n_bytes", [len(CONTENT), len(CONTENT) + 5])
-def test_a_part_as_long_as_the_whole_or_longer_is_settled(tmp_path: Path, n_bytes: int) -> None:
-    (tmp_path / f"{NAME}.part").write_bytes((CONTENT + b"extra")[:n_bytes])
-    with served(Manners(CONTENT)) as base:
-        assert download(remote(base), tmp_path).read_bytes() == CONTENT
 
 
 def test_a_shorter_file_on_the_server_is_no_success(tmp_path: Path) -> None:
-    (tmp_path / f"{NAME}.part").write_bytes(CONTENT[:5000])
     with (
-        served(Manners(CONTENT[:4000])) as base,  # answers 416 to the wish for what is missing
+        served(Manners(CONTENT[:4000])) as base,
         pytest.raises(DownloadProblem, match="interrupted after 4,000"),
     ):
         download(remote(base), tmp_path)
-    assert NAME not in names_in(tmp_path)
+    assert names_in(tmp_path) == []
 
 
 def test_more_than_the_file_has_is_not_written(tmp_path: Path) -> None:
@@ -137,16 +104,6 @@ def test_an_answer_that_is_no_file_says_what_to_put_where(tmp_path: Path, status
     assert f"answered {status}" in str(caught.value)
     assert f"put it into {tmp_path}" in str(caught.value)
     assert names_in(tmp_path) == []
-
-
-def test_an_error_while_resuming_keeps_the_part(tmp_path: Path) -> None:
-    (tmp_path / f"{NAME}.part").write_bytes(CONTENT[:3000])
-    with (
-        served(Manners(CONTENT, status=503)) as base,
-        pytest.raises(DownloadProblem, match="answered 503"),
-    ):
-        download(remote(base), tmp_path)
-    assert (tmp_path / f"{NAME}.part").read_bytes() == CONTENT[:3000]
 
 
 def test_no_server_says_what_to_put_where(tmp_path: Path) -> None:
@@ -167,7 +124,7 @@ def test_a_silent_server_is_given_up(tmp_path: Path) -> None:
     assert names_in(tmp_path) == []
 
 
-def test_an_interrupt_before_the_check_leaves_a_part_only(
+def test_an_interrupt_before_the_check_leaves_nothing(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     def interrupt(file: Path) -> str:
@@ -178,7 +135,7 @@ def test_an_interrupt_before_the_check_leaves_a_part_only(
             patched.setattr("goodfence.data.download.sha256", interrupt)
             with pytest.raises(KeyboardInterrupt):
                 download(remote(base), tmp_path)
-        assert names_in(tmp_path) == [f"{NAME}.part"]
+        assert names_in(tmp_path) == []
         assert download(remote(base), tmp_path).read_bytes() == CONTENT
 
 
@@ -207,18 +164,17 @@ def test_a_bar_is_shown_to_a_terminal_only(
     assert NAME in captured.err
 
 
-@pytest.mark.parametrize("name", [NAME, f"{NAME}.part"])
-def test_a_folder_in_the_place_of_the_file_is_named(name: str, tmp_path: Path) -> None:
-    (tmp_path / name).mkdir()
+def test_a_folder_in_the_place_of_the_file_is_named(tmp_path: Path) -> None:
+    (tmp_path / NAME).mkdir()
     with (
         served(Manners(CONTENT)) as base,
-        pytest.raises(DownloadProblem, match=rf"{name} must be a file, and is a folder"),
+        pytest.raises(DownloadProblem, match=rf"{NAME} is a folder"),
     ):
         download(remote(base), tmp_path)
-    assert names_in(tmp_path) == [name]
+    assert names_in(tmp_path) == [NAME]
 
 
 def test_every_archive_of_the_catalogue_has_a_checksum_that_nobody_can_forge() -> None:
     archives = [one.archive for one in DATASETS.values() if one.archive is not None]
     assert archives
-    assert all(len(bytes.fromhex(one.remote.sha256)) == 32 for one in archives)
+    assert all(len(bytes.fromhex(one.sha256)) == 32 for one in archives)

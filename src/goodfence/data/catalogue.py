@@ -5,11 +5,12 @@ from __future__ import annotations
 import csv
 import os
 import sys
+import tomllib
 from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 
-from goodfence.data.download import RemoteFile, download, extract, sha256
+from goodfence.data.download import Archive, download, extract, sha256
 from goodfence.data.frame import Duplicates
 from goodfence.data.scale import Scale
 from goodfence.errors import DownloadProblem, FileProblem
@@ -18,9 +19,7 @@ BUNDLED = Path(__file__).parent / "bundled"
 """The data that comes with goodfence."""
 FOLDER_VARIABLE = "GOODFENCE_DATA"
 """The environment variable that names a folder with data sets."""
-GROUPLENS = "https://files.grouplens.org/datasets/movielens"
-_GROUPLENS_TERMS = "GroupLens: research use, no redistribution without permission"
-_ML_100K_PARTS = tuple(f"u{part}.{kind}" for part in "12345ab" for kind in ("base", "test"))
+_CATALOGUE = Path(__file__).with_name("catalogue.toml")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -51,20 +50,6 @@ class TitleFile:
 
     def _split(self, lines: Iterator[str]) -> Iterator[list[str]]:
         return (line.rstrip("\r\n").split(self.separator) for line in lines)
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Archive:
-    """The original archive of a data set."""
-
-    remote: RemoteFile
-    """Where it is published."""
-    wanted: tuple[str, ...]
-    """The files to take out of it, the ratings last."""
-    others: tuple[str, ...]
-    """What else it holds."""
-    folder: str
-    """The folder in the archive that holds them all."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -119,123 +104,23 @@ class Dataset:
         return path
 
 
-_STARS = Scale(1, 5)
-_TEN = Scale(0, 10)
+def _datasets() -> Iterator[Dataset]:
+    for name, entry in tomllib.loads(_CATALOGUE.read_text(encoding="utf-8")).items():
+        titles, archive = entry.pop("titles", None), entry.pop("archive", None)
+        lists = {key: tuple(entry.pop(key)) for key in ("files", "shape", "scale")}
+        yield Dataset(
+            name=name,
+            files=lists["files"],
+            shape=lists["shape"],
+            scale=Scale.of(lists["scale"]),
+            titles=titles and TitleFile(**titles),
+            archive=archive and Archive(**archive),
+            **entry,
+        )
 
-_ALL = (
-    Dataset(
-        name="movietweetings",
-        about="Film ratings tweeted in 2013: 20 a user and 10 a film at least",
-        folder="movietweetings",
-        files=("movietweetings.parquet",),
-        scale=_TEN,
-        shape=(1_238, 1_191),
-        n_ratings=45_027,
-        licence="MIT (Simon Dooms), shipped with goodfence",
-        source="https://github.com/sidooms/MovieTweetings",
-        titles=TitleFile(name="movietweetings-titles.csv", separator=","),
-        bundled=True,
-    ),
-    Dataset(
-        name="movietweetings-full",
-        about="Film ratings tweeted in 2013, as of 6 November",
-        folder="movietweetings",
-        files=("ratings.dat",),
-        scale=_TEN,
-        shape=(21_081, 12_611),
-        n_ratings=141_695,
-        licence="MIT (Simon Dooms)",
-        source="https://github.com/sidooms/MovieTweetings",
-        titles=TitleFile(name="movies.dat", separator="::"),
-        sha256="38677e4a858d3356326dfe0db73cc381c29043a9da4ade8c00a45486e2488c37",
-    ),
-    Dataset(
-        name="ml-100k",
-        about="MovieLens 100K: film ratings of 1997 and 1998",
-        folder="ml-100k",
-        files=("u.data",),
-        scale=_STARS,
-        shape=(943, 1_682),
-        n_ratings=100_000,
-        licence=_GROUPLENS_TERMS,
-        source="https://grouplens.org/datasets/movielens/100k/",
-        titles=TitleFile(name="u.item", separator="|", encoding="latin-1"),
-        sha256="06416e597f82b7342361e41163890c81036900f418ad91315590814211dca490",
-        archive=Archive(
-            remote=RemoteFile(
-                url=f"{GROUPLENS}/ml-100k.zip",
-                sha256="50d2a982c66986937beb9ffb3aa76efe955bf3d5c6b761f4e3a7cd717c6a3229",
-                n_bytes=4_924_029,
-            ),
-            folder="ml-100k",
-            wanted=("README", "u.item", "u.data"),
-            others=(
-                *("allbut.pl", "mku.sh", "u.genre", "u.info", "u.occupation", "u.user"),
-                *_ML_100K_PARTS,
-            ),
-        ),
-    ),
-    Dataset(
-        name="ml-1m",
-        about="MovieLens 1M: film ratings of 2000 to 2003",
-        folder="ml-1m",
-        files=("ratings.dat", "ratings.parquet"),
-        scale=_STARS,
-        shape=(6_040, 3_706),
-        n_ratings=1_000_209,
-        licence=_GROUPLENS_TERMS,
-        source="https://grouplens.org/datasets/movielens/1m/",
-        titles=TitleFile(name="movies.dat", separator="::", encoding="latin-1"),
-        archive=Archive(
-            remote=RemoteFile(
-                url=f"{GROUPLENS}/ml-1m.zip",
-                sha256="a6898adb50b9ca05aa231689da44c217cb524e7ebd39d264c56e2832f2c54e20",
-                n_bytes=5_917_549,
-            ),
-            folder="ml-1m",
-            wanted=("README", "movies.dat", "ratings.dat"),
-            others=("users.dat",),
-        ),
-    ),
-    Dataset(
-        name="douban-movie",
-        about="Film ratings of Douban; the Douban set of the paper is no longer to be had",
-        folder="douban-movie",
-        files=("ratings.parquet",),
-        scale=_STARS,
-        shape=(13_367, 12_677),
-        n_ratings=1_068_278,
-        licence="not stated; not to be shipped",
-        source="the published studies that use it",
-    ),
-    Dataset(
-        name="netflix-tenth",
-        about="Netflix Prize, the users whose id ends in 0",
-        folder="netflix-tenth",
-        files=("ratings.parquet",),
-        scale=_STARS,
-        shape=(47_730, 17_760),
-        n_ratings=10_097_437,
-        licence="Netflix Prize rules: research use, not to be shipped",
-        source="the Netflix Prize files, which Netflix itself no longer offers",
-    ),
-    Dataset(
-        name="goodbooks",
-        about="Book ratings, first edition of goodbooks-10k: each book cut at 100 ratings",
-        folder="goodbooks",
-        files=("ratings.parquet", "ratings.csv"),
-        scale=_STARS,
-        shape=(53_424, 10_000),
-        n_ratings=979_478,
-        licence="CC BY-SA 4.0 (Zygmunt Zając)",
-        source="https://github.com/zygmuntz/goodbooks-10k",
-        titles=TitleFile(name="titles.csv", separator=","),
-        duplicates="last",
-    ),
-)
 
-DATASETS = {dataset.name: dataset for dataset in _ALL}
-"""Every data set that has a name."""
+DATASETS = {dataset.name: dataset for dataset in _datasets()}
+"""Every data set that has a name, as `catalogue.toml` states it."""
 
 
 def named_folder(environment: Mapping[str, str] = os.environ) -> Path | None:
@@ -292,15 +177,6 @@ def find_dataset(
             f"{roots[0] / dataset.folder} or name the folder above it in {FOLDER_VARIABLE} "
             f"(it comes from: {dataset.source})"
         )
-    return _fetched(dataset.archive, cached, cached / dataset.folder, timeout)
-
-
-def _fetched(archive: Archive, cache: Path, folder: Path, timeout: float) -> Path:
-    """Download an archive into the cache and unpack what is wanted; the ratings come last."""
-    downloaded = download(archive.remote, cache, timeout=timeout)
-    wanted, others = (
-        [f"{archive.folder}/{file}" for file in files] for files in (archive.wanted, archive.others)
-    )
-    known = {f"{archive.folder}/", *wanted, *others}
-    extract(downloaded, folder=folder, wanted=wanted, expected=known)
-    return folder
+    downloaded = download(dataset.archive, cached, timeout=timeout)
+    extract(downloaded, dataset.archive, cached / dataset.folder)
+    return cached / dataset.folder
