@@ -19,7 +19,7 @@ from goodfence.arrays import row_numbers
 from goodfence.attack.attack import Attack, Subject
 from goodfence.data.splits import holdout
 from goodfence.evaluation import Scores
-from goodfence.models.configuration import traits_of
+from goodfence.models.method import traits_of
 from goodfence.models.recommender import guarantee_of, unfitted_copy
 from goodfence.rng import Streams
 

@@ -44,7 +44,7 @@ def implicit(events, n, _settings, threads):
 
 def goodfence(events, n, settings, _threads):
     import goodfence as gf
-    from goodfence.models.configuration import configured
+    from goodfence.models.method import configured
 
     ids = [np.arange(size) for size in events.shape]
     model = configured(json.loads(settings), progress=False, public={"items": "from ratings"})

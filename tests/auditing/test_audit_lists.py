@@ -13,9 +13,9 @@ from goodfence.attack.attack import Subject
 from goodfence.attack.list_report import ListAttackReport
 from goodfence.attack.strongest import NEVER_TRIED_ON_LISTS, usual_attackers
 from goodfence.auditing.audit import settings_counterexample
-from goodfence.auditing.frontier import Frontier, default_list, frontier, short_list
+from goodfence.auditing.frontier import Frontier, frontier
 from goodfence.errors import SettingError
-from goodfence.models.configuration import traits_of
+from goodfence.models.method import default_recommenders, traits_of
 from goodfence.report.pages import audit_page
 from goodfence.report.wording import recovered, verdict
 from tests.support.list_recommenders import MostPopular
@@ -109,10 +109,13 @@ def test_what_stops_the_attackers_and_lists_best_is_recommended(found: Frontier)
 
 
 def test_what_is_compared_by_default_is_made_for_events() -> None:
-    families = [traits_of(one).family for one in short_list(LIKES.shape[0], 20, "implicit")]
+    families = [
+        traits_of(one).family
+        for one in default_recommenders("page", LIKES.shape[0], "implicit", 20)
+    ]
     wanted = ["kNN", "PPNS", "nPNS", "PNCF", "kNN, item-based", "EASE", "Popularity"]
     assert families == [*wanted, "PrivateTopN, per event", "PrivateTopN, per user"]
-    assert len(default_list(LIKES.shape[0], "implicit")) == 18
+    assert len(default_recommenders("full", LIKES.shape[0], "implicit")) == 18
 
 
 def test_a_page_about_lists_speaks_of_lists() -> None:

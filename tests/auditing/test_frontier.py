@@ -16,10 +16,10 @@ from goodfence.attack.attack import Attack, Subject
 from goodfence.attack.knn_attack import CoverAttack, KNNAttack
 from goodfence.attack.scoring import Estimate
 from goodfence.attack.strongest import applied, strongest
-from goodfence.auditing.frontier import Compared, Frontier, default_list, frontier
+from goodfence.auditing.frontier import Compared, Frontier, frontier
 from goodfence.data.ratings import Ratings
 from goodfence.errors import DataError, FileProblem, SettingError
-from goodfence.models.configuration import traits_of
+from goodfence.models.method import default_recommenders, traits_of
 from goodfence.models.neighbour_cf import NeighbourCF
 from goodfence.models.private.cf import PrivateCF
 from goodfence.models.private.means import PrivateMeans
@@ -158,11 +158,11 @@ def test_proved_models_that_cut_the_leak_are_not_called_none_for_a_hair() -> Non
 
 
 def test_the_default_list_fits_the_data_and_names_every_family_once_a_setting() -> None:
-    ways = default_list(943)
+    ways = default_recommenders("full", 943)
     names = [(traits_of(way).family, traits_of(way).settings) for way in ways]
     assert len(set(names)) == len(names)
     assert {"kNN", "PPNS", "nPNS", "PNCF"} < {family for family, _ in names}
-    assert all(isinstance(way, PrivateCF) for way in default_list(20))
+    assert all(isinstance(way, PrivateCF) for way in default_recommenders("full", 20))
     mechanisms = [way for way in ways if not isinstance(way, PrivateCF)]
     assert mechanisms == [
         *(KNN(k=30), KNN(k=50), KNN(k=100)),

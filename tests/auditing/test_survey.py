@@ -14,8 +14,9 @@ from goodfence.attack.knn_attack import AdaptiveAttack, KNNAttack
 from goodfence.attack.report import NotTried
 from goodfence.attack.strongest import TOO_LONG
 from goodfence.auditing.audit import Pace, audit
-from goodfence.auditing.frontier import Compared, TargetDraw, frontier, name_of, short_list
+from goodfence.auditing.frontier import Compared, TargetDraw, frontier, name_of
 from goodfence.auditing.survey import Survey, _knowing, _strategies, survey
+from goodfence.models.method import default_recommenders
 from goodfence.report.pages import audit_page
 
 FRONTIER = import_module("goodfence.auditing.frontier")  # the name at the top is the function
@@ -119,7 +120,7 @@ def test_knowledge_goes_as_far_as_half_of_the_people(around: Survey) -> None:
 
 
 def test_the_short_list_has_every_kind_that_fits() -> None:
-    assert [name_of(way) for way in short_list(1_000)] == [
+    assert [name_of(way) for way in default_recommenders("page", 1_000)] == [
         "kNN k=50",
         "PPNS k=50, β=7",
         "nPNS k=50, whole list",
@@ -127,7 +128,7 @@ def test_the_short_list_has_every_kind_that_fits() -> None:
         "PrivateMeans, per rating ε=1",
         "PrivateCF, per rating ε=1",
     ]
-    assert [name_of(way) for way in short_list(30, k=20)][:2] == [
+    assert [name_of(way) for way in default_recommenders("page", 30, k=20)][:2] == [
         "kNN k=20",
         "nPNS k=20, whole list",
     ]

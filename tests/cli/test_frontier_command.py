@@ -3,12 +3,11 @@
 from __future__ import annotations
 
 import json
-from importlib import import_module
 from pathlib import Path
 
 import pytest
 
-from goodfence.models.configuration import parsed
+from goodfence.models.method import default_methods, parsed
 from tests.support.running import run, run_json
 
 HEADING = "method fully recovered % advantage % recovery % n MAE answers % guarantee"
@@ -63,7 +62,7 @@ def test_frontier_refuses_what_it_cannot_read(method: str, says: str, small: Pat
 
 
 def test_the_default_frontier_can_be_built() -> None:
-    compared = import_module("goodfence.cli.frontier").COMPARED
+    compared = default_methods("usual")
     labels = [parsed(text).label for text in compared]
     assert labels[1] == "PPNS k=50 beta=7 eps=1"
     assert len(set(labels)) == len(compared)

@@ -13,8 +13,8 @@ from scipy import sparse
 
 import goodfence as gf
 from goodfence.errors import DataError, FileProblem, SettingError
-from goodfence.models.configuration import configured
 from goodfence.models.ease import MOST_ITEMS
+from goodfence.models.method import configured
 from goodfence.models.recommender import RecommendedLists
 from tests.support import reference
 from tests.support.contracts import RecommenderContract

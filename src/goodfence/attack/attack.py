@@ -22,7 +22,7 @@ from goodfence.attack.worlds import NeighbourWorlds, RefitWorlds
 from goodfence.data.columns import Feedback
 from goodfence.data.ratings import Id, Ratings
 from goodfence.errors import BlackBoxProblem, SettingError, require
-from goodfence.models.configuration import as_recommender, traits_of
+from goodfence.models.method import as_recommender, traits_of
 from goodfence.models.recommender import Recommender
 from goodfence.neighbours.predict import Over
 from goodfence.neighbours.similarity import Similarity

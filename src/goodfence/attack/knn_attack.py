@@ -13,7 +13,7 @@ from goodfence.attack.scoring import ON_GRID, Answers, is_rating
 from goodfence.attack.targets import Asked, Targets, fake_profiles, fake_similarities
 from goodfence.data.scale import Scale
 from goodfence.errors import SettingError, require
-from goodfence.models.configuration import traits_of
+from goodfence.models.method import traits_of
 from goodfence.neighbours.similarity import Profiles
 from goodfence.parallel import ranges
 from goodfence.rng import Streams

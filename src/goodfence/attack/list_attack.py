@@ -24,7 +24,7 @@ from goodfence.attack.targets import Targets, Wanted, find_targets
 from goodfence.data.columns import Feedback
 from goodfence.data.ratings import Ratings
 from goodfence.kernels.list_attack import fill, rank_popular, vote
-from goodfence.models.configuration import traits_of
+from goodfence.models.method import traits_of
 from goodfence.models.recommender import Recommender
 from goodfence.neighbours.similarity import Similarity
 from goodfence.parallel import bar, ranges

@@ -39,7 +39,7 @@ from goodfence.kernels.attack import (
     predict_beside_helpers,
 )
 from goodfence.kernels.draw import PoolArrays
-from goodfence.models.configuration import traits_of
+from goodfence.models.method import traits_of
 from goodfence.models.neighbour_cf import NeighbourCF
 from goodfence.models.recommender import fit_received, unfitted_copy
 from goodfence.neighbours.candidate_lists import RowsAgainstAll

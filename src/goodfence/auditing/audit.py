@@ -22,7 +22,7 @@ from goodfence.data.columns import Feedback
 from goodfence.data.ratings import Ratings
 from goodfence.errors import require
 from goodfence.markup import html_table
-from goodfence.models.configuration import as_recommender, traits_of
+from goodfence.models.method import as_recommender, traits_of
 from goodfence.models.neighbour_cf import NeighbourCF
 from goodfence.models.private.base import PrivateRecommender
 from goodfence.models.recommender import Recommender, guarantee_of

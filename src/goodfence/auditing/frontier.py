@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from goodfence.arrays import row_numbers
-from goodfence.attack import DEFAULT_FAKES, DEFAULT_KNOWN, FRONTIER_TARGETS, GUESSING
+from goodfence.attack import DEFAULT_KNOWN, FRONTIER_TARGETS, GUESSING
 from goodfence.attack.attack import Attack, Subject
 from goodfence.attack.list_attack import LISTED
 from goodfence.attack.report import LeakReport, NotTried, Tried, as_plain
@@ -22,26 +22,14 @@ from goodfence.auditing.audit import find_pace, rounded
 from goodfence.data.columns import Feedback
 from goodfence.data.ratings import Ratings
 from goodfence.data.splits import holdout
-from goodfence.errors import DataError, SettingError, require
+from goodfence.errors import DataError, require
 from goodfence.evaluation import Scores, evaluate
 from goodfence.markup import html_table
-from goodfence.models.configuration import as_recommender, traits_of
-from goodfence.models.ease import EASE
-from goodfence.models.neighbour_cf import NeighbourCF
-from goodfence.models.popularity import Popularity
-from goodfence.models.private.base import FROM_RATINGS
-from goodfence.models.private.cf import PrivateCF
-from goodfence.models.private.means import PrivateMeans
-from goodfence.models.private.top_n import PrivateTopN
+from goodfence.models.method import as_recommender, default_recommenders, traits_of
 from goodfence.models.recommender import Recommender, fit_received, guarantee_of, unfitted_copy
 from goodfence.parallel import bar
-from goodfence.privacy.guarantee import Unit
 from goodfence.rng import RNG, Streams, seed_of
-from goodfence.selection.knn import KNN
 from goodfence.selection.mechanism import Mechanism
-from goodfence.selection.npns import NPNS
-from goodfence.selection.pncf import PNCF
-from goodfence.selection.ppns import PPNS
 from goodfence.settings import checked, positive
 
 Compared: TypeAlias = Mechanism | Recommender
@@ -230,98 +218,18 @@ def _list_quality(fitted: Any, test: Ratings) -> _Quality:
     return _Quality(coverage=covered, ndcg=ndcg)
 
 
-def default_list(n_users: int, feedback: Feedback = "explicit") -> list[Compared]:
-    """Return the mechanisms that fit `n_users` users, over a few settings, and the private models over epsilon."""
-    if feedback == "implicit":
-        return _default_lists(n_users)
-    mechanisms: list[Any] = [
-        *(KNN(k=k) for k in (30, 50, 100)),
-        *(PPNS(k=50, beta=beta) for beta in (2, 4, 7)),
-        *(NPNS(k=50, within=beta) for beta in (4, 7)),
-        NPNS(k=50),
-        *(PNCF(k=50, epsilon=epsilon, within=7) for epsilon in (1.0, 10.0)),
-    ]
-    budgets: list[tuple[Unit, tuple[float, ...]]] = [
-        ("rating", (0.5, 1.0, 4.0)),
-        ("user", (1.0, 4.0, 8.0)),
-    ]
-    private: list[Any] = [
-        PrivateCF(epsilon=epsilon, unit=unit, items=FROM_RATINGS)
-        for unit, every in budgets
-        for epsilon in every
-    ]
-    return [one for one in mechanisms if _fits(one, n_users)] + private
-
-
-def _default_lists(n_users: int) -> list[Compared]:
-    """Return the recommenders of lists: mechanisms that fit, item-based kNN, two without neighbours, private ones."""
-    mechanisms: list[Any] = [
-        *(KNN(k=k) for k in (30, 50, 100)),
-        *(PPNS(k=50, beta=beta) for beta in (2, 4, 7)),
-        NPNS(k=50, within=7),
-        NPNS(k=50),
-        PNCF(k=50, within=7),
-    ]
-    others: list[Any] = [NeighbourCF(KNN(k=50), axis="item"), EASE(), Popularity()]
-    budgets: list[tuple[Unit, tuple[float, ...]]] = [
-        ("event", (0.5, 1.0, 4.0)),
-        ("user", (1.0, 4.0, 8.0)),
-    ]
-    private: list[Any] = [
-        PrivateTopN(epsilon=epsilon, unit=unit, items=FROM_RATINGS)
-        for unit, every in budgets
-        for epsilon in every
-    ]
-    return [*(one for one in mechanisms if _fits(one, n_users)), *others, *private]
-
-
-def short_list(
-    n_users: int, k: int = DEFAULT_FAKES, feedback: Feedback = "explicit"
-) -> list[Compared]:
-    """Return each mechanism with this k, as far as it fits `n_users` users, and two private models.
-
-    Of events item-based kNN, `EASE` and `Popularity`, too.
-
-    Examples
-    --------
-    >>> [traits_of(one).family for one in short_list(60, k=20)]
-    ['kNN', 'nPNS', 'PrivateMeans, per rating', 'PrivateCF, per rating']
-    """
-    mechanisms: list[Any] = [KNN(k=k), PPNS(k=k, beta=7), NPNS(k=k), PNCF(k=k, within=7)]
-    if feedback == "implicit":
-        others: list[Any] = [
-            NeighbourCF(KNN(k=k), axis="item"),
-            EASE(),
-            Popularity(),
-            PrivateTopN(epsilon=1.0, items=FROM_RATINGS),
-            PrivateTopN(epsilon=4.0, unit="user", items=FROM_RATINGS),
-        ]
-        return [*(one for one in mechanisms if _fits(one, n_users)), *others]
-    private: list[Any] = [
-        PrivateMeans(epsilon=1.0, items=FROM_RATINGS),
-        PrivateCF(epsilon=1.0, items=FROM_RATINGS),
-    ]
-    return [one for one in mechanisms if _fits(one, n_users)] + private
-
-
 def name_of(compared: object) -> str:
     """Return family and settings.
 
     Examples
     --------
+    >>> from goodfence.models.private.cf import PrivateCF
+    >>> from goodfence.selection.ppns import PPNS
     >>> name_of(PPNS(k=5, beta=2)), name_of(PrivateCF(epsilon=1.0, items="from ratings"))
     ('PPNS k=5, β=2', 'PrivateCF, per rating ε=1')
     """
     traits = traits_of(compared)
     return f"{traits.family} {traits.settings}".strip()
-
-
-def _fits(mechanism: Mechanism, n_users: int) -> bool:
-    try:
-        mechanism.reach(n_users - 1)
-    except SettingError:
-        return False
-    return True
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
@@ -494,7 +402,8 @@ def frontier(
     >>> [point.status for point in found.points]
     ['none', 'refuted', 'proved']
     """
-    compared = default_list(ratings.shape[0], ratings.feedback) if compared is None else compared
+    if compared is None:
+        compared = default_recommenders("full", ratings.shape[0], ratings.feedback)
     methods = [as_recommender(one, threads=threads) for one in compared]
     if not methods:
         raise DataError("compared must name at least one mechanism or recommender")

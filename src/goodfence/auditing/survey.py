@@ -22,12 +22,11 @@ from goodfence.auditing.frontier import (
     TargetDraw,
     frontier,
     name_of,
-    short_list,
 )
 from goodfence.data.ratings import Ratings
 from goodfence.data.scale import Scale
 from goodfence.errors import DataError
-from goodfence.models.configuration import as_recommender
+from goodfence.models.method import as_recommender, default_recommenders
 from goodfence.models.recommender import guarantee_of
 from goodfence.parallel import bar
 from goodfence.privacy.guarantee import Guarantee
@@ -140,7 +139,7 @@ def survey(
     running = TargetDraw(min(targets, leakage.n_targets), seed)
     if compared is None:
         k = subject.traits.n_neighbours or DEFAULT_FAKES
-        compared = short_list(ratings.shape[0], k, ratings.feedback)
+        compared = default_recommenders("page", ratings.shape[0], ratings.feedback, k)
     different = [one for one in compared if name_of(one) != name_of(audited)]
     everything = [subject.recommender, *(as_recommender(one, threads=threads) for one in different)]
     return Survey(

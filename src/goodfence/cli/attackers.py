@@ -50,7 +50,7 @@ class AttackLine(NamedTuple):
         >>> AttackLine.parse("KNNAttack fakes=50", known=4)
         AttackLine(name='knn', settings={'fakes': 50, 'known': 4})
         """
-        from goodfence.models.configuration import pairs
+        from goodfence.models.method import pairs
 
         first, *parts = text.split() or [""]
         name = first.casefold().replace("_", "-").removesuffix("attack")
@@ -86,7 +86,7 @@ class AttackLine(NamedTuple):
 
     def made(self, recommender: Any, feedback: Feedback) -> Any:
         """Return the attack on this recommender."""
-        from goodfence.models.configuration import traits_of
+        from goodfence.models.method import traits_of
 
         settings = dict(self.settings)
         if self.name == "related-items":

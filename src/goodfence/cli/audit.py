@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from goodfence.attack.report import LeakReport
     from goodfence.auditing.audit import AuditReport
     from goodfence.data.ratings import Feedback, Ratings
-    from goodfence.models.configuration import Configured
+    from goodfence.models.method import Configured
 
 _ALL = "all"
 
@@ -89,7 +89,7 @@ class Audited(Method):
             return self.configured(running)
         if len(given) > 1 or self.method != Method().method:
             raise SettingError(f"{given[0]} must stand alone: give one of method, model and url")
-        from goodfence.models.configuration import Configured
+        from goodfence.models.method import Configured
         from goodfence.models.recommender import guarantee_of
 
         recommender, label = self._deployed(feedback)
@@ -102,7 +102,7 @@ class Audited(Method):
 
     def _deployed(self, feedback: Feedback) -> tuple[Any, str]:
         if self.model is not None:
-            from goodfence.models.configuration import traits_of
+            from goodfence.models.method import traits_of
             from goodfence.models.persistence import load_model
 
             loaded = load_model(self.model)

@@ -27,21 +27,11 @@ if TYPE_CHECKING:
     from goodfence.attack.report import LeakReport
     from goodfence.data.ratings import Ratings, Summary
     from goodfence.evaluation import Scores
-    from goodfence.models.configuration import Configured
+    from goodfence.models.method import Configured
 
 DATASET = "movietweetings"
-_COMPARED = (
-    Method(method="knn k=50"),
-    Method(method="ppns k=50 beta=7"),
-    Method(method="private-means epsilon=1"),
-)
 _LIKED = 8
 """From how many points of ten a film counts as liked."""
-_COMPARED_LISTS = (
-    Method(method="knn k=50"),
-    Method(method="ppns k=50 beta=7"),
-    Method(method="private-top-n epsilon=1"),
-)
 _AT_ONCE, _REFITTED = 200, 120
 """How many users are attacked, and how many where each takes fits: what takes a quarter of a minute."""
 
@@ -73,13 +63,14 @@ def demo_command(shape: Shape, running: SeededRunning) -> None:
     running.say("reading the film ratings that come with goodfence")
     from goodfence.data.load import load
     from goodfence.data.ratings import summarise
+    from goodfence.models.method import default_methods
 
     if compiled_kernels()["compiled"] == 0:
         running.say("the first time kernels are compiled, which takes about a minute")
     films = load(DATASET, likes=_LIKED) if shape.lists else load(DATASET)
     summary = summarise(films)
-    compared = _COMPARED_LISTS if shape.lists else _COMPARED
-    tried = [_try(method, films, running) for method in compared]
+    compared = default_methods("demo", films.feedback)
+    tried = [_try(Method(method=line), films, running) for line in compared]
     if running.json:
         print_json({"dataset": DATASET, **asdict(summary), "tried": [_as_json(t) for t in tried]})
     else:

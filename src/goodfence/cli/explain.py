@@ -71,7 +71,7 @@ def explanations(kind: str) -> dict[str, Any]:
 
 def guaranteed(name: str) -> Guarantee:
     """Return what the mechanism guarantees with the settings of its explanation."""
-    from goodfence.models.configuration import parsed
+    from goodfence.models.method import parsed
 
     return parsed(explanations("mechanisms")[name]["configuration"]).guarantee
 

@@ -15,7 +15,7 @@ from goodfence.report.wording import guarantee_cell, liked
 
 if TYPE_CHECKING:
     from goodfence.data.ratings import Ratings
-    from goodfence.models.configuration import Configured
+    from goodfence.models.method import Configured
 
 _MASTER = "local[*]"
 _UNITS = {"k": 2**10, "m": 2**20, "g": 2**30}

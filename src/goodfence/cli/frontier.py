@@ -35,27 +35,6 @@ if TYPE_CHECKING:
     from goodfence.data.ratings import Ratings
     from goodfence.privacy.guarantee import Guarantee
 
-COMPARED = (
-    "knn k=50",
-    "ppns k=50 beta=7",
-    "npns k=50 within=7",
-    "pncf k=50 within=7",
-    "private-means epsilon=1",
-    "private-cf epsilon=1",
-)
-"""The default comparison: one setting of each, so that it takes minutes."""
-COMPARED_LISTS = (
-    "knn k=50",
-    "ppns k=50 beta=7",
-    "npns k=50 within=7",
-    "pncf k=50 within=7",
-    "knn k=50 axis=item",
-    "ease",
-    "popularity",
-    "private-top-n epsilon=1",
-    "private-top-n epsilon=4 unit=user",
-)
-"""The same for events."""
 _COLUMNS = (
     "fully recovered: users whose hidden ratings were all recovered. recovery: share of hidden ratings recovered from "
     "the answers, or by guessing where these say nothing. advantage: recovery minus recovery without the target's "
@@ -145,13 +124,15 @@ def _methods(
     source: Source, comparison: Comparison, running: Running
 ) -> tuple[list[Any], list[str], Ratings]:
     """Return the recommenders with their names, and the ratings; a wrong method is an error before reading."""
-    usual = COMPARED_LISTS if source.kind == "implicit" else COMPARED
+    from goodfence.models.method import default_methods, default_recommenders
+
+    usual = default_methods("usual", source.kind)
     chosen = [Method(method=text).configured(running) for text in comparison.method or usual]
     ratings = source.load(running)
     if comparison.full:
-        from goodfence.auditing.frontier import default_list, name_of
+        from goodfence.auditing.frontier import name_of
 
-        methods = list(default_list(ratings.shape[0], ratings.feedback))
+        methods = default_recommenders("full", ratings.shape[0], ratings.feedback)
         return methods, [name_of(one) for one in methods], ratings
     return [one.recommender for one in chosen], [one.label for one in chosen], ratings
 

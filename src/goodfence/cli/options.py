@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     from goodfence.data.frame import ReadOptions
     from goodfence.data.load import ItemList
     from goodfence.data.ratings import Feedback, Ratings
-    from goodfence.models.configuration import Configured
+    from goodfence.models.method import Configured
 
 _FROM_RATINGS = "from-ratings"
 EXPERIMENT = {"items": "from ratings"}
@@ -199,7 +199,7 @@ class Method:
 
         `public` comes from `Source.public_items`; None for an experiment, whose model is thrown away.
         """
-        from goodfence.models.configuration import parsed
+        from goodfence.models.method import parsed
 
         told = EXPERIMENT if public is None else public
         threads, progress = running.threads, running.progress

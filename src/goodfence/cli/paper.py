@@ -18,7 +18,7 @@ if TYPE_CHECKING:
     import numpy.typing as npt
 
     from goodfence.data.ratings import Id
-    from goodfence.models.configuration import Configured
+    from goodfence.models.method import Configured
 
 _INDENT = " " * 19
 _COLOURS = {"holds": "green", "fails": "red", "reversed": "red", "cannot tell": "yellow"}

@@ -22,7 +22,7 @@ from goodfence.auditing.frontier import Compared, Frontier, FrontierPoint, name_
 from goodfence.auditing.survey import TARGETS, Group, Survey, survey
 from goodfence.data.ratings import Ratings
 from goodfence.errors import require
-from goodfence.models.configuration import as_recommender, traits_of
+from goodfence.models.method import as_recommender, traits_of
 from goodfence.privacy.guarantee import Guarantee
 from goodfence.report import wording
 from goodfence.report.charts import NARROW, WIDE, Known, chart_files, inline_svg, knowledge_spec

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from goodfence.arrays import AnyIntegers, Floats
 from goodfence.data.ratings import Ratings
 from goodfence.errors import ModelFileError
-from goodfence.models.configuration import as_recommender, traits_of
+from goodfence.models.method import as_recommender, traits_of
 from goodfence.models.neighbour_cf import NeighbourCF
 from goodfence.models.persistence import Arrays, refusing
 from goodfence.models.recommender import Traits, unfitted_copy

@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from goodfence.errors import SettingError
-from goodfence.models.configuration import pairs, parsed
+from goodfence.models.method import pairs, parsed
 
 
 @pytest.mark.parametrize(

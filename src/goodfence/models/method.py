@@ -1,14 +1,16 @@
-"""An unfitted recommender: of a mechanism, of a configuration {"mechanism": "ppns", "k": 50}, or of a line of text."""
+"""Unfitted recommenders, from a mechanism, settings, or a line such as "ppns k=50 beta=7"; the default recommenders."""
 
 from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import Any, Literal, TypeAlias
 
+from goodfence.data.columns import Feedback
 from goodfence.errors import SettingError, did_you_mean, require
 from goodfence.models.neighbour_cf import NeighbourCF
+from goodfence.models.private.base import FROM_RATINGS
 from goodfence.models.recommender import Traits
 from goodfence.neighbours.predict import Over
 from goodfence.neighbours.similarity import Similarity
@@ -18,21 +20,46 @@ from goodfence.rng import RNG
 from goodfence.selection.knn import KNN
 from goodfence.selection.mechanism import is_mechanism
 
+_RUNNING = ("mechanism", "rng", "threads", "progress")
+Which: TypeAlias = Literal["demo", "usual", "page", "full"]
 DEFAULT_K = 50
 """How many neighbours, if `k` is not given: those of the paper's attacks."""
-_OF_NEIGHBOUR_CF = (
-    "axis",
-    "similarity",
-    "center",
-    "among",
-    "shrinkage",
-    "min_common",
-    "min_neighbours",
-    "over",
-    "fallback",
+_OF_NEIGHBOUR_CF = tuple(
+    name for name in inspect.signature(NeighbourCF).parameters if name not in _RUNNING
 )
 _SWITCH = {"yes": True, "no": False}
 _ABLE = ("fit", "predict", "answer", "recommend", "answer_list")
+_DEFAULTS = (
+    ("knn k=30", "f", "f"),
+    ("knn k={k}", "dupf", "dupf"),
+    ("knn k=100", "f", "f"),
+    ("ppns k={k} beta=2", "f", "f"),
+    ("ppns k={k} beta=4", "f", "f"),
+    ("ppns k={k} beta=7", "dupf", "dupf"),
+    ("npns k={k} within=4", "f", ""),
+    ("npns k={k} within=7", "uf", "uf"),
+    ("npns k={k}", "pf", "pf"),
+    ("pncf k={k} within=7", "upf", "upf"),
+    ("pncf k={k} within=7 epsilon=10", "f", ""),
+    ("knn k={k} axis=item", "", "upf"),
+    ("ease", "", "upf"),
+    ("popularity", "", "upf"),
+    ("private-means epsilon=1", "dup", ""),
+    ("private-cf epsilon=0.5", "f", ""),
+    ("private-cf epsilon=1", "upf", ""),
+    ("private-cf epsilon=4", "f", ""),
+    ("private-cf epsilon=1 unit=user", "f", ""),
+    ("private-cf epsilon=4 unit=user", "f", ""),
+    ("private-cf epsilon=8 unit=user", "f", ""),
+    ("private-top-n epsilon=0.5", "", "f"),
+    ("private-top-n epsilon=1", "", "dupf"),
+    ("private-top-n epsilon=4", "", "f"),
+    ("private-top-n epsilon=1 unit=user", "", "f"),
+    ("private-top-n epsilon=4 unit=user", "", "upf"),
+    ("private-top-n epsilon=8 unit=user", "", "f"),
+)
+"""The recommenders that are compared by default, and the lists of ratings and of events that have each: the demo (d),
+the usual frontier (u), the page of an audit (p), the full frontier (f)."""
 _SHOWN = {"k": "k", "beta": "beta", "within": "within", "epsilon": "eps", "unit": "unit"}
 
 
@@ -235,3 +262,40 @@ def _number_or_text(text: str) -> int | float | str:
         except ValueError:
             continue
     return text
+
+
+def default_methods(
+    which: Which, feedback: Feedback = "explicit", k: int = DEFAULT_K
+) -> tuple[str, ...]:
+    """Return the lines of the recommenders that are compared by default, with this many neighbours.
+
+    Examples
+    --------
+    >>> default_methods("demo", k=20)
+    ('knn k=20', 'ppns k=20 beta=7', 'private-means epsilon=1')
+    """
+    lists = 1 if feedback == "explicit" else 2
+    return tuple(row[0].format(k=k) for row in _DEFAULTS if which[0] in row[lists])
+
+
+def default_recommenders(
+    which: Which, n_users: int, feedback: Feedback = "explicit", k: int = DEFAULT_K
+) -> list[Any]:
+    """Return the recommenders of `default_methods` that fit this many users; selection mechanisms are bare.
+
+    Examples
+    --------
+    >>> [traits_of(one).family for one in default_recommenders("page", 60, k=20)]
+    ['kNN', 'nPNS', 'PrivateMeans, per rating', 'PrivateCF, per rating']
+    """
+    found = []
+    for line in default_methods(which, feedback, k):
+        made = parsed(line, public={"items": FROM_RATINGS}).recommender
+        if isinstance(made, NeighbourCF) and made.axis == "user":
+            made = made.mechanism
+            try:
+                made.reach(n_users - 1)
+            except SettingError:
+                continue
+        found.append(made)
+    return found
