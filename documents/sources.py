@@ -18,7 +18,7 @@ from documents.tables import (
     find,
     measured,
     rows_of,
-    selected,
+    shown_table,
     value,
 )
 from goodfence.auditing.audit import settings_counterexample
@@ -170,7 +170,7 @@ SOURCES: dict[str, Callable[..., str]] = {
     "private-errors": private_errors,
     "published": published,
     "reproduction": lambda title: sections()[title],
-    "selected": selected,
+    "table": shown_table,
     "value": value,
     "verdicts": verdicts,
 }

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import tomllib
 from functools import cache
 from pathlib import Path
+from typing import Any
 
 ROOT = Path(__file__).parents[1]
 RESULTS = ROOT / "benchmarks" / "results"
@@ -52,23 +54,26 @@ def value(name: str, *words: str) -> str:
     return found if found == UNMEASURED else found.split()[0]
 
 
-def selected(name: str, columns: str, *starts: str) -> str:
-    """Return some columns and rows of a measured table, and where the rest is.
+@cache
+def chosen() -> dict[str, Any]:
+    """Return which rows and columns of which measured tables documents show."""
+    return tomllib.loads((Path(__file__).parent / "shown_tables.toml").read_text(encoding="utf-8"))
 
-    `columns` are separated by `|`. Each of `starts` selects the rows whose first cells, joined by ` | `, begin so.
-    """
-    rows, names = measured(name), [column.strip() for column in columns.split("|")]
-    if not rows:
-        return f"({UNMEASURED} yet: `./scripts/bench {name}`)"
-    lines = {" | ".join(row.values()): row for row in rows}
+
+def shown_table(name: str) -> str:
+    """Return the rows and columns of a measured table that `shown_tables.toml` names, and where the table is."""
+    asked = chosen()[name]
+    table, names = asked.get("table", name), [one.strip() for one in asked["columns"].split("|")]
+    lines = {" | ".join(row.values()): row for row in measured(table)}
+    if not lines:
+        return f"({UNMEASURED} yet: `./scripts/bench {table}`)"
     found = []
-    for start in starts or ("",):
+    for start in asked.get("rows", [""]):
         wanted = [row for line, row in lines.items() if line.startswith(start)]
         if not wanted or not set(names) <= set(wanted[0]):
-            raise LookupError(f"the table {name} has no row {start!r} with {columns}")
+            raise LookupError(f"the table {table} has no row {start!r} with {asked['columns']}")
         found += [[row[column] for column in names] for row in wanted]
-    rest = f"`benchmarks/results/{name}.md` has the settings{'' if len(found) == len(rows) else ' and all rows'}."
-    return f"{as_table(names, found)}\n\n{rest}"
+    return f"{as_table(names, found)}\n\nSource: `benchmarks/results/{table}.md`."
 
 
 def as_table(head: list[str], rows: list[list[str]]) -> str:
