@@ -14,7 +14,7 @@ import goodfence as gf
 from benchmarks.results import write_table
 from goodfence.arrays import row_numbers
 from goodfence.attack.scoring import is_recovered, ratio
-from goodfence.attack.targets import Targets, attacked, find_targets, world_seed
+from goodfence.attack.targets import Targets, find_targets, with_fakes, world_seed
 from goodfence.rng import Streams
 
 DATA, KNOWN, FAKES, SEED = "ml-100k", 8, 50, 8
@@ -59,7 +59,7 @@ def is_read(
 ) -> Booleans:
     """Return which hidden ratings a fake reads off a model that is fitted to these ratings and the fakes."""
     known = [target.known_columns[0]] * FAKES, [target.known_ratings[0]] * FAKES
-    world, ids = attacked(ratings, removed, *known)
+    world, ids = with_fakes(ratings, removed, *known)
     made = copy.copy(model)
     made.rng = seed  # the same noise in all worlds: the mean is the same, its spread is not
     items = ratings.items[target.columns]

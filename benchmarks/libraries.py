@@ -31,7 +31,7 @@ from benchmarks.library_defaults import LIBRARIES, Library
 from benchmarks.private_attack import counted, fingerprint, keep_answers
 from benchmarks.results import write_table
 from goodfence.arrays import Flags
-from goodfence.attack.attack import RatingAttack, Subject, settings_of
+from goodfence.attack.attack import RatingAttack, Subject
 from goodfence.attack.knn_attack import AdaptiveAttack, CoverAttack, KNNAttack
 from goodfence.attack.report import AttackReport
 from goodfence.attack.scoring import Estimate, Tally, difference, first_half, share
@@ -125,7 +125,7 @@ def attackers_of(cell: Cell, keep: Path, subject: Subject | None = None) -> list
             chosen = usual(subject, cell.known, LIBRARIES[cell.name])
         else:
             chosen = list(dict.fromkeys(Measured(cell.elsewhere, keep).strongest))
-        write_json(path, [settings_of(one) for one in chosen])
+        write_json(path, [one.stated() for one in chosen])
     return [attack_of(settings) for settings in json.loads(path.read_text())]
 
 

@@ -20,7 +20,7 @@ from benchmarks.results import write_table
 from documents.tables import measured
 from goodfence.attack.attack import Subject
 from goodfence.attack.list_attack import Claims
-from goodfence.attack.list_report import ListAttackReport, ListHits
+from goodfence.attack.report import ListAttackReport, ListHits
 from goodfence.attack.scoring import Estimate
 from goodfence.attack.targets import find_targets
 from goodfence.data.files import atomic_write
@@ -121,7 +121,7 @@ def attacked(question: Question, events: gf.Ratings, folder: Path, until: float)
     fast = not subject.traits.needs_refits
     found, _ = find_targets(events, question.n, question.known, "random", Streams(SEED))
     if fast:  # compiled before it is timed
-        attack.claims(subject.list_worlds(K), found.part(0, 2), Streams(SEED))
+        attack.answers(subject.worlds(K), found.part(0, 2), Streams(SEED))
     n_draws = DRAWS[question.data] if isinstance(model, SameNoise) else 1
     size = len(found) if fast else PART
     done: list[list[dict[str, Any]]] = [[] for _ in range(n_draws)]
@@ -148,32 +148,18 @@ def keep_claims(
 ) -> None:
     """Attack some people, and keep what is claimed of them in both worlds."""
     start = time.perf_counter()
-    inside, outside = attack.claims(Subject(events, model, threads=1).list_worlds(K), some, streams)
-    worlds = {"in": inside, "out": outside}
-    kept = {
-        f"{world}_{name}": array
-        for world, claims in worlds.items()
-        for name, array in claims._asdict().items()
-    }
+    claims = attack.answers(Subject(events, model, threads=1).worlds(K), some, streams)
     path.parent.mkdir(parents=True, exist_ok=True)
     with atomic_write(path) as file:
-        np.savez(file, spent=time.perf_counter() - start, **kept)
+        np.savez(file, spent=time.perf_counter() - start, **claims._asdict())
 
 
 def judged(
     attack: gf.ListAttack, people: Any, parts: list[dict[str, Any]], events: gf.Ratings
 ) -> ListAttackReport:
     """Return the report about these people from the parts that were kept."""
-    inside, outside = (
-        Claims(
-            *(
-                np.concatenate([part[f"{world}_{name}"] for part in parts])
-                for name in Claims._fields
-            )
-        )
-        for world in ("in", "out")
-    )
-    return attack.judged(people, (inside, outside), events, SEED)
+    claims = Claims(*(np.concatenate([part[name] for part in parts]) for name in Claims._fields))
+    return attack.judged(claims, people, events, Streams(SEED))
 
 
 def mean_of(reports: list[ListAttackReport]) -> ListAttackReport:

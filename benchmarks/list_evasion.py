@@ -13,7 +13,7 @@ from benchmarks.list_attack import LEAST, LIKED, MODELS, SEED, K, N, SameNoise, 
 from benchmarks.results import write_table
 from goodfence.arrays import Integers
 from goodfence.attack.scoring import difference
-from goodfence.attack.targets import attacked, find_targets
+from goodfence.attack.targets import find_targets, with_fakes
 from goodfence.models.recommender import unfitted_copy
 from goodfence.rng import Streams
 
@@ -85,7 +85,7 @@ def gained(events: gf.Ratings, model: Any, how: Evasion, n: int) -> list[str]:
         asks = how.asker(items, popular, chance)
         told = []
         for removed in (None, row):
-            world, _ = attacked(events, removed, held, [np.ones(len(each)) for each in held])
+            world, _ = with_fakes(events, removed, held, [np.ones(len(each)) for each in held])
             fitted = unfitted_copy(model, 1000 + place).fit(world)
             told.append(hits(fitted, events, held, asks, row))
         both.append(told)

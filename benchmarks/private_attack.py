@@ -116,9 +116,8 @@ def counted(
     told, _ = informed(answers, asked_for, ratings, Streams(SEED))
     return AttackReport(
         attack="",
-        attacked="",
-        n_left_out=0,
         n_fakes=K,
+        hidden=np.diff(asked_for.starts).astype(np.float64),
         chosen=answers.chosen,
         rows=asked_for.rows,
         ratings=ratings,

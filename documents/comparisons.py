@@ -81,7 +81,7 @@ def _all_asking(ratings: Ratings, series: str, size: Size) -> float:
     attack = KNNAttack(known=_KNOWN, ask="all")
     seed = [size.rng, 0]
     report = attack.run(ratings, attacked, targets=size.n_targets, rng=seed, progress=False)
-    return report.raw_recovery
+    return float(report.raw_recovery)
 
 
 def _facts(ratings: Ratings) -> dict[str, int]:

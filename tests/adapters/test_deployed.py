@@ -11,7 +11,7 @@ import goodfence as gf
 from goodfence.adapters.black_box import BlackBox
 from goodfence.adapters.deployed import Deployed, ServiceMapping, found_at
 from goodfence.adapters.http import Endpoint
-from goodfence.attack.list_report import ListAttackReport
+from goodfence.attack.report import ListAttackReport
 from goodfence.errors import BlackBoxProblem, FileProblem, GoodfenceError, SettingError
 from tests.support.list_recommenders import make_events
 from tests.support.recommender_service import Service

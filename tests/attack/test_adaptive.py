@@ -11,8 +11,8 @@ from scipy import sparse
 import goodfence as gf
 from goodfence.attack.attack import Subject
 from goodfence.attack.knn_attack import AdaptiveAttack, Helping, KNNAttack, solve
+from goodfence.attack.refits import RefitWorlds
 from goodfence.attack.strongest import strongest, usual_attackers
-from goodfence.attack.worlds import RefitWorlds
 from goodfence.errors import SettingError
 from tests.support.attack_worlds import ItemMeans, OwnMean
 from tests.support.toy_recommenders import Flattened, NoisyAnswers, PerItemKNN

@@ -107,10 +107,8 @@ def test_refused(
 
 def test_run_settings() -> None:
     attack = KNNAttack(known=1)
-    with pytest.raises(SettingError, match="over must be"):
-        attack.run(secret_ratings(), gf.KNN(k=2), over="all")  # type: ignore[arg-type]
     with pytest.raises(SettingError, match="RS is not defined for pearson"):
-        attack.run(secret_ratings(), gf.PNCF(k=2), similarity="pearson")
+        attack.run(secret_ratings(), gf.NeighbourCF(gf.PNCF(k=2), similarity="pearson"))
     with pytest.raises(SettingError, match="must be a selection mechanism"):
         exposure(secret_ratings(), gf.NeighbourCF(gf.KNN(k=2)), attack=attack)  # type: ignore[arg-type]
 

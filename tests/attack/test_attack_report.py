@@ -129,7 +129,9 @@ def test_report_derived_by_hand() -> None:
 
 
 def small_report() -> AttackReport:
-    return KNNAttack(known=2, choose=["A", "B"]).run(by_hand(), gf.KNN(k=2), targets=2, rng=1)
+    attack = KNNAttack(known=2, choose=["A", "B"])
+    report: AttackReport = attack.run(by_hand(), gf.KNN(k=2), targets=2, rng=1)
+    return report
 
 
 def test_ids_only_where_asked_for(tmp_path: Path) -> None:

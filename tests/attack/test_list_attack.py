@@ -13,8 +13,8 @@ from scipy import sparse
 
 import goodfence as gf
 from goodfence.attack.list_attack import _served, popular_lists
-from goodfence.attack.list_report import ListAttackReport, ListHits
-from goodfence.attack.list_worlds import listed_columns
+from goodfence.attack.refits import listed_columns
+from goodfence.attack.report import ListAttackReport, ListHits
 from goodfence.attack.targets import find_targets
 from goodfence.errors import BlackBoxProblem, SettingError
 from goodfence.kernels.list_attack import fill, vote
@@ -83,7 +83,8 @@ def test_fast_worlds_equal_refits_of_our_own_model(
     mechanism: Any, similarity: str, attack: gf.ListAttack
 ) -> None:
     events = make_events(10)
-    fast = attack.run(events, mechanism, similarity=similarity, targets=6, rng=11)
+    model = gf.NeighbourCF(mechanism, similarity=similarity)
+    fast = attack.run(events, model, targets=6, rng=11)
     slow = attack.run(events, Refitted(mechanism, similarity=similarity), targets=6, rng=11)
     assert fast.table().equals(slow.table())
 
@@ -91,7 +92,8 @@ def test_fast_worlds_equal_refits_of_our_own_model(
 @pytest.mark.parametrize("mechanism", [gf.KNN(k=4), gf.NPNS(k=4)], ids=repr)
 def test_fast_worlds_equal_refits_by_jaccard(mechanism: Any) -> None:
     events, attack = make_events(12), gf.ListAttack(known=3, n=4, fakes=4)
-    fast = attack.run(events, mechanism, similarity="jaccard", targets=6, rng=11)
+    model = gf.NeighbourCF(mechanism, similarity="jaccard")
+    fast = attack.run(events, model, targets=6, rng=11)
     slow = attack.run(events, NaiveLists(mechanism, "jaccard"), targets=6, rng=11)
     require_same(fast, slow)
 
@@ -255,7 +257,7 @@ def test_what_cannot_be_asked_for_lists_is_told() -> None:
         def predict(self, _: Any, items: Any) -> Any:
             return np.ones(len(items))
 
-    with pytest.raises(SettingError, match=r"recommend\(user, n\) or answer_list"):
+    with pytest.raises(SettingError, match="recommend or answer_list"):
         gf.ListAttack(known=3).run(make_events(1), Mute(), targets=2, rng=1)
 
 

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import goodfence as gf
-from goodfence.attack.left_out import list_scores
+from goodfence.attack.membership import list_scores
 from tests.support.list_recommenders import MostPopular, NaiveLists, make_events
 
 LIKES = gf.load("movietweetings").likes(8)

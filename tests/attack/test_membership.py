@@ -12,10 +12,10 @@ import pytest
 from scipy import sparse, stats
 
 import goodfence as gf
-from goodfence.attack.left_out import left_out_questions
 from goodfence.attack.membership import (
     MembershipReport,
     auc,
+    left_out_questions,
     threshold_at,
     true_positive_bound,
 )
@@ -145,7 +145,7 @@ def test_what_is_published_is_about_those_above_the_threshold() -> None:
     scores = np.full(20, -9.0)
     scores[above] = 1.0
     scores[~found.measured] = 1.0  # they are not measured
-    hidden, answered, right = found.recovery.counts
+    hidden, answered, right, *_ = found.recovery.counts
     for point in replace(found, scores=scores).points:
         assert point.true_positives.value == 0.3
         assert point.precision.value == pytest.approx(right[above].sum() / answered[above].sum())

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -33,7 +34,8 @@ def test_each_half_is_shown_by_the_strongest_of_the_other(kept: Path) -> None:
     gains: list[list[float]] = []
     shares = []
     for attack in attackers_of(CELL, kept):
-        alone = [attack.run_on(subject, targets=ids[half], rng=SEED) for half in (first, ~first)]
+        halves = (first, ~first)
+        alone: list[Any] = [attack.run_on(subject, targets=ids[half], rng=SEED) for half in halves]
         told = [report.informed for report in alone]
         gains.append(
             [
@@ -46,7 +48,8 @@ def test_each_half_is_shown_by_the_strongest_of_the_other(kept: Path) -> None:
                 for one in told
             ]
         )
-        both = attack.run_on(subject, targets=ids, rng=SEED).informed
+        whole: Any = attack.run_on(subject, targets=ids, rng=SEED)
+        both = whole.informed
         shares.append(both.with_target.recovered / both.with_target.hidden)
     best_of_first, best_of_second = np.argmax(gains, axis=0)
     expected = np.where(first, shares[best_of_second], shares[best_of_first])

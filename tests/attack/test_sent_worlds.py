@@ -9,8 +9,8 @@ import pytest
 
 import goodfence as gf
 from benchmarks.sent_worlds import SentOnce, SentWorlds
+from goodfence.attack.refits import RefitWorlds
 from goodfence.attack.targets import find_targets
-from goodfence.attack.worlds import RefitWorlds
 from goodfence.neighbours.similarity import Similarity
 from goodfence.rng import Streams
 

@@ -10,7 +10,7 @@ import pytest
 
 import goodfence as gf
 from goodfence.attack.attack import Subject
-from goodfence.attack.list_report import ListAttackReport
+from goodfence.attack.report import ListAttackReport
 from goodfence.attack.strongest import NEVER_TRIED_ON_LISTS, usual_attackers
 from goodfence.auditing.audit import settings_counterexample
 from goodfence.auditing.frontier import Frontier, frontier

@@ -23,7 +23,8 @@ ROUND = {1, 2, 5, 10, 20, 50, 100, 200, 500, 1000, 2000, 5000}
 @pytest.fixture(scope="module")
 def report() -> AttackReport:
     films = gf.load("movietweetings")
-    return gf.KNNAttack(known=8).run(films, gf.KNN(k=20), targets=300, rng=7)
+    report: AttackReport = gf.KNNAttack(known=8).run(films, gf.KNN(k=20), targets=300, rng=7)
+    return report
 
 
 def test_outcomes_are_what_the_tallies_count(report: AttackReport) -> None:

@@ -11,7 +11,7 @@ import pytest
 
 import goodfence as gf
 from goodfence.attack.scoring import Statistic
-from goodfence.attack.targets import attacked, find_targets
+from goodfence.attack.targets import find_targets, with_fakes
 from goodfence.neighbours.candidate_lists import Axis, RowsAgainstAll
 from goodfence.neighbours.similarity import Profiles, Similarity
 from goodfence.papers.reproduction import list_claims as of_lists
@@ -42,7 +42,7 @@ def test_strangers_are_those_of_the_data_with_the_fakes(
     n_users, top = SMALL.shape[0], small_setting.k * small_setting.beta
     for place, row in enumerate(targets.rows.tolist()):
         fake = targets.known_columns[place], targets.known_ratings[place]
-        data, _ = attacked(SMALL, None, [fake[0]] * n_fakes, [fake[1]] * n_fakes)
+        data, _ = with_fakes(SMALL, None, [fake[0]] * n_fakes, [fake[1]] * n_fakes)
         profiles = Profiles.of(data.csr)
         asker = np.array([n_users])
         near = RowsAgainstAll(profiles, Similarity()).nearest(profiles, asker, top, themselves=True)
@@ -94,7 +94,7 @@ def test_rs_of_a_fakes_list_is_that_of_the_data_with_the_fakes(
     targets, _ = find_targets(SMALL, N, 3, "random", Streams(SEED))
     for place in range(3):
         fake = targets.known_columns[place], targets.known_ratings[place]
-        data, _ = attacked(SMALL, None, [fake[0]] * n_fakes, [fake[1]] * n_fakes)
+        data, _ = with_fakes(SMALL, None, [fake[0]] * n_fakes, [fake[1]] * n_fakes)
         one, first = lists[place], SMALL.shape[0]
         listed, rs = one.listed(n_fakes, mechanism)
         assert len(listed) == data.shape[0] - 1

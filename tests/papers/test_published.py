@@ -14,7 +14,7 @@ from scipy.optimize import minimize
 from scipy.stats import binomtest, kstest
 
 import goodfence as gf
-from goodfence.attack.worlds import RefitWorlds
+from goodfence.attack.refits import RefitWorlds
 from goodfence.errors import DataError, ModelFileError, SettingError
 from goodfence.neighbours.similarity import Similarity
 from goodfence.papers.published.blurme import indication

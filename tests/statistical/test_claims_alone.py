@@ -8,7 +8,7 @@ from scipy import stats
 
 import goodfence as gf
 from goodfence.arrays import Floats
-from goodfence.attack.targets import attacked, find_targets
+from goodfence.attack.targets import find_targets, with_fakes
 from goodfence.neighbours.candidate_lists import RowsAgainstAll
 from goodfence.neighbours.draw import Draws
 from goodfence.neighbours.similarity import Profiles, Similarity
@@ -37,7 +37,7 @@ def test_the_probability_of_being_alone_is_that_of_refitted_models(
     targets, _ = find_targets(films, n_targets, 3, "random", Streams(seed))
     for place, row in enumerate(targets.rows.tolist()):
         columns, values = targets.known_columns[place], targets.known_ratings[place]
-        data, _ = attacked(films, None, [columns] * n_fakes, [values] * n_fakes)
+        data, _ = with_fakes(films, None, [columns] * n_fakes, [values] * n_fakes)
         profiles, asker = Profiles.of(data.csr), np.array([films.shape[0]])
         engine = RowsAgainstAll(profiles, Similarity())
         listed = engine.nearest(profiles, asker, mechanism.reach(1_000), themselves=True)

@@ -8,28 +8,27 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from numbers import Integral
-from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self, TypeAlias, get_args
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 
 from goodfence.attack import DEFAULT_TARGETS
-from goodfence.attack.list_worlds import ListWorlds, NeighbourListWorlds, RefitListWorlds
+from goodfence.attack.refits import RefitWorlds
 from goodfence.attack.report import AttackReport, LeakReport
 from goodfence.attack.scoring import Answers, Tally, informed
 from goodfence.attack.targets import RULES, Targets, Wanted, find_targets, world_seed
-from goodfence.attack.worlds import NeighbourWorlds, RefitWorlds
+from goodfence.attack.worlds import NeighbourWorlds
 from goodfence.data.columns import Feedback
 from goodfence.data.ratings import Id, Ratings
 from goodfence.errors import BlackBoxProblem, SettingError, require
 from goodfence.models.method import as_recommender, traits_of
 from goodfence.models.recommender import Recommender
-from goodfence.neighbours.predict import Over
 from goodfence.neighbours.similarity import Similarity
 from goodfence.parallel import bar, ranges
 from goodfence.rng import RNG, Streams, seed_of
 from goodfence.selection.mechanism import Mechanism
-from goodfence.settings import Count, at_least, checked, one_of
+from goodfence.settings import Count, at_least, checked
 
 Worlds: TypeAlias = NeighbourWorlds | RefitWorlds
 """How the two worlds of each target are computed; `ask` asks in them."""
@@ -52,24 +51,12 @@ class Subject:
     Parameters as in `Attack.run`.
     """
 
-    def __init__(
-        self,
-        ratings: Ratings,
-        attacked: object,
-        *,
-        similarity: Similarity | str = "cosine",
-        over: Over = "raters",
-        threads: int | None = None,
-    ) -> None:
+    def __init__(self, ratings: Ratings, attacked: object, *, threads: int | None = None) -> None:
         self.ratings, self.threads = ratings, threads
-        self.recommender: Any = as_recommender(
-            attacked, similarity=similarity, over=over, threads=threads
-        )
+        self.recommender: Any = as_recommender(attacked, threads=threads)
         self.traits = traits_of(self.recommender)
-        self.similarity = self.traits.similarity or Similarity.of(similarity)
-        self.over = over if self.traits.mechanism is None else self.recommender.over
+        self.similarity = self.traits.similarity or Similarity.of("cosine")
         self._worlds: dict[int, Worlds] = {}
-        self._list_worlds: dict[int, ListWorlds] = {}
 
     def __repr__(self) -> str:
         return f"Subject({self.traits.title})"
@@ -84,17 +71,6 @@ class Subject:
                 else NeighbourWorlds(*given, threads=self.threads)
             )
         return self._worlds[n_fakes]
-
-    def list_worlds(self, n_fakes: int) -> ListWorlds:
-        """Return the worlds in which `n_fakes` fake profiles are shown lists."""
-        given = self.ratings, self.recommender, n_fakes
-        if n_fakes not in self._list_worlds:
-            self._list_worlds[n_fakes] = (
-                RefitListWorlds(*given, similarity=self.similarity)
-                if self.traits.needs_refits
-                else NeighbourListWorlds(*given, threads=self.threads)
-            )
-        return self._list_worlds[n_fakes]
 
     @cached_property
     def answers_differ(self) -> bool:
@@ -194,7 +170,12 @@ def named_items(value: Any, name: str) -> Any:
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Attack(ABC):
-    """Fake profiles with exactly what the attacker knows of the target ask for the rest."""
+    """Fake profiles with exactly what the attacker knows of the target ask for the rest.
+
+    `run_on` is the walk of every attack: draw the targets, ask in both worlds of each, and judge what is concluded. A
+    new attacker derives from `RatingAttack` or `ListAttack` and overrides `_answers`: what the fakes ask in `worlds`,
+    and what is concluded. `usual_attackers` says where it is tried; a recommender can name it in its traits.
+    """
 
     feedback: ClassVar[Feedback] = "explicit"
     """Whether what is attacked learns from ratings or from events."""
@@ -214,14 +195,107 @@ class Attack(ABC):
             require(different, "choose", f"known={self.known} different items", got)
 
     @abstractmethod
+    def describe(self, n_fakes: int = 2) -> str:
+        """Return in words what the fake accounts do, without naming an item."""
+
+    @abstractmethod
+    def _answers(self, worlds: Worlds, targets: Targets, streams: Streams) -> Any:
+        """Return what is concluded from what the fakes of a block of targets are told, as a named tuple."""
+
+    @abstractmethod
+    def judged(self, told: Any, targets: Targets, ratings: Ratings, streams: Streams) -> LeakReport:
+        """Return what these conclusions got: a report that does not say yet what was attacked."""
+
+    @checked
+    def run(
+        self,
+        ratings: Ratings,
+        attacked: Mechanism | Recommender,
+        *,
+        targets: Wanted = DEFAULT_TARGETS,
+        rng: RNG = None,
+        threads: int | None = None,
+        progress: bool | None = None,
+    ) -> Any:
+        """Attack some users, one after the other, each in two worlds: with the target's data and without.
+
+        Where candidate lists decide what fake profiles are told (a user-based `NeighbourCF` without fallback), nothing
+        is fitted. Any other recommender is fitted in each world.
+
+        Parameters
+        ----------
+        ratings : Ratings
+            The user-item rating matrix; for `ListAttack`, events.
+        attacked : Mechanism or recommender
+            A selection mechanism, which means `NeighbourCF` with it, user-based; or any recommender, which need not be
+            fitted: copies of it are, each with its `rng`, if it has one, set to the target's seed. Private models are
+            never given a seed.
+        targets : int or sequence of ids, default 200
+            How many users to draw at random among those with more than `known` ratings, or their ids.
+        rng : RNG, optional
+            A seed for a repeatable experiment; None for fresh randomness. Targets and what is known of them
+            depend on it alone, so every mechanism is attacked with the same knowledge.
+        threads : int, optional
+            How many threads to use; None for as many as there are cores.
+        progress : bool, optional
+            Show a bar on standard error; None for a terminal only.
+
+        Returns
+        -------
+        AttackReport or ListAttackReport
+        """
+        self.require_feedback(ratings)
+        subject = Subject(ratings, attacked, threads=threads)
+        return self.run_on(subject, targets=targets, rng=rng, progress=progress)
+
     def run_on(
         self, subject: Subject, *, targets: Wanted, rng: RNG, progress: bool | None = None
     ) -> LeakReport:
         """Attack as `run` does; attackers of the same `Subject` share what it was asked."""
+        self.require_feedback(subject.ratings)
+        streams, ratings = Streams(rng), subject.ratings
+        n_fakes = self.n_fakes(subject.recommender, ratings.shape[0])
+        worlds = subject.worlds(n_fakes)
+        found, n_left_out = find_targets(ratings, targets, self.known, self.choose, streams)
+        asked_for = self._asked_for(found, streams)
+        told = self._fitting(subject).answers(worlds, asked_for, streams, progress=progress)
+        return dataclasses.replace(
+            self.judged(told, asked_for, ratings, streams),
+            attacked=subject.traits.title,
+            n_left_out=n_left_out,
+            n_fakes=n_fakes,
+            settings={
+                "settings": self.stated(),
+                "similarity": dataclasses.asdict(subject.similarity),
+                "over": getattr(subject.recommender, "over", "raters"),
+                "liked_from": ratings.liked_from,
+                "seed": seed_of(rng),
+            },
+        )
 
-    @abstractmethod
-    def describe(self, n_fakes: int = 2) -> str:
-        """Return in words what the fake accounts do, without naming an item."""
+    def answers(
+        self, worlds: Worlds, targets: Targets, streams: Streams, *, progress: bool | None = None
+    ) -> Any:
+        """Return what this attacker concludes about all targets, block by block."""
+        parts = []
+        blocks = ranges(len(targets), worlds.at_once(self._n_askers(worlds)))
+        with bar("attack", len(blocks), show=progress) as advance:
+            for first, last in blocks:
+                parts.append(self._answers(worlds, targets.part(first, last), streams))
+                advance(1)
+        return type(parts[0])(*(np.concatenate(part) for part in zip(*parts, strict=True)))
+
+    def _fitting(self, subject: Subject) -> Self:  # noqa: ARG002 - for others
+        """Return this attack with what it leaves open decided by what the recommender shows of itself."""
+        return self
+
+    def _asked_for(self, targets: Targets, streams: Streams) -> Targets:  # noqa: ARG002 - for others
+        """Return the targets with the hidden ratings that are asked for: all."""
+        return targets
+
+    def _n_askers(self, worlds: Worlds) -> int:
+        """Return how many fakes ask about one target."""
+        return worlds.n_fakes if getattr(self, "ask", "one") == "all" else 1
 
     def require_feedback(self, ratings: Ratings) -> None:
         """Refuse data of the other kind, before anything is computed."""
@@ -243,113 +317,38 @@ class Attack(ABC):
             raise SettingError("fakes must be given: the attacked recommender has no k to go by")
         return n_fakes
 
+    def stated(self) -> dict[str, Any]:
+        """Return the name and the settings as plain values."""
+        stated = {"name": type(self).__name__, **dataclasses.asdict(self)}
+        if isinstance(self.choose, tuple):
+            stated["choose"] = [
+                item.item() if isinstance(item, np.generic) else item for item in self.choose
+            ]
+        return stated
+
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RatingAttack(Attack):
-    """An attack on predicted ratings: fakes ask for the hidden ones."""
+    """An attack on predicted ratings: fakes ask for the hidden ones, and `_answers` returns `Answers`."""
 
-    @checked
-    def run(
-        self,
-        ratings: Ratings,
-        attacked: Mechanism | Recommender,
-        *,
-        targets: Wanted = DEFAULT_TARGETS,
-        rng: RNG = None,
-        similarity: Similarity | str = "cosine",
-        over: Over = "raters",
-        threads: int | None = None,
-        progress: bool | None = None,
+    def judged(
+        self, told: Answers, targets: Targets, ratings: Ratings, streams: Streams
     ) -> AttackReport:
-        """Attack some users, one after the other, each in two worlds: with the target's data and without.
-
-        Where candidate lists decide what fake profiles are told (a user-based `NeighbourCF` without fallback), nothing
-        is fitted. Any other recommender is fitted in each world.
-
-        Parameters
-        ----------
-        ratings : Ratings
-            Who rated what how.
-        attacked : Mechanism or recommender
-            A selection mechanism, which means `NeighbourCF` with it, user-based; or any recommender, which need not be
-            fitted: copies of it are, each with its `rng`, if it has one, set to the target's seed. Private models are
-            never given a seed.
-        targets : int or sequence of ids, default 200
-            How many users to draw at random among those with more than `known` ratings, or their ids.
-        rng : RNG, optional
-            A seed for a repeatable experiment; None for fresh randomness. Targets and what is known of them
-            depend on it alone, so every mechanism is attacked with the same knowledge.
-        similarity, over
-            As in `NeighbourCF`, for a bare mechanism; a recommender has its own.
-        threads : int, optional
-            How many threads to use; None for as many as there are cores.
-        progress : bool, optional
-            Show a bar on standard error; None for a terminal only.
-        """
-        one_of(over, "over", get_args(Over))
-        subject = Subject(ratings, attacked, similarity=similarity, over=over, threads=threads)
-        return self.run_on(subject, targets=targets, rng=rng, progress=progress)
-
-    def run_on(
-        self, subject: Subject, *, targets: Wanted, rng: RNG, progress: bool | None = None
-    ) -> AttackReport:
-        """Attack as `run` does; attackers of the same `Subject` share what it was asked."""
-        self.require_feedback(subject.ratings)
-        streams, ratings = Streams(rng), subject.ratings
-        n_fakes = self.n_fakes(subject.recommender, ratings.shape[0])
-        worlds = subject.worlds(n_fakes)
-        found, n_left_out = find_targets(ratings, targets, self.known, self.choose, streams)
-        asked_for = self._asked_for(found, streams)
-        answers = self._fitting(subject).answers(worlds, asked_for, streams, progress=progress)
-        counted, outcomes = informed(answers, asked_for, ratings, streams)
+        """As in `Attack`."""
+        counted, outcomes = informed(told, targets, ratings, streams)
+        raw = Tally.of(told.with_target, targets, ratings)
         return AttackReport(
             attack=repr(self),
-            attacked=subject.traits.title,
-            n_left_out=n_left_out,
-            n_fakes=n_fakes,
-            with_target=Tally.of(answers.with_target, asked_for, ratings),
-            without_target=Tally.of(answers.without_target, asked_for, ratings),
-            informed=counted,
-            chosen=answers.chosen,
-            rows=found.rows,
+            hidden=raw.hidden,
+            chosen=told.chosen,
+            rows=targets.rows,
             ratings=ratings,
+            with_target=raw,
+            without_target=Tally.of(told.without_target, targets, ratings),
+            informed=counted,
             outcomes=outcomes,
             attacker=self,
-            settings={
-                "settings": settings_of(self),
-                "similarity": dataclasses.asdict(subject.similarity),
-                "over": subject.over,
-                "seed": seed_of(rng),
-            },
         )
-
-    def _fitting(self, subject: Subject) -> Self:  # noqa: ARG002 - for others
-        """Return this attack with what it leaves open decided by what the recommender shows of itself."""
-        return self
-
-    def _asked_for(self, targets: Targets, streams: Streams) -> Targets:  # noqa: ARG002 - for others
-        """Return the targets with the hidden ratings that are asked for: all."""
-        return targets
-
-    def answers(
-        self, worlds: Worlds, targets: Targets, streams: Streams, *, progress: bool | None = None
-    ) -> Answers:
-        """Return what this attacker concludes about the hidden ratings of all targets."""
-        parts = []
-        blocks = ranges(len(targets), worlds.at_once(self._n_askers(worlds)))
-        with bar("attack", len(blocks), show=progress) as advance:
-            for first, last in blocks:
-                parts.append(self._answers(worlds, targets.part(first, last), streams))
-                advance(1)
-        return Answers(*(np.concatenate(part) for part in zip(*parts, strict=True)))
-
-    def _n_askers(self, worlds: Worlds) -> int:  # noqa: ARG002 - for others
-        """Return how many fakes ask about one target."""
-        return 1
-
-    @abstractmethod
-    def _answers(self, worlds: Worlds, targets: Targets, streams: Streams) -> Answers:
-        """Return what this attacker concludes from what the fakes of a block of targets are told."""
 
 
 def seeds(targets: Targets, streams: Streams, turns: npt.ArrayLike = 0) -> list[int]:
@@ -357,13 +356,3 @@ def seeds(targets: Targets, streams: Streams, turns: npt.ArrayLike = 0) -> list[
     each = np.broadcast_to(turns, targets.rows.shape).tolist()
     pairs = zip(targets.rows.tolist(), each, strict=True)
     return [world_seed(streams, row, turn) for row, turn in pairs]
-
-
-def settings_of(attack: Attack) -> dict[str, Any]:
-    """Return the name and the settings of an attack as plain values."""
-    stated = {"name": type(attack).__name__, **dataclasses.asdict(attack)}
-    if isinstance(attack.choose, tuple):
-        stated["choose"] = [
-            item.item() if isinstance(item, np.generic) else item for item in attack.choose
-        ]
-    return stated

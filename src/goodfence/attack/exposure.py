@@ -36,7 +36,6 @@ from goodfence.errors import SettingError
 from goodfence.kernels.inclusion import included_beside
 from goodfence.models.neighbour_cf import NeighbourCF
 from goodfence.models.recommender import Recommender
-from goodfence.neighbours.similarity import Similarity
 from goodfence.parallel import bar, ranges
 from goodfence.rng import RNG, Streams
 from goodfence.selection.mechanism import Mechanism, is_mechanism, pool_arrays
@@ -93,7 +92,6 @@ def exposure(
     attack: Attack,
     targets: Wanted = DEFAULT_TARGETS,
     rng: RNG = None,
-    similarity: Similarity | str = "cosine",
     threads: int | None = None,
     progress: bool | None = None,
 ) -> Exposure:
@@ -107,7 +105,7 @@ def exposure(
     attack
         What the attacker knows, and how many fake profiles there are. With the same `rng` the targets and what is
         known of them are those of `attack.run`.
-    ratings, targets, rng, similarity, threads, progress
+    ratings, targets, rng, threads, progress
         As in `KNNAttack.run`.
 
     Examples
@@ -125,8 +123,7 @@ def exposure(
         )
     streams = Streams(rng)
     n_fakes = attack.n_fakes(mechanism, ratings.shape[0])
-    model = NeighbourCF(mechanism, similarity=similarity)
-    worlds = NeighbourWorlds(ratings, model, n_fakes, threads=threads)
+    worlds = NeighbourWorlds(ratings, NeighbourCF(mechanism), n_fakes, threads=threads)
     found, _ = find_targets(ratings, targets, attack.known, attack.choose, streams)
     raters = ratings.transposed.csr
     parts = []
@@ -179,7 +176,6 @@ def rating_exposure(
     attack: Attack,
     draws: int = 40,
     rng: RNG = None,
-    threads: int | None = None,
     progress: bool | None = None,
 ) -> RatingExposure:
     """Return which of a user's ratings are the risky ones: how likely fakes who know m others recover each.
@@ -189,7 +185,7 @@ def rating_exposure(
 
     Parameters
     ----------
-    ratings, attacked, rng, threads, progress
+    ratings, attacked, rng, progress
         As in `KNNAttack.run`; a recommender that must be refitted is fitted twice for each draw.
     user : id
         Whose ratings. They have more than `attack.known`.
@@ -213,10 +209,8 @@ def rating_exposure(
     counts = np.zeros((4, ratings.shape[1]))
     with bar("exposure", draws, show=progress) as advance:
         for turn in range(draws):
-            subject = Subject(ratings, attacked, threads=threads)
-            told = attack.run_on(
-                subject, targets=[user], rng=streams.key(turn), progress=False
-            ).outcomes
+            how: dict[str, Any] = {"rng": streams.key(turn), "progress": False}
+            told = attack.run_on(Subject(ratings, attacked), targets=[user], **how).outcomes
             assert told is not None  # noqa: S101 - an attack that was run has them
             hidden = np.ones(len(told.columns))
             seen = (hidden, told.recovered, told.recovered_without, told.guessed)

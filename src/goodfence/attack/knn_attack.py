@@ -59,9 +59,6 @@ class KNNAttack(RatingAttack):
         text = "one asks" if alone else f"all ask; {counted} counts"
         return text if self.rounds == 1 else f"{text}; repeated for {self.rounds} refits"
 
-    def _n_askers(self, worlds: Worlds) -> int:
-        return worlds.n_fakes if self.ask == "all" else 1
-
     def _answers(self, worlds: Worlds, targets: Targets, streams: Streams) -> Answers:
         turns = [
             worlds.ask(targets, seeds(targets, streams, turn), self._n_askers(worlds))

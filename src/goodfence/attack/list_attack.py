@@ -7,29 +7,25 @@ comes from the target alone. A list needs no rounding, and no luck with the item
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from typing import Annotated, ClassVar, NamedTuple
 
 import numpy as np
 
 from goodfence.arrays import Csr, Flags, Floats, Rows
-from goodfence.attack import DEFAULT_FAKES, DEFAULT_KNOWN, DEFAULT_TARGETS
-from goodfence.attack.attack import Attack, Subject, seeds, settings_of
+from goodfence.attack import DEFAULT_FAKES, DEFAULT_KNOWN
+from goodfence.attack.attack import Attack, Worlds, seeds
 from goodfence.attack.knn_attack import Ask
-from goodfence.attack.list_report import ListAttackReport, ListHits, is_listed
-from goodfence.attack.list_worlds import Accounts, ListWorlds
+from goodfence.attack.report import ListAttackReport, ListHits, is_claimed
 from goodfence.attack.scoring import Outcomes, first_half
-from goodfence.attack.targets import Targets, Wanted, find_targets
+from goodfence.attack.targets import Targets
+from goodfence.attack.worlds import Accounts
 from goodfence.data.columns import Feedback
 from goodfence.data.ratings import Ratings
 from goodfence.kernels.list_attack import fill, rank_popular, vote
 from goodfence.models.method import traits_of
-from goodfence.models.recommender import Recommender
-from goodfence.neighbours.similarity import Similarity
-from goodfence.parallel import bar, ranges
-from goodfence.rng import RNG, Streams, seed_of
-from goodfence.selection.mechanism import Mechanism
+from goodfence.rng import Streams
 from goodfence.settings import Count, at_least, checked
 
 LISTED = 10
@@ -42,10 +38,12 @@ _CLEAR = 2.0
 
 
 class Claims(NamedTuple):
-    """What the attacker claims of some targets, in one world, before guessing; and who the neighbours were."""
+    """What the attacker claims of some targets, before guessing."""
 
-    lists: Rows
-    """(targets, claimed): columns, best first."""
+    with_target: Rows
+    """(targets, claimed): columns, best first, in the world with each target."""
+    without_target: Rows
+    """(targets, claimed): in the world without."""
     chosen: Floats
     """(targets,): as in `Shown`."""
     alone: Floats
@@ -87,86 +85,36 @@ class ListAttack(Attack):
             text += "; all click the listed items and ask again"
         return text if self.pages == 1 else f"{text}; {self.pages} pages are read"
 
-    @checked
-    def run(
-        self,
-        events: Ratings,
-        attacked: Mechanism | Recommender,
-        *,
-        targets: Wanted = DEFAULT_TARGETS,
-        rng: RNG = None,
-        similarity: Similarity | str = "cosine",
-        threads: int | None = None,
-        progress: bool | None = None,
-    ) -> ListAttackReport:
-        """Attack some users, one after the other, each in two worlds: with the target's data and without.
-
-        Parameters
-        ----------
-        events : Ratings
-            Who clicked, bought or liked what: `feedback="implicit"`.
-        attacked : Mechanism or recommender
-            A selection mechanism, which means `NeighbourCF` with it, user-based: nothing is fitted then. Or anything
-            with `fit` and `recommend(user, n)` or `answer_list(profile, n)`, which is fitted in each world.
-        targets, rng, similarity, threads, progress
-            As in `KNNAttack.run`.
-        """
-        self.require_feedback(events)
-        subject = Subject(events, attacked, similarity=similarity, threads=threads)
-        return self.run_on(subject, targets=targets, rng=rng, progress=progress)
-
-    def run_on(
-        self, subject: Subject, *, targets: Wanted, rng: RNG, progress: bool | None = None
-    ) -> ListAttackReport:
-        """Attack as `run` does; attackers of the same `Subject` share what it was asked."""
-        events, streams = subject.ratings, Streams(rng)
-        self.require_feedback(events)
-        n_fakes = self.n_fakes(subject.recommender, events.shape[0])
-        found, n_left_out = find_targets(events, targets, self.known, self.choose, streams)
-        claims = self.claims(subject.list_worlds(n_fakes), found, streams, progress=progress)
-        report = self.judged(found, claims, events, rng)
-        title = subject.traits.title
-        return replace(report, attacked=title, n_left_out=n_left_out, n_fakes=n_fakes)
-
     def judged(
-        self, targets: Targets, claims: tuple[Claims, Claims], events: Ratings, rng: RNG
+        self, told: Claims, targets: Targets, ratings: Ratings, streams: Streams
     ) -> ListAttackReport:
-        """Return what these claims, with the target in the data and without, got: the report of nobody yet."""
-        inside, outside = claims
-        popular = popular_lists(events, targets, self.n_claimed(events))
-        told = [_filled(one.lists, popular) for one in claims]
-        half = first_half(len(targets), Streams(rng))
-        informed, believed = _believed(told, popular, targets, half)
+        """As in `Attack`."""
+        popular = popular_lists(ratings, targets, self.n_claimed(ratings))
+        filled = [_filled(one, popular) for one in (told.with_target, told.without_target)]
+        informed, believed = _believed(filled, popular, targets, first_half(len(targets), streams))
         return ListAttackReport(
             attack=repr(self),
-            attacked="",
-            n_left_out=0,
             n_fakes=self.fakes or 0,
-            chosen=inside.chosen,
-            rows=targets.rows,
-            ratings=events,
             hidden=np.diff(targets.starts).astype(np.float64),
-            n_claimed=self.n_claimed(events),
-            with_target=ListHits.of(inside.lists, targets),
-            without_target=ListHits.of(outside.lists, targets),
+            chosen=told.chosen,
+            rows=targets.rows,
+            ratings=ratings,
+            n_claimed=self.n_claimed(ratings),
+            with_target=ListHits.of(told.with_target, targets),
+            without_target=ListHits.of(told.without_target, targets),
             informed=ListHits.of(informed[0], targets),
             informed_without=ListHits.of(informed[1], targets),
             popular=ListHits.of(popular, targets),
-            alone=inside.alone,
+            alone=told.alone,
             beliefs=dict(zip(("with_target", "without_target"), believed, strict=True)),
             outcomes=Outcomes(
                 owners=targets.owners,
                 columns=targets.columns,
-                recovered=is_listed(informed[0], targets),
-                recovered_without=is_listed(informed[1], targets),
-                guessed=is_listed(popular, targets),
+                recovered=is_claimed(informed[0], targets),
+                recovered_without=is_claimed(informed[1], targets),
+                guessed=is_claimed(popular, targets),
             ),
             attacker=self,
-            settings={
-                "settings": settings_of(self),
-                "liked_from": events.liked_from,
-                "seed": seed_of(rng),
-            },
         )
 
     def n_fakes(self, attacked: object, n_users: int) -> int:
@@ -180,46 +128,20 @@ class ListAttack(Attack):
         rounds = 2 if self.adaptive else 1
         return min(self.n * self.pages * rounds, events.shape[1] - self.known)
 
-    def claims(
-        self,
-        worlds: ListWorlds,
-        targets: Targets,
-        streams: Streams,
-        *,
-        progress: bool | None = None,
-    ) -> tuple[Claims, Claims]:
-        """Return what is claimed of all targets, with the target in the data and without, block by block."""
-        n_askers = worlds.n_fakes if self.ask == "all" else 1
-        parts: list[tuple[Claims, Claims]] = []
-        blocks = ranges(len(targets), worlds.at_once(n_askers))
-        with bar("attack", len(blocks), show=progress) as advance:
-            for first, last in blocks:
-                parts.append(self._of_block(worlds, targets.part(first, last), streams, n_askers))
-                advance(1)
-        inside, outside = (
-            Claims(*(np.concatenate(part) for part in zip(*world, strict=True)))
-            for world in zip(*parts, strict=True)
-        )
-        return inside, outside
-
-    def _of_block(
-        self, worlds: ListWorlds, targets: Targets, streams: Streams, n_askers: int
-    ) -> tuple[Claims, Claims]:
-        events = worlds.ratings
+    def _answers(self, worlds: Worlds, targets: Targets, streams: Streams) -> Claims:
+        events, n_askers = worlds.ratings, self._n_askers(worlds)
         n_listed = min(self.n * self.pages, events.shape[1] - self.known)
         accounts = Accounts.knowing(targets, partial(seeds, targets, streams))
-        claims = []
-        for there, told in zip(
-            _WORLDS, worlds.shown(accounts, n_askers, n_listed, _WORLDS), strict=True
-        ):
-            lists = _combined(told.lists, events.shape[1])
+        told, claimed = worlds.shown(accounts, n_askers, n_listed, _WORLDS), []
+        for there, world in zip(_WORLDS, told, strict=True):
+            lists = _combined(world.lists, events.shape[1])
             if self.adaptive:
                 n_more = self.n_claimed(events) - n_listed
                 clicked = accounts.clicking(lists, partial(seeds, targets, streams, 1))
                 (more,) = worlds.shown(clicked, n_askers, max(n_more, 1), (there,))
                 lists = _joined(lists, _combined(more.lists, events.shape[1])[:, :n_more])
-            claims.append(Claims(lists, told.chosen, told.alone))
-        return claims[0], claims[1]
+            claimed.append(lists)
+        return Claims(claimed[0], claimed[1], told[0].chosen, told[0].alone)
 
 
 def _combined(lists: Rows, n_items: int) -> Rows:

@@ -17,31 +17,30 @@ from __future__ import annotations
 
 import dataclasses
 import math
+from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import partial
 from typing import Annotated, Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 from scipy import optimize, stats
 
-from goodfence.arrays import Flags, Floats
+from goodfence.arrays import Flags, Floats, Integers, Rows
 from goodfence.attack import DEFAULT_TARGETS
-from goodfence.attack.attack import Attack, Choose, Subject, named_items
+from goodfence.attack.attack import Attack, Choose, Subject, Worlds, named_items, seeds
 from goodfence.attack.knn_attack import KNNAttack
-from goodfence.attack.left_out import (
-    in_a_fit_each,
-    in_one_fit,
-    left_out_questions,
-    lists_in_a_fit_each,
-    lists_in_one_fit,
-)
 from goodfence.attack.list_attack import LISTED, LONGEST, ListAttack
+from goodfence.attack.refits import listed_columns
 from goodfence.attack.report import LeakReport, as_plain
 from goodfence.attack.scoring import CONFIDENCE, Estimate, first_half, frequency, share
-from goodfence.attack.targets import Wanted, find_targets
+from goodfence.attack.targets import Targets, Wanted, find_targets, with_fakes, world_seed
+from goodfence.attack.worlds import Accounts
 from goodfence.data.columns import Feedback
 from goodfence.data.ratings import Ratings
+from goodfence.data.scale import Scale
 from goodfence.errors import DataError, SettingError, require
-from goodfence.models.recommender import Recommender, guarantee_of
+from goodfence.models.recommender import Recommender, guarantee_of, unfitted_copy
+from goodfence.parallel import bar, ranges
 from goodfence.privacy.guarantee import Guarantee
 from goodfence.rng import RNG, Streams, fresh_seed, seed_of
 from goodfence.selection.mechanism import Mechanism
@@ -53,6 +52,8 @@ DEFAULT_LEFT_OUT = 6
 """How many of the known ratings are left out, one at a time."""
 FALSE_POSITIVE_RATES = (0.01, 0.05)
 """The false positive rates at which true positives are reported."""
+LEFT_OUT = 16
+"""A stream below the seed of an attack, beside those of `targets`."""
 _SAME = 9  # decimals: scores that differ by rounding only are equal
 
 
@@ -122,7 +123,7 @@ class MembershipReport:
         threshold = threshold_at(self.scores_without[~self.measured], rate)
         accepted = self.scores[self.measured] > threshold
         wrongly = self.scores_without[self.measured] > threshold
-        hidden, answered, right = (part[self.measured] for part in self.recovery.counts)
+        hidden, answered, right, *_ = (part[self.measured] for part in self.recovery.counts)
         return OperatingPoint(
             rate=rate,
             threshold=threshold,
@@ -266,20 +267,17 @@ class MembershipAttack:
         questions = left_out_questions(found, self.left_out, streams)
         plain = self._plain(ratings.feedback)
         n_fakes, n_fits = plain.n_fakes(subject.recommender, ratings.shape[0]), self.left_out
-        asked: dict[str, Any] = {"n": self.left_out, "streams": streams}
-        listed = ratings.feedback == "implicit"
         if self._resolved(subject) == "one":
             n_fakes, n_fits = 1, 1
-            parts = (
-                lists_in_one_fit(subject, questions, self.n, **asked)
-                if listed
-                else in_one_fit(subject, questions, **asked)
-            )
-        elif listed:
-            worlds = subject.list_worlds(n_fakes)
-            parts = lists_in_a_fit_each(worlds, questions, self.n, progress=progress, **asked)
-        else:
-            parts = in_a_fit_each(subject.worlds(n_fakes), questions, progress=progress, **asked)
+            asked = _in_one_fit(subject, questions, self.left_out, self.n, streams)
+        else:  # turn 0 is that of the hidden ratings
+            turns = 1 + np.arange(len(questions)) % self.left_out
+            asked = _in_a_fit_each(subject.worlds(n_fakes), questions, turns, self.n, streams)
+        parts = np.empty((2, len(questions)))
+        with bar("membership", len(questions), show=progress) as advance:
+            for some, told in asked:
+                parts[:, some] = told
+                advance(some.stop - some.start)
         scores = [one.reshape(len(found), -1).sum(axis=1) for one in parts]
         return MembershipReport(
             attack=repr(self),
@@ -309,6 +307,93 @@ class MembershipAttack:
     def _stated(self) -> dict[str, Any]:
         stated = {"name": type(self).__name__, **dataclasses.asdict(self)}
         return stated if isinstance(self.choose, str) else {**stated, "choose": "named items"}
+
+
+def left_out_questions(targets: Targets, n: int, streams: Streams) -> Targets:
+    """Return `n` questions for each target: one known rating is hidden, the other m - 1 are known."""
+    m = targets.known_columns.shape[1]
+    places = [np.sort(streams.order(m, LEFT_OUT, row)[:n]) for row in targets.rows.tolist()]
+    kept = np.arange(m) != np.concatenate(places)[:, np.newaxis]
+    owners = np.repeat(np.arange(len(targets)), n)
+    columns, values = targets.known_columns[owners], targets.known_ratings[owners]
+    return Targets(
+        targets.rows[owners],
+        columns[kept].reshape(-1, m - 1),
+        values[kept].reshape(-1, m - 1),
+        np.arange(len(owners) + 1),
+        columns[~kept],
+        values[~kept],
+    )
+
+
+def _in_a_fit_each(
+    worlds: Worlds, questions: Targets, turns: Integers, n_listed: int, streams: Streams
+) -> Iterator[tuple[slice, list[Floats]]]:
+    """Yield which questions, and their scores with and without the target; every question has its own worlds."""
+    for first, last in ranges(len(questions), worlds.at_once(1)):
+        asked = questions.part(first, last)
+        fresh = partial(seeds, asked, streams, turns[first:last])
+        if worlds.ratings.feedback == "implicit":
+            shown = worlds.shown(Accounts.knowing(asked, fresh), 1, n_listed, (True, False))
+            parts = [list_scores(world.lists[:, 0], asked.columns) for world in shown]
+        else:
+            told = worlds.ask(asked, fresh(), 1)
+            both = told.with_target[0], told.without_target[0]
+            parts = [scores_of(one, asked, worlds.ratings.scale) for one in both]
+        yield slice(first, last), parts
+
+
+def _in_one_fit(
+    subject: Subject, questions: Targets, n: int, n_listed: int, streams: Streams
+) -> Iterator[tuple[slice, list[Floats]]]:
+    """Yield the same where all `n` questions about a target share a fit: fake j knows all but rating j."""
+    ratings = subject.ratings
+    for first, last in ranges(len(questions), n):
+        asked, parts = questions.part(first, last), []
+        row = int(asked.rows[0])
+        seed = None if subject.traits.fresh_noise else world_seed(streams, row, 1)
+        for removed in (None, row):
+            accounts = list(asked.known_columns), list(asked.known_ratings)
+            world, ids = with_fakes(ratings, removed, *accounts)
+            fitted = unfitted_copy(subject.recommender, seed).fit(world)
+            if ratings.feedback == "implicit":
+                lists = [
+                    listed_columns(fitted.recommend(one, n_listed), ratings, held, n_listed)
+                    for one, held in zip(ids, asked.known_columns, strict=True)
+                ]
+                parts.append(list_scores(np.stack(lists), asked.columns))
+            else:
+                told = np.asarray(fitted.predict(ids, ratings.items[asked.columns]))
+                parts.append(scores_of(told, asked, ratings.scale))
+        yield slice(first, last), parts
+
+
+def list_scores(lists: Rows, left_out: Integers) -> Floats:
+    """Return the part of each question in the score: how high the left-out item is on its list, 1 at the top.
+
+    Examples
+    --------
+    >>> list_scores(np.array([[7, 3], [7, 3], [7, -1]]), np.array([7, 3, 3]))
+    array([1. , 0.5, 0. ])
+    """
+    there = lists == left_out[:, np.newaxis]
+    places = np.where(there.any(axis=1), there.argmax(axis=1), lists.shape[1])
+    scores: Floats = 1.0 - places / lists.shape[1]
+    return scores
+
+
+def scores_of(answers: Floats, questions: Targets, scale: Scale) -> Floats:
+    """Return the part of each question in the score: minus its error in steps, at most one; no answer is one wrong.
+
+    Examples
+    --------
+    >>> asked = Targets(np.zeros(3), np.empty((3, 0)), np.empty((3, 0)), np.arange(4), np.arange(3), np.full(3, 4.0))
+    >>> scores_of(np.array([4.25, 1.0, np.nan]), asked, Scale(1, 5))
+    array([-0.25, -1.  , -1.  ])
+    """
+    step = (scale.highest - scale.lowest) / 4 if scale.step is None else scale.step
+    errors = np.abs(answers - questions.ratings) / (step or 1.0)
+    return -np.where(np.isnan(errors), 1.0, np.minimum(errors, 1.0))
 
 
 def threshold_at(scores: Floats, rate: float) -> float:

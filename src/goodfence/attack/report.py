@@ -1,6 +1,6 @@
 """What an attack found out, in total and for each target, beside what chance would have given.
 
-`LeakReport` is what every attack reports, `AttackReport` that of an attack on predicted ratings.
+`LeakReport` is what every attack reports; `AttackReport` measures predicted ratings, `ListAttackReport` lists.
 """
 
 from __future__ import annotations
@@ -15,13 +15,14 @@ import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 
-from goodfence.arrays import Flags, Floats, Integers
+from goodfence.arrays import Flags, Floats, Integers, Rows
 from goodfence.attack import GUESSING
 from goodfence.attack.scoring import (
     Estimate,
     Informed,
     Outcomes,
     Tally,
+    combination,
     difference,
     frequency,
     more_often,
@@ -29,8 +30,10 @@ from goodfence.attack.scoring import (
     share,
     worst_tenth_loss,
 )
+from goodfence.attack.targets import Targets
 from goodfence.data.columns import Feedback
 from goodfence.data.ratings import Ratings
+from goodfence.kernels.list_attack import find_hidden
 from goodfence.markup import html_table
 from goodfence.settings import checked, one_of
 
@@ -66,21 +69,40 @@ class NotTried(NamedTuple):
 
 
 class Counts(NamedTuple):
-    """What the answers alone got, for each target: arrays of shape (targets,)."""
+    """What the attacker got, for each target: arrays of shape (targets,)."""
 
-    hidden: Floats
+    possible: Floats
     """How much there was to find."""
     answered: Floats
-    """How much the answers claimed."""
+    """How much the answers alone claimed."""
     right: Floats
     """How much of that was right."""
+    informed: Floats
+    """How much the informed attacker found."""
+    informed_without: Floats
+    """The same in the world without the target."""
+
+
+class Value:
+    """The value of the estimate of this name, as an attribute of a report."""
+
+    def __init__(self, meaning: str) -> None:
+        self.__doc__ = meaning
+
+    def __set_name__(self, owner: type, name: str) -> None:
+        self.name = name
+
+    def __get__(self, report: Any, owner: type) -> float:
+        """Return the value."""
+        value: float = report.estimates[self.name].value
+        return value
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class LeakReport(ABC):
     """What every report of an attack has: who attacked whom, the main figures, and what else was tried.
 
-    Everything that audits, compares or shows an attack asks for no more than this, be it of ratings or of lists.
+    Whatever audits, compares or shows an attack asks for no more than this, be it of ratings or of lists.
     """
 
     measure: ClassVar[str]
@@ -92,12 +114,14 @@ class LeakReport(ABC):
 
     attack: str
     """The attack, with its settings."""
-    attacked: str
+    attacked: str = ""
     """The mechanism with its settings, or the name of the recommender."""
-    n_left_out: int
+    n_left_out: int = 0
     """How many users could not be attacked: they have too little, or nothing of a named item."""
-    n_fakes: int
+    n_fakes: int = 0
     """How many fakes attacked each target."""
+    hidden: Floats
+    """(targets,): how many ratings or items of each the attacker does not know, of those asked for."""
     chosen: Floats
     """For each target the share of the asking fakes that had the target as a neighbour; NaN where that is not known."""
     rows: Integers
@@ -119,6 +143,9 @@ class LeakReport(ABC):
     date: str = field(default_factory=lambda: datetime.now(UTC).date().isoformat())
     """When it was made."""
 
+    advantage = Value("What is found with the target in the data less what is found without.")
+    target_chosen = Value("How often the target is among the neighbours of an asking fake.")
+
     @property
     @abstractmethod
     def estimates(self) -> dict[str, Estimate]:
@@ -126,32 +153,38 @@ class LeakReport(ABC):
 
     @property
     @abstractmethod
-    def n_hidden(self) -> int:
-        """How many ratings or events of the targets the attacker does not know, of those asked for."""
+    def counts(self) -> Counts:
+        """What there was to find, and what was found."""
 
     @property
     @abstractmethod
+    def rules(self) -> dict[str, list[str]]:
+        """How the informed attacker guesses and what they believe in each world, for each half of the targets."""
+
+    @abstractmethod
+    def _columns(self) -> dict[str, Any]:
+        """Return the columns of `table` that only this measure has."""
+
+    @property
+    def n_hidden(self) -> int:
+        """How many ratings or items of the targets the attacker does not know, of those asked for."""
+        return int(self.hidden.sum())
+
+    @property
     def fully(self) -> Flags:
         """(targets,): who is fully recovered."""
+        return np.asarray(self.counts.informed == self.counts.possible)
 
     @property
-    @abstractmethod
     def fully_without(self) -> Flags:
         """(targets,): the same in the world without the target."""
+        return np.asarray(self.counts.informed_without == self.counts.possible)
 
     @property
-    @abstractmethod
     def gain(self) -> float:
         """The mean advantage over targets: the same for attackers who ask for everything and for some."""
-
-    @property
-    @abstractmethod
-    def counts(self) -> Counts:
-        """What there was to find, what was answered, and what of that was right, before guessing."""
-
-    @abstractmethod
-    def table(self, *, ids: bool = False) -> pa.Table:
-        """Return one line for each target, numbered from 0; with the caller's own ids only if `ids`."""
+        counts = self.counts
+        return float(((counts.informed - counts.informed_without) / counts.possible).mean())
 
     @property
     def known(self) -> int:
@@ -179,23 +212,13 @@ class LeakReport(ABC):
         return self.estimates[self.guessing]
 
     @property
-    def advantage(self) -> float:
-        """What is found with the target in the data less what is found without: what the target's data gave away."""
-        return self.estimates["advantage"].value
-
-    @property
     def fully_recovered(self) -> Estimate:
         """The share of the targets who are fully recovered."""
         return self.estimates["fully_recovered"]
 
     @property
-    def target_chosen(self) -> float:
-        """How often the target is among the neighbours of an asking fake."""
-        return self.estimates["target_chosen"].value
-
-    @property
     def leaks(self) -> bool | None:
-        """Whether this attacker surely gains more than `GUESSING`, or recovers more people than without their data.
+        """Whether the attacker surely gains more than `GUESSING`, or fully recovers more users than without their data.
 
         False where they surely gain no more; None where too few users were attacked to tell.
         """
@@ -208,7 +231,7 @@ class LeakReport(ABC):
     def above(self, limit: float, judged: Judged = "value") -> tuple[str, ...]:
         """Return what is more than `limit`, a share: `advantage`, `fully_recovered`, both or nothing.
 
-        The share of people counts where it is more than in the world without the target by more than chance. `high`
+        The share of users counts where it is more than in the world without the target by more than chance. `high`
         judges the upper ends of the intervals; where there is none (one target) it cannot tell, and says yes.
         """
         one_of(judged, "judged", get_args(Judged))
@@ -217,6 +240,26 @@ class LeakReport(ABC):
             names.append("fully_recovered")
         found = self.estimates
         return tuple(name for name in names if not getattr(found[name], judged) <= limit)
+
+    @checked
+    def table(self, *, ids: bool = False) -> pa.Table:
+        """Return one line for each target, numbered from 0; with the caller's own ids only if `ids`."""
+        counts = self.counts
+        found, without = (
+            one / counts.possible for one in (counts.informed, counts.informed_without)
+        )
+        columns: dict[str, npt.NDArray[Any]] = {
+            "target": np.arange(self.n_targets),
+            **({"user": self.ratings.users[self.rows]} if ids else {}),
+            "hidden": self.hidden.astype(np.int64),
+            self.measure: found,
+            f"{self.measure}_without": without,
+            "advantage": found - without,
+            **self._columns(),
+        }
+        # What does not exist is null: no error without a prediction, no neighbours without a neighbourhood.
+        arrays = {name: pa.array(column, from_pandas=True) for name, column in columns.items()}
+        return pa.table(arrays)
 
     def __repr__(self) -> str:
         head = (
@@ -257,15 +300,18 @@ class LeakReport(ABC):
         names = {"recovery": self.measure, "recovery_without": f"{self.measure}_without"}
         return {names.get(name, name): value for name, value in as_plain(tried).items()}
 
-    @property
-    @abstractmethod
-    def rules(self) -> dict[str, list[str]]:
-        """How the informed attacker guesses and what they believe in each world, for each half of the targets."""
+
+def as_plain(found: Any) -> dict[str, Any]:
+    """Return a named tuple of values and estimates as plain values."""
+    return {
+        name: value._asdict() if isinstance(value, Estimate) else value
+        for name, value in found._asdict().items()
+    }
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class AttackReport(LeakReport):
-    """What fake profiles learnt about some targets.
+    """What fake profiles learnt about some targets from predicted ratings.
 
     `recovery` and `advantage` are the informed attacker's: where the recommender gives no answer, or none worth
     believing, they guess as well as one can without the target's data, in both worlds (`attack/scoring.py`). Chance
@@ -285,14 +331,29 @@ class AttackReport(LeakReport):
     informed: Informed
     """What the informed attacker got in both worlds, and what guessing gets."""
 
+    mae = Value("Mean absolute error over the hidden ratings that got a prediction.")
+    coverage = Value("The share of the hidden ratings that got a prediction.")
+    recovery = Value("The share of the hidden ratings that the informed attacker recovers exactly.")
+    raw_recovery = Value("The share of the hidden ratings to which the prediction rounds.")
+    exact = Value("The share of the hidden ratings that the prediction equals to 1e-6.")
+    raw_advantage = Value("The advantage of the predictions alone.")
+    guess = Value("The recovery of guessing alone, by the best of a few rules.")
+
     @property
-    def n_hidden(self) -> int:
-        """How many hidden ratings were asked for."""
-        return int(self.with_target.hidden.sum())
+    def counts(self) -> Counts:
+        """Hidden ratings, predictions of these, which round to them, and what the informed attacker recovers."""
+        told, counted = self.with_target, self.informed
+        found = counted.with_target.recovered, counted.without_target.recovered
+        return Counts(told.hidden, told.predicted, told.recovered, *found)
+
+    @property
+    def rules(self) -> dict[str, list[str]]:
+        """As in `LeakReport`."""
+        return {name: list(each) for name, each in self.informed.rules.items()}
 
     @property
     def estimates(self) -> dict[str, Estimate]:
-        """Every number of the report with its 95% interval over targets."""
+        """As in `LeakReport`."""
         raw, raw_without = self.with_target, self.without_target
         counted = self.informed
         inside, outside, guess = counted.with_target, counted.without_target, counted.guessed
@@ -312,8 +373,14 @@ class AttackReport(LeakReport):
             "within_one_step_without": share(outside.near, hidden),
             "mae_gain": ratio(guess.error - inside.error, hidden, lowest=-np.inf),
             "mae_gain_without": ratio(guess.error - outside.error, hidden, lowest=-np.inf),
-            **_confident("", counted.sure),
-            **_confident("_without", counted.sure_without),
+            **{
+                f"confident_{name}{suffix}": share(*parts)
+                for suffix, sure in (("", counted.sure), ("_without", counted.sure_without))
+                for name, parts in (
+                    ("precision", (sure.recovered, sure.predicted)),
+                    ("coverage", (sure.predicted, sure.hidden)),
+                )
+            },
             "raw_recovery": told.pop("recovery"),
             "raw_recovery_without": told_without.pop("recovery"),
             "raw_advantage": difference(raw.recovered, raw_without.recovered, hidden),
@@ -322,113 +389,142 @@ class AttackReport(LeakReport):
             "target_chosen": frequency(self.chosen),
         }
 
-    @property
-    def fully(self) -> Flags:
-        """(targets,): of whom the informed attacker recovers every hidden rating that was asked for."""
-        return np.asarray(self.informed.with_target.recovered == self.with_target.hidden)
+    def _columns(self) -> dict[str, Any]:
+        columns: dict[str, Any] = {}
+        for suffix, tally in (("", self.with_target), ("_without", self.without_target)):
+            columns |= {
+                f"mae{suffix}": tally.error
+                / np.where(tally.predicted > 0, tally.predicted, np.nan),
+                f"coverage{suffix}": tally.predicted / tally.hidden,
+                f"raw_recovery{suffix}": tally.recovered / tally.hidden,
+                f"exact{suffix}": tally.exact / tally.hidden,
+            }
+        guess = self.informed.guessed.recovered / self.hidden
+        return {**columns, "target_chosen": self.chosen, "guess": guess}
+
+
+@dataclass(frozen=True, eq=False)
+class ListHits:
+    """What the lists of some targets got, for each target: arrays of shape (targets,)."""
+
+    listed: Floats
+    """How many items were claimed to be the target's."""
+    hits: Floats
+    """How many of these are: hidden items of the target."""
+
+    def __repr__(self) -> str:
+        return f"ListHits({len(self.hits):,} targets)"
+
+    @classmethod
+    def of(cls, lists: Rows, targets: Targets) -> ListHits:
+        """Count for each target what its list, (targets, n), got."""
+        found = is_claimed(lists, targets)
+        hits = np.bincount(targets.owners, weights=found, minlength=len(targets))
+        return cls((lists >= 0).sum(axis=1).astype(np.float64), hits.astype(np.float64))
+
+
+def is_claimed(lists: Rows, targets: Targets) -> Flags:
+    """Return for each hidden item whether it is in the list of its target."""
+    found = np.zeros(len(targets.columns), dtype=np.bool_)
+    find_hidden(lists, targets.starts, targets.columns, found)
+    return found
+
+
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class ListAttackReport(LeakReport):
+    """What fake profiles learnt about some targets from the lists that they were shown.
+
+    All that is listed is claimed to be the target's. *Precision* is the share of the claimed items that are: hidden
+    items of the target, divided by the number claimed, or by that of the hidden items where these are fewer (no list
+    has more hits). It is the informed attacker's: where a list is empty or short, the most popular items of everybody
+    else take its free places, in both worlds, and where no list is worth believing they take all. Chance is in both
+    worlds, so only the advantage is leakage. `raw_precision` is of what was listed alone.
+    """
+
+    measure: ClassVar[str] = "precision"
+    guessing: ClassVar[str] = "popularity"
+    feedback: ClassVar[Feedback] = "implicit"
+
+    n_claimed: int
+    """How many items are claimed of each target, at most."""
+    with_target: ListHits
+    """What the lists alone got."""
+    without_target: ListHits
+    """What they got in the world without the target."""
+    informed: ListHits
+    """What the informed attacker got."""
+    informed_without: ListHits
+    """The same in the world without the target."""
+    popular: ListHits
+    """What the most popular items of everybody else get: no attack is needed for that."""
+    alone: Floats
+    """For each target the share of the asking fakes with no real neighbour but the target; NaN where not known."""
+    beliefs: Mapping[str, tuple[str, str]]
+    """What the informed attacker believes in each world, for each half of the targets."""
+
+    precision = Value("The share of the claimed items that are the target's own.")
+    precision_without = Value("The same in the world without the target.")
+    popularity = Value("The precision of the most popular items of everybody else.")
+    recall = Value("The share of the target's hidden items that are claimed.")
+    target_alone = Value("How often the target is the only real neighbour of an asking fake.")
 
     @property
-    def fully_without(self) -> Flags:
-        """(targets,): the same in the world without the target."""
-        return np.asarray(self.informed.without_target.recovered == self.with_target.hidden)
-
-    @property
-    def gain(self) -> float:
-        """The mean advantage over targets: the same for attackers who ask for all ratings and for some."""
-        inside, outside = self.informed.with_target, self.informed.without_target
-        return float(((inside.recovered - outside.recovered) / inside.hidden).mean())
+    def possible(self) -> Floats:
+        """(targets,): how many hits a list can have."""
+        return np.minimum(self.hidden, self.n_claimed)
 
     @property
     def counts(self) -> Counts:
-        """Hidden ratings, predictions of these, and which round to them."""
-        told = self.with_target
-        return Counts(told.hidden, told.predicted, told.recovered)
+        """How many hits there could be, items listed, hits among these, and hits of the informed attacker."""
+        raw, found = self.with_target, (self.informed.hits, self.informed_without.hits)
+        return Counts(self.possible, raw.listed, raw.hits, *found)
 
     @property
     def rules(self) -> dict[str, list[str]]:
-        """How the informed attacker guesses and what they believe in each world, for each half of the targets."""
-        return {name: list(each) for name, each in self.informed.rules.items()}
+        """As in `LeakReport`."""
+        return {name: list(each) for name, each in self.beliefs.items()}
 
     @property
-    def mae(self) -> float:
-        """Mean absolute error over the hidden ratings that got a prediction: lower is more disclosure."""
-        return self.estimates["mae"].value
-
-    @property
-    def coverage(self) -> float:
-        """The share of the hidden ratings that got a prediction."""
-        return self.estimates["coverage"].value
-
-    @property
-    def recovery(self) -> float:
-        """The share of all hidden ratings that the informed attacker recovers exactly."""
-        return self.estimates["recovery"].value
-
-    @property
-    def raw_recovery(self) -> float:
-        """The share of all hidden ratings to which the prediction rounds; no prediction counts as none."""
-        return self.estimates["raw_recovery"].value
-
-    @property
-    def exact(self) -> float:
-        """The share of all hidden ratings that the prediction equals to 1e-6."""
-        return self.estimates["exact"].value
-
-    @property
-    def raw_advantage(self) -> float:
-        """The same of the predictions alone."""
-        return self.estimates["raw_advantage"].value
-
-    @property
-    def guess(self) -> float:
-        """The recovery of guessing alone: by the best of a few rules, from what everybody else rated."""
-        return self.estimates["guess"].value
-
-    @checked
-    def table(self, *, ids: bool = False) -> pa.Table:
-        """Return one line for each target, numbered from 0; with the caller's own ids only if `ids`."""
-        columns: dict[str, npt.NDArray[Any]] = {"target": np.arange(self.n_targets)}
-        if ids:
-            columns["user"] = self.ratings.users[self.rows]
-        hidden, counted = self.with_target.hidden, self.informed
-        recovery = counted.with_target.recovered / hidden
-        without = counted.without_target.recovered / hidden
-        columns |= {
-            "hidden": hidden.astype(np.int64),
-            "recovery": recovery,
-            "recovery_without": without,
-            "advantage": recovery - without,
-            **_scores(self.with_target, ""),
-            **_scores(self.without_target, "_without"),
-            "target_chosen": self.chosen,
-            "guess": counted.guessed.recovered / hidden,
+    def estimates(self) -> dict[str, Estimate]:
+        """Every number of the report with its 95% interval over targets; all but the raw ones are means over these."""
+        each = np.ones(self.n_targets)
+        raw, raw_without = self.with_target, self.without_target
+        precision, without = (
+            one.hits / self.possible for one in (self.informed, self.informed_without)
+        )
+        recall, recall_without = (
+            one.hits / self.hidden for one in (self.informed, self.informed_without)
+        )
+        terms = [(1.0, raw.hits, raw.listed), (-1.0, raw_without.hits, raw_without.listed)]
+        return {
+            "precision": share(precision, each),
+            "precision_without": share(without, each),
+            "advantage": difference(precision, without, each),
+            "fully_recovered": frequency(self.fully.astype(float)),
+            "fully_recovered_without": frequency(self.fully_without.astype(float)),
+            "worst_tenth_loss": worst_tenth_loss(precision, without),
+            "popularity": share(self.popular.hits / self.possible, each),
+            "recall": share(recall, each),
+            "recall_without": share(recall_without, each),
+            "raw_precision": share(raw.hits, raw.listed),
+            "raw_precision_without": share(raw_without.hits, raw_without.listed),
+            "raw_advantage": combination(terms).estimate(lowest=-1.0, highest=1.0),
+            "listed": share(raw.listed, self.n_claimed * each),
+            "listed_without": share(raw_without.listed, self.n_claimed * each),
+            "target_chosen": frequency(self.chosen),
+            "target_alone": frequency(self.alone),
         }
-        # What does not exist is null: no error without a prediction, no neighbours without a neighbourhood.
-        arrays = {name: pa.array(column, from_pandas=True) for name, column in columns.items()}
-        return pa.table(arrays)
 
-
-def _confident(suffix: str, sure: Tally) -> dict[str, Estimate]:
-    """Return how often what the attacker knows to be right is, and how much of all that is."""
-    return {
-        f"confident_precision{suffix}": share(sure.recovered, sure.predicted),
-        f"confident_coverage{suffix}": share(sure.predicted, sure.hidden),
-    }
-
-
-def as_plain(found: Any) -> dict[str, Any]:
-    """Return a named tuple of values and estimates as plain values."""
-    return {
-        name: value._asdict() if isinstance(value, Estimate) else value
-        for name, value in found._asdict().items()
-    }
-
-
-def _scores(tally: Tally, suffix: str) -> dict[str, Floats]:
-    predicted = np.where(tally.predicted > 0, tally.predicted, np.nan)
-    return {
-        f"mae{suffix}": tally.error / predicted,
-        f"coverage{suffix}": tally.predicted / tally.hidden,
-        f"raw_recovery{suffix}": tally.recovered / tally.hidden,
-        f"exact{suffix}": tally.exact / tally.hidden,
-    }
+    def _columns(self) -> dict[str, Any]:
+        raw, without = self.with_target, self.without_target
+        return {
+            "recall": self.informed.hits / self.hidden,
+            "recall_without": self.informed_without.hits / self.hidden,
+            "popularity": self.popular.hits / self.possible,
+            "listed": raw.listed.astype(np.int64),
+            "raw_hits": raw.hits.astype(np.int64),
+            "listed_without": without.listed.astype(np.int64),
+            "raw_hits_without": without.hits.astype(np.int64),
+            "target_chosen": self.chosen,
+            "target_alone": self.alone,
+        }

@@ -95,9 +95,8 @@ def usual_attackers(
     cover = applied(CoverAttack(known=known, choose=choose), subject)
     if cover is not None and _n_fakes(cover, subject) > (k or 0):
         plain.append(cover)
-    if subject.traits.pairwise:
-        pair_attack: Any = find_kind("PairAttack")
-        plain.append(pair_attack(known=known, choose=choose))
+    kinds: list[Any] = [find_kind(name) for name in subject.traits.attackers]
+    plain += [kind(known=known, choose=choose) for kind in kinds]
     helps = k != 1 and subject.ratings.scale.lowest < subject.ratings.scale.highest
     return (*plain, *_adaptive(subject, numbers, known, choose)) if helps else tuple(plain)
 

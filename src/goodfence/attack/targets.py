@@ -207,7 +207,7 @@ def fake_similarities(askers: Profiles, helpers: Profiles, similarity: Similarit
     return np.array([engine.similarities(askers, row)[row] for row in range(askers.n_rows)])
 
 
-def attacked(
+def with_fakes(
     ratings: Ratings,
     removed: int | None,
     columns: Sequence[npt.NDArray[np.integer]],

@@ -1,35 +1,30 @@
-"""The two worlds of each target, with the target's data and without: from candidate lists, or by refits.
+"""The two worlds of each target, with the target's data and without, from candidate lists.
 
 `NeighbourWorlds` needs no fit: of a user-based `NeighbourCF` the fakes' own candidate lists decide what they are told.
 A block of targets is asked about at once. Both worlds share the similarities to the real rows: in the world without the
-target its row is skipped, and the rows behind move up by one. The answers equal those of `RefitWorlds` (append the
-fakes, fit with the same seed, ask), which are for any recommender, to the last bit.
+target its row is skipped, and the rows behind move up by one. Predictions and lists equal those of `RefitWorlds`
+(append the fakes, fit with the same seed, ask), which are for any recommender, to the last bit.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
-from contextlib import contextmanager
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse
 
-from goodfence.arrays import Csr, Floats, Integers, Rows
+from goodfence.arrays import Csr, Floats, Integers, Rows, Words
 from goodfence.attack.targets import (
     Asked,
     FakeSensitivity,
     Targets,
-    attacked,
     fake_profiles,
     fake_similarities,
-    helper_cells,
 )
 from goodfence.data.ratings import Ratings
-from goodfence.errors import BlackBoxProblem, DataError, GoodfenceError
 from goodfence.kernels.attack import (
     FAKE,
     AttackedData,
@@ -39,13 +34,12 @@ from goodfence.kernels.attack import (
     predict_beside_helpers,
 )
 from goodfence.kernels.draw import PoolArrays
-from goodfence.models.method import traits_of
+from goodfence.kernels.lists import rank_by_neighbours
 from goodfence.models.neighbour_cf import NeighbourCF
-from goodfence.models.recommender import fit_received, unfitted_copy
 from goodfence.neighbours.candidate_lists import RowsAgainstAll
 from goodfence.neighbours.draw import check_similarity
 from goodfence.neighbours.predict import Neighbourhoods
-from goodfence.neighbours.similarity import Profiles, Similarity
+from goodfence.neighbours.similarity import Profiles
 from goodfence.parallel import ranges, run
 from goodfence.rng import Streams
 from goodfence.selection.mechanism import Pool, pool_arrays, takes_all
@@ -58,6 +52,53 @@ _CELLS = 2_000_000
 """How many list entries are held at a time."""
 _MOST = 512
 _PIECE = 32
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class Accounts:
+    """What the fakes of some targets hold: the same for all fakes of one target."""
+
+    rows: Integers
+    """(targets,): the targets' rows."""
+    cells: Sequence[FakeCells]
+    """For each target the columns, ascending, and their values."""
+    draw_seeds: Callable[[], list[int]]
+    """Returns the seed of each target's worlds; not called where nothing is drawn."""
+
+    def __repr__(self) -> str:
+        return f"Accounts({len(self.rows):,} targets)"
+
+    @cached_property
+    def seeds(self) -> list[int]:
+        """(targets,): the seed of each target's worlds."""
+        return self.draw_seeds()
+
+    @classmethod
+    def knowing(cls, targets: Targets, draw_seeds: Callable[[], list[int]]) -> Accounts:
+        """Return accounts with exactly what the attacker knows."""
+        cells = list(zip(targets.known_columns, targets.known_ratings, strict=True))
+        return cls(targets.rows, cells, draw_seeds)
+
+    def clicking(self, lists: Rows, draw_seeds: Callable[[], list[int]]) -> Accounts:
+        """Return the same accounts after they clicked what was listed, (targets, n), in worlds with other seeds."""
+        cells = []
+        for (columns, values), listed in zip(self.cells, lists, strict=True):
+            new = listed[listed >= 0]
+            both = np.concatenate([columns, new])
+            order = np.argsort(both, kind="stable")
+            cells.append((both[order], np.concatenate([values, np.ones(len(new))])[order]))
+        return Accounts(self.rows, cells, draw_seeds)
+
+
+class Shown(NamedTuple):
+    """What the asking fakes were shown in one world."""
+
+    lists: Rows
+    """(targets, askers, n): columns, best first; `NO_ITEM` where a list ends."""
+    chosen: Floats
+    """(targets,): the share of the askers with the target among their neighbours; NaN if that is not known."""
+    alone: Floats
+    """(targets,): the share of the askers with no real neighbour but the target; NaN if that is not known."""
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -158,9 +199,7 @@ class NeighbourWorlds:
             worlds.append(Lists(*merged, removed, bounds))
         return worlds
 
-    def choose(
-        self, lists: Lists, keys: npt.NDArray[np.uint64], n_askers: int
-    ) -> tuple[Rows, Floats]:
+    def choose(self, lists: Lists, keys: Words, n_askers: int) -> tuple[Rows, Floats]:
         """Return the neighbours of each asker and what they count, (targets, askers, k)."""
         log_weights, pools = self.statements(lists)
         starts, stops, takes = pool_arrays(pools, len(keys))
@@ -209,7 +248,7 @@ class NeighbourWorlds:
         weights: Floats,
         positions: Integers,
         lists: Lists,
-        keys: npt.NDArray[np.uint64],
+        keys: Words,
         numbers: Rows,
     ) -> Floats:
         """Return the weights with the mechanism's noise, where it adds any."""
@@ -250,6 +289,64 @@ class NeighbourWorlds:
         answers = groups.predict(self._rated, rows.ravel(), columns, threads=self.threads)
         return answers.reshape(n_askers, -1)
 
+    def shown(
+        self, accounts: Accounts, n_askers: int, n: int, present: Sequence[bool]
+    ) -> list[Shown]:
+        """Return what the first `n_askers` fakes are shown where the target is `present`, and where it is not."""
+        columns, values = zip(*accounts.cells, strict=True)
+        held = self.profiles.lay_out(columns, values)
+        seen = Csr(held.rows.indptr, held.rows.indices, held.rows.data)
+        found = []
+        for lists in self.lists_of(held, held, accounts.rows, present):
+            neighbours, weights = self.choose(lists, self._keys(accounts, lists), n_askers)
+            target = neighbours == accounts.rows[:, np.newaxis, np.newaxis]
+            others = (neighbours != FAKE) & ~target
+            there = target.any(axis=2)
+            found.append(
+                Shown(
+                    self._ranked(neighbours, weights, seen, n),
+                    there.mean(axis=1),
+                    (there & ~others.any(axis=2)).mean(axis=1),
+                )
+            )
+        return found
+
+    def _keys(self, accounts: Accounts, lists: Lists) -> Words:
+        """Return the key of each target's random stream; any key where nothing is drawn."""
+        pools = self.mechanism.pools(lists.similarities, lists.bounds)
+        noisy = lists.bounds is not None and self.mechanism.noise_scale(lists.bounds) is not None
+        if takes_all(pools) and not noisy:
+            return np.zeros(len(accounts.rows), dtype=np.uint64)
+        return np.array([Streams(seed).key() for seed in accounts.seeds], dtype=np.uint64)
+
+    def _ranked(self, neighbours: Rows, weights: Floats, seen: Csr, n: int) -> Rows:
+        """Return the n best items of each asker: fakes hold nothing that could be listed."""
+        n_targets, n_askers, _ = neighbours.shape
+        csr = self.ratings.csr
+        rated = Csr(csr.indptr, csr.indices, csr.data)
+        allowed = np.ones(csr.shape[1], dtype=np.bool_)
+        lists = np.empty((n_askers, n_targets, n), dtype=np.int32)
+
+        def work(piece: tuple[int, int]) -> None:
+            first, last = piece
+            own = Csr(seen.starts[first : last + 1], seen.columns, seen.values)
+            scores = np.empty((last - first, n))
+            for asker in range(n_askers):
+                near, weight = neighbours[first:last, asker], weights[first:last, asker]
+                listed = lists[asker, first:last]
+                rank_by_neighbours(
+                    np.ascontiguousarray(near),
+                    np.ascontiguousarray(weight),
+                    rated,
+                    own,
+                    allowed,
+                    listed,
+                    scores,
+                )
+
+        run(work, ranges(n_targets, _PIECE), threads=self.threads)
+        return np.ascontiguousarray(lists.swapaxes(0, 1))
+
     @cached_property
     def _rated(self) -> sparse.csr_array:
         """The real ratings, and one row with none."""
@@ -258,200 +355,3 @@ class NeighbourWorlds:
         indptr.flags.writeable = False
         shape = (csr.shape[0] + 1, csr.shape[1])
         return sparse.csr_array((csr.data, csr.indices, indptr), shape=shape, copy=False)
-
-
-class RefitWorlds:
-    """Worlds of a recommender, of which a copy is fitted in each.
-
-    A copy with an `rng` gets the seed of the target in it, the same in both worlds, unless its guarantee is lost with
-    a seed. One that cannot `predict` is asked by `answer`: then the asking fake is not in the data, and the others are.
-    Where users send noisy ratings (a method `perturbed`), all real users do, with the same noise in both worlds, and
-    the fakes do not: whoever attacks does not volunteer. What was asked once is remembered.
-    """
-
-    one_by_one = True
-
-    def __init__(
-        self, ratings: Ratings, recommender: Any, n_fakes: int, *, similarity: Similarity
-    ) -> None:
-        self.ratings, self.recommender, self.n_fakes = ratings, recommender, n_fakes
-        self.similarity = similarity
-        self.asks_inside = callable(getattr(recommender, "predict", None))
-        self.traits = traits_of(recommender)
-        self._asked: dict[tuple[object, ...], Asked] = {}
-        self._together: bool | None = None
-
-    def at_once(self, n_askers: int) -> int:  # noqa: ARG002 - protocol
-        """Return 1: each target has its own worlds."""
-        return 1
-
-    def ask(
-        self,
-        targets: Targets,
-        seeds: Sequence[int],
-        n_askers: int,
-        helper_rating: float | None = None,
-    ) -> Asked:
-        """Return what the first `n_askers` fakes are told, as in `NeighbourWorlds.ask`."""
-        parts = []
-        for first, last in self._groups(targets, seeds, helper_rating):
-            part = targets.part(first, last)
-            parts.append(self._remembered(part, seeds[first], n_askers, helper_rating))
-        return Asked.joined(parts)
-
-    def answers_to(self, accounts: list[FakeCells], columns: Integers, seed: int) -> Floats:
-        """Return what each account is told beside all real users, the first one twice: (accounts + 1, items)."""
-        asking = accounts if self.asks_inside else []
-        fitted, ids = self._fitted(self._sent(seed), asking, None, seed)
-        whom = ids if self.asks_inside else [self._profile(cells) for cells in accounts]
-        whom = [whom[0], *whom]
-        return np.stack([self._told(fitted, [one], columns)[0] for one in whom])
-
-    def told(
-        self,
-        accounts: list[FakeCells],
-        columns: Integers,
-        seed: int,
-        *,
-        removed: int | None = None,
-        silent: list[FakeCells],
-    ) -> Floats:
-        """Return what each account is told beside all real users but one, and beside accounts that do not ask."""
-        inside = [*accounts, *silent] if self.asks_inside else silent
-        fitted, ids = self._fitted(self._sent(seed), inside, removed, seed)
-        whom = ids if self.asks_inside else [self._profile(cells) for cells in accounts]
-        return self._told(fitted, whom[: len(accounts)], columns)
-
-    def _groups(
-        self, targets: Targets, seeds: Sequence[int], helper_rating: float | None
-    ) -> list[tuple[int, int]]:
-        """Return which entries share a fit: questions about one target whose helpers do not disturb each other.
-
-        Where answers rest on a release, the attacker opens the helpers of all questions at once: one release is enough.
-        """
-        n = len(targets)
-        alone = [(position, position + 1) for position in range(n)]
-        about_one = n > 1 and bool((targets.rows == targets.rows[0]).all())
-        if helper_rating is None or not about_one or not self.among_raters:
-            return alone
-        if self.traits.released:
-            return [(0, n)]
-        if self._together is None:
-            self._together = self.undisturbed(targets, seeds, helper_rating)
-        return [(0, n)] if self._together else alone
-
-    @property
-    def among_raters(self) -> bool:
-        """Whether neighbours may be chosen among the raters of each item, as far as that is known."""
-        return self.traits.mechanism is None or self.traits.among == "raters"
-
-    def undisturbed(
-        self, targets: Targets, seeds: Sequence[int], helper_rating: float
-    ) -> bool | None:
-        """Return whether the answers are the same with the helpers of all questions in the data; None if none came.
-
-        They are where neighbours are chosen among the raters of an item: other items' helpers did not rate it.
-        """
-        parts = [
-            self._remembered(targets.part(place, place + 1), seed, 1, helper_rating)
-            for place, seed in enumerate(seeds)
-        ]
-        alone = Asked.joined(parts)
-        if np.isnan(alone.with_target).all():
-            return None
-        beside = self._remembered(targets, seeds[0], 1, helper_rating)
-        return all(
-            np.allclose(getattr(alone, world), getattr(beside, world), equal_nan=True)
-            for world in ("with_target", "without_target")
-        )
-
-    def _remembered(
-        self, part: Targets, seed: int, n_askers: int, helper_rating: float | None
-    ) -> Asked:
-        """Return the answers about one target, or about the questions of one, asking only if nobody did before."""
-        cells = part.rows, part.known_columns, part.columns
-        key = seed, n_askers, helper_rating, *(array.tobytes() for array in cells)
-        if key not in self._asked:
-            self._asked[key] = self._ask(part, seed, n_askers, helper_rating)
-        return self._asked[key]
-
-    def _ask(self, part: Targets, seed: int, n_askers: int, helper_rating: float | None) -> Asked:
-        """Return the answers in both worlds: append the accounts, fit, ask."""
-        accounts = self._accounts(part, helper_rating)
-        sent, told, chosen = self._sent(seed), [], float(np.nan)
-        for removed in (None, int(part.rows[0])):
-            inside = accounts if self.asks_inside else accounts[1:]
-            fitted, ids = self._fitted(sent, inside, removed, seed)
-            whom = ids if self.asks_inside else [self._profile(accounts[0])] * self.n_fakes
-            told.append(self._told(fitted, whom[:n_askers], part.columns))
-            if removed is None:
-                chosen = self._chosen(fitted, int(part.rows[0]), n_askers)
-        return Asked(told[0], told[1], np.full(len(part), chosen))
-
-    def _accounts(self, part: Targets, helper_rating: float | None) -> list[FakeCells]:
-        """Return the columns and ratings of each fake, the asking one first."""
-        known = part.known_columns[0], part.known_ratings[0]
-        if helper_rating is None:
-            return [known] * self.n_fakes
-        helpers = zip(*helper_cells(part, helper_rating), strict=True)
-        return [known, *(cells for cells in helpers for _ in range(self.n_fakes - 1))]
-
-    def _sent(self, seed: int) -> Ratings:
-        """Return what real users send: their ratings, or what client-side noise makes of them."""
-        if not callable(getattr(self.recommender, "perturbed", None)):
-            return self.ratings
-        with theirs("perturbed"):
-            sent: Ratings = self.recommender.perturbed(self.ratings, seed)
-        if sent.shape != self.ratings.shape:
-            raise DataError("perturbed must return ratings of the same users and items")
-        return sent
-
-    def _fitted(
-        self, sent: Ratings, accounts: list[FakeCells], removed: int | None, seed: int
-    ) -> tuple[Any, Any]:
-        """Return the recommender fitted in one world, and the ids of the accounts in it."""
-        world, ids = attacked(
-            sent, removed, [cells for cells, _ in accounts], [values for _, values in accounts]
-        )
-        copied = unfitted_copy(self.recommender, None if self.traits.fresh_noise else seed)
-        with theirs("fit"):
-            return fit_received(copied, world), ids
-
-    def _profile(self, cells: FakeCells) -> dict[Any, Any]:
-        columns, values = cells
-        return dict(zip(self.ratings.items[columns].tolist(), values.tolist(), strict=True))
-
-    def _told(self, fitted: Any, whom: Any, columns: Integers) -> Floats:
-        """Return the answers, (askers, items)."""
-        items = self.ratings.items[columns]
-        if self.asks_inside:
-            askers = np.repeat(whom, len(items))
-            with theirs("predict"):
-                answers = fitted.predict(askers, np.tile(items, len(whom)))
-            return np.asarray(answers, dtype=np.float64).reshape(len(whom), -1)
-        with theirs("answer"):
-            told = [fitted.answer(profile, items) for profile in whom]
-        return np.asarray(told, dtype=np.float64)
-
-    def _chosen(self, fitted: Any, row: int, n_askers: int) -> float:
-        """Return the share of the asking fakes whose neighbours the target is among; NaN if that is not known."""
-        near = getattr(fitted, "neighbours_", None)
-        fixed = self.traits.mechanism is not None and self.traits.among == "all"
-        if not fixed or not self.asks_inside or near is None:
-            return float(np.nan)
-        first = self.ratings.shape[0]
-        return float((near[first : first + n_askers] == row).any(axis=1).mean())
-
-
-@contextmanager
-def theirs(what: str) -> Iterator[None]:
-    """Tell an error of the attacked recommender as its own."""
-    try:
-        yield
-    except GoodfenceError:
-        raise
-    except Exception as error:
-        raise BlackBoxProblem(
-            f"the recommender that is attacked failed in {what} with its own {type(error).__name__}: "
-            "that is no fault of the attack; see the error above for its cause"
-        ) from error

@@ -166,8 +166,8 @@ class Traits:
     """Whether a user has the same neighbours for all items, or for each item some of its raters."""
     center: Center | None = None
     """What is subtracted from the neighbours' ratings, and added to their mean."""
-    pairwise: bool = False
-    """Whether it answers from differences of two items, one of which an account may have rated alone."""
+    attackers: tuple[str, ...] = ()
+    """Names of attacks, in the registry, that are made for such a recommender and are tried as well."""
     fresh_noise: bool = False
     """Whether its guarantee is lost with a seed, so that an attack must not set one."""
     released: bool = False

@@ -8,9 +8,9 @@ import numpy as np
 
 from goodfence.arrays import Flags, Floats
 from goodfence.attack.attack import RatingAttack, Worlds, seeds
+from goodfence.attack.refits import RefitWorlds
 from goodfence.attack.scoring import Answers
 from goodfence.attack.targets import Targets
-from goodfence.attack.worlds import RefitWorlds
 from goodfence.data.scale import Scale
 from goodfence.errors import SettingError
 from goodfence.registry import register

@@ -56,7 +56,7 @@ class SlopeOne(PublishedRecommender):
     def traits(self) -> Traits:
         """What attack and audit must know: no user is alone in an answer, but a pair of items may have one rater."""
         settings = f"A={self.noise:g}" if self.noise else ""
-        return replace(super().traits, settings=settings, n_neighbours=0, pairwise=True)
+        return replace(super().traits, settings=settings, n_neighbours=0, attackers=("PairAttack",))
 
     @checked
     def perturbed(self, ratings: Ratings, rng: RNG = None) -> Ratings:  # noqa: ARG002 - protocol
