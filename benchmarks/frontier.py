@@ -30,14 +30,10 @@ def main() -> None:
     parser.add_argument("--data", default="ml-100k")
     parser.add_argument("--known", type=int, default=DEFAULT_KNOWN)
     parser.add_argument("--targets", type=int, default=100)
-    parser.add_argument(
-        "--seconds", type=float, help="at most, for each: fewer targets where each needs fits"
-    )
     parser.add_argument("--seed", type=int, default=7)
     options, code = parser.parse_args(), fingerprint()
     ratings = gf.load(options.data)
-    extent = {"known": options.known, "targets": options.targets, "seconds": options.seconds}
-    found = frontier(ratings, **extent, rng=options.seed)
+    found = frontier(ratings, known=options.known, targets=options.targets, rng=options.seed)
     known = LENSKIT.get(options.data)
     line = {} if known is None else {"reference": {"name": REFERENCE, "mae": known}}
     found = replace(found, settings={**found.settings, "data": options.data, **line})
@@ -74,7 +70,6 @@ def main() -> None:
         data=options.data,
         known=options.known,
         targets=f"{options.targets} at most, half to choose the attacker",
-        seconds=options.seconds or "as many as it takes",
         seed=options.seed,
         guessing=f"recovers {found.guess.value:.3f} ({found.guess.low:.3f} to {found.guess.high:.3f})",
         recommended=f"{best.family} {best.label}" if best else "nothing",

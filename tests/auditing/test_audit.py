@@ -20,7 +20,7 @@ from goodfence.adapters.black_box import BlackBox
 from goodfence.attack.knn_attack import KNNAttack
 from goodfence.auditing.audit import audit, counterexample_against, settings_counterexample
 from goodfence.auditing.dp_audit import Stage, Transcripts
-from goodfence.auditing.pairs import bound_of_answers, for_made_up_items, made_pair
+from goodfence.auditing.pairs import Trials, bound_of_answers, for_made_up_items, made_pair
 from goodfence.data.ratings import Ratings
 from goodfence.data.scale import Scale
 from goodfence.errors import BlackBoxProblem, NotFittedError, SettingError
@@ -126,9 +126,8 @@ def test_a_proved_model_is_not_broken() -> None:
         model,
         attack=KNNAttack(known=4, fakes=5),
         targets=3,
-        trials=40,
+        trials=Trials(40, 1 - 1e-6),
         rng=1,
-        confidence=1 - 1e-6,
     )
     assert report.verdict == "not broken"
     assert report.exhibit is None
@@ -197,10 +196,12 @@ def test_missing_answers_are_answers_too() -> None:
     assert bound_of_answers(lambda _: np.array([np.nan]), 300).epsilon == 0
 
 
-@pytest.mark.parametrize("wrong", [{"trials": 5}, {"confidence": 0.0}, {"confidence": 1.0}])
-def test_settings_are_checked(wrong: dict[str, Any]) -> None:
-    with pytest.raises(SettingError, match=next(iter(wrong))):
-        audit(made_up(), KNN(k=5), **wrong)
+@pytest.mark.parametrize(
+    ("trials", "named"), [(5, "trials"), (Trials(30, 0.0), "conf"), (Trials(30, 1.0), "conf")]
+)
+def test_settings_are_checked(trials: int | Trials, named: str) -> None:
+    with pytest.raises(SettingError, match=named):
+        audit(made_up(), KNN(k=5), trials=trials)
 
 
 def needing(k: int) -> BlackBox:

@@ -81,7 +81,9 @@ def test_a_stranger_meets_several_numbers_of_fakes() -> None:
 def test_a_leak_above_the_limit_fails_and_names_the_list() -> None:
     with pytest.raises(AssertionError, match=r"knows 8 items .* precision \d+\.\d%"):
         gf.assert_leak_below(gf.KNN(k=20), LIKES, 10, targets=40)
-    report = gf.assert_leak_below(gf.Popularity(), LIKES, 20, fakes=5, targets=6)
+    report = gf.assert_leak_below(
+        gf.Popularity(), LIKES, 20, attack=gf.ListAttack(known=8, fakes=5), targets=6
+    )
     assert report.advantage < 0.2
 
 
@@ -93,10 +95,12 @@ def test_a_frontier_of_lists_measures_them_by_ndcg(found: Frontier) -> None:
     assert knn.loss == 1 - knn.ndcg
     assert knn.advantage.value > 0.4 > popular.advantage.value
     line = found.to_dict()["points"][0]
-    assert {"ndcg", "precision", "popularity", "fully_recovered", "raw_precision_without"} <= set(
-        line
-    )
-    assert not {"mae", "recovery", "guess"} & set(line)
+    assert {"ndcg", "recovery", "guess", "fully_recovered", "raw_recovery_without"} <= set(line)
+    assert (line["feedback"], "mae" in line) == ("implicit", False)
+    for shown in (repr(found), found._repr_html_()):
+        assert "NDCG@10" in shown
+        assert "MAE" not in shown
+        assert "nan" not in shown
     assert "NDCG@10" in repr(found)
 
 
@@ -119,9 +123,8 @@ def test_what_is_compared_by_default_is_made_for_events() -> None:
 
 
 def test_a_page_about_lists_speaks_of_lists() -> None:
-    page = audit_page(
-        LIKES, gf.KNN(k=20), targets=40, compared=[gf.Popularity()], others=12, data="clicks", rng=7
-    )
+    report = gf.audit(LIKES, gf.KNN(k=20), targets=40, trials=0, rng=7)
+    page = audit_page(report, compared=[gf.Popularity()], others=12, data="clicks")
     text = page.html
     for words in ("listed items are the target", "NDCG@10", "8 of a person", "items known"):
         assert words in text

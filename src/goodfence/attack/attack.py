@@ -52,8 +52,9 @@ class Subject:
     """
 
     def __init__(self, ratings: Ratings, attacked: object, *, threads: int | None = None) -> None:
-        self.ratings, self.threads = ratings, threads
+        self.ratings = ratings
         self.recommender: Any = as_recommender(attacked, threads=threads)
+        self.threads = getattr(self.recommender, "threads", None) if threads is None else threads
         self.traits = traits_of(self.recommender)
         self.similarity = self.traits.similarity or Similarity.of("cosine")
         self._worlds: dict[int, Worlds] = {}

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable, Sequence
-from contextlib import suppress
+from collections.abc import Sequence
 from dataclasses import replace
 from itertools import product
 from typing import Any, get_args
@@ -58,7 +56,6 @@ LEAST = 10
 """So many users are attacked however long it takes."""
 MOST_CHOOSING = 20
 """On no more users than these the strongest is chosen where every question needs fits."""
-TOO_LONG = "even ten people would have taken longer than"
 
 
 def usual_attackers(
@@ -147,63 +144,12 @@ def applied(attack: Attack, subject: Subject) -> Attack | None:
     return attack
 
 
-def within_time(
-    subject: Subject,
-    attackers: Sequence[Attack],
-    seconds: float | None,
-    clock: Callable[[], float] = time.monotonic,
-) -> tuple[tuple[Attack, ...], tuple[NotTried, ...]]:
-    """Return the attackers for whom there is time, at least one, and which attacks are not tried, with the reason.
-
-    Where every question needs fits, one after the other is tried on one target, until half of `LEAST` targets would
-    take longer than `seconds`; who only concludes something else from what others were told costs nothing.
-    """
-    lacking = tuple(_others(attackers))
-    if seconds is None or len(attackers) == 1 or not subject.traits.needs_refits:
-        return tuple(attackers), lacking
-    slow: dict[str, list[int]] = {}
-    numbers = list(dict.fromkeys(one.fakes for one in attackers))
-    asked: set[Attack] = set()
-    kept: set[Attack] = set()
-    spent = 0.0
-    fresh = Subject(subject.ratings, subject.recommender, threads=subject.threads)
-    for attack in sorted(attackers, key=lambda one: numbers.index(one.fakes)):
-        questions = attack
-        if isinstance(attack, AdaptiveAttack):
-            questions = replace(attack, centred=None, helpers="measured")
-        if questions not in asked and spent * LEAST / 2 > seconds:
-            what = attack.describe()
-            slow.setdefault(what, []).append(_n_fakes(attack, subject))
-            continue
-        if not asked:  # the first run pays for compiling, and is not counted
-            _try(subject, attack)
-        start = clock()
-        _try(fresh, attack)
-        spent += clock() - start
-        asked.add(questions)
-        kept.add(attack)
-    left_out = tuple(
-        NotTried(
-            f"{what}, with {', '.join(map(str, sorted(each)))} accounts",
-            f"{TOO_LONG} {seconds:g} s",
-        )
-        for what, each in slow.items()
-    )
-    return tuple(one for one in attackers if one in kept), (*left_out, *lacking)
-
-
-def _try(subject: Subject, attack: Attack) -> None:
-    with suppress(BlackBoxProblem):  # it will be told of whoever is tried
-        attack.run_on(subject, targets=1, rng=0, progress=False)
-
-
 def strongest(
     subject: Subject,
     attackers: Sequence[Attack],
     *,
     targets: Wanted | None = None,
     rng: RNG = None,
-    not_tried: Sequence[NotTried] | None = None,
     progress: bool | None = None,
 ) -> LeakReport:
     """Return the report of the attacker who gains most on one half of the targets, about the other half.
@@ -214,13 +160,11 @@ def strongest(
     ----------
     targets
         How many users are attacked, or which; None for 200, or 30 where every target needs fits.
-    not_tried
-        Which fake-account attacks are not among these, and why; None for the kinds that are not.
     """
     if targets is None:
         targets = DEFAULT_TARGETS_REFITTED if subject.traits.needs_refits else DEFAULT_TARGETS
     never = NEVER_TRIED_ON_LISTS if subject.ratings.feedback == "implicit" else NEVER_TRIED
-    missing = (*(_others(attackers) if not_tried is None else not_tried), *never)
+    missing = (*_others(attackers), *never)
     if len(attackers) == 1:
         report = attackers[0].run_on(subject, targets=targets, rng=rng, progress=progress)
         return replace(report, not_tried=missing)

@@ -2,8 +2,7 @@
 
 from __future__ import annotations
 
-import time
-from collections.abc import Callable
+import secrets
 from dataclasses import MISSING, Field, asdict, dataclass, fields, is_dataclass
 from typing import Any, Literal, TypeAlias
 
@@ -11,18 +10,18 @@ import numpy as np
 
 import goodfence
 from goodfence.arrays import Floats
-from goodfence.attack import DEFAULT_KNOWN
+from goodfence.attack import DEFAULT_KNOWN, DEFAULT_TARGETS, DEFAULT_TARGETS_REFITTED
 from goodfence.attack.attack import Attack, Subject
 from goodfence.attack.report import LeakReport
-from goodfence.attack.strongest import strongest, usual_attackers, within_time
+from goodfence.attack.strongest import LEAST, strongest, usual_attackers
 from goodfence.attack.targets import Wanted
-from goodfence.auditing.lower_bound import CONFIDENCE, LowerBound
+from goodfence.auditing.lower_bound import LowerBound
 from goodfence.auditing.pairs import Runs, Trials, dense_pair, plain_runs, private_runs, runs_on
 from goodfence.data.columns import Feedback
 from goodfence.data.ratings import Ratings
 from goodfence.errors import require
 from goodfence.markup import html_table
-from goodfence.models.method import as_recommender, traits_of
+from goodfence.models.method import traits_of
 from goodfence.models.neighbour_cf import NeighbourCF
 from goodfence.models.private.base import PrivateRecommender
 from goodfence.models.recommender import Recommender, guarantee_of
@@ -36,10 +35,8 @@ Verdict: TypeAlias = Literal["refuted", "broken", "not broken", "no guarantee"]
 
 MOST_TRIALS = 10**7
 """More refits than anybody waits for."""
-LONGEST = 60.0
-"""Seconds that nobody needs to ask for."""
-_FEW, _SOME = 3, 30
-_SHORT = 2.0
+_MOST_READ, _MOST_REFITTED = 2 * 10**9, 3 * 10**7
+"""Ratings that an audit may read, where nothing is fitted and where each target needs fits: about a minute."""
 
 _EVENTS: dict[Feedback, str] = {
     "explicit": "a prediction is made for an item that nobody but one candidate rated",
@@ -84,6 +81,8 @@ class AuditReport:
 
     audited: str
     """The mechanism or the recommender, with its settings."""
+    recommender: Any
+    """The recommender itself, not fitted; never saved."""
     guarantee: Guarantee
     """What it guarantees."""
     leakage: LeakReport
@@ -204,33 +203,28 @@ def audit(
     known: int = DEFAULT_KNOWN,
     attack: Attack | None = None,
     targets: Wanted | None = None,
-    seconds: float | None = None,
-    trials: int = 1000,
-    confidence: float = CONFIDENCE,
+    trials: int | Trials = 1000,
     rng: RNG = None,
-    threads: int | None = None,
     progress: bool | None = None,
 ) -> AuditReport:
-    """Measure the leak on these ratings or events, and try to break the guarantee on data made for it.
+    """Measure the leak on these ratings or events, and try to break the guarantee on made-up data.
 
     Parameters
     ----------
-    ratings, threads, progress
+    ratings, progress
         As in `KNNAttack.run`.
     audited
-        A mechanism or a recommender: copies are fitted, private models always with fresh noise, never with a seed.
+        A mechanism or a recommender. Copies are fitted, private models always with fresh noise and never with a seed.
     known, attack
-        How many ratings of each target the attackers know; None for the usual ones (`usual_attackers`), of whom the
-        strongest on one half of the targets attacks the other.
+        How many ratings of each target the usual attackers know (`usual_attackers`); or one attack instead of them.
+        The attacker that is strongest on one half of the targets attacks the other half.
     targets
-        How many users are attacked, or which; None for 200, or 30 where every target needs fits.
-    seconds
-        Where every target needs fits, try those who attack ten users in about this time, and name the others.
-    trials, confidence
-        How often it is fitted on each of two neighbouring data sets, or 0, and how sure the bound is: a guarantee that
-        holds is called broken with a probability of 2 (1 - confidence) at most.
+        How many users to attack, or their ids; None for 200, or 30 where every target needs fits.
+    trials
+        How often to fit on each of two neighbouring data sets, or 0; `Trials` also sets the confidence of the bound. A
+        true guarantee is called broken with probability at most 2 (1 - confidence).
     rng
-        A seed for targets, what is known of them, and the search for the pair; noise has none.
+        A seed for the targets, the known ratings and the search for the pair; None draws one. Noise has no seed.
 
     Examples
     --------
@@ -240,17 +234,19 @@ def audit(
     >>> report.verdict, report.exhibit.without
     ('refuted', 0.0)
     """
-    holds = trials == 0 or 30 <= trials <= MOST_TRIALS
-    require(holds, "trials", f"0, or from 30 to {MOST_TRIALS:,}", trials)
-    require(0 < confidence < 1, "confidence", "between 0 and 1", confidence)
-    model = as_recommender(audited, threads=threads)
-    running: dict[str, Any] = {"rng": rng, "progress": progress}
-    attacking: dict[str, Any] = {"known": known, "attack": attack, "targets": targets}
-    subject = Subject(ratings, model, threads=threads)
-    leakage = leak(subject, seconds=seconds, **attacking, **running)
-    exhibit, runs = _tested(model, ratings, Trials(trials, confidence), **running)
+    repeated = trials if isinstance(trials, Trials) else Trials(trials)
+    holds = repeated.n == 0 or 30 <= repeated.n <= MOST_TRIALS
+    require(holds, "trials", f"0, or from 30 to {MOST_TRIALS:,}", repeated.n)
+    require(0 < repeated.confidence < 1, "confidence", "between 0 and 1", repeated.confidence)
+    seed = secrets.randbelow(2**32) if rng is None else rng
+    subject = Subject(ratings, audited)
+    model = subject.recommender
+    attackers: dict[str, Any] = {"known": known, "attack": attack}
+    leakage = leak(subject, **attackers, targets=targets, rng=seed, progress=progress)
+    exhibit, runs = _tested(model, ratings, repeated, seed, progress)
     return AuditReport(
         audited=traits_of(model).title,
+        recommender=model,
         guarantee=guarantee_of(model),
         leakage=leakage,
         neighbourhood=neighbourhood(model),
@@ -265,15 +261,12 @@ def leak(
     known: int = DEFAULT_KNOWN,
     attack: Attack | None = None,
     targets: Wanted | None = None,
-    seconds: float | None = None,
     rng: RNG = None,
     progress: bool | None = None,
 ) -> LeakReport:
     """Return the report of the attack, or of the strongest of the usual ones; parameters as in `audit`."""
-    usual = usual_attackers(subject, known=known) if attack is None else (attack,)
-    attackers, left_out = within_time(subject, usual, seconds)
-    running: dict[str, Any] = {"targets": targets, "rng": rng, "progress": progress}
-    return strongest(subject, attackers, not_tried=left_out, **running)
+    attackers = usual_attackers(subject, known=known) if attack is None else (attack,)
+    return strongest(subject, attackers, targets=targets, rng=rng, progress=progress)
 
 
 def neighbourhood(model: Any) -> str:
@@ -314,7 +307,7 @@ def _default_of(field: Field[Any]) -> Any:
 
 
 def _tested(
-    model: Any, ratings: Ratings, trials: Trials, *, rng: RNG, progress: bool | None
+    model: Any, ratings: Ratings, trials: Trials, rng: RNG, progress: bool | None
 ) -> tuple[Exhibit | None, Runs]:
     """Try to break the guarantee: by the releases of a private model, by a counterexample, or by answers alone."""
     if isinstance(model, PrivateRecommender):
@@ -406,65 +399,21 @@ def rounded(count: int) -> int:
     return (count + unit // 2) // unit * unit
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Pace:
-    """What a short trial of an attack said about the whole of it."""
+def affordable_targets(subject: Subject) -> int:
+    """Return how many users to attack by default: everybody, or fewer where the data are large.
 
-    n_targets: int
-    """How many users can be attacked in the time."""
-    seconds: float
-    """How long everybody would take, about."""
+    The budget counts ratings and not seconds, so the figures are the same on every machine.
 
-
-def affordable_targets(
-    ratings: Ratings,
-    recommender: Any,
-    attack: Attack | None = None,
-    *,
-    known: int = DEFAULT_KNOWN,
-    rng: RNG = None,
-    threads: int | None = None,
-) -> Pace:
-    """Return how many users the attack, or the usual ones, can target on this recommender in a minute.
-
-    Parameters as in `audit`; `rng` is the seed of the trial runs.
+    Examples
+    --------
+    >>> import goodfence as gf
+    >>> films = gf.load("movietweetings")
+    >>> [affordable_targets(Subject(films, one)) for one in (gf.KNN(k=20), gf.PrivateMeans(epsilon=1.0))]
+    [1238, 30]
     """
-    subject = Subject(ratings, recommender, threads=threads)
-    usual = usual_attackers(subject, known=known) if attack is None else (attack,)
-    attackers, _ = within_time(subject, usual, LONGEST)
-
-    def trial(n: int) -> object:
-        fresh = Subject(ratings, recommender, threads=threads)
-        return strongest(fresh, attackers, targets=n, rng=rng, progress=False)
-
-    return find_pace(trial, ratings.shape[0])
-
-
-def find_pace(
-    attack: Callable[[int], object],
-    n_users: int,
-    *,
-    longest: float | None = None,
-    clock: Callable[[], float] = time.monotonic,
-) -> Pace:
-    """Try `attack` on a few users, and return how many of `n_users` it can attack in the longest time.
-
-    The first trial pays for compiling and is not counted.
-    """
-    limit = LONGEST if longest is None else longest
-    attack(1)
-
-    def seconds(n: int) -> float:
-        start = clock()
-        attack(n)
-        return clock() - start
-
-    few = seconds(min(_FEW, n_users))
-    each = few / min(_FEW, n_users)
-    if each * n_users > limit and few < _SHORT and n_users > _SOME:
-        # What is done once, however many are attacked, must not count for each of them.
-        each = max(seconds(_SOME) - few, 0.0) / (_SOME - _FEW)
-    whole = few + each * n_users
-    if whole <= limit or each == 0:
-        return Pace(n_targets=n_users, seconds=whole)
-    return Pace(n_targets=max(_FEW, int((limit - few) / each)), seconds=whole)
+    n_users, n_ratings = subject.ratings.shape[0], max(subject.ratings.n_ratings, 1)
+    if subject.traits.needs_refits:
+        fewest, most = LEAST, min(DEFAULT_TARGETS_REFITTED, _MOST_REFITTED // n_ratings)
+    else:
+        fewest, most = DEFAULT_TARGETS, _MOST_READ // n_ratings
+    return min(n_users, max(fewest, most))

@@ -17,20 +17,20 @@ from goodfence.attack.attack import Attack, Subject
 from goodfence.attack.list_attack import LISTED
 from goodfence.attack.report import LeakReport, NotTried, Tried, as_plain
 from goodfence.attack.scoring import UNKNOWN, Estimate
-from goodfence.attack.strongest import LEAST, applied, strongest, usual_attackers, within_time
-from goodfence.auditing.audit import find_pace, rounded
+from goodfence.attack.strongest import applied, strongest, usual_attackers
+from goodfence.auditing.audit import rounded
 from goodfence.data.columns import Feedback
 from goodfence.data.ratings import Ratings
 from goodfence.data.splits import holdout
 from goodfence.errors import DataError, require
 from goodfence.evaluation import Scores, evaluate
 from goodfence.markup import html_table
-from goodfence.models.method import as_recommender, default_recommenders, traits_of
+from goodfence.models.method import default_recommenders, traits_of
 from goodfence.models.recommender import Recommender, fit_received, guarantee_of, unfitted_copy
 from goodfence.parallel import bar
 from goodfence.rng import RNG, Streams, seed_of
 from goodfence.selection.mechanism import Mechanism
-from goodfence.settings import checked, positive
+from goodfence.settings import checked
 
 Compared: TypeAlias = Mechanism | Recommender
 
@@ -50,30 +50,7 @@ _LEAK = (
     "fully_recovered_without",
     "worst_tenth_loss",
 )
-
-
-_OF_LISTS = {"recovery": "precision", "guess": "popularity"}
-
-
-def _told_as(name: str, feedback: Feedback) -> str:
-    """Return the name of a figure in a report of this kind.
-
-    Examples
-    --------
-    >>> _told_as("raw_recovery_without", "explicit"), _told_as("raw_recovery_without", "implicit")
-    ('raw_recovery_without', 'raw_precision_without')
-    """
-    if feedback == "implicit":
-        for old, new in _OF_LISTS.items():
-            name = name.replace(old, new) if name != "fully_recovered" else name
-    return name
-
-
-class TargetDraw(NamedTuple):
-    """How many users are attacked, and with which seed."""
-
-    targets: int
-    seed: RNG
+_HELD_OUT = 0.2
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -97,7 +74,7 @@ class FrontierPoint:
     feedback: Feedback = "explicit"
     """Whether these are ratings or events."""
     recovery: Estimate
-    """The share of the hidden ratings that the informed attacker recovered; of lists their precision."""
+    """The share that the informed attacker found: recovery of hidden ratings, precision of lists."""
     recovery_without: Estimate
     """The same where the target is not in the data."""
     advantage: Estimate
@@ -126,12 +103,16 @@ class FrontierPoint:
     """Attacks of which this says nothing, and why."""
 
     def __str__(self) -> str:
-        name = f"{self.family} {self.label}".strip()
         return (
-            f"{name:<30} {self.status:<8} {QUALITY[self.feedback]} {self.quality:.3f}  "
+            f"{self.name:<30} {self.status:<8} {QUALITY[self.feedback]} {self.quality:.3f}  "
             f"recovery {self.recovery.value:.3f}  advantage {self.advantage.value:+.3f} "
             f"({self.advantage.low:+.3f} to {self.advantage.high:+.3f})"
         )
+
+    @property
+    def name(self) -> str:
+        """Family and settings."""
+        return f"{self.family} {self.label}".strip()
 
     @property
     def quality(self) -> float:
@@ -151,12 +132,11 @@ class FrontierPoint:
     def to_dict(self) -> dict[str, Any]:
         """Return the line of the table as plain values: each estimate with the ends of its interval."""
         quality = "mae" if self.feedback == "explicit" else "ndcg"
-        plain = ("family", "label", "status", "guarantee", quality, "coverage")
+        plain = ("family", "label", "status", "guarantee", quality, "coverage", "feedback")
         line: dict[str, Any] = {name: getattr(self, name) for name in plain}
         for name in _LEAK:
             found: Estimate = getattr(self, name)
-            told = _told_as(name, self.feedback)
-            line |= {told: found.value, f"{told}_low": found.low, f"{told}_high": found.high}
+            line |= {name: found.value, f"{name}_low": found.low, f"{name}_high": found.high}
         return {**line, "attack": self.attack, "n_targets": self.n_targets}
 
 
@@ -165,18 +145,26 @@ def _measured(
 ) -> FrontierPoint:
     """Return one point: fitted on the first part of the split, asked for the second, attacked on all ratings."""
     fitted, quality = _held_out(subject.recommender, split, seed)
-    guarantee, found = guarantee_of(fitted), report.estimates
-    feedback = subject.ratings.feedback
+    guarantee, found, raw = guarantee_of(fitted), report.estimates, f"raw_{report.measure}"
     return FrontierPoint(
         family=subject.traits.family,
         label=subject.traits.settings,
         status=guarantee.status,
         guarantee=str(guarantee),
-        mae=quality.mae,
-        coverage=quality.coverage,
-        ndcg=quality.ndcg,
-        feedback=feedback,
-        **{name: found[_told_as(name, feedback)] for name in _LEAK},
+        feedback=report.feedback,
+        mae=quality["mae"],
+        coverage=quality["coverage"],
+        ndcg=quality["ndcg"],
+        recovery=report.found,
+        recovery_without=report.found_without,
+        guess=report.guessed,
+        raw_recovery=found[raw],
+        raw_recovery_without=found[f"{raw}_without"],
+        fully_recovered=found["fully_recovered"],
+        fully_recovered_without=found["fully_recovered_without"],
+        advantage=found["advantage"],
+        raw_advantage=found["raw_advantage"],
+        worst_tenth_loss=found["worst_tenth_loss"],
         attack=report.attack,
         n_targets=report.n_targets,
         tried=report.tried,
@@ -184,38 +172,26 @@ def _measured(
     )
 
 
-class _Quality(NamedTuple):
-    """How good answers are on what was held out, as in `FrontierPoint`."""
-
-    mae: float = np.nan
-    coverage: float = np.nan
-    ndcg: float = np.nan
-
-
-def _held_out(recommender: Any, split: tuple[Ratings, Ratings], seed: RNG) -> tuple[Any, _Quality]:
-    """Return the recommender fitted on the first part, and how good its answers are on the second."""
+def _held_out(
+    recommender: Any, split: tuple[Ratings, Ratings], seed: RNG
+) -> tuple[Any, dict[str, float]]:
+    """Return the recommender fitted on the first part, and the quality of its answers on the second."""
     train, test = split
     if callable(getattr(recommender, "perturbed", None)):
         train = recommender.perturbed(train, seed)  # users send noisy ratings
     fresh = traits_of(recommender).fresh_noise
     fitted = fit_received(unfitted_copy(recommender, None if fresh else seed), train)
-    if test.feedback == "implicit":
-        return fitted, _list_quality(fitted, test)
-    rows = row_numbers(test.csr.indptr)
-    told = np.asarray(fitted.predict(test.users[rows], test.items[test.csr.indices]))
-    scores = Scores.of(np.clip(told, test.scale.lowest, test.scale.highest), test.csr.data)
-    return fitted, _Quality(scores.mae, scores.coverage)
-
-
-def _list_quality(fitted: Any, test: Ratings) -> _Quality:
-    """Return NDCG@10 of the lists, and the share of all items that are on one; unknown of one that knows no users."""
-    if not callable(getattr(fitted, "recommend", None)):
-        return _Quality()
-    scores = evaluate(fitted, test, n=LISTED)
-    covered, ndcg = (
-        np.nan if one is None else one for one in (scores.catalogue_coverage, scores.ndcg)
-    )
-    return _Quality(coverage=covered, ndcg=ndcg)
+    quality = {"mae": np.nan, "coverage": np.nan, "ndcg": np.nan}
+    if test.feedback == "explicit":
+        rows = row_numbers(test.csr.indptr)
+        told = np.asarray(fitted.predict(test.users[rows], test.items[test.csr.indices]))
+        scores = Scores.of(np.clip(told, test.scale.lowest, test.scale.highest), test.csr.data)
+        quality |= {"mae": scores.mae, "coverage": scores.coverage}
+    elif callable(getattr(fitted, "recommend", None)):  # otherwise it knows no users
+        listed = evaluate(fitted, test, n=LISTED)
+        found = {"coverage": listed.catalogue_coverage, "ndcg": listed.ndcg}
+        quality |= {name: value for name, value in found.items() if value is not None}
+    return fitted, quality
 
 
 def name_of(compared: object) -> str:
@@ -223,9 +199,7 @@ def name_of(compared: object) -> str:
 
     Examples
     --------
-    >>> from goodfence.models.private.cf import PrivateCF
-    >>> from goodfence.selection.ppns import PPNS
-    >>> name_of(PPNS(k=5, beta=2)), name_of(PrivateCF(epsilon=1.0, items="from ratings"))
+    >>>     >>>     >>> name_of(PPNS(k=5, beta=2)), name_of(PrivateCF(epsilon=1.0, items="from ratings"))
     ('PPNS k=5, β=2', 'PrivateCF, per rating ε=1')
     """
     traits = traits_of(compared)
@@ -250,11 +224,11 @@ class Frontier:
         best = self.recommended()
         rows = [
             (
-                f"{point.family} {point.label}".strip(),
+                point.name,
                 point.fully_recovered,
                 point.advantage,
-                f"{point.quality:.3f}",
-                f"{point.coverage:.0%}",
+                "not known" if np.isnan(point.quality) else f"{point.quality:.3f}",
+                "not known" if np.isnan(point.coverage) else f"{point.coverage:.0%}",
                 point.status,
                 "recommended" if point is best else "",
             )
@@ -292,13 +266,7 @@ class Frontier:
                 {
                     **point.to_dict(),
                     "cut": self.cut(point),
-                    "tried": [
-                        {
-                            _told_as(name, point.feedback): value
-                            for name, value in as_plain(one).items()
-                        }
-                        for one in point.tried
-                    ],
+                    "tried": [as_plain(one) for one in point.tried],
                     "not_tried": [one._asdict() for one in point.not_tried],
                 }
                 for point in self.points
@@ -367,31 +335,25 @@ def frontier(
     *,
     known: int = DEFAULT_KNOWN,
     attacks: Sequence[Attack] | None = None,
-    reports: Sequence[LeakReport] = (),
     targets: int = FRONTIER_TARGETS,
-    seconds: float | None = None,
-    fraction: float = 0.2,
     rng: RNG = None,
-    threads: int | None = None,
     progress: bool | None = None,
 ) -> Frontier:
-    """Attack each recommender, and measure its error on ratings, or its lists on events, that it has not seen.
+    """Attack each recommender, and measure its error on held-out ratings, or its lists on held-out events.
 
     Parameters
     ----------
-    ratings, threads, progress
+    ratings, progress
         As in `KNNAttack.run`.
     compared
-        Mechanisms and recommenders; None for kNN, nPNS, PNCF, PPNS and `PrivateCF`, each over a few settings (of events
-        item-based kNN, `EASE`, `Popularity` and `PrivateTopN` beside the mechanisms).
+        Mechanisms and recommenders; None for kNN, nPNS, PNCF, PPNS and `PrivateCF`, each with several settings (for
+        events also item-based kNN, `EASE`, `Popularity` and `PrivateTopN`).
     known, attacks
-        As in `audit`; of several `attacks` those count that apply.
-    reports
-        Reports on the first ones of `compared`, which are then not attacked again.
-    targets, seconds
-        How many users are attacked, the same for all; fewer, but ten, where one would take longer than about `seconds`.
-    fraction, rng
-        The part that is held out to measure the error; a seed for everything but the noise of private models.
+        As in `audit`. Of several `attacks` those that apply to a recommender attack it.
+    targets
+        How many users to attack, the same for all recommenders.
+    rng
+        A seed for everything except the noise of private models.
 
     Examples
     --------
@@ -402,67 +364,64 @@ def frontier(
     >>> [point.status for point in found.points]
     ['none', 'refuted', 'proved']
     """
-    if compared is None:
-        compared = default_recommenders("full", ratings.shape[0], ratings.feedback)
-    methods = [as_recommender(one, threads=threads) for one in compared]
-    if not methods:
-        raise DataError("compared must name at least one mechanism or recommender")
-    _check(seconds, reports, attacks)
-    streams, points = Streams(rng), []
-    split, seed = holdout(ratings, fraction=fraction, rng=streams.at(0)), streams.key(1)
-    with bar("frontier", len(methods), show=progress) as advance:
-        for method, done in zip_longest(methods, reports[: len(methods)]):
-            subject, report = Subject(ratings, method, threads=threads), done
-            if report is None:
-                attackers = usual_attackers(subject, known=known) if attacks is None else attacks
-                report = _attacked(subject, attackers, TargetDraw(targets, seed), seconds)
-            points.append(_measured(subject, split, report, seed))
-            advance(1)
-    running = {"targets": targets, "seconds": seconds, "held_out": fraction, "seed": seed_of(rng)}
-    settings = {**_stated(known, attacks), **running, "shape": [rounded(n) for n in ratings.shape]}
-    if ratings.liked_from is not None:
-        settings["liked_from"] = ratings.liked_from
-    # The targets, and what is known of them, are the same for all; some may be attacked by fewer of them.
-    guess = max(points, key=lambda point: point.n_targets).guess
-    return Frontier(points=tuple(points), guess=guess, settings=settings)
-
-
-def _stated(known: int, attacks: Sequence[Attack] | None) -> dict[str, Any]:
-    """Return what is said of the attackers; None for the usual ones."""
-    if attacks is None:
-        return {"attacks": None, "known": [known]}
-    return {"attacks": [repr(one) for one in attacks], "known": [one.known for one in attacks]}
-
-
-def _check(
-    seconds: float | None, reports: Sequence[LeakReport], attacks: Sequence[Attack] | None
-) -> None:
-    if seconds is not None:
-        positive(seconds, "seconds")
-    known_reports = all(isinstance(one, LeakReport) for one in reports)
-    require(known_reports, "reports", "reports of attacks", type(reports))
     good = attacks is None or (len(attacks) > 0 and all(isinstance(one, Attack) for one in attacks))
     require(good, "attacks", "at least one attack", type(attacks))
+    if compared is None:
+        compared = default_recommenders("full", ratings.shape[0], ratings.feedback)
+    how = Comparison(known, attacks, targets, targets)
+    return compare(ratings, compared, how, rng=rng, progress=progress)
 
 
-def _attacked(
-    subject: Subject, attackers: Sequence[Attack], running: TargetDraw, seconds: float | None
-) -> LeakReport:
-    """Return what the strongest attacker finds, on no more targets than the time allows, but at least `LEAST`."""
+class Comparison(NamedTuple):
+    """Who attacks the compared recommenders, and how many users."""
+
+    known: int
+    attacks: Sequence[Attack] | None
+    targets: int
+    refitted: int
+    """How many users where every target needs fits."""
+
+
+def compare(
+    ratings: Ratings,
+    compared: Sequence[Compared],
+    how: Comparison,
+    *,
+    reports: Sequence[LeakReport] = (),
+    rng: RNG = None,
+    progress: bool | None = None,
+) -> Frontier:
+    """Return the frontier; `reports` are on the first ones of `compared`, which are not attacked again."""
+    if not compared:
+        raise DataError("compared must name at least one mechanism or recommender")
+    streams, points = Streams(rng), []
+    split, seed = holdout(ratings, fraction=_HELD_OUT, rng=streams.at(0)), streams.key(1)
+    with bar("frontier", len(compared), show=progress) as advance:
+        for one, report in zip_longest(compared, reports[: len(compared)]):
+            subject = Subject(ratings, one)
+            found = _attacked(subject, how, seed) if report is None else report
+            points.append(_measured(subject, split, found, seed))
+            advance(1)
+    stated: dict[str, Any] = {"attacks": None, "known": [how.known]}
+    if how.attacks is not None:
+        stated = {"attacks": [repr(one) for one in how.attacks]}
+        stated["known"] = [one.known for one in how.attacks]
+    stated |= {"targets": how.targets, "held_out": _HELD_OUT, "seed": seed_of(rng)}
+    stated["shape"] = [rounded(n) for n in ratings.shape]
+    if ratings.liked_from is not None:
+        stated["liked_from"] = ratings.liked_from
+    # The targets and the known ratings are the same for all; some recommenders are attacked on fewer of them.
+    guess = max(points, key=lambda point: point.n_targets).guess
+    return Frontier(points=tuple(points), guess=guess, settings=stated)
+
+
+def _attacked(subject: Subject, how: Comparison, seed: RNG) -> LeakReport:
+    """Return what the strongest attacker finds."""
+    attackers = how.attacks
+    if attackers is None:
+        attackers = usual_attackers(subject, known=how.known)
     able = [one for attack in attackers if (one := applied(attack, subject)) is not None]
     if not able:
         raise DataError("attacks must include one that applies to everything compared")
-    kept, left_out = within_time(subject, able, seconds)
-
-    def attack(one: Subject, n: int) -> LeakReport:
-        return strongest(one, kept, targets=n, rng=running.seed, not_tried=left_out, progress=False)
-
-    if seconds is None:
-        return attack(subject, running.targets)
-
-    def trial(n: int) -> LeakReport:
-        return attack(Subject(subject.ratings, subject.recommender, threads=subject.threads), n)
-
-    n_users = min(running.targets, subject.ratings.shape[0])
-    found = find_pace(trial, n_users, longest=seconds).n_targets
-    return attack(subject, min(max(found, LEAST), running.targets))
+    targets = how.refitted if subject.traits.needs_refits else how.targets
+    return strongest(subject, able, targets=targets, rng=seed, progress=False)

@@ -7,8 +7,6 @@ from typing import Any, get_args
 
 from goodfence.attack import DEFAULT_KNOWN
 from goodfence.attack.attack import Attack, Subject
-from goodfence.attack.knn_attack import Ask, KNNAttack
-from goodfence.attack.list_attack import ListAttack
 from goodfence.attack.report import Judged, LeakReport
 from goodfence.attack.scoring import Estimate
 from goodfence.attack.strongest import applied, strongest, usual_attackers
@@ -18,7 +16,7 @@ from goodfence.errors import require
 from goodfence.models.recommender import Recommender
 from goodfence.rng import RNG
 from goodfence.selection.mechanism import Mechanism
-from goodfence.settings import checked, is_sequence, within
+from goodfence.settings import checked, within
 
 
 @checked
@@ -28,35 +26,31 @@ def assert_leak_below(
     limit: float,
     *,
     known: int = DEFAULT_KNOWN,
-    fakes: int | Sequence[int] | None = None,
-    ask: Ask | None = None,
+    attack: Attack | Sequence[Attack] | None = None,
     targets: Wanted | None = None,
     judged: Judged = "value",
     rng: RNG = 0,
-    threads: int | None = None,
 ) -> LeakReport:
-    """Attack a recommender, and fail if it gives away more than `limit` of 100.
+    """Attack a recommender, and fail if it gives away more than `limit` percent.
 
-    Judged are the advantage, of 100 hidden ratings (of events: of 100 listed items), and how many of 100 users are
-    fully recovered, where these are more than without their data by more than chance. Returned is the report
-    of the strongest attacker, as in `audit`.
+    Two figures are compared with the limit: the advantage, and the share of fully recovered users if it is
+    significantly larger than without their data. Returns the report of the strongest attacker, as in `audit`.
 
     Parameters
     ----------
-    recommender, ratings, threads
+    recommender, ratings
         As in `KNNAttack.run`.
     limit
-        How many of 100 may be given away.
-    known, fakes, ask
-        What the attackers know; the accounts they open and which of them ask, as in `KNNAttack`. With neither, the
-        usual attackers try, as in `audit`. Several numbers of `fakes` are several attackers.
+        The largest acceptable leak, in percent.
+    known, attack
+        As in `audit`; several attacks are several attackers.
     targets
-        How many users to attack, or their ids; None for 200, or 30 where every one needs fits.
+        How many users to attack, or their ids; None for 200, or 30 where every target needs fits.
     judged
-        `value` compares the estimates with the limit; `high` the upper ends of their 95% intervals, which fails
-        where too few users were attacked to be sure.
+        `value` compares the estimates with the limit. `high` compares the upper ends of their 95% intervals, and so
+        fails if too few users were attacked to be sure.
     rng
-        The seed, fixed unless given, so that a test says the same tomorrow; only private recommenders draw fresh noise.
+        The seed. It is fixed by default so that a test repeats; only private recommenders draw fresh noise.
 
     Raises
     ------
@@ -75,31 +69,20 @@ def assert_leak_below(
     """
     limit = within(limit, "limit", least=0, most=100)
     require(judged in get_args(Judged), "judged", "'value' or 'high'", judged)
-    subject = Subject(ratings, recommender, threads=threads)
-    attackers = _attackers(subject, known, fakes, ask)
-    report = strongest(subject, attackers, targets=targets, rng=rng, progress=False)
+    subject = Subject(ratings, recommender)
+    attackers: Any = (attack,) if isinstance(attack, Attack) else attack
+    if attackers is None:
+        attackers = usual_attackers(subject, known=known)
+    require(len(attackers) > 0, "attack", "at least one attack", 0)
+    applicable = [applied(one, subject) or one for one in attackers]
+    report = strongest(subject, applicable, targets=targets, rng=rng, progress=False)
     above = report.above(limit / 100, judged)
     if above:
-        raise AssertionError(_complaint(report, above, known, limit, judged))
+        raise AssertionError(_complaint(report, above, limit, judged))
     return report
 
 
-def _attackers(
-    subject: Subject, known: int, fakes: int | Sequence[int] | None, ask: Ask | None
-) -> Sequence[Attack]:
-    """Return the attackers that are asked for, or the usual ones."""
-    if fakes is None and ask is None:
-        return usual_attackers(subject, known=known)
-    opened: Any = fakes if is_sequence(fakes) else (fakes,)
-    require(len(opened) > 0, "fakes", "at least one number", fakes)
-    kind = KNNAttack if subject.ratings.feedback == "explicit" else ListAttack
-    wanted = [kind(known=known, fakes=n, ask="one" if ask is None else ask) for n in opened]
-    return [applied(attack, subject) or attack for attack in wanted]
-
-
-def _complaint(
-    report: LeakReport, above: Sequence[str], known: int, limit: float, judged: Judged
-) -> str:
+def _complaint(report: LeakReport, above: Sequence[str], limit: float, judged: Judged) -> str:
     found = report.estimates
     over = "above the limit" if judged == "value" else "not surely within the limit"
     names = " and ".join(name.replace("_", " ") for name in above)
@@ -109,8 +92,8 @@ def _complaint(
         f"{report.measure} {_percent(report.found)}, {_percent(report.found_without)} without"
     )
     return (
-        f"{names} {over} of {limit:g}%. An attacker who knows {known} {held} of each target and opens {accounts} has "
-        f"{found_so} the target's data and {_percent(report.guessed)} by guessing: advantage "
+        f"{names} {over} of {limit:g}%. An attacker who knows {report.known} {held} of each target and opens "
+        f"{accounts} has {found_so} the target's data and {_percent(report.guessed)} by guessing: advantage "
         f"{_percent(found['advantage'])}. Fully recovered: {_percent(found['fully_recovered'])} of the users. "
         f"({report.n_targets:,} users attacked, {report.attacked}.)"
     )

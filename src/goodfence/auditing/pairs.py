@@ -46,7 +46,7 @@ class Trials(NamedTuple):
     """How often a recommender is fitted on each data set, and how sure the bound is."""
 
     n: int
-    confidence: float
+    confidence: float = CONFIDENCE
 
 
 class Runs(NamedTuple):

@@ -9,31 +9,29 @@ from typing import Any
 import numpy as np
 
 from goodfence.arrays import Flags, Floats, Integers
-from goodfence.attack import DEFAULT_FAKES, DEFAULT_KNOWN, FRONTIER_TARGETS
+from goodfence.attack import DEFAULT_FAKES, FRONTIER_TARGETS
 from goodfence.attack.attack import Attack, Subject
 from goodfence.attack.report import LeakReport
 from goodfence.attack.scoring import CONFIDENCE, Estimate, Outcomes, combination
-from goodfence.attack.strongest import TOO_LONG, usual_attackers
+from goodfence.attack.strongest import usual_attackers
 from goodfence.attack.targets import RULES
-from goodfence.auditing.audit import AuditReport, find_pace
+from goodfence.auditing.audit import AuditReport
 from goodfence.auditing.frontier import (
     Compared,
+    Comparison,
     Frontier,
-    TargetDraw,
-    frontier,
+    compare,
     name_of,
 )
 from goodfence.data.ratings import Ratings
-from goodfence.data.scale import Scale
 from goodfence.errors import DataError
 from goodfence.models.method import as_recommender, default_recommenders
 from goodfence.models.recommender import guarantee_of
 from goodfence.parallel import bar
 from goodfence.privacy.guarantee import Guarantee
-from goodfence.rng import RNG, seed_of
 
 KNOWN = (1, 2, 4, 8, 16, 32, 64)
-_TELLING = (
+_TELLING = [
     "known",
     "choose",
     "ask",
@@ -44,12 +42,10 @@ _TELLING = (
     "n",
     "pages",
     "adaptive",
-)
+]
 """The settings that tell attackers apart."""
 TARGETS = 1000
 """How many users other attackers attack."""
-ATTACKER_SECONDS, RECOMMENDER_SECONDS = 10.0, 25.0
-"""How long each of these may take before fewer users are attacked: only large data, or a model that is refitted."""
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
@@ -70,12 +66,8 @@ class Survey:
     """Other recommenders on the same ratings; the audited one first."""
     guarantees: tuple[Guarantee, ...]
     """What each of these guarantees."""
-    n_skipped: int
-    """How many other attackers would have taken too long, even for ten users: they are not here."""
     neighbours: bool
     """Whether the audited one chooses neighbours among users, as the attack supposes."""
-    scale: Scale
-    """On which ratings can be given; where it is only observed, the private models took it as declared."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return every figure as plain values: no ids, no ratings."""
@@ -105,99 +97,64 @@ class Survey:
 
 def survey(
     audit: AuditReport,
-    audited: Compared,
     *,
-    known: int = DEFAULT_KNOWN,
     compared: Sequence[Compared] | None = None,
     targets: int = TARGETS,
-    rng: RNG = None,
-    threads: int | None = None,
     progress: bool | None = None,
 ) -> Survey:
-    """Attack again with other knowledge and by other attackers, and measure what else could be used.
+    """Attack again with other knowledge and by other attackers, and compare other recommenders.
 
     Parameters
     ----------
-    audit, audited, known, rng, threads, progress
-        What `audit` returned, and what it was given.
+    audit, progress
+        The audit; its data, its seed and the number of known ratings are used again.
     compared
         Other recommenders; None for kNN, PPNS, nPNS, PNCF and two private models.
     targets
-        How many users other attackers attack, no more than the audit did, and fewer where it would take long.
+        How many users each further attacker attacks: no more than the audit did, and 10 where every target needs fits.
 
     Examples
     --------
     >>> import goodfence as gf
     >>> films, fence = gf.load("movietweetings"), gf.KNN(k=20)
     >>> report = gf.audit(films, fence, targets=40, trials=0, rng=7)
-    >>> found = survey(report, fence, compared=[gf.PPNS(k=20, beta=3)], targets=20, rng=7)
+    >>> found = survey(report, compared=[gf.PPNS(k=20, beta=3)], targets=20)
     >>> [point.family for point in found.frontier.points], len(found.by_known) > 3
     (['kNN', 'PPNS'], True)
     """
-    leakage, ratings, seed = audit.leakage, audit.leakage.ratings, seed_of(rng)
-    subject = Subject(ratings, audited, threads=threads)
-    running = TargetDraw(min(targets, leakage.n_targets), seed)
+    leakage, ratings = audit.leakage, audit.leakage.ratings
+    subject, seed = Subject(ratings, audit.recommender), leakage.settings["seed"]
     if compared is None:
         k = subject.traits.n_neighbours or DEFAULT_FAKES
         compared = default_recommenders("page", ratings.shape[0], ratings.feedback, k)
-    different = [one for one in compared if name_of(one) != name_of(audited)]
-    everything = [subject.recommender, *(as_recommender(one, threads=threads) for one in different)]
+    others = [
+        as_recommender(one, threads=subject.threads)
+        for one in compared
+        if name_of(one) != name_of(subject.recommender)
+    ]
+    everything = [subject.recommender, *others]
+    fewer = min(SMALLEST, targets)
+    how = Comparison(leakage.known, None, min(FRONTIER_TARGETS, targets), fewer)
+    running: dict[str, Any] = {"rng": seed, "progress": progress}
+    n_targets = min(fewer if subject.traits.needs_refits else targets, leakage.n_targets)
+    knowing, strategies = _knowing(leakage.attacker, ratings), _strategies(leakage, subject)
+    reports: dict[Attack, LeakReport] = {}
+    with bar("other attackers", len(knowing) + len(strategies), show=progress) as advance:
+        for one in (*knowing, *strategies):
+            reports[one] = one.run_on(subject, targets=n_targets, rng=seed, progress=False)
+            advance(1)
+    by_known = [leakage, *(reports[one] for one in knowing)]
     return Survey(
         audit=audit,
-        **_around(subject, leakage, running, progress=progress),
+        by_known=tuple(sorted(by_known, key=lambda report: report.known)),
+        by_strategy=(leakage, *(reports[one] for one in strategies)),
         by_activity=by_activity(leakage),
         by_popularity=by_popularity(leakage),
-        frontier=frontier(
-            _declared(ratings),
-            everything,
-            known=known,
-            reports=[leakage],  # the same question has the same answer
-            targets=min(FRONTIER_TARGETS, targets),
-            seconds=RECOMMENDER_SECONDS,
-            rng=seed,
-            threads=threads,
-            progress=progress,
-        ),
+        # The audited recommender is not attacked again: the same question has the same answer.
+        frontier=compare(_declared(ratings), everything, how, reports=[leakage], **running),
         guarantees=tuple(guarantee_of(one) for one in everything),
         neighbours=subject.traits.mechanism is not None,
-        scale=ratings.scale,
     )
-
-
-def _around(
-    subject: Subject, leakage: LeakReport, running: TargetDraw, *, progress: bool | None
-) -> dict[str, Any]:
-    """Attack with other knowledge, and by others; return what that says in a `Survey`."""
-    knowing = _knowing(leakage.attacker, subject.ratings)
-    others = _strategies(leakage, subject)
-    reports: dict[Attack, LeakReport | None] = {}
-    with bar("other attackers", len(knowing) + len(others), show=progress) as advance:
-        for other in (*knowing, *others):
-            reports[other] = _affordable(subject, other, running)
-            advance(1)
-
-    def made_by(attacks: list[Attack]) -> list[LeakReport]:
-        return [leakage, *(one for other in attacks if (one := reports[other]) is not None)]
-
-    return {
-        "by_known": tuple(sorted(made_by(knowing), key=lambda report: report.known)),
-        "by_strategy": tuple(made_by(others)),
-        "n_skipped": sum(report is None for report in reports.values()),
-    }
-
-
-def _affordable(subject: Subject, attack: Attack, running: TargetDraw) -> LeakReport | None:
-    """Attack as many users as are wanted, and fewer where it would take long.
-
-    None where that would be fewer than ten: such figures say little, and are about too few.
-    """
-
-    def some(n: int) -> LeakReport:
-        fresh = Subject(subject.ratings, subject.recommender, threads=subject.threads)
-        return attack.run_on(fresh, targets=n, rng=running.seed, progress=False)
-
-    n_targets = find_pace(some, running.targets, longest=ATTACKER_SECONDS).n_targets
-    return None if n_targets < min(SMALLEST, running.targets) else some(n_targets)
 
 
 def _knowing(attack: Attack, ratings: Ratings) -> list[Attack]:
@@ -214,8 +171,7 @@ def _strategies(leakage: LeakReport, subject: Subject) -> list[Attack]:
     if not isinstance(own.choose, str):
         return []
     plans = [replace(own, choose=choose) for choose in RULES]
-    in_time = not any(one.reason.startswith(TOO_LONG) for one in leakage.not_tried)
-    if not leakage.tried and in_time:
+    if not leakage.tried:
         plans = [*usual_attackers(subject, known=own.known), *plans]
 
     def numbered(attack: Attack) -> tuple[object, ...]:

@@ -43,7 +43,7 @@ class Attacker:
         "'NAME SETTING=VALUE ...'", "As in 'knn fakes=50'; see `explain attack`.", shown="strongest"
     )
     known: int | None = flag("N", "Ratings of each target that the attacker knows.", shown="8")
-    targets: str | None = flag("N|all", "Users to attack.", shown="as many as a minute allows")
+    targets: str | None = flag("N|all", "Users to attack.", shown="all, 30 if each needs fits")
     trials: int = flag("N", "Also test the guarantee with N fits, 30 or more.", default=0)
     fail_above: float | None = flag("PERCENT", "Exit with 1 if the leak is larger.")
 
@@ -176,29 +176,27 @@ def _audited(
     attacker: Attacker,
     running: Running,
 ) -> AuditReport:
-    """Audit as many users as are asked for, or as a minute allows."""
-    from goodfence.auditing.audit import LONGEST, affordable_targets, audit
+    """Audit as many users as are asked for, or as the size of the data allows."""
+    from goodfence.attack.attack import Subject
+    from goodfence.auditing.audit import affordable_targets, audit
 
-    known = DEFAULT_KNOWN if attacker.known is None else attacker.known
-    how: dict[str, Any] = {"known": known, "attack": attack}
-    how |= {"rng": running.seed, "threads": running.threads}
     n_users = ratings.shape[0]
     n_targets = attacker.n_targets(n_users)
     if n_targets is None:
-        pace = affordable_targets(ratings, chosen.recommender, **how)
-        n_targets = pace.n_targets
+        n_targets = affordable_targets(Subject(ratings, chosen.recommender))
         if n_targets < n_users:
             running.say(
-                f"note: attacking all users would take about {wording.duration(pace.seconds)}; this audit attacks "
-                f"{n_targets:,} of {n_users:,}, drawn at random (--targets all attacks everybody)"
+                f"note: this audit attacks {n_targets:,} of {n_users:,} users, drawn at random "
+                "(--targets all attacks everybody)"
             )
     return audit(
         ratings,
         chosen.recommender,
-        **how,
+        known=DEFAULT_KNOWN if attacker.known is None else attacker.known,
+        attack=attack,
         targets=n_targets,
-        seconds=LONGEST if attacker.targets is None else None,
         trials=attacker.trials,
+        rng=running.seed,
         progress=running.progress,
     )
 
@@ -211,9 +209,7 @@ def _write_page(
     from goodfence.auditing.survey import survey
     from goodfence.report.pages import AuditPage
 
-    how: dict[str, Any] = {"rng": running.seed, "threads": running.threads}
-    how |= {"known": report.leakage.known, "progress": running.progress}
-    around = survey(report, chosen.recommender, **how)
+    around = survey(report, progress=running.progress)
     AuditPage(survey=around, label=chosen.label, data=named[0], command=named[1]).save(page)
 
 

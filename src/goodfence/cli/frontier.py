@@ -63,7 +63,6 @@ class Comparison:
     targets: int = flag(
         "N", "Users to attack, each in two fits of a private model.", default=FRONTIER_TARGETS
     )
-    fraction: float = flag("X", "Share of the ratings to hold out.", default=0.2)
     max_mae: float | None = flag("X", "Choose no recommender with a larger error.")
     min_ndcg: float | None = flag("X", "Choose no recommender with a lower NDCG@10 (events).")
 
@@ -153,9 +152,7 @@ def _compare(
         methods,
         known=comparison.known,
         targets=comparison.targets,
-        fraction=comparison.fraction,
         rng=running.seed,
-        threads=running.threads,
         progress=running.progress,
     )
 

@@ -192,7 +192,7 @@ def _title(frontier: Frontier) -> Spec:
     shape = f"{f'{data}, about' if data else 'About'} {users:,} users, {items:,} items."
     known = f"{frontier.known} known {words.held} of each target"
     profiles = f"Fake profiles with {known if frontier.known else 'some knowledge'}"
-    far = "; ".join(f"{one.family} {one.label}: {one.loss:.2f}" for one in beyond(frontier))
+    far = "; ".join(f"{one.name}: {one.loss:.2f}" for one in beyond(frontier))
     return {
         "text": words.against,
         "subtitle": [
@@ -282,7 +282,7 @@ def _told(point: FrontierPoint) -> str:
     """Return the text of a mark's tooltip."""
     words = words_of(point)
     return dashed(
-        f"{point.family} {point.label}: {measured(point.advantage)} of 100 given away: "
+        f"{point.name}: {measured(point.advantage)} of 100 given away: "
         f"{measured(point.recovery)} {words.had}, {measured(point.recovery_without)} without the target in the data; "
         f"{words.told_loss(point)}; {point.n_targets:,} targets; {STATUSES[point.status]}"
     )
@@ -312,7 +312,7 @@ def _overlap(one: _Drawn, other: _Drawn, plane: Plane) -> bool:
 
 def _table(drawn: Sequence[_Drawn], theme: Theme, frontier: Frontier) -> Iterator[Spec]:
     """Yield the table beside the chart: what each letter stands for, its loss and its advantage."""
-    names = [f"{one.point.family} {one.point.label}".strip() for one in drawn]
+    names = [one.point.name for one in drawn]
     lines = [("", "recommender", words_of(frontier).column, "given away %", "guarantee")]
     for one, name in zip(drawn, names, strict=True):
         gained = of_100(one.point.advantage.value)

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import secrets
 from base64 import b64encode
 from collections.abc import Mapping, Sequence
 from dataclasses import asdict, dataclass, replace
@@ -13,16 +12,12 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 import goodfence
-from goodfence.attack import DEFAULT_KNOWN
-from goodfence.attack.attack import Attack
 from goodfence.attack.report import LeakReport
-from goodfence.attack.targets import Wanted
-from goodfence.auditing.audit import AuditReport, audit
+from goodfence.auditing.audit import AuditReport
 from goodfence.auditing.frontier import Compared, Frontier, FrontierPoint, name_of
 from goodfence.auditing.survey import TARGETS, Group, Survey, survey
 from goodfence.data.ratings import Ratings
 from goodfence.errors import require
-from goodfence.models.method import as_recommender, traits_of
 from goodfence.privacy.guarantee import Guarantee
 from goodfence.report import wording
 from goodfence.report.charts import NARROW, WIDE, Known, chart_files, inline_svg, knowledge_spec
@@ -41,7 +36,6 @@ from goodfence.report.wording import (
     verdict_line,
     words_of,
 )
-from goodfence.rng import RNG
 from goodfence.settings import checked, place
 
 if TYPE_CHECKING:
@@ -107,66 +101,50 @@ class AuditPage:
 
 @checked
 def audit_page(
-    ratings: Ratings,
-    audited: Compared,
+    report: AuditReport,
     *,
-    known: int = DEFAULT_KNOWN,
-    attack: Attack | None = None,
-    targets: Wanted | None = None,
-    trials: int = 0,
     compared: Sequence[Compared] | None = None,
     others: int = TARGETS,
     data: str = "ratings",
-    rng: RNG = None,
-    threads: int | None = None,
     progress: bool | None = None,
 ) -> AuditPage:
-    """Audit a recommender, look around the audit, and return a page that says what was found.
+    """Compare other attackers and other recommenders with an audit, and return a page that shows everything.
 
     Parameters
     ----------
-    ratings, audited, known, attack, trials, threads, progress
-        As in `audit`; where no seed is given, one is drawn, and the page tells it.
-    targets
-        Who is attacked; None for everybody, or 30 where every target needs fits.
+    report, progress
+        What `audit` returned; as in `audit`.
     compared
-        What else could be used; None for kNN, PPNS, nPNS, PNCF and two private models.
+        Other recommenders; None for kNN, PPNS, nPNS, PNCF and two private models.
     others
-        How many people further attackers attack.
+        How many users each further attacker attacks.
     data
         What the page calls the ratings.
 
     Examples
     --------
     >>> import goodfence as gf
-    >>> films = gf.load("movietweetings")
-    >>> page = audit_page(films, gf.KNN(k=20), targets=40, compared=[], others=20, data="films", rng=7)
+    >>> report = gf.audit(gf.load("movietweetings"), gf.KNN(k=20), targets=40, trials=0, rng=7)
+    >>> page = audit_page(report, compared=[], others=20, data="films")
     >>> "What would stop it" in page.html
     True
     """
-    recommender, traits = as_recommender(audited, threads=threads), traits_of(audited)
-    everybody = None if traits.needs_refits else ratings.shape[0]
-    wanted = everybody if targets is None else targets
-    if rng is None:
-        rng = secrets.randbelow(2**32)  # all attacks of the page have one seed, which it states
-    running: dict[str, Any] = {"rng": rng, "threads": threads, "progress": progress}
-    attackers: dict[str, Any] = {"known": known, "attack": attack}
-    report = audit(ratings, recommender, targets=wanted, trials=trials, **attackers, **running)
-    m = known if attack is None else attack.known
-    around = survey(report, recommender, known=m, compared=compared, targets=others, **running)
-    line = _python_line(report.audited, known, attack, targets, report.leakage.settings["seed"])
-    return AuditPage(survey=around, label=name_of(audited), data=data, command=line)
+    around = survey(report, compared=compared, targets=others, progress=progress)
+    label = name_of(report.recommender)
+    return AuditPage(survey=around, label=label, data=data, command=_python_line(report))
 
 
-def _python_line(
-    audited: str, known: int, attack: Attack | None, targets: Wanted | None, seed: int | None
-) -> str:
-    """Return the call that makes the figures again; neither ids nor named items are in it."""
-    plan = f"known={known}" if attack is None else f"attack={attack!r}"
-    if attack is not None and not isinstance(attack.choose, str):
-        plan = f"attack=known={attack.known}, named items"
-    some = f", targets={targets}" if isinstance(targets, int) else ""
-    return f"gf.audit_page(ratings, {audited}, {plan}{some}, rng={seed}).save('audit.html')"
+def _python_line(report: AuditReport) -> str:
+    """Return the call that repeats the figures; without ids and named items."""
+    leakage = report.leakage
+    attack = f"attack={leakage.attacker!r}"
+    if leakage.tried:
+        attack = f"known={leakage.known}"
+    elif not isinstance(leakage.attacker.choose, str):
+        attack = f"attack=known={leakage.known}, named items"
+    n_targets, seed = leakage.n_targets + leakage.n_choosing, leakage.settings["seed"]
+    given = f"{report.audited}, {attack}, targets={n_targets}, rng={seed}"
+    return f"gf.audit_page(gf.audit(ratings, {given})).save('audit.html')"
 
 
 def _figures(survey: Survey) -> dict[str, Any]:
@@ -284,7 +262,7 @@ class FrontierPage:
             "m": found.known,
             "date": found.date,
             "finding": dashed(
-                f"Most is given away by {_name(most)}: to someone who knows "
+                f"Most is given away by {most.name}: to someone who knows "
                 f"{'some' if found.known is None else found.known} of a person's {words_of(found).held}, "
                 f"{of_100(most.advantage.value)} of 100 {words_of(found).unit} (95%: {interval(most.advantage)}). "
                 f"{of_100(most.fully_recovered.value)} of 100 people are fully recovered."
@@ -292,7 +270,7 @@ class FrontierPage:
             "guess": dashed(measured(found.guess)),
             "waffles": [
                 Waffle.of(
-                    f"people are fully recovered from {_name(one)}",
+                    f"people are fully recovered from {one.name}",
                     one.fully_recovered,
                     one.fully_recovered_without,
                 )
@@ -442,10 +420,6 @@ class Waffle:
         )
 
 
-def _name(point: FrontierPoint) -> str:
-    return f"{point.family} {point.label}".strip()
-
-
 def _comparison(
     found: Frontier,
     guarantees: Sequence[Guarantee],
@@ -460,7 +434,7 @@ def _comparison(
     compared = [
         {
             "letter": LETTERS[place % len(LETTERS)],
-            "name": _name(point),
+            "name": point.name,
             "status": point.status,
             "fully": Mark.of(point.fully_recovered).text,
             "told": Mark.of(point.recovery).text,
@@ -480,10 +454,10 @@ def _comparison(
             for theme in (WIDE, NARROW)
         ],
         "compared": compared,
-        "far": ", ".join(f"{_name(one)} ({one.loss:.2f})" for one in beyond(found)),
+        "far": ", ".join(f"{one.name} ({one.loss:.2f})" for one in beyond(found)),
         "statuses": {name: words for name, words in STATUSES.items() if name in there},
         "choice": _choice(found, best, max_loss, own=own),
-        "cards": cards_of([_name(point) for point in found.points], guarantees),
+        "cards": cards_of([point.name for point in found.points], guarantees),
     }
 
 
@@ -492,13 +466,13 @@ def _choice(
 ) -> str:
     """Return the recommendation, and what it costs in error."""
     words = words_of(found)
-    text = recommendation(found, None if best is None else _name(best), best, words.bound(max_loss))
+    text = recommendation(found, None if best is None else best.name, best, words.bound(max_loss))
     if best is None or not own:
         return dashed(text)
     audited = found.points[0]
     if best is audited:
         return dashed(f"{text} It is what was audited.")
-    return dashed(f"{text} {words.cost(best, audited, _name(audited))}")
+    return dashed(f"{text} {words.cost(best, audited, audited.name)}")
 
 
 def _rendered(

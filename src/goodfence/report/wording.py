@@ -231,20 +231,6 @@ def recommendation(
     return f"{name}: {words.least_loss} among those that stop the attackers tried{bound}; {why}."
 
 
-def duration(seconds: float) -> str:
-    """Return a time as people say it.
-
-    Examples
-    --------
-    >>> duration(42.0), duration(200.0), duration(9000.0)
-    ('42 seconds', '3.3 minutes', '2.5 hours')
-    """
-    for size, unit in ((3600.0, "hours"), (60.0, "minutes")):
-        if seconds >= 2 * size:
-            return f"{seconds / size:.2g} {unit}"
-    return f"{seconds:.0f} seconds"
-
-
 def dashed(text: str) -> str:
     """Return the text with a dash, not a hyphen, between numbers, but for dates.
 
