@@ -10,6 +10,7 @@ import pytest
 from scipy import sparse
 
 from goodfence.arrays import Csr
+from goodfence.kernels.co_occurrence import add_projected, user_scales
 from goodfence.kernels.private import (
     HalfStepLimits,
     ItemFeatures,
@@ -19,9 +20,7 @@ from goodfence.kernels.private import (
     add_normalised,
     predict_rows,
     residuals,
-    user_scales,
 )
-from goodfence.kernels.projected import add_projected
 from goodfence.models.private.releases import sum_pairs
 from tests.support import reference
 

@@ -1,7 +1,7 @@
-"""Candidate lists of fake profiles, their draws, and the answers they get: no refit, one list for each attack.
+"""Candidate lists of fake profiles, their draws, and the answers they get.
 
-Rows are numbered as in the real data throughout, and a fake is `FAKE`. Only the draw sees the numbers of the
-attacked data: real rows behind a removed one move up by one, and the fakes follow all real rows.
+Rows have the numbers of the real data, and a fake is `FAKE`. Only the draw sees the numbers of the attacked data: real
+rows after a removed one move up by one, and the fakes follow all real rows.
 """
 
 from __future__ import annotations
@@ -40,10 +40,7 @@ def insert_fakes(
     all_rows: AnyIntegers,
     all_similarities: AnyFloats,
 ) -> None:
-    """Write candidate lists of real rows and `n_fakes` fakes, without the `removed` row (-1: nobody).
-
-    A fake follows every real row that is as similar: its row number is larger.
-    """
+    """Write candidate lists of real rows, without the `removed` one (-1: none), and fakes, last among equals."""
     for target in range(rows.shape[0]):
         source, fakes = 0, 0
         similarity = fake_similarities[target]
@@ -65,10 +62,7 @@ def insert_fakes(
 def number_rows(
     rows: AnyIntegers, removed: int, n_real: int, asker: int, numbers: AnyIntegers
 ) -> None:
-    """Write the row numbers that the attacked data has for a list of real rows and fakes.
-
-    `n_real` counts the rows before the fakes, without the removed one; fake `asker` (from 0) is not in the list.
-    """
+    """Write the numbers in the attacked data: `n_real` rows, then the fakes; fake `asker` is not in the list."""
     fake = 0
     for place in range(rows.size):
         row = rows[place]
@@ -88,11 +82,7 @@ def draw_for_fakes(
     positions: AnyIntegers,
     numbers: AnyIntegers,
 ) -> None:
-    """Draw the neighbours of each asking fake of each target.
-
-    `positions` and `numbers`, (targets, askers, k), get the positions of the chosen in the list, and their row
-    numbers in the attacked data.
-    """
+    """Draw the neighbours of each asking fake: `positions` in the list and `numbers`, both (targets, askers, k)."""
     listed = np.empty(rows.shape[1], np.int32)
     for target in range(positions.shape[0]):
         removed, key = data.removed[target], data.keys[target]
@@ -129,28 +119,22 @@ def predict_beside_helpers(
     over_raters: bool,
     predictions: AnyFloats,
 ) -> None:
-    """Predict column `cells[q]` for question q, where every fake neighbour gave that column `rating`.
-
-    The sums are formed in the order of the neighbours, as for any other prediction.
-    """
+    """Predict column `cells[q]` for question q, where every fake neighbour gave that column `rating`."""
     for question in range(cells.size):
         near, weight = neighbours[question], weights[question]
         total, size = 0.0, 0.0
         for place in range(near.size):
-            if near[place] == FAKE:
-                total += weight[place] * rating
-                size += abs(weight[place])
-                continue
-            entry = search(rated, near[place], cells[question])
+            fake = near[place] == FAKE
+            entry = 0 if fake else search(rated, near[place], cells[question])
             if entry >= 0:
-                total += weight[place] * rated.values[entry]
+                total += weight[place] * (rating if fake else rated.values[entry])
                 size += abs(weight[place])
         fixed = -1.0 if over_raters else sum_sizes(weight)
         predictions[question] = divided(total, size, fixed)
 
 
 class RatedSoFar(NamedTuple):
-    """Who rated what up to a moment, and the counts that follow; all of it is written to."""
+    """The ratings up to a moment, and the counts that follow; the kernels write to all of it."""
 
     starts: Integers
     """(users,): where the items of each user begin in `items`."""
@@ -186,10 +170,7 @@ def count_ratings(
 
 @kernel
 def nearest_items(watched: Integers, so_far: RatedSoFar, keys: Floats, lists: Rows) -> None:
-    """Write the most similar items of each watched row, best first, ties by column; -1 where there are no more.
-
-    `keys` is a scratch of the length of a list.
-    """
+    """Write the most similar items of each watched row, best first, then -1; `keys` is a scratch as long as a list."""
     n = lists.shape[1]
     for number in range(watched.size):
         filled = 0
@@ -211,10 +192,7 @@ def nearest_items(watched: Integers, so_far: RatedSoFar, keys: Floats, lists: Ro
 
 @kernel
 def count_risen(before: Rows, after: Rows, ranks: Integers, scores: Integers) -> None:
-    """Count for each item on how many of the lists it entered or moved up; lists end with -1.
-
-    `ranks`, (items,), is a scratch; `scores`, (items,), is added to.
-    """
+    """Add to `scores` on how many lists each item entered or moved up; lists end with -1, `ranks` is a scratch."""
     n = before.shape[1]
     for number in range(before.shape[0]):
         ranks[:] = n

@@ -1,13 +1,9 @@
 """Gumbel top-k inside pools: successive sampling without replacement, in one pass; and Laplace noise.
 
-Candidate i fires at time E_i / w_i, with E_i a standard exponential; the first `take` to fire are
-those that successive draws with probability proportional to w would have chosen. The logarithm of
-the firing time is minus the Gumbel key, and is what is compared here.
-
-Two things make it exact and fast. A time is kept as an unevaluated sum of two floats, so that equal
-weights stay equal chances even where log-weights are 1e14. And logarithms are taken only of
-candidates that can still be among the first: for a block of candidates the largest log-weight gives
-the largest uniform that could be.
+Candidate i fires at time E_i / w_i, with E_i a standard exponential; the first `take` to fire are those that successive
+draws with probability proportional to w would have chosen. The logarithm of the firing time, minus the Gumbel key, is
+compared here, as an unevaluated sum of two floats: equal weights stay equal chances even where log-weights are 1e14.
+Logarithms are taken only of candidates that can still be among the first, by the largest log-weight of their block.
 
 Randomness is a pure function of (key, purpose, asker, candidate): Philox4x32-10, a counter-based generator.
 """
@@ -73,17 +69,7 @@ def philox(c0: Word, c1: Word, c2: Word, c3: Word, k0: Word, k1: Word) -> Counte
 
 @kernel
 def hash_candidates(key: Word, purpose: Word, asker: Word, candidates: Rows, out: Words) -> None:
-    """Fill `out` with 52 random bits for each candidate, as an integer below 2**52.
-
-    Parameters
-    ----------
-    key
-        64 bits, from `Streams.key`.
-    purpose
-        `DRAW` or `NOISE`: what the number is for, so that two uses never share one.
-    asker, candidates
-        Row numbers, at least 0 and below 2**32.
-    """
+    """Fill `out` with 52 random bits for each candidate, which depend on (key, purpose, asker, row number) only."""
     low_key, high_key = key & _LOW, key >> _WORD
     for place in range(candidates.size):
         candidate = Word(candidates[place]) & _LOW
@@ -105,8 +91,7 @@ def uniform_and_coin(key: Word, purpose: Word, asker: Word, candidate: Word) -> 
 
 
 @inner
-def firing_time(value: Word, log_weight: float) -> tuple[float, float]:
-    """Return the logarithm of the firing time as (rounded, remainder), their sum exact."""
+def _firing_time(value: Word, log_weight: float) -> tuple[float, float]:
     fired = math.log(-math.log1p(-to_uniform(value)))
     rounded = fired - log_weight
     shift = rounded - fired
@@ -116,11 +101,11 @@ def firing_time(value: Word, log_weight: float) -> tuple[float, float]:
 
 @kernel
 def _later(times: Floats, rests: Floats, places: Integers, one: int, other: int) -> bool:
-    if times[one] != times[other]:
-        return bool(times[one] > times[other])
-    if rests[one] != rests[other]:
-        return bool(rests[one] > rests[other])
-    return bool(places[one] > places[other])
+    if times[one] == times[other] and rests[one] == rests[other]:
+        return bool(places[one] > places[other])
+    return bool(
+        rests[one] > rests[other] if times[one] == times[other] else times[one] > times[other]
+    )
 
 
 @inner
@@ -180,12 +165,7 @@ def _block_tops(log_weights: Floats) -> tuple[Floats, int]:
 
 @inner
 def _race(
-    log_weights: Floats,
-    tops: Floats,
-    rows: Rows,
-    key: Word,
-    asker: Word,
-    out: Integers,
+    log_weights: Floats, tops: Floats, rows: Rows, key: Word, asker: Word, out: Integers
 ) -> None:
     """Fill `out` with the positions of the first to fire; those of log-weight -inf do not run."""
     take, top = out.size, tops.max()
@@ -201,7 +181,7 @@ def _race(
         for place in range(first, end):
             if hashes[place - first] >= limit or log_weights[place] == -np.inf:
                 continue
-            time, rest = firing_time(hashes[place - first], log_weights[place] - top)
+            time, rest = _firing_time(hashes[place - first], log_weights[place] - top)
             if size < take:
                 times[size], rests[size], out[size] = time, rest, place
                 _rise(times, rests, out, size)
@@ -215,8 +195,7 @@ def _race(
 def _draw_pool(log_weights: Floats, rows: Rows, key: Word, asker: Word, out: Integers) -> None:
     """Fill `out` from one pool; candidates of weight 0 come last, uniformly."""
     if out.size == rows.size:
-        for place in range(rows.size):
-            out[place] = place
+        out[:] = np.arange(rows.size)
         return
     tops, n_weighted = _block_tops(log_weights)
     if n_weighted >= out.size:
@@ -235,26 +214,9 @@ def _draw_pool(log_weights: Floats, rows: Rows, key: Word, asker: Word, out: Int
 
 @kernel
 def draw(
-    log_weights: Floats,
-    rows: Rows,
-    pools: PoolArrays,
-    key: Word,
-    asker: Word,
-    out: Integers,
+    log_weights: Floats, rows: Rows, pools: PoolArrays, key: Word, asker: Word, out: Integers
 ) -> None:
-    """Fill `out` with the chosen positions of one list, ascending.
-
-    Parameters
-    ----------
-    log_weights, rows
-        Log-weight and row number of each candidate, in list order, shape (n,).
-    pools
-        How many of which positions.
-    key, asker
-        Where chance comes from; see `goodfence.kernels.draw`.
-    out
-        Shape (sum of `takes`,).
-    """
+    """Fill `out`, (sum of takes,), with the chosen positions of one list, ascending; see the top of this file."""
     filled = 0
     for pool in range(pools.takes.size):
         take = pools.takes[pool]
@@ -269,12 +231,7 @@ def draw(
 
 @kernel
 def draw_rows(
-    log_weights: Floats,
-    rows: Rows,
-    pools: PoolArrays,
-    key: Word,
-    askers: Rows,
-    out: Integers,
+    log_weights: Floats, rows: Rows, pools: PoolArrays, key: Word, askers: Rows, out: Integers
 ) -> None:
     """Fill each row of `out` by `draw`; every array has one more axis, the targets."""
     for row in range(out.shape[0]):
@@ -284,11 +241,10 @@ def draw_rows(
 
 @kernel
 def fill_laplace(key: Word, askers: Rows, rows: Rows, scales: Floats, out: Floats) -> None:
-    """Fill `out` with Laplace noise, one number for each (asker, neighbour): shapes (rows, k)."""
+    """Fill `out`, (rows, k), with Laplace noise, one number for each (asker, neighbour)."""
     for row in range(out.shape[0]):
         asker = Word(askers[row])
         for place in range(out.shape[1]):
-            candidate = Word(rows[row, place])
-            chance, up = uniform_and_coin(key, NOISE, asker, candidate)
+            chance, up = uniform_and_coin(key, NOISE, asker, Word(rows[row, place]))
             size = -math.log(chance) * scales[row, place]
             out[row, place] = size if up else -size

@@ -1,7 +1,7 @@
-"""Lists by popularity and factors: what each counts for a profile of ones, and the best items of many profiles.
+"""Lists by popularity and factors, for many profiles of ones.
 
-Scores are made in single precision, which is fast, and those of the best items again in double precision, by which they
-are ranked: so a list does not depend on how many are made together.
+Scores are made in single precision, which is fast; the best are ranked by double precision, so a list does not depend
+on how many are made together.
 """
 
 from __future__ import annotations
@@ -51,7 +51,7 @@ class Loadings(NamedTuple):
 
 
 @inner
-def weigh_profile(columns: AnyIntegers, model: Loadings, sums: Float32s, weights: Floats) -> None:
+def _weigh_profile(columns: AnyIntegers, model: Loadings, sums: Float32s, weights: Floats) -> None:
     """Write what popularity and each factor count for a profile, (1 + factors,); `sums` is space, (2, factors)."""
     popular, in_mean, n_chosen = 0.0, 0.0, 0
     sums[:] = np.float32(0.0)
@@ -85,7 +85,7 @@ def weigh_profiles(profiles: Csr, model: Loadings, weights: Floats) -> None:
     sums = np.empty((2, model.lengths.size), dtype=np.float32)
     for row in range(weights.shape[0]):
         own = profiles.columns[profiles.starts[row] : profiles.starts[row + 1]]
-        weigh_profile(own, model, sums, weights[row])
+        _weigh_profile(own, model, sums, weights[row])
 
 
 @inner
@@ -122,7 +122,7 @@ def rank_by_factors(
         last = min(first + _TOGETHER, n_rows)
         for row in range(first, last):
             own = profiles.columns[profiles.starts[row] : profiles.starts[row + 1]]
-            weigh_profile(own, model, sums, weights[row - first])
+            _weigh_profile(own, model, sums, weights[row - first])
             popular[row] = weights[row - first, 0]
         rough_weights[:] = weights
         _add_up(rough_weights, model.tiles, rough)
@@ -142,11 +142,7 @@ def rank_by_factors(
 
 @inner
 def _add_up(weights: Float32s, tiles: Float32s, scores: Float32s) -> None:
-    """Write the scores of all chosen items for some profiles, (profiles, tiles, TILE), in single precision.
-
-    A tile stays in the cache for all profiles; what is read of it serves four of them, and of four lines at a time a
-    sum is read and written once. There is a multiple of four profiles.
-    """
+    """Write the scores of all chosen items, (profiles, tiles, TILE), for a multiple of four profiles, tile by tile."""
     n_lines = tiles.shape[1]
     whole = 1 + (n_lines - 1) // 4 * 4
     for tile in range(tiles.shape[0]):
@@ -201,11 +197,7 @@ def _add_lines(
 def _best_of(
     rough: Float32s, highest: Float32s, likely: Rows, best: Rows, best_rough: Float32s
 ) -> int:
-    """Write the places of the best scores above minus infinity, best first, and return how many there are.
-
-    Who reaches the lower bound is written to `likely`, which is as long as `rough`, without a jump: a guess of the
-    processor that fails costs more than to write.
-    """
+    """Write the places of the best scores, best first, and return how many; `likely` is filled without a branch."""
     least, n_likely, n_best = _lower_bound(rough, highest, best.size), 0, 0
     for place in range(rough.size):
         likely[n_likely] = place

@@ -1,13 +1,10 @@
 """Exact draws of the integer Gaussian from random bits, with integer arithmetic only.
 
-The algorithms are those of Canonne, Kamath and Steinke, *The Discrete Gaussian for Differential Privacy* (2020),
-for a sigma that is a power of two. `docs/mechanisms/noise.md` proves that the output has the distribution
-P(k) proportional to exp(-k²/(2 sigma²)) on |k| < 121 sigma, given fair bits: what is missing has probability below
-exp(-7000), and is accounted for there.
+The algorithms are those of Canonne, Kamath and Steinke, *The Discrete Gaussian for Differential Privacy* (2020), for a
+sigma that is a power of two. `docs/mechanisms/noise.md` proves the distribution, and accounts for |k| > 120 sigma.
 
-A draw reads as many words as it needs. When the words run out in the middle of a draw, the kernel says where that
-draw began, so that the caller can go on with the same words followed by new ones: to throw them away and begin
-afresh would prefer draws that need few words, and these are not of the same distribution.
+When the words run out in the middle of a draw, the kernel returns where that draw began, so that the caller goes on
+with the same words followed by new ones: to discard them would prefer draws that need few words.
 """
 
 from __future__ import annotations
@@ -106,20 +103,9 @@ def _one_gaussian(words: AnyIntegers, position: Whole, bits: int) -> tuple[Whole
 
 @kernel
 def fill_gaussians(words: AnyIntegers, bits: int, out: AnyIntegers) -> tuple[int, Whole]:
-    """Fill `out` with integer Gaussians of sigma 2^bits, as far as the words reach.
+    """Fill `out` (int64) with integer Gaussians of sigma 2^bits, 0 <= bits <= 24, from uniform 64-bit words.
 
-    Parameters
-    ----------
-    words
-        Independent uniform 64-bit words (uint64).
-    bits
-        The binary logarithm of sigma, 0 to 24.
-    out
-        Where the draws go (int64).
-
-    Returns
-    -------
-    How many draws were made, and the position of the first word that no finished draw has used.
+    Return how many draws were made, and the position of the first word that no finished draw has used.
     """
     position: Whole = ZERO
     for done in range(len(out)):

@@ -1,16 +1,13 @@
-"""Who is among the first `take` to fire: the Poisson-binomial integral, node by node.
+"""Inclusion probabilities of the first `take` to fire: the Poisson-binomial integral, node by node.
 
-Candidate i fires at time T_i, exponential with rate w_i, and is included if fewer than `take`
-others fired before. With x = log t, p_j = P[T_j <= t] and N_i the number of others that have fired,
+Candidate i fires at time T_i, exponential with rate w_i, and is included if fewer than `take` others fired before. With
+x = log t, p_j = P[T_j <= t] and N_i the number of others that have fired,
 
     mu_i = integral over x of  (w_i t e^{-w_i t})  P[N_i <= take - 1]  dx .
 
-The second factor falls from 1 to 0 in a narrow stretch. Left of it the integral is 1 - e^{-w_i t};
-across it panels of Gauss-Legendre nodes, as wide as the fall is steep, reach rounding error.
-
-The distribution of N_i is that of the count of all with one taken out again. Taking out is stable for
-p_i <= 1/2 when the fired are counted, and for p_i >= 1/2 when those who have not fired are, so each
-is done where it is stable.
+The second factor falls from 1 to 0 in a narrow stretch. Left of it the integral is 1 - e^{-w_i t}; across it panels of
+Gauss-Legendre nodes reach rounding error. The distribution of N_i is that of all with one taken out: stable for
+p_i <= 1/2 when the fired are counted, and for p_i >= 1/2 when the others are.
 """
 
 from __future__ import annotations
@@ -31,7 +28,9 @@ _TOLERANCE = 1e-14
 
 
 @inner
-def chances(log_weights: Floats, x: float, fired: Floats, unfired: Floats, density: Floats) -> None:
+def _chances(
+    log_weights: Floats, x: float, fired: Floats, unfired: Floats, density: Floats
+) -> None:
     """Fill P[T <= e^x], P[T > e^x] and the density of log T at x, for each candidate."""
     for place in range(log_weights.size):
         log_rate = min(log_weights[place] + x, _LARGE)
@@ -42,11 +41,8 @@ def chances(log_weights: Floats, x: float, fired: Floats, unfired: Floats, densi
 
 
 @inner
-def count_distribution(yes: Floats, no: Floats, length: int) -> tuple[Floats, int]:
-    """Return P[m successes] of independent trials, for m below `length`, and the first m above 0.
-
-    Only the band of counts that can be is carried along; what is below 1e-30 is 0.
-    """
+def _count_distribution(yes: Floats, no: Floats, length: int) -> tuple[Floats, int]:
+    """Return P[m successes] of independent trials for m < `length`, and the first m above 0; below 1e-30 is 0."""
     distribution, following = np.zeros(length + 1), np.zeros(length + 1)
     distribution[0] = 1.0
     low, high = 0, 0
@@ -68,7 +64,7 @@ def count_distribution(yes: Floats, no: Floats, length: int) -> tuple[Floats, in
 
 
 @inner
-def below_without_one(distribution: Floats, low: int, yes: Floats, no: Floats) -> Floats:
+def _below_without_one(distribution: Floats, low: int, yes: Floats, no: Floats) -> Floats:
     """Return P[successes of the others < len(distribution)] for each trial; needs yes <= no."""
     last, total, inverse = np.zeros(yes.size), np.zeros(yes.size), 1.0 / no
     for m in range(low, distribution.size):
@@ -84,16 +80,16 @@ def others_below(fired: Floats, unfired: Floats, take: int) -> Floats:
     below = np.empty(fired.size)
     early, late = fired <= 0.5, fired > 0.5
     if early.any():
-        distribution, low = count_distribution(fired, unfired, take)
-        below[early] = below_without_one(distribution, low, fired[early], unfired[early])
+        distribution, low = _count_distribution(fired, unfired, take)
+        below[early] = _below_without_one(distribution, low, fired[early], unfired[early])
     if late.any():
-        distribution, low = count_distribution(unfired, fired, fired.size - take)
-        below[late] = 1.0 - below_without_one(distribution, low, unfired[late], fired[late])
+        distribution, low = _count_distribution(unfired, fired, fired.size - take)
+        below[late] = 1.0 - _below_without_one(distribution, low, unfired[late], fired[late])
     return np.minimum(np.maximum(below, 0.0), 1.0)
 
 
 @inner
-def middle_of_firing(log_weights: Floats, take: int) -> float:
+def _middle_of_firing(log_weights: Floats, take: int) -> float:
     """Return the x at which take - 1/2 are expected to have fired."""
     low, high = -math.log(2.0 * log_weights.size) - 1.0, math.log(math.log(2.0 * take) + 1.0) + 1.0
     for _ in range(_STEPS):
@@ -125,13 +121,13 @@ def _panels(
     """
     n = log_weights.size
     fired, unfired, density = np.empty(n), np.empty(n), np.empty(n)
-    start = middle_of_firing(log_weights, take)
+    start = _middle_of_firing(log_weights, take)
     panels, edge = [(start, 0.0)], start
     for side in (1.0, -1.0):
         edge = start
         for _ in range(_FEW):
-            chances(log_weights, edge, fired, unfired, density)
-            distribution = count_distribution(fired, unfired, take)[0]
+            _chances(log_weights, edge, fired, unfired, density)
+            distribution = _count_distribution(fired, unfired, take)[0]
             below = distribution.sum()
             if side < 0 and least < take:
                 below -= distribution[take - 1]
@@ -145,14 +141,9 @@ def _panels(
 
 @kernel
 def inclusion(log_weights: Floats, take: int, nodes: Floats, node_weights: Floats) -> Floats:
-    """Return the inclusion probability of each candidate, 1 <= take < n.
+    """Return the inclusion probability of each candidate, 1 <= take < n, by a Gauss-Legendre rule on (-1, 1).
 
-    Parameters
-    ----------
-    log_weights
-        Shifted so that the `take`-th largest is 0, and within -700 and 700.
-    nodes, node_weights
-        A Gauss-Legendre rule on (-1, 1).
+    `log_weights` are shifted so that the `take`-th largest is 0, and within -700 and 700.
     """
     n = log_weights.size
     fired, unfired, density = np.empty(n), np.empty(n), np.empty(n)
@@ -160,9 +151,9 @@ def inclusion(log_weights: Floats, take: int, nodes: Floats, node_weights: Float
     panels, edge = _panels(log_weights, take, take, max(1e-15, n * 1e-17))
     for centre, half in panels:
         for node in range(nodes.size):
-            chances(log_weights, centre + half * nodes[node], fired, unfired, density)
+            _chances(log_weights, centre + half * nodes[node], fired, unfired, density)
             included += (half * node_weights[node]) * density * others_below(fired, unfired, take)
-    chances(log_weights, edge, fired, unfired, density)
+    _chances(log_weights, edge, fired, unfired, density)
     return np.minimum(included + fired, 1.0)
 
 
@@ -172,14 +163,7 @@ def included_beside(
 ) -> Floats:
     """Return mu of each candidate beside the others, (2, candidates): in `take` draws and in `take` - 1.
 
-    Parameters
-    ----------
-    others, candidates
-        Log-weights, shifted so that the `take`-th largest of the others is 0, and within -700 and 700.
-    take
-        At least 2, at most the number of the others.
-    nodes, node_weights
-        A Gauss-Legendre rule on (-1, 1).
+    Log-weights are shifted so that the `take`-th largest of the others is 0; 2 <= take <= number of others.
     """
     fired, unfired, density = np.empty(others.size), np.empty(others.size), np.empty(others.size)
     included = np.zeros((2, candidates.size))
@@ -187,8 +171,8 @@ def included_beside(
     for centre, half in panels:
         for node in range(nodes.size):
             x = centre + half * nodes[node]
-            chances(others, x, fired, unfired, density)
-            distribution = count_distribution(fired, unfired, take)[0]
+            _chances(others, x, fired, unfired, density)
+            distribution = _count_distribution(fired, unfired, take)[0]
             below = distribution.sum()
             for place in range(candidates.size):
                 log_rate = min(candidates[place] + x, _LARGE)

@@ -1,7 +1,4 @@
-"""What an attacker makes of recommended lists: popularity as the guess, votes of several fakes, and the hits.
-
-A list is a row of columns, best first; `NO_ITEM` ends it. Of equal scores the lower column is better, as in every list.
-"""
+"""Attacks on recommended lists: popularity as the guess, votes of fakes, and the hits. `NO_ITEM` ends a list."""
 
 from __future__ import annotations
 
@@ -21,9 +18,9 @@ def rank_popular(
     held: Csr,
     lists: Rows,
 ) -> None:
-    """Write for each target the most popular items of everybody else, without the `known` ones, (targets, m).
+    """Write for each target the most popular items of all other users, without the `known` ones, (targets, m).
 
-    `order` has all columns by falling `counts`, which the target's own items count once in.
+    `order` has all columns by falling `counts`, in which the target's own items count once.
     """
     scores = np.empty(lists.shape[1])
     barred = np.zeros(counts.size, dtype=np.bool_)
@@ -50,10 +47,7 @@ def rank_popular(
 
 @kernel
 def vote(told: Rows, n_items: int, lists: Rows) -> None:
-    """Write for each target the items that most of its fakes were shown, (targets, fakes, n) to (targets, n).
-
-    Of as many votes the better mean place counts, then the lower column.
-    """
+    """Write for each target the items that most of its fakes were shown, then by mean place, (targets, n)."""
     n_fakes, n = told.shape[1], told.shape[2]
     votes, places = np.zeros(n_items), np.zeros(n_items)
     touched = np.empty(n_items, dtype=np.int32)

@@ -1,4 +1,4 @@
-"""Lists of the best items: what the neighbours of a row have in common, and the n best of some scores.
+"""Lists of the best items, from scores or from neighbours.
 
 For one row all sums are formed in the order of its neighbours, so a list in an attack, in `recommend` and in
 `recommend_many` is the same to the last bit. Of equal scores the lower column is better.
@@ -60,11 +60,7 @@ def insert(
 
 @inner
 def _rank_row(
-    scores: AnyFloats,
-    items: AnyIntegers,
-    listable: Flags,
-    columns: AnyIntegers,
-    best: AnyFloats,
+    scores: AnyFloats, items: AnyIntegers, listable: Flags, columns: AnyIntegers, best: AnyFloats
 ) -> None:
     """Write the n best of one row of scores of some items, which ascend: a full list takes a better score only."""
     n, n_listed, place = columns.size, 0, 0
@@ -150,10 +146,7 @@ def rank_in_order(
 
 @inner
 def _add_up(neighbours: AnyIntegers, weights: AnyFloats, rated: Csr, tally: _Tally) -> int:
-    """Add up what the neighbours have, each by its weight, in their order; return how many columns they touch.
-
-    A neighbour below 0 is nobody.
-    """
+    """Add up the weighted rows of the neighbours (below 0: nobody), in order; return how many columns have any."""
     n_touched = 0
     for position in range(neighbours.size):
         neighbour, weight = neighbours[position], weights[position]
@@ -182,32 +175,29 @@ def sum_by_neighbours(
 
 
 @inner
-def _rank_touched(
-    n_touched: int, allowed: Flags, tally: _Tally, columns: AnyIntegers, scores: AnyFloats
+def _rank_unseen(
+    neighbours: AnyIntegers,
+    weights: AnyFloats,
+    rated: Csr,
+    seen: AnyIntegers,
+    allowed: Flags,
+    tally: _Tally,
+    columns: AnyIntegers,
+    scores: AnyFloats,
 ) -> None:
-    """Write the n best of the touched columns, and clean them."""
+    """Write the n best columns that the neighbours have and that are not `seen`; leave the tally clean."""
+    for column in seen:
+        tally.state[column] = _SEEN
     n_listed = 0
-    for place in range(n_touched):
+    for place in range(_add_up(neighbours, weights, rated, tally)):
         column = tally.touched[place]
         if allowed[column]:
             n_listed = insert(column, tally.sums[column], columns, scores, n_listed)
-        tally.sums[column] = 0.0
-        tally.state[column] = 0
+        tally.sums[column], tally.state[column] = 0.0, 0
+    for column in seen:
+        tally.sums[column], tally.state[column] = 0.0, 0
     columns[n_listed:] = NO_ITEM
     scores[n_listed:] = np.nan
-
-
-@inner
-def _bar(seen: AnyIntegers, tally: _Tally) -> None:
-    for column in seen:
-        tally.state[column] = _SEEN
-
-
-@inner
-def _unbar(seen: AnyIntegers, tally: _Tally) -> None:
-    for column in seen:
-        tally.state[column] = 0
-        tally.sums[column] = 0.0
 
 
 @kernel
@@ -220,33 +210,20 @@ def rank_by_neighbours(
     columns: Rows,
     scores: Floats,
 ) -> None:
-    """Write for each row its n best items by the weights of the neighbours who have them, summed in their order.
-
-    `seen` has a row for each of these rows: its items are not listed, nor is what no neighbour has. A neighbour below
-    0 is nobody.
-    """
+    """Write for each row its n best items that its neighbours have and that are not in its row of `seen`."""
     tally = _clean(allowed.size)
     for row in range(neighbours.shape[0]):
-        own = seen.columns[seen.starts[row] : seen.starts[row + 1]]
-        _bar(own, tally)
-        n_touched = _add_up(neighbours[row], weights[row], rated, tally)
-        _rank_touched(n_touched, allowed, tally, columns[row], scores[row])
-        _unbar(own, tally)
+        own, near = seen.columns[seen.starts[row] : seen.starts[row + 1]], neighbours[row]
+        _rank_unseen(near, weights[row], rated, own, allowed, tally, columns[row], scores[row])
 
 
 @kernel
 def rank_by_profiles(
     profiles: Csr, near: Csr, allowed: Flags, columns: Rows, scores: Floats
 ) -> None:
-    """Write for each profile its n best items: item-based, the weights of the profile's items as neighbours, summed.
-
-    `near` has a row for each item: whose neighbour it is, and with what weight. What a profile holds is not listed.
-    """
+    """Write for each profile its n best items, item-based; `near` has a row for each item: whose neighbour it is."""
     tally = _clean(allowed.size)
     for row in range(columns.shape[0]):
         first, last = profiles.starts[row], profiles.starts[row + 1]
-        own = profiles.columns[first:last]
-        _bar(own, tally)
-        n_touched = _add_up(own, profiles.values[first:last], near, tally)
-        _rank_touched(n_touched, allowed, tally, columns[row], scores[row])
-        _unbar(own, tally)
+        own, values = profiles.columns[first:last], profiles.values[first:last]
+        _rank_unseen(own, values, near, own, allowed, tally, columns[row], scores[row])

@@ -1,8 +1,7 @@
 """What two rows have in common, summed for one row against every row of a block.
 
-A block of rows is given by its columns: for each item who rated it how. Columns are walked in ascending order, so each
-sum is the same in any tile, thread or cluster. Positions are made unsigned, because for signed ones a test for negative
-ones would be compiled in.
+A block is given by its columns: for each item who rated it how. Columns are walked in ascending order, so each sum is
+the same in any tile, thread or cluster. Positions are unsigned: a signed index would be tested for wrapping round.
 """
 
 from __future__ import annotations
@@ -12,15 +11,12 @@ import numpy as np
 from goodfence.arrays import AnyFloats, AnyIntegers, Csr
 from goodfence.kernels import inner, kernel
 
-ROUNDING = 1e-14
-
 
 @kernel
 def add_dots(columns: AnyIntegers, values: AnyFloats, block: Csr, dots: AnyFloats) -> None:
     """Add to `dots[j]` the dot product of the row (`columns`, `values`) with row j of the block."""
     for position in range(columns.size):
-        column = columns[position]
-        value = values[position]
+        column, value = columns[position], values[position]
         for entry in range(np.uint64(block.starts[column]), np.uint64(block.starts[column + 1])):
             dots[np.uint32(block.columns[entry])] += value * block.values[entry]
 
@@ -29,8 +25,7 @@ def add_dots(columns: AnyIntegers, values: AnyFloats, block: Csr, dots: AnyFloat
 def add_counted_dots(columns: AnyIntegers, values: AnyFloats, block: Csr, sums: AnyFloats) -> None:
     """Add to `sums[j]` the dot product with row j of the block, and how many columns they share."""
     for position in range(columns.size):
-        column = columns[position]
-        value = values[position]
+        column, value = columns[position], values[position]
         for entry in range(np.uint64(block.starts[column]), np.uint64(block.starts[column + 1])):
             row = np.uint32(block.columns[entry])
             sums[row, 0] += value * block.values[entry]
@@ -39,13 +34,9 @@ def add_counted_dots(columns: AnyIntegers, values: AnyFloats, block: Csr, sums: 
 
 @kernel
 def add_moments(columns: AnyIntegers, values: AnyFloats, block: Csr, moments: AnyFloats) -> None:
-    """Add to `moments[j]` the six sums over the columns shared with row j of the block.
-
-    In this order: how many, sum of own, sum of other's, own squared, other's squared, dot product.
-    """
+    """Add to `moments[j]` six sums over the columns shared with row j: 1, own, other's, both squared, the product."""
     for position in range(columns.size):
-        column = columns[position]
-        value = values[position]
+        column, value = columns[position], values[position]
         for entry in range(np.uint64(block.starts[column]), np.uint64(block.starts[column + 1])):
             sums = moments[np.uint32(block.columns[entry])]
             rating = block.values[entry]
@@ -61,8 +52,8 @@ def add_moments(columns: AnyIntegers, values: AnyFloats, block: Csr, moments: An
 def cosine(dot: float, squared_norm: float, other_squared_norm: float) -> float:
     """Return dot / (norm x other norm), so that exactly equal fractions give exactly equal floats.
 
-    With integers, `dot * dot` and the product of the squared norms are exact, division and square root
-    are correctly rounded: the result depends on the fraction alone, and never falls when the fraction grows.
+    With integers, `dot * dot` and the product of the squared norms are exact, and division and square root are
+    correctly rounded: the result depends on the fraction alone, and never falls when the fraction grows.
     """
     product = squared_norm * other_squared_norm
     if product <= 0.0:
@@ -92,76 +83,3 @@ def cosines_of_rows(
         similar[:] = 0.0
         add_dots(others.columns[own], others.values[own], block, similar)
         cosines(similar, squared_norms[row], squared_norms, similar)
-
-
-@kernel
-def corated_cosines(moments: AnyFloats, similarities: AnyFloats) -> None:
-    """Write the cosine over the co-rated columns only."""
-    for j in range(moments.shape[0]):
-        similarities[j] = cosine(moments[j, 5], moments[j, 3], moments[j, 4])
-
-
-@kernel
-def correlations(
-    moments: AnyFloats,
-    total: float,
-    count: float,
-    totals: AnyFloats,
-    counts: AnyFloats,
-    similarities: AnyFloats,
-) -> None:
-    """Write Pearson's correlation over the co-rated columns.
-
-    `total / count` is the mean that centres the row, `totals / counts` those of the block; a negative `count`
-    centres both on the co-rated columns. Everything is multiplied by the counts first: with integers the
-    sums stay exact.
-    """
-    for j in range(moments.shape[0]):
-        n, own, other, own_squared, other_squared, dot = moments[j]
-        sum_a, n_a, sum_b, n_b = total, count, totals[j], counts[j]
-        if count < 0.0:
-            sum_a, n_a, sum_b, n_b = own, n, other, n
-        if n == 0.0:
-            similarities[j] = 0.0
-            continue
-        covariance = n_a * n_b * dot - n_a * sum_b * own - n_b * sum_a * other + sum_a * sum_b * n
-        variance_a = n_a * n_a * own_squared - 2.0 * n_a * sum_a * own + sum_a * sum_a * n
-        variance_b = n_b * n_b * other_squared - 2.0 * n_b * sum_b * other + sum_b * sum_b * n
-        similarities[j] = 0.0
-        # What is left of a constant row after cancellation is rounding noise, not variance.
-        noise_a = ROUNDING * n_a * n_a * own_squared
-        noise_b = ROUNDING * n_b * n_b * other_squared
-        if variance_a > noise_a and variance_b > noise_b:
-            product = variance_a * variance_b
-            similarities[j] = min(1.0, max(-1.0, covariance / np.sqrt(product)))
-
-
-@kernel
-def jaccards(common: AnyFloats, count: float, counts: AnyFloats, similarities: AnyFloats) -> None:
-    """Write how many columns both have, over how many either has."""
-    for j in range(common.size):
-        either = count + counts[j] - common[j]
-        similarities[j] = common[j] / either if either > 0.0 else 0.0
-
-
-@kernel
-def inverse_differences(moments: AnyFloats, unit: float, similarities: AnyFloats) -> None:
-    """Write 1 / (1 + mean squared difference) over the co-rated columns; ratings are in steps of 1 / `unit`."""
-    for j in range(moments.shape[0]):
-        n, _, _, own_squared, other_squared, dot = moments[j]
-        similarities[j] = 0.0
-        if n > 0.0:
-            differences = max(0.0, own_squared + other_squared - 2.0 * dot) / (unit * unit)
-            similarities[j] = 1.0 / (differences / n + 1.0)
-
-
-@kernel
-def shrink_similarities(
-    common: AnyFloats, shrinkage: float, least: int, similarities: AnyFloats
-) -> None:
-    """Multiply each similarity by `(n - 1) / (n - 1 + shrinkage)`; 0 where fewer than `least` are co-rated."""
-    for j in range(common.size):
-        if common[j] < least:
-            similarities[j] = 0.0
-        elif shrinkage > 0.0:
-            similarities[j] *= (common[j] - 1.0) / (common[j] - 1.0 + shrinkage)

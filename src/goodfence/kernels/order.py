@@ -81,8 +81,7 @@ def _upper_half_order(packed: Words) -> Words:
 
 
 @inner
-def comes_before(a: int, b: int, similarities: AnyFloats, rows: AnyIntegers) -> bool:
-    """Return whether candidate a comes before candidate b."""
+def _comes_before(a: int, b: int, similarities: AnyFloats, rows: AnyIntegers) -> bool:
     if similarities[a] != similarities[b]:
         return bool(similarities[a] > similarities[b])
     return bool(rows[a] < rows[b])
@@ -93,7 +92,7 @@ def _sort_run(slots: AnyIntegers, similarities: AnyFloats, rows: AnyIntegers) ->
     """Sort a few candidates by insertion."""
     for place in range(1, slots.size):
         moving, at = slots[place], place
-        while at > 0 and comes_before(moving, slots[at - 1], similarities, rows):
+        while at > 0 and _comes_before(moving, slots[at - 1], similarities, rows):
             slots[at] = slots[at - 1]
             at -= 1
         slots[at] = moving
@@ -111,7 +110,7 @@ def sort_candidates(similarities: AnyFloats, rows: AnyIntegers) -> AnyIntegers:
     while run < count:
         for start in range(0, count, 2 * run):
             middle, end = min(start + run, count), min(start + 2 * run, count)
-            if middle < end and comes_before(slots[middle], slots[middle - 1], similarities, rows):
+            if middle < end and _comes_before(slots[middle], slots[middle - 1], similarities, rows):
                 _merge_runs(slots, spare, start, middle, end, similarities, rows)
         run *= 2
     return slots
@@ -132,7 +131,7 @@ def _merge_runs(
     for place in range(start, end):
         from_left = right >= end
         if not from_left and left < middle:
-            from_left = not comes_before(slots[right], slots[left], similarities, rows)
+            from_left = not _comes_before(slots[right], slots[left], similarities, rows)
         if from_left:
             spare[place] = slots[left]
             left += 1

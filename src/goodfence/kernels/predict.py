@@ -1,8 +1,7 @@
-"""Predictions [PRED]: what the chosen neighbours rated, weighted by how similar they are.
+"""Predictions [PRED] from the ratings of the chosen neighbours, weighted by similarity.
 
-For one row all sums are formed in the order of its neighbours, so `predict`, `recommend` and `answer` agree to
-the last bit. `fixed` is the denominator where all neighbours count, or negative where only those who rated the
-item do. Where the neighbours are chosen among the raters of an item, they are found here, cell by cell.
+For one row all sums are formed in the order of its neighbours, so `predict`, `recommend` and `answer` agree to the last
+bit. `fixed` is the denominator over all neighbours; it is negative where only those who rated the item count.
 """
 
 from __future__ import annotations
@@ -26,10 +25,7 @@ NOBODY = -1
 
 
 class CellGroups(NamedTuple):
-    """The cells to predict, grouped by row.
-
-    Cells of one row are predicted together, from the ratings of its neighbours.
-    """
+    """The cells to predict, grouped by row."""
 
     groups: AnyIntegers
     """(rows + 1,): where each row's cells begin in `columns`."""
@@ -49,7 +45,7 @@ class RaterCandidates(NamedTuple):
 
 
 @inner
-def add_neighbours(
+def _add_neighbours(
     neighbours: AnyIntegers,
     weights: AnyFloats,
     rated: Csr,
@@ -57,10 +53,6 @@ def add_neighbours(
     sums: AnyFloats,
     sizes: AnyFloats,
 ) -> None:
-    """Add each neighbour's weighted ratings, and the sizes of the weights, at the places of their columns.
-
-    `places[column]` says where a column's sums are kept; a negative place is not asked for.
-    """
     for position in range(neighbours.size):
         weight = weights[position]
         size = abs(weight)
@@ -74,10 +66,7 @@ def add_neighbours(
 
 @inner
 def divided(total: float, size: float, fixed: float) -> float:
-    """Return the prediction from its two sums; NaN where the denominator is 0.
-
-    Over all neighbours, as [PRED] is printed, nobody having rated the item gives 0.
-    """
+    """Return the prediction from its two sums, NaN where the denominator is 0."""
     denominator = fixed if fixed >= 0.0 else size
     return total / denominator if denominator > 0.0 else float(np.nan)
 
@@ -107,10 +96,9 @@ def search(rated: Csr, row: int, column: int) -> int:
 
 
 @inner
-def predict_one(
+def _predict_one(
     column: int, neighbours: AnyIntegers, weights: AnyFloats, rated: Csr
 ) -> tuple[float, float]:
-    """Return the two sums of one prediction, by looking the column up in each neighbour's row."""
     total, size = 0.0, 0.0
     for position in range(neighbours.size):
         entry = search(rated, neighbours[position], column)
@@ -132,13 +120,11 @@ def predict_cells(
 ) -> None:
     """Predict each of the cells.
 
-    A row with few cells looks them up in each neighbour's row; one with many walks through all that the
-    neighbours rated. Both give the same sums in the same order.
+    A row with few cells looks them up in each neighbour's row; one with many walks through all that the neighbours
+    rated.
     """
-    places = np.full(n_columns, -1, dtype=np.int32)
-    sums = np.zeros(n_columns)
-    sizes = np.zeros(n_columns)
-    columns = cells.columns
+    places, columns = np.full(n_columns, -1, dtype=np.int32), cells.columns
+    sums, sizes = np.zeros(n_columns), np.zeros(n_columns)
     for group in range(cells.groups.size - 1):
         first, last, row = cells.groups[group], cells.groups[group + 1], cells.rows[group]
         near, weight = neighbours[row], weights[row]
@@ -148,17 +134,15 @@ def predict_cells(
             n_rated += rated.starts[neighbour + 1] - rated.starts[neighbour]
         if (last - first) * near.size * LOOK_UP_COST < n_rated:
             for cell in range(first, last):
-                total, size = predict_one(columns[cell], near, weight, rated)
+                total, size = _predict_one(columns[cell], near, weight, rated)
                 predictions[cell] = divided(total, size, fixed)
             continue
         n_places = 0
         for cell in range(first, last):
             if places[columns[cell]] < 0:
-                places[columns[cell]] = n_places
-                sums[n_places] = 0.0
-                sizes[n_places] = 0.0
+                places[columns[cell]], sums[n_places], sizes[n_places] = n_places, 0.0, 0.0
                 n_places += 1
-        add_neighbours(near, weight, rated, places, sums, sizes)
+        _add_neighbours(near, weight, rated, places, sums, sizes)
         for cell in range(first, last):
             place = places[columns[cell]]
             predictions[cell] = divided(sums[place], sizes[place], fixed)
@@ -175,10 +159,7 @@ def predict_for_profile(
     over_raters: bool,
     predictions: AnyFloats,
 ) -> None:
-    """Predict each of `rows` from one column of ratings: `profile[j]` is row j's, NaN where it has none.
-
-    Item-based: the rows are items, the column is what one user rated.
-    """
+    """Predict each of `rows` (items) from one column: `profile[j]` is the rating of row j, NaN where it has none."""
     for position in range(rows.size):
         row = rows[position]
         total, size, fixed = 0.0, 0.0, 0.0
@@ -193,17 +174,17 @@ def predict_for_profile(
 
 
 @inner
-def gather_raters(
+def _gather_raters(
     candidates: RaterCandidates,
     row: int,
     column: int,
     similarities: AnyFloats,
     entries: AnyIntegers,
 ) -> int:
-    """Write the raters of one column who are similar at all, in order; return how many they are.
+    """Write the raters of one column who are similar at all, and return how many they are.
 
-    The arrays have room for one more. Everybody is written, and overwritten unless similar enough: no branch, which
-    would be guessed wrong half of the time.
+    The arrays have room for one more. Each rater is written, and overwritten unless similar enough: no branch to
+    mispredict.
     """
     raters, similar, own = candidates.raters, candidates.similarities[row], candidates.own[row]
     count = np.uint64(0)
@@ -217,7 +198,7 @@ def gather_raters(
 
 
 @inner
-def gather_ratings(
+def _gather_ratings(
     candidates: RaterCandidates, row: int, column: int, similarities: AnyFloats, values: AnyFloats
 ) -> int:
     """Write the same, with what is averaged in the place of the entries."""
@@ -233,8 +214,7 @@ def gather_ratings(
 
 
 @inner
-def most_raters(candidates: RaterCandidates, columns: AnyIntegers) -> int:
-    """Return how many raters any of the columns has at most."""
+def _most_raters(candidates: RaterCandidates, columns: AnyIntegers) -> int:
     most = 0
     for column in columns:
         n_raters = candidates.raters.starts[column + 1] - candidates.raters.starts[column]
@@ -243,8 +223,7 @@ def most_raters(candidates: RaterCandidates, columns: AnyIntegers) -> int:
 
 
 @inner
-def count_from(similarities: AnyFloats, limit: float) -> int:
-    """Return how many are at least `limit`."""
+def _count_from(similarities: AnyFloats, limit: float) -> int:
     count = np.int64(0)
     for place in range(similarities.size):  # in this form it is compiled to count eight at a time
         count += np.int64(similarities[place] >= limit)
@@ -253,9 +232,9 @@ def count_from(similarities: AnyFloats, limit: float) -> int:
 
 @kernel
 def limit_of_nearest(similarities: AnyFloats, k: int) -> float:
-    """Return a limit that exactly k of more than k similarities reach, or -1 if it is not found soon: there are ties.
+    """Return a limit that exactly k of more than k similarities reach, or -1 where ties hide it.
 
-    Counting takes a few nanoseconds, so the limit is guessed: as if numbers fell exponentially, and at times by halves.
+    To count takes nanoseconds, so the limit is guessed: as if numbers fell exponentially, and at times by halves.
     """
     low, n_low, high, n_high = MIN_SIMILARITY, similarities.size, 1.0, 0
     for guess in range(GUESSES):
@@ -263,7 +242,7 @@ def limit_of_nearest(similarities: AnyFloats, k: int) -> float:
         if guess % 4 != 3:
             share = np.log((n_low + 0.5) / (k + 0.5)) / np.log((n_low + 0.5) / (n_high + 0.5))
         limit = low + share * (high - low)
-        count = count_from(similarities, limit)
+        count = _count_from(similarities, limit)
         if count == k:
             return limit
         if count > k:
@@ -287,16 +266,15 @@ class Nearest(NamedTuple):
 def sum_nearest(
     similarities: AnyFloats, values: AnyFloats, k: int, scratch: AnyFloats
 ) -> tuple[float, float]:
-    """Return the sum over the k most similar, weighted by similarity, and that of the similarities themselves.
-
-    Of equally similar ones the first count. `scratch` is space for two arrays of that length and one more.
-    """
+    """Return the sum over the k most similar (of equals the first), weighted by similarity, and of the weights."""
     limit = limit_of_nearest(similarities, k) if similarities.size > k else MIN_SIMILARITY
     total, size = 0.0, 0.0
     if limit > 0.0:
         near, rated = scratch
         count = np.uint64(0)
-        for place in range(np.uint64(similarities.size)):  # without a branch, as in `gather_raters`
+        for place in range(
+            np.uint64(similarities.size)
+        ):  # without a branch, as in `_gather_raters`
             similarity = similarities[place]
             near[count] = similarity
             rated[count] = values[place]
@@ -307,7 +285,7 @@ def sum_nearest(
         return total, size
     scratch[0, : similarities.size] = similarities
     last = kth_largest(scratch[0, : similarities.size], k)
-    n_ties = k - count_from(similarities, np.nextafter(last, np.inf))
+    n_ties = k - _count_from(similarities, np.nextafter(last, np.inf))
     for place in range(similarities.size):
         similarity = similarities[place]
         if similarity > last or (similarity == last and n_ties > 0):
@@ -326,10 +304,10 @@ def predict_nearest_raters(
     predictions: AnyFloats,
 ) -> None:
     """Predict each cell from the nearest of those who rated its column; NaN where they are too few."""
-    longest = most_raters(candidates, columns) + 1
+    longest = _most_raters(candidates, columns) + 1
     similarities, values, scratch = np.empty(longest), np.empty(longest), np.empty((2, longest))
     for cell in range(rows.size):
-        n = gather_ratings(candidates, rows[cell], columns[cell], similarities, values)
+        n = _gather_ratings(candidates, rows[cell], columns[cell], similarities, values)
         predictions[cell] = np.nan
         if n >= nearest.least:
             total, size = sum_nearest(similarities[:n], values[:n], nearest.k, scratch)
@@ -341,11 +319,11 @@ def count_raters(
     candidates: RaterCandidates, rows: AnyIntegers, columns: AnyIntegers, counts: AnyIntegers
 ) -> None:
     """Write how many candidates there are among the raters of each cell's column."""
-    longest = most_raters(candidates, columns) + 1
+    longest = _most_raters(candidates, columns) + 1
     similarities, entries = np.empty(longest), np.empty(longest, dtype=np.int64)
     for cell in range(rows.size):
         row, column = rows[cell], columns[cell]
-        counts[cell] = gather_raters(candidates, row, column, similarities, entries)
+        counts[cell] = _gather_raters(candidates, row, column, similarities, entries)
 
 
 @kernel
@@ -356,15 +334,12 @@ def list_raters(
     similarities: AnyFloats,
     entries: AnyIntegers,
 ) -> None:
-    """Write for each cell the candidate list of the raters of its column, (cells, length), nearest first.
-
-    A list that is too short is filled up with `NOBODY`, whose similarity is 0.
-    """
-    longest = most_raters(candidates, columns) + 1
+    """Write for each cell the raters of its column, (cells, length), nearest first, then `NOBODY` of similarity 0."""
+    longest = _most_raters(candidates, columns) + 1
     found, places = np.empty(longest), np.empty(longest, dtype=np.int64)
     for cell in range(rows.size):
         row, column = rows[cell], columns[cell]
-        n = gather_raters(candidates, row, column, found, places)
+        n = _gather_raters(candidates, row, column, found, places)
         order = descending_order(found[:n])
         length = min(n, similarities.shape[1])
         for rank in range(length):

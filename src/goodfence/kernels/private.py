@@ -1,8 +1,7 @@
 """The private models, user by user: clamped residuals, integers to be released, and predictions on a user's own side.
 
-What a user adds to a release is a vector of integers, and where its norm is bounded by scaling, the norm is tested in
-integers too, whatever floating point did before. Nothing here raises, whatever the numbers: an error would tell
-something of the user at whom it occurred.
+What a user adds to a release is a vector of integers, whose norm, where it is bounded, is tested in integers too.
+Nothing here raises, whatever the numbers: an error would tell something of the user at whom it occurred.
 """
 
 from __future__ import annotations
@@ -56,10 +55,10 @@ def residuals(
     prior: int,
     wide: int,
 ) -> AnyIntegers:
-    """Return each rating less its item bias and its user bias, clamped to ±`wide`.
+    """Return each rating less its item bias and its user bias, clamped to ±`wide`, in integers.
 
-    The user bias is the sum of the user's ratings less their item biases, each clamped to ±`near`, divided by
-    `prior` more than their number, rounded down. All arithmetic is in integers.
+    The user bias is the sum of the ratings less their item biases, clamped to ±`near`, over `prior` more than their
+    number.
     """
     out = np.empty(len(ratings), dtype=np.int64)
     for row in range(len(starts) - 1):
@@ -96,9 +95,8 @@ def add_normalised(
 ) -> None:
     """Add each user's values and ones, scaled so that all of theirs together have a norm of at most `limit`.
 
-    A value x (in units of 1/grid) enters as `stretch`·x beside its one. The user's vector of these is divided
-    by its norm, or by `floor` where the norm is less, times `limit`, and cut to integers toward zero. The norm
-    of the integers is then tested in integers; a user who fails the test is left out.
+    A value x (in units of 1/grid) enters as `stretch`·x beside its one. The vector of a user is divided by its norm, at
+    least `floor`, times `limit`, and cut to integers toward zero. A user whose integers fail the test is left out.
     """
     for row in range(len(rows.starts) - 1):
         begin, end = rows.starts[row], rows.starts[row + 1]
@@ -120,59 +118,6 @@ def add_normalised(
 
 
 @kernel
-def user_scales(starts: AnyIntegers, values: AnyIntegers, power: int, size: float) -> AnyFloats:
-    """Return size/|x|^power for each user's vector x of integers; 0 for the vector of zeros."""
-    out = np.zeros(len(starts) - 1, dtype=np.float64)
-    for row in range(len(starts) - 1):
-        squares = np.int64(0)
-        for at in range(starts[row], starts[row + 1]):
-            squares += values[at] * values[at]
-        if squares > 0:
-            out[row] = (
-                size / np.float64(squares) if power == 2 else size / np.sqrt(np.float64(squares))
-            )
-    return out
-
-
-@kernel
-def add_pairs(
-    first: int,
-    last: int,
-    by_item: Csr,
-    by_user: Csr,
-    scales: AnyFloats,
-    toward_zero: bool,
-    out: AnyFloats,
-) -> None:
-    """Fill rows first..last-1 of the strict upper triangle: out[i, j] = sum over users of round(scale·x_i·x_j).
-
-    Parameters
-    ----------
-    by_item
-        For each item who rated it, and at which position of `by_user`.
-    by_user
-        For each user which items, ascending, with which residual (integers in float64).
-    scales
-        Each user's factor.
-    toward_zero
-        Cut the products toward zero; otherwise round them to the nearest integer.
-    out
-        Integers in float64, exact below 2^53; rows first..last-1 must be zero above the diagonal.
-    """
-    for item in range(first, last):
-        row = out[item]
-        for visit in range(by_item.starts[item], by_item.starts[item + 1]):
-            user, own = by_item.columns[visit], by_item.values[visit]
-            factor = scales[user] * by_user.values[own]
-            if toward_zero:
-                for at in range(own + 1, by_user.starts[user + 1]):
-                    row[by_user.columns[at]] += np.trunc(factor * by_user.values[at])
-            else:
-                for at in range(own + 1, by_user.starts[user + 1]):
-                    row[by_user.columns[at]] += np.rint(factor * by_user.values[at])
-
-
-@kernel
 def add_half_steps(
     profiles: Csr,
     known: ItemFeatures,
@@ -182,11 +127,10 @@ def add_half_steps(
 ) -> None:
     """Add every user's integers to items_out[i] = sum of x_i (1, p) and scores_out = sum of (1, p)(1, p)ᵀ.
 
-    A user's score p is their ridge coefficients on the features but the constant one; for item i it is computed
-    without their rating of i, and x_i is the error of the prediction made so. Their residuals x are scaled to a norm
-    of at most 1, (1, p) to one of at most sqrt(1 + limits.score²), and all is cut to integers toward zero. A user
-    whose integers exceed the limits or are not finite, or who would divide by zero or invert a matrix that is nearly
-    singular, is left out. A user without ratings adds nothing.
+    A user's score p is their ridge coefficients but the first; for item i it is computed without their rating of i, and
+    x_i is the error of the prediction made so. The residuals x are scaled to a norm of at most 1, (1, p) to one of at
+    most sqrt(1 + limits.score²), and all is cut to integers toward zero. A user whose integers exceed the limits or are
+    not finite, or whose matrix is nearly singular, is left out.
     """
     longest = np.sqrt(1 + limits.score * limits.score)
     n_features = known.features.shape[1]
@@ -245,11 +189,10 @@ def _normal_equations(
 def _invert(
     matrix: AnyFloats, vector: AnyFloats, inverse: AnyFloats, coefficients: AnyFloats
 ) -> bool:
-    """Turn `inverse`, the identity, into the inverse of the matrix, and `coefficients`, zero, into its product.
+    """Turn `inverse`, the identity, into the inverse, and `coefficients`, zero, into its product with the vector.
 
-    Return whether every pivot is positive, as they are of a positive definite matrix, which needs no exchange of rows.
-    Plain loops in a fixed order, and no library: a user's numbers must be the same to the last bit whoever else is in
-    the data, and what a library of linear algebra returns may depend on where in memory its arguments lie.
+    Return whether every pivot is positive. Plain loops and no library: what a library of linear algebra returns may
+    depend on where in memory its arguments lie, and a user's numbers must be the same whoever else is in the data.
     """
     size = len(matrix)
     for one in range(size):
@@ -281,11 +224,7 @@ def _leave_each_out(
     errors: AnyFloats,
     parts: AnyFloats,
 ) -> bool:
-    """Fill in, for each rating, the error of its prediction from the others, and (1, score) of these.
-
-    `solved` is the inverse of the matrix and the coefficients of all ratings. Return whether all is sound. Plain loops:
-    an array for each rating takes longer to make than to fill.
-    """
+    """Fill in the error of each prediction from the other ratings, and (1, score); return whether all is sound."""
     inverse, coefficients = solved
     n_features = len(coefficients)
     without = np.empty(n_features)
@@ -356,10 +295,7 @@ def predict_rows(
     known: ItemFeatures,
     out: AnyFloats,
 ) -> None:
-    """Predict columns[ends[j]:ends[j + 1]] for the user in row users[j], from their own ratings.
-
-    Ratings and `out` are measured from the centre of the scale, as the item biases are.
-    """
+    """Predict columns[ends[j]:ends[j + 1]] for the user in row users[j], measured from the centre of the scale."""
     for turn in range(len(users)):
         begin, end = profiles.starts[users[turn]], profiles.starts[users[turn] + 1]
         coefficients = solve_user(profiles.columns[begin:end], profiles.values[begin:end], known)
@@ -372,11 +308,7 @@ def predict_rows(
 
 @kernel
 def solve_user(items: AnyIntegers, ratings: AnyFloats, known: ItemFeatures) -> AnyFloats:
-    """Return a user's coefficients: least weighted error plus the penalties' squares.
-
-    Errors count squared up to `known.cut`, and beyond it by their size (Huber 1964): found by least squares, and
-    again after ratings with larger errors were given less weight.
-    """
+    """Return a user's ridge coefficients; errors beyond `known.cut` count by their size (Huber 1964)."""
     trust = np.ones(len(items))
     coefficients = _ridge(items, ratings, known, trust)
     if known.cut == np.inf:

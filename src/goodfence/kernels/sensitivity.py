@@ -23,10 +23,7 @@ class Peaks(NamedTuple):
 
 
 class RatedRows(NamedTuple):
-    """Rows of ratings, and what their norms would be without one of them.
-
-    N' of a pair [RS] is the product of two such rests.
-    """
+    """Rows of ratings, and their norms without one of them: N' of a pair [RS] is the product of two such rests."""
 
     ratings: Csr
     rests: AnyFloats
@@ -70,10 +67,9 @@ def strongest_products(strengths: Csr, peaks: Peaks, out: AnyFloats) -> None:
 
 
 @inner
-def pair_value(
+def _pair_value(
     term: float, dot: float, rest: float, norms: float, derived: bool, clamp: bool
 ) -> float:
-    """Return RS of a pair from term 1, the dot product, the smallest N', N, and the options."""
     value = term
     if derived and dot > 0.0:
         value = max(value, dot / rest - dot / norms if rest > 0.0 else np.inf)
@@ -81,7 +77,7 @@ def pair_value(
 
 
 @kernel
-def pair_terms(
+def _pair_terms(
     own: OwnRatings, rated: RatedRows, row: int, clamp: bool
 ) -> tuple[float, float, float]:
     """Return term 1, the dot product and the smallest N' of a profile and a row."""
@@ -107,27 +103,24 @@ def compare_with_rows(
 ) -> None:
     """Fill `out` with RS of one profile and each of `rows`."""
     for place in range(rows.size):
-        term, dot, rest = pair_terms(own, rated, rows[place], clamp)
+        term, dot, rest = _pair_terms(own, rated, rows[place], clamp)
         norms = own.norm * rated.norms[rows[place]]
-        out[place] = pair_value(term, dot, rest, norms, derived, clamp)
+        out[place] = _pair_value(term, dot, rest, norms, derived, clamp)
 
 
 @kernel
 def strongest_pair(rated: RatedRows, by_item: RatedRows, clamp: bool, out: AnyFloats) -> None:
-    """Fill `out` with each row's largest RS, second term as derived: a loop over all pairs.
-
-    `by_item` holds the same ratings, items x rows; its norms are those of the rows, too.
-    """
+    """Fill `out` with each row's largest RS over all pairs, second term as derived; `by_item` is `rated` by item."""
     ratings, norms, raters = rated.ratings, rated.norms, by_item.ratings
     n_rows = ratings.starts.size - 1
     # Of this row and each other: term 1, the dot product and the smallest N'.
     terms, dots, smallest = np.zeros(n_rows), np.zeros(n_rows), np.full(n_rows, np.inf)
     for row in range(n_rows):
         for place in range(ratings.starts[row], ratings.starts[row + 1]):
-            value, own_rest, item = (
+            value, item, own_rest = (
                 ratings.values[place],
-                rated.rests[place],
                 ratings.columns[place],
+                rated.rests[place],
             )
             if value <= 0.0:
                 continue
@@ -148,7 +141,7 @@ def strongest_pair(rated: RatedRows, by_item: RatedRows, clamp: bool, out: AnyFl
         for other in range(n_rows):
             if dots[other] > 0.0:
                 norm = norms[row] * norms[other]
-                value = pair_value(terms[other], dots[other], smallest[other], norm, True, clamp)
+                value = _pair_value(terms[other], dots[other], smallest[other], norm, True, clamp)
                 best = max(best, value)
         out[row] = best
         terms[:], dots[:], smallest[:] = 0.0, 0.0, np.inf

@@ -1,8 +1,4 @@
-"""Kernels of made-up ratings: which items a user rates, and how.
-
-Chance is a pure function of (key, row, count): no state is shared, so rows can be made in any
-order.
-"""
+"""Synthetic ratings: which items a user rates, and how. Chance depends on (key, row, count) only."""
 
 from __future__ import annotations
 
@@ -71,10 +67,9 @@ def noise_of(key: Word, row: int, item: int) -> float:
 def choose_items(
     first: int, last: int, indptr: Integers, tastes: Tastes, key: Word, out: Rows
 ) -> None:
-    """Write which items the rows from `first` to before `last` rate, ascending, all different.
+    """Write which items the rows from `first` to before `last` rate, ascending, by successive sampling.
 
-    A try takes the user's own group with probability `own_share`, all items otherwise, and an item by its weight;
-    an item that is there already is tried again. That is successive sampling.
+    A try takes the user's own group with probability `own_share`, all items otherwise; repeated items are tried again.
     """
     cumulative, columns, own_share = tastes.cumulative, tastes.columns, tastes.own_share
     n_items = len(cumulative) - 1
@@ -103,7 +98,6 @@ def choose_items(
 
 @inner
 def _by_weight(cumulative: Floats, low: int, high: int, uniform_number: float) -> int:
-    """Return the item from `low` to before `high` in whose part of the sum the number falls."""
     wanted = cumulative[low] + uniform_number * (cumulative[high] - cumulative[low])
     left, right = low, high - 1
     while left < right:
@@ -119,7 +113,6 @@ def _by_weight(cumulative: Floats, low: int, high: int, uniform_number: float) -
 def _arrivals(
     row: int, low: int, high: int, cumulative: Floats, own_share: float, key: Word
 ) -> Floats:
-    """Return when each item arrives, exponential by its weight; the first are taken."""
     n_items = len(cumulative) - 1
     own_total = cumulative[high] - cumulative[low]
     keys = np.empty(n_items, np.float64)

@@ -17,7 +17,7 @@ import numpy as np
 import numpy.typing as npt
 
 from goodfence.arrays import Float32s, Floats, Integers, Rows
-from goodfence.kernels.tiles.buffers import Buffers, find_unsure, work_space
+from goodfence.kernels.tiles.buffers import Buffers, Space, find_unsure, work_space
 from goodfence.kernels.tiles.layout import (
     ColumnSide,
     RowSide,
@@ -201,8 +201,11 @@ class AllPairs:
 
     def shorten(self) -> None:
         """Leave to the rows little more than the n best that they have found so far."""
-        blocks = self.layout.blocks
-        run(lambda piece: drop_hopeless(*piece, self.buffers), blocks, threads=self.threads)
+
+        def work(piece: tuple[int, int]) -> None:
+            drop_hopeless(*piece, self.buffers, self._space(self.layout.block))
+
+        run(work, self.layout.blocks, threads=self.threads)
 
     def found(self, first: int, last: int, numbers: Rows) -> Found:
         """Return what the rows first..last have found so far, in no order, by `numbers`."""
@@ -221,19 +224,17 @@ class AllPairs:
         return positions
 
     def _process(self, bounds: Bounds, block: int, tile: Any) -> None:
-        capacity = self.buffers.kept.shape[1] + self.buffers.extra.shape[1]
-        width = tile.shape[1]
+        columns, space = self.layout.columns(block), self._space(tile.shape[1])
+        process_tile(bounds, tile, self.layout.row_side, columns, self.buffers, space)
+
+    def _space(self, width: int) -> Space:
+        """Return this thread's space for tiles of this width."""
         spaces = self.space.__dict__.setdefault("spaces", {})
         if width not in spaces:
+            capacity = self.buffers.kept.shape[1] + self.buffers.extra.shape[1]
             spaces[width] = work_space(width, capacity)
-        process_tile(
-            bounds,
-            tile,
-            self.layout.row_side,
-            self.layout.columns(block),
-            self.buffers,
-            spaces[width],
-        )
+        found: Space = spaces[width]
+        return found
 
     def _tile(self, element: Any, width: int) -> Any:
         """Return this thread's space for a tile."""

@@ -15,13 +15,8 @@ from goodfence.kernels.moments import (
     add_counted_dots,
     add_dots,
     add_moments,
-    corated_cosines,
-    correlations,
     cosines,
     cosines_of_rows,
-    inverse_differences,
-    jaccards,
-    shrink_similarities,
 )
 from goodfence.kernels.order import nearest
 from goodfence.neighbours import all_pairs as tiles
@@ -197,6 +192,7 @@ def profiles_beside(profiles: Profiles, rows: Ratings, batch: Sequence[Profile])
 
 
 _PIECE = 64
+_ROUNDING = 1e-14
 
 
 @dataclass(frozen=True, eq=False)
@@ -210,14 +206,15 @@ class RowsAgainstAll:
         """Return the similarity of row `row` of `others` to every row of the profiles."""
         start, stop = others.rows.indptr[row], others.rows.indptr[row + 1]
         columns, values = others.rows.indices[start:stop], others.rows.data[start:stop]
-        result = np.empty(self.profiles.n_rows)
-        if self.similarity.name in OVER_ALL:
-            common = self._over_all(columns, values, float(others.squared_norms[row]), result)
-        else:
-            common = self._over_corated(columns, values, result)
+        with np.errstate(all="ignore"):  # of rows without co-rated columns, and of huge ratings
+            if self.similarity.name in OVER_ALL:
+                result, common = self._over_all(columns, values, float(others.squared_norms[row]))
+            else:
+                result, common = self._over_corated(columns, values)
+            if self.similarity.shrinkage:
+                result *= (common - 1.0) / (common - 1.0 + self.similarity.shrinkage)
         if self.similarity.counts_common:
-            shrinkage = self.similarity.shrinkage or 0.0
-            shrink_similarities(common, shrinkage, self.similarity.min_common, result)
+            result[common < self.similarity.min_common] = 0.0
         return result
 
     def block(self, rows: AnyIntegers) -> Floats:
@@ -238,37 +235,47 @@ class RowsAgainstAll:
         return Csr(columns.indptr, columns.indices, columns.data)
 
     def _over_all(
-        self, columns: AnyIntegers, values: Floats, squared_norm: float, result: Floats
-    ) -> Floats:
-        """Write similarities that divide by what is said of all ratings of a row; return the numbers co-rated."""
-        n_rows = self.profiles.n_rows
+        self, columns: AnyIntegers, values: Floats, squared_norm: float
+    ) -> tuple[Floats, Floats]:
+        """Return similarities that divide by all ratings of a row, and the numbers of co-rated columns."""
+        n_rows, result = self.profiles.n_rows, np.empty(self.profiles.n_rows)
         if self.similarity.name != "jaccard" and not self.similarity.counts_common:
             dots = np.zeros(n_rows)
             add_dots(columns, values, self._columns, dots)
             cosines(dots, squared_norm, self.profiles.squared_norms, result)
-            return dots
+            return result, dots
         sums = np.zeros((n_rows, 2))
         add_counted_dots(columns, values, self._columns, sums)
+        common = sums[:, 1]
         if self.similarity.name == "jaccard":
-            jaccards(sums[:, 1], float(len(values)), self.profiles.counts, result)
-        else:
-            cosines(sums[:, 0], squared_norm, self.profiles.squared_norms, result)
-        return sums[:, 1]
+            either = len(values) + self.profiles.counts - common
+            return np.divide(common, either, out=np.zeros(n_rows), where=either > 0.0), common
+        cosines(sums[:, 0], squared_norm, self.profiles.squared_norms, result)
+        return result, common
 
-    def _over_corated(self, columns: AnyIntegers, values: Floats, result: Floats) -> Floats:
-        """Write similarities over the co-rated columns; return how many they are."""
-        name = self.similarity.name
-        moments = np.zeros((self.profiles.n_rows, 6))
-        add_moments(columns, values, self._columns, moments)
-        if name == "pearson":
-            count = float(len(values)) if self.similarity.centre == "all" else -1.0
-            total = float(values.sum())
-            correlations(moments, total, count, self.profiles.totals, self.profiles.counts, result)
-        elif name == "msd":
-            inverse_differences(moments, float(max(self.profiles.factor, 1)), result)
-        else:
-            corated_cosines(moments, result)
-        return moments[:, 0]
+    def _over_corated(self, columns: AnyIntegers, values: Floats) -> tuple[Floats, Floats]:
+        """Return similarities over the co-rated columns, and how many these are."""
+        sums = np.zeros((self.profiles.n_rows, 6))
+        add_moments(columns, values, self._columns, sums)
+        moments = np.ascontiguousarray(sums.T)
+        n, _, _, own_squared, other_squared, dot = moments
+        if self.similarity.name == "pearson" and self.similarity.centre == "all":
+            means = (
+                float(values.sum()),
+                float(len(values)),
+                self.profiles.totals,
+                self.profiles.counts,
+            )
+            return correlations(moments, *means), n
+        if self.similarity.name == "pearson":
+            return correlations(moments, moments[1], n, moments[2], n), n
+        if self.similarity.name == "msd":
+            unit = float(max(self.profiles.factor, 1))
+            differences = np.maximum(0.0, own_squared + other_squared - 2.0 * dot) / (unit * unit)
+            return np.where(n > 0.0, 1.0 / (differences / np.maximum(n, 1.0) + 1.0), 0.0), n
+        product = own_squared * other_squared
+        size = np.sqrt(np.divide(dot * dot, product, out=np.zeros(len(n)), where=product > 0.0))
+        return np.where(dot >= 0.0, size, -size), n
 
     def nearest(
         self,
@@ -308,3 +315,22 @@ class RowsAgainstAll:
         """Compute what the threads share before they start."""
         _ = self.profiles.columns, self.profiles.squared_norms
         _ = self.profiles.totals, self.profiles.counts
+
+
+def correlations(
+    moments: Floats, sums_a: Floats | float, n_a: Floats | float, sums_b: Floats, n_b: Floats
+) -> Floats:
+    """Return Pearson's correlations over the co-rated columns, centred by the means sums / n.
+
+    Everything is multiplied by the counts first: with integers the sums stay exact.
+    """
+    n, own, other, own_squared, other_squared, dot = moments
+    covariance = n_a * n_b * dot - n_a * sums_b * own - n_b * sums_a * other + sums_a * sums_b * n
+    variance_a = n_a * n_a * own_squared - 2.0 * n_a * sums_a * own + sums_a * sums_a * n
+    variance_b = n_b * n_b * other_squared - 2.0 * n_b * sums_b * other + sums_b * sums_b * n
+    # What is left of a constant row after cancellation is rounding noise, not variance.
+    varied = (variance_a > _ROUNDING * n_a * n_a * own_squared) & (n > 0.0)
+    varied &= variance_b > _ROUNDING * n_b * n_b * other_squared
+    found = np.zeros(len(n))
+    np.divide(covariance, np.sqrt(variance_a * variance_b), out=found, where=varied)
+    return np.minimum(1.0, np.maximum(-1.0, found))

@@ -1,9 +1,8 @@
 """The best candidates so far of each row, and the threshold below which nothing is offered to them.
 
-An entry packs (position, dot product). A row's first n entries lie in `kept`, later ones in `extra`; when both
-are full, `shrink_buffer` drops what cannot be among the n best and raises the row's threshold. Thresholds are float32
-similarities with a margin for their rounding, so nothing that belongs to a list is ever turned away; the exact
-order decides in the end, and here only where ties fill a buffer.
+An entry packs (position, dot product). A row's first n entries lie in `kept`, later ones in `extra`; when both are
+full, `shrink_buffer` drops what cannot be among the n best and raises the row's threshold. Thresholds are float32
+similarities with a margin for rounding, so nothing that belongs to a list is turned away; the exact order decides last.
 
 A row of a tile is offered to its own list at once, and to those of the columns by way of a log, column after column.
 """
@@ -50,59 +49,41 @@ class Buffers(NamedTuple):
     """(positions,): which row is there."""
 
 
-class Scratch(NamedTuple):
-    """Space for one row's candidates."""
-
-    entries: npt.NDArray[np.uint64]
-    values: npt.NDArray[np.float32]
-
-
-class Log(NamedTuple):
-    """Entries offered to columns and not yet served."""
-
-    columns: npt.NDArray[np.uint32]
-    entries: npt.NDArray[np.uint64]
-    starts: npt.NDArray[np.int64]
-    """(columns of the tile + 1,)."""
-    grouped: npt.NDArray[np.uint64]
-
-
-class Hits(NamedTuple):
-    """Space for one chunk of a row: what is offered there."""
-
-    flags: npt.NDArray[np.uint8]
-    words: npt.NDArray[np.uint64]
-    """The flags, eight at a time."""
-    columns: npt.NDArray[np.uint32]
-    entries: npt.NDArray[np.uint64]
-
-
 class Space(NamedTuple):
     """What one thread needs for its tiles."""
 
-    hits: Hits
-    log: Log
-    scratch: Scratch
+    entries: npt.NDArray[np.uint64]
+    values: npt.NDArray[np.float32]
+    """The candidates of one row."""
+    flags: npt.NDArray[np.uint8]
+    words: npt.NDArray[np.uint64]
+    """What one chunk of a row offers, and the same flags eight at a time."""
+    hits: npt.NDArray[np.uint32]
+    offered: npt.NDArray[np.uint64]
+    """Its columns and entries."""
+    log_columns: npt.NDArray[np.uint32]
+    log_entries: npt.NDArray[np.uint64]
+    """What is offered to columns and not yet served."""
+    starts: npt.NDArray[np.int64]
+    grouped: npt.NDArray[np.uint64]
+    """(columns of the tile + 1,): where each column's part begins in the log, grouped by column."""
 
 
 def work_space(width: int, capacity: int) -> Space:
     """Return space for tiles of this width and buffers of this capacity."""
-    flags = np.zeros(CHUNK, dtype=np.uint8)
-    hits = Hits(
+    flags, size = np.zeros(CHUNK, dtype=np.uint8), max(LOG, 2 * width) + 1
+    return Space(
+        np.empty(capacity, dtype=np.uint64),
+        np.empty(capacity, dtype=np.float32),
         flags,
         flags.view(np.uint64),
         np.empty(CHUNK + 8, dtype=np.uint32),
         np.empty(CHUNK + 1, dtype=np.uint64),
-    )
-    size = max(LOG, 2 * width) + 1
-    log = Log(
         np.empty(size, dtype=np.uint32),
         np.empty(size, dtype=np.uint64),
         np.empty(width + 1, dtype=np.int64),
         np.empty(size, dtype=np.uint64),
     )
-    scratch = Scratch(np.empty(capacity, dtype=np.uint64), np.empty(capacity, dtype=np.float32))
-    return Space(hits, log, scratch)
 
 
 @kernel
@@ -162,10 +143,9 @@ def copy_entries(home: int, buffers: Buffers, entries: AnyIntegers) -> int:
 
 @kernel
 def find_unsure(guesses: AnyFloats, buffers: Buffers, unsure: Flags) -> None:
-    """Flag each position whose first threshold was never raised and may have turned away one of the n best.
+    """Flag each position whose guessed threshold was never raised and may have turned away one of the n best.
 
-    A raised threshold leaves a margin under n entries. A guessed one does not: it is trusted only where n entries
-    are above it by more than the rounding of both sides.
+    A guess is trusted only where n entries are above it by more than the rounding of both sides.
     """
     n = buffers.kept.shape[1]
     entries = np.empty(n + buffers.extra.shape[1], dtype=np.uint64)
@@ -197,14 +177,14 @@ def promising(
 
 
 @kernel
-def shrink_buffer(position: int, buffers: Buffers, scratch: Scratch) -> None:
+def shrink_buffer(position: int, buffers: Buffers, space: Space) -> None:
     """Drop what cannot be among the n best of a full row, and raise its threshold."""
     n = buffers.kept.shape[1]
     home = buffers.rows[position]
-    entries = scratch.entries
+    entries = space.entries
     count = copy_entries(home, buffers, entries)
     inverse = buffers.inverses[position]
-    left, threshold = promising(entries, count, n, inverse, buffers.inverses, scratch.values)
+    left, threshold = promising(entries, count, n, inverse, buffers.inverses, space.values)
     if left > n + buffers.extra.shape[1] // 2:
         # The rare case, masses of ties: the n best by the exact order.
         similarities, rows = np.empty(left), np.empty(left, dtype=np.int32)
@@ -238,7 +218,7 @@ def exact(
 
 
 @kernel
-def append(position: int, offered: AnyIntegers, buffers: Buffers, scratch: Scratch) -> None:
+def append(position: int, offered: AnyIntegers, buffers: Buffers, space: Space) -> None:
     """Add entries to a row's buffer, shrinking it whenever it is full."""
     n = buffers.kept.shape[1]
     capacity = n + buffers.extra.shape[1]
@@ -257,7 +237,7 @@ def append(position: int, offered: AnyIntegers, buffers: Buffers, scratch: Scrat
         count += 1
         if count == capacity:
             buffers.counts[home] = count
-            shrink_buffer(position, buffers, scratch)
+            shrink_buffer(position, buffers, space)
             count = buffers.counts[home]
             raised = True
     buffers.counts[home] = count
@@ -279,14 +259,14 @@ def flag_promising(
 
 
 @inner
-def list_flagged(hits: Hits, width: int) -> int:
+def list_flagged(space: Space, width: int) -> int:
     """Write the numbers of the set flags, ascending; return how many. `width` is a multiple of eight."""
     count = 0
     for word in range(width // 8):
-        if hits.words[word] != uint64(0):
+        if space.words[word] != uint64(0):
             for column in range(8 * word, 8 * word + 8):
-                hits.columns[count] = column
-                count += hits.flags[column]
+                space.hits[count] = column
+                count += space.flags[column]
     return count
 
 
@@ -302,16 +282,14 @@ def split_hits(
 ) -> tuple[int, int]:
     """Pack what the row's list takes (how many is returned), and log what the columns' lists take."""
     inverse, threshold = buffers.inverses[position], buffers.thresholds[position]
-    hits, log = space.hits, space.log
     n_found = 0
     for hit in range(n_hits):
-        column = low + hits.columns[hit]
-        dot = sums[hits.columns[hit]]
+        column, dot = low + space.hits[hit], sums[space.hits[hit]]
         similarity = float32(dot) * (buffers.inverses[column] * inverse)
-        hits.entries[n_found] = pack_entry(column, dot)
+        space.offered[n_found] = pack_entry(column, dot)
         n_found += 1 if similarity >= threshold else 0
-        log.columns[logged] = column
-        log.entries[logged] = pack_entry(position, dot)
+        space.log_columns[logged] = column
+        space.log_entries[logged] = pack_entry(position, dot)
         logged += 1 if similarity >= buffers.thresholds[column] else 0
     return n_found, logged
 
@@ -336,14 +314,14 @@ def offer_row(
             buffers.thresholds[low:high],
             buffers.inverses[position],
             buffers.thresholds[position],
-            space.hits.flags,
+            space.flags,
         )
-        n_hits = list_flagged(space.hits, end - start)
+        n_hits = list_flagged(space, end - start)
         if n_hits == 0:
             continue
         n_found, after = split_hits(position, low, n_hits, sums[start:end], space, logged, buffers)
         if n_found:
-            append(position, space.hits.entries[:n_found], buffers, space.scratch)
+            append(position, space.offered[:n_found], buffers, space)
         if to_columns:
             logged = after
     return logged
@@ -352,20 +330,19 @@ def offer_row(
 @inner
 def serve_log(first_column: int, space: Space, logged: int, buffers: Buffers) -> None:
     """Append the logged entries to their columns' buffers, grouped by column."""
-    log = space.log
-    starts = log.starts
+    starts = space.starts
     starts[:] = 0
     for place in range(logged):
-        starts[log.columns[place] - first_column + 1] += 1
+        starts[space.log_columns[place] - first_column + 1] += 1
     for column in range(starts.size - 1):
         starts[column + 1] += starts[column]
     for place in range(logged):
-        column = log.columns[place] - first_column
-        log.grouped[starts[column]] = log.entries[place]
+        column = space.log_columns[place] - first_column
+        space.grouped[starts[column]] = space.log_entries[place]
         starts[column] += 1
     start = 0
     for column in range(starts.size - 1):
         end = starts[column]
         if end > start:
-            append(first_column + column, log.grouped[start:end], buffers, space.scratch)
+            append(first_column + column, space.grouped[start:end], buffers, space)
         start = end

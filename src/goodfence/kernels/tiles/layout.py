@@ -1,8 +1,7 @@
 """Rows laid out for the tiles, in positions of ascending norm.
 
-Popular items are dense: `strips` holds one byte for each (item, position). A row's popular items are in
-*segments* of one rating value each, short enough for their sums to fit 8 bits. All other items are the tail:
-each row's own, and for each block of positions a list of who rated the item.
+Popular items are dense: `strips` holds one byte for each (item, position), and a row has them in *segments* of one
+rating value, short enough for 8-bit sums. All others are the tail: each row's own, and by item for each block.
 """
 
 from __future__ import annotations
@@ -122,7 +121,7 @@ def lay_out_rows(
                 side.tail_ratings[tail] = value
                 tail += 1
         place = first_items[position]
-        cut_segments(position, place, by_value, stored.longest, nobody, side, cursor)
+        _cut_segments(position, place, by_value, stored.longest, nobody, side, cursor)
         for entry in range(low, high):
             value, item = ratings[entry], numbers[stored.indices[entry]]
             if value != 0 and item >= 0:
@@ -131,7 +130,7 @@ def lay_out_rows(
 
 
 @inner
-def cut_segments(
+def _cut_segments(
     position: int,
     place: int,
     by_value: AnyIntegers,

@@ -9,7 +9,7 @@ from goodfence.kernels import inner, kernel
 from goodfence.kernels.order import sort_candidates
 from goodfence.kernels.tiles.buffers import (
     Buffers,
-    Scratch,
+    Space,
     copy_entries,
     cut_near,
     exact,
@@ -19,13 +19,10 @@ from goodfence.kernels.tiles.buffers import (
 
 
 @inner
-def fill_zeros(
+def _fill_zeros(
     indices: AnyIntegers, similarities: AnyFloats, found: int, own: int, seen: Flags
 ) -> None:
-    """Go on with rows of similarity zero, in row order, after the `found` first entries of a list of n.
-
-    Of the rows 0, ..., n at least as many are free as are wanted. `seen`, (n + 1,), is all False before and after.
-    """
+    """Go on with rows of similarity zero, in row order, after `found` entries; `seen`, (n + 1,), is left False."""
     n = indices.size
     for place in range(found):
         if indices[place] <= n:
@@ -51,7 +48,7 @@ def fill_up(
     seen = np.zeros(n + 1, dtype=np.bool_)
     for row in range(lengths.size):
         if lengths[row] < n:
-            fill_zeros(indices[row], similarities[row], lengths[row], first + row, seen)
+            _fill_zeros(indices[row], similarities[row], lengths[row], first + row, seen)
 
 
 @kernel
@@ -60,7 +57,7 @@ def finish_rows(
 ) -> None:
     """Write the sorted lists of the positions first..last, each at its row number, filled up with zeros.
 
-    `similarities` may lie in the memory of `buffers.kept`: all of a row is read before it is written.
+    `similarities` may share memory with `buffers.kept`: a row is read before it is written.
     """
     n = indices.shape[1]
     capacity = n + buffers.extra.shape[1]
@@ -82,18 +79,15 @@ def finish_rows(
             indices[home, place] = found_rows[order[place]]
             similarities[home, place] = found_similarities[order[place]]
         if length < n:
-            fill_zeros(indices[home], similarities[home], length, home, seen)
+            _fill_zeros(indices[home], similarities[home], length, home, seen)
 
 
 @kernel
-def drop_hopeless(first: int, last: int, buffers: Buffers) -> None:
+def drop_hopeless(first: int, last: int, buffers: Buffers, space: Space) -> None:
     """Leave to the positions first..last little more than their n best."""
-    n = buffers.kept.shape[1]
-    capacity = n + buffers.extra.shape[1]
-    scratch = Scratch(np.empty(capacity, dtype=np.uint64), np.empty(capacity, dtype=np.float32))
     for position in range(first, last):
-        if buffers.counts[buffers.rows[position]] > n:
-            shrink_buffer(position, buffers, scratch)
+        if buffers.counts[buffers.rows[position]] > buffers.kept.shape[1]:
+            shrink_buffer(position, buffers, space)
 
 
 @kernel
@@ -106,10 +100,7 @@ def write_found(
     rows: AnyIntegers,
     similarities: AnyFloats,
 ) -> None:
-    """Write what the rows from `first` on have found, in no order, each from its `starts` on.
-
-    They are at `positions`. Candidates are written by their `numbers`.
-    """
+    """Write what the rows from `first` on, at `positions`, have found, by `numbers`, each from its start."""
     entries = np.empty(buffers.kept.shape[1] + buffers.extra.shape[1], dtype=np.uint64)
     for place in range(positions.size):
         count = copy_entries(first + place, buffers, entries)
@@ -147,16 +138,12 @@ def list_best(
     values: AnyFloats,
     lengths: AnyIntegers,
 ) -> None:
-    """Write for each owner i the best of the candidates from `starts[i]` to `starts[i + 1]`, in the order of a list.
-
-    `indices` and `values` are (owners, n), and `lengths` says how much of each was written. `rows` and
-    `similarities` are used up.
-    """
+    """Write the best of the candidates of each owner, from `starts[i]` on, in order; the candidates are moved."""
     n_owners, n = indices.shape
     for owner in range(n_owners):
         offered = slice(starts[owner], starts[owner + 1])
         own_rows, own_values = rows[offered], similarities[offered]
-        count = put_best_first(own_rows, own_values, n)
+        count = _put_best_first(own_rows, own_values, n)
         order = sort_candidates(own_values[:count], own_rows[:count])
         lengths[owner] = min(n, count)
         for place in range(lengths[owner]):
@@ -165,7 +152,7 @@ def list_best(
 
 
 @inner
-def put_best_first(rows: AnyIntegers, similarities: AnyFloats, n: int) -> int:
+def _put_best_first(rows: AnyIntegers, similarities: AnyFloats, n: int) -> int:
     """Put in front the candidates that can be among the n best; return how many."""
     if rows.size <= n:
         return int(rows.size)

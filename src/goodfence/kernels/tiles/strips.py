@@ -1,9 +1,4 @@
-"""Sums of dense columns, 8 bits a rating, in vector registers.
-
-Numba has no words for vector registers, so the inner loop is written for LLVM directly, in vectors that every
-processor has an equivalent of. `add_strips` says in plain NumPy what it does; that is also what runs when the
-compiler is switched off.
-"""
+"""Sums of dense columns, 8 bits a rating, in vector registers: written for LLVM, as numba has no words for these."""
 
 from __future__ import annotations
 
@@ -34,10 +29,9 @@ def add_strips(
     count: int,
     value: Any,
 ) -> None:
-    """Add `value` times the strips of the items `items[start:start + count]` to one row of sums.
+    """Add `value` times the strips of `items[start:start + count]` to one row of sums.
 
-    `strips` is (strips, items, WIDTH), 8 bits; `value` has the type of `sums`; `count` is a positive multiple
-    of UNROLL; the sum of the strips must fit 8 bits.
+    `strips` is (strips, items, WIDTH), 8 bits; `count` is a multiple of UNROLL; the sum of the strips fits 8 bits.
     """
     first = strip * WIDTH
     total = strips[strip, items[start : start + count]].sum(axis=0, dtype=sums.dtype)

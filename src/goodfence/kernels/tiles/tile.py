@@ -55,16 +55,16 @@ def process_tile(
         first_strip = max(0, start - first_column) // WIDTH if symmetric else 0
         offset = first_strip * WIDTH
         tile[:n_rows, offset:] = 0
-        add_popular(tile, start, n_rows, first_strip, rows, columns)
+        _add_popular(tile, start, n_rows, first_strip, rows, columns)
         for local in range(n_rows):
             position = start + local
             sums = tile[local]
             low, high = rows.tail[position], rows.tail[position + 1]
-            add_tail(sums, rows.tail_items[low:high], rows.tail_ratings[low:high], columns)
+            _add_tail(sums, rows.tail_items[low:high], rows.tail_ratings[low:high], columns)
             own = position - first_column
             if 0 <= own < width:
                 sums[offset if symmetric else own : own + 1] = 0
-            if logged + width >= space.log.columns.size:
+            if logged + width >= space.log_columns.size:
                 serve_log(first_column, space, logged, buffers)
                 logged = ZERO
             logged = offer_row(
@@ -74,7 +74,7 @@ def process_tile(
 
 
 @inner
-def add_popular(
+def _add_popular(
     tile: AnyIntegers,
     first_row: int,
     n_rows: int,
@@ -96,13 +96,10 @@ def add_popular(
 
 
 @inner
-def add_tail(
+def _add_tail(
     sums: AnyIntegers, items: AnyIntegers, ratings: AnyIntegers, columns: ColumnSide
 ) -> None:
-    """Add to `sums[c]` what one row's tail items give.
-
-    Everything is unsigned: a signed index would be tested for wrapping round at every step.
-    """
+    """Add to `sums[c]` one row's tail items. All is unsigned: a signed index would be tested for wrapping round."""
     element = sums.dtype.type
     for entry in range(uint64(items.size)):
         item = items[entry]
@@ -120,10 +117,10 @@ def dot_tile(
 ) -> None:
     """Write the dot products of `n_rows` rows with a block of columns."""
     tile[:n_rows] = 0
-    add_popular(tile, first_row, n_rows, 0, rows, columns)
+    _add_popular(tile, first_row, n_rows, 0, rows, columns)
     for local in range(n_rows):
         low, high = rows.tail[first_row + local], rows.tail[first_row + local + 1]
-        add_tail(tile[local], rows.tail_items[low:high], rows.tail_ratings[low:high], columns)
+        _add_tail(tile[local], rows.tail_items[low:high], rows.tail_ratings[low:high], columns)
 
 
 @kernel

@@ -16,7 +16,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from goodfence.arrays import AnyIntegers, Csr, Floats, Integers
-from goodfence.kernels.projected import add_projected
+from goodfence.kernels.co_occurrence import add_projected
 from goodfence.models.private.item_model import ItemBiases, bounded
 from goodfence.models.private.releases import COVARIANCE_GRID
 from goodfence.privacy.fixed_point import UP, Clamps, UserProfiles, integer_sensitivity

@@ -16,13 +16,12 @@ from scipy import sparse
 
 from goodfence.arrays import AnyIntegers, Csr, Float32s, Floats, Integers
 from goodfence.errors import require
+from goodfence.kernels.co_occurrence import add_pairs, user_scales
 from goodfence.kernels.private import (
     HalfStepLimits,
     add_by_item,
     add_half_steps,
     add_normalised,
-    add_pairs,
-    user_scales,
 )
 from goodfence.models.private.item_model import ItemModel
 from goodfence.parallel import ranges, run
