@@ -1,8 +1,8 @@
 """All pairs by tiles: the fast engine of candidate lists, for the cosine of non-negative integer ratings.
 
-Rows are in positions of ascending norm, cut in blocks. A tile is a block against a block; each pair of rows is
-in one tile only, and is offered to the lists of both. Never is there an n x n matrix: each row keeps a buffer of
-its best candidates so far, in the very memory of the result.
+Rows are in positions of ascending norm, cut in blocks. A tile is a block against a block; each pair of rows is in one
+tile only, and is offered to the lists of both. There is never an n x n matrix: each row keeps a buffer of its best
+candidates so far, in the memory of the result.
 """
 
 from __future__ import annotations
@@ -10,7 +10,6 @@ from __future__ import annotations
 import math
 import threading
 from dataclasses import dataclass, field
-from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -113,21 +112,12 @@ class AllPairs:
         return cls.over(profiles, rows, n, block_size(len(rows), threads), threads)
 
     @classmethod
-    def over(
-        cls,
-        profiles: Profiles,
-        rows: Rows,
-        n: int,
-        block: int,
-        threads: int,
-    ) -> AllPairs:
+    def over(cls, profiles: Profiles, rows: Rows, n: int, block: int, threads: int) -> AllPairs:
         """Lay `rows` of the profiles out in that order, and make room for the lists of all rows."""
-        norms = profiles.squared_norms
-        items = Items.of(profiles, int(profiles.rows.data.max(initial=0)))
+        items, n_rows = Items.of(profiles, int(profiles.rows.data.max(initial=0))), profiles.n_rows
         layout = lay_out_blocks(profiles, rows, items, block, threads=threads)
         ordered = np.zeros(layout.padded)
-        ordered[: len(rows)] = norms[rows]
-        n_rows = profiles.n_rows
+        ordered[: len(rows)] = profiles.squared_norms[rows]
         similarities = np.empty((n_rows, n))
         more = max(16, min(max(n * 3 // 4, 64), EXTRA_BYTES // (8 * n_rows)))
         buffers = Buffers(
@@ -182,8 +172,7 @@ class AllPairs:
             self.buffers.counts[self.layout.rows[position]] = 0
             self.buffers.thresholds[position] = SMALLEST
             for block in range(len(self.layout.blocks)):
-                own = self.buffers.squared_norms[position]
-                element = _element(own, self._largest(block))
+                element = _element(self.buffers.squared_norms[position], self._largest(block))
                 tile = np.empty((1, self.layout.width(block)), dtype=element)
                 bounds = Bounds(position, position + 1, block * self.layout.block, False)
                 self._process(bounds, block, tile)
@@ -212,16 +201,11 @@ class AllPairs:
         lengths = self.buffers.counts[first:last].copy()
         starts = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
         rows, similarities = np.empty(starts[-1], dtype=np.int32), np.empty(starts[-1])
-        own = self._positions[first:last]
-        write_found(first, own, self.buffers, numbers, starts, rows, similarities)
-        return Found(lengths, rows, similarities)
-
-    @cached_property
-    def _positions(self) -> Integers:
-        """The position of each row."""
         positions = np.empty(self.profiles.n_rows, dtype=np.int64)
         positions[self.layout.rows] = np.arange(self.layout.n_positions)
-        return positions
+        own = positions[first:last]
+        write_found(first, own, self.buffers, numbers, starts, rows, similarities)
+        return Found(lengths, rows, similarities)
 
     def _process(self, bounds: Bounds, block: int, tile: Any) -> None:
         columns, space = self.layout.columns(block), self._space(tile.shape[1])
@@ -267,8 +251,7 @@ def _inverses(squared_norms: Floats) -> Float32s:
     return inverses
 
 
-@dataclass(frozen=True, eq=False)
-class Items:
+class Items(NamedTuple):
     """Which items are popular: 0, 1, ... by popularity, and -1, -2, ... for those of the tail."""
 
     numbers: Rows
@@ -276,13 +259,11 @@ class Items:
 
     @classmethod
     def of(cls, profiles: Profiles, largest: int) -> Items:
-        """Choose the items whose dense sums (count x rows) cost less than their sparse updates (count squared).
-
-        So a share of the rows decides, whatever their number.
-        """
+        """Choose the items whose dense sums (count x rows) cost less than their sparse updates (count squared)."""
         counts = np.bincount(profiles.rows.indices, minlength=profiles.n_columns)
-        dense = counts > POPULAR * profiles.n_rows
-        n_popular = int(dense.sum()) if largest <= LARGEST_DENSE else 0
+        n_popular = (
+            int((counts > POPULAR * profiles.n_rows).sum()) if largest <= LARGEST_DENSE else 0
+        )
         n_popular = min(n_popular, DENSE_BYTES // max(profiles.n_rows, 1), MOST_POPULAR)
         popular = np.argsort(-counts, kind="stable")[:n_popular]
         numbers = np.zeros(profiles.n_columns, dtype=np.int32)
@@ -333,16 +314,10 @@ class Layout:
 
 
 def lay_out_blocks(
-    profiles: Profiles,
-    rows: Rows,
-    items: Items,
-    block: int,
-    *,
-    threads: int | None = None,
+    profiles: Profiles, rows: Rows, items: Items, block: int, *, threads: int | None = None
 ) -> Layout:
     """Lay out `rows` of the profiles in that order; `block` is a multiple of a strip's width."""
-    csr = profiles.rows
-    largest = int(csr.data.max(initial=0))
+    csr, largest = profiles.rows, int(profiles.rows.data.max(initial=0))
     kind = np.uint8 if largest <= np.iinfo(np.uint8).max else np.uint32
     longest = max(UNROLL, 255 // max(largest, 1) // UNROLL * UNROLL)
     ratings = csr.data.astype(kind)

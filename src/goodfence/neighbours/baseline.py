@@ -6,7 +6,6 @@ from dataclasses import dataclass, replace
 from typing import Literal, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 from scipy import sparse
 
 from goodfence.arrays import AnyIntegers, Floats, row_numbers
@@ -81,7 +80,7 @@ class Baseline:
 
     def deviations(self, csr: sparse.csr_array) -> sparse.csr_array:
         """Return by how much each rating of `csr` (rows x columns) differs from what is expected."""
-        left = csr.data - self.at(_owners(csr), csr.indices)
+        left = csr.data - self.at(row_numbers(csr.indptr), csr.indices)
         return read_only((without_noise(left), csr.indices, csr.indptr), csr.shape)
 
 
@@ -92,42 +91,20 @@ def without_noise(deviations: Floats) -> Floats:
 
 def _biases(ratings: Ratings, nothing: Baseline) -> Baseline:
     """Return the biases by alternating least squares: the items', then the users', given the others."""
-    mean = nothing.mean
-    by_user, by_item = _Sums.of(ratings.csr, mean), _Sums.of(ratings.transposed.csr, mean)
+    csr, mean, (n_users, n_items) = ratings.csr, nothing.mean, ratings.shape
+    rated = sparse.csr_array((np.ones(csr.nnz), csr.indices, csr.indptr), csr.shape)
+    left = csr.data - mean
+    user_sums = np.bincount(row_numbers(csr.indptr), left, minlength=n_users)
+    item_sums = np.bincount(csr.indices, left, minlength=n_items)
+    n_rated, n_raters = np.diff(csr.indptr), np.bincount(csr.indices, minlength=n_items)
     user_biases, item_biases = nothing.rows, nothing.columns
     for _ in range(SWEEPS):
-        item_biases = by_item.left_by(user_biases) / (ITEM_DAMPING + by_item.counts)
-        user_biases = by_user.left_by(item_biases) / (USER_DAMPING + by_user.counts)
+        item_biases = (item_sums - rated.T @ user_biases) / (ITEM_DAMPING + n_raters)
+        user_biases = (user_sums - rated @ item_biases) / (USER_DAMPING + n_rated)
     return Baseline(mean, user_biases, item_biases, mean, (USER_DAMPING, ITEM_DAMPING))
-
-
-@dataclass(frozen=True, eq=False)
-class _Sums:
-    """What the ratings of each row sum to, and which columns they are in."""
-
-    totals: Floats
-    counts: npt.NDArray[np.int64]
-    rated: sparse.csr_array
-    """A one for each rating."""
-
-    @classmethod
-    def of(cls, csr: sparse.csr_array, mean: float) -> _Sums:
-        rated = sparse.csr_array((np.ones(csr.nnz), csr.indices, csr.indptr), csr.shape)
-        totals = np.bincount(_owners(csr), csr.data - mean, minlength=csr.shape[0])
-        return cls(totals.astype(np.float64), np.diff(csr.indptr), rated)
-
-    def left_by(self, biases: Floats) -> Floats:
-        """Return what is left of each row's sum without the biases of its columns."""
-        left: Floats = self.totals - self.rated @ biases
-        return left
 
 
 def _row_means(csr: sparse.csr_array, overall: float) -> Floats:
     counts = np.diff(csr.indptr)
-    sums = np.bincount(_owners(csr), csr.data, minlength=csr.shape[0])
+    sums = np.bincount(row_numbers(csr.indptr), csr.data, minlength=csr.shape[0])
     return np.where(counts > 0, sums / np.maximum(counts, 1), overall)
-
-
-def _owners(csr: sparse.csr_array) -> npt.NDArray[np.int64]:
-    """Return the row of each stored rating."""
-    return row_numbers(csr.indptr)

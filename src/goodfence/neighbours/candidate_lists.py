@@ -51,21 +51,19 @@ def rows_along(ratings: Ratings, axis: Axis) -> Ratings:
 
 def compared_rows(ratings: Ratings, axis: Axis, similarity: Similarity) -> Profiles:
     """Return the rows that are compared: the ratings, or what is left of them without means or biases."""
-    base = similarity.base(axis)
+    base, csr = similarity.base(axis), rows_along(ratings, axis).csr
     if base is None:
-        return Profiles.of(rows_along(ratings, axis).csr)
+        return Profiles.of(csr)
     baseline = Baseline.of(ratings, base)
-    oriented = baseline if axis == "user" else baseline.transposed
-    return Profiles.of(rows_along(ratings, axis).csr, oriented)
+    return Profiles.of(csr, baseline if axis == "user" else baseline.transposed)
 
 
 def list_length(n: int, n_candidates: int, short_lists: ShortLists) -> int:
-    """Return the length of a list of `n` when there are `n_candidates`, or say that there are too few."""
+    """Return the length of a list of `n` when there are `n_candidates`, or raise where these are too few."""
     require(n >= 1, "n", "at least 1", n)
     require(short_lists in ("error", "shorten"), "short_lists", "'error' or 'shorten'", short_lists)
-    if short_lists == "error":
-        rule = f"at most {n_candidates:,}, the number of candidates (or short_lists='shorten')"
-        require(n <= n_candidates, "n", rule, n)
+    rule = f"at most {n_candidates:,}, the number of candidates (or short_lists='shorten')"
+    require(short_lists == "shorten" or n <= n_candidates, "n", rule, n)
     return min(n, n_candidates)
 
 
@@ -85,36 +83,30 @@ def candidate_lists(
     Parameters
     ----------
     ratings : Ratings
-        Who rated what how.
+        The user-item rating matrix.
     n : int
         The length of each list.
     axis : {"user", "item"}, default "user"
         Compare users, or items.
     similarity : Similarity or str, default "cosine"
-        A name that `Similarity` has, or a `Similarity`.
+        A `Similarity`, or its name.
     short_lists : {"error", "shorten"}, default "error"
-        What to do when there are fewer than n other rows: an error, or lists of as many as there are.
+        Raise where there are fewer than n other rows, or return shorter lists.
     threads, progress
         As in `NeighbourCF`.
-
-    Returns
-    -------
-    CandidateLists
-        Two arrays, `indices` and `similarities`, of shape (rows, n).
 
     Examples
     --------
     >>> import goodfence as gf
-    >>> films = gf.load("movietweetings")
-    >>> gf.candidate_lists(films, n=20)
+    >>> gf.candidate_lists(gf.load("movietweetings"), n=20)
     CandidateLists(1,238 x 20)
     """
-    rows = rows_along(ratings, axis)
-    length = list_length(n, rows.shape[0] - 1, short_lists)
+    length = list_length(n, rows_along(ratings, axis).shape[0] - 1, short_lists)
     measure = Similarity.of(similarity)
     profiles = compared_rows(ratings, axis, measure)
-    found = nearest_rows(profiles, length, measure, threads=threads, progress=progress)
-    return CandidateLists(*found)
+    return CandidateLists(
+        *nearest_rows(profiles, length, measure, threads=threads, progress=progress)
+    )
 
 
 def nearest_rows(
@@ -148,22 +140,8 @@ def profile_candidates(
 ) -> CandidateLists:
     """Return the candidate list of one profile, or of a batch of them, that need not be in the data.
 
-    Parameters
-    ----------
-    ratings : Ratings
-        Who rated what how.
-    profile : mapping of id to float, or a sequence of them
-        What somebody rated, `{item: rating}` (with `axis="item"`: who rated something, `{user: rating}`), or a
-        sequence of such profiles.
-    n : int, optional
-        The length of the list; None for every row.
-    axis, similarity, threads
-        As in `candidate_lists`.
-
-    Returns
-    -------
-    CandidateLists
-        For one profile, arrays of shape (n,); for a batch, (profiles, n).
+    A profile is `{item: rating}` (with `axis="item"`: `{user: rating}`); `n` is None for every row. The arrays have
+    shape (n,) for one profile, and (profiles, n) for a batch. Other parameters as in `candidate_lists`.
     """
     rows = rows_along(ratings, axis)
     batch = [profile] if isinstance(profile, Mapping) else list(profile)
@@ -183,12 +161,8 @@ def profile_candidates(
 
 def profiles_beside(profiles: Profiles, rows: Ratings, batch: Sequence[Profile]) -> Profiles:
     """Return out-of-sample profiles, given by ids, in the units and columns of `profiles`."""
-    columns, values = [], []
-    for profile in batch:
-        own = rows.profile_cells(profile)
-        columns.append(own[0])
-        values.append(own[1])
-    return profiles.lay_out(columns, values)
+    cells = [rows.profile_cells(profile) for profile in batch]
+    return profiles.lay_out([own[0] for own in cells], [own[1] for own in cells])
 
 
 _PIECE = 64
@@ -287,10 +261,7 @@ class RowsAgainstAll:
         threads: int | None = None,
         advance: Advance | None = None,
     ) -> tuple[Rows, Floats]:
-        """Return the n nearest rows to each of `rows` of `others`, and their similarities.
-
-        `themselves` says that `others` are the profiles: then no row is its own neighbour.
-        """
+        """Return the n nearest rows to each of `rows` of `others`; with `themselves`, `others` are the profiles."""
         indices = np.empty((len(rows), n), dtype=np.int32)
         values = np.empty((len(rows), n))
         self.compute_shared()

@@ -1,7 +1,6 @@
 """The chosen neighbours of many rows: candidate lists, sensitivities and draws together.
 
-A mechanism that looks at the nearest few of each list gets candidate lists of that length. One that looks at
-full lists gets them a block of rows at a time, and only the chosen k are kept.
+A mechanism that looks at full lists gets them a block of rows at a time, and only the chosen k are kept.
 """
 
 from __future__ import annotations
@@ -160,8 +159,8 @@ def choose_from_lists(
 ) -> tuple[Rows, Floats, Floats]:
     """Return the chosen neighbours of `askers`, their similarities and their weights, given candidate lists.
 
-    `bounds` is RS where the mechanism needs it: one for each asker, or one for each list entry. A draw depends on the
-    key and the row numbers only: not on which lists are drawn from together, or where.
+    `bounds` is RS where the mechanism needs it, for each asker or each list entry. A draw depends on the key and the
+    row numbers only.
     """
     positions, weights = draw_with_noise(mechanism, key, askers, indices, similarities, bounds)
     neighbours = np.take_along_axis(indices, positions, axis=1)
@@ -210,8 +209,7 @@ def draw_neighbours(
     """Return which positions of each target's list are the neighbours, shape (rows, k), ascending.
 
     `similarities` and `rows`, (targets, n), are the candidate lists; `askers` the targets' row numbers; `key` comes
-    from `Streams.key`; `sensitivity` is RS where the mechanism needs it, (targets,), or (targets, n) with
-    `scope="pair"`.
+    from `Streams.key`; `sensitivity` is RS, (targets,), or (targets, n) with `scope="pair"`.
     """
     if similarities.ndim != 2 or rows.shape != similarities.shape:
         raise SettingError("similarities and rows must both have shape (targets, candidates)")
@@ -236,11 +234,6 @@ def laplace_noise(rows: AnyIntegers, askers: AnyIntegers, key: int, scale: npt.A
 
     `rows`, (targets, k), are the neighbours' row numbers, `askers` the targets'. `scale` is one number, (targets,), or
     (targets, k); 0 is no noise.
-
-    Examples
-    --------
-    >>> laplace_noise(np.array([[4, 7]]), np.array([0]), key=7, scale=0.0)
-    array([[0., 0.]])
     """
     scales = np.asarray(scale, dtype=np.float64)
     if not (np.isfinite(scales).all() and (scales >= 0).all()):

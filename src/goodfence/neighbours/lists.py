@@ -46,18 +46,30 @@ def no_lists(n_rows: int, n: int, n_items: int) -> Ranked:
 
 
 def best_of(scores: AnyFloats, seen: AnyIntegers, allowed: Flags, n: int) -> Ranked:
-    """Return the n best allowed columns that were not seen: NaN is no score, of equal scores the lower column is first.
-
-    Examples
-    --------
-    >>> nothing, every = np.empty(0, dtype=np.int32), np.ones(4, dtype=bool)
-    >>> best_of(np.array([3.0, np.nan, 4.0, 3.0]), nothing, every, 2).columns
-    array([2, 0], dtype=int32)
-    """
+    """Return the n best allowed columns that were not seen; NaN is no score, of equal scores the lower column is first."""
     lists = no_lists(1, n, len(scores))
     rank_scores(scores, np.asarray(seen), allowed, lists.columns[0], lists.scores[0])
     listed = lists.columns[0] != NO_ITEM
     return Ranked(lists.columns[0][listed], lists.scores[0][listed])
+
+
+def _rank_in_pieces(
+    seen: sparse.csr_array,
+    n: int,
+    rank: Callable[[Csr, slice, Rows, Floats], None],
+    threads: int | None,
+    together: int = _TOGETHER,
+) -> Ranked:
+    """Let `rank` write the lists of the rows of `seen`, some rows at a time."""
+    lists = no_lists(seen.shape[0], n, seen.shape[1])
+
+    def work(piece: tuple[int, int]) -> None:
+        part = slice(*piece)
+        own = Csr(seen.indptr[part.start : part.stop + 1], seen.indices, seen.data)
+        rank(own, part, lists.columns[part], lists.scores[part])
+
+    run(work, ranges(seen.shape[0], together), threads=threads)
+    return lists
 
 
 def rank_in_blocks(
@@ -69,27 +81,17 @@ def rank_in_blocks(
     items: AnyIntegers | None = None,
     threads: int | None = None,
 ) -> Ranked:
-    """Return the lists of the rows of `seen`, where `scores(first, last)` returns some rows of scores at a time.
-
-    They are scores of all items, or of `items`, which ascend.
-    """
-    lists = no_lists(seen.shape[0], n, seen.shape[1])
+    """Return the lists of the rows of `seen`; `scores(first, last)` returns scores of all items, or of `items`."""
     scored = np.arange(seen.shape[1]) if items is None else np.asarray(items, dtype=np.int64)
 
-    def work(piece: tuple[int, int]) -> None:
-        first, last = piece
-        own, part = Csr(seen.indptr[first : last + 1], seen.indices, seen.data), slice(*piece)
-        block = scores(first, last)
-        if block.dtype == np.float64:
-            rank_block(block, scored, own, allowed, lists.columns[part], lists.scores[part])
-            return
-        best = np.empty(lists.scores[part].shape, dtype=block.dtype)
-        rank_block(block, scored, own, allowed, lists.columns[part], best)
-        lists.scores[part] = best
+    def rank(own: Csr, part: slice, columns: Rows, found: Floats) -> None:
+        block = scores(part.start, part.stop)
+        best = found if block.dtype == np.float64 else np.empty(found.shape, dtype=block.dtype)
+        rank_block(block, scored, own, allowed, columns, best)
+        found[:] = best
 
     together = max(1, min(_TOGETHER, _CELLS // max(len(scored), 1)))
-    run(work, ranges(seen.shape[0], together), threads=threads)
-    return lists
+    return _rank_in_pieces(seen, n, rank, threads, together)
 
 
 def rank_alike(
@@ -98,17 +100,13 @@ def rank_alike(
     """Return the lists of the rows of `seen` where everybody has the same scores: the first of one order, unseen."""
     order = np.argsort(-scores, kind="stable").astype(np.int32)  # NaN is last
     listable = allowed & ~np.isnan(scores)
-    lists = no_lists(seen.shape[0], n, seen.shape[1])
 
-    def work(piece: tuple[int, int]) -> None:
-        first, last = piece
-        own = Csr(seen.indptr[first : last + 1], seen.indices, seen.data)
-        places = np.empty((last - first, lists.columns.shape[1]), dtype=np.int64)
-        rank_in_order(order, listable, own, lists.columns[first:last], places)
-        lists.scores[first:last] = np.where(places < 0, np.nan, scores[order[places]])
+    def rank(own: Csr, _part: slice, columns: Rows, found: Floats) -> None:
+        places = np.empty(columns.shape, dtype=np.int64)
+        rank_in_order(order, listable, own, columns, places)
+        found[:] = np.where(places < 0, np.nan, scores[order[places]])
 
-    run(work, ranges(seen.shape[0], _TOGETHER), threads=threads)
-    return lists
+    return _rank_in_pieces(seen, n, rank, threads)
 
 
 @dataclass(frozen=True, eq=False)
@@ -133,18 +131,12 @@ class UserVotes:
         threads: int | None = None,
     ) -> Ranked:
         """Return the lists of users with these neighbours and weights, (users, k), who have seen what `seen` says."""
-        lists = no_lists(seen.shape[0], n, seen.shape[1])
-        neighbours, weights = near
         held = as_csr(self.rated)
 
-        def work(piece: tuple[int, int]) -> None:
-            first, last = piece
-            own, part = Csr(seen.indptr[first : last + 1], seen.indices, seen.data), slice(*piece)
-            out = lists.columns[part], lists.scores[part]
-            rank_by_neighbours(neighbours[part], weights[part], held, own, allowed, *out)
+        def rank(own: Csr, part: slice, columns: Rows, scores: Floats) -> None:
+            rank_by_neighbours(near[0][part], near[1][part], held, own, allowed, columns, scores)
 
-        run(work, ranges(seen.shape[0], _TOGETHER), threads=threads)
-        return lists
+        return _rank_in_pieces(seen, n, rank, threads)
 
 
 @dataclass(frozen=True, eq=False)
@@ -173,16 +165,12 @@ class ItemVotes:
         self, profiles: sparse.csr_array, allowed: Flags, n: int, threads: int | None = None
     ) -> Ranked:
         """Return the lists of the users who have the rows of `profiles`."""
-        lists, near = no_lists(profiles.shape[0], n, profiles.shape[1]), as_csr(self.near)
+        near = as_csr(self.near)
 
-        def work(piece: tuple[int, int]) -> None:
-            first, last = piece
-            own = Csr(profiles.indptr[first : last + 1], profiles.indices, profiles.data)
-            part = slice(*piece)
-            rank_by_profiles(own, near, allowed, lists.columns[part], lists.scores[part])
+        def rank(own: Csr, _part: slice, columns: Rows, scores: Floats) -> None:
+            rank_by_profiles(own, near, allowed, columns, scores)
 
-        run(work, ranges(profiles.shape[0], _TOGETHER), threads=threads)
-        return lists
+        return _rank_in_pieces(profiles, n, rank, threads)
 
 
 def as_csr(matrix: sparse.csr_array) -> Csr:

@@ -1,13 +1,11 @@
 """Neighbours chosen for each prediction among those who rated the item, as LensKit and Surprise choose them.
 
-The candidate list of a cell (row, column) holds the other rows that rated the column and are at all similar. Where
-it is shorter than the mechanism needs, it is filled up with nobody: whoever draws nobody has a neighbour less. What
-chance decides depends on (key, row, candidate) only, and so does noise: asking again, or about another column,
-reveals no other number. Where everybody rated everything these are the neighbours of `among="all"`.
+The candidate list of a cell (row, column) holds the other rows that rated the column and are at all similar, filled up
+with nobody where it is too short. Draw and noise depend on (key, row, candidate) only: asking again, or about another
+column, reveals no other number. Where everybody rated everything these are the neighbours of `among="all"`.
 
-The similarities of a row to all others are exact. Those of items are computed in `fit`, if there is room for them;
-those of users when they are asked for, a block of rows at a time, and kept from the second time on while there is room:
-who asks once needs no memory for it. There is never an n x n matrix of many rows.
+The similarities of items are computed in `fit`, if there is room; those of users a block of rows at a time, and kept
+from the second time on while there is room.
 """
 
 from __future__ import annotations
@@ -151,10 +149,9 @@ class RaterNeighbourhoods:
         return self._answers(asking, np.zeros(len(columns), dtype=np.int64), np.asarray(columns))
 
     def predict_column(self, rated: AnyIntegers, values: Floats, rows: AnyIntegers) -> Floats:
-        """Return the predictions of `rows` in one column, where the rows `rated` have `values`.
+        """Return the predictions of `rows` (items) in one column, where the rows `rated` have `values`.
 
-        Item-based: what one user rated, and the items that are asked for. Similarities are symmetric, so the fewer
-        of both are compared with all.
+        Similarities are symmetric, so the fewer of both are compared with all.
         """
         order = np.argsort(rated)
         numbers = np.asarray(rated, dtype=np.int64)[order]
