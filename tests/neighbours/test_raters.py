@@ -268,16 +268,16 @@ def test_nobody_is_similar_or_nobody_rated() -> None:
 def test_what_makes_no_sense_is_refused_in_one_sentence() -> None:
     knn = gf.KNN(k=5)
     for wrong, message in (
-        ({"center": "mean"}, "center must be one of"),
-        ({"among": "everybody"}, "among must be one of all, raters"),
-        ({"among": "raters", "over": "neighbours"}, "over must be 'raters' with among='raters'"),
-        ({"min_neighbours": 6}, "min_neighbours must be at most k=5"),
-        ({"min_neighbours": 0}, "min_neighbours must be an integer of at least 1"),
-        ({"shrinkage": -1.0}, "shrinkage must be a finite number of at least 0"),
-        ({"shrinkage": float("nan")}, "shrinkage must be a finite number of at least 0"),
-        ({"min_common": 0}, "min_common must be an integer of at least 1"),
-        ({"min_common": 1.5}, "min_common must be an integer"),
-        ({"fallback": "median"}, "fallback must be one of"),
+        ({"center": "mean"}, "center must be"),
+        ({"among": "everybody"}, "among must be"),
+        ({"among": "raters", "over": "neighbours"}, "over must be"),
+        ({"min_neighbours": 6}, "min_neighbours must be"),
+        ({"min_neighbours": 0}, "min_neighbours must be"),
+        ({"shrinkage": -1.0}, "shrinkage must be"),
+        ({"shrinkage": float("nan")}, "shrinkage must be"),
+        ({"min_common": 0}, "min_common must be"),
+        ({"min_common": 1.5}, "min_common must be"),
+        ({"fallback": "median"}, "fallback must be"),
         ({"similarity": "adjusted"}, "did you mean"),
     ):
         settings: Any = wrong

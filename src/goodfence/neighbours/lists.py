@@ -46,7 +46,7 @@ def no_lists(n_rows: int, n: int, n_items: int) -> Ranked:
 
 
 def best_of(scores: AnyFloats, seen: AnyIntegers, allowed: Flags, n: int) -> Ranked:
-    """Return the n best allowed columns that were not seen; NaN is no score, of equal scores the lower column is first."""
+    """Return the n best allowed columns that were not seen; NaN is no score, and ties go to the lower column."""
     lists = no_lists(1, n, len(scores))
     rank_scores(scores, np.asarray(seen), allowed, lists.columns[0], lists.scores[0])
     listed = lists.columns[0] != NO_ITEM

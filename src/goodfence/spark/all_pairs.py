@@ -2,10 +2,9 @@
 
     blocks --sample--> thresholds --pairs of blocks--> tiles --by block--> lists [--uncertain rows--> recomputed]
 
-Each arrow is one shuffle, and nothing but counts comes to the driver. A sample of all rows, of the same number whatever
-the data, gives every row a first threshold: without it every tile would send n candidates for each of its rows, and
-most of what is shuffled would be thrown away. A list is uncertain where the threshold of its row was too high; such
-rows are compared once more, without a threshold.
+Each arrow is one shuffle, and only counts come to the driver. A sample of all rows gives every row a first threshold:
+without it every tile would send n candidates for each of its rows. A list is uncertain where the threshold of its row
+was too high; such rows are compared once more, without a threshold.
 """
 
 from __future__ import annotations
@@ -185,12 +184,8 @@ def set_thresholds(settings: ListSettings, _partition: int, inbox: Inbox) -> Ite
 
 
 def tile_number(a: int, b: int, n_blocks: int) -> int:
-    """Return the number of tile (a, b), a <= b.
+    """Return the number of tile (a, b), a <= b: first the pairs of two blocks, which are twice the work.
 
-    Two different blocks are twice the work of one with itself. They come first, so the last tasks are short ones.
-
-    Examples
-    --------
     >>> [tile_number(a, b, 3) for a, b in [(0, 1), (0, 2), (1, 2), (0, 0), (1, 1), (2, 2)]]
     [0, 1, 2, 3, 4, 5]
     """
@@ -291,8 +286,7 @@ def _kernel_block(n_rows: int) -> int:
 def _lined_up(profiles: Profiles, starts: Integers, size: int) -> tuple[Rows, list[int]]:
     """Return the rows in parts of one block each, by ascending norm, and the block of each part.
 
-    A pair costs what the ratings of the row that is first cost, so the parts of all blocks are sorted by norm. The
-    spare row fills a part up before the next begins.
+    The row that comes first decides what a pair costs, so all parts are sorted by norm. The spare row fills a part up.
     """
     norms, spare = profiles.squared_norms, profiles.n_rows - 1
     parts: list[tuple[int, Integers]] = []

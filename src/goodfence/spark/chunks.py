@@ -1,11 +1,9 @@
 """From a path or a data frame to chunks: one pass over the ratings, in tasks.
 
-A chunk is some consecutive ratings of one split of the input. An id is there once, and a rating says it by its
-position among the sorted ids of the chunk. So what is done id by id later is done once for each id of a chunk, and not
-once for each rating.
+A chunk is some consecutive ratings of one split of the input. It holds each id once, and a rating names it by its
+position among the sorted ids, so that what is done id by id is done once for each id of a chunk.
 
-Files of this machine are read by the tasks themselves: Spark hands the rows of a data frame to Python one by one, which
-takes longer than everything else that is done with them here.
+Files of this machine are read by the tasks themselves: Spark hands the rows of a data frame to Python one by one.
 """
 
 from __future__ import annotations
@@ -13,7 +11,7 @@ from __future__ import annotations
 import os
 import warnings
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -83,9 +81,7 @@ def encode(given: Given, config: SparkConfig) -> DataFrame:
         kind = type(given).__name__
         raise DataError(f"ratings must be Ratings, a data frame of Spark, or a path, got {kind}")
     rule = "'error' for ratings in no order (a data frame, or files that Spark reads)"
-    ordered = (
-        config.read.rated and config.read.repeated != "error"
-    )  # of events the order does not matter
+    ordered = config.read.rated and config.read.repeated != "error"  # not so for events
     require(not ordered, "duplicates", rule, config.read.duplicates)
     rule = "left out for a data frame, or files that Spark reads; leave such rows out first"
     require(config.read.unrated is None, "unrated", rule, config.read.unrated)
@@ -204,12 +200,8 @@ class PlainFiles:
             rating = valued[0] if valued else pa.array(np.ones(batch.num_rows))
             if pa.types.is_dictionary(rating.type):
                 rating = rating.dictionary_decode()
-            arrays = [
-                user.cast(plain[0]),
-                item.cast(plain[1]),
-                rating.cast(pa.float64(), safe=False),
-            ]
-            yield pa.record_batch(arrays, names=list(ROLES))
+            ids = user.cast(plain[0]), item.cast(plain[1])
+            yield pa.record_batch([*ids, rating.cast(pa.float64(), safe=False)], names=list(ROLES))
 
     def joined(self, n_rows: int) -> PlainFiles:
         """Return the same in splits of about `n_rows` rows each, or of one larger row group."""
@@ -360,13 +352,7 @@ def extremes_of(ratings: Numbers) -> list[float]:
 
 
 def smallest(values: Floats) -> Numbers:
-    """Return ratings in the smallest type that holds all of them exactly.
-
-    Examples
-    --------
-    >>> smallest(np.array([1.0, 5.0])).dtype, smallest(np.array([0.5, 5.0])).dtype
-    (dtype('uint8'), dtype('float32'))
-    """
+    """Return ratings in the smallest type that holds all of them exactly."""
     if bool(((values >= 0) & (values <= np.iinfo(np.uint8).max)).all()):
         integers = values.astype(np.uint8)
         if bool((integers == values).all()):
@@ -391,11 +377,8 @@ class Coded(NamedTuple):
 def coded(column: pa.ChunkedArray) -> Coded:
     """Return the ids of a column and its codes.
 
-    Examples
-    --------
-    >>> found = coded(pa.chunked_array([["bob", "ann"], ["bob"]]))
-    >>> found.ids.to_pylist(), found.codes
-    (['ann', 'bob'], array([1, 0, 1], dtype=uint16))
+    >>> coded(pa.chunked_array([["bob", "ann"], ["bob"]])).codes
+    array([1, 0, 1], dtype=uint16)
     """
     found = column.combine_chunks().dictionary_encode()
     order = pc.sort_indices(found.dictionary)
@@ -413,10 +396,7 @@ def stamp_of(*ids: pa.Array) -> int:
 
 
 def facts_of(chunks: DataFrame, value: str = "rating") -> ChunkFacts:
-    """Return the facts of all chunks; a task puts them together, since the extremes of one may be of one rating.
-
-    `value` is what errors call the numbers: "rating", or "weight" of events.
-    """
+    """Return the facts of all chunks, put together by a task; `value` is "rating", or "weight" of events, in errors."""
     facts = shuffle.resend(shuffle.of_kind(chunks, ChunkFacts), "0")
     return checked_facts(shuffle.collect(shuffle.shuffle(facts, 1, merge_facts), ChunkFacts), value)
 
@@ -441,17 +421,18 @@ def merge_facts(partition: int, inbox: shuffle.Inbox) -> Iterator[ChunkFacts]:
     """Send the facts of all chunks together."""
     every = inbox.every(ChunkFacts)
     found = [one for one in every if one.n_ratings]
+
+    def joined(name: str, how: Callable[[Iterable[Any]], Any]) -> list[Any]:
+        stated = (getattr(one, name) for one in found)
+        return [how(each) for each in zip(*(one for one in stated if one), strict=True)]
+
     yield ChunkFacts(
         partition,
         partition,
         n_ratings=sum(one.n_ratings for one in found),
-        n_wrong=[sum(each) for each in zip(*(one.n_wrong for one in found), strict=True)],
-        extremes=[
-            max(each) for each in zip(*(one.extremes for one in found if one.extremes), strict=True)
-        ],
-        id_bytes=[
-            sum(each) for each in zip(*(one.id_bytes for one in found if one.id_bytes), strict=True)
-        ],
+        n_wrong=joined("n_wrong", sum),
+        extremes=joined("extremes", max),
+        id_bytes=joined("id_bytes", sum),
         id_types=next((one.id_types for one in found if one.id_types), []),
         chunks=[one.sender for one in found],
         notes=sorted({note for one in every for note in one.notes}),

@@ -1,8 +1,7 @@
 """The index of ids: their row and column numbers, on the cluster, in the order in which `Ratings` numbers them.
 
-Integers are sorted by value and text by code point. Ids are shared out in ranges, of users and of items; a task for
-each range sorts the ids of all chunks, and says to each chunk where in the range its own ones are. Numbers, not ids,
-then decide ties, so the lists are those of one machine.
+Ids are shared out in ranges, of users and of items; a task for each range sorts the ids of all chunks (integers by
+value, text by code point), and tells each chunk where its own ones are. Numbers, not ids, then decide ties.
 """
 
 from __future__ import annotations
@@ -89,13 +88,7 @@ class IdRanges:
 
 
 def cut_at(ids: pa.Array, borders: Borders) -> list[pa.Array]:
-    """Return sorted ids in parts: one begins at the first id that is not below a border.
-
-    Examples
-    --------
-    >>> [part.to_pylist() for part in cut_at(pa.array([1, 2, 5]), (2, 9))]
-    [[1], [2, 5], []]
-    """
+    """Return sorted ids in parts: one begins at the first id that is not below a border."""
     found = (bisect_left(ids, border, key=lambda one: one.as_py()) for border in borders)
     return [ids[first:last] for first, last in pairwise([0, *found, len(ids)])]
 
@@ -172,10 +165,7 @@ def send_to_blocks(
 def index_ids(
     chunk_ids: DataFrame, facts: ChunkFacts, memory: int, persist: Persist
 ) -> tuple[IdIndex, IdIndex, DataFrame]:
-    """Return the index of the users and that of the items, and `IdPositions` for each chunk.
-
-    Only how many ids each range has comes to the driver, and the borders of the ranges where there are several.
-    """
+    """Return the index of the users and that of the items, and `IdPositions` for each chunk."""
     most = min(memory, _MOST)  # of text arrow joins no more in one array
     wanted_users, wanted_items = (-(-_COPIES * n_bytes // most) for n_bytes in facts.id_bytes)
     wanted, id_ranges = (wanted_users, wanted_items), IdRanges()
@@ -211,10 +201,9 @@ def with_ids(
     block_rows: int,
     columns: dict[str, str],
 ) -> DataFrame:
-    """Return the columns `id`, `row` and one array for each of `columns` (name: type of its elements).
+    """Return, complete, the columns `id`, `row` and one array for each of `columns` (name: type of its elements).
 
-    The ids come to the messages of their blocks: a join of the rows would move all their arrays. The result is made,
-    so that what it was made from can be forgotten.
+    The ids come to the messages of their blocks: a join of the rows would move all their arrays.
     """
     fields = ", ".join(f"{name} array<{element}>" for name, element in columns.items())
     schema = f"id {ids.id_type}, row int, {fields}"
@@ -255,10 +244,9 @@ def _written(
     task: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]],
     schema: str,
 ) -> DataFrame:
-    """Return what a task makes of each partition, after it has been made; it lies in files of this machine.
+    """Return what a task makes of each partition, complete, in files of this machine.
 
-    Spark would take its rows from Python one by one, which takes several times as long. The files go with the
-    session, or when the result is released as one that Spark holds: by `unpersist`.
+    Spark would take the rows from Python one by one. The files go with the session, or by `unpersist`.
     """
     from pyspark import SparkFiles
 

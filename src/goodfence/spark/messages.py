@@ -1,7 +1,7 @@
 """What travels between tasks: each kind of message is a frozen dataclass, and all have one encoding.
 
-A message goes to a partition, and a partition is worked on by one task. On the way it is a row of `SCHEMA`; only the
-payload depends on the kind, so Spark can address a message anew, or to several partitions, without looking inside.
+A message goes to a partition, and one task works on it there. On the way it is a row of `SCHEMA`; only the payload
+depends on the kind, so Spark can address a message anew without looking inside.
 """
 
 from __future__ import annotations
@@ -40,9 +40,8 @@ Numbers: TypeAlias = npt.NDArray[Any]
 class Message:
     """An address, and what else a kind holds: arrays, ids (arrow integers or text) and plain JSON values.
 
-    It goes to `partition`; a task takes the messages of a kind in the order of their senders. The driver may read
-    `count` without the payload: the number of repeated pairs of a block, of sorted ids, or of uncertain lists.
-    Every subclass is a frozen dataclass, and a kind of message.
+    A task takes the messages of a kind in the order of their senders. The driver may read `count` without the payload:
+    the number of repeated pairs of a block, of sorted ids, or of uncertain lists. Every subclass is a kind of message.
     """
 
     partition: int
@@ -138,10 +137,7 @@ class NumberedRows(SparseRows):
 
 
 class Block(SparseRows):
-    """Consecutive rows, the sender being the number of the block.
-
-    Blocks are cut by row. So an item that everybody rated is spread over all of them, and no single task meets it.
-    """
+    """Consecutive rows, by ascending number; the sender is the number of the block."""
 
     first: int
     """The number of the first row."""

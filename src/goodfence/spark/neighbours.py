@@ -48,25 +48,16 @@ def spark_candidate_lists(
 ) -> Any:
     """Return for every row the n most similar other rows, exactly.
 
-    Parameters
-    ----------
-    ratings : Ratings, DataFrame or path
-        Who rated what how: `Ratings`, a data frame of Spark, or a path: parquet (a file, or a folder of them) or a
-        text file. Of the last two no rating comes to the driver.
-    n : int
-        The length of each list.
-    axis, similarity, short_lists
-        As in `goodfence.candidate_lists`.
-    spark : SparkSession, optional
-        The session; None for the one that runs, or a new one on this machine.
-    config : SparkConfig, optional
-        How the job runs: memory, blocks, a work folder. It changes nothing in the lists.
+    Parameters ---------- ratings : Ratings, DataFrame or path `Ratings`, a data frame of Spark, or a path: parquet (a
+    file, or a folder of them) or a text file. Of the last two no rating comes to the driver. n, axis, similarity,
+    short_lists As in `goodfence.candidate_lists`. spark : SparkSession, optional The session; None for the active one,
+    or a new one on this machine. config : SparkConfig, optional How the job runs: memory, blocks, a work folder. It
+    does not change the lists.
 
     Returns
     -------
     CandidateLists or DataFrame
-        For `Ratings` the arrays of the local engine. Otherwise a data frame with `id`, `row`, `indices` and
-        `similarities`, complete; after its `unpersist` ask again.
+        For `Ratings` arrays. Otherwise a complete data frame with `id`, `row`, `indices` and `similarities`.
     """
     settled = config_of(spark, config)
     measure = Similarity.of(similarity)
@@ -100,7 +91,7 @@ class Choice:
 
 
 def check_comparable(similarity: Similarity) -> None:
-    """Raise unless rows are compared as they were rated: means and biases are of all ratings, and no task has those."""
+    """Raise where a similarity needs means or biases: these are of all ratings, and no task has those."""
     rule = "cosine, cosine_corated, pearson, jaccard or msd on Spark"
     require(similarity.base("user") is None, "similarity", rule, similarity.name)
 
@@ -119,20 +110,17 @@ def choose_neighbours(
 
     Parameters
     ----------
-    ratings : Ratings, DataFrame or path
+    ratings, spark, config
         As in `candidate_lists`.
     mechanism : Mechanism
-        Who becomes a neighbour: `KNN`, `NPNS`, `PNCF`, `PPNS`, or your own, if the workers can import it.
+        `KNN`, `NPNS`, `PNCF`, `PPNS`, or your own, if the workers can import it.
     axis, similarity, rng
         As in `NeighbourCF`.
-    spark, config
-        As in `candidate_lists`.
 
     Returns
     -------
     Chosen or DataFrame
-        For `Ratings` the arrays of the local engine. Otherwise a data frame with `id`, `row`, `neighbours`,
-        `similarities` and `weights`, complete; after its `unpersist` ask again.
+        For `Ratings` arrays. Otherwise a complete data frame with `id`, `row`, `neighbours`, `similarities`, `weights`.
     """
     settled = config_of(spark, config)
     measure, key = Similarity.of(similarity), Streams(rng).key()
@@ -144,10 +132,7 @@ def choose_neighbours(
 
 
 def fit_neighbours(ratings: Rated, choice: Choice, config: SparkConfig) -> tuple[Ratings, Chosen]:
-    """Return what a fitted model holds, on the driver: the ratings, and the chosen neighbours.
-
-    The ratings of a path or a data frame are read by tasks, and come to the driver last, as blocks.
-    """
+    """Return what a fitted model holds, on the driver: the ratings, which come last, and the neighbours."""
     with _chosen(ratings, choice, config) as (rows, chosen):
         found = Chosen(*_joined(shuffle.collect(chosen, BlockNeighbours), _CHOSEN))
         if isinstance(ratings, Ratings):

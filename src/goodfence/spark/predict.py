@@ -1,7 +1,6 @@
 """Predictions and recommendations in bulk on Spark: those of `goodfence.neighbours.predict`, to the last bit.
 
-A task predicts for a group of consecutive rows. It asks every block for the rows of the group's neighbours, and gets
-exactly these.
+A task predicts for a group of consecutive rows, and asks every block for the rows of the neighbours of the group.
 """
 
 from __future__ import annotations
@@ -73,10 +72,8 @@ def predict(
         What `choose_neighbours` returned for these ratings and this axis.
     cells : tuple of arrays or DataFrame
         For `Ratings` the user rows and the item columns; otherwise a data frame with `user` and `item`.
-    axis, over
-        As in `NeighbourCF`.
-    spark, config
-        As in `candidate_lists`.
+    axis, over, spark, config
+        As in `NeighbourCF` and `candidate_lists`.
 
     Returns
     -------
@@ -89,14 +86,11 @@ def predict(
         open_ratings(ratings, axis, lambda _: 1, settled) as rows,
         job(settled, "predicting", 3 * rows.layout.n_blocks),
     ):
+        groups = Groups.of(rows.layout, chosen, over, settled)
         if isinstance(chosen, Chosen) and isinstance(cells, tuple) and not rows.ids:
-            groups = Groups.of(rows.layout, chosen, over, settled)
             return _predict_arrays(rows, groups, chosen, cells if axis == "user" else cells[::-1])
         if isinstance(chosen, Chosen) or isinstance(cells, tuple) or not rows.ids:
-            raise DataError(
-                "ratings, chosen and cells must all be of this machine, or all of Spark"
-            )
-        groups = Groups.of(rows.layout, chosen, over, settled)
+            raise DataError("ratings, chosen and cells must all be local, or all of Spark")
         return made(_predict_frame(rows, groups, chosen, cells, axis))
 
 
@@ -111,20 +105,8 @@ def recommend(
 ) -> Any:
     """Return for every user at most n items that they have not rated, best first, ranked as `NeighbourCF` ranks.
 
-    Parameters
-    ----------
-    ratings, chosen, spark, config
-        As in `predict`.
-    n : int, default 10
-        How many items for each user.
-    axis : {"user", "item"}, default "user"
-        Whose neighbours were chosen: users', or items'.
-
-    Returns
-    -------
-    Ranked or DataFrame
-        For `Ratings` the arrays of the local engine. Otherwise `user`, `rank` (from 1), `item` and `score`, which
-        Spark holds.
+    `axis` says whose neighbours were chosen; other parameters as in `predict`. For `Ratings` the result is a `Ranked`,
+    otherwise a data frame with `user`, `rank` (from 1), `item` and `score`, which Spark holds.
     """
     require(n >= 1, "n", "at least 1", n)
     require(axis in ("user", "item"), "axis", "'user' or 'item'", axis)
@@ -156,10 +138,7 @@ def recommend(
 
 @dataclass(frozen=True, slots=True)
 class Groups:
-    """Groups of consecutive rows; a task predicts for one of them from the ratings of its neighbours.
-
-    Where items have neighbours, groups of items; a task ranks one of them for a block of users.
-    """
+    """Groups of consecutive rows (or items), for which a task predicts from the ratings of their neighbours."""
 
     layout: BlockLayout
     group_rows: int

@@ -58,7 +58,7 @@ _LOOK_UP = 0.5
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SparkConfig:
-    """Settings of a job on Spark; those above `read` change nothing in the result.
+    """Settings of a job on Spark; those above `read` do not change the result.
 
     Parameters
     ----------
@@ -73,7 +73,7 @@ class SparkConfig:
     progress : bool, optional
         Show a bar on standard error; None for a terminal only.
     read : ReadOptions
-        How ratings are read from a path or a data frame: the names of their columns, their scale, repeated pairs.
+        How ratings are read from a path or a data frame.
     """
 
     spark: SparkSession
@@ -162,16 +162,10 @@ def start(
     log: str | os.PathLike[str] | None = None,
     conf: Mapping[str, str] = MappingProxyType({}),
 ) -> SparkSession:
-    """Return a session on `master`, or the one that runs already.
+    """Return a session on `master` (`local[2]`, `yarn`, `spark://host:7077`, ...), or the one that runs already.
 
-    Parameters
-    ----------
-    master : str, default "local[*]"
-        Where: `local[2]`, `yarn`, `spark://host:7077`, ...
-    log : path, optional
-        A file for what Spark itself writes; None throws it away, since its traces may quote ratings.
-    conf : mapping of str to str
-        Settings of Spark itself, as in `{"spark.driver.memory": "4g"}`.
+    `log` is a file for what Spark itself writes; None discards it, since its traces may quote ratings. `conf` holds
+    settings of Spark itself, as in `{"spark.driver.memory": "4g"}`.
     """
     require_spark()
     from pyspark.errors import PySparkException
@@ -193,11 +187,7 @@ def start(
 
 
 def config_of(spark: SparkSession | None, config: SparkConfig | None) -> SparkConfig:
-    """Return the configuration that was given, or the usual one of a session.
-
-    That is the one given, or the one that runs, or a new one on this machine. Its workers run this Python, unless
-    PYSPARK_PYTHON says otherwise.
-    """
+    """Return `config`, or the default one of `spark`, of the active session, or of a new one on this machine."""
     if config is not None:
         return config
     require_spark()
@@ -235,7 +225,7 @@ def failures_in_one_sentence() -> Iterator[None]:
     except (PySparkException, Py4JError) as problem:
         if "SPARK_JOB_CANCELLED" in str(
             problem
-        ):  # Spark answers Ctrl-C itself, perhaps before Python does
+        ):  # Spark answers Ctrl-C, perhaps before Python does
             raise KeyboardInterrupt from None
         raise SparkProblem(
             f"the job failed on the cluster ({type(problem).__name__}); Spark's own log says why. Where a task "

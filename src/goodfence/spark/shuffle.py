@@ -1,8 +1,7 @@
-"""Tasks, the shuffle between them, and what is kept of it: every message comes to its partition, where one task works.
+"""Tasks, the shuffle between them, and checkpoints: every message comes to its partition, where one task works.
 
-A task is a pure function of what arrived, in a fixed order, so that one that failed and is tried again, or runs twice,
-sends the same. With a master `local` payloads lie in files of a spill directory, and only where they lie passes
-through Spark. Finished parts of a job are kept by Spark, or as checkpoints in a work folder.
+A task is a pure function of what arrived, in a fixed order, so that one that is tried again, or runs twice, sends the
+same. With a master `local` payloads lie in files of a spill directory, and only their paths pass through Spark.
 """
 
 from __future__ import annotations
@@ -71,8 +70,8 @@ Persist: TypeAlias = Callable[["DataFrame"], "DataFrame"]
 def spill_directory(config: SparkConfig) -> Iterator[None]:
     """Leave payloads in files while they go from task to task, where all tasks are on this machine.
 
-    The name of a file is new for each attempt of a task, so what a failed or a slower attempt wrote is never read.
-    The files go when the block ends. Checkpoints in a work folder hold the payloads themselves, so there are none.
+    The name of a file is new for each attempt of a task, so what a failed attempt wrote is never read. Checkpoints in a
+    work folder hold the payloads themselves.
     """
     if config.work is not None or not config.on_this_machine:
         yield
@@ -146,11 +145,7 @@ def run_partitions(
 
 
 def freeze_memory() -> None:
-    """Take what was loaded out of the garbage collector's way, once for each time that something was.
-
-    Spark has every worker collect garbage after each task. With the compiler's modules loaded that took longer
-    than most of the tasks.
-    """
+    """Take loaded modules out of the garbage collector: Spark runs it after each task, longer than most tasks take."""
     if len(sys.modules) > _LOADED[0]:
         _LOADED[0] = len(sys.modules)
         gc.collect()
@@ -208,10 +203,7 @@ def persisting() -> Iterator[Persist]:
 
 @contextmanager
 def checkpoints(config: SparkConfig, fingerprint: Mapping[str, object]) -> Iterator[Checkpoint]:
-    """Keep the finished parts of a job while it runs, or longer where there is a work folder.
-
-    `fingerprint` is what they depend on: the folder must hold parts of this job and no other.
-    """
+    """Keep the finished parts of a job while it runs, or longer in a work folder, which is of one `fingerprint`."""
     root = config.work
     if root is not None and "://" not in root:
         root = str(Path(root).absolute())
