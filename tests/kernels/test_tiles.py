@@ -237,6 +237,6 @@ def test_a_first_threshold_right_at_the_last_of_a_list_turns_nobody_away() -> No
 
 @pytest.mark.kernel
 def test_columns_are_offered_in_chunks_of_any_length(monkeypatch: pytest.MonkeyPatch) -> None:
-    """A tile is as wide as several chunks, the last of them shorter; what is compiled has the length it has."""
+    """A tile is as wide as several chunks, the last of them shorter."""
     monkeypatch.setattr(buffers, "CHUNK", WIDTH - 8)
     both(random_profiles(3, WIDTH, 5, 0.8, 5), 3)

@@ -305,8 +305,9 @@ def offer_row(
     buffers: Buffers,
 ) -> int:
     """Offer all columns of one tile row to its list, and the row to theirs; return the log's length."""
-    for start in range(0, sums.size, CHUNK):
-        end = min(start + CHUNK, sums.size)
+    chunk = space.flags.size
+    for start in range(0, sums.size, chunk):
+        end = min(start + chunk, sums.size)
         low, high = first_column + start, first_column + end
         flag_promising(
             sums[start:end],
