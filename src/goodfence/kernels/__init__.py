@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from pathlib import Path
 from typing import Any, ParamSpec, TypeVar, cast
 
 import numpy as np
@@ -13,10 +14,19 @@ P = ParamSpec("P")
 R = TypeVar("R")
 ZERO: Any = np.int64(0)
 """Where a count starts: a plain 0 would compile the functions that take the count once more."""
+_NEWEST = max(file.stat().st_mtime for file in Path(__file__).parent.rglob("*.py"))
 
 
 class _Cache(FunctionCache):
-    """Machine code on disk. An entry that cannot be read is compiled again, where numba would raise a raw error."""
+    """Machine code on disk, of the present source of all kernels: numba would look at one file only.
+
+    An entry that cannot be read is compiled again, where numba would raise a raw error.
+    """
+
+    def __init__(self, function: Any) -> None:
+        super().__init__(function)
+        files: Any = self._cache_file
+        files._source_stamp = (files._source_stamp, _NEWEST)
 
     def load_overload(self, sig: Any, target_context: Any) -> Any:
         """Return the machine code for a signature, None where there is none that can be read."""

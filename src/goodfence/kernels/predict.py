@@ -6,7 +6,7 @@ bit. `fixed` is the denominator over all neighbours; it is negative where only t
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -174,41 +174,24 @@ def predict_for_profile(
 
 
 @inner
-def _gather_raters(
+def _gather(
     candidates: RaterCandidates,
     row: int,
     column: int,
     similarities: AnyFloats,
-    entries: AnyIntegers,
+    source: Any,
+    out: Any,
 ) -> int:
-    """Write the raters of one column who are similar at all, and return how many they are.
+    """Write the raters of one column who are similar at all, with `source` at their entries; return how many.
 
-    The arrays have room for one more. Each rater is written, and overwritten unless similar enough: no branch to
-    mispredict.
+    The arrays have room for one more. Each rater is written, and overwritten unless similar enough: no branch.
     """
     raters, similar, own = candidates.raters, candidates.similarities[row], candidates.own[row]
     count = np.uint64(0)
     for entry in range(np.uint64(raters.starts[column]), np.uint64(raters.starts[column + 1])):
         candidate = raters.columns[entry]
         similarity = similar[np.uint32(candidate)]
-        similarities[count] = similarity
-        entries[count] = entry
-        count += np.uint64((similarity >= MIN_SIMILARITY) & (candidate != own))
-    return int(count)
-
-
-@inner
-def _gather_ratings(
-    candidates: RaterCandidates, row: int, column: int, similarities: AnyFloats, values: AnyFloats
-) -> int:
-    """Write the same, with what is averaged in the place of the entries."""
-    raters, similar, own = candidates.raters, candidates.similarities[row], candidates.own[row]
-    count = np.uint64(0)
-    for entry in range(np.uint64(raters.starts[column]), np.uint64(raters.starts[column + 1])):
-        candidate = raters.columns[entry]
-        similarity = similar[np.uint32(candidate)]
-        similarities[count] = similarity
-        values[count] = raters.values[entry]
+        similarities[count], out[count] = similarity, source[entry]
         count += np.uint64((similarity >= MIN_SIMILARITY) & (candidate != own))
     return int(count)
 
@@ -272,9 +255,7 @@ def sum_nearest(
     if limit > 0.0:
         near, rated = scratch
         count = np.uint64(0)
-        for place in range(
-            np.uint64(similarities.size)
-        ):  # without a branch, as in `_gather_raters`
+        for place in range(np.uint64(similarities.size)):  # without a branch, as in `_gather`
             similarity = similarities[place]
             near[count] = similarity
             rated[count] = values[place]
@@ -304,10 +285,10 @@ def predict_nearest_raters(
     predictions: AnyFloats,
 ) -> None:
     """Predict each cell from the nearest of those who rated its column; NaN where they are too few."""
-    longest = _most_raters(candidates, columns) + 1
+    longest, averaged = _most_raters(candidates, columns) + 1, candidates.raters.values
     similarities, values, scratch = np.empty(longest), np.empty(longest), np.empty((2, longest))
     for cell in range(rows.size):
-        n = _gather_ratings(candidates, rows[cell], columns[cell], similarities, values)
+        n = _gather(candidates, rows[cell], columns[cell], similarities, averaged, values)
         predictions[cell] = np.nan
         if n >= nearest.least:
             total, size = sum_nearest(similarities[:n], values[:n], nearest.k, scratch)
@@ -320,10 +301,10 @@ def count_raters(
 ) -> None:
     """Write how many candidates there are among the raters of each cell's column."""
     longest = _most_raters(candidates, columns) + 1
-    similarities, entries = np.empty(longest), np.empty(longest, dtype=np.int64)
+    similarities, values, averaged = np.empty(longest), np.empty(longest), candidates.raters.values
     for cell in range(rows.size):
         row, column = rows[cell], columns[cell]
-        counts[cell] = _gather_raters(candidates, row, column, similarities, entries)
+        counts[cell] = _gather(candidates, row, column, similarities, averaged, values)
 
 
 @kernel
@@ -337,9 +318,9 @@ def list_raters(
     """Write for each cell the raters of its column, (cells, length), nearest first, then `NOBODY` of similarity 0."""
     longest = _most_raters(candidates, columns) + 1
     found, places = np.empty(longest), np.empty(longest, dtype=np.int64)
+    numbers = np.arange(candidates.raters.values.size)
     for cell in range(rows.size):
-        row, column = rows[cell], columns[cell]
-        n = _gather_raters(candidates, row, column, found, places)
+        n = _gather(candidates, rows[cell], columns[cell], found, numbers, places)
         order = descending_order(found[:n])
         length = min(n, similarities.shape[1])
         for rank in range(length):
