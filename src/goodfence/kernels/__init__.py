@@ -24,7 +24,8 @@ class _Cache(FunctionCache):
     """
 
     def __init__(self, function: Any) -> None:
-        super().__init__(function)
+        numba_cache: Any = super()
+        numba_cache.__init__(function)
         files: Any = self._cache_file
         files._source_stamp = (files._source_stamp, _NEWEST)
 
