@@ -222,7 +222,7 @@ def test_text_without_a_header_is_not_taken_for_one(tmp_path: Path) -> None:
     with pytest.raises(ColumnProblem, match="user must be a column called") as caught:
         gf.load(path, feedback="implicit")
     assert "ann" not in str(caught.value)
-    with pytest.warns(GoodfenceWarning, match="column 1 is read as the user, 2 as the item; if"):
+    with pytest.warns(GoodfenceWarning, match="user in column 1, item in column 2; if"):
         numbers = gf.load(
             put(tmp_path, "b.csv", "ann,p1,7\nbob,p2,4\n"),
             feedback="implicit",

@@ -121,7 +121,7 @@ def test_a_public_format_is_read_at_the_first_try(name: str, packed: str, tmp_pa
 
 def test_amazon_s_csv_has_no_header_line_and_says_what_was_taken_for_what(tmp_path: Path) -> None:
     text = "A7,B10,4.5,1400457600\nA8,B9,1.0,1400457601\n"
-    with pytest.warns(GoodfenceWarning, match="column 1 is read as the user, 2 as the item"):
+    with pytest.warns(GoodfenceWarning, match="user in column 1, item in column 2"):
         ratings = gf.load(put(tmp_path, "ratings_Books.csv", text))
     assert cells(ratings) == {("A7", "B10"): 4.5, ("A8", "B9"): 1.0}
     stated = gf.load(tmp_path / "ratings_Books.csv", user="2", item="1", rating="3")
@@ -130,7 +130,7 @@ def test_amazon_s_csv_has_no_header_line_and_says_what_was_taken_for_what(tmp_pa
 
 def test_sections_across_chunks_and_rows(tmp_path: Path) -> None:
     """The Netflix layout with a section that is longer than a chunk, and several in one chunk."""
-    from goodfence.data.lines import CHUNK
+    from goodfence.data.text import CHUNK
 
     n = CHUNK // 15
     long = "".join(f"{user},{1 + user % 5},2005-09-06\n" for user in range(1, n))
@@ -189,7 +189,7 @@ def test_latin_1(tmp_path: Path) -> None:
     assert gf.load(path, read=ReadOptions(encoding="latin-1")).items.tolist() == ["Amélie"]
     with pytest.raises(gf.SettingError, match="encoding must be one of utf-8, latin-1"):
         gf.load(path, read=ReadOptions(encoding="rot13"))
-    with pytest.raises(FileProblem, match="must be utf-16 text, as encoding="):
+    with pytest.raises(FileProblem, match="is not utf-16 text"):
         gf.load(path, read=ReadOptions(encoding="utf-16"))
 
 

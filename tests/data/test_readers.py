@@ -12,10 +12,8 @@ import pyarrow as pa
 import pytest
 from pyarrow import parquet
 
-from goodfence.data import read_json
-from goodfence.data.files import RatingsFile, check_limit
+from goodfence.data.files import check_limit
 from goodfence.data.frame import ReadOptions
-from goodfence.data.lines import CHUNK, Lines
 from goodfence.data.load import (
     _bytes_of_ids,
     read_item_list,
@@ -24,6 +22,7 @@ from goodfence.data.load import (
     read_table,
 )
 from goodfence.data.ratings import Ratings
+from goodfence.data.text import CHUNK
 from goodfence.errors import (
     ColumnProblem,
     FileProblem,
@@ -389,14 +388,20 @@ def test_an_id_beyond_64_bits_in_json_is_refused(number: int, tmp_path: Path) ->
         read_ratings(path)
 
 
-def test_lines_of_json_are_read_a_few_at_a_time(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+@pytest.mark.parametrize("rating", ["9007199254740993", "1e-400", "1e400", "123456789012345678.5"])
+def test_a_rating_of_json_that_a_float_would_change_is_refused(rating: str, tmp_path: Path) -> None:
+    lines = f'{{"user":1,"item":2,"rating":3}}\n{{"user":2,"item":2,"rating":{rating}}}\n'
+    with pytest.raises(ValueProblem, match="64-bit float holds, line 2 is not"):
+        read_ratings(put(tmp_path, "a.jsonl", lines))
+
+
+@pytest.mark.parametrize("between", ["", " ", ",\n", "\n\n,"])
+def test_objects_of_json_that_are_not_on_a_line_each_are_refused(
+    between: str, tmp_path: Path
 ) -> None:
-    """Ten bytes hold two lines of four, and a line that is longer comes alone."""
-    path = tmp_path / "a.jsonl"
-    path.write_bytes(b"111\n" * 7 + b"2" * 20 + b"\n333\n")
-    monkeypatch.setattr(read_json, "_BYTES_TOGETHER", 10)
-    pieces = list(read_json._pieces(Lines(RatingsFile(path, path.name, b""), 10**6)))
-    assert [number for number, _ in pieces] == [1, 3, 5, 7, 8, 9]
-    assert [len(lines) for _, lines in pieces] == [2, 2, 2, 1, 1, 1]
-    assert b"".join(b"".join(lines) for _, lines in pieces) == b"1" * 21 + b"2" * 20 + b"333"
+    lines = between.join(['{"user":1,"item":2,"rating":3}', '{"user":2,"item":2,"rating":4}'])
+    with pytest.raises(FileProblem, match="one JSON object a line"):
+        read_ratings(put(tmp_path, "a.jsonl", lines))
+    split = '{"user":1,"item":2,"rating":3}\n{"user":2,\n"item":2,"rating":4}\n'
+    with pytest.raises(FileProblem, match="one JSON object a line, line 2"):
+        read_ratings(put(tmp_path, "b.jsonl", split))

@@ -49,8 +49,8 @@ _NUMBER = re.compile(r"[+-]?(\d+[.,]?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 _SEPARATOR = re.compile(r'::|[^"\r\n\0\x1f\x80-\U0010ffff]')
 _RUN = re.compile(rb"[ \t]+")
 _EDGE = re.compile(rb"(?m)^\x1f|\x1f(?=\r?$)")
-_SECTION = re.compile(rb"(?m)^(\d{1,18}):\r?\n")
-_FIRST = re.compile(r"\d{1,18}:")
+SECTION = re.compile(rb"(?m)^(\d{1,18}):\r?\n")
+"""The line that begins a section of the Netflix Prize's files."""
 SECTIONED: dict[str, str | None] = {"user": "1", "item": "4", "rating": "2"}
 """Which positions hold what in the Netflix Prize's files, after the item was put at the end of each line."""
 
@@ -213,16 +213,6 @@ def split(line: str, separator: str) -> list[str]:
         return []
 
 
-def begins_section(line: str) -> bool:
-    """Return whether a first line is that of a section."""
-    return _FIRST.fullmatch(line) is not None
-
-
-def section_lines(lines: bytes) -> list[int]:
-    """Return which lines, counted from 0, begin a section."""
-    return [lines.count(b"\n", 0, found.start()) for found in _SECTION.finditer(lines)]
-
-
 class Sections:
     r"""Puts the item of its section at the end of each line, chunk by chunk.
 
@@ -241,7 +231,7 @@ class Sections:
     def __call__(self, lines: bytes) -> bytes:
         """Return whole lines, without those that begin a section."""
         # What belongs to the last item; then an item and what belongs to it, and so on.
-        pieces = _SECTION.split(lines)
+        pieces = SECTION.split(lines)
         parts = [self._with_item(pieces[0])]
         for item, piece in zip(pieces[1::2], pieces[2::2], strict=True):
             self._item = item

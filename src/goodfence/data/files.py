@@ -20,8 +20,12 @@ from goodfence.errors import FileProblem, GoodfenceError, SizeProblem, require
 
 DEFAULT_MAX_BYTES = 2 * 2**30
 """The largest file, counted as it lies in memory once it is inflated: 2 GiB."""
-LONGEST_LINE = 2**20
-"""The longest line of a text file, in bytes: 1 MiB. A rating needs a hundred."""
+BYTES_OF_A_ROW = 64
+"""What a rating takes in memory while a file is read, its ids apart: `max_bytes` allows so many rows."""
+BYTES_OF_AN_ID = 80
+"""What a different id takes that was read as text, its letters apart."""
+TIMES_HELD = 4
+"""How often the text of ids is held at once while it is made into ids."""
 _STALE = 3600
 """Seconds after which a hidden file beside a target must be what a killed process left."""
 _NO_FILE = "is a pipe, a socket or a device"

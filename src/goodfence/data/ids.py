@@ -25,6 +25,9 @@ from goodfence.errors import (
 )
 
 _LARGEST = np.iinfo(np.int64).max
+SPACE = " \t"
+"""What may stand around a field."""
+_INTEGER = r"^(0|-?[1-9][0-9]{0,18})$"  # as an id: 7, and not 007
 _MISSING_WORDS = ("NA", "N/A", "NaN", "nan", "NULL", "Null", "null", "None", "\\N", "<NA>")
 
 
@@ -261,6 +264,47 @@ def _warn_about_text(values: pa.Array, label: str) -> None:
         said.append("read like a missing value (NA, null, NaN); they are kept as ids")
     for what in said:
         warnings.warn(f"{label} has ids that {what}", GoodfenceWarning, stacklevel=2)
+
+
+def parse_ids(column: pa.ChunkedArray, label: str) -> pa.ChunkedArray:
+    """Return a text column as a dictionary: of integers if every id is one, else of text.
+
+    Examples
+    --------
+    >>> [parse_ids(pa.chunked_array([ids]), "user").type.value_type for ids in (["10", "9"], ["10", "09"])]
+    [DataType(int64), DataType(string)]
+    """
+    coded = one_dictionary(column)
+    values = pc.utf8_trim(coded.dictionary, SPACE)
+    if not values.equals(coded.dictionary):
+        message = f"{label} has ids with spaces around them; the spaces were left out"
+        warnings.warn(message, GoodfenceWarning, stacklevel=2)
+    integers = _as_integers(values)
+    if integers is None:
+        spelled = missing_among_integers(values)
+        if spelled.any():
+            at = np.asarray(coded.indices.fill_null(0))
+            refuse_rows(spelled[at], f"{label} must not be missing", "is")
+        integers = values
+    return pa.chunked_array([pa.DictionaryArray.from_arrays(coded.indices, integers)])
+
+
+def _as_integers(values: pa.Array) -> pa.Array | None:
+    if not pc.all(pc.match_substring_regex(values, _INTEGER)).as_py():
+        return None
+    try:
+        return values.cast(pa.int64())
+    except pa.ArrowInvalid:  # nineteen digits may be too many
+        return None
+
+
+def missing_among_integers(values: pa.Array) -> Flags:
+    """Return which of different ids say that they are missing, as "NA" does: in a column of names they may be names."""
+    spelled = missing_words(values)
+    others = values.filter(pa.array(~spelled))
+    if not spelled.any() or len(others) == 0 or _as_integers(others) is None:
+        return np.zeros(len(values), dtype=np.bool_)
+    return spelled
 
 
 def missing_words(values: pa.Array) -> Flags:

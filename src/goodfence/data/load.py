@@ -19,20 +19,22 @@ import pyarrow as pa
 from goodfence.data.catalogue import DATASETS, Dataset, find_dataset
 from goodfence.data.columns import Columns, Feedback
 from goodfence.data.files import (
+    BYTES_OF_A_ROW,
+    BYTES_OF_AN_ID,
+    TIMES_HELD,
     RatingsFile,
     check_limit,
     find_file,
     too_large,
 )
 from goodfence.data.frame import Duplicates, ReadOptions, in_order
-from goodfence.data.ids import are_dense, is_text
-from goodfence.data.lines import BYTES_OF_A_ROW, BYTES_OF_AN_ID, SPACE, TIMES_HELD, Lines
+from goodfence.data.ids import SPACE, are_dense, is_text
+from goodfence.data.json_lines import is_json, read_json
 from goodfence.data.parquet import read_parquet
 from goodfence.data.rating_values import warn_of_sentinels, without_unrated
 from goodfence.data.ratings import Id, Ratings
-from goodfence.data.read_json import is_json, read_json
-from goodfence.data.read_text import read_text
 from goodfence.data.scale import ScaleLike
+from goodfence.data.text import Lines, read_text
 from goodfence.data.times import BYTES_OF_A_TIME, affordable, without_times
 from goodfence.errors import (
     FileProblem,
@@ -383,7 +385,12 @@ def read_item_list(path: Path, max_bytes: int) -> ItemList:
     file = find_file(path, max_bytes, purpose)
     first: dict[str, int] = {}
     trimmed = False
-    for number, line in _numbered(file, max_bytes):
+    n_bytes = 0
+    for number, text in Lines(file, max_bytes).numbered():
+        n_bytes += 2 * (len(text) + 1) + _BYTES_OF_A_LINE
+        if n_bytes > max_bytes:
+            raise too_large(file.name, max_bytes)
+        line = text.decode()
         one = line.strip(SPACE)
         trimmed |= one != line
         if one and first.setdefault(one, number) != number:
@@ -396,18 +403,6 @@ def read_item_list(path: Path, max_bytes: int) -> ItemList:
     if not first:
         raise FileProblem(f"{file.name!r} must {purpose}, and is empty")
     return ItemList(file=file.name, numbers=list(first.values()), ids=list(first))
-
-
-def _numbered(file: RatingsFile, max_bytes: int) -> Iterator[tuple[int, str]]:
-    """Yield the number and the text of each line, as long as all of them fit into `max_bytes` as ids."""
-    number = n_bytes = 0
-    for chunk in Lines(file, max_bytes).chunks():
-        n_bytes += 2 * len(chunk)
-        if n_bytes + (number + chunk.count(b"\n")) * _BYTES_OF_A_LINE > max_bytes:
-            raise too_large(file.name, max_bytes)
-        for line in chunk.decode().split("\n")[:-1]:
-            number += 1
-            yield number, line.removesuffix("\r")
 
 
 def _is_integer(text: str) -> bool:

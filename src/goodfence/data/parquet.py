@@ -10,10 +10,9 @@ import pyarrow as pa
 from pyarrow import parquet
 
 from goodfence.data.columns import Columns, find_columns
-from goodfence.data.files import RatingsFile, too_large
+from goodfence.data.files import BYTES_OF_A_ROW, TIMES_HELD, RatingsFile, too_large
 from goodfence.data.frame import ReadOptions
 from goodfence.data.ids import is_text, type_in_words
-from goodfence.data.lines import BYTES_OF_A_ROW, TIMES_HELD
 from goodfence.data.times import (
     BYTES_OF_A_TIME,
     TOO_MANY_TIMES,

@@ -15,17 +15,15 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from goodfence.arrays import Flags, Floats, Integers
-from goodfence.data.dialect import section_lines
-from goodfence.data.files import RatingsFile
 from goodfence.data.frame import ReadOptions, find_repeats
-from goodfence.data.ids import is_text, one_dictionary
-from goodfence.data.lines import SPACE, Lines, Written, blank_lines, missing_among_integers
+from goodfence.data.ids import SPACE, is_text, missing_among_integers, one_dictionary
+from goodfence.data.json_lines import is_json
 from goodfence.data.load import PARQUET, open_ratings_file
 from goodfence.data.parquet import read_parquet
+from goodfence.data.rating_values import Written
 from goodfence.data.ratings import Ratings
-from goodfence.data.read_json import is_json
-from goodfence.data.read_text import Fields, read_fields
 from goodfence.data.scale import Scale
+from goodfence.data.text import Fields, read_fields
 from goodfence.data.times import span
 
 _SHOWN = 3  # lines of a problem
@@ -81,7 +79,7 @@ def count_problems(path: str | os.PathLike[str], options: ReadOptions) -> list[P
             flags = _flags(_texts(fields.table, options), options)
             found = [(kind, rows[broken]) for kind, broken in flags]
             found.append(("with another number of fields", ragged))
-            found = [(kind, _lines(file, fields, rows)) for kind, rows in found if len(rows)]
+            found = [(kind, _lines(fields, rows)) for kind, rows in found if len(rows)]
     problems = [
         Problem(kind=kind, n=len(rows), lines=tuple(rows[:_SHOWN].tolist()))
         for kind, rows in found
@@ -90,21 +88,15 @@ def count_problems(path: str | os.PathLike[str], options: ReadOptions) -> list[P
     return sorted(problems, key=lambda one: -one.n)
 
 
-def _lines(file: RatingsFile, fields: Fields, rows: Integers) -> Integers:
-    """Return the lines of these rows: the header and blank lines are none."""
-    header = int(not fields.dialect.columns.positional)
-    if fields.n_blank == 0 and not fields.sectioned:
-        return rows + header
-    wanted, found, n_rows, n_lines = rows[:_SHOWN] + header, [], 0, 0
-    for chunk in Lines(file, 2**62, fields.encoding).chunks():
-        n_ends = chunk.count(b"\n")
-        full = np.setdiff1d(np.arange(n_ends), blank_lines(chunk))
-        if fields.sectioned:
-            full = np.setdiff1d(full, section_lines(chunk))
-        here = wanted[(wanted > n_rows) & (wanted <= n_rows + len(full))]
-        found += (full[here - n_rows - 1] + n_lines + 1).tolist()
-        n_rows, n_lines = n_rows + len(full), n_lines + n_ends
-    return np.concatenate([np.array(found, dtype=np.int64), rows[_SHOWN:]])
+def _lines(fields: Fields, rows: Integers) -> Integers:
+    """Return the rows, the first few of them as the numbers of their lines."""
+    wanted = rows[:_SHOWN].tolist()
+    numbers = {
+        row: line
+        for row, line in zip(range(1, max(wanted) + 1), fields.line_numbers(), strict=False)
+        if row in wanted
+    }
+    return np.concatenate([[numbers[row] for row in wanted], rows[_SHOWN:]])
 
 
 def _flags(rows: _Rows, options: ReadOptions) -> Iterator[tuple[str, Flags]]:

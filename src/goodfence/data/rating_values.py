@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from decimal import Decimal
+from dataclasses import dataclass
+from decimal import Decimal, InvalidOperation
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from goodfence.arrays import Floats
+from goodfence.arrays import Flags, Floats
 from goodfence.data.columns import Columns
-from goodfence.data.ids import refuse_rows, type_in_words
-from goodfence.errors import ColumnProblem, DataError, GoodfenceWarning, ValueProblem
+from goodfence.data.ids import SPACE, one_dictionary, refuse_rows, type_in_words
+from goodfence.errors import ColumnProblem, DataError, GoodfenceWarning, ValueProblem, require
 from goodfence.settings import finite
 
 _OFTEN_NO_RATING = (-1, 0, 99, -99, 98, 100, 127, 255, 999, -999, 9999, -9999)
@@ -24,6 +25,11 @@ _MOST_COUNTED = 1000
 _MOST_GRADES = 1000
 _EXACT_DIGITS = 15  # of a decimal number, which every float holds
 _BLOCK = 2**16  # ratings that stay in the processor's cache
+_NUMBER = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
+_COMMA = r"^[+-]?[0-9]+,[0-9]+$"
+_THOUSANDS = r"^[+-]?[0-9]{1,3}(,[0-9]{3})+$"
+_NOT_FINITE = r"^(?i)[+-]?(nan|inf|infinity)$"
+_WHOLE = 2.0**53  # beyond it a float holds not every integer
 
 
 def rating_values(column: pa.ChunkedArray, label: str) -> Floats:
@@ -161,3 +167,110 @@ def _counted(values: Floats) -> tuple[Floats, npt.NDArray[np.int64]]:
         counts += np.bincount(steps.astype(np.int64), minlength=len(counts))
     given = np.flatnonzero(counts)
     return lowest + given / 2, counts[given]
+
+
+def parse_ratings(
+    column: pa.ChunkedArray, label: str, decimal: str | None = None
+) -> pa.ChunkedArray:
+    """Return a text column as numbers, or name the first row that is not one.
+
+    Examples
+    --------
+    >>> parse_ratings(pa.chunked_array([["4", "four"]]), "rating")
+    Traceback (most recent call last):
+    ...
+    goodfence.errors.ValueProblem: rating must be a number, row 2 is not
+    """
+    coded = one_dictionary(column)
+    written = Written.of(coded.dictionary, decimal)
+    for broken, rule, verdict in (
+        (written.missing, "must not be missing", "is"),
+        (written.infinite, "must be a finite number", "is not"),
+        (written.textual, "must be a number", f"is not{written.advice}"),
+        (written.inexact, "must be a number that a 64-bit float holds", "is not"),
+    ):
+        if broken.any():  # an empty field, which is null, is told later
+            known = np.asarray(coded.indices.is_valid())
+            at = np.asarray(coded.indices.fill_null(0))
+            refuse_rows(broken[at] & known, f"{label} {rule}", verdict)
+    if written.comma:
+        message = f"{label} is written with a decimal comma, and was read so"
+        warnings.warn(message, GoodfenceWarning, stacklevel=2)
+    return pa.chunked_array([pa.array(written.values).take(coded.indices)])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Written:
+    """Different texts, the number that each is, and what is wrong with those that are none."""
+
+    values: Floats
+    missing: Flags
+    infinite: Flags
+    textual: Flags
+    inexact: Flags
+    comma: bool
+    """Whether a decimal comma was found without being stated."""
+    advice: str
+
+    @classmethod
+    def of(cls, texts: pa.Array, decimal: str | None = None) -> Written:
+        """Return what the texts are, with a decimal point, or the stated or only possible comma."""
+        require(decimal in (None, ".", ","), "decimal", "'.' or ','", decimal)
+        texts = pc.utf8_trim(texts, SPACE)
+        found, pointed = decimal is None and _has_commas(texts), _matches(texts, r"\.")
+        if found or decimal == ",":
+            texts = pc.replace_substring(texts, ",", ".", max_replacements=1)
+        textual = ~_matches(texts, _NUMBER)
+        if decimal == ",":  # then a point would be something else
+            textual |= pointed
+        missing, spelled = _matches(texts, "^$"), _matches(texts, _NOT_FINITE)
+        values = np.asarray(pc.if_else(pa.array(textual), "0", texts).cast(pa.float64()))
+        advised = decimal is None and bool((_matches(texts, _COMMA) & textual).any())
+        advice = "; if it has a decimal comma, say so with decimal=',' (--decimal ,)"
+        return cls(
+            values=values,
+            missing=missing,
+            infinite=spelled | ~np.isfinite(values),
+            textual=textual & ~missing & ~spelled,
+            inexact=_inexact(texts, values, textual),
+            comma=found,
+            advice=advice if advised else "",
+        )
+
+
+def _matches(texts: pa.Array, pattern: str) -> Flags:
+    return np.array(pc.match_substring_regex(texts, pattern), dtype=np.bool_)
+
+
+def _has_commas(texts: pa.Array) -> bool:
+    """Return whether a comma can be nothing but a decimal one: no point anywhere, and no group of three digits."""
+    commas = _matches(texts, _COMMA)
+    others = _matches(texts, r"\.") | _matches(texts, _THOUSANDS)
+    numbers = commas | _matches(texts, r"^[+-]?[0-9]*$")
+    return bool(commas.any() and not others.any() and numbers.all())
+
+
+def _inexact(texts: pa.Array, values: Floats, textual: Flags) -> Flags:
+    """Return which numbers a float would change: integers beyond its digits, and what is too small for it."""
+    size = np.abs(values)
+    changed: Flags = ~textual & np.isfinite(values) & ((size >= _WHOLE) | (size == 0))
+    for place in np.flatnonzero(changed).tolist():
+        changed[place] = changes(texts[place].as_py(), float(values[place]))
+    return changed
+
+
+def changes(text: str, value: float) -> bool:
+    """Return whether a number of this spelling is not `value`, by more than its last digit.
+
+    Examples
+    --------
+    >>> changes("9007199254740993", 9007199254740992.0), changes("1e-400", 0.0), changes("0.1000000000000000", 0.1)
+    (True, True, False)
+    """
+    try:
+        exact = Decimal(text)
+    except InvalidOperation:  # an exponent of nineteen digits
+        return True
+    if value == 0:
+        return exact != 0
+    return abs(value) >= _WHOLE and Decimal(value) != exact

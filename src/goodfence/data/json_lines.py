@@ -1,0 +1,190 @@
+"""JSON lines: one object a line, also packed with gzip."""
+
+from __future__ import annotations
+
+import gzip
+import json
+import re
+import warnings
+import zlib
+from collections.abc import Iterator
+from typing import Any
+
+import pyarrow as pa
+from pyarrow import json as arrow_json
+
+from goodfence.data.columns import Columns, find_columns
+from goodfence.data.files import BYTES_OF_A_ROW, TIMES_HELD, RatingsFile, too_large
+from goodfence.data.frame import ReadOptions
+from goodfence.data.ids import is_text
+from goodfence.data.rating_values import changes
+from goodfence.data.text import BYTE_ORDER_MARK, CHUNK, Feed, Lines
+from goodfence.data.times import found_among, keep_times, without_times
+from goodfence.errors import FileProblem, GoodfenceWarning, ValueProblem
+
+_LONG = re.compile(rb"[0-9.]{16}|[0-9.][eE][+-]?[0-9]{3}")
+"""What is in every number that a 64-bit float may not hold."""
+_INEXACT = "must be a number that a 64-bit float holds"
+
+
+def is_json(file: RatingsFile) -> bool:
+    """Return whether a text file is JSON, by its ending, or by how its first line begins."""
+    if file.suffixes[0] in (".json", ".jsonl", ".ndjson"):
+        return True
+    beginning = file.beginning
+    if file.suffixes[1]:
+        try:
+            with gzip.open(file.path) as inner:
+                beginning = inner.read(len(beginning))
+        except (OSError, EOFError, zlib.error):  # which is said where all of it is read
+            return False
+    start = beginning.removeprefix(BYTE_ORDER_MARK).lstrip()
+    return start.startswith((b'{"', b'{ "', b"{'"))
+
+
+def read_json(
+    file: RatingsFile, options: ReadOptions, *, timed: bool = True
+) -> tuple[pa.Table, Columns]:
+    """Return the user, item and rating of a file of JSON lines, its times, and what they are called in it.
+
+    The columns are found among the members of the first line; times that the caller did not name only if `timed`.
+    """
+    lines = Lines(file, options.max_bytes, options.encoding)
+    first = lines.head()[0]
+    if first.lstrip().startswith(b"["):
+        raise FileProblem(
+            f"{file.name!r} must be JSON lines, one object a line, and is an array; write it again as lines "
+            "(pandas: orient='records', lines=True)"
+        )
+    members = _object(first, 1, file)
+    columns = find_columns(list(members), **options.columns)
+    if columns.time is None and timed:
+        columns = found_among(columns, {name: [str(members[name])] for name in columns.unused})
+    try:
+        table = _parsed(lines, members, columns, file, options.max_bytes)
+    except pa.ArrowException:  # which quotes the line
+        role, problem = _first_problem(file, options, columns, members)
+        if role != "time" or options.time is not None:
+            raise problem from None
+        warnings.warn(f"times are left out: {problem}", GoodfenceWarning, stacklevel=2)
+        return read_json(file, options, timed=False)
+    table, chunks = without_times(table.rename_columns(list(columns.by_role)))
+    times, columns = keep_times(chunks, columns, named=options.time is not None)
+    parts = {role: _whole(table[role]) for role in table.column_names}
+    return pa.table({**parts, **times}), columns
+
+
+def _parsed(
+    lines: Lines, members: dict[str, Any], columns: Columns, file: RatingsFile, max_bytes: int
+) -> pa.Table:
+    """Return the columns: integers or text as in the first line, floats for ratings."""
+    kinds = {
+        name: pa.float64() if role in ("rating", "weight") else _id_type(members[name])
+        for role, name in columns.by_role.items()
+    }
+    schema = pa.schema(kinds)
+    reader = arrow_json.open_json(
+        pa.PythonFile(Feed(_exact(lines, columns)), mode="r"),
+        read_options=arrow_json.ReadOptions(use_threads=False, block_size=2 * CHUNK),
+        parse_options=arrow_json.ParseOptions(
+            explicit_schema=schema, unexpected_field_behavior="ignore"
+        ),
+    )
+    batches, n_rows, n_bytes = [], 0, 0
+    for batch in reader:
+        batches.append(batch.select(schema.names))
+        n_rows += batch.num_rows
+        n_bytes += batches[-1].nbytes - 8 * len(schema) * batch.num_rows
+        if n_rows * BYTES_OF_A_ROW + TIMES_HELD * n_bytes > max_bytes:
+            raise too_large(file.name, max_bytes)
+    if n_rows != lines.n_lines:
+        raise pa.ArrowInvalid("an object is on several lines, or several are on one")
+    return pa.Table.from_batches(batches, schema)
+
+
+def _id_type(value: Any) -> pa.DataType:
+    return pa.string() if isinstance(value, str) else pa.int64()
+
+
+def _exact(lines: Lines, columns: Columns) -> Iterator[bytes]:
+    """Yield the lines, after making sure that a float holds each rating: arrow would round it."""
+    names = {role: name for role, name in columns.by_role.items() if role in ("rating", "weight")}
+    n_before = 0
+    for chunk in lines.chunks():
+        if names and _LONG.search(chunk):
+            for number, line in enumerate(chunk.split(b"\n"), n_before + 1):
+                if _LONG.search(line):
+                    _check_exact(line, number, names, columns)
+        n_before += chunk.count(b"\n")
+        yield chunk
+
+
+def _check_exact(line: bytes, number: int, names: dict[str, str], columns: Columns) -> None:
+    try:
+        found = json.loads(line, parse_float=_Spelled, parse_int=_Spelled)
+    except (ValueError, RecursionError):
+        return  # arrow refuses it, or the number of rows does
+    for role, name in names.items():
+        value = found.get(name) if isinstance(found, dict) else None
+        if isinstance(value, _Spelled) and changes(value, float(value)):
+            raise ValueProblem(f"{columns.label(role)} {_INEXACT}, line {number} is not")
+
+
+class _Spelled(str):
+    """A number as it is written."""
+
+    __slots__ = ()
+
+
+def _first_problem(
+    file: RatingsFile, options: ReadOptions, columns: Columns, members: dict[str, Any]
+) -> tuple[str, ValueProblem | FileProblem]:
+    """Return what is wrong with the first line that arrow cannot read, and in which role."""
+    kinds = {role: type(members[name]) for role, name in columns.by_role.items()}
+    for number, line in Lines(file, options.max_bytes, options.encoding).numbered():
+        found = _object(line, number, file) if line.strip() else {}
+        for role, name in columns.by_role.items():
+            value, label = found.get(name), columns.label(role)
+            numeric = role in ("rating", "weight")
+            if value is None:
+                continue
+            if numeric and (type(value) not in (int, float) or abs(value) == float("inf")):
+                return role, ValueProblem(f"{label} {_INEXACT}, line {number} is not")
+            if not numeric and not _is_id(value):
+                rule = "must be an integer or text"
+                return role, ValueProblem(f"{label} {rule}, line {number} is not")
+            if not numeric and kinds[role] in (int, str) and type(value) is not kinds[role]:
+                rule = "must hold integers or text, and holds both"
+                return role, ValueProblem(f"{label} {rule}, line {number} differs from the first")
+    return "", FileProblem(f"{file.name!r} must hold one JSON object a line, and does not")
+
+
+def _is_id(value: Any) -> bool:
+    if type(value) is str:  # JSON's escapes can spell half of a character
+        return not any("\ud800" <= letter <= "\udfff" for letter in value)
+    return type(value) is int and -(2**63) <= value < 2**63
+
+
+def _object(line: bytes, number: int, file: RatingsFile) -> dict[str, Any]:
+    try:
+        found = json.loads(line, object_pairs_hook=_once, parse_constant=str)
+    except (ValueError, RecursionError):
+        found = None
+    if not isinstance(found, dict):
+        raise FileProblem(
+            f"{file.name!r} must hold one JSON object a line, line {number} is none, or names a member twice"
+        ) from None
+    return found
+
+
+def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    found = dict(pairs)
+    if len(found) != len(pairs):
+        raise ValueError("a member is named twice")
+    return found
+
+
+def _whole(column: pa.ChunkedArray) -> pa.ChunkedArray:
+    """Return one chunk: many dictionaries would each repeat the ones before."""
+    whole = column.combine_chunks()
+    return pa.chunked_array([whole.dictionary_encode() if is_text(whole.type) else whole])
