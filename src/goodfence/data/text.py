@@ -34,7 +34,7 @@ from goodfence.errors import ColumnProblem, FileProblem, GoodfenceWarning, requi
 
 LONGEST_LINE = 2**20
 """The longest line of a text file, in bytes: 1 MiB. A rating needs a hundred."""
-CHUNK = 4 * LONGEST_LINE
+CHUNK = 2 * LONGEST_LINE
 """How many bytes are read at a time; several lines must fit."""
 ENCODINGS = ("utf-8", "latin-1", "cp1252", "cp1251", "utf-16", "utf-32", "gb18030", "shift_jis")
 """How the text of a file may be written."""
@@ -203,6 +203,7 @@ def read_text(file: RatingsFile, options: ReadOptions) -> tuple[pa.Table, Column
     times, columns = keep_times(
         fields.times, fields.dialect.columns, named=options.time is not None
     )
+    _release_unused(options.max_bytes)
     _check_ids(fields.table, file, options.max_bytes)
     parts = {role: parse_ids(fields.table[role], columns.label(role)) for role in ("user", "item")}
     texts_only = not any(pa.types.is_integer(one.type.value_type) for one in parts.values())
@@ -216,6 +217,12 @@ def read_text(file: RatingsFile, options: ReadOptions) -> tuple[pa.Table, Column
         message = f"the file has no header line: it is read with {found}; if that is wrong, say which with {asked}"
         warnings.warn(message, GoodfenceWarning, stacklevel=2)
     return pa.table({**parts, **times}), columns
+
+
+def _release_unused(max_bytes: int) -> None:
+    """Give back what arrow needed to parse, where the limit on memory is near."""
+    if pa.total_allocated_bytes() > max_bytes // 8:
+        pa.default_memory_pool().release_unused()
 
 
 def _check_ids(table: pa.Table, file: RatingsFile, max_bytes: int) -> None:
@@ -312,6 +319,7 @@ def read_fields(file: RatingsFile, options: ReadOptions, *, tolerant: bool = Fal
     ragged: list[tuple[int, int]] = []
     feed = Feed(_prepared(lines, dialect, file, sections))
     table = _parsed(feed, dialect, ragged, file, options.max_bytes, tolerant=tolerant)
+    _release_unused(options.max_bytes)
     table, times = without_times(table)
     return Fields(
         table=table,
