@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import goodfence as gf
-from goodfence.data import load, parquet, read_text
+from goodfence.data import load, parquet, text
 from goodfence.errors import SettingError
 from goodfence.models.neighbour_cf import fit_on_spark
 from goodfence.spark import chunks, session
@@ -74,7 +74,7 @@ def fit_there(spark: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
             for module, name in (
                 *((load, name) for name in ("load", "read_ratings", "read_reported", "read_table")),
                 *((load, name) for name in ("read_text", "read_parquet")),
-                (read_text, "read_text"),
+                (text, "read_text"),
                 (parquet, "read_parquet"),
                 (chunks, "read_table"),
                 (pq.ParquetFile, "read"),
