@@ -256,8 +256,8 @@ def test_fakes_send_what_they_like_and_the_others_the_same_in_both_worlds(by: An
     worlds = RefitWorlds(SMALL, model, 3, similarity=Similarity.of("cosine"))
     sent = worlds._sent(5)
     accounts: list[Any] = [(np.array([1, 4]), np.array([1.0, 5.0]))] * 3
-    inside, _ = worlds._fitted(sent, accounts, None, 5)
-    outside, _ = worlds._fitted(sent, accounts, 7, 5)
+    inside, _ = worlds._world(sent, accounts, 3, None, 5)
+    outside, _ = worlds._world(sent, accounts, 3, 7, 5)
     others = np.delete(np.arange(60), 7)
     received, without = inside.ratings_.csr, outside.ratings_.csr
     assert (received[others] != without[:59]).nnz == 0

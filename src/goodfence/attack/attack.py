@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from numbers import Integral
-from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self, TypeAlias
+from typing import Annotated, Any, ClassVar, Literal, Self, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -83,7 +83,7 @@ class Subject:
             return True
         if not self.traits.needs_refits or self.traits.fresh_answers is False:
             return False
-        return self.probed.differ
+        return self.probed[0]
 
     @property
     def lists_differ(self) -> bool:
@@ -96,7 +96,7 @@ class Subject:
     @cached_property
     def centred(self) -> bool:
         """Whether answers move with the asker's mean: profiles that differ by a constant get answers that do."""
-        return self.traits.needs_refits and self.probed.centred
+        return self.traits.needs_refits and self.probed[1]
 
     @cached_property
     def shares_fits(self) -> bool:
@@ -120,13 +120,16 @@ class Subject:
             return False
 
     @cached_property
-    def probed(self) -> Probed:
-        """What a fit with two equal profiles and one moved by half the scale answers to all of them."""
+    def probed(self) -> tuple[bool, bool]:
+        """Whether equal profiles, or equal questions, get other answers; and whether those of a moved profile move.
+
+        One fit answers two equal profiles, of which one asks twice, and one that is moved by half the scale.
+        """
         scale, csr = self.ratings.scale, self.ratings.csr
         popular = np.argsort(-np.bincount(csr.indices, minlength=csr.shape[1]), kind="stable")
         rated, asked = np.sort(popular[:_PROFILE]), popular[_PROFILE : _PROFILE + _QUESTIONS]
         if len(asked) == 0:
-            return Probed(differ=False, centred=False)
+            return False, False
         half = float(scale.round(np.array([(scale.lowest + scale.highest) / 2]))[0]) - scale.lowest
         low = scale.lowest + np.where(np.arange(len(rated)) % 2, half, 0.0)
         up = scale.highest - float(low.max())
@@ -138,17 +141,8 @@ class Subject:
         )
         moved = told[3] - told[0]
         if up == 0 or np.isnan(moved).all():
-            return Probed(differ, centred=False)
-        return Probed(differ, centred=bool(np.nanmedian(moved) > up / 2))
-
-
-class Probed(NamedTuple):
-    """What a recommender shows of itself when it is asked a few questions."""
-
-    differ: bool
-    """Whether the same question, or that of an equal profile, got another answer."""
-    centred: bool
-    """Whether the answers to a profile moved by a constant are moved by that constant, rather than not at all."""
+            return differ, False
+        return differ, bool(np.nanmedian(moved) > up / 2)
 
 
 class NamedItems(tuple[Id, ...]):

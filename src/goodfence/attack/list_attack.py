@@ -8,12 +8,11 @@ comes from the target alone. A list needs no rounding, and no luck with the item
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import partial
 from typing import Annotated, ClassVar, NamedTuple
 
 import numpy as np
 
-from goodfence.arrays import Csr, Flags, Floats, Rows
+from goodfence.arrays import Flags, Floats, Rows
 from goodfence.attack import DEFAULT_FAKES, DEFAULT_KNOWN
 from goodfence.attack.attack import Attack, Worlds, seeds
 from goodfence.attack.knn_attack import Ask
@@ -25,6 +24,7 @@ from goodfence.data.columns import Feedback
 from goodfence.data.ratings import Ratings
 from goodfence.kernels.list_attack import fill, rank_popular, vote
 from goodfence.models.method import traits_of
+from goodfence.neighbours.lists import as_csr
 from goodfence.rng import Streams
 from goodfence.settings import Count, at_least, checked
 
@@ -131,13 +131,13 @@ class ListAttack(Attack):
     def _answers(self, worlds: Worlds, targets: Targets, streams: Streams) -> Claims:
         events, n_askers = worlds.ratings, self._n_askers(worlds)
         n_listed = min(self.n * self.pages, events.shape[1] - self.known)
-        accounts = Accounts.knowing(targets, partial(seeds, targets, streams))
+        accounts = Accounts.knowing(targets, seeds(targets, streams))
         told, claimed = worlds.shown(accounts, n_askers, n_listed, _WORLDS), []
         for there, world in zip(_WORLDS, told, strict=True):
             lists = _combined(world.lists, events.shape[1])
             if self.adaptive:
                 n_more = self.n_claimed(events) - n_listed
-                clicked = accounts.clicking(lists, partial(seeds, targets, streams, 1))
+                clicked = accounts.clicking(lists, seeds(targets, streams, 1))
                 (more,) = worlds.shown(clicked, n_askers, max(n_more, 1), (there,))
                 lists = _joined(lists, _combined(more.lists, events.shape[1])[:, :n_more])
             claimed.append(lists)
@@ -165,9 +165,8 @@ def popular_lists(events: Ratings, targets: Targets, n: int) -> Rows:
     csr = events.csr
     counts = np.bincount(csr.indices, minlength=csr.shape[1]).astype(np.float64)
     lists = np.empty((len(targets), n), dtype=np.int32)
-    held = Csr(csr.indptr, csr.indices, csr.data)
     order = np.argsort(-counts, kind="stable")
-    rank_popular(counts, order, targets.rows, targets.known_columns, held, lists)
+    rank_popular(counts, order, targets.rows, targets.known_columns, as_csr(csr), lists)
     return lists
 
 

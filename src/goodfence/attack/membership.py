@@ -19,7 +19,6 @@ import dataclasses
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import partial
 from typing import Annotated, Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
@@ -332,12 +331,12 @@ def _in_a_fit_each(
     """Yield which questions, and their scores with and without the target; every question has its own worlds."""
     for first, last in ranges(len(questions), worlds.at_once(1)):
         asked = questions.part(first, last)
-        fresh = partial(seeds, asked, streams, turns[first:last])
+        fresh = seeds(asked, streams, turns[first:last])
         if worlds.ratings.feedback == "implicit":
             shown = worlds.shown(Accounts.knowing(asked, fresh), 1, n_listed, (True, False))
             parts = [list_scores(world.lists[:, 0], asked.columns) for world in shown]
         else:
-            told = worlds.ask(asked, fresh(), 1)
+            told = worlds.ask(asked, fresh, 1)
             both = told.with_target[0], told.without_target[0]
             parts = [scores_of(one, asked, worlds.ratings.scale) for one in both]
         yield slice(first, last), parts

@@ -66,11 +66,8 @@ class RefitWorlds:
 
     def answers_to(self, accounts: list[FakeCells], columns: Integers, seed: int) -> Floats:
         """Return what each account is told beside all real users, the first one twice: (accounts + 1, items)."""
-        asking = accounts if self.asks_inside else []
-        fitted, ids = self._fitted(self._sent(seed), asking, None, seed)
-        whom = ids if self.asks_inside else [self._profile(cells) for cells in accounts]
-        whom = [whom[0], *whom]
-        return np.stack([self._told(fitted, [one], columns)[0] for one in whom])
+        fitted, whom = self._world(self._sent(seed), accounts, len(accounts), None, seed)
+        return np.stack([self._told(fitted, [one], columns)[0] for one in (whom[0], *whom)])
 
     def told(
         self,
@@ -79,13 +76,11 @@ class RefitWorlds:
         seed: int,
         *,
         removed: int | None = None,
-        silent: list[FakeCells],
+        silent: Sequence[FakeCells] = (),
     ) -> Floats:
         """Return what each account is told beside all real users but one, and beside accounts that do not ask."""
-        inside = [*accounts, *silent] if self.asks_inside else silent
-        fitted, ids = self._fitted(self._sent(seed), inside, removed, seed)
-        whom = ids if self.asks_inside else [self._profile(cells) for cells in accounts]
-        return self._told(fitted, whom[: len(accounts)], columns)
+        every, n = [*accounts, *silent], len(accounts)
+        return self._told(*self._world(self._sent(seed), every, n, removed, seed), columns)
 
     def _groups(
         self, targets: Targets, seeds: Sequence[int], helper_rating: float | None
@@ -144,13 +139,13 @@ class RefitWorlds:
         """Return the answers in both worlds: append the accounts, fit, ask."""
         accounts = self._accounts(part, helper_rating)
         sent, told, chosen = self._sent(seed), [], float(np.nan)
-        for removed in (None, int(part.rows[0])):
-            inside = accounts if self.asks_inside else accounts[1:]
-            fitted, ids = self._fitted(sent, inside, removed, seed)
-            whom = ids if self.asks_inside else [self._profile(accounts[0])] * self.n_fakes
-            told.append(self._told(fitted, whom[:n_askers], part.columns))
+        row, n_asking = int(part.rows[0]), n_askers if self.asks_inside else 1
+        for removed in (None, row):
+            fitted, whom = self._world(sent, accounts, n_asking, removed, seed)
+            whom = whom if self.asks_inside else whom * n_askers
+            told.append(self._told(fitted, whom, part.columns))
             if removed is None:
-                chosen = float(self._near(fitted, int(part.rows[0]), n_askers)[0].mean())
+                chosen = float(self._near(fitted, row, n_askers)[0].mean())
         return Asked(told[0], told[1], np.full(len(part), chosen))
 
     def _accounts(self, part: Targets, helper_rating: float | None) -> list[FakeCells]:
@@ -171,16 +166,24 @@ class RefitWorlds:
             raise DataError("perturbed must return ratings of the same users and items")
         return sent
 
-    def _fitted(
-        self, sent: Ratings, accounts: list[FakeCells], removed: int | None, seed: int
+    def _world(
+        self,
+        sent: Ratings,
+        accounts: list[FakeCells],
+        n_asking: int,
+        removed: int | None,
+        seed: int,
     ) -> tuple[Any, Any]:
-        """Return the recommender fitted in one world, and the ids of the accounts in it."""
+        """Return the recommender fitted in one world, and as whom its first accounts ask: by id, or by profile."""
+        inside = accounts if self.asks_inside else accounts[n_asking:]
         world, ids = with_fakes(
-            sent, removed, [cells for cells, _ in accounts], [values for _, values in accounts]
+            sent, removed, [cells for cells, _ in inside], [values for _, values in inside]
         )
         copied = unfitted_copy(self.recommender, None if self.traits.fresh_noise else seed)
         with theirs("fit"):
-            return fit_received(copied, world), ids
+            fitted = fit_received(copied, world)
+        asking = [self._profile(cells) for cells in accounts[:n_asking]]
+        return fitted, ids[:n_asking] if self.asks_inside else asking
 
     def _profile(self, cells: FakeCells) -> dict[Any, Any]:
         columns, values = cells
@@ -216,10 +219,10 @@ class RefitWorlds:
         row, cells, seed = int(accounts.rows[place]), accounts.cells[place], accounts.seeds[place]
         key = row, seed, n, there, *(np.asarray(one).tobytes() for one in cells)
         if key not in self._shown or len(self._shown[key][0]) < n_askers:
-            inside = self.n_fakes if self.asks_inside else self.n_fakes - 1
+            fakes, n_asking = [cells] * self.n_fakes, n_askers if self.asks_inside else 1
             removed = None if there else row
-            fitted, ids = self._fitted(self._sent(seed), [cells] * inside, removed, seed)
-            whom = ids[:n_askers] if self.asks_inside else [self._profile(cells)] * n_askers
+            fitted, whom = self._world(self._sent(seed), fakes, n_asking, removed, seed)
+            whom = whom if self.asks_inside else whom * n_askers
             listed = [self._listed(fitted, one, cells[0], n) for one in whom]
             self._shown[key] = np.stack(listed), *self._near(fitted, row, n_askers)
         lists, *near = self._shown[key]

@@ -14,6 +14,7 @@ from goodfence.arrays import Flags, Floats, Integers, row_numbers
 from goodfence.data.ratings import Id, Ratings
 from goodfence.data.splits import sample_targets
 from goodfence.errors import DataError, require
+from goodfence.models.recommender import row_of
 from goodfence.neighbours.candidate_lists import RowsAgainstAll
 from goodfence.neighbours.similarity import Profiles, Similarity
 from goodfence.rng import RNG, Streams
@@ -275,7 +276,7 @@ class FakeSensitivity:
         real = np.empty(askers.n_rows)
         for row in range(askers.n_rows):
             without = int(removed[row]) if removed[row] >= 0 else None
-            rated = _row(askers.rows, row)
+            rated = row_of(askers.rows, row)
             real[row] = profile_sensitivity(self.peaks, *rated, without=without)
         return np.maximum(real, alike)
 
@@ -283,7 +284,7 @@ class FakeSensitivity:
         """Return RS of each asker with each row of its list, (askers, n); a negative row is a fellow fake."""
         result = np.empty(rows.shape)
         for asker in range(askers.n_rows):
-            by_row, _ = profile_pair_sensitivities(self.peaks, *_row(askers.rows, asker))
+            by_row, _ = profile_pair_sensitivities(self.peaks, *row_of(askers.rows, asker))
             fellow = 0.0 if alike is None else alike[asker]
             result[asker] = np.where(rows[asker] < 0, fellow, by_row[rows[asker]])
         return result
@@ -299,14 +300,14 @@ class FakeSensitivity:
     def _printed(self, askers: Profiles, helpers: Profiles | None, removed: Integers) -> Floats:
         """Return the largest product of two strengths `r / |r'|` over the asker's items."""
         columns, own = askers.rows.indices, self._strengths(askers)
-        owners = _owners(askers)
+        owners = row_numbers(askers.rows.indptr)
         gone = self.peaks.strongest.rows[columns] == removed[owners][:, np.newaxis]
         gone &= removed[owners][:, np.newaxis] >= 0
         others = np.where(gone, 0.0, self.peaks.strongest.values[columns]).max(axis=1, initial=0.0)
         if helpers is not None:
             # A helper has the asker's items, and perhaps one more, which they do not share.
             cells = [
-                _owners(one) * np.int64(askers.rows.shape[1]) + one.rows.indices
+                row_numbers(one.rows.indptr) * np.int64(askers.rows.shape[1]) + one.rows.indices
                 for one in (askers, helpers)
             ]
             shared = np.isin(cells[1], cells[0], assume_unique=True)
@@ -318,23 +319,13 @@ class FakeSensitivity:
         return np.minimum(largest, 1.0) if self.options.clamp else largest
 
     def _strengths(self, profiles: Profiles) -> Floats:
-        csr, owners = profiles.rows, _owners(profiles)
+        csr, owners = profiles.rows, row_numbers(profiles.rows.indptr)
         squares = csr.data * csr.data
         totals = np.bincount(owners, weights=squares, minlength=csr.shape[0])
         rests = np.sqrt(totals[owners] - squares)
         alone = np.inf if self.options.clamp else 0.0
         only = np.where(csr.data > 0, alone, 0.0)
         return np.where(rests > 0, csr.data / np.where(rests > 0, rests, 1.0), only)
-
-
-def _owners(profiles: Profiles) -> Integers:
-    """Return whose each rating is."""
-    return row_numbers(profiles.rows.indptr)
-
-
-def _row(csr: sparse.csr_array, row: int) -> tuple[npt.NDArray[np.int32], Floats]:
-    part = slice(csr.indptr[row], csr.indptr[row + 1])
-    return csr.indices[part], csr.data[part]
 
 
 @dataclass(frozen=True, eq=False)

@@ -8,7 +8,7 @@ target its row is skipped, and the rows behind move up by one. Predictions and l
 
 from __future__ import annotations
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any, NamedTuple, TypeAlias
@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from scipy import sparse
 
-from goodfence.arrays import Csr, Floats, Integers, Rows, Words
+from goodfence.arrays import Floats, Integers, Rows, Words
 from goodfence.attack.targets import (
     Asked,
     FakeSensitivity,
@@ -34,10 +34,11 @@ from goodfence.kernels.attack import (
     predict_beside_helpers,
 )
 from goodfence.kernels.draw import PoolArrays
-from goodfence.kernels.lists import rank_by_neighbours
+from goodfence.kernels.lists import NO_ITEM
 from goodfence.models.neighbour_cf import NeighbourCF
 from goodfence.neighbours.candidate_lists import RowsAgainstAll
 from goodfence.neighbours.draw import check_similarity
+from goodfence.neighbours.lists import UserVotes, as_csr
 from goodfence.neighbours.predict import Neighbourhoods
 from goodfence.neighbours.similarity import Profiles
 from goodfence.parallel import ranges, run
@@ -54,32 +55,26 @@ _MOST = 512
 _PIECE = 32
 
 
-@dataclass(frozen=True, eq=False, repr=False)
-class Accounts:
+class Accounts(NamedTuple):
     """What the fakes of some targets hold: the same for all fakes of one target."""
 
     rows: Integers
     """(targets,): the targets' rows."""
     cells: Sequence[FakeCells]
     """For each target the columns, ascending, and their values."""
-    draw_seeds: Callable[[], list[int]]
-    """Returns the seed of each target's worlds; not called where nothing is drawn."""
+    seeds: Sequence[int]
+    """(targets,): the seed of each target's worlds."""
 
     def __repr__(self) -> str:
         return f"Accounts({len(self.rows):,} targets)"
 
-    @cached_property
-    def seeds(self) -> list[int]:
-        """(targets,): the seed of each target's worlds."""
-        return self.draw_seeds()
-
     @classmethod
-    def knowing(cls, targets: Targets, draw_seeds: Callable[[], list[int]]) -> Accounts:
+    def knowing(cls, targets: Targets, seeds: Sequence[int]) -> Accounts:
         """Return accounts with exactly what the attacker knows."""
         cells = list(zip(targets.known_columns, targets.known_ratings, strict=True))
-        return cls(targets.rows, cells, draw_seeds)
+        return cls(targets.rows, cells, seeds)
 
-    def clicking(self, lists: Rows, draw_seeds: Callable[[], list[int]]) -> Accounts:
+    def clicking(self, lists: Rows, seeds: Sequence[int]) -> Accounts:
         """Return the same accounts after they clicked what was listed, (targets, n), in worlds with other seeds."""
         cells = []
         for (columns, values), listed in zip(self.cells, lists, strict=True):
@@ -87,7 +82,7 @@ class Accounts:
             both = np.concatenate([columns, new])
             order = np.argsort(both, kind="stable")
             cells.append((both[order], np.concatenate([values, np.ones(len(new))])[order]))
-        return Accounts(self.rows, cells, draw_seeds)
+        return Accounts(self.rows, cells, seeds)
 
 
 class Shown(NamedTuple):
@@ -161,8 +156,7 @@ class NeighbourWorlds:
         helper_rating
             Every fake but the first also gives this rating to the one hidden item of its target.
         """
-        keys = np.array([Streams(seed).key() for seed in seeds], dtype=np.uint64)
-        told = []
+        keys, told = keys_of(seeds), []
         for lists in self.lists(targets, helper_rating):
             neighbours, weights = self.choose(lists, keys, n_askers)
             answers = self._answers(targets, neighbours, weights, helper_rating)
@@ -267,9 +261,7 @@ class NeighbourWorlds:
         """Return the predictions of the hidden cells, (askers, hidden)."""
         n_targets, n_askers, k = neighbours.shape
         if helper_rating is not None:
-            csr = self.ratings.csr
-            rated = Csr(csr.indptr, csr.indices, csr.data)
-            answers = np.empty((n_askers, n_targets))
+            rated, answers = as_csr(self.ratings.csr), np.empty((n_askers, n_targets))
             for asker in range(n_askers):
                 predict_beside_helpers(
                     targets.columns,
@@ -295,57 +287,22 @@ class NeighbourWorlds:
         """Return what the first `n_askers` fakes are shown where the target is `present`, and where it is not."""
         columns, values = zip(*accounts.cells, strict=True)
         held = self.profiles.lay_out(columns, values)
-        seen = Csr(held.rows.indptr, held.rows.indices, held.rows.data)
+        keys = keys_of(accounts.seeds)
+        seen = sparse.csr_array(held.rows[np.repeat(np.arange(len(keys)), n_askers)])
+        votes, allowed = UserVotes(self.ratings.csr), np.ones(seen.shape[1], dtype=np.bool_)
         found = []
         for lists in self.lists_of(held, held, accounts.rows, present):
-            neighbours, weights = self.choose(lists, self._keys(accounts, lists), n_askers)
+            neighbours, weights = self.choose(lists, keys, n_askers)
             target = neighbours == accounts.rows[:, np.newaxis, np.newaxis]
             others = (neighbours != FAKE) & ~target
             there = target.any(axis=2)
-            found.append(
-                Shown(
-                    self._ranked(neighbours, weights, seen, n),
-                    there.mean(axis=1),
-                    (there & ~others.any(axis=2)).mean(axis=1),
-                )
-            )
+            near = neighbours.reshape(seen.shape[0], -1), weights.reshape(seen.shape[0], -1)
+            listed = votes.rank(near, seen, allowed, n, self.threads).columns
+            free = ((0, 0), (0, n - listed.shape[1]))  # a list of more places than there are items
+            ranked = np.pad(listed, free, constant_values=NO_ITEM).reshape(len(keys), n_askers, n)
+            alone = (there & ~others.any(axis=2)).mean(axis=1)
+            found.append(Shown(ranked, there.mean(axis=1), alone))
         return found
-
-    def _keys(self, accounts: Accounts, lists: Lists) -> Words:
-        """Return the key of each target's random stream; any key where nothing is drawn."""
-        pools = self.mechanism.pools(lists.similarities, lists.bounds)
-        noisy = lists.bounds is not None and self.mechanism.noise_scale(lists.bounds) is not None
-        if takes_all(pools) and not noisy:
-            return np.zeros(len(accounts.rows), dtype=np.uint64)
-        return np.array([Streams(seed).key() for seed in accounts.seeds], dtype=np.uint64)
-
-    def _ranked(self, neighbours: Rows, weights: Floats, seen: Csr, n: int) -> Rows:
-        """Return the n best items of each asker: fakes hold nothing that could be listed."""
-        n_targets, n_askers, _ = neighbours.shape
-        csr = self.ratings.csr
-        rated = Csr(csr.indptr, csr.indices, csr.data)
-        allowed = np.ones(csr.shape[1], dtype=np.bool_)
-        lists = np.empty((n_askers, n_targets, n), dtype=np.int32)
-
-        def work(piece: tuple[int, int]) -> None:
-            first, last = piece
-            own = Csr(seen.starts[first : last + 1], seen.columns, seen.values)
-            scores = np.empty((last - first, n))
-            for asker in range(n_askers):
-                near, weight = neighbours[first:last, asker], weights[first:last, asker]
-                listed = lists[asker, first:last]
-                rank_by_neighbours(
-                    np.ascontiguousarray(near),
-                    np.ascontiguousarray(weight),
-                    rated,
-                    own,
-                    allowed,
-                    listed,
-                    scores,
-                )
-
-        run(work, ranges(n_targets, _PIECE), threads=self.threads)
-        return np.ascontiguousarray(lists.swapaxes(0, 1))
 
     @cached_property
     def _rated(self) -> sparse.csr_array:
@@ -355,3 +312,8 @@ class NeighbourWorlds:
         indptr.flags.writeable = False
         shape = (csr.shape[0] + 1, csr.shape[1])
         return sparse.csr_array((csr.data, csr.indices, indptr), shape=shape, copy=False)
+
+
+def keys_of(seeds: Sequence[int]) -> Words:
+    """Return the key of each world's random stream."""
+    return np.array([Streams(seed).key() for seed in seeds], dtype=np.uint64)
