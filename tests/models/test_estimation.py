@@ -19,10 +19,9 @@ from goodfence.models.private.estimation import (
 )
 from goodfence.models.private.item_model import NOISE, ItemBiases, ItemModel
 from goodfence.models.private.releases import (
-    Covariance,
     HalfStep,
-    ItemResiduals,
     ItemSums,
+    Noisy,
     residual_grid,
 )
 from goodfence.privacy.fixed_point import Clamps
@@ -80,15 +79,15 @@ def test_factors_of_a_clear_covariance_are_found() -> None:
     reach = np.array([5.0, 6.0, 7.0, 6.0] * 10)
     matrix = np.outer(reach * q, reach * q)
     np.fill_diagonal(matrix, 0.0)
-    found = factorise(Covariance(matrix.astype(np.float32), 1e-3), reach, 0.0).means
+    found = factorise(Noisy(matrix.astype(np.float32), 1e-3), reach, 0.0)[0]
     assert found @ found.T == pytest.approx(np.outer(q, q), rel=0.02)
 
 
 def test_noise_alone_gives_no_factors_to_speak_of() -> None:
     noise = np.random.default_rng(3).normal(size=(40, 40))
     found = factorise(
-        Covariance(((noise + noise.T) / np.sqrt(2)).astype(np.float32), 1.0), np.ones(40), 0.0
-    ).means
+        Noisy(((noise + noise.T) / np.sqrt(2)).astype(np.float32), 1.0), np.ones(40), 0.0
+    )[0]
     assert np.abs(found @ found.T).max() < 0.5
 
 
@@ -101,7 +100,7 @@ def test_factors_are_the_fixed_point_of_variational_bayes() -> None:
     off = np.triu(chance.normal(size=(n_items, n_items)), 1) * noise
     matrix = loaded @ loaded.T + off + off.T
     np.fill_diagonal(matrix, 0.0)
-    found = factorise(Covariance(matrix.astype(np.float32), noise), reach, 0.0).means
+    found = factorise(Noisy(matrix.astype(np.float32), noise), reach, 0.0)[0]
     assert found @ found.T == pytest.approx(twin_of_factorise(matrix, reach, noise), abs=2e-3)
 
 
@@ -175,10 +174,10 @@ def test_residuals_move_biases_by_their_precision() -> None:
     variance = 3.0**2 + 20 * 0.7 * 0.25
     precision = slope**2 / variance + 1 / 0.1
     items = biases_of([0.2], [20.0])
-    found = update_biases(ItemResiduals(np.array([6.0]), 3.0), items, 0.5)
+    found = update_biases(Noisy(np.array([6.0]), 3.0), items, 0.5)
     assert found.biases[0] == pytest.approx(0.2 + slope * 6.0 / variance / precision)
     assert found.variances[0] == pytest.approx(1 / precision)
-    wide = update_biases(ItemResiduals(np.array([6.0]), 3.0), items, 2.0)
+    wide = update_biases(Noisy(np.array([6.0]), 3.0), items, 2.0)
     assert wide.variances[0] == pytest.approx(
         1 / ((20 * (2 * norm.cdf(2 / 0.93) - 1)) ** 2 / (9 + 20 * 0.75) + 10)
     )
@@ -188,7 +187,7 @@ def test_the_variance_to_expect_is_that_of_the_update() -> None:
     items = biases_of([0.2, -0.4], [20.0, 60.0])
     clamps = Clamps(near=1.0, prior=20, wide=0.5)
     noise = SIGMA / residual_grid(clamps, 2, 0.4)
-    left = update_biases(ItemResiduals(np.zeros(2), noise), items, 0.5).variances
+    left = update_biases(Noisy(np.zeros(2), noise), items, 0.5).variances
     assert expected_variance(items, clamps, 0.4) == pytest.approx(left @ [0.25, 0.75])
 
 

@@ -16,13 +16,12 @@ from goodfence.data.ratings import Ratings
 from goodfence.errors import DataError, ModelFileError, NotFittedError, SettingError, UnknownId
 from goodfence.models.persistence import read_model
 from goodfence.models.private.co_occurrence import (
-    CoOccurrence,
     EventProfiles,
-    ItemCounts,
     release_co_occurrence,
     release_counts,
 )
-from goodfence.models.private.list_model import MOST_FACTORS, ListModel, factorise
+from goodfence.models.private.list_model import MOST_FACTORS, ListModel, list_factors
+from goodfence.models.private.releases import Noisy
 from goodfence.models.private.top_n import COUNTS_SHARE, PrivateTopN, how_many
 from goodfence.privacy.guarantee import Unit
 from goodfence.privacy.noise import Publisher
@@ -88,7 +87,7 @@ def test_what_is_released_is_what_the_formulas_say(unit: Unit) -> None:
     n = dense.sum(axis=1, keepdims=True)
     found = release_counts(profiles, unit, 1.0, Publisher(Silent()))
     each = dense / (np.sqrt(np.maximum(n, 1)) if unit == "user" else 1.0)
-    assert found.counts == pytest.approx(each.sum(axis=0), abs=1e-4)
+    assert found.values == pytest.approx(each.sum(axis=0), abs=1e-4)
     centre = np.full(N_ITEMS, int(2**20 / np.sqrt(N_ITEMS)))
     chosen = np.arange(N_ITEMS)
     pairs = release_co_occurrence(profiles, chosen, centre, unit, 1.0, Publisher(Silent()))
@@ -98,7 +97,7 @@ def test_what_is_released_is_what_the_formulas_say(unit: Unit) -> None:
     weights = 1 / (left if unit == "user" else np.sqrt(left))
     exact = rest.T @ (weights[:, None] * rest)
     np.fill_diagonal(exact, 0)
-    assert pairs.matrix == pytest.approx(exact, abs=2e-4)
+    assert pairs.values == pytest.approx(exact, abs=2e-4)
 
 
 def test_how_often_does_not_matter() -> None:
@@ -311,11 +310,11 @@ def test_asked_before_it_is_fitted() -> None:
 def test_how_many_are_chosen_is_decided_by_noisy_counts() -> None:
     """It takes no events at all: the more often items occur, the more are chosen; at least 64, if there are."""
     assert "profiles" not in inspect.signature(how_many).parameters
-    rare, often = (ItemCounts(count * np.ones(1000), 10.0) for count in (0.5, 1e5))
+    rare, often = (Noisy(count * np.ones(1000), 10.0) for count in (0.5, 1e5))
     assert how_many(rare, "event", 0.25) == 64
     assert how_many(often, "event", 0.25) == 1000
-    assert how_many(ItemCounts(np.ones(5), 1.0), "user", 0.25) == 5
-    between = ItemCounts(np.linspace(400.0, 0.0, 1000), 10.0)
+    assert how_many(Noisy(np.ones(5), 1.0), "user", 0.25) == 5
+    between = Noisy(np.linspace(400.0, 0.0, 1000), 10.0)
     assert 64 < how_many(between, "event", 0.25) < 1000
 
 
@@ -323,11 +322,11 @@ def test_noise_alone_gives_no_factors() -> None:
     """Its eigenvalues end at the edge: nothing stands out, and lists are those of the counts."""
     rng = np.random.default_rng(5)
     noise = np.triu(rng.normal(0, 3.0, (300, 300)), 1)
-    found = factorise(CoOccurrence(noise + noise.T, 3.0), np.full(300, 300**-0.5))
+    found = list_factors(Noisy(noise + noise.T, 3.0), np.full(300, 300**-0.5))
     assert found.shape[1] <= 2
     strong = np.outer(np.sign(np.arange(300) - 149.5), np.sign(np.arange(300) - 149.5)) * 3.0
     np.fill_diagonal(strong, 0)
-    found = factorise(CoOccurrence(noise + noise.T + strong, 3.0), np.full(300, 300**-0.5))
+    found = list_factors(Noisy(noise + noise.T + strong, 3.0), np.full(300, 300**-0.5))
     overlap = found[:, 0] @ np.sign(np.arange(300) - 149.5) / np.sqrt(300)
     assert abs(overlap) > 0.95
 

@@ -17,8 +17,8 @@ from goodfence.models.private.releases import (
     MOST_COUNTED,
     SCORES_SHARE,
     SumSettings,
-    covariance_bound,
     overlap_totals,
+    pairs_bound,
     release_half_step,
     release_residuals,
     release_sums,
@@ -75,11 +75,11 @@ def test_item_sums_and_counts(profiles: UserProfiles) -> None:
         for item, residual in residuals_of(row, np.zeros(N_ITEMS), clamps).items():
             sums[item] += residual
             counts[item] += 1
-    assert found.sums == pytest.approx(sums, abs=1e-5)
+    assert found.values == pytest.approx(sums, abs=1e-5)
     assert found.counts == pytest.approx(counts, abs=1e-5)
     # Noise of sigma 1 on integers of which one rating moves sums by 1 and counts by 1/2: and the others by a little.
-    assert found.counts_noise == pytest.approx(2 * found.sums_noise, rel=1e-6)
-    assert math.hypot(1.0, 0.5) < found.sums_noise < 1.5
+    assert found.counts_noise == pytest.approx(2 * found.values_noise, rel=1e-6)
+    assert math.hypot(1.0, 0.5) < found.values_noise < 1.5
 
 
 def test_residuals_from_known_biases(profiles: UserProfiles) -> None:
@@ -90,7 +90,7 @@ def test_residuals_from_known_biases(profiles: UserProfiles) -> None:
     for row in ROWS:
         for item, residual in residuals_of(row, biases, clamps).items():
             sums[item] += residual
-    assert found.sums == pytest.approx(sums, abs=1e-5)
+    assert found.values == pytest.approx(sums, abs=1e-5)
 
 
 def test_the_overlap_counts_no_more_than_so_many_ratings() -> None:
@@ -112,7 +112,7 @@ def test_the_bound_of_a_covariance_is_the_largest_over_all_angles(wide: float, m
         sine, cosine = math.sin(angle), math.cos(angle)
         other = move + wide * sine * cosine / (1 + sine) / math.sqrt(2)
         largest = max(largest, (wide * sine) ** 2 + other**2)
-    found = covariance_bound(wide, move)
+    found = pairs_bound(wide, move)
     assert math.sqrt(largest) <= found < math.sqrt(largest) * 1.001
 
 

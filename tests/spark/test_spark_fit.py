@@ -13,8 +13,8 @@ import pytest
 import goodfence as gf
 from goodfence.data import load, parquet, text
 from goodfence.errors import SettingError
-from goodfence.models.neighbour_cf import fit_on_spark
 from goodfence.spark import chunks, session
+from goodfence.spark.neighbours import fit_on_spark
 from tests.support.frames import table_of
 from tests.support.running import run
 

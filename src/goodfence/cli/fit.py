@@ -44,7 +44,8 @@ class Engine:
                 if getattr(self, name) is not None:
                     raise SettingError(f"{name} needs --engine spark")
             return
-        from goodfence.models.neighbour_cf import NeighbourCF, choice_on_spark
+        from goodfence.models.neighbour_cf import NeighbourCF
+        from goodfence.spark.neighbours import Choice
         from goodfence.spark.session import require_spark
 
         if not isinstance(chosen.recommender, NeighbourCF):
@@ -52,7 +53,7 @@ class Engine:
                 "engine must be local unless neighbours are chosen (knn, npns, pncf, ppns)"
             )
         bytes_of(self.memory)
-        choice_on_spark(chosen.recommender)
+        Choice.of(chosen.recommender)
         require_spark()
 
     def fit(
@@ -65,7 +66,7 @@ class Engine:
             running.say(fitting)
             return chosen.recommender.fit(ratings)
         from goodfence.data.load import STDIN, locate
-        from goodfence.models.neighbour_cf import fit_on_spark
+        from goodfence.spark.neighbours import fit_on_spark
         from goodfence.spark.session import MEMORY, SparkConfig, start
 
         located = locate(source.file, source.options())

@@ -6,10 +6,8 @@ The neighbours are drawn once, in `fit`: asking again reveals nothing new.
 from __future__ import annotations
 
 import dataclasses
-from collections.abc import Callable
 from hashlib import blake2b
-from os import PathLike
-from typing import TYPE_CHECKING, Any, Self
+from typing import Any, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -43,11 +41,6 @@ from goodfence.selection.knn import KNN
 from goodfence.selection.mechanism import Mechanism, is_mechanism
 from goodfence.settings import Count, checked
 
-if TYPE_CHECKING:
-    from goodfence.spark.neighbours import Choice
-    from goodfence.spark.session import SparkConfig
-
-
 _ON_EVENTS = {"center": None, "fallback": None, "over": "raters", "min_neighbours": 1}
 """What says how ratings are averaged, and must be left as it is for events."""
 _PLAIN_SETTINGS = ("axis", "among", *_ON_EVENTS, "threads", "progress")
@@ -63,9 +56,9 @@ _OF_EVENTS = ("cosine", "jaccard")
 class NeighbourCF(FittedRecommender):
     """Predict from the ratings of chosen neighbours [PRED], or from their events.
 
-    Lists are ranked by the sum of the neighbours' ratings of the item, each by its weight, which [PRED] divides by the
-    sum of the weights (item-based: of the user's ratings of the item's neighbours): what many who are near have rated,
-    and rated well. Events count 1 each, and `predict` returns these sums for them.
+    Lists are ranked by the weighted sum of the neighbours' ratings of the item, which [PRED] divides by the sum of the
+    weights (item-based: of the user's ratings of the item's neighbours). Events count 1 each, and `predict` returns
+    these sums for them.
 
     Parameters
     ----------
@@ -100,10 +93,9 @@ class NeighbourCF(FittedRecommender):
 
     Notes
     -----
-    With `among="raters"` there is no `neighbours_`: who is chosen depends on the item. Chance is still fixed by `fit`.
-
-    Events have nothing to be averaged: their similarity is `cosine` or `jaccard`, and `center`, `fallback`, `over` and
-    `min_neighbours` must be left as they are; in lists of ratings these settings have no part.
+    With `among="raters"` there is no `neighbours_`: the choice depends on the item. Chance is still fixed by `fit`.
+    Events are not averaged: their similarity is `cosine` or `jaccard`, and `center`, `fallback`, `over` and
+    `min_neighbours` keep their defaults.
 
     Examples
     --------
@@ -161,15 +153,8 @@ class NeighbourCF(FittedRecommender):
     ) -> Self:
         """Return an item-based neighbourhood with settings for accuracy, not fitted yet.
 
-        Each item is compared without its mean, the nearest 20 of those the user rated answer, and where they are
-        fewer than 3, the user and item biases do. The paper's settings are the defaults of `NeighbourCF`.
-
-        Parameters
-        ----------
-        mechanism : Mechanism, optional
-            Which of the items that the user rated become neighbours; None for the nearest, `KNN(k=20)`.
-        rng, threads, progress
-            As in `NeighbourCF`.
+        Items are compared without their means. The nearest 20 of those the user rated answer (`KNN(k=20)`, unless
+        `mechanism` is given); if they are fewer than 3, the user and item biases do.
 
         Examples
         --------
@@ -194,14 +179,11 @@ class NeighbourCF(FittedRecommender):
         )
 
     def __repr__(self) -> str:
-        words = [f"{self.mechanism}, axis={self.axis!r}, similarity='{self.similarity}'"]
-        if self.center is not None:
-            words.append(f"center={self.center!r}")
-        if self.among != "all":
-            words.append(f"among={self.among!r}")
-        if self.min_neighbours != 1:
-            words.append(f"min_neighbours={self.min_neighbours}")
-        return f"NeighbourCF({', '.join(words)})"
+        usual = {"center": None, "among": "all", "min_neighbours": 1}
+        stated = {name: getattr(self, name) for name in usual}
+        words = [f", {name}={value!r}" for name, value in stated.items() if value != usual[name]]
+        own = f"{self.mechanism}, axis={self.axis!r}, similarity='{self.similarity}'"
+        return f"NeighbourCF({own}{''.join(words)})"
 
     @property
     def traits(self) -> Traits:
@@ -255,7 +237,11 @@ class NeighbourCF(FittedRecommender):
     def _prepare(self, ratings: Ratings, key: int) -> None:
         self._events = ratings.feedback == "implicit"
         if self._events:
-            self._require_plain()
+            named = self.similarity.name
+            require(named in _OF_EVENTS, "similarity", "cosine or jaccard on events", named)
+            for name, usual in _ON_EVENTS.items():
+                stated = getattr(self, name)
+                require(stated == usual, name, f"{usual!r} on events: nothing is averaged", stated)
         profiles = compared_rows(ratings, self.axis, self.similarity)
         self._draws = Draws(profiles, self.mechanism, self.similarity, key)
         self.ratings_, self.key_ = ratings, key
@@ -263,23 +249,12 @@ class NeighbourCF(FittedRecommender):
         self._fallback = Baseline.of(ratings, self.fallback) if self.fallback else None
         self._raters: RaterNeighbourhoods | None = None
         self._voters: RaterNeighbourhoods | None = None
+        self._other_axis: Axis = "item" if self.axis == "user" else "user"
         if self.among == "raters":
             rated = self._averaged(self._other_axis)
             self._raters = RaterNeighbourhoods(self._draws, rated, self.min_neighbours)
         else:
             self._rated = self._averaged(self.axis)
-
-    def _require_plain(self) -> None:
-        """Refuse settings that say how ratings are averaged, where there are none."""
-        named = self.similarity.name
-        require(named in _OF_EVENTS, "similarity", "cosine or jaccard on events", named)
-        for name, usual in _ON_EVENTS.items():
-            stated = getattr(self, name)
-            require(stated == usual, name, f"{usual!r} on events: nothing is averaged", stated)
-
-    @property
-    def _other_axis(self) -> Axis:
-        return "item" if self.axis == "user" else "user"
 
     def _averaged(self, axis: Axis) -> sparse.csr_array:
         """Return what is averaged over neighbours, with the users or the items as rows."""
@@ -393,27 +368,19 @@ class NeighbourCF(FittedRecommender):
         own = 0.0 if center is None else center.own(columns, values)
         if center is not None:
             averaged = without_noise(values - center.for_own(own, columns))
-        if self.axis == "user":
-            found = self._from_neighbours_of(columns, values, wanted)
+        if self.axis == "item":
+            found = (self._raters or self._near).predict_column(columns, averaged, wanted)
         elif self._raters is not None:
-            found = self._raters.predict_column(columns, averaged, wanted)
-        else:
-            found = self._near.predict_column(columns, averaged, wanted)
+            found = self._from_raters(self._raters, columns, values, wanted)
+        else:  # the candidate list, the draw, then [PRED]
+            near = self._around(self._chosen_for(columns, values))
+            found = near.predict(self._rated, np.zeros(len(wanted), dtype=np.int64), wanted)
         if center is not None:
             found = center.for_own(own, wanted) + found
         if fallback is not None:
             expected = fallback.for_own(fallback.own(columns, values), wanted)
             found = np.where(np.isnan(found), expected, found)
         return found
-
-    def _from_neighbours_of(
-        self, columns: AnyIntegers, values: Floats, wanted: AnyIntegers
-    ) -> Floats:
-        """Return user-based predictions of a fold-in: its candidate list, its draw, then [PRED]."""
-        if self._raters is not None:
-            return self._from_raters(self._raters, columns, values, wanted)
-        rows = np.zeros(len(wanted), dtype=np.int64)
-        return self._around(self._chosen_for(columns, values)).predict(self._rated, rows, wanted)
 
     def _from_raters(
         self,
@@ -428,11 +395,9 @@ class NeighbourCF(FittedRecommender):
     def _chosen_for(self, columns: AnyIntegers, values: Floats) -> Chosen:
         """Return the neighbours of a fold-in among the users: its candidate list, and its draw."""
         draws, others = self._draws, self._draws.profiles.lay_out([columns], [values])
-        key = _profile_key(self.key_, columns, values)
-        n_rows = draws.profiles.n_rows
-        reach = self.mechanism.reach(n_rows)
-        engine = RowsAgainstAll(draws.profiles, self.similarity)
-        lists = engine.nearest(others, np.zeros(1, dtype=np.int64), reach, themselves=False)
+        key, n_rows = _profile_key(self.key_, columns, values), draws.profiles.n_rows
+        engine, row = RowsAgainstAll(draws.profiles, self.similarity), np.zeros(1, dtype=np.int64)
+        lists = engine.nearest(others, row, self.mechanism.reach(n_rows), themselves=False)
         bounds = draws.profile_bounds(others)
         if bounds is not None and bounds.ndim == 2:
             bounds = np.take_along_axis(bounds, lists[0].astype(np.int64), axis=1)
@@ -463,40 +428,14 @@ def _profile_key(key: int, columns: AnyIntegers, values: Floats) -> int:
     return int.from_bytes(digest.digest(), "little")
 
 
-def fit_on_spark(
-    model: NeighbourCF,
-    ratings: Ratings | str | PathLike[str],
-    config: SparkConfig,
-    completed: Callable[[Ratings], Ratings] | None = None,
-) -> NeighbourCF:
-    """Choose the neighbours of every row on a cluster, once; then the model answers here.
-
-    A path is read by the tasks, and the ratings come here last; `completed` adds what else is known of them.
-    """
-    from goodfence.spark.neighbours import fit_neighbours
-
-    choice = choice_on_spark(model)
-    found, chosen = fit_neighbours(ratings, choice, config)
-    return model.restore(found if completed is None else completed(found), choice.key, chosen)
-
-
-def choice_on_spark(model: NeighbourCF) -> Choice:
-    """Return what Spark is asked to choose for a model, or say that it cannot."""
-    from goodfence.spark.neighbours import Choice
-
-    rule = "'all' on Spark: among the raters of an item nobody is chosen before it is asked for"
-    require(model.among == "all", "among", rule, model.among)
-    key, similarity = Streams(model.rng).key(), model.similarity
-    return Choice(mechanism=model.mechanism, similarity=similarity, key=key, axis=model.axis)
-
-
 def _check_chosen(chosen: Chosen, n_rows: int, k: int) -> None:
     """Raise unless a saved model's neighbours are k rows of its own for each row."""
     near, values = chosen.neighbours, (chosen.similarities, chosen.weights)
     if any(array.shape != (n_rows, k) for array in (near, *values)):
         raise ModelFileError(f"the model's neighbours must have the shape ({n_rows}, {k})")
-    typed = near.dtype == np.int32 and all(array.dtype == np.float64 for array in values)
-    if not all(np.isfinite(array).all() for array in values if typed):
+    typed = all(array.dtype == np.float64 for array in values)
+    if not typed or not all(np.isfinite(array).all() for array in values):
         raise ModelFileError("the model's similarities and weights must be finite numbers")
-    if not typed or (near.size and not (0 <= near.min() <= near.max() < n_rows)):
+    within = near.dtype == np.int32 and ((near >= 0) & (near < n_rows)).all()
+    if not within:
         raise ModelFileError("the model's neighbours must be row numbers of its ratings")

@@ -55,7 +55,6 @@ class Recommendations(NamedTuple):
         return f"Recommendations({len(self.items)} items)"
 
     def _repr_html_(self) -> str:
-        """Return what was asked for, as a notebook shows it: items and scores, and not whose they are."""
         pairs = zip(self.items.tolist(), self.scores.tolist(), strict=True)
         rows = [(rank, item, f"{score:.2f}") for rank, (item, score) in enumerate(pairs, start=1)]
         return html_table(["", "item", "score"], rows, title="Recommendations")
@@ -75,9 +74,8 @@ class RecommendedLists:
     """The ids of all items, by their number."""
 
     def __repr__(self) -> str:
-        return (
-            f"RecommendedLists({len(self):,} users, at most {self.columns.shape[1]:,} items each)"
-        )
+        n = self.columns.shape[1]
+        return f"RecommendedLists({len(self):,} users, at most {n:,} items each)"
 
     def __len__(self) -> int:
         return len(self.users)
@@ -101,15 +99,9 @@ class RecommendedLists:
     def table(self) -> pa.Table:
         """Return an arrow table of user, rank (from 1), item and score."""
         rows, ranks = np.nonzero(self.columns != NO_ITEM)
-        columns = self.columns[rows, ranks]
-        return pa.table(
-            {
-                "user": self.users[rows],
-                "rank": ranks + 1,
-                "item": self.catalogue[columns],
-                "score": self.scores[rows, ranks],
-            }
-        )
+        items, scores = self.catalogue[self.columns[rows, ranks]], self.scores[rows, ranks]
+        table = {"user": self.users[rows], "rank": ranks + 1, "item": items, "score": scores}
+        return pa.table(table)
 
     @checked
     def save(self, path: str | PathLike[str]) -> None:
@@ -368,8 +360,7 @@ class FittedRecommender(ABC):
         wanted = Ids.of(list(dict.fromkeys(allowed)), "items")
         may = positions_among(Ids.of_sorted(items, "items"), wanted) >= 0
         require(bool(may.any()), "allowed", "items of the data, at least one", "none of them")
-        flags: Flags = may
-        return flags
+        return np.asarray(may, dtype=np.bool_)
 
     def _as_ids(self, ranked: Ranked) -> Recommendations:
         listed = ranked.columns != NO_ITEM
@@ -429,13 +420,11 @@ def require_feedback(ratings: Ratings, wanted: Feedback, what: str) -> None:
 
 def unfitted_copy(recommender: R, rng: RNG) -> R:
     """Return a copy to be fitted and asked a little, with this `rng` if it has one; what was given stays as it is."""
-    copied: Any = copy.copy(recommender)
-    if hasattr(copied, "rng"):
-        copied.rng = rng
-    if hasattr(copied, "computes_ahead"):
-        copied.computes_ahead = False
-    made: R = copied
-    return made
+    copied = copy.copy(recommender)
+    for name, value in (("rng", rng), ("computes_ahead", False)):
+        if hasattr(copied, name):
+            setattr(copied, name, value)
+    return copied
 
 
 def fit_received(recommender: Any, received: Ratings) -> Any:
@@ -445,9 +434,8 @@ def fit_received(recommender: Any, received: Ratings) -> Any:
 
 def guarantee_of(recommender: Any) -> Guarantee:
     """Return the guarantee; a recommender that states none has the status `none`."""
-    if not hasattr(recommender, "guarantee"):
-        return Guarantee(status="none", reason="The recommender states no guarantee.")
-    stated: Guarantee = recommender.guarantee()
+    silent = Guarantee(status="none", reason="The recommender states no guarantee.")
+    stated: Guarantee = getattr(recommender, "guarantee", lambda: silent)()
     return stated
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -89,6 +89,14 @@ class Choice:
         check_comparable(self.similarity)
         check_similarity(self.mechanism, self.similarity)
 
+    @classmethod
+    def of(cls, model: Any) -> Choice:
+        """Return what a `NeighbourCF` is asked to choose, or say that Spark cannot."""
+        rule = "'all' on Spark: among the raters of an item nobody is chosen before it is asked for"
+        require(model.among == "all", "among", rule, model.among)
+        key, similarity = Streams(model.rng).key(), model.similarity
+        return cls(mechanism=model.mechanism, similarity=similarity, key=key, axis=model.axis)
+
 
 def check_comparable(similarity: Similarity) -> None:
     """Raise where a similarity needs means or biases: these are of all ratings, and no task has those."""
@@ -131,13 +139,22 @@ def choose_neighbours(
         return Chosen(*_joined(shuffle.collect(chosen, BlockNeighbours), _CHOSEN))
 
 
-def fit_neighbours(ratings: Rated, choice: Choice, config: SparkConfig) -> tuple[Ratings, Chosen]:
-    """Return what a fitted model holds, on the driver: the ratings, which come last, and the neighbours."""
+def fit_on_spark(
+    model: Any,
+    ratings: Rated,
+    config: SparkConfig,
+    completed: Callable[[Ratings], Ratings] = lambda found: found,
+) -> Any:
+    """Fit a `NeighbourCF`: tasks choose the neighbours of every row, once; then the model answers here.
+
+    A path or a data frame is read by tasks, and the ratings come to the driver last, as blocks; `completed` adds what
+    else is known of them.
+    """
+    choice = Choice.of(model)
     with _chosen(ratings, choice, config) as (rows, chosen):
         found = Chosen(*_joined(shuffle.collect(chosen, BlockNeighbours), _CHOSEN))
-        if isinstance(ratings, Ratings):
-            return ratings, found
-        return rows.collect(choice.axis, config), found
+        fitted = ratings if isinstance(ratings, Ratings) else rows.collect(choice.axis, config)
+    return model.restore(completed(fitted), choice.key, found)
 
 
 def _joined(found: Sequence[Message], names: Iterable[str]) -> Iterator[Any]:

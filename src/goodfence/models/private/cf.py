@@ -214,12 +214,13 @@ class PrivateCF(PrivatePredictor):
             profiles, items.biases, chosen, COVARIANCE, self.unit, of_pairs, publisher
         )
         reach = reach_of(items.counts, overlap, self.unit)[chosen]
-        found = factorise(covariance, reach, chance_of(items.counts, overlap, self.unit))
-        factors = np.zeros((profiles.n_items, found.means.shape[1]))
-        factors[chosen] = found.means
+        chance = chance_of(items.counts, overlap, self.unit)
+        means, spread, variance = factorise(covariance, reach, chance)
+        factors = np.zeros((profiles.n_items, means.shape[1]))
+        factors[chosen] = means
         if self.unit == "user":
             return bounded(factors)
-        posterior = FactorPosterior(factors, chosen, found.spread, found.variance)
+        posterior = FactorPosterior(factors, chosen, spread, variance)
         steps: list[Projected] = []
         for share in stages.half_steps:
             directions = find_directions(sharpen(posterior, steps, items), items.counts)

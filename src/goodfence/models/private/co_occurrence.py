@@ -16,6 +16,7 @@ from goodfence.data.ratings import Ratings
 from goodfence.errors import require
 from goodfence.kernels.co_occurrence import add_co_occurrences, subtract_centre, weigh_users
 from goodfence.kernels.private import add_by_item
+from goodfence.models.private.releases import Noisy, cells_by_item
 from goodfence.parallel import ranges, run
 from goodfence.privacy.fixed_point import UP, integer_sensitivity
 from goodfence.privacy.guarantee import Unit
@@ -62,22 +63,12 @@ class EventProfiles:
         return rows
 
 
-@dataclass(frozen=True, slots=True)
-class ItemCounts:
-    """Noisy counts of all items (unit user: each user's count as 1/sqrt(n)), and the noise's standard deviation."""
-
-    counts: Floats
-    noise: float
-
-
-def release_counts(
-    profiles: EventProfiles, unit: Unit, mu: float, publisher: Publisher
-) -> ItemCounts:
-    """Release how often each item occurs at privacy cost mu."""
+def release_counts(profiles: EventProfiles, unit: Unit, mu: float, publisher: Publisher) -> Noisy:
+    """Release how often each item occurs at privacy cost mu; for the unit user each counts as 1/sqrt(their items)."""
     limit = integer_sensitivity(mu)
     require(1 <= limit < 1 << 31, "epsilon", "smaller, or larger, for integers of 64 bits", mu)
     noisy = publisher.publish("item counts", count_totals(profiles, unit, limit), limit)
-    return ItemCounts(noisy / limit, SIGMA / limit)
+    return Noisy(noisy / limit, SIGMA / limit)
 
 
 def count_totals(profiles: EventProfiles, unit: Unit, limit: int) -> Integers:
@@ -89,20 +80,10 @@ def count_totals(profiles: EventProfiles, unit: Unit, limit: int) -> Integers:
     each = np.full(len(counts), limit, dtype=np.int64)
     if unit == "user":
         each = (limit / np.sqrt(np.maximum(counts, 1))).astype(np.int64)
-        each -= (
-            each * each * counts > limit * limit
-        )  # should a quotient be rounded up to an integer
+        each -= each * each * counts > limit * limit  # a quotient may be rounded up to an integer
     totals, unused = np.zeros((2, profiles.n_items), dtype=np.int64)
     add_by_item(profiles.indices, np.repeat(each, counts), 0, totals, unused)
     return totals
-
-
-@dataclass(frozen=True, slots=True)
-class CoOccurrence:
-    """The noisy symmetric matrix of the chosen items, its diagonal zero, and its noise's standard deviation."""
-
-    matrix: Floats
-    noise: float
 
 
 def centre_of(counts: Floats) -> Integers:
@@ -128,7 +109,7 @@ def release_co_occurrence(
     unit: Unit,
     mu: float,
     publisher: Publisher,
-) -> CoOccurrence:
+) -> Noisy:
     """Release which of the chosen items (columns, ascending) go together, beyond their `centre`, at privacy cost mu.
 
     Each user enters as y yᵀ/sqrt(|y|² + 1/4) (unit event) or y yᵀ/(|y|² + 1/4) (unit user), y being what is left of
@@ -142,7 +123,7 @@ def release_co_occurrence(
     matrix = np.zeros(totals.shape)
     matrix[above] = noisy / max(size, 1.0)
     matrix += matrix.T
-    return CoOccurrence(matrix, SIGMA / max(size, 1.0))
+    return Noisy(matrix, SIGMA / max(size, 1.0))
 
 
 def co_occurrence_noise(unit: Unit, n_chosen: int, mu: float) -> float:
@@ -171,10 +152,7 @@ def co_occurrence_totals(
     added = np.empty((n_users, 3), dtype=np.int64)
     power = 1 if unit == "event" else 2
     weigh_users(rows.indptr, rows.indices, centre, UNIT, SPARE, FINER * size, power, added)
-    positions = (np.arange(rows.nnz), rows.indices, rows.indptr)
-    columns = sparse.csr_array(positions, shape=rows.shape).tocsc()
-    by_item = Csr(columns.indptr, columns.indices, columns.data)
-    by_user = Csr(rows.indptr, rows.indices, rows.data)
+    by_item, by_user = cells_by_item(rows), Csr(rows.indptr, rows.indices, rows.data)
     weights, out = np.ascontiguousarray(added[:, 0]), np.zeros((n_items, n_items), dtype=np.int64)
 
     def work(chunk: tuple[int, int]) -> None:

@@ -8,7 +8,6 @@ are like is learnt. Factors: variational Bayes on the covariance, least squares 
 
 from __future__ import annotations
 
-from dataclasses import dataclass
 from typing import NamedTuple
 
 import numpy as np
@@ -18,13 +17,7 @@ from scipy.special import ndtr
 from goodfence.arrays import AnyFloats, Float32s, Floats, Integers
 from goodfence.errors import SettingError
 from goodfence.models.private.item_model import ItemBiases, bounded
-from goodfence.models.private.releases import (
-    Covariance,
-    HalfStep,
-    ItemResiduals,
-    ItemSums,
-    residual_grid,
-)
+from goodfence.models.private.releases import HalfStep, ItemSums, Noisy, residual_grid
 from goodfence.privacy.fixed_point import Clamps
 from goodfence.privacy.noise import SIGMA
 
@@ -156,11 +149,11 @@ def _prior(blocks: list[_Block], biases: Floats) -> Float32s:
     return prior
 
 
-def update_biases(found: ItemResiduals, items: ItemBiases, wide: float) -> ItemBiases:
+def update_biases(found: Noisy, items: ItemBiases, wide: float) -> ItemBiases:
     """Return the biases after what the residuals say, each weighed by how sure it is."""
     expected, variance = _response(items, found.noise, wide)
     precision = expected**2 / variance + 1 / items.variances
-    change = expected * found.sums / variance / precision
+    change = expected * found.values / variance / precision
     return ItemBiases(np.clip(items.biases + change, -2.5, 2.5), 1 / precision, items.counts)
 
 
@@ -178,20 +171,10 @@ def _response(items: ItemBiases, noise: float, wide: float) -> tuple[Floats, Flo
     return items.counts * slope, noise**2 + items.counts * min(0.75, 0.7 * wide**2)
 
 
-@dataclass(frozen=True, slots=True)
-class Factors:
-    """What a covariance shows of its items: posterior means, one row an item, and how unsure they are."""
+def factorise(covariance: Noisy, reach: Floats, chance: float) -> tuple[Floats, Floats, Floats]:
+    """Return the posterior of the items' factors q, from the released covariance.
 
-    means: Floats
-    spread: Floats
-    """Each item's covariance matrix."""
-    variance: Floats
-    """How widely each factor lies over the items."""
-
-
-def factorise(covariance: Covariance, reach: Floats, chance: float) -> Factors:
-    """Return the items' factors q from the released covariance.
-
+    It is three arrays: means, covariance matrices (one an item), and how widely each factor lies over the items.
     `reach` is a, one number an item. Besides the noise, who happened to rate both items makes their covariance vary,
     by `chance` times a_i a_j.
     """
@@ -199,17 +182,17 @@ def factorise(covariance: Covariance, reach: Floats, chance: float) -> Factors:
     # noise² + chance a_i a_j is nearly n_i n_j with these n; dividing by their roots makes all entries equally noisy.
     spread = np.sqrt(covariance.noise**2 + chance * reach**2)
     scale = (1 / np.sqrt(spread)).astype(np.float32)
-    even = Covariance(covariance.matrix * scale[:, None] * scale[None, :], 1.0)
+    even = Noisy(covariance.values * scale[:, None] * scale[None, :], 1.0)
     return _factors(even, reach * scale)
 
 
-def _factors(covariance: Covariance, reach: Floats) -> Factors:
+def _factors(covariance: Noisy, reach: Floats) -> tuple[Floats, Floats, Floats]:
     """Return the factors of a covariance whose entries are all equally noisy."""
     factors = _start(covariance, reach)
     n_items, rank = factors.shape
     spread = np.zeros((n_items, rank, rank))
     if rank == 0:
-        return Factors(factors, spread, np.zeros(0))
+        return factors, spread, np.zeros(0)
     strength = 1 / (_mean_square(factors, reach) + 1e-6)
     squared = reach**2
     precision = squared / covariance.noise**2
@@ -219,18 +202,18 @@ def _factors(covariance: Covariance, reach: Floats) -> Factors:
         inverse = precision[:, None, None] * (own.sum(axis=0) - own)
         inverse[:, np.arange(rank), np.arange(rank)] += strength
         spread = np.linalg.inv(inverse)
-        pull = (covariance.matrix @ loaded.astype(np.float32)).astype(np.float64)
+        pull = (covariance.values @ loaded.astype(np.float32)).astype(np.float64)
         pull *= (reach / covariance.noise**2)[:, None]
         found = np.einsum("ijk,ik->ij", spread, pull)
         factors = _DAMPING * factors + (1 - _DAMPING) * found
         diagonal = np.einsum("ijj->j", spread)
         strength = n_items / ((factors**2).sum(axis=0) + diagonal + 1e-9)
-    return Factors(factors, spread, 1 / strength)
+    return factors, spread, 1 / strength
 
 
-def _start(covariance: Covariance, reach: Floats) -> Floats:
+def _start(covariance: Noisy, reach: Floats) -> Floats:
     """Return factors from the leading eigenvectors, their eigenvalues shrunk by what noise adds."""
-    matrix, n_items = covariance.matrix, len(reach)
+    matrix, n_items = covariance.values, len(reach)
     most = min(MOST_FACTORS, n_items - 1)
     if most < 1:
         return np.zeros((n_items, 0))

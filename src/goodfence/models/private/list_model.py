@@ -9,11 +9,11 @@ from functools import cached_property
 import numpy as np
 from scipy import sparse
 
-from goodfence.arrays import AnyFloats, AnyIntegers, Csr, Flags, Float32s, Floats, Integers
+from goodfence.arrays import AnyFloats, AnyIntegers, Csr, Flags, Float32s, Floats
 from goodfence.kernels.factor_lists import TILE, Loadings, rank_by_factors, weigh_profiles
 from goodfence.kernels.lists import merge_lists
-from goodfence.models.private.co_occurrence import CoOccurrence, ItemCounts
 from goodfence.models.private.estimation import leading_eigenvectors
+from goodfence.models.private.releases import Noisy
 from goodfence.neighbours.lists import Ranked, as_csr, no_lists, rank_alike
 from goodfence.parallel import ranges, run
 
@@ -112,33 +112,28 @@ def _in_tiles(table: Floats) -> Float32s:
     return np.ascontiguousarray(padded.reshape(n_tiles, TILE, n_lines).swapaxes(1, 2))
 
 
-def most_frequent(counts: Floats, n: int) -> Integers:
-    """Return the columns of the n items with the largest noisy counts, ascending."""
-    return np.sort(np.argsort(-counts, kind="stable")[:n]).astype(np.int64)
-
-
-def positive_counts(items: ItemCounts, chosen: AnyIntegers) -> Floats:
+def positive_counts(items: Noisy, chosen: AnyIntegers) -> Floats:
     """Return the noisy counts of the chosen items, at least their noise each."""
-    return np.maximum(items.counts[chosen], items.noise)
+    return np.maximum(items.values[chosen], items.noise)
 
 
-def popularity_of(items: ItemCounts, chosen: AnyIntegers) -> Floats:
+def popularity_of(items: Noisy, chosen: AnyIntegers) -> Floats:
     """Return all noisy counts over the length of those of the chosen items."""
     kept = positive_counts(items, chosen)
-    return items.counts / math.sqrt(float(kept @ kept))
+    return items.values / math.sqrt(float(kept @ kept))
 
 
-def factorise(found: CoOccurrence, centre: Floats) -> Floats:
+def list_factors(found: Noisy, centre: Floats) -> Floats:
     """Return the loadings of the chosen items on what stands out of the noise, each factor as long as it is trusted.
 
     Eigenvectors, without what the centre explains. The diagonal is not released; it is filled in from the factors.
     """
-    n_items = len(found.matrix)
+    n_items = len(found.values)
     most = min(MOST_FACTORS, n_items - 1)
     if most < 1:
         return np.zeros((n_items, 0))
     edge = 2 * found.noise * math.sqrt(n_items)
-    matrix: Float32s = found.matrix.astype(np.float32)
+    matrix: Float32s = found.values.astype(np.float32)
     for _ in range(_ROUNDS):
         values, vectors = leading_eigenvectors(matrix, most)
         clear = values > edge

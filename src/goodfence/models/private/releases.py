@@ -10,11 +10,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from threading import Lock
+from typing import Any, NamedTuple
 
 import numpy as np
 from scipy import sparse
 
-from goodfence.arrays import AnyIntegers, Csr, Float32s, Floats, Integers
+from goodfence.arrays import AnyIntegers, Csr, Floats, Integers
 from goodfence.errors import require
 from goodfence.kernels.co_occurrence import add_pairs, user_scales
 from goodfence.kernels.private import (
@@ -48,6 +49,13 @@ _ANGLES = 1 << 14
 _COVARIANCE_ROWS, _HALF_STEP_USERS = 16, 2048
 
 
+class Noisy(NamedTuple):
+    """Released numbers, and the standard deviation of their noise."""
+
+    values: Any
+    noise: float
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SumSettings:
     """Public constants of the item sums."""
@@ -57,10 +65,6 @@ class SumSettings:
     """How much larger a residual enters than a count does."""
     floor: float
     """Unit user: nobody's contribution is blown up beyond 1/floor of it."""
-
-    def __post_init__(self) -> None:
-        require(self.stretch > 0, "stretch", "positive", self.stretch)
-        require(self.floor > 0, "floor", "positive", self.floor)
 
 
 SUMS = {
@@ -127,21 +131,13 @@ def user_totals(
     return totals, limit, (stretch * limit, float(limit))
 
 
-@dataclass(frozen=True, slots=True)
-class ItemResiduals:
-    """The noisy sums of residuals, and the standard deviation of their noise."""
-
-    sums: Floats
-    noise: float
-
-
 def release_residuals(
     profiles: UserProfiles, item_bias: Floats, clamps: Clamps, mu: float, publisher: Publisher
-) -> ItemResiduals:
+) -> Noisy:
     """Release the sums of residuals from known item biases at privacy cost mu, for the unit rating."""
     totals, sensitivity, grid = residual_totals(profiles, item_bias, clamps, mu)
     noisy = publisher.publish("item residuals", totals, sensitivity)
-    return ItemResiduals(noisy / grid, SIGMA / grid)
+    return Noisy(noisy / grid, SIGMA / grid)
 
 
 def residual_totals(
@@ -193,14 +189,6 @@ def _overlap_grid(unit: Unit, target: int) -> float:
     return max(0, target - 2) / reach
 
 
-@dataclass(frozen=True, slots=True)
-class Covariance:
-    """The noisy symmetric matrix of the chosen items, its diagonal zero, and its noise."""
-
-    matrix: Float32s
-    noise: float
-
-
 def most_rated(counts: Floats, n: int) -> Integers:
     """Return the columns of the n items with the largest noisy counts, ascending."""
     return np.sort(np.argsort(-counts, kind="stable")[:n]).astype(np.int64)
@@ -214,7 +202,7 @@ def release_covariance(
     unit: Unit,
     mu: float,
     publisher: Publisher,
-) -> Covariance:
+) -> Noisy:
     """Release the covariance of the residuals of the chosen items (columns, ascending) at privacy cost mu.
 
     Each user enters as x xᵀ/|x| (unit rating) or x xᵀ/|x|² (unit user), above the diagonal only.
@@ -228,7 +216,7 @@ def release_covariance(
     scale = size * COVARIANCE_GRID if unit == "rating" else size
     matrix[above] = noisy / scale
     matrix += matrix.T
-    return Covariance(matrix, SIGMA / scale)
+    return Noisy(matrix, SIGMA / scale)
 
 
 def covariance_noise(clamps: Clamps, unit: Unit, n_items: int, n_chosen: int, mu: float) -> float:
@@ -252,10 +240,10 @@ def covariance_size(clamps: Clamps, unit: Unit, n_items: int, n_chosen: int, tar
     rounding = (1 + 2.0**-18) * math.sqrt(n_chosen * (n_chosen - 1) / 2)
     spent = max(0.0, target - rounding)
     _, wide = clamps.on(COVARIANCE_GRID)
-    return spent / (covariance_bound(wide, clamps.others_move(COVARIANCE_GRID, n_items)) * UP)
+    return spent / (pairs_bound(wide, clamps.others_move(COVARIANCE_GRID, n_items)) * UP)
 
 
-def covariance_bound(wide: float, move: float) -> float:
+def pairs_bound(wide: float, move: float) -> float:
     """Bound how far one rating more moves the strict upper triangle of x xᵀ/|x|.
 
     The largest of h(a) = (wide sin a)² + (move + wide sin a cos a/(1 + sin a)/sqrt(2))² over a in [0, pi/2]. Its
@@ -295,12 +283,17 @@ def chosen_residuals(
     return rows
 
 
+def cells_by_item(rows: sparse.csr_array) -> Csr:
+    """Return for each column the rows that have it, and where their cells are."""
+    positions = (np.arange(rows.nnz), rows.indices, rows.indptr)
+    columns = sparse.csr_array(positions, shape=rows.shape).tocsc()
+    return Csr(columns.indptr, columns.indices, columns.data)
+
+
 def sum_pairs(rows: sparse.csr_array, scales: Floats, *, toward_zero: bool) -> Integers:
     """Return the sum over users of scale·x xᵀ, each entry rounded by itself, above the diagonal."""
     n_items = rows.shape[1]
-    positions = (np.arange(rows.nnz), rows.indices, rows.indptr)
-    columns = sparse.csr_array(positions, shape=rows.shape).tocsc()
-    by_item = Csr(columns.indptr, columns.indices, columns.data)
+    by_item = cells_by_item(rows)
     by_user = Csr(rows.indptr, rows.indices, rows.data.astype(np.float64))
     out = np.zeros((n_items, n_items))
 

@@ -18,7 +18,6 @@ from goodfence.models.private.co_occurrence import (
     MOST_CHOSEN,
     UNIT,
     EventProfiles,
-    ItemCounts,
     centre_of,
     co_occurrence_noise,
     release_co_occurrence,
@@ -28,11 +27,11 @@ from goodfence.models.private.list_model import (
     FARTHEST,
     MOST_FACTORS,
     ListModel,
-    factorise,
-    most_frequent,
+    list_factors,
     popularity_of,
     positive_counts,
 )
+from goodfence.models.private.releases import Noisy, most_rated
 from goodfence.models.recommender import IdsLike, rated_rows
 from goodfence.neighbours.lists import Ranked
 from goodfence.privacy.accounting import lattice_distance
@@ -129,10 +128,10 @@ class PrivateTopN(PrivateRecommender):
     def _learn(self, profiles: EventProfiles, mu: float, publisher: Publisher) -> ListModel:
         of_pairs = mu * math.sqrt(1 - COUNTS_SHARE)
         items = release_counts(profiles, self.unit, mu * math.sqrt(COUNTS_SHARE), publisher)
-        chosen = most_frequent(items.counts, how_many(items, self.unit, of_pairs))
+        chosen = most_rated(items.values, how_many(items, self.unit, of_pairs))
         centre = centre_of(positive_counts(items, chosen))
         found = release_co_occurrence(profiles, chosen, centre, self.unit, of_pairs, publisher)
-        own = factorise(found, centre / UNIT)
+        own = list_factors(found, centre / UNIT)
         factors = np.zeros((profiles.n_items, own.shape[1]))
         factors[chosen] = own
         popularity = np.clip(popularity_of(items, chosen), -FARTHEST, FARTHEST)
@@ -169,14 +168,14 @@ class PrivateTopN(PrivateRecommender):
         return ListModel(popularity, factors)
 
 
-def how_many(items: ItemCounts, unit: Unit, mu: float) -> int:
+def how_many(items: Noisy, unit: Unit, mu: float) -> int:
     """Return how many of the most frequent items (by noisy counts) are chosen.
 
     As many as occur often enough to stand out of the noise of that many: an item's row is the sum of as many vectors
     of length at most 1 as its count says, and the noise's eigenvalues end at twice its deviation times the root of the
     number of items. Computed from noisy counts and public constants alone.
     """
-    ordered = np.sort(items.counts)[::-1][:MOST_CHOSEN]
+    ordered = np.sort(items.values)[::-1][:MOST_CHOSEN]
     n_items = len(ordered)
     noise = co_occurrence_noise(unit, n_items, mu)
     clear = ordered >= _CLEAR * noise * np.sqrt(np.arange(1, n_items + 1))
