@@ -15,7 +15,6 @@ from goodfence.models.private.cf import (
     FIRST_SHARE,
     MEANS,
     MOST_SPENT,
-    PLANS,
     Plan,
     chance_of,
     choose_stages,
@@ -39,7 +38,6 @@ def items_of(counts: np.ndarray, variance: float = 0.01) -> ItemBiases:
 @pytest.mark.parametrize("variance", [1e-4, 1.0])
 def test_every_plan_spends_all_of_the_budget(unit: Unit, mu: float, variance: float) -> None:
     plans: tuple[Plan, ...] = get_args(Plan)
-    assert plans == PLANS
     for plan in plans:
         if plan == "half_step" and unit == "rating":
             continue

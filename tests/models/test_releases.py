@@ -75,11 +75,11 @@ def test_item_sums_and_counts(profiles: UserProfiles) -> None:
         for item, residual in residuals_of(row, np.zeros(N_ITEMS), clamps).items():
             sums[item] += residual
             counts[item] += 1
-    assert found.values == pytest.approx(sums, abs=1e-5)
+    assert found.sums == pytest.approx(sums, abs=1e-5)
     assert found.counts == pytest.approx(counts, abs=1e-5)
     # Noise of sigma 1 on integers of which one rating moves sums by 1 and counts by 1/2: and the others by a little.
-    assert found.counts_noise == pytest.approx(2 * found.values_noise, rel=1e-6)
-    assert math.hypot(1.0, 0.5) < found.values_noise < 1.5
+    assert found.counts_noise == pytest.approx(2 * found.sums_noise, rel=1e-6)
+    assert math.hypot(1.0, 0.5) < found.sums_noise < 1.5
 
 
 def test_residuals_from_known_biases(profiles: UserProfiles) -> None:

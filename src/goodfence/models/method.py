@@ -70,14 +70,9 @@ def as_recommender(
     over: Over = "raters",
     threads: int | None = None,
 ) -> Any:
-    """Return what can be fitted and asked: a recommender as it is, or `NeighbourCF` of a mechanism.
+    """Return what can be fitted and asked: a `Recommender` as it is, or `NeighbourCF` of a mechanism.
 
-    Parameters
-    ----------
-    thing : Mechanism or recommender
-        A recommender needs `fit`, and `predict` or `answer`; one of lists `recommend` or `answer_list`.
-    similarity, over, threads
-        As in `NeighbourCF`, for a bare mechanism; a recommender has its own.
+    The other parameters, as in `NeighbourCF`, are for a bare mechanism; a recommender has its own.
 
     Examples
     --------
@@ -131,17 +126,9 @@ def configured(
 ) -> Configured:
     """Return the recommender of these settings; a setting that it does not have is an error.
 
-    Parameters
-    ----------
-    settings : mapping
-        `mechanism`, a name of the registry, and any of its settings; for a selection mechanism also those of
-        `NeighbourCF`: axis, similarity, center, among, shrinkage, min_common, min_neighbours, over, fallback.
-    rng : RNG, default None
-        As in the recommender; a private model with a seed has no guarantee.
-    threads, progress
-        As in `NeighbourCF`.
-    public : mapping, optional
-        Which items are public, for a private model: its `catalogue` or its `items`. Other recommenders have neither.
+    `settings` has `mechanism`, a name of the registry, and any of its settings; for a selection mechanism also those of
+    `NeighbourCF`. `public` says which items are public, for a private model: its `catalogue` or its `items`. A private
+    model with a seed (`rng`) has no guarantee.
 
     Examples
     --------
@@ -162,8 +149,7 @@ def configured(
         told = {**_unshown(own, described), **around}
         own["k"] = inside.k
     elif callable(getattr(kind, "fit", None)):
-        open_to_all = public if public and "catalogue" in mine else {}
-        listed = {key: value for key, value in open_to_all.items() if key in mine}
+        listed = public if public and "catalogue" in mine else {}
         own, around = dict(settings), {}
         described = made_of({**settings, **listed})
         recommender = made_of({**settings, **listed, **({"rng": rng} if "rng" in mine else {})})

@@ -1,15 +1,12 @@
 """Saved models: one file, a stored zip of `manifest.json` and `.npy` members, written atomically, never pickle.
 
-A saved recommender holds the ratings it needs to answer. Protect it like the ratings themselves.
-
-A file is read once: the bytes that were hashed are the bytes that are parsed. The loader trusts nothing in it, and no
-checksum either, because whoever changes a file can recompute them. It checks what each array must be, and that the
-statements about a fit agree with each other.
+A saved recommender holds the ratings it needs to answer. Protect it like the ratings themselves. The loader reads the
+file once and trusts nothing in it, no checksum either, because whoever changes a file can recompute them: it checks
+what each array must be, and that the statements about a fit agree with each other.
 """
 
 from __future__ import annotations
 
-import dataclasses
 import hashlib
 import io
 import json
@@ -22,10 +19,11 @@ import zipfile
 import zlib
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
+from dataclasses import asdict
 from itertools import pairwise
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, BinaryIO, TypeAlias, TypeVar
+from typing import TYPE_CHECKING, Any, BinaryIO, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -62,7 +60,6 @@ _MOST_MEMBERS, _LARGEST_DIRECTORY, _LONGEST = 65, 2**16, 2**31
 _RATING_BYTES, _ID_BYTES, _TEXT_BYTES = 40, 200, 4
 """What a rating, an id and a byte of text take beyond the file, once the model has been asked."""
 _DAMAGED = "the file is not a saved model, or it is damaged or truncated; save the model again"
-M = TypeVar("M")
 
 
 def load_model(
@@ -83,14 +80,6 @@ def load_model(
         raise ModelFileError("the model is of a kind that this goodfence does not know; upgrade it")
     with refusing("the model's settings are not sound; save the model again"):
         model: FittedRecommender = found.from_saved(settings, arrays)
-    return model
-
-
-def load_as(kind: type[M], path: str | PathLike[str]) -> M:
-    """Return the recommender that was saved in `path`, which must be of this kind."""
-    model = load_model(path)
-    if not isinstance(model, kind):
-        raise ModelFileError(f"the saved model is a {type(model).__name__}, not a {kind.__name__}")
     return model
 
 
@@ -129,8 +118,12 @@ def write_model(
 
 def settings_digest(kind: str, settings: Mapping[str, Any]) -> npt.NDArray[np.uint8]:
     """Return the digest that binds arrays to the settings that they were fitted with."""
-    text = json.dumps([kind, settings], sort_keys=True, separators=(",", ":"), allow_nan=False)
-    return np.frombuffer(hashlib.sha256(text.encode()).digest(), dtype=np.uint8)
+    return np.frombuffer(_digest([kind, settings]).digest(), dtype=np.uint8)
+
+
+def _digest(value: Any) -> Any:
+    text = json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return hashlib.sha256(text.encode())
 
 
 def array_statements(arrays: Arrays) -> dict[str, dict[str, Any]]:
@@ -172,9 +165,8 @@ def manifest_text(manifest: Mapping[str, Any]) -> str:
 
 def manifest_checksum(manifest: Mapping[str, Any]) -> str:
     """Return the sha256 of everything that a manifest states except this checksum."""
-    stated = {key: value for key, value in manifest.items() if key != "sha256"}
-    text = json.dumps(stated, sort_keys=True, separators=(",", ":"), allow_nan=False)
-    return hashlib.sha256(text.encode()).hexdigest()
+    checksum: str = _digest({key: manifest[key] for key in manifest if key != "sha256"}).hexdigest()
+    return checksum
 
 
 def read_model(
@@ -226,14 +218,15 @@ def check_replaceable(path: Path) -> None:
     """Raise `ModelFileError` if anything but a saved model is at `path`."""
     if not os.path.lexists(path):
         return
-    with refusing("the path exists and is not a saved model; choose another path, or remove it"):
-        try:
-            with _opened(path) as file:
-                found = file.read(30 + len(_BEGINNING))
-        except ModelFileError:
-            raise ValueError from None
-        if found[30:] != _BEGINNING:
-            raise ValueError
+    try:
+        with _opened(path) as file:
+            ours = file.read(30 + len(_BEGINNING))[30:] == _BEGINNING
+    except (ModelFileError, OSError):
+        ours = False
+    if not ours:
+        raise ModelFileError(
+            "the path exists and is not a saved model; choose another path, or remove it"
+        )
 
 
 def _opened(path: Path) -> BinaryIO:
@@ -283,13 +276,13 @@ def _parsed(written: bytes) -> dict[str, Any]:
     if not isinstance(manifest, dict):
         raise ModelFileError("the manifest of the model is not an object; save the model again")
     version = manifest.get("format")
-    if type(version) is not int or version > FORMAT:
-        raise ModelFileError(
-            f"the model was saved in a newer format than this goodfence reads ({FORMAT}); upgrade goodfence"
+    if type(version) is not int or version != FORMAT:
+        older = type(version) is int and version < FORMAT
+        age, cure = (
+            ("an older", "fit and save it again") if older else ("a newer", "upgrade goodfence")
         )
-    if version < FORMAT:
         raise ModelFileError(
-            f"the model was saved in an older format than this goodfence reads ({FORMAT}); fit and save it again"
+            f"the model was saved in {age} format than this goodfence reads ({FORMAT}); {cure}"
         )
     return manifest
 
@@ -380,13 +373,13 @@ def encode_ids(name: str, values: npt.NDArray[Any]) -> dict[str, npt.NDArray[Any
 
 def decode_ids(name: str, arrays: Arrays) -> npt.NDArray[Any]:
     """Return the ids that `encode_ids` wrote; what it cannot have written raises."""
-    if name in arrays:
-        if arrays[name].ndim != 1 or arrays[name].dtype != np.int64:
-            raise ModelFileError(f"the {name} of the model must be integers or text")
-        return arrays[name]
-    encoded, starts = arrays[f"{name}_bytes"], arrays[f"{name}_starts"]
-    if encoded.dtype != np.uint8 or encoded.ndim != 1:
+    plain = name in arrays
+    encoded, kind = (arrays[name], np.int64) if plain else (arrays[f"{name}_bytes"], np.uint8)
+    if encoded.dtype != kind or encoded.ndim != 1:
         raise ModelFileError(f"the {name} of the model must be integers or text")
+    if plain:
+        return encoded
+    starts = arrays[f"{name}_starts"]
     check_starts(starts, len(encoded), f"the {name} of the model")
     data = encoded.tobytes()
     values = np.empty(len(starts) - 1, dtype=object)
@@ -403,10 +396,7 @@ def pack_ratings(ratings: Ratings) -> tuple[dict[str, Any], dict[str, npt.NDArra
     arrays |= encode_ids("users", ratings.users) | encode_ids("items", ratings.items)
     if ratings.titles:
         arrays |= encode_ids("titles", titles)
-    settings: dict[str, Any] = {
-        "shape": list(csr.shape),
-        "scale": dataclasses.asdict(ratings.scale),
-    }
+    settings: dict[str, Any] = {"shape": list(csr.shape), "scale": asdict(ratings.scale)}
     if ratings.feedback == "implicit":  # when it happened is not saved: no model asks
         settings["feedback"] = ratings.feedback
         if ratings.liked_from is not None:
@@ -430,14 +420,11 @@ def unpack_ratings(settings: dict[str, Any], arrays: Arrays) -> Ratings:
         if "titles_bytes" in arrays:
             pairs = zip(items.tolist(), decode_ids("titles", arrays).tolist(), strict=True)
             titles = {item: title for item, title in pairs if title}
-        stated = settings["scale"]
+        stated, least = settings["scale"], settings.get("liked_from")
         numbers = [stated["lowest"], stated["highest"]]
-        numbers += [] if stated["step"] is None else [stated["step"]]
+        numbers += [number for number in (stated["step"], least) if number is not None]
         typed = all(type(number) in (int, float) for number in numbers)
         if not typed or type(stated["declared"]) is not bool:
             raise ValueError
-        feedback, least = settings.get("feedback", "explicit"), settings.get("liked_from")
-        if least is not None and type(least) not in (int, float):
-            raise ValueError
-        how: dict[str, Any] = {"feedback": feedback, "liked_from": least}
-        return Ratings(csr, users, items, Scale(**stated), titles, **how)
+        how: dict[str, Any] = {"feedback": settings.get("feedback", "explicit")}
+        return Ratings(csr, users, items, Scale(**stated), titles, liked_from=least, **how)

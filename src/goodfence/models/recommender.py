@@ -20,12 +20,12 @@ from goodfence.data.columns import Feedback
 from goodfence.data.files import write_table
 from goodfence.data.ids import Ids
 from goodfence.data.ratings import Id, ProfileLike, Ratings, positions_among
-from goodfence.errors import DataError, FileProblem, NotFittedError, require
+from goodfence.errors import DataError, FileProblem, ModelFileError, NotFittedError, require
 from goodfence.kernels.lists import NO_ITEM
 from goodfence.markup import html_table
 from goodfence.models.persistence import (
     Arrays,
-    load_as,
+    load_model,
     pack_ratings,
     refusing,
     unpack_ratings,
@@ -344,7 +344,12 @@ class FittedRecommender(ABC):
     @classmethod
     def load(cls, path: str | PathLike[str]) -> Self:
         """Return the fitted model that was saved in the file `path`."""
-        return load_as(cls, path)
+        model = load_model(path)
+        if not isinstance(model, cls):
+            raise ModelFileError(
+                f"the saved model is a {type(model).__name__}, not a {cls.__name__}"
+            )
+        return model
 
     def _require_fitted(self) -> None:
         if not hasattr(self, "ratings_"):

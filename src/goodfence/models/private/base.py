@@ -250,9 +250,12 @@ class PrivateRecommender(FittedRecommender):
 
     def _recorded(self, record: FitRecord) -> dict[str, Any]:
         """Return the arguments that the record of a fit holds too; attributes may have been changed since."""
-        items = None if record.catalogue_given else FROM_RATINGS
-        stated = {"epsilon": record.epsilon, "delta": record.delta, "unit": record.unit}
-        held = {**stated, "items": items}
+        held: dict[str, Any] = {
+            "epsilon": record.epsilon,
+            "delta": record.delta,
+            "unit": record.unit,
+        }
+        held |= {"items": None if record.catalogue_given else FROM_RATINGS}
         return {name: held[name] for name in self._saved if name in held}
 
 
@@ -262,21 +265,14 @@ def _release(stated: dict[str, Any]) -> Release:
     return release
 
 
-_TYPES: dict[str, tuple[type, ...]] = {
-    "bool": (bool,),
-    "int": (int,),
-    "float": (int, float),
-    "str": (str,),
-    "Unit": (str,),
-    "Unit | None": (str,),
-}
+_TYPES: dict[str, Any] = {"bool": (bool,), "int": (int,), "float": (int, float)}
 
 
 def _typed(stated: dict[str, Any], kind: type[Any]) -> dict[str, Any]:
     """Return what a file states of a record, each value of its field's very type: `true` is no number here."""
-    types = {field.name: _TYPES.get(str(field.type)) for field in dataclasses.fields(kind)}
+    types = {field.name: _TYPES.get(str(field.type), (str,)) for field in dataclasses.fields(kind)}
     for name, value in stated.items():
-        if type(value) not in (types[name] or ()):
+        if type(value) not in types[name]:
             raise TypeError(name)
     return stated
 
@@ -289,13 +285,9 @@ def on_catalogue(ratings: Ratings, catalogue: Ids) -> Ratings:
 
     Examples
     --------
-    >>> import numpy as np
-    >>> csr = sparse.csr_array(np.array([[5.0, 3.0]]))
-    >>> two = Ratings(csr, users=[1], items=["a", "b"], scale=(1, 5))
+    >>> two = Ratings(sparse.csr_array([[5.0, 3.0]]), users=[1], items=["a", "b"], scale=(1, 5))
     >>> on_catalogue(two, Ids.of(["b", "c"], "items")).csr.toarray()
     array([[3., 0.]])
-    >>> on_catalogue(two, Ids.of([1, 2], "items")).n_ratings
-    0
     """
     positions = positions_among(Ids.of_sorted(ratings.items, "items"), catalogue)  # all different
     matrix = move_columns(ratings.csr, positions, len(catalogue))
@@ -304,9 +296,8 @@ def on_catalogue(ratings: Ratings, catalogue: Ids) -> Ratings:
         for item, at in zip(ratings.items.tolist(), positions.tolist(), strict=True)
         if at >= 0 and item in ratings.titles
     }
-    ids, least = (ratings.users, catalogue), ratings.liked_from
-    feedback = ratings.feedback
-    return Ratings(matrix, *ids, ratings.scale, titles, feedback=feedback, liked_from=least)
+    how: dict[str, Any] = {"feedback": ratings.feedback, "liked_from": ratings.liked_from}
+    return Ratings(matrix, ratings.users, catalogue, ratings.scale, titles, **how)
 
 
 def public_part(ratings: Ratings) -> Ratings:
@@ -314,7 +305,6 @@ def public_part(ratings: Ratings) -> Ratings:
 
     Nothing else: the kind of the users' ids is that of the users, and titles are known of what was rated.
     """
-    empty = sparse.csr_array((0, ratings.shape[1]))
-    nobody, least = np.empty(0, dtype=np.int64), ratings.liked_from
-    feedback = ratings.feedback
-    return Ratings(empty, nobody, ratings.items, ratings.scale, feedback=feedback, liked_from=least)
+    empty, nobody = sparse.csr_array((0, ratings.shape[1])), np.empty(0, dtype=np.int64)
+    how: dict[str, Any] = {"feedback": ratings.feedback, "liked_from": ratings.liked_from}
+    return Ratings(empty, nobody, ratings.items, ratings.scale, **how)

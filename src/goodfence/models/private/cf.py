@@ -64,7 +64,6 @@ from goodfence.rng import RNG
 from goodfence.settings import checked
 
 Plan: TypeAlias = Literal["auto", "means", "covariance", "half_step"]
-PLANS = ("auto", "means", "covariance", "half_step")
 
 RESIDUALS = Clamps(near=1.0, prior=20, wide=0.5)
 """The residuals from item biases that are known, unit rating."""
@@ -89,7 +88,7 @@ _RESIDUAL = 0.42
 """The size of a clamped residual."""
 _SIZES = (100, 200, 400, 800, 1600, 3200)
 """How many items may enter the covariance."""
-_CLEAR = {"rating": 1.2, "user": 1.2}
+_CLEAR = 1.2
 """How far the covariance's leading eigenvalue must be expected to stand out, to choose how many items enter."""
 _BEARABLE = 0.009
 """Unit rating: how much more the item biases may vary, for a covariance's sake."""
@@ -112,7 +111,7 @@ class PrivateCF(PrivatePredictor):
     Parameters
     ----------
     epsilon : float
-        Of (epsilon, delta)-differential privacy, which everything that is released satisfies together.
+        Of (epsilon, delta)-differential privacy, for everything that is released together.
     delta : float, default 1e-5
         The slack in the probability of every event. Choose it well below one over the number of those protected.
     unit : {"rating", "user"}, default "rating"
@@ -127,7 +126,7 @@ class PrivateCF(PrivatePredictor):
         The ids of all items there are, from a public source. Ratings of other items are not used.
     items : {"from ratings"}
         Instead of a catalogue: declares the items of the ratings public. Beware where these are only those that
-        somebody rated. One of both must be given to fit.
+        somebody rated. Either `catalogue` or `items` is required.
     rng : seed or generator, optional
         None for noise from the operating system. A seed makes an experiment repeatable, and its guarantee `none`.
 
@@ -204,10 +203,7 @@ class PrivateCF(PrivatePredictor):
         mu: float,
         publisher: Publisher,
     ) -> Floats:
-        """Return the items' factors from a released covariance and, for the unit rating, half steps after it.
-
-        Without half steps they are zero for items that did not enter the covariance.
-        """
+        """Return the items' factors from a released covariance and, for the unit rating, half steps after it."""
         of_pairs = mu * math.sqrt(stages.covariance)
         chosen = most_rated(items.counts, stages.n_chosen)
         covariance = release_covariance(
@@ -292,10 +288,13 @@ def choose_stages(plan: Plan, unit: Unit, items: ItemBiases, overlap: float, mu:
 
 def _worth_more_than_means(unit: Unit, items: ItemBiases, mu: float, n_chosen: int) -> bool:
     """Return whether factors are worth their privacy cost: the covariance's (unit rating), the half step's (user)."""
-    if unit == "rating":
-        return n_chosen > 0 and not _biases_loss(items, mu) > _BEARABLE
-    worth = _half_step_worth(items, mu * math.sqrt(0.3))
-    return worth >= _WORTH and _mean_variance(items) <= _SURE_ENOUGH * worth
+    if unit == "user":
+        worth = _half_step_worth(items, mu * math.sqrt(0.3))
+        return worth >= _WORTH and _mean_variance(items) <= _SURE_ENOUGH * worth
+    # How much more the biases would vary if most of the budget went to the covariance.
+    shares = _WITH_COVARIANCE["rating"].biases[0], MEANS["rating"].total
+    little, full = (expected_variance(items, RESIDUALS, mu * math.sqrt(each)) for each in shares)
+    return n_chosen > 0 and not little - full > _BEARABLE
 
 
 def _covariance_items(unit: Unit, reach: Floats, mu: float) -> int:
@@ -303,23 +302,15 @@ def _covariance_items(unit: Unit, reach: Floats, mu: float) -> int:
 
     `reach` is of all items, the farthest first.
     """
-    n_items = len(reach)
-    best = 0
+    n_items, best = len(reach), 0
     for size in _SIZES:
         n_chosen = min(size, n_items)
         noise = covariance_noise(COVARIANCE, unit, n_items, n_chosen, mu)
         # The leading eigenvalue to be expected, over the edge of the noise's eigenvalues.
         clear = _SIGNAL * float((reach[:n_chosen] ** 2).sum()) / (noise * math.sqrt(n_chosen))
-        if clear >= _CLEAR[unit]:
+        if clear >= _CLEAR:
             best = n_chosen
     return best
-
-
-def _biases_loss(items: ItemBiases, mu: float) -> float:
-    """Return by how much more the biases would vary if most of the budget went to the covariance."""
-    shares = _WITH_COVARIANCE["rating"].biases[0], MEANS["rating"].total
-    little, full = (expected_variance(items, RESIDUALS, mu * math.sqrt(each)) for each in shares)
-    return little - full
 
 
 def _mean_variance(items: ItemBiases) -> float:
@@ -337,10 +328,8 @@ def _half_step_worth(items: ItemBiases, mu: float) -> float:
 
 def reach_of(counts: Floats, overlap: float, unit: Unit) -> Floats:
     """Return a, each item's reach: the expected covariance of items i and j is a_i a_j q_i·q_j."""
-    scale = _RESIDUAL if unit == "rating" else _RESIDUAL**2
-    total = max(float(counts.sum()), 1e-12)
-    reach: Floats = counts / total * math.sqrt(max(overlap, 1.0) / scale) * _SLOPE
-    return reach
+    scale, total = _RESIDUAL if unit == "rating" else _RESIDUAL**2, max(float(counts.sum()), 1e-12)
+    return np.asarray(counts / total * math.sqrt(max(overlap, 1.0) / scale) * _SLOPE)
 
 
 def chance_of(counts: Floats, overlap: float, unit: Unit) -> float:

@@ -15,7 +15,7 @@ from scipy.linalg import eigh
 from scipy.special import ndtr
 
 from goodfence.arrays import AnyFloats, Float32s, Floats, Integers
-from goodfence.errors import SettingError
+from goodfence.errors import require
 from goodfence.models.private.item_model import ItemBiases, bounded
 from goodfence.models.private.releases import HalfStep, ItemSums, Noisy, residual_grid
 from goodfence.privacy.fixed_point import Clamps
@@ -87,8 +87,7 @@ def listed_counts(sums: ItemSums, items: ItemBiases) -> Floats:
     """
     released = np.maximum(sums.counts, 0.0)
     clear = released**2 / (released**2 + (_CLEAR * sums.counts_noise) ** 2)
-    counts: Floats = clear * released + (1 - clear) * items.counts
-    return counts
+    return np.asarray(clear * released + (1 - clear) * items.counts)
 
 
 class _Block(NamedTuple):
@@ -239,8 +238,7 @@ def leading_eigenvectors(matrix: AnyFloats, n: int) -> tuple[AnyFloats, AnyFloat
 
 
 def _mean_square(factors: Floats, reach: Floats) -> Floats:
-    squares: Floats = (reach[:, None] ** 2 * factors**2).sum(axis=0) / (reach**2).sum()
-    return squares
+    return np.asarray((reach[:, None] ** 2 * factors**2).sum(axis=0) / (reach**2).sum())
 
 
 def refine(step: HalfStep, items: ItemBiases, factors: Floats) -> tuple[ItemBiases, Floats]:
@@ -316,19 +314,15 @@ def public_factors(features: Floats | None, n_items: int) -> Floats:
     if features is None:
         return np.zeros((n_items, 0))
     table = np.asarray(features, dtype=np.float64)
-    if table.ndim != 2 or len(table) != n_items or not np.isfinite(table).all():
-        raise SettingError(
-            f"features must be finite numbers, one row for each of the {n_items} items"
-        )
-    if table.shape[1] > MOST_PUBLIC:
-        raise SettingError(
-            f"features must have at most {MOST_PUBLIC} columns, got {table.shape[1]}"
-        )
+    sound = table.ndim == 2 and len(table) == n_items and bool(np.isfinite(table).all())
+    rule = f"finite numbers, one row for each of the {n_items} items"
+    require(sound, "features", rule, f"an array of shape {table.shape}")
+    few = table.shape[1] <= MOST_PUBLIC
+    require(few, "features", f"of at most {MOST_PUBLIC} columns", table.shape[1])
     largest = np.abs(table).max(axis=0, initial=0.0)
     shares = table / np.where(largest > 0, largest, 1.0)  # so that no square overflows
     off = shares - shares.mean(axis=0)
     spread = np.sqrt((off**2).mean(axis=0))
     standard = np.where(spread > _CONSTANT, off / np.maximum(spread, _CONSTANT), 0.0)
     cut = np.clip(standard, -_FARTHEST_DEVIATION, _FARTHEST_DEVIATION)
-    factors: Floats = cut * (_PUBLIC_SCALE / np.sqrt(max(table.shape[1], 1)))
-    return factors
+    return np.asarray(cut * (_PUBLIC_SCALE / np.sqrt(max(table.shape[1], 1))))

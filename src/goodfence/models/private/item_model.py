@@ -93,8 +93,7 @@ class ItemModel:
     def predict_user(self, columns: AnyIntegers, values: Floats, wanted: AnyIntegers) -> Floats:
         """Return predictions of the wanted items for a user with these ratings."""
         coefficients = solve_user(columns, values, self.known)
-        predictions: Floats = self.bias[wanted] + self.features[wanted] @ coefficients
-        return predictions
+        return np.asarray(self.bias[wanted] + self.features[wanted] @ coefficients)
 
     def list_scores(self, profiles: Csr, rows: AnyIntegers) -> Floats:
         """Return what ranks each item in the lists of users, (users, items).
@@ -107,8 +106,7 @@ class ItemModel:
         found = np.empty(len(every))
         predict_rows(np.asarray(rows), ends, every, profiles, self.known, found)
         liked = np.sqrt(ndtr(found / math.sqrt(NOISE))).reshape(n_users, n_items)
-        scores: Floats = liked if self.counts is None else self.counts * liked
-        return scores
+        return np.asarray(liked if self.counts is None else self.counts * liked)
 
     def predict_cells(self, profiles: Csr, rows: AnyIntegers, columns: AnyIntegers) -> Floats:
         """Return predictions of columns[j] for the user in rows[j]; each user's regression is solved once."""

@@ -9,7 +9,7 @@ from functools import cached_property
 import numpy as np
 from scipy import sparse
 
-from goodfence.arrays import AnyFloats, AnyIntegers, Csr, Flags, Float32s, Floats
+from goodfence.arrays import AnyFloats, Csr, Flags, Float32s, Floats
 from goodfence.kernels.factor_lists import TILE, Loadings, rank_by_factors, weigh_profiles
 from goodfence.kernels.lists import merge_lists
 from goodfence.models.private.estimation import leading_eigenvectors
@@ -91,10 +91,8 @@ class ListModel:
         def work(piece: tuple[int, int]) -> None:
             first, last = piece
             own = Csr(profiles.indptr[first : last + 1], profiles.indices, profiles.data)
-            out, of_popularity = (
-                (lists.columns[first:last], lists.scores[first:last]),
-                np.empty(last - first),
-            )
+            out = lists.columns[first:last], lists.scores[first:last]
+            of_popularity = np.empty(last - first)
             rank_by_factors(own, model, allowed, *out, of_popularity)
             scores = others.scores[first:last] * of_popularity[:, np.newaxis]
             merge_lists(others.columns[first:last], scores, *out)
@@ -110,17 +108,6 @@ def _in_tiles(table: Floats) -> Float32s:
     padded = np.zeros((n_tiles * TILE, n_lines), dtype=np.float32)
     padded[:n_items] = table
     return np.ascontiguousarray(padded.reshape(n_tiles, TILE, n_lines).swapaxes(1, 2))
-
-
-def positive_counts(items: Noisy, chosen: AnyIntegers) -> Floats:
-    """Return the noisy counts of the chosen items, at least their noise each."""
-    return np.maximum(items.values[chosen], items.noise)
-
-
-def popularity_of(items: Noisy, chosen: AnyIntegers) -> Floats:
-    """Return all noisy counts over the length of those of the chosen items."""
-    kept = positive_counts(items, chosen)
-    return items.values / math.sqrt(float(kept @ kept))
 
 
 def list_factors(found: Noisy, centre: Floats) -> Floats:
@@ -144,8 +131,7 @@ def list_factors(found: Noisy, centre: Floats) -> Floats:
     kept = np.maximum(values[:rank].astype(np.float64), 0.0)
     trust = kept**2 / (kept**2 + _DOUBT * edge**2 / 4 + 1e-300)
     rest = vectors[:, :rank] - np.outer(centre, centre @ vectors[:, :rank])
-    factors: Floats = rest * np.sqrt(trust)
-    return factors
+    return np.asarray(rest * np.sqrt(trust))
 
 
 def _true_values(values: AnyFloats, edge: float) -> AnyFloats:
@@ -155,5 +141,4 @@ def _true_values(values: AnyFloats, edge: float) -> AnyFloats:
     2 e is the edge [Benaych-Georges and Nadakuditi 2011].
     """
     true = (values + np.sqrt(np.maximum(values**2 - edge**2, 0.0))) / 2
-    carried: AnyFloats = true - (edge / 2) ** 2 / np.maximum(true, 1e-300)
-    return carried
+    return np.asarray(true - (edge / 2) ** 2 / np.maximum(true, 1e-300))

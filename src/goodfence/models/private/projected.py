@@ -85,10 +85,8 @@ def find_directions(factors: Floats, counts: Floats) -> Integers:
 
 def largest_singular_value(directions: Floats) -> float:
     """Return the largest singular value of a tall matrix."""
-    if directions.shape[1] == 0:
-        return 0.0
-    largest = float(np.linalg.eigvalsh(directions.T @ directions)[-1])
-    return math.sqrt(max(largest, 0.0))
+    squares = np.linalg.eigvalsh(directions.T @ directions)
+    return math.sqrt(float(squares.max(initial=0.0)))
 
 
 def projected_bound(clamps: Clamps, n_items: int, directions: AnyIntegers, longest: float) -> float:
@@ -169,8 +167,7 @@ def sharpen(found: FactorPosterior, steps: Sequence[Projected], items: ItemBiase
 def _row_variance(step: Projected, items: ItemBiases) -> Floats:
     """Return the variance of every entry of the rows: the noise's, and that of who happened to rate what how."""
     scores = np.minimum(_SCORES * (items.shares @ step.directions**2), LONGEST**2)
-    by_chance: Floats = _SQUARE * items.counts[:, None] * scores
-    return step.noise**2 + by_chance
+    return np.asarray(step.noise**2 + _SQUARE * items.counts[:, None] * scores)
 
 
 def _posterior(

@@ -28,8 +28,6 @@ from goodfence.models.private.list_model import (
     MOST_FACTORS,
     ListModel,
     list_factors,
-    popularity_of,
-    positive_counts,
 )
 from goodfence.models.private.releases import Noisy, most_rated
 from goodfence.models.recommender import IdsLike, rated_rows
@@ -59,18 +57,9 @@ class PrivateTopN(PrivateRecommender):
     Parameters
     ----------
     epsilon : float, default 1.0
-        Of (epsilon, delta)-differential privacy, which everything that is released satisfies together.
-    delta : float, default 1e-5
-        The slack in the probability of every event. Choose it well below one over the number of those protected.
+        As in `PrivateCF`, and so are `delta`, `catalogue`, `items` and `rng`.
     unit : {"event", "user"}, default "event"
         What is protected: one event, or one user with all their events.
-    catalogue : sequence of ids
-        The ids of all items there are, from a public source. Events of other items are not used.
-    items : {"from ratings"}
-        Instead of a catalogue: declares the items of the events public. Beware where these are only those that
-        somebody has. One of both must be given to fit.
-    rng : seed or generator, optional
-        None for noise from the operating system. A seed makes an experiment repeatable, and its guarantee `none`.
 
     Examples
     --------
@@ -108,14 +97,10 @@ class PrivateTopN(PrivateRecommender):
         if (csr.data == 1).all():
             return laid
         ones = (np.ones(csr.nnz), csr.indices, csr.indptr)
-        return Ratings(
-            sparse.csr_array(ones, shape=csr.shape),
-            laid.users,
-            laid.items,
-            titles=laid.titles,
-            items_declared=laid.items_declared,
-            feedback="implicit",
-        )
+        ids = (laid.users, laid.items)
+        how: dict[str, Any] = {"titles": laid.titles, "items_declared": laid.items_declared}
+        once = sparse.csr_array(ones, shape=csr.shape)
+        return Ratings(once, *ids, feedback="implicit", **how)
 
     def profiles_of(self, ratings: Ratings) -> EventProfiles:
         """Return which items each user has."""
@@ -129,12 +114,13 @@ class PrivateTopN(PrivateRecommender):
         of_pairs = mu * math.sqrt(1 - COUNTS_SHARE)
         items = release_counts(profiles, self.unit, mu * math.sqrt(COUNTS_SHARE), publisher)
         chosen = most_rated(items.values, how_many(items, self.unit, of_pairs))
-        centre = centre_of(positive_counts(items, chosen))
+        kept = np.maximum(items.values[chosen], items.noise)
+        centre = centre_of(kept)
         found = release_co_occurrence(profiles, chosen, centre, self.unit, of_pairs, publisher)
         own = list_factors(found, centre / UNIT)
         factors = np.zeros((profiles.n_items, own.shape[1]))
         factors[chosen] = own
-        popularity = np.clip(popularity_of(items, chosen), -FARTHEST, FARTHEST)
+        popularity = np.clip(items.values / math.sqrt(float(kept @ kept)), -FARTHEST, FARTHEST)
         return ListModel(popularity, np.clip(np.nan_to_num(factors), -1.0, 1.0))
 
     def _list_scores(self, columns: AnyIntegers, values: Floats) -> Floats:
