@@ -32,8 +32,7 @@ from goodfence.arrays import row_numbers
 from goodfence.data.files import atomic_write
 from goodfence.data.splits import sample_targets
 from goodfence.evaluation import evaluate
-from goodfence.models.private.cf import PrivateCF
-from goodfence.models.private.means import PrivateMeans
+from goodfence.models.private.cf import PrivateCF, PrivateMeans
 from goodfence.papers.mcsherry_mironov import McSherryMironov
 
 DATA = ("ml-100k", "ml-1m", "douban-movie", "netflix-tenth")

@@ -28,7 +28,7 @@ from goodfence.arrays import Floats, Integers, row_numbers
 from goodfence.attack.scoring import difference, ratio, share
 from goodfence.auditing.dp_audit import Recorder, Replayer
 from goodfence.data.files import atomic_write
-from goodfence.models.private import cf, means
+from goodfence.models.private import cf
 from goodfence.models.private.base import PrivateRecommender
 from goodfence.privacy.accounting import total_mu
 from goodfence.privacy.fixed_point import UserProfiles, centred
@@ -58,7 +58,6 @@ POST_PROCESSING = {
         "find_directions",
         "sharpen",
     ),
-    means: ("estimate_biases",),
 }
 HEAD = ["attacked", "targets", "ratings", "guess", "recovery", "advantage"]
 HEAD += ["advantage, expected", "bound here", "bound, any guess"]

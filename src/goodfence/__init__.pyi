@@ -21,12 +21,12 @@ from goodfence.errors import DataError as DataError
 from goodfence.errors import GoodfenceError as GoodfenceError
 from goodfence.errors import SettingError as SettingError
 from goodfence.evaluation import evaluate as evaluate
-from goodfence.models.ease import EASE as EASE
+from goodfence.models.events import EASE as EASE
+from goodfence.models.events import Popularity as Popularity
 from goodfence.models.neighbour_cf import NeighbourCF as NeighbourCF
 from goodfence.models.persistence import load_model as load_model
-from goodfence.models.popularity import Popularity as Popularity
 from goodfence.models.private.cf import PrivateCF as PrivateCF
-from goodfence.models.private.means import PrivateMeans as PrivateMeans
+from goodfence.models.private.cf import PrivateMeans as PrivateMeans
 from goodfence.models.private.top_n import PrivateTopN as PrivateTopN
 from goodfence.neighbours.candidate_lists import candidate_lists as candidate_lists
 from goodfence.neighbours.similarity import Similarity as Similarity

@@ -25,8 +25,7 @@ from goodfence.data.ratings import Ratings
 from goodfence.data.scale import Scale
 from goodfence.errors import BlackBoxProblem, NotFittedError, SettingError
 from goodfence.models.neighbour_cf import NeighbourCF
-from goodfence.models.private.cf import PrivateCF
-from goodfence.models.private.means import PrivateMeans
+from goodfence.models.private.cf import PrivateCF, PrivateMeans
 from goodfence.models.recommender import unfitted_copy
 from goodfence.privacy.noise import SIGMA
 from goodfence.report.pages import save_result

@@ -21,8 +21,7 @@ from goodfence.data.ratings import Ratings
 from goodfence.errors import DataError, FileProblem, SettingError
 from goodfence.models.method import default_recommenders, traits_of
 from goodfence.models.neighbour_cf import NeighbourCF
-from goodfence.models.private.cf import PrivateCF
-from goodfence.models.private.means import PrivateMeans
+from goodfence.models.private.cf import PrivateCF, PrivateMeans
 from goodfence.report.pages import save_result
 from goodfence.selection.knn import KNN
 from goodfence.selection.npns import NPNS

@@ -7,7 +7,7 @@ import pytest
 from scipy import sparse
 
 from goodfence.kernels.factor_lists import TILE
-from goodfence.models.private.list_model import ListModel
+from goodfence.models.private.top_n import ListModel
 from tests.support import reference
 
 pytestmark = pytest.mark.kernel

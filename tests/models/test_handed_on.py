@@ -17,8 +17,7 @@ from goodfence.data.ratings import Ratings
 from goodfence.data.splits import core
 from goodfence.errors import SettingError
 from goodfence.models.private.base import PrivateRecommender
-from goodfence.models.private.cf import PrivateCF
-from goodfence.models.private.means import PrivateMeans
+from goodfence.models.private.cf import PrivateCF, PrivateMeans
 from goodfence.papers.mcsherry_mironov import McSherryMironov
 from goodfence.privacy.noise import Publisher
 

@@ -13,7 +13,7 @@ from scipy import sparse
 
 import goodfence as gf
 from goodfence.errors import DataError, FileProblem, SettingError
-from goodfence.models.ease import MOST_ITEMS
+from goodfence.models.events import MOST_ITEMS
 from goodfence.models.method import configured
 from goodfence.models.recommender import RecommendedLists
 from tests.support import reference

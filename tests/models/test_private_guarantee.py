@@ -16,8 +16,7 @@ from goodfence.data.ratings import Ratings
 from goodfence.errors import DataError, ModelFileError, SettingError, UnknownId
 from goodfence.models.persistence import read_model
 from goodfence.models.private.base import PrivateRecommender
-from goodfence.models.private.cf import PrivateCF
-from goodfence.models.private.means import PrivateMeans
+from goodfence.models.private.cf import PrivateCF, PrivateMeans
 from goodfence.papers.mcsherry_mironov import McSherryMironov
 from goodfence.privacy.accounting import Account, FitRecord, Release
 from tests.models.test_private_models import made_up

@@ -17,10 +17,9 @@ from goodfence.data.ratings import Ratings
 from goodfence.errors import DataError, ModelFileError, NotFittedError, SettingError, UnknownId
 from goodfence.models.persistence import read_model
 from goodfence.models.private.base import PrivateRecommender
-from goodfence.models.private.cf import FIRST_SHARE, MEANS, PrivateCF, choose_stages
+from goodfence.models.private.cf import FIRST_SHARE, MEANS, PrivateCF, PrivateMeans, choose_stages
 from goodfence.models.private.estimation import listed_counts
 from goodfence.models.private.item_model import FARTHEST, ItemBiases
-from goodfence.models.private.means import PrivateMeans
 from goodfence.models.private.releases import ItemSums
 from goodfence.papers.mcsherry_mironov import McSherryMironov
 from tests.support import reference

@@ -20,9 +20,15 @@ from goodfence.models.private.co_occurrence import (
     release_co_occurrence,
     release_counts,
 )
-from goodfence.models.private.list_model import MOST_FACTORS, ListModel, list_factors
 from goodfence.models.private.releases import Noisy
-from goodfence.models.private.top_n import COUNTS_SHARE, PrivateTopN, how_many
+from goodfence.models.private.top_n import (
+    COUNTS_SHARE,
+    MOST_FACTORS,
+    ListModel,
+    PrivateTopN,
+    how_many,
+    list_factors,
+)
 from goodfence.privacy.guarantee import Unit
 from goodfence.privacy.noise import Publisher
 from tests.support import reference

@@ -18,9 +18,8 @@ from goodfence.auditing.lower_bound import lower_bound
 from goodfence.auditing.pairs import for_made_up_items, made_pair, worst_pair
 from goodfence.data.scale import Scale
 from goodfence.errors import DataError, SettingError
-from goodfence.models.private.cf import PrivateCF
+from goodfence.models.private.cf import PrivateCF, PrivateMeans
 from goodfence.models.private.item_model import ItemModel
-from goodfence.models.private.means import PrivateMeans
 from goodfence.models.private.releases import SUMS, release_sums
 from goodfence.models.private.top_n import PrivateTopN
 from goodfence.privacy.fixed_point import UserProfiles

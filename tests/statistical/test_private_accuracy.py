@@ -10,8 +10,7 @@ import pytest
 import goodfence as gf
 from goodfence.evaluation import evaluate
 from goodfence.models.private.base import PrivateRecommender
-from goodfence.models.private.cf import PrivateCF
-from goodfence.models.private.means import PrivateMeans
+from goodfence.models.private.cf import PrivateCF, PrivateMeans
 from goodfence.privacy.guarantee import Unit
 
 # The standard deviation of an error over noise is below 0.002; six of them are left between measured and asked.

@@ -91,7 +91,7 @@ def for_made_up_items(model: PrivateRecommender) -> PrivateRecommender:
 
     Examples
     --------
-    >>> from goodfence.models.private.means import PrivateMeans
+    >>> from goodfence.models.private.cf import PrivateMeans
     >>> for_made_up_items(PrivateMeans(epsilon=1.0, catalogue=["a", "b"])).catalogue
     range(0, 2)
     """

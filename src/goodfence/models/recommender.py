@@ -372,33 +372,6 @@ class FittedRecommender(ABC):
         return Recommendations(self.ratings_.items[ranked.columns[listed]], ranked.scores[listed])
 
 
-class EventModel(FittedRecommender):
-    """A recommender of events without any chance. Subclasses say what is learnt, and how a profile is scored."""
-
-    label: ClassVar[str]
-    learns_from: ClassVar[Feedback] = "implicit"
-
-    @property
-    def traits(self) -> Traits:
-        """What attack and audit must know: lists rest on sums over everybody."""
-        stated = {name: value for name, value in self.settings().items() if value is not None}
-        words = ", ".join(f"{name}={value:g}" for name, value in stated.items())
-        own: dict[str, Any] = {"settings": words, "n_neighbours": 0, "fresh_answers": False}
-        return Traits(family=self.label, title=repr(self), **own)
-
-    @checked
-    def fit(self, ratings: Ratings) -> Self:
-        """Learn from events: `gf.load(..., feedback="implicit")`, or the likes among ratings, `ratings.likes(4)`."""
-        require_feedback(ratings, self.learns_from, type(self).__name__)
-        self.ratings_ = ratings
-        self._learn()
-        return self
-
-    @abstractmethod
-    def _learn(self) -> None:
-        """Make what lists need of `ratings_`."""
-
-
 def by_user(rows: AnyIntegers) -> Iterator[tuple[int, Integers]]:
     """Yield each user row among `rows`, ascending, and at which places it is."""
     order = np.argsort(rows, kind="stable")

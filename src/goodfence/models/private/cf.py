@@ -1,4 +1,4 @@
-"""`PrivateCF`: the strongest recommender here with a proof: noisy statistics once, then post-processing.
+"""`PrivateCF` and the simpler `PrivateMeans`: predictions with a proof, from noisy statistics that are released once.
 
 How the budget is spent is decided from noisy quantities only. A plan is a sequence of stages, and the whole budget is
 spent whichever stages are taken: what the first stage shows decides the stages, never the total. Shares are of the
@@ -223,6 +223,38 @@ class PrivateCF(PrivatePredictor):
             cost = mu * math.sqrt(share)
             steps.append(release_projected(profiles, items.biases, directions, cost, publisher))
         return sharpen(posterior, steps, items)
+
+
+@register
+class PrivateMeans(PrivatePredictor):
+    """Item biases with noise-aware shrinkage, and user biases. The simple private model.
+
+    Parameters
+    ----------
+    epsilon, delta, unit, catalogue, items, rng
+        As in `PrivateCF`.
+
+    Examples
+    --------
+    >>> import goodfence as gf
+    >>> films = gf.load("movietweetings")
+    >>> model = gf.PrivateMeans(epsilon=1.0, items="from ratings").fit(films)
+    >>> model.guarantee().status, model.guarantee().epsilon <= 1.0
+    ('proved', True)
+    """
+
+    name: ClassVar[str] = "private-means"
+    _cut = ROBUST
+    label: ClassVar[str] = "PrivateMeans"
+
+    def _learn(self, profiles: UserProfiles, mu: float, publisher: Publisher) -> ItemModel:
+        settings = SUMS[self.unit]
+        sums = release_sums(profiles, settings, self.unit, mu, publisher)
+        items = estimate_biases(sums, settings.clamps.wide, SUMS_WEIGHT[self.unit])
+        return ItemModel.of(items, np.zeros((profiles.n_items, 0)), listed_counts(sums, items))
+
+    def _distance(self, n_items: int) -> float:
+        return lattice_distance(2 * n_items, SIGMA)
 
 
 def better_biases(

@@ -1,22 +1,24 @@
-"""`EASE`: a linear model between items in closed form, a strong reference without any protection.
+"""Recommenders of events without protection: `Popularity`, which every recommender must beat, and `EASE`.
 
-H. Steck, *Embarrassingly Shallow Autoencoders for Sparse Data* (2019): with X the events and P = (XᵀX + λI)⁻¹ the
+EASE [H. Steck, *Embarrassingly Shallow Autoencoders for Sparse Data*, 2019]: with X the events and P = (XᵀX + λI)⁻¹ the
 weights are B = I - P diag(1 / diag P), whose diagonal is 0, and a profile x is scored by x B.
 """
 
 from __future__ import annotations
 
-from typing import ClassVar
+from abc import abstractmethod
+from typing import Any, ClassVar, Self
 
 import numpy as np
 from scipy import sparse
 from scipy.linalg import lapack
 
 from goodfence.arrays import AnyFloats, AnyIntegers, Flags, Floats, Integers
-from goodfence.data.ratings import move_columns
+from goodfence.data.columns import Feedback
+from goodfence.data.ratings import Ratings, move_columns
 from goodfence.errors import require
-from goodfence.models.recommender import EventModel, rated_rows
-from goodfence.neighbours.lists import Ranked, rank_in_blocks
+from goodfence.models.recommender import FittedRecommender, Traits, rated_rows, require_feedback
+from goodfence.neighbours.lists import Ranked, rank_alike, rank_in_blocks
 from goodfence.privacy.guarantee import Guarantee
 from goodfence.registry import register
 from goodfence.settings import checked, integer, positive
@@ -25,6 +27,33 @@ MOST_ITEMS = 12_000
 """With this many items the weights take 1.2 GB."""
 _TOGETHER = 256
 """How many items' products with all others are added up at a time."""
+
+
+class EventModel(FittedRecommender):
+    """A recommender of events without any chance. Subclasses say what is learnt, and how a profile is scored."""
+
+    label: ClassVar[str]
+    learns_from: ClassVar[Feedback] = "implicit"
+
+    @property
+    def traits(self) -> Traits:
+        """What attack and audit must know: lists rest on sums over everybody."""
+        stated = {name: value for name, value in self.settings().items() if value is not None}
+        words = ", ".join(f"{name}={value:g}" for name, value in stated.items())
+        own: dict[str, Any] = {"settings": words, "n_neighbours": 0, "fresh_answers": False}
+        return Traits(family=self.label, title=repr(self), **own)
+
+    @checked
+    def fit(self, ratings: Ratings) -> Self:
+        """Learn from events: `gf.load(..., feedback="implicit")`, or the likes among ratings, `ratings.likes(4)`."""
+        require_feedback(ratings, self.learns_from, type(self).__name__)
+        self.ratings_ = ratings
+        self._learn()
+        return self
+
+    @abstractmethod
+    def _learn(self) -> None:
+        """Make what lists need of `ratings_`."""
 
 
 @checked
@@ -105,6 +134,43 @@ class EASE(EventModel):
         return Guarantee(
             status="none",
             reason="The weights between items are exact functions of everybody's events.",
+        )
+
+
+@register
+class Popularity(EventModel):
+    """List the items that most users have, without those that the user has.
+
+    The score of an item is the number of users who have it.
+
+    Examples
+    --------
+    >>> import goodfence as gf
+    >>> likes = gf.load("movietweetings").likes(8)
+    >>> model = gf.Popularity().fit(likes)
+    >>> first = model.answer_list([], n=1)
+    >>> first.scores == np.bincount(likes.csr.indices).max()
+    array([ True])
+    """
+
+    name: ClassVar[str] = "popularity"
+    label: ClassVar[str] = "Popularity"
+
+    def _learn(self) -> None:
+        csr = self.ratings_.csr
+        self.counts_: Floats = np.bincount(csr.indices, minlength=csr.shape[1]).astype(np.float64)
+
+    def _list_scores(self, columns: AnyIntegers, values: Floats) -> Floats:  # noqa: ARG002 - for others
+        return self.counts_
+
+    def _rank_rows(self, rows: AnyIntegers, n: int, allowed: Flags) -> Ranked:
+        return rank_alike(self.counts_, rated_rows(self.ratings_.csr, rows), allowed, n)
+
+    def guarantee(self) -> Guarantee:
+        """Return that there is none: counts are exact."""
+        return Guarantee(
+            status="none",
+            reason="Counts are exact: who knows all events but one reads the last one from a list that it changes.",
         )
 
 
