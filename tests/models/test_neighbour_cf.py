@@ -148,6 +148,16 @@ def test_recommend_gives_what_there_is_and_no_more() -> None:
         model.recommend(0, n=0)
 
 
+def test_recommend_takes_a_profile_too() -> None:
+    model = gf.NeighbourCF(gf.KNN(k=4)).fit(SMALL)
+    profile = {int(item): 3.0 for item in SMALL.items[:6]}
+    found, expected = model.recommend(profile, n=5), model.answer_list(profile, n=5)
+    assert found.items.tolist() == expected.items.tolist()
+    assert found.scores.tolist() == expected.scores.tolist()
+    with pytest.raises(gf.SettingError, match="user must be one id"):
+        model.recommend([0, 1])
+
+
 @pytest.mark.parametrize("settings", SETTINGS, ids=str)
 @pytest.mark.parametrize("mechanism", MECHANISMS, ids=lambda m: type(m).__name__)
 def test_a_profile_gets_the_same_answer_in_any_order(

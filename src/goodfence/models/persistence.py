@@ -67,12 +67,7 @@ def load_model(
 ) -> FittedRecommender:
     """Return the fitted recommender that was saved in the file `path`, of any class.
 
-    Parameters
-    ----------
-    path : str or path
-        The file.
-    max_bytes : int, default 2 GiB
-        How much memory the model may take; a larger one is refused before it is built.
+    A model that would take more than `max_bytes` of memory is refused before it is built.
     """
     kind, settings, arrays = read_model(path, max_bytes=max_bytes)
     found = find_kind(kind)

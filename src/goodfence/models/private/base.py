@@ -111,11 +111,8 @@ class PrivateRecommender(FittedRecommender):
     def fit(self, ratings: Ratings) -> Self:
         """Release what the model needs, once. To fit again is to spend again.
 
-        Parameters
-        ----------
-        ratings : Ratings
-            Of a declared scale, which is public, as is the list of items: the `catalogue`, or that of the ratings,
-            where it was declared there or is by `items="from ratings"`.
+        The scale of the ratings must be declared. It is public, as is the list of items: the `catalogue`, or that of
+        the ratings, where it was declared there or is by `items="from ratings"`.
         """
         require_feedback(ratings, self.learns_from, type(self).__name__)
         laid = self.laid_out(ratings)
@@ -196,14 +193,9 @@ class PrivateRecommender(FittedRecommender):
     def save(self, path: str | PathLike[str], *, ratings: bool = True) -> None:
         """Write the fitted model to the file `path`; a seed is not written, only that there was one.
 
-        Parameters
-        ----------
-        path : str or path
-            The file.
-        ratings : bool, default True
-            Whether the ratings go with it. Without them nothing is written but what was released and what is public
-            (settings, scale, the list of items), which may be given to anybody; no titles, since those that are known
-            are of items that somebody rated. The model then answers out-of-sample users (`answer`) and knows no user.
+        With `ratings=False` it holds what was released and what is public (settings, scale, the list of items), and may
+        be given to anybody; no titles, since those that are known are of items that somebody rated. The model then
+        answers out-of-sample users (`answer`) and knows no user.
         """
         self._require_fitted()
         kept = self.ratings_ if switch(ratings, "ratings") else public_part(self.ratings_)

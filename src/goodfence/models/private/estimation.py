@@ -8,7 +8,7 @@ are like is learnt. Factors: variational Bayes on the covariance, least squares 
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import TypeAlias
 
 import numpy as np
 from scipy.linalg import eigh
@@ -59,6 +59,10 @@ _CONSTANT = 1e-9
 """A column that varies by less than this part of its size is taken as constant."""
 
 
+_Block: TypeAlias = tuple[Integers, slice, Float32s]
+"""Items, points of the grid, and the likelihood of the ones at the others."""
+
+
 def estimate_biases(sums: ItemSums, wide: float, weight: float) -> ItemBiases:
     """Return posterior means and variances of the items' biases, and posterior mean counts.
 
@@ -90,14 +94,6 @@ def listed_counts(sums: ItemSums, items: ItemBiases) -> Floats:
     return np.asarray(clear * released + (1 - clear) * items.counts)
 
 
-class _Block(NamedTuple):
-    """Items of about the same noisy count, and their likelihood at the points of the grid where it is not 0."""
-
-    items: Integers
-    points: slice
-    likelihood: Float32s
-
-
 def _grid(sums: ItemSums) -> tuple[Floats, Floats]:
     """Return the grid's counts (0 and a geometric sequence) and biases, one pair for each of its points."""
     largest = max(float(sums.counts.max()), 4 * sums.counts_noise)
@@ -110,7 +106,7 @@ def _grid(sums: ItemSums) -> tuple[Floats, Floats]:
 def _likelihood(
     sums: ItemSums, counts: Floats, biases: Floats, slope: float, variance: float
 ) -> list[_Block]:
-    """Return the likelihood of every item at every point, each item's largest being 1."""
+    """Return the likelihood of every item where it is not 0, each item's largest being 1, by their noisy counts."""
     grid = (_GRID_COUNTS, _GRID_BIASES)
     levels, means = counts[::_GRID_BIASES], (slope * counts * biases).reshape(grid)
     # A point stands for its surroundings.
@@ -130,7 +126,7 @@ def _likelihood(
         points = slice(int(likely[0]), int(likely[-1]) + 1)
         within = log[:, points]
         found = np.where(within > _NEGLIGIBLE, np.exp(within), 0.0).astype(np.float32)
-        blocks.append(_Block(items, points, found))
+        blocks.append((items, points, found))
     return blocks
 
 
