@@ -5,6 +5,7 @@ from __future__ import annotations
 import shlex
 import warnings
 from collections.abc import Callable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, Literal, TypeVar
 
@@ -52,13 +53,7 @@ _PARSED: dict[str, Callable[[str], Any]] = {
 @checked
 @dataclass(frozen=True, slots=True, kw_only=True)
 class ReadOptions:
-    """How the ratings or the events of a file are read; `gf.load` takes the rarer of these as `read=`.
-
-    Examples
-    --------
-    >>> ReadOptions(encoding="latin-1", duplicates="last").repeated
-    'last'
-    """
+    """How the ratings or the events of a file are read; `gf.load` takes the rarer of these as `read=`."""
 
     user: str | None = None
     item: str | None = None
@@ -92,16 +87,10 @@ class ReadOptions:
     def parse(cls, text: str | ReadOptions | None) -> ReadOptions:
         """Return the rarer options, written as for `--read`; `separator` also takes "tab" and "space".
 
-        None gives the defaults, and options are returned as they are.
-
         Examples
         --------
         >>> ReadOptions.parse("encoding=latin-1 decimal=, unrated=-1,99").unrated
         (-1.0, 99.0)
-        >>> ReadOptions.parse("encodng=latin-1")
-        Traceback (most recent call last):
-        ...
-        goodfence.errors.SettingError: read must be settings of weight, ..., max_bytes, got 'encodng'; did you mean ...
         """
         if not isinstance(text, str):
             return text or cls()
@@ -206,16 +195,7 @@ class Triplets:
 
 
 def read_triplets(frame: Any, options: ReadOptions | None = None) -> Triplets:
-    """Return the checked triplets of a data frame: pandas, polars, arrow or their like.
-
-    `frame` has one row per rating or event; a rating outside the declared scale is refused with its row.
-
-    Examples
-    --------
-    >>> table = pa.table({"uid": [2, 1], "film": ["b", "a"], "stars": [0, 5]})
-    >>> read_triplets(table).rows
-    array([0, 1], dtype=int32)
-    """
+    """Return the checked triplets of a data frame (pandas, polars, arrow, ...), one row per rating or event."""
     given = options or ReadOptions()
     known = _known_frame(frame)
     columns = find_columns(known.columns, **given.columns)
@@ -223,155 +203,90 @@ def read_triplets(frame: Any, options: ReadOptions | None = None) -> Triplets:
         role: _arrow(known, name, columns.label(role)) for role, name in columns.by_role.items()
     }
     if columns.time is None:
-        columns = named_times(columns, _types(known, columns.unused))
+        called = [name for name in columns.unused if fold_name(name) in TIME_NAMES]
+        types = {}
+        for name in called:
+            with suppress(ColumnProblem):  # of several kinds
+                types[name] = _arrow(known, name, name).type
+        columns = named_times(columns, types)
         if columns.time is not None:
             arrays["time"] = _arrow(known, columns.time, columns.label("time"))
-    if not len(arrays["user"]):
-        raise DataError(
-            f"there must be at least one {'rating' if given.rated else 'event'}, and there is none"
-        )
     chunks = arrays.pop("time").chunks if "time" in arrays else []
     times, columns = keep_times(chunks, columns, named=given.time is not None)
     arrays |= times
     return in_order(arrays, columns, given)
 
 
-def _types(frame: nw.DataFrame[Any], names: Sequence[str]) -> dict[str, pa.DataType]:
-    """Return the arrow types of those columns that could be times by their names."""
-    found = {}
-    for name in names:
-        if fold_name(name) in TIME_NAMES:
-            try:
-                found[name] = _arrow(frame, name, name).type
-            except ColumnProblem:  # of several kinds
-                continue
-    return found
-
-
 def in_order(parts: dict[str, pa.ChunkedArray], columns: Columns, options: ReadOptions) -> Triplets:
-    """Return the triplets of columns by their roles, as ratings or as events."""
-    if not options.rated:
-        return order_events(parts, columns, options.repeated)
-    guessed = columns.positional and options.rating is None
-    scale = None if options.scale is None else Scale.of(options.scale)
-    return order_triplets(
-        parts,
-        columns,
-        duplicates=options.repeated,
-        scale=scale,
-        guessed=guessed,
-        liked=options.likes is not None,
-    )
+    """Return the triplets of columns by their roles, which are taken out of `parts` one by one.
 
-
-def order_triplets(
-    parts: dict[str, pa.ChunkedArray],
-    columns: Columns,
-    *,
-    duplicates: Duplicates = "error",
-    scale: Scale | None = None,
-    guessed: bool = False,
-    liked: bool = False,
-) -> Triplets:
-    """Return the triplets of the columns user, item and rating, which are taken out of `parts` one by one.
-
-    `columns` says what they were called where they come from, for errors. `guessed` says that neither a name nor the
-    caller told which column holds the ratings: then it must look like ratings, before anything else is said of it.
-    `liked` says that ratings become events, which may all be equal.
-    """
-    if len(parts["rating"]) == 0:
-        raise DataError("there must be at least one rating, and there is none")
-    label = columns.label("rating")
-    values = rating_values(parts.pop("rating"), label)
-    if scale is not None:
-        refuse_rows(~scale.holds(values), f"{label} must be on the scale ({scale})")
-    elif guessed:
-        check_grades(values, columns)
-    users = code_ids(parts.pop("user"), columns.label("user"), "users")
-    items = code_ids(parts.pop("item"), columns.label("item"), "items")
-    repeats = find_repeats(users.codes, items.codes, len(items.ids))
-    kept = _settled(values, repeats, duplicates, scale)
-    if scale is None and not liked:
-        check_spread(kept, label)
-    times = None
-    if "time" in parts:
-        given = parts.pop("time").chunk(0).to_numpy()
-        times = repeats.first(given) if duplicates in ("error", "first") else repeats.last(given)
-        del given
-    rows, places = repeats.first(users.codes), repeats.first(items.codes)
-    return Triplets(users.ids, items.ids, rows, places, kept, repeats.n_repeated, times)
-
-
-def order_events(
-    parts: dict[str, pa.ChunkedArray], columns: Columns, duplicates: Duplicates = "once"
-) -> Triplets:
-    """Return the triplets of events: 1 for each pair, how often it happened, or the sum of its weights.
-
-    The time of what happened more than once is that of the first time.
+    An event counts 1, how often it happened, or the sum of its weights; its time is that of the first time.
 
     Examples
     --------
     >>> parts = {"user": [1, 1, 2], "item": [7, 7, 8], "time": [30, 20, 10]}
     >>> parts = {name: pa.chunked_array([part]) for name, part in parts.items()}
-    >>> found = order_events(parts, Columns(user="u", item="i"))
+    >>> found = in_order(parts, Columns(user="u", item="i"), ReadOptions(feedback="implicit"))
     >>> found.values, found.times
     (array([1., 1.]), array([20, 10]))
     """
+    rated, rule = options.rated, options.repeated
     if len(parts["user"]) == 0:
-        raise DataError("there must be at least one event, and there is none")
-    weights = np.empty(0)
-    if "weight" in parts:
-        label = columns.label("weight")
-        weights = rating_values(parts.pop("weight"), label)
-        refuse_rows(~(weights > 0), f"{label} must be more than 0")
+        raise DataError(f"there must be at least one {'rating' if rated else 'event'}")
+    scale = None if options.scale is None else Scale.of(options.scale)
+    values, role = np.ones(len(parts["user"])), "rating" if rated else "weight"
+    label = columns.label(role) if role in parts else ""
+    if label:
+        values = rating_values(parts.pop(role), label)
+        if not rated:
+            refuse_rows(~(values > 0), f"{label} must be more than 0")
+        elif scale is not None:
+            refuse_rows(~scale.holds(values), f"{label} must be on the scale ({scale})")
+        elif (
+            columns.positional and options.rating is None
+        ):  # neither a name nor the caller told which it is
+            check_grades(values, columns)
     users = code_ids(parts.pop("user"), columns.label("user"), "users")
     items = code_ids(parts.pop("item"), columns.label("item"), "items")
     repeats = find_repeats(users.codes, items.codes, len(items.ids))
-    if duplicates == "error" and repeats.n_repeated:
-        later, earlier = repeats.earliest()
-        raise DuplicateProblem(
-            f"an event must happen once, row {later} repeats row {earlier} ({repeats.n_repeated:,} such rows); "
-            "choose with duplicates= (--duplicates) once or count, or sum where a weight is named"
-        )
-    values = np.ones(len(repeats.starts))
-    if len(weights):
-        values = repeats.sum(weights)
-        if not np.isfinite(values).all():
-            raise ValueProblem(
-                f"{columns.label('weight')} must have finite sums, and at least one is not"
-            )
-    elif duplicates == "count":
-        values = repeats.sizes.astype(np.float64)
+    kept = _settled(values, repeats, rule, scale, rated=rated)
+    if rated and scale is None and options.likes is None:
+        check_spread(kept, label)
+    if not rated and not np.isfinite(kept).all():
+        raise ValueProblem(f"{label} must have finite sums, and at least one is not")
     times = None
     if "time" in parts:
-        times = repeats.least(parts.pop("time").chunk(0).to_numpy())
+        given = parts.pop("time").chunk(0).to_numpy()
+        early = repeats.first if rule in ("error", "first") else repeats.last
+        times = early(given) if rated else repeats.least(given)
+        del given
     rows, places = repeats.first(users.codes), repeats.first(items.codes)
-    return Triplets(users.ids, items.ids, rows, places, values, repeats.n_repeated, times)
+    return Triplets(users.ids, items.ids, rows, places, kept, repeats.n_repeated, times)
 
 
 def _settled(
-    values: Floats, repeats: Repeats, duplicates: Duplicates, scale: Scale | None
+    values: Floats, repeats: Repeats, rule: Duplicates, scale: Scale | None, *, rated: bool
 ) -> Floats:
-    """Return one rating for each pair."""
+    """Return one value for each pair."""
     if repeats.n_repeated == 0:
         return repeats.first(values)
-    if duplicates == "error":
+    if rule == "error":
         later, earlier = repeats.earliest()
+        what = "a user must rate an item" if rated else "an event must happen"
+        others = "last, first or mean" if rated else "once or count, or sum where a weight is named"
         raise DuplicateProblem(
-            f"a user must rate an item once, row {later} repeats row {earlier} "
-            f"({repeats.n_repeated:,} such rows); "
-            "choose with duplicates= (--duplicates) last, first or mean"
+            f"{what} once, row {later} repeats row {earlier} ({repeats.n_repeated:,} such rows); choose with "
+            f"duplicates= (--duplicates) {others}"
         )
-    settled = repeats.settled(values, duplicates)
+    settled = repeats.settled(values, rule)
     if scale is not None and not scale.holds(settled).all():
         raise DataError(
             "the mean of repeated ratings must be on the declared scale, and at least one falls "
             "between its steps; choose duplicates last or first, or declare a scale without steps"
         )
-    message = (
-        f"{repeats.n_repeated:,} ratings repeat a pair of user and item; kept the {duplicates}"
-    )
-    warnings.warn(message, GoodfenceWarning, stacklevel=2)
+    if rated:
+        message = f"{repeats.n_repeated:,} ratings repeat a pair of user and item; kept the {rule}"
+        warnings.warn(message, GoodfenceWarning, stacklevel=3)
     return settled
 
 
@@ -433,15 +348,9 @@ class Repeats:
         """Return one value for each pair, by a rule for what is there twice; an event is 1, or its weight."""
         if rule == "once":
             return np.ones(len(self.starts))
-        found: Floats = (
-            self.sum(values) if rule in ("count", "sum") else getattr(self, rule)(values)
-        )
-        return found
-
-    @property
-    def sizes(self) -> Integers:
-        """How many rows each pair has."""
-        return np.diff(np.append(self.starts, len(self.order)))
+        if rule in ("first", "last"):
+            return self.first(values) if rule == "first" else self.last(values)
+        return self.mean(values) if rule == "mean" else self.sum(values)
 
     def sum(self, values: Floats) -> Floats:
         """Return the sum of each pair's values."""
@@ -451,7 +360,7 @@ class Repeats:
 
     def mean(self, values: Floats) -> Floats:
         """Return the mean of each pair's values."""
-        return self.sum(values) / self.sizes
+        return self.sum(values) / np.diff(np.append(self.starts, len(self.order)))
 
     def least(self, values: Integers) -> Integers:
         """Return the least of each pair's values."""
@@ -471,13 +380,7 @@ class Repeats:
 
 
 def find_repeats(rows: AnyIntegers, columns: AnyIntegers, n_columns: int) -> Repeats:
-    """Return the table's rows grouped by (row, column) of the matrix.
-
-    Examples
-    --------
-    >>> find_repeats(np.array([1, 0, 1]), np.array([0, 1, 0]), 2).earliest()
-    (3, 1)
-    """
+    """Return the table's rows grouped by (row, column) of the matrix."""
     keys = rows.astype(np.int64) * n_columns + columns
     if bool((keys[1:] > keys[:-1]).all()):
         everything = np.arange(len(keys), dtype=np.int64)

@@ -5,6 +5,7 @@ from __future__ import annotations
 import unicodedata
 import warnings
 from collections.abc import Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from functools import cached_property
 from typing import Any
@@ -159,12 +160,6 @@ def code_ids(column: pa.ChunkedArray, label: str, kind: str) -> CodedIds:
 
     The column holds integers, text, floats without a fraction (as pandas makes of integers), or a dictionary of these;
     errors call it `label`. `kind` is what the ids are of: "users" or "items".
-
-    Examples
-    --------
-    >>> coded = code_ids(pa.chunked_array([["bob", "ann", "bob"]]), "user", "users")
-    >>> coded.ids.values, coded.codes
-    (array(['ann', 'bob'], dtype=object), array([1, 0, 1], dtype=int32))
     """
     read = _read_ids(column, label)
     if pa.types.is_integer(read.type):
@@ -184,7 +179,7 @@ def code_ids(column: pa.ChunkedArray, label: str, kind: str) -> CodedIds:
 
 def _read_ids(column: pa.ChunkedArray, label: str) -> pa.ChunkedArray:
     """Return the column as int64-safe integers, text, or a dictionary of them; refuse everything else."""
-    kind = column.type.value_type if pa.types.is_dictionary(column.type) else column.type
+    kind = plain_type(column.type)
     if pa.types.is_null(kind):
         raise ValueProblem(f"{label} must not be missing, row 1 is")
     if pa.types.is_string_view(kind):
@@ -267,13 +262,7 @@ def _warn_about_text(values: pa.Array, label: str) -> None:
 
 
 def parse_ids(column: pa.ChunkedArray, label: str) -> pa.ChunkedArray:
-    """Return a text column as a dictionary: of integers if every id is one, else of text.
-
-    Examples
-    --------
-    >>> [parse_ids(pa.chunked_array([ids]), "user").type.value_type for ids in (["10", "9"], ["10", "09"])]
-    [DataType(int64), DataType(string)]
-    """
+    """Return a text column as a dictionary: of integers if every id is one, as in "7" and not "07", else of text."""
     coded = one_dictionary(column)
     values = pc.utf8_trim(coded.dictionary, SPACE)
     if not values.equals(coded.dictionary):
@@ -290,21 +279,18 @@ def parse_ids(column: pa.ChunkedArray, label: str) -> pa.ChunkedArray:
 
 
 def _as_integers(values: pa.Array) -> pa.Array | None:
-    if not pc.all(pc.match_substring_regex(values, _INTEGER)).as_py():
-        return None
-    try:
-        return values.cast(pa.int64())
-    except pa.ArrowInvalid:  # nineteen digits may be too many
-        return None
+    if pc.all(pc.match_substring_regex(values, _INTEGER)).as_py():
+        with suppress(pa.ArrowInvalid):  # nineteen digits may be too many
+            return values.cast(pa.int64())
+    return None
 
 
 def missing_among_integers(values: pa.Array) -> Flags:
     """Return which of different ids say that they are missing, as "NA" does: in a column of names they may be names."""
     spelled = missing_words(values)
     others = values.filter(pa.array(~spelled))
-    if not spelled.any() or len(others) == 0 or _as_integers(others) is None:
-        return np.zeros(len(values), dtype=np.bool_)
-    return spelled
+    integers = spelled.any() and len(others) > 0 and _as_integers(others) is not None
+    return spelled if integers else np.zeros(len(values), dtype=np.bool_)
 
 
 def missing_words(values: pa.Array) -> Flags:
@@ -331,10 +317,15 @@ def _decoded(column: pa.ChunkedArray) -> pa.ChunkedArray:
     return pa.chunked_array(chunks, type=column.type.value_type)
 
 
-def refuse_rows(broken: Flags, rule: str, verdict: str = "is not") -> None:
+def refuse_rows(broken: Flags, rule: str, verdict: str = "is not", n_before: int = 0) -> None:
     """Raise `ValueProblem` with the number, counted from 1, of the first row that is `broken`."""
     if broken.any():
-        raise ValueProblem(f"{rule}, row {int(np.argmax(broken)) + 1} {verdict}")
+        raise ValueProblem(f"{rule}, row {n_before + int(np.argmax(broken)) + 1} {verdict}")
+
+
+def plain_type(kind: pa.DataType) -> pa.DataType:
+    """Return the type of what a column holds, where that may be a dictionary."""
+    return kind.value_type if pa.types.is_dictionary(kind) else kind
 
 
 def is_text(kind: pa.DataType) -> bool:
@@ -343,13 +334,7 @@ def is_text(kind: pa.DataType) -> bool:
 
 
 def type_in_words(kind: pa.DataType) -> str:
-    """Return what a column of this arrow type holds, in plain words.
-
-    Examples
-    --------
-    >>> type_in_words(pa.list_(pa.int64()))
-    'nested values'
-    """
+    """Return what a column of this arrow type holds, in plain words."""
     tests = (
         (pa.types.is_nested, "nested values"),
         (pa.types.is_boolean, "true and false"),

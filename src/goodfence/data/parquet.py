@@ -12,7 +12,7 @@ from pyarrow import parquet
 from goodfence.data.columns import Columns, find_columns
 from goodfence.data.files import BYTES_OF_A_ROW, TIMES_HELD, RatingsFile, too_large
 from goodfence.data.frame import ReadOptions
-from goodfence.data.ids import is_text, type_in_words
+from goodfence.data.ids import is_text, plain_type, type_in_words
 from goodfence.data.times import (
     BYTES_OF_A_TIME,
     TOO_MANY_TIMES,
@@ -44,7 +44,7 @@ def read_parquet(file: RatingsFile, options: ReadOptions) -> tuple[pa.Table, Col
     if n_rows == 0:
         raise FileProblem(f"{file.name!r} has no rows")
     named, max_bytes = options.time is not None, options.max_bytes
-    dated = columns.time is not None and _is_dated(schema.field(columns.time).type)
+    dated = columns.time is not None and is_text(plain_type(schema.field(columns.time).type))
     n_timed = n_rows * (_BYTES_OF_A_DATE if dated else BYTES_OF_A_TIME)
     columns = affordable(columns, n_rows * BYTES_OF_A_ROW, n_timed, max_bytes, named=named)
     try:
@@ -94,10 +94,6 @@ def _read(file: RatingsFile, columns: Columns, n_rows: int, max_bytes: int) -> p
         if n_read != n_rows:
             raise ValueError("other rows than the footer states")
         return pa.concat_tables(pieces)
-
-
-def _is_dated(kind: pa.DataType) -> bool:
-    return is_text(kind.value_type if pa.types.is_dictionary(kind) else kind)
 
 
 def _dictionaries(column: pa.ChunkedArray) -> list[pa.DictionaryArray]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import hashlib
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -12,11 +11,12 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from goodfence.arrays import Floats, Integers, row_numbers
+from goodfence.arrays import Floats, Integers
 from goodfence.data.columns import FEEDBACK
 from goodfence.data.columns import Feedback as Feedback
 from goodfence.data.frame import ReadOptions, Triplets, read_triplets
 from goodfence.data.ids import Ids
+from goodfence.data.matrix import frozen, liked_cells, move_columns
 from goodfence.data.scale import Scale, ScaleLike
 from goodfence.errors import DataError, SettingError, ValueProblem, given, require
 from goodfence.markup import html_table
@@ -81,14 +81,16 @@ class Ratings:
         times: npt.ArrayLike | None = None,
         liked_from: float | None = None,
     ) -> None:
-        self._user_ids = Ids.of(users, "users")
-        self._item_ids = Ids.of(items, "items")
+        self._user_ids, self._item_ids = Ids.of(users, "users"), Ids.of(items, "items")
         one_of(feedback, "feedback", FEEDBACK)
         self._feedback: Feedback = feedback
         self._times = _checked_times(csr, times)
         self._times_of: Ratings | None = None
-        self._liked_from = _checked_least(liked_from, feedback)
-        self._csr = _frozen(csr)
+        if liked_from is not None:
+            require(feedback == "implicit", "liked_from", "left out for ratings", liked_from)
+            liked_from = finite(liked_from, "liked_from")
+        self._liked_from = liked_from
+        self._csr = frozen(csr)
         shape = (len(self._user_ids), len(self._item_ids))
         require(self._csr.shape == shape, "csr", f"of shape {shape}", self._csr.shape)
         if feedback == "implicit":
@@ -208,7 +210,7 @@ class Ratings:
         """The same ratings, items x users: built once, and its own transposed is this very object."""
         other = Ratings.__new__(Ratings)
         other._user_ids, other._item_ids = self._item_ids, self._user_ids
-        other._csr = _frozen(sparse.csr_array(self._csr.T.tocsr()))
+        other._csr = frozen(sparse.csr_array(self._csr.T.tocsr()))
         other._scale, other._titles = self._scale, self._titles
         other._items_declared = self._items_declared
         other._feedback, other._liked_from = self._feedback, self._liked_from
@@ -239,9 +241,8 @@ class Ratings:
     def cells(self, rows: Any, columns: Any) -> tuple[Integers, Integers]:
         """Return row and column numbers as kernels take them: as many of each, and all within the matrix."""
         asked = []
-        for name, numbers, size in (
-            ("rows", rows, self.shape[0]),
-            ("columns", columns, self.shape[1]),
+        for name, numbers, size in zip(
+            ("rows", "columns"), (rows, columns), self.shape, strict=True
         ):
             array = np.asarray(numbers)
             whole = array.ndim == 1 and (array.dtype.kind in "iu" or not array.size)
@@ -269,15 +270,11 @@ class Ratings:
             raise ValueProblem("a profile must hold finite ratings only")
         if len(np.unique(columns)) < len(columns):
             raise ValueProblem("a profile must name each item once")
-        values = (
-            np.fromiter(given.values(), np.float64, len(given)) if mapped else np.ones(len(given))
-        )
+        values = np.array(list(given.values()) if mapped else [1] * len(given), dtype=np.float64)
         if of_events and not (values > 0).all():
             raise ValueProblem("every event of a profile must count more than 0")
         if not of_events and self.scale.declared and not self.scale.holds(values).all():
-            raise ValueProblem(
-                "every rating of the profile must be on the scale; at least one is not"
-            )
+            raise ValueProblem("every rating of the profile must be on the scale; one is not")
         order = np.argsort(columns)
         return columns[order], values[order]
 
@@ -295,20 +292,13 @@ class Ratings:
     def on_items(self, items: IdSequence | Ids) -> Ratings:
         """Return the same ratings with these items as columns, in this order; all that were rated must be there.
 
-        Which items exist is then what the caller says, and not what happened to be rated: a private model, which
-        takes the list of items as public, needs it so (or its own `catalogue`).
-
-        Examples
-        --------
-        >>> from scipy import sparse
-        >>> one = Ratings(sparse.csr_array(np.array([[5.0]])), ["ann"], ["b"], scale=(1, 5))
-        >>> one.on_items(["a", "b", "c"])
-        Ratings(1 users x 3 items, 1 ratings, integers 1-5)
+        A private model takes the list of items as public, and needs one that the caller states.
         """
         wanted = Ids.of(items, "items")
-        same = wanted.are_text == self._item_ids.are_text or not len(self._item_ids)
-        rule = "ids of the same kind as those of the ratings"
-        require(same, "the given items", rule, "text and integers")
+        if len(self._item_ids) and wanted.are_text != self._item_ids.are_text:
+            raise SettingError(
+                "the given items must be ids of the same kind as those of the ratings"
+            )
         positions = positions_among(self._item_ids, wanted)
         rated = np.zeros(len(positions), dtype=np.bool_)
         rated[self._csr.indices] = True
@@ -342,10 +332,17 @@ class Ratings:
 
     def replaced(self, csr: sparse.csr_array, times: Integers | None = None) -> Ratings:
         """Return ratings with the same ids, titles and scale, and another matrix, with its own times if any."""
-        ids, declared = (self._user_ids, self._item_ids), self._items_declared
-        how: dict[str, Any] = {"feedback": self._feedback, "liked_from": self._liked_from}
-        how |= {"times": times, "items_declared": declared}
-        return Ratings(csr, *ids, self._scale, self._titles, **how)
+        return Ratings(
+            csr,
+            self._user_ids,
+            self._item_ids,
+            self._scale,
+            self._titles,
+            items_declared=self._items_declared,
+            feedback=self._feedback,
+            times=times,
+            liked_from=self._liked_from,
+        )
 
     @checked
     def likes(self, at: float) -> Ratings:
@@ -372,13 +369,13 @@ class Ratings:
 
     def _repr_html_(self) -> str:
         n_users, n_items = self.shape
+        implicit = self._feedback == "implicit"
         rows = [("users", f"{n_users:,}"), ("items", f"{n_items:,}")]
-        if self._feedback == "implicit":
-            rows.append(("events", f"{self.n_ratings:,}"))
-            if self._liked_from is not None:
-                rows.append(("made of", f"ratings of at least {self._liked_from:g}"))
-            return html_table(["Ratings", ""], rows)
-        rows += [("ratings", f"{self.n_ratings:,}"), ("scale", str(self.scale))]
+        rows.append(("events" if implicit else "ratings", f"{self.n_ratings:,}"))
+        if not implicit:
+            rows.append(("scale", str(self.scale)))
+        elif self._liked_from is not None:
+            rows.append(("made of", f"ratings of at least {self._liked_from:g}"))
         return html_table(["Ratings", ""], rows)
 
     def __repr__(self) -> str:
@@ -387,100 +384,6 @@ class Ratings:
         if self._feedback == "implicit":
             return f"Ratings({shape}, {self.n_ratings:,} events)"
         return f"Ratings({shape}, {self.n_ratings:,} ratings, {self.scale})"
-
-
-def liked_cells(csr: sparse.csr_array, least: float) -> sparse.csr_array:
-    """Return 1 for each rating of at least `least`, and nothing for the others.
-
-    Examples
-    --------
-    >>> liked_cells(sparse.csr_array(np.array([[5.0, 3.0]])), 4).toarray()
-    array([[1., 0.]])
-    """
-    inside = csr.data >= least
-    starts = np.concatenate(([0], np.cumsum(inside)))[csr.indptr]
-    cells = (np.ones(int(inside.sum())), csr.indices[inside], starts.astype(csr.indptr.dtype))
-    return sparse.csr_array(cells, shape=csr.shape)
-
-
-def check_csr(starts: Any, columns: Any, n_stored: int, shape: tuple[int, ...]) -> None:
-    """Raise unless these arrays make a sparse matrix of this shape.
-
-    scipy's own full check stops early where the last start is 0, and its compiled code, like ours, reads and writes
-    wherever an index points: what was not made here is checked here first.
-    """
-    check_starts(starts, n_stored, "csr")
-    if len(starts) != shape[0] + 1 or len(columns) != n_stored:
-        raise DataError("csr must have one start a row, and one column a rating")
-    _check_indices(columns, shape[1])
-
-
-def check_starts(starts: Any, n_stored: int, name: str) -> None:
-    """Raise unless these are where the rows of a sparse matrix begin: from 0, never falling, to the end."""
-    _check_integers(starts, name)
-    ends = len(starts) > 0 and starts[0] == 0 and starts[-1] == n_stored
-    if not ends or (starts[1:] < starts[:-1]).any():
-        raise DataError(f"{name} must have starts from 0 to its end that never fall")
-
-
-def _check_indices(indices: Any, size: int) -> None:
-    _check_integers(indices, "csr")
-    if len(indices) and not (indices.min() >= 0 and indices.max() < size):
-        raise DataError("csr must have indices within its shape; at least one is not")
-
-
-def _check_integers(array: Any, name: str) -> None:
-    plain = isinstance(array, np.ndarray) and array.ndim == 1
-    if not plain or array.dtype not in (np.int32, np.int64):
-        raise DataError(f"{name} must have one-dimensional 32- or 64-bit integers as its indices")
-
-
-def _frozen(csr: Any) -> sparse.csr_array:
-    """Return a canonical float64 copy that cannot be written to, of a csr, csc or coo array; explicit zeros stay."""
-    form = csr.format if sparse.issparse(csr) and csr.ndim == 2 else ""
-    if form in ("csr", "csc"):
-        shape = csr.shape if form == "csr" else csr.shape[::-1]
-        check_csr(csr.indptr, csr.indices, len(csr.data), shape)
-    elif form == "coo":
-        for axis, indices in enumerate((csr.row, csr.col)):
-            _check_indices(indices, csr.shape[axis])
-            if len(indices) != len(csr.data):
-                raise DataError("csr must have one row and one column a rating")
-    else:
-        raise DataError(
-            "csr must be a scipy sparse array, users x items, of the format csr, csc or coo"
-        )
-    if csr.dtype.kind not in "buif":
-        raise DataError("csr must hold numbers")
-    frozen = sparse.csr_array(csr, dtype=np.float64)
-    n_stored = frozen.nnz
-    if not frozen.has_canonical_format:
-        frozen = frozen.copy()
-        frozen.sum_duplicates()
-    if frozen.nnz != n_stored:
-        raise DataError("csr must hold each cell at most once")
-    if not np.isfinite(frozen.data).all():
-        raise DataError("csr must hold finite ratings only")
-    kind = sparse.get_index_dtype(
-        maxval=max(frozen.nnz, *frozen.shape)
-    )  # kernels compile for one kind
-    data, indices, starts = (
-        part.astype(to, copy=part.flags.writeable)
-        for part, to in ((frozen.data, np.float64), (frozen.indices, kind), (frozen.indptr, kind))
-    )
-    result = read_only((data, indices, starts), frozen.shape)
-    result.has_canonical_format = True
-    return result
-
-
-def read_only(
-    parts: tuple[Floats, npt.NDArray[Any], npt.NDArray[Any]], shape: tuple[int, int]
-) -> sparse.csr_array:
-    """Return a matrix that cannot be written to: one kind of array for the kernels, so they compile once."""
-    views = [part.view() for part in parts]
-    for view in views:
-        view.flags.writeable = False
-    return sparse.csr_array(tuple(views), shape=shape, copy=False)
 
 
 def _events_scale(values: Floats) -> Scale:
@@ -502,13 +405,6 @@ def _checked_times(csr: Any, times: npt.ArrayLike | None) -> Integers | None:
     return _frozen_times(given.astype(np.int64))
 
 
-def _checked_least(liked_from: float | None, feedback: Feedback) -> float | None:
-    if liked_from is None:
-        return None
-    require(feedback == "implicit", "liked_from", "left out for ratings", liked_from)
-    return finite(liked_from, "liked_from")
-
-
 def _frozen_times(times: Integers) -> Integers:
     times.flags.writeable = False
     return times
@@ -526,37 +422,12 @@ def _checked_scale(values: Floats, scale: ScaleLike | None) -> Scale:
 
 
 def positions_among(items: Ids, wanted: Ids) -> Integers:
-    """Return the position of each of the items among the wanted ones; -1 where it has none.
-
-    Integers and text are compared as text: 7 is "7", and not "07".
-
-    Examples
-    --------
-    >>> positions_among(Ids.of(["b", "x"], "items"), Ids.of(["a", "b"], "items"))
-    array([ 1, -1])
-    >>> positions_among(Ids.of(["10", "tt9", "010"], "items"), Ids.of([9, 10], "items"))
-    array([ 1, -1, -1])
-    """
+    """Return the position of each item among the wanted ones, or -1; 7 is the same as "7", and not as "07"."""
     listed, asked = wanted.values.tolist(), items.values.tolist()
     if wanted.are_text != items.are_text:
         listed, asked = [str(item) for item in listed], [str(item) for item in asked]
     position = {item: at for at, item in enumerate(listed)}
     return np.array([position.get(item, -1) for item in asked], dtype=np.int64)
-
-
-def move_columns(csr: sparse.csr_array, positions: Integers, n_columns: int) -> sparse.csr_array:
-    """Return the matrix with column j moved to positions[j], and left out where that is -1; a stored 0 stays.
-
-    Examples
-    --------
-    >>> move_columns(sparse.csr_array(np.array([[5.0, 3.0]])), np.array([2, -1]), 3).toarray()
-    array([[0., 0., 5.]])
-    """
-    rows = row_numbers(csr.indptr)
-    columns = positions[csr.indices]
-    kept = columns >= 0
-    cells: tuple[Any, ...] = (csr.data[kept], (rows[kept], columns[kept]))
-    return sparse.csr_array(cells, shape=(csr.shape[0], n_columns))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -569,7 +440,7 @@ class Summary:
     scale: str
     density: float
     """The share of all pairs of user and item that are rated."""
-    per_user: tuple[float, float, float]
+    per_user: tuple[float, ...]
     """The quartiles of how many ratings a user gave."""
     most_rated: tuple[tuple[str, int], ...]
     """The titles of the items with the most ratings, and how many each has."""
@@ -578,9 +449,7 @@ class Summary:
 def summarise(ratings: Ratings, *, n_titles: int = 5) -> Summary:
     """Return a summary of `ratings` with the `n_titles` items that are rated most."""
     n_users, n_items = ratings.shape
-    per_user = np.diff(ratings.csr.indptr)
     per_item = np.bincount(ratings.csr.indices, minlength=n_items)
-    quartiles = np.quantile(per_user, [0.25, 0.5, 0.75]).tolist()
     most = np.argsort(-per_item, kind="stable")[:n_titles].tolist()
     ids = ratings.items.tolist()
     return Summary(
@@ -589,16 +458,6 @@ def summarise(ratings: Ratings, *, n_titles: int = 5) -> Summary:
         n_ratings=ratings.n_ratings,
         scale=str(ratings.scale),
         density=ratings.n_ratings / (n_users * n_items),
-        per_user=(quartiles[0], quartiles[1], quartiles[2]),
+        per_user=tuple(np.quantile(np.diff(ratings.csr.indptr), [0.25, 0.5, 0.75]).tolist()),
         most_rated=tuple((ratings.title(ids[place]), int(per_item[place])) for place in most),
     )
-
-
-def ratings_checksum(ratings: Ratings) -> str:
-    """Return the sha256 of the ratings: shape, scale, and each cell in order; ids are not in it."""
-    csr, scale = ratings.csr, ratings.scale
-    digest = hashlib.sha256(repr((csr.shape, scale.lowest, scale.highest, scale.step)).encode())
-    digest.update(b"" if ratings.feedback == "explicit" else b"events")
-    for part, kind in ((csr.indptr, "<i8"), (csr.indices, "<i8"), (csr.data, "<f8")):
-        digest.update(np.ascontiguousarray(part, dtype=kind).tobytes())
-    return digest.hexdigest()

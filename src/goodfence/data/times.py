@@ -15,9 +15,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from goodfence.arrays import Flags, Integers
+from goodfence.arrays import Integers
 from goodfence.data.columns import Columns, fold_name, words
-from goodfence.data.ids import is_text, type_in_words
+from goodfence.data.ids import SPACE, is_text, plain_type, refuse_rows, type_in_words
 from goodfence.errors import GoodfenceWarning, ValueProblem
 
 NAMES = words(
@@ -29,18 +29,11 @@ _LIKELY = (100_000_000, 4_102_444_800)
 """From 1973 to 2100, in seconds since 1970: what integers are times without a name that says so."""
 _UNITS = (1, 10**3, 10**6, 10**9)
 _OF_A_SECOND = {"s": 1, "ms": 10**3, "us": 10**6, "ns": 10**9}
-_DAY = 86_400
 _INTEGER = re.compile(r"(-?[0-9]{1,18})(\.0*)?", re.ASCII)  # pandas writes 7.0 where one is missing
 _DIGITS = r"^-?[0-9]{1,19}(\.0*)?$"
 _NOTHING = r"\.0*$"
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}([T ].*)?", re.ASCII)
-_SPACE = " \t"
-_WRITTEN = (
-    pa.timestamp("us"),
-    pa.timestamp("us", "UTC"),
-    pa.timestamp("ns"),
-    pa.timestamp("ns", "UTC"),
-)
+_WRITTEN = tuple(pa.timestamp(unit, zone) for unit in ("us", "ns") for zone in (None, "UTC"))
 """How a time may be written: without a zone or with one, with up to six or nine digits after the second."""
 _RULE = "must be an integer or a date as in 2026-11-17 or 2026-11-17T20:15:00Z"
 _WHOLE = 2.0**53
@@ -54,14 +47,8 @@ BYTES_OF_A_TIME = 16
 def found_among(columns: Columns, texts: Mapping[str, Sequence[str]]) -> Columns:
     """Return the columns with the time, where one that is not used is called so and looks so in the first rows.
 
-    `texts` is what the first rows say. In a file without a header line, whose columns have no names, the one that is
-    left over is taken where it holds nothing but likely times.
-
-    Examples
-    --------
-    >>> found = Columns(user="u", item="i", rating="r", unused=("date", "time"))
-    >>> found_among(found, {"date": ["2005-09-06"], "time": ["noon"]}).time
-    'date'
+    `texts` is what the first rows say. In a file without a header line, the one column that is left over is taken where
+    it holds nothing but likely times.
     """
     if columns.positional:
         left = columns.unused if columns.rating is not None and len(columns.unused) == 1 else ()
@@ -82,34 +69,20 @@ def named_times(columns: Columns, types: Mapping[str, pa.DataType]) -> Columns:
     """
     called = [name for name in columns.unused if fold_name(name) in NAMES and name in types]
     for fits in (_is_temporal, is_text):
-        likely = [name for name in called if fits(_plain_type(types[name]))]
+        likely = [name for name in called if fits(plain_type(types[name]))]
         if likely:
             return columns.with_time(likely[0]) if len(likely) == 1 else columns
     return columns
 
 
-def _plain_type(kind: pa.DataType) -> pa.DataType:
-    return kind.value_type if pa.types.is_dictionary(kind) else kind
-
-
 def _is_temporal(kind: pa.DataType) -> bool:
     types = pa.types
-    return bool(
-        types.is_integer(kind)
-        or types.is_timestamp(kind)
-        or types.is_date(kind)
-        or types.is_floating(kind)
-    )
+    holds = (types.is_integer, types.is_timestamp, types.is_date, types.is_floating)
+    return any(one(kind) for one in holds)
 
 
 def looks_like_times(texts: Sequence[str]) -> bool:
-    """Return whether all of these are integers, or all of them dates.
-
-    Examples
-    --------
-    >>> looks_like_times(["881250949"]), looks_like_times(["2005-09-06 10:00"]), looks_like_times(["12:30"])
-    (True, True, False)
-    """
+    """Return whether all of these are integers, or all of them dates."""
     return all(map(_INTEGER.fullmatch, texts)) or _are_dates(texts)
 
 
@@ -137,11 +110,8 @@ def _unit(first: int, last: int) -> int | None:
 def affordable(
     columns: Columns, n_bytes: int, n_timed: int, max_bytes: int, *, named: bool
 ) -> Columns:
-    """Return the columns without the time, where that would take too much memory beside the others and was not `named`.
-
-    `n_bytes` is what the others take, `n_timed` what the times take more.
-    """
-    if columns.time is None or named or n_bytes + n_timed <= max_bytes or n_bytes > max_bytes:
+    """Return the columns without the time, where `n_timed` bytes more are too many and it was not `named`."""
+    if columns.time is None or named or not n_bytes <= max_bytes < n_bytes + n_timed:
         return columns
     warnings.warn(TOO_MANY_TIMES, GoodfenceWarning, stacklevel=3)
     return columns.without_time()
@@ -166,7 +136,7 @@ def keep_times(
     first = next((_decoded(chunk.slice(0, 20)) for chunk in chunks if len(chunk)), pa.array([]))
     first = first.drop_null()
     unlike = is_text(first.type) and not looks_like_times(first.to_pylist())
-    numbered = columns.positional and len(first) and _INTEGER.fullmatch(str(first[0]).strip(_SPACE))
+    numbered = columns.positional and len(first) and _INTEGER.fullmatch(str(first[0]).strip(SPACE))
     try:
         times = _taken(chunks, columns.label("time"))
         if numbered and not named and _unit(int(times.min()), int(times.max())) is None:
@@ -190,10 +160,6 @@ def read_times(column: pa.ChunkedArray, label: str) -> Integers:
     --------
     >>> read_times(pa.chunked_array([["1970-01-02", "1970-01-01T00:00:01.9"]]), "time")
     array([86400,     1])
-    >>> read_times(pa.chunked_array([["1970-01-02", "noon"]]), "time")
-    Traceback (most recent call last):
-    ...
-    goodfence.errors.ValueProblem: time must be an integer or a date as in 2026-11-17 or 2026-11-17T20:15:00Z, row 2 ...
     """
     return _taken(list(column.chunks), label)
 
@@ -207,13 +173,9 @@ def _taken(chunks: list[pa.Array], label: str) -> Integers:
         chunk = _decoded(chunks.pop())
         if len(chunk) == 0:
             continue
-        if chunk.null_count:
-            missing = np.asarray(chunk.is_null())
-            raise ValueProblem(
-                f"{label} must not be missing, row {at + int(missing.argmax()) + 1} is"
-            )
+        refuse_rows(np.asarray(chunk.is_null()), f"{label} must not be missing", "is", at)
         if is_text(chunk.type):
-            chunk = pc.utf8_trim(chunk, _SPACE)
+            chunk = pc.utf8_trim(chunk, SPACE)
             kinds = kinds or _kinds(chunk, label)
             chunk = _parsed(chunk, kinds, label, at)
         times[at : at + len(chunk)] = _seconds(chunk, label, at)
@@ -229,27 +191,22 @@ def _decoded(chunk: pa.Array) -> pa.Array:
 
 def _seconds(chunk: pa.Array, label: str, at: int) -> Integers:
     """Return what is typed as integers; `at` is how many rows come before."""
-    kind = chunk.type
-    if pa.types.is_floating(kind):  # as pandas makes of integers
+    kind, types = chunk.type, pa.types
+    if types.is_floating(kind):  # as pandas makes of integers
         floats = chunk.to_numpy(zero_copy_only=False).astype(np.float64)
-        _refuse(np.isnan(floats), at, f"{label} must not be missing", "is")
-        _refuse((floats != np.floor(floats)) | (np.abs(floats) > _WHOLE), at, f"{label} {_RULE}")
+        refuse_rows(np.isnan(floats), f"{label} must not be missing", "is", at)
+        broken = (floats != np.floor(floats)) | (np.abs(floats) > _WHOLE)
+        refuse_rows(broken, f"{label} {_RULE}", "is not", at)
         integers: Integers = floats.astype(np.int64)
         return integers
-    if pa.types.is_uint64(kind):
+    if types.is_uint64(kind):
         beyond = np.asarray(pc.greater(chunk, pa.scalar(2**63 - 1, pa.uint64())))
-        _refuse(beyond, at, f"{label} must fit in a signed 64-bit integer", "does not")
-    if pa.types.is_date32(kind):
-        return np.asarray(chunk.cast(pa.int32())).astype(np.int64) * _DAY
-    for holds, divisor in (
-        (pa.types.is_integer, 1),
-        (pa.types.is_date64, 1000),
-        (pa.types.is_timestamp, _OF_A_SECOND.get(getattr(kind, "unit", ""), 1)),
-    ):
-        if holds(kind):
-            whole = np.asarray(chunk.cast(pa.int64()))
-            return whole if divisor == 1 else whole // divisor
-    raise ValueProblem(f"{label} {_RULE}, row 1 is not: it holds {type_in_words(kind)}")
+        refuse_rows(beyond, f"{label} must fit in a signed 64-bit integer", "does not", at)
+    if types.is_date(kind):
+        chunk = chunk.cast(pa.timestamp("ms"))
+    elif not (types.is_integer(kind) or types.is_timestamp(kind)):
+        raise ValueProblem(f"{label} {_RULE}, row 1 is not: it holds {type_in_words(kind)}")
+    return np.asarray(chunk.cast(pa.int64())) // _OF_A_SECOND[getattr(chunk.type, "unit", "s")]
 
 
 def _kinds(texts: pa.Array, label: str) -> tuple[pa.DataType, ...]:
@@ -264,17 +221,12 @@ def _kinds(texts: pa.Array, label: str) -> tuple[pa.DataType, ...]:
 def _parsed(texts: pa.Array, kinds: Sequence[pa.DataType], label: str, at: int) -> pa.Array:
     """Return texts as one of these kinds, or name the first that is none."""
     empty = np.asarray(pc.equal(texts, ""), dtype=np.bool_)
-    _refuse(empty, at, f"{label} must not be missing", "is")
+    refuse_rows(empty, f"{label} must not be missing", "is", at)
     for kind in kinds:
         found = _cast(texts, kind)
         if found is not None:
             return found
     raise ValueProblem(f"{label} {_RULE}, row {at + _first_broken(texts, kinds[-1]) + 1} is not")
-
-
-def _refuse(broken: Flags, at: int, rule: str, verdict: str = "is not") -> None:
-    if broken.any():
-        raise ValueProblem(f"{rule}, row {at + int(np.argmax(broken)) + 1} {verdict}")
 
 
 def _cast(texts: pa.Array, kind: pa.DataType) -> pa.Array | None:

@@ -15,7 +15,8 @@ from scipy.linalg import lapack
 
 from goodfence.arrays import AnyFloats, AnyIntegers, Flags, Floats, Integers
 from goodfence.data.columns import Feedback
-from goodfence.data.ratings import Ratings, move_columns
+from goodfence.data.matrix import move_columns
+from goodfence.data.ratings import Ratings
 from goodfence.errors import require
 from goodfence.models.recommender import FittedRecommender, Traits, rated_rows, require_feedback
 from goodfence.neighbours.lists import Ranked, rank_alike, rank_in_blocks

@@ -31,7 +31,8 @@ from scipy import sparse
 
 import goodfence
 from goodfence.data.files import DEFAULT_MAX_BYTES, atomic_write, check_limit, readable
-from goodfence.data.ratings import Ratings, check_csr, check_starts
+from goodfence.data.matrix import check_csr, check_starts
+from goodfence.data.ratings import Ratings
 from goodfence.data.scale import Scale
 from goodfence.errors import ModelFileError
 from goodfence.registry import find_kind

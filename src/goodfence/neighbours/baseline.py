@@ -9,7 +9,8 @@ import numpy as np
 from scipy import sparse
 
 from goodfence.arrays import AnyIntegers, Floats, row_numbers
-from goodfence.data.ratings import Ratings, read_only
+from goodfence.data.matrix import read_only
+from goodfence.data.ratings import Ratings
 
 Base: TypeAlias = Literal["user_mean", "item_mean", "global_mean", "bias"]
 

@@ -13,7 +13,7 @@ import numpy.typing as npt
 from scipy import sparse
 
 from goodfence.arrays import Floats
-from goodfence.data.ratings import read_only
+from goodfence.data.matrix import read_only
 from goodfence.errors import did_you_mean, require
 from goodfence.neighbours.baseline import Base, Baseline, without_noise
 from goodfence.settings import Length, checked

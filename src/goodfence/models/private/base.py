@@ -16,7 +16,8 @@ import numpy as np
 from scipy import sparse
 
 from goodfence.data.ids import Ids
-from goodfence.data.ratings import Ratings, move_columns, positions_among
+from goodfence.data.matrix import move_columns
+from goodfence.data.ratings import Ratings, positions_among
 from goodfence.errors import ModelFileError, SettingError, require
 from goodfence.models.persistence import Arrays, write_model
 from goodfence.models.recommender import FittedRecommender, IdsLike, Traits, require_feedback

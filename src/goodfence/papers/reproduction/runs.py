@@ -24,7 +24,7 @@ from goodfence.attack.scoring import Estimate, Statistic, Tally, combination, it
 from goodfence.attack.targets import Targets, find_targets
 from goodfence.attack.worlds import NeighbourWorlds
 from goodfence.data.files import atomic_write
-from goodfence.data.ratings import Ratings, ratings_checksum
+from goodfence.data.ratings import Ratings
 from goodfence.data.splits import sample_targets
 from goodfence.evaluation import CHOICES, TARGETS
 from goodfence.models.neighbour_cf import NeighbourCF
@@ -522,3 +522,13 @@ def _every_rating(ratings: Ratings, rows: Integers) -> Targets:
     known = np.empty((len(rows), 0), dtype=np.int64)
     starts, columns = csr.indptr.astype(np.int64), csr.indices.astype(np.int64)
     return Targets(rows, known, known.astype(np.float64), starts, columns, csr.data)
+
+
+def ratings_checksum(ratings: Ratings) -> str:
+    """Return the sha256 of the ratings: shape, scale, and each cell in order; ids are not in it."""
+    csr, scale = ratings.csr, ratings.scale
+    digest = hashlib.sha256(repr((csr.shape, scale.lowest, scale.highest, scale.step)).encode())
+    digest.update(b"" if ratings.feedback == "explicit" else b"events")
+    for part, kind in ((csr.indptr, "<i8"), (csr.indices, "<i8"), (csr.data, "<f8")):
+        digest.update(np.ascontiguousarray(part, dtype=kind).tobytes())
+    return digest.hexdigest()
