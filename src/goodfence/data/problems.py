@@ -14,9 +14,9 @@ import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
-from goodfence.arrays import Flags, Floats, Integers
+from goodfence.arrays import Flags, Integers
 from goodfence.data.frame import ReadOptions, find_repeats
-from goodfence.data.ids import SPACE, is_text, missing_among_integers, one_dictionary
+from goodfence.data.ids import SPACE, is_text, missing_among_integers, one_dictionary, plain_type
 from goodfence.data.json_lines import is_json
 from goodfence.data.load import PARQUET, open_ratings_file
 from goodfence.data.parquet import read_parquet
@@ -46,19 +46,6 @@ class Problem:
         return f"{self.n:,} {rows} {self.kind} ({lines} {listed}{more})"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class _Rows:
-    """What is known of each row: the position of its ids among all, -1 where missing, and its rating."""
-
-    users: Integers
-    items: Integers
-    values: Floats
-    missing: Flags
-    textual: Flags
-    infinite: Flags
-    inexact: Flags
-
-
 def count_problems(path: str | os.PathLike[str], options: ReadOptions) -> list[Problem]:
     """Return what is wrong with the rows of a file, most frequent first; nothing for a file of JSON.
 
@@ -69,15 +56,13 @@ def count_problems(path: str | os.PathLike[str], options: ReadOptions) -> list[P
             return []
         if file.suffixes[0] in PARQUET:
             table, _ = read_parquet(file, options)
-            flags = _flags(_typed(table), options)
-            found = [(kind, np.flatnonzero(broken) + 1) for kind, broken in flags]
+            found = [(kind, np.flatnonzero(broken) + 1) for kind, broken in _flags(table, options)]
         else:
             fields = read_fields(file, options, tolerant=True)
             ragged = np.array([row for row, _ in fields.ragged], dtype=np.int64)
             rows = np.arange(1, fields.table.num_rows + len(ragged) + 1)
             rows = rows[~np.isin(rows, ragged)]  # of the file, for each row of the table
-            flags = _flags(_texts(fields.table, options), options)
-            found = [(kind, rows[broken]) for kind, broken in flags]
+            found = [(kind, rows[broken]) for kind, broken in _flags(fields.table, options)]
             found.append(("with another number of fields", ragged))
             found = [(kind, _lines(fields, rows)) for kind, rows in found if len(rows)]
     problems = [
@@ -99,84 +84,46 @@ def _lines(fields: Fields, rows: Integers) -> Integers:
     return np.concatenate([[numbers[row] for row in wanted], rows[_SHOWN:]])
 
 
-def _flags(rows: _Rows, options: ReadOptions) -> Iterator[tuple[str, Flags]]:
+def _flags(table: pa.Table, options: ReadOptions) -> Iterator[tuple[str, Flags]]:
     """Yield each kind of problem, and which rows have it."""
-    yield "without a user", rows.users < 0
-    yield "without an item", rows.items < 0
+    users, items = _codes(table["user"]), _codes(table["item"])
+    yield "without a user", users < 0
+    yield "without an item", items < 0
     value = "rating" if options.rated else "weight"
-    yield f"without a {value}", rows.missing
-    yield f"with a {value} that is no number", rows.textual
-    yield f"with a {value} that is not finite", rows.infinite
-    yield f"with a {value} that a 64-bit float does not hold", rows.inexact
-    good = ~(rows.missing | rows.textual | rows.infinite | rows.inexact)
-    if options.scale is not None:
-        yield "off the scale", good & ~Scale.of(options.scale).holds(rows.values)
-    if options.weight is not None:
-        yield "with a weight that is not more than 0", good & ~(rows.values > 0)
+    if value in table.column_names:
+        written, at = _written(table[value], options.decimal)
+        for kind, broken in (
+            (f"without a {value}", written.missing),
+            (f"with a {value} that is no number", written.textual),
+            (f"with a {value} that is not finite", written.infinite),
+            (f"with a {value} that a 64-bit float does not hold", written.inexact),
+        ):
+            yield kind, broken[at]
+        odd = written.missing | written.textual | written.infinite | written.inexact
+        if options.scale is not None:
+            yield "off the scale", (~odd & ~Scale.of(options.scale).holds(written.values))[at]
+        if options.weight is not None:
+            yield "with a weight that is not more than 0", (~odd & ~(written.values > 0))[at]
     if options.repeated == "error":
-        known = np.flatnonzero((rows.users >= 0) & (rows.items >= 0))
-        repeated = np.zeros(len(rows.users), dtype=np.bool_)
+        known = np.flatnonzero((users >= 0) & (items >= 0))
+        repeated = np.zeros(len(users), dtype=np.bool_)
         if len(known):
-            n_items = int(rows.items.max()) + 1
-            repeats = find_repeats(rows.users[known], rows.items[known], n_items)
+            repeats = find_repeats(users[known], items[known], int(items.max()) + 1)
             repeated[known] = True
             repeated[known[repeats.order[repeats.starts]]] = False
         what = "has a rating already" if options.rated else "is there already"
         yield f"for a pair of user and item that {what}", repeated
 
 
-def _texts(table: pa.Table, options: ReadOptions) -> _Rows:
-    """Return what is known of rows that are text."""
-    if not {"rating", "weight"} & set(table.column_names):
-        return _unvalued(table)
-    coded = one_dictionary(table["rating" if options.rated else "weight"])
-    # One more text, an empty one, is what the rows without a rating say.
-    written = Written.of(pa.concat_arrays([coded.dictionary, pa.array([""])]), options.decimal)
-    at = np.asarray(coded.indices.fill_null(len(coded.dictionary)))
-    flags = ("missing", "textual", "infinite", "inexact")
-    return _Rows(
-        users=_codes(table["user"]),
-        items=_codes(table["item"]),
-        values=written.values[at],
-        **{name: getattr(written, name)[at] for name in flags},
-    )
-
-
-def _typed(table: pa.Table) -> _Rows:
-    """Return what is known of rows whose columns have a type."""
-    if not {"rating", "weight"} & set(table.column_names):
-        return _unvalued(table)
-    column = table["rating" if "rating" in table.column_names else "weight"]
-    missing = np.asarray(column.is_null())
-    nothing = np.zeros(len(missing), dtype=np.bool_)
+def _written(column: pa.ChunkedArray, decimal: str | None) -> tuple[Written, Integers]:
+    """Return what the different values are, an empty text the last of them, and which of them each row has."""
     if pa.types.is_integer(column.type) or pa.types.is_floating(column.type):
-        values = np.asarray(column.cast(pa.float64(), safe=False).fill_null(0.0))
-        textual = nothing
-    else:
-        values, textual = np.zeros(len(missing)), ~missing
-    return _Rows(
-        users=_codes(table["user"]),
-        items=_codes(table["item"]),
-        values=values,
-        missing=missing,
-        textual=textual,
-        infinite=~np.isfinite(values),
-        inexact=nothing,
-    )
-
-
-def _unvalued(table: pa.Table) -> _Rows:
-    """Return what is known of events, which have nothing but their ids."""
-    nothing = np.zeros(table.num_rows, dtype=np.bool_)
-    return _Rows(
-        users=_codes(table["user"]),
-        items=_codes(table["item"]),
-        values=np.ones(table.num_rows),
-        missing=nothing,
-        textual=nothing,
-        infinite=nothing,
-        inexact=nothing,
-    )
+        column = column.cast(pa.float64(), safe=False).cast(pa.string())
+    elif not is_text(plain_type(column.type)):
+        column = pa.chunked_array([pc.if_else(column.is_valid(), "no number", None)])
+    coded = one_dictionary(column)
+    written = Written.of(pa.concat_arrays([coded.dictionary, pa.array([""])]), decimal)
+    return written, np.asarray(coded.indices.fill_null(len(coded.dictionary)))
 
 
 def _codes(column: pa.ChunkedArray) -> Integers:
@@ -208,15 +155,7 @@ class Spread:
 
 
 def measure_spread(ratings: Ratings) -> Spread:
-    """Return how `ratings` are spread.
-
-    Examples
-    --------
-    >>> import pyarrow as pa
-    >>> table = pa.table({"user": [1, 1, 2], "item": ["a", "b", "b"], "rating": [1, 2, 2]})
-    >>> measure_spread(Ratings.from_frame(table))
-    Spread(grades=(('1', 1), ('2', 2)), per_user=(1, 1, 2), per_item=(1, 1, 2), span=None)
-    """
+    """Return how `ratings` are spread."""
     csr = ratings.csr
     grades, counts = np.unique(csr.data, return_counts=True)
     names = [f"{grade:g}" for grade in grades.tolist()]

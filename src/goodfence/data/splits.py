@@ -64,12 +64,6 @@ def holdout(
     >>> train, test = holdout(ratings, fraction=0.2, rng=7)
     >>> train.n_ratings, test.n_ratings, test.shape
     (16, 4, (4, 5))
-    >>> train, test = holdout(ratings, per_user=2, rng=7)
-    >>> np.diff(test.csr.indptr).tolist()
-    [2, 2, 2, 2]
-    >>> timed = ratings.replaced(ratings.csr, np.tile([30, 10, 20, 50, 40], 4))
-    >>> holdout(timed, by="time")[1].csr.indices.tolist()
-    [3, 3, 3, 3]
     """
     instance(ratings, "ratings", Ratings, "Ratings")
     one_of(by, "by", get_args(SplitBy))
@@ -94,15 +88,6 @@ def folds(ratings: Ratings, *, n: int = 5, rng: RNG = None) -> Iterator[tuple[Ra
 
     The sizes of the test parts differ by at most one. The pairs are made one at a time.
 
-    Parameters
-    ----------
-    ratings : Ratings
-        What to split.
-    n : int, default 5
-        How many pairs.
-    rng : int, sequence of int, Generator or None, default None
-        Where chance comes from; None takes fresh entropy.
-
     Examples
     --------
     >>> from scipy import sparse
@@ -126,17 +111,6 @@ def sample_targets(
 
     Fewer such users than `n`: all of them. The order is that of the draw, so that with one seed the first hundred of
     two hundred are the hundred. For items, ask with `ratings.transposed`.
-
-    Parameters
-    ----------
-    ratings : Ratings
-        Whose users.
-    n : int
-        How many.
-    rng : int, sequence of int, Generator or None, default None
-        Where chance comes from; None takes fresh entropy.
-    more_than : int, default 0
-        How many ratings a target has at least, less one.
 
     Examples
     --------
