@@ -64,7 +64,7 @@ def test_weights_and_counts_are_printed(clicks: Path) -> None:
 def test_which_ratings_are_likes_is_printed() -> None:
     code, stdout, _ = run("check", "movietweetings", "--likes", 8)
     assert code == 0
-    assert "  Events    ratings of 8 or more; the others are left out\n" in stdout
+    assert "  Events    ratings of 8 or more; lower ratings are ignored\n" in stdout
     assert "20,391 events" in stdout
     assert "  Repeats   none\n" in stdout
 

@@ -176,7 +176,7 @@ def test_the_finding_has_attacker_guess_and_interval() -> None:
     assert "someone who knows the 4 rarest of a person's ratings and opens 50 accounts" in told
     assert "Guessing, with no account, recovers" in told
     assert told.count("(95%: ") == 7
-    assert "40 of about 1,200 people, drawn by chance" in told
+    assert "40 of about 1,200 users, drawn at random" in told
     assert "Not tried " in told
     assert "safe" not in told
 
@@ -199,7 +199,7 @@ def test_the_verdict_comes_first_then_people_then_ratings_then_who_was_tried() -
     for one in told["not_tried"]:
         assert f"{one['attack']} ({one['reason']})" in flat
     fully = told["estimates"]["fully_recovered"]["value"]
-    assert f"People {100 * fully:.0f} of 100 people are fully recovered (95%: " in flat
+    assert f"{100 * fully:.0f}% (95%: " in flat
 
 
 @pytest.mark.parametrize(("limit", "code"), [("100", 0), ("45", 1), ("0", 1)])
@@ -207,7 +207,7 @@ def test_fail_above(limit: str, code: int) -> None:
     few = SOME[:-1]  # not quiet: what is above is told
     done, _, stderr = run("audit", FILMS, *few, "--fail-above", limit)
     assert done == code
-    assert ("of 100 people" in stderr) == (code == 1)
+    assert ("of the users are fully recovered" in stderr) == (code == 1)
     done, stdout, _ = run("audit", FILMS, *SOME, "--fail-above", limit, "--json")
     assert done == code
     assert json.loads(stdout)["estimates"]["recovery"]["value"] > 0.45
@@ -218,7 +218,7 @@ def test_audit_attacks_everybody(tmp_path: Path) -> None:
     options = ("--method", "ppns beta=3", "--attack", "knn")
     code, stdout, stderr = run("audit", FILMS, *options, "-o", out)
     assert (code, stderr.count("\n")) == (0, 2)
-    assert "everybody: 1,238 people" in stdout
+    assert "all 1,238 users" in stdout
     assert "refuted (counterexample)" in stdout
     assert "Evidence" in stdout
     written = json.loads(out.read_text(), parse_constant=no_constant)
@@ -232,7 +232,7 @@ def test_audit_leaves_out_who_has_too_few_ratings() -> None:
     _, stdout, _ = run("audit", FILMS, *options, "--seed", 7, "--quiet")
     films = gf.load(FILMS)
     n_few = int((np.diff(films.csr.indptr) <= 25).sum())
-    assert f"everybody but {n_few:,} with too few ratings" in stdout
+    assert f"all users except {n_few:,} with too few ratings" in stdout
 
 
 def test_audit_samples_where_the_data_are_large(
@@ -243,10 +243,10 @@ def test_audit_samples_where_the_data_are_large(
     code, stdout, stderr = run(*arguments)
     assert code == 0
     assert "this audit attacks 3 of 40" in stderr
-    assert "3 of about 40 people, drawn by chance" in " ".join(stdout.split())
+    assert "3 of about 40 users, drawn at random" in " ".join(stdout.split())
     code, stdout, stderr = run(*arguments, "--targets", "all")
     assert "this audit attacks" not in stderr
-    assert "everybody: 40 people" in stdout
+    assert "all 40 users" in stdout
 
 
 def test_audit_of_a_proved_model_says_whether_it_was_tested(small: Path) -> None:

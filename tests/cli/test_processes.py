@@ -81,6 +81,6 @@ def test_a_limit_that_is_passed_ends_it_with_1(tmp_path: Path) -> None:
     assert process.returncode == 1
     assert "Verdict" in stdout
     said = stderr.splitlines()[-1]
-    assert said.startswith("--fail-above: above the limit of 45: of 100 hidden ratings ")
-    assert " and of 100 people " in said
+    assert said.startswith("--fail-above: above the limit of 45%: ")
+    assert " of the users are fully recovered" in said
     assert out.is_file()

@@ -77,7 +77,7 @@ def test_the_page_is_one_small_file_that_asks_for_nothing(html: str) -> None:
 def test_the_page_holds_no_id_and_promises_no_comfort(html: str) -> None:
     assert "secret" not in html
     words = re.sub(r"<style>.*?</style>|href=\"data:[^\"]*\"", "", html, flags=re.DOTALL).lower()
-    for never in (" safe", "out of ten", "out of 10", "/10", "nan ", "undefined", "none of 100"):
+    for never in (" safe", "out of ten", "out of 10", "/10", "nan ", "undefined", "nan%"):
         assert never not in words
 
 
@@ -123,7 +123,7 @@ def test_every_part_of_the_audit_is_told(page: AuditPage) -> None:
     for point in survey.frontier.points:
         assert f'data-of="advantage">{Mark.of(point.advantage).text}</td>' in html
         fully = Mark.of(point.fully_recovered).text
-        assert f'data-of="people fully">{fully}</td>' in html
+        assert f'data-of="fully recovered">{fully}</td>' in html
     for one in survey.audit.leakage.not_tried:
         assert f"{one.attack} ({one.reason})" in html
     assert html.count('class="tag own">the strongest') == 1
@@ -135,10 +135,10 @@ def test_the_verdict_comes_first_with_date_scope_and_contents(page: AuditPage) -
     first = html[html.index("<h1>Verdict</h1>") : html.index("<h2>")]
     assert "kNN k=10 leaks." in first
     share = of_100(leakage.fully_recovered.value)
-    assert re.search(rf'class="number">{share} .{{0,40}}</div>\s*<figcaption>people are', first)
-    assert f"<b>Scope:</b> {leakage.date}. Attacked: everybody: 160 people" in first
+    assert re.search(rf'class="number">{share}%</div>\s*<figcaption>of the users are', first)
+    assert f"<b>Scope:</b> {leakage.date}. Attacked: all 160 users" in first
     assert "Neighbourhood: the neighbours that KNN(k=10) of goodfence chooses" in first
-    assert "<b>Assumed:</b> 8 ratings of each person are known" in first
+    assert "<b>Assumed:</b> The attacker knows 8 ratings of each target" in first
     assert f'<time datetime="{leakage.date}">' in html
     wanted = re.findall(r'<li><a href="#(\w+)">', first)
     sections = re.findall(r'<section id="(\w+)">', html)
@@ -175,7 +175,7 @@ def test_the_page_is_about_the_attackers_tried(html: str) -> None:
     words = re.sub(r"<[^>]*>", " ", re.sub(r"<script.*?</script>", "", html, flags=re.DOTALL))
     for sentence in re.split(r"(?<=[.;]) ", words):
         if "no better than guessing" in sentence:
-            assert "attackers tried" in words[: words.index(sentence) + len(sentence)]
+            assert "attacks tried" in words[: words.index(sentence) + len(sentence)]
 
 
 def test_no_group_is_of_fewer_than_ten(page: AuditPage) -> None:
@@ -184,8 +184,8 @@ def test_no_group_is_of_fewer_than_ten(page: AuditPage) -> None:
         assert min(group.n_users for group in groups) >= 10
     few = gf.audit(make_ratings(), gf.KNN(k=10), targets=9, trials=0, rng=7)
     html = audit_page(few, compared=[], others=3).html
-    assert "Fewer than ten people were attacked" in html
-    assert "people who gave" not in html
+    assert "Fewer than ten users were attacked" in html
+    assert "users who gave" not in html
 
 
 def test_one_person_has_no_interval(ratings: gf.Ratings) -> None:
@@ -230,7 +230,7 @@ def test_a_scale_that_was_only_seen_is_told(ratings: gf.Ratings) -> None:
     ways = [gf.PrivateMeans(epsilon=1.0, items="from ratings")]
     report = gf.audit(seen, gf.KNN(k=10), targets=12, trials=0, rng=7)
     page = audit_page(report, compared=ways, others=3)
-    assert "was only seen in the file" in page.html
+    assert "was only observed in the file" in page.html
     assert [point.status for point in page.survey.frontier.points] == ["none", "proved"]
 
 

@@ -49,13 +49,16 @@ def report() -> LeakReport:
 @pytest.mark.parametrize(
     ("attack", "says"),
     [
-        (gf.KNNAttack(known=8), "knows 8 of a person's ratings and opens 20 accounts: one asks"),
+        (gf.KNNAttack(known=8), "knows 8 ratings of a user and opens 20 accounts: one asks"),
         (
             gf.KNNAttack(known=2, fakes=1),
-            "knows 2 of a person's ratings and opens 1 account: one asks",
+            "knows 2 ratings of a user and opens 1 account: one asks",
         ),
-        (gf.KNNAttack(known=8, choose="rarest"), "knows the 8 rarest of a person's ratings and"),
-        (gf.KNNAttack(known=8, choose="most_popular"), "knows the 8 most popular of a person's"),
+        (gf.KNNAttack(known=8, choose="rarest"), "knows the 8 rarest ratings of a user and"),
+        (
+            gf.KNNAttack(known=8, choose="most_popular"),
+            "knows the 8 most popular ratings of a user",
+        ),
         (gf.KNNAttack(known=8, ask="all"), "all ask; the most frequent answer counts"),
         (gf.KNNAttack(known=8, ask="all", combine="mean"), "all ask; the mean answer counts"),
         (gf.KNNAttack(known=8, rounds=3), "one asks; repeated for 3 refits"),
@@ -65,7 +68,7 @@ def report() -> LeakReport:
 )
 def test_the_attacker(attack: RatingAttack, says: str) -> None:
     report = attack.run(FILMS, gf.KNN(k=20), targets=3, rng=7)
-    assert who_attacks(report).startswith("someone who knows ")
+    assert who_attacks(report).startswith("an attacker who knows ")
     assert says in who_attacks(report)
 
 
@@ -74,7 +77,7 @@ def test_named_items_stay_unnamed() -> None:
     attack = gf.KNNAttack(known=2, choose=["secret-item-0", "secret-item-1"])
     report = attack.run(ratings, gf.KNN(k=20), targets=5, rng=7)
     told = who_attacks(report) + verdict_line(report, "it", "x")
-    assert "2 named ones" in told
+    assert "2 named ratings" in told
     assert "(of named items)" in told
     assert "secret" not in told
 
@@ -85,11 +88,10 @@ def test_every_figure_has_its_interval(report: LeakReport) -> None:
     assert advantage(report).count("(95%: ") == 1
     found = report.estimates
     assert people(report).startswith(
-        f"{of_100(found['fully_recovered'].value)} of 100 people are fully recovered "
-        f"(95%: {interval(found['fully_recovered'])})"
+        f"{of_100(found['fully_recovered'].value)}% (95%: {interval(found['fully_recovered'])}) of the users are fully"
     )
     raw = of_100(found["raw_recovery"].value)
-    assert f"By the answers alone {raw} " in beside(report)
+    assert f"The answers alone recover {raw}% " in beside(report)
 
 
 def test_the_verdict_line_has_finding_date_scope_neighbourhood_and_assumptions(
@@ -100,9 +102,9 @@ def test_the_verdict_line_has_finding_date_scope_neighbourhood_and_assumptions(
     for part in (
         report.date,
         "the 20 nearest of all users",
-        "8 ratings of each person are known (drawn by chance)",
-        "60 of about 1,200 people, drawn by chance; the strongest attacker was chosen on 30",
-        "the recommender is fitted with them, and shows predicted ratings",
+        "knows 8 ratings of each target (drawn at random)",
+        "60 of about 1,200 users, drawn at random; the strongest attacker was selected on 30",
+        "The recommender is fitted with these accounts and shows predicted ratings",
     ):
         assert part in line
     assert scope(report, "the 20 nearest of all users") in line
@@ -112,8 +114,8 @@ def test_the_verdict_line_has_finding_date_scope_neighbourhood_and_assumptions(
     ("leaks", "says"),
     [
         (True, "it leaks."),
-        (False, "it is no better for an attacker than guessing, by the 2 attackers tried."),
-        (None, "it: not settled by the 2 attackers tried; more people attacked would"),
+        (False, "it: none of the 2 attacks tried beat guessing."),
+        (None, "it: undecided after the 2 attacks tried;"),
     ],
 )
 def test_the_verdict_is_about_the_attackers_tried(
@@ -158,25 +160,24 @@ def test_who_was_not_tried(report: LeakReport) -> None:
 def test_what_is_above_a_limit_is_named_with_its_figure(report: LeakReport) -> None:
     told = above(report, 10, report.above(0.1))
     share = of_100(report.fully_recovered.value)
-    assert told.startswith("above the limit of 10: of 100 hidden ratings ")
-    assert f" and of 100 people {share} (" in told
+    assert told.startswith("above the limit of 10%: ")
+    assert f" and {share}% (" in told
 
 
 def test_who_was_attacked(report: LeakReport) -> None:
-    assert attacked(report, 1_238).startswith("60 of about 1,200 people, drawn by chance; ")
-    assert attacked(report, 60).startswith("everybody: 60 people; the strongest attacker was")
+    assert attacked(report, 1_238).startswith("60 of about 1,200 users, drawn at random; ")
+    assert attacked(report, 60).startswith("all 60 users; the strongest attacker was")
     some = replace(report, n_left_out=4)
-    assert attacked(some, 64).startswith("everybody but 4 with too few ratings; ")
+    assert attacked(some, 64).startswith("all users except 4 with too few ratings; ")
 
 
 def test_a_recommendation_says_why() -> None:
     found = known_frontier()
-    assert recommendation(found, None, None, " at an error of at most 1").startswith(
-        "None of these stops the attackers tried at an error of at most 1. "
-    )
+    none = recommendation(found, None, None, " with an error of at most 1")
+    assert none.startswith("No recommender with an error of at most 1 stops the attacks tried.")
     cut, quiet = found.points[4], found.points[3]
     assert found.recommended() is cut
-    assert "17 times less than where most is given away" in recommendation(found, "it", cut)
+    assert "17 times less than from the leakiest" in recommendation(found, "it", cut)
     assert "no better than guessing" in recommendation(found, "it", quiet)
 
 
@@ -218,7 +219,7 @@ def test_equal_guarantees_share_a_card() -> None:
         ({"status": "none"}, "none"),
         ({"status": "refuted", "unit": "rating"}, "refuted (counterexample): one rating, eps=1.5"),
         ({"status": "claimed", "unit": "rating"}, "claimed: one rating, eps=1.5"),
-        ({"status": "proved", "unit": "user"}, "proved: one person, eps=1.5, any number of fakes"),
+        ({"status": "proved", "unit": "user"}, "proved: one user, eps=1.5, any number of fakes"),
     ],
 )
 def test_the_promise(settings: dict[str, Any], text: str) -> None:

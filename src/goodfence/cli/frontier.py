@@ -27,6 +27,7 @@ from goodfence.report.wording import (
     measured,
     of_100,
     recommendation,
+    within_loss,
     words_of,
 )
 
@@ -96,7 +97,7 @@ def frontier_command(
     told["points"] = [{"name": name, **point} for name, point in points]
 
     def show() -> None:
-        bound = words_of(found).bound(max_loss)
+        bound = within_loss(words_of(found), max_loss)
         _print(found, names, stated, recommendation(found, choice, best, bound))
 
     def write(path: Path) -> None:

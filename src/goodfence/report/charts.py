@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from goodfence.errors import MissingExtra
 from goodfence.report.serialize import plain
-from goodfence.report.vocabulary import RATINGS, Vocabulary, words_of
+from goodfence.report.wording import RATINGS, Vocabulary, words_of
 
 if TYPE_CHECKING:
     import altair

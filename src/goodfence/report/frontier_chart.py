@@ -12,8 +12,7 @@ from string import ascii_letters
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from goodfence.report.charts import COLOUR, FILE, NARROW, Spec, Theme, as_altair, layer, layered
-from goodfence.report.vocabulary import words_of
-from goodfence.report.wording import dashed, measured, of_100
+from goodfence.report.wording import dashed, measured, of_100, words_of
 
 if TYPE_CHECKING:
     import altair
@@ -157,9 +156,9 @@ def frontier_spec(frontier: Frontier, theme: Theme = FILE, max_loss: float | Non
     x = {
         "field": "mae",
         "type": "quantitative",
-        "title": words.loss_axis,
+        "title": f"{words.loss} (left is better)",
         "scale": {"domain": list(plane.x), "nice": False, "zero": False},
-        "axis": {"format": ".2f", "values": plane.ticks, "grid": False},
+        "axis": {"format": ".3~f", "values": plane.ticks, "grid": False},
     }
     y = {
         "field": "share",
@@ -169,7 +168,7 @@ def frontier_spec(frontier: Frontier, theme: Theme = FILE, max_loss: float | Non
         "axis": {"format": "~%", "tickCount": 6},
     }
     layers = [
-        *_reference_lines(frontier, plane, theme),
+        *_reference_lines(frontier, drawn, plane, theme),
         *_marks(drawn, plane, theme, frontier.best_within(max_loss)),
         *_letters(drawn, plane, theme),
     ]
@@ -210,14 +209,19 @@ def _title(frontier: Frontier) -> Spec:
     }
 
 
-def _reference_lines(frontier: Frontier, plane: Plane, theme: Theme) -> Iterator[Spec]:
+def _reference_lines(
+    frontier: Frontier, drawn: Sequence[_Drawn], plane: Plane, theme: Theme
+) -> Iterator[Spec]:
     """Yield the level at which nothing is given away, and the error of the reference."""
     row = {"mae": plane.x[0], "end": plane.x[1], "share": 0.0}
     ink = theme.colour("guess-ink")
     yield layer([row], {"type": "rule", "color": ink, "strokeWidth": 2}, x2={"field": "end"})
     if theme is not NARROW:  # the axis of a narrow chart says it
-        below = {"color": ink, "align": "left", "dx": 6, "dy": 11}
-        yield _text([{**row, "text": "nothing given away"}], **below)
+        low = [one for one in drawn if abs(one.at["share"]) * plane.scales[1] < 2 * _RING]
+        taken = any((one.at["mae"] - plane.x[0]) * plane.scales[0] < 160 for one in low)
+        side = {"align": "right", "dx": -6} if taken else {"align": "left", "dx": 6}
+        at = {**row, "mae": plane.x[1] if taken else plane.x[0], "text": "nothing given away"}
+        yield _text([at], color=ink, dy=11, **side)
     reference = _reference(frontier)
     if reference is not None:
         name, error = reference
@@ -282,9 +286,9 @@ def _told(point: FrontierPoint) -> str:
     """Return the text of a mark's tooltip."""
     words = words_of(point)
     return dashed(
-        f"{point.name}: {measured(point.advantage)} of 100 given away: "
-        f"{measured(point.recovery)} {words.had}, {measured(point.recovery_without)} without the target in the data; "
-        f"{words.told_loss(point)}; {point.n_targets:,} targets; {STATUSES[point.status]}"
+        f"{point.name}: {measured(point.advantage)}% given away: {measured(point.recovery)}% {words.found}, "
+        f"{measured(point.recovery_without)}% without the target in the data; {words.column} {point.quality:.3f}; "
+        f"{point.n_targets:,} targets; {STATUSES[point.status]}"
     )
 
 

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import math
+from abc import ABC, abstractmethod
 from base64 import b64encode
-from collections.abc import Mapping, Sequence
-from dataclasses import asdict, dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, replace
 from functools import cached_property
 from os import PathLike
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import goodfence
 from goodfence.attack.report import LeakReport
@@ -23,19 +24,7 @@ from goodfence.report import wording
 from goodfence.report.charts import NARROW, WIDE, Known, chart_files, inline_svg, knowledge_spec
 from goodfence.report.frontier_chart import LETTERS, SHAPES, STATUSES, beyond, frontier_spec
 from goodfence.report.serialize import describe, inline_json, write_folder, write_json, write_text
-from goodfence.report.vocabulary import Vocabulary
-from goodfence.report.wording import (
-    accounts,
-    cards_of,
-    dashed,
-    group_name,
-    interval,
-    measured,
-    of_100,
-    recommendation,
-    verdict_line,
-    words_of,
-)
+from goodfence.report.wording import dashed, interval, measured, of_100, verdict_line, words_of
 from goodfence.settings import checked, place
 
 if TYPE_CHECKING:
@@ -46,57 +35,129 @@ if TYPE_CHECKING:
 _TEMPLATES = Path(__file__).parent / "templates"
 _TABLE = "targets.parquet"
 _THIN = 0.8
-"""What is narrower could not be seen, of a track of 100."""
+"""The narrowest visible interval, on a track of 100."""
+_SIDE, _STEP, _ROW = 9, 11, 10
+_KINDS = {"random": "any", "rarest": "the rarest", "most_popular": "the most popular"}
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
-class AuditPage:
-    """An audit and what surrounds it, ready to be written as a page. The page holds no id and no rating."""
+class Page(ABC):
+    """A result that can be written as one HTML file. It holds no id and no rating."""
+
+    data: str
+    """What the ratings are called; never a path."""
+    command: str
+    """The command that repeats the figures."""
+
+    @cached_property
+    def html(self) -> str:
+        """The page as text."""
+        return self._html()
+
+    @abstractmethod
+    def _html(self) -> str: ...
+
+    def save(self, path: str | PathLike[str]) -> None:
+        """Write the page atomically."""
+        write_text(path, self.html)
+
+    def _rendered(
+        self,
+        template: str,
+        found: LeakReport | Frontier,
+        ratings: Ratings,
+        figures: Any,
+        **values: Any,
+    ) -> str:
+        """Return the page in the words of the result, with its figures inside it as JSON."""
+        from jinja2 import Environment, FileSystemLoader, StrictUndefined
+
+        environment = Environment(
+            loader=FileSystemLoader(_TEMPLATES),
+            autoescape=True,
+            undefined=StrictUndefined,
+            trim_blocks=True,
+            lstrip_blocks=True,
+        )
+        environment.filters["dashed"] = dashed
+        environment.globals.update(shapes=SHAPES, say=wording, words=words_of(found))
+        about = {"name": self.data, **describe(ratings)}
+        stated = {"goodfence": goodfence.__version__, "command": self.command, "data": about}
+        text = inline_json({**stated, **figures})
+        return environment.get_template(template).render(
+            **values,
+            data=about,
+            command=self.command,
+            scale=ratings.scale,
+            seed=found.settings.get("seed"),
+            m=found.known,
+            date=found.date,
+            version=goodfence.__version__,
+            json_text=text,
+            json_link=b64encode(text.encode()).decode(),
+        )
+
+
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class AuditPage(Page):
+    """An audit with other attackers and other recommenders, as a page."""
 
     survey: Survey
     """The figures."""
     label: str
     """What was audited, for the reader."""
-    data: str
-    """What the ratings are called; never a path."""
-    command: str
-    """What makes these figures again."""
 
     def __repr__(self) -> str:
         return f"AuditPage({self.label}, {self.survey!r})"
 
-    @cached_property
-    def html(self) -> str:
-        """The page as text."""
-        leakage = self.survey.audit.leakage
-        about = {"name": self.data, **describe(leakage.ratings)}
+    def _html(self) -> str:
+        found, leakage = self.survey, self.survey.audit.leakage
         figures = {
-            "goodfence": goodfence.__version__,
-            "command": self.command,
             "recommender": self.label,
             "seed": leakage.settings["seed"],
-            "data": about,
-            **self.survey.to_dict(),
-            "verdict_line": verdict_line(leakage, self.label, self.survey.audit.neighbourhood),
+            **found.to_dict(),
+            "verdict_line": verdict_line(leakage, self.label, found.audit.neighbourhood),
         }
-        values = {
-            "label": self.label,
-            "command": self.command,
-            "scale": leakage.ratings.scale,
-            "seed": leakage.settings["seed"],
-            "data": about,
-            "date": leakage.date,
-            "m": leakage.known,
-            "audit": self.survey.audit,
-            "leakage": leakage,
-            "survey": self.survey,
-            **_figures(self.survey),
-        }
-        return _rendered("audit.html", words_of(leakage), values, figures)
-
-    def save(self, path: str | PathLike[str]) -> None:
-        """Write the page in one atomic step."""
-        write_text(path, self.html)
+        words, shares = words_of(leakage), leakage.estimates
+        fully, fully_without = shares["fully_recovered"], shares["fully_recovered_without"]
+        waffles = [
+            Waffle.of("of the users are fully recovered", fully, fully_without),
+            Waffle.of(
+                f"of the {words.unit} are {words.found}", leakage.found, leakage.found_without
+            ),
+        ]
+        return self._rendered(
+            "audit.html",
+            leakage,
+            leakage.ratings,
+            figures,
+            label=self.label,
+            audit=found.audit,
+            leakage=leakage,
+            survey=found,
+            waffles=waffles,
+            columns=[words.short, "without", "advantage", "users"],
+            by_known=[_report_row(one, _items_known(one), leakage) for one in found.by_known],
+            knowledge=_knowledge_pictures(found),
+            by_strategy=[
+                _report_row(one, _among_others(one), leakage) for one in found.by_strategy
+            ],
+            by_activity=[
+                _row(wording.group_name(one, words.held), one) for one in found.by_activity
+            ],
+            by_popularity=[
+                _row(wording.group_name(one, words.held), one) for one in found.by_popularity
+            ],
+            tried=[
+                {
+                    "label": row.what,
+                    "cells": [row.accounts, dashed(row.advantage), dashed(row.fully_recovered)],
+                    "tags": {"own": "the strongest"} if row.chosen else {},
+                }
+                for row in wording.tried_rows(leakage)
+            ],
+            **_comparison(found.frontier, found.guarantees, own=True),
+        )
 
 
 @checked
@@ -147,47 +208,12 @@ def _python_line(report: AuditReport) -> str:
     return f"gf.audit_page(gf.audit(ratings, {given})).save('audit.html')"
 
 
-def _figures(survey: Survey) -> dict[str, Any]:
-    """Return pictures, tables and cards."""
-    leakage, found = survey.audit.leakage, survey.audit.leakage.estimates
-    fully, fully_without = found["fully_recovered"], found["fully_recovered_without"]
-    words = words_of(leakage)
-    return {
-        "waffles": [
-            Waffle.of("people are fully recovered", fully, fully_without),
-            Waffle.of(f"{words.unit} {words.found}", leakage.found, leakage.found_without),
-        ],
-        "by_known": [
-            _row(_items_known(one), one.n_targets, _shares(one), own=one is leakage)
-            for one in survey.by_known
-        ],
-        "knowledge": _knowledge_pictures(survey),
-        "by_strategy": [
-            _row(_among_others(one), one.n_targets, _shares(one), own=one is leakage)
-            for one in survey.by_strategy
-        ],
-        "by_activity": [_group_row(group, words) for group in survey.by_activity],
-        "by_popularity": [_group_row(group, words) for group in survey.by_popularity],
-        **_comparison(survey.frontier, survey.guarantees, own=True),
-    }
-
-
 def _among_others(report: LeakReport) -> str:
-    """Return one attacker among others who know as many ratings: which ones, and what the accounts do."""
-    settings = report.settings["settings"]
-    kinds = {"random": "any", "rarest": "the rarest", "most_popular": "the most popular"}
-    known = kinds[settings["choose"]] if isinstance(settings["choose"], str) else "named ones"
-    return f"knows {known}; {accounts(report.n_fakes)}, {report.attacker.describe(report.n_fakes)}"
-
-
-def _shares(report: LeakReport) -> dict[str, Estimate]:
-    """Return what a line of a table shows of a report, by the names of groups."""
-    return {
-        "recovery": report.found,
-        "recovery_without": report.found_without,
-        "guess": report.guessed,
-        "advantage": report.estimates["advantage"],
-    }
+    """Return one attacker among others who know as many ratings."""
+    choose = report.settings["settings"]["choose"]
+    known = _KINDS[choose] if isinstance(choose, str) else "named ones"
+    does = report.attacker.describe(report.n_fakes)
+    return f"knows {known}; {wording.accounts(report.n_fakes)}, {does}"
 
 
 def _items_known(report: LeakReport) -> str:
@@ -212,78 +238,60 @@ def _knowledge_pictures(survey: Survey) -> list[Markup]:
     ]
     words = words_of(survey.audit.leakage)
     said = (
-        f"How many of 100 {words.unit} {words.found}, by how many {words.held} of the target the attacker knows; "
-        "the table below has the figures."
+        f"The share of {words.unit} that are {words.found}, by the number of {words.held} of the target that the "
+        "attacker knows; the table below has the figures."
     )
     themes = (replace(WIDE, height=200), replace(NARROW, height=190))
     return [inline_svg(knowledge_spec(points, theme, words), theme, said) for theme in themes]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
-class FrontierPage:
-    """A frontier ready to be written as a page. What it writes holds no id and no rating."""
+class FrontierPage(Page):
+    """A frontier as a page."""
 
     found: Frontier
     """The figures."""
     guarantees: Sequence[Guarantee]
     """The guarantee of each recommender, in the same order."""
     ratings: Ratings
-    """What was recommended from: about how much it is, and its scale, are shown."""
-    data: str
-    """What the ratings are called; never a path."""
-    command: str
-    """What makes these figures again."""
+    """What was recommended from: its rounded size and its scale are shown."""
     max_loss: float | None = None
-    """The error that can be borne; of lists, what may be missing to an NDCG of 1."""
+    """The largest acceptable error; of lists the largest acceptable 1 - NDCG@10."""
 
     def __repr__(self) -> str:
         return f"FrontierPage({len(self.found.points)} recommenders)"
 
-    @cached_property
-    def html(self) -> str:
-        """The page as text."""
-        found, max_loss = self.found, self.max_loss
-        about = {"name": self.data, **describe(self.ratings)}
+    def _html(self) -> str:
+        found, max_loss, words = self.found, self.max_loss, words_of(self.found)
+        limit = None if max_loss is None else 1.0 - max_loss if words.lists else max_loss
         figures = {
-            "goodfence": goodfence.__version__,
-            "command": self.command,
-            "data": about,
-            words_of(found).limit: words_of(found).limit_of(max_loss),
+            words.limit: limit,
             **found.to_dict(max_loss),
             "guarantees": [one.to_dict() for one in self.guarantees],
         }
-        most = max(found.points, key=lambda point: point.advantage.value)
-        best = found.best_within(max_loss)
-        values = {
-            "data": about,
-            "command": self.command,
-            "scale": self.ratings.scale,
-            "seed": found.settings.get("seed"),
-            "m": found.known,
-            "date": found.date,
-            "finding": dashed(
-                f"Most is given away by {most.name}: to someone who knows "
-                f"{'some' if found.known is None else found.known} of a person's {words_of(found).held}, "
-                f"{of_100(most.advantage.value)} of 100 {words_of(found).unit} (95%: {interval(most.advantage)}). "
-                f"{of_100(most.fully_recovered.value)} of 100 people are fully recovered."
-            ),
-            "guess": dashed(measured(found.guess)),
-            "waffles": [
-                Waffle.of(
-                    f"people are fully recovered from {one.name}",
-                    one.fully_recovered,
-                    one.fully_recovered_without,
-                )
-                for one in (most, best)
-                if one is not None
-            ],
+        most, best = (
+            max(found.points, key=lambda one: one.advantage.value),
+            found.best_within(max_loss),
+        )
+        waffles = [
+            Waffle.of(
+                f"of the users are fully recovered from {one.name}",
+                one.fully_recovered,
+                one.fully_recovered_without,
+            )
+            for one in (most, best)
+            if one is not None
+        ]
+        return self._rendered(
+            "frontier.html",
+            found,
+            self.ratings,
+            figures,
+            most=most,
+            guess=dashed(measured(found.guess)),
+            waffles=waffles,
             **_comparison(found, self.guarantees, max_loss=max_loss),
-        }
-        return _rendered("frontier.html", words_of(found), values, figures)
-
-    def save(self, path: str | PathLike[str]) -> None:
-        """Write the page in one atomic step."""
-        write_text(path, self.html)
+        )
 
 
 @checked
@@ -313,18 +321,17 @@ def save_result(result: LeakReport | AuditReport | Frontier, path: str | PathLik
         write_folder(path, "report", told, (_TABLE, result.table()))
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Mark:
+class Mark(NamedTuple):
     """A share with its interval: text, and where it is on a track of 100."""
 
     text: str
     """As in "92 (89–94)"."""
     at: float | None
-    """The share; None where it is not known."""
+    """The share; None if it is not known."""
     low: float | None
-    """Where its interval begins; None where it is not known."""
-    high: float
-    """Where it ends."""
+    """Where its interval begins; None if it is not known."""
+    width: float
+    """The width of the interval, at least so wide that it is visible."""
 
     @classmethod
     def of(cls, found: Estimate) -> Mark:
@@ -337,57 +344,52 @@ class Mark:
         '92 (89–94)'
         """
         if math.isnan(found.value):
-            return cls(text="not known", at=None, low=None, high=0.0)
+            return cls("not known", None, None, 0.0)
         at, low, high = (round(100 * share, 2) for share in found)
-        known = not math.isnan(low)
         text = dashed(measured(found))
-        return cls(text=text, at=at, low=low if known else None, high=high if known else 0.0)
-
-    @property
-    def width(self) -> float:
-        """How wide the interval is, and at least so wide that it is seen."""
-        return 0.0 if self.low is None else round(max(self.high - self.low, _THIN), 2)
+        if math.isnan(low):
+            return cls(text, at, None, 0.0)
+        return cls(text, at, low, round(max(high - low, _THIN), 2))
 
 
-def _row(
-    label: str, n_people: int, found: Mapping[str, Estimate], *, own: bool = False
-) -> dict[str, Any]:
-    """Return what was recovered of somebody or by somebody: in both worlds, by guessing, and the difference."""
+def _report_row(report: LeakReport, label: str, own: LeakReport) -> dict[str, Any]:
+    shares = Group(
+        least=0,
+        below=None,
+        n_users=report.n_targets,
+        n_hidden=report.n_hidden,
+        recovery=report.found,
+        recovery_without=report.found_without,
+        advantage=report.estimates["advantage"],
+        guess=report.guessed,
+    )
+    return _row(label, shares, {"own": "this audit"} if report is own else {})
+
+
+def _row(label: str, group: Group, tags: dict[str, str] | None = None) -> dict[str, Any]:
+    """Return a line of a table: recovery in both worlds, the advantage, and the number of users."""
+    told, without = Mark.of(group.recovery), Mark.of(group.recovery_without)
+    gained = Mark.of(group.advantage)
     return {
         "label": label,
-        "n_people": n_people,
-        "told": Mark.of(found["recovery"]),
-        "without": Mark.of(found["recovery_without"]),
-        "guess": Mark.of(found["guess"]),
-        "advantage": Mark.of(found["advantage"]).text,
-        "own": own,
+        "track": {"told": told, "without": without, "guess": Mark.of(group.guess)},
+        "cells": [told.text, without.text, gained.text, f"{group.n_users:,}"],
+        "tags": tags or {},
     }
 
 
-def _group_row(group: Group, words: Vocabulary) -> dict[str, Any]:
-    return _row(group_name(group, words.held), group.n_users, asdict(group))
-
-
-_SIDE, _STEP, _ROW = 9, 11, 10
-
-
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Waffle:
-    """A hundred squares: some full without the data in question, some because of it, some empty."""
+class Waffle(NamedTuple):
+    """A hundred squares: some full without the target's data, some because of it, some empty."""
 
     caption: str
     number: str
-    """How many of a hundred are full."""
     interval: str
     without: str
-    """How many would be without the data."""
     interval_without: str
     anyway: str
-    """The path of the squares that are full in both worlds."""
+    """The path of the squares that are full in both worlds; so are the others paths."""
     because: str
-    """The path of those that are full because of the data."""
     empty: str
-    """The path of the others."""
 
     @classmethod
     def of(cls, caption: str, share: Estimate, without: Estimate) -> Waffle:
@@ -427,73 +429,45 @@ def _comparison(
     own: bool = False,
     max_loss: float | None = None,
 ) -> dict[str, Any]:
-    """Return the comparison: picture, table, choice and cards. With `own` the first is what was audited."""
-    loss = words_of(found).loss
-    said = f"Recommenders by what they give away and by {loss}; the table below has the figures."
-    best = found.best_within(max_loss)
-    compared = [
-        {
-            "letter": LETTERS[place % len(LETTERS)],
-            "name": point.name,
-            "status": point.status,
-            "fully": Mark.of(point.fully_recovered).text,
-            "told": Mark.of(point.recovery).text,
-            "advantage": Mark.of(point.advantage).text,
-            "quality": point.quality,
-            "covered": of_100(point.coverage),
-            "n_people": point.n_targets,
-            "own": own and place == 0,
-            "recommended": point is best,
-        }
-        for place, point in enumerate(found.points)
-    ]
+    """Return the comparison: picture, table, choice and cards. With `own` the first was audited."""
+    words, best = words_of(found), found.best_within(max_loss)
+    said = f"Recommenders by leak and by {words.loss}; the table below has the figures."
+    rows = []
+    for place_, point in enumerate(found.points):
+        tags = {"own": "audited"} if own and place_ == 0 else {}
+        tags |= {"best": "recommended"} if point is best else {}
+        marks = (point.fully_recovered, point.advantage, point.recovery)
+        quality = "not known" if math.isnan(point.quality) else f"{point.quality:.3f}"
+        cells = [*(Mark.of(one).text for one in marks), quality, of_100(point.coverage)]
+        cells += [f"{point.n_targets:,}", point.status]
+        label = f"{LETTERS[place_ % len(LETTERS)]}\u2002{point.name}"
+        rows.append({"label": label, "cells": cells, "tags": tags})
     there = {point.status for point in found.points}
+    shares = ["fully recovered", "advantage", words.short]
     return {
         "pictures": [
             inline_svg(frontier_spec(found, theme, max_loss), theme, said)
             for theme in (WIDE, NARROW)
         ],
-        "compared": compared,
+        "compared": rows,
+        "compared_columns": [*shares, words.column, words.covered, "users", "guarantee"],
+        "recommended": best is not None,
         "far": ", ".join(f"{one.name} ({one.loss:.2f})" for one in beyond(found)),
-        "statuses": {name: words for name, words in STATUSES.items() if name in there},
-        "choice": _choice(found, best, max_loss, own=own),
-        "cards": cards_of([point.name for point in found.points], guarantees),
+        "statuses": {name: told for name, told in STATUSES.items() if name in there},
+        "choice": dashed(_choice(found, best, max_loss, own=own)),
+        "cards": wording.cards_of([point.name for point in found.points], guarantees),
     }
 
 
 def _choice(
     found: Frontier, best: FrontierPoint | None, max_loss: float | None, *, own: bool
 ) -> str:
-    """Return the recommendation, and what it costs in error."""
-    words = words_of(found)
-    text = recommendation(found, None if best is None else best.name, best, words.bound(max_loss))
-    if best is None or not own:
-        return dashed(text)
+    """Return the recommendation, and its cost in quality beside what was audited."""
+    words, name = words_of(found), None if best is None else best.name
+    text = wording.recommendation(found, name, best, wording.within_loss(words, max_loss))
     audited = found.points[0]
+    if best is None or not own:
+        return text
     if best is audited:
-        return dashed(f"{text} It is what was audited.")
-    return dashed(f"{text} {words.cost(best, audited, audited.name)}")
-
-
-def _rendered(
-    template: str, words: Vocabulary, values: Mapping[str, Any], figures: Mapping[str, Any]
-) -> str:
-    """Return a page in these words, with its figures inside it as JSON."""
-    from jinja2 import Environment, FileSystemLoader, StrictUndefined
-
-    environment = Environment(
-        loader=FileSystemLoader(_TEMPLATES),
-        autoescape=True,
-        undefined=StrictUndefined,
-        trim_blocks=True,
-        lstrip_blocks=True,
-    )
-    environment.filters["dashed"] = dashed
-    environment.globals.update(shapes=SHAPES, say=wording, words=words)
-    text = inline_json(figures)
-    return environment.get_template(template).render(
-        **values,
-        version=goodfence.__version__,
-        json_text=text,
-        json_link=b64encode(text.encode()).decode(),
-    )
+        return f"{text} It is the audited one."
+    return f"{text} Its {words.column} is {best.quality:.3f}; that of {audited.name} is {audited.quality:.3f}."

@@ -1,4 +1,4 @@
-"""What was found, in words for people who are no engineers: attackers, findings, and guarantees."""
+"""Findings in words: attackers, leaks and guarantees, for ratings and for lists in the same sentences."""
 
 from __future__ import annotations
 
@@ -6,33 +6,170 @@ import math
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
-
-from goodfence.report.vocabulary import interval as interval
-from goodfence.report.vocabulary import measured as measured
-from goodfence.report.vocabulary import of_100 as of_100
-from goodfence.report.vocabulary import words_of as words_of
+from typing import TYPE_CHECKING, NamedTuple
 
 if TYPE_CHECKING:
     from goodfence.attack.report import LeakReport, Tried
+    from goodfence.attack.scoring import Estimate
     from goodfence.auditing.frontier import Frontier, FrontierPoint
     from goodfence.auditing.survey import Group
     from goodfence.privacy.guarantee import Guarantee
 
+_SMALL = 0.0995  # what is shown as less than ten percent needs a digit more
 _KNOWS = {"random": "{m}", "rarest": "the {m} rarest", "most_popular": "the {m} most popular"}
-_WHICH = {"random": "drawn by chance", "rarest": "the rarest", "most_popular": "the most popular"}
+_WHICH = {"random": "drawn at random", "rarest": "the rarest", "most_popular": "the most popular"}
 _HYPHEN = re.compile(r"\d{4}-\d{2}-\d{2}|(?<=\d)-(?=\d)")
 
 
-def who_attacks(report: LeakReport) -> str:
-    """Return who attacked: what is known, how many accounts are opened, what they do."""
-    stated = report.settings["settings"]
-    m, choose = stated["known"], stated["choose"]
-    known = _KNOWS[choose].format(m=m) if isinstance(choose, str) else f"{m} named ones"
-    return (
-        f"someone who knows {known} of a person's {words_of(report).held} and opens {accounts(report.n_fakes)}: "
-        f"{report.attacker.describe(report.n_fakes)}"
-    )
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Vocabulary:
+    """The words for an attack on predicted ratings, or on recommended lists."""
+
+    lists: bool
+    held: str
+    """What a user has."""
+    hidden: str
+    """What the attacker does not know."""
+    unit: str
+    """What shares are of."""
+    found: str
+    """What happens to the share that the attacker finds."""
+    given_away: str
+    """The advantage, as an axis."""
+    known: str
+    """What the attacker knows, as an axis."""
+    shows: str
+    """What the recommender does."""
+    gave: str
+    """What users did with what they have."""
+    measure: str
+    """The share that the attacker finds, in a word."""
+    share_axis: str
+    """The same as an axis."""
+    short: str
+    """The same as a heading."""
+    loss: str
+    """What should be small of a recommender."""
+    least_loss: str
+    """What the recommended one has."""
+    held_out: str
+    """On what that is measured."""
+    against: str
+    """The title of a frontier."""
+    gained: str
+    """What the advantage is."""
+    column: str
+    """The quality of the answers, as a heading."""
+    covered: str
+    """What `coverage` is of, as a heading."""
+    limit: str
+    """The setting that bounds the quality."""
+
+
+RATINGS = Vocabulary(
+    lists=False,
+    held="ratings",
+    hidden="hidden ratings",
+    unit="hidden ratings",
+    found="recovered",
+    given_away="hidden ratings given away",
+    known="known ratings of the target",
+    shows="shows predicted ratings",
+    gave="gave",
+    measure="recovery",
+    share_axis="hidden ratings recovered",
+    short="recovered",
+    loss="mean absolute error",
+    least_loss="the smallest error",
+    held_out="The error is measured on held-out ratings.",
+    against="Leak and error of each recommender",
+    gained="recovery with the target in the data minus recovery without",
+    column="error",
+    covered="answers",
+    limit="max_mae",
+)
+LISTS = Vocabulary(
+    lists=True,
+    held="items",
+    hidden="hidden items",
+    unit="listed items",
+    found="the target's own",
+    given_away="listed items given away",
+    known="known items of the target",
+    shows="shows lists",
+    gave="have",
+    measure="precision",
+    share_axis="listed items that are the target's own",
+    short="the target's own",
+    loss="1 - NDCG@10",
+    least_loss="the best lists",
+    held_out="NDCG@10 is measured on held-out events.",
+    against="Leak and quality of each recommender's lists",
+    gained="listed items that are the target's own, minus the same without the target in the data",
+    column="NDCG@10",
+    covered="items listed",
+    limit="min_ndcg",
+)
+
+
+def words_of(found: LeakReport | Frontier | FrontierPoint) -> Vocabulary:
+    """Return the words for a result: those of ratings, or those of lists."""
+    return RATINGS if found.feedback == "explicit" else LISTS
+
+
+def of_100(share: float) -> str:
+    """Return a share in percent, without the sign and with one digit more where it is small.
+
+    Examples
+    --------
+    >>> of_100(0.917), of_100(0.0081), of_100(0.0)
+    ('92', '0.8', '0')
+    """
+    if share != share:
+        return "?"
+    return f"{share:.1%}"[:-1] if 0 < abs(share) < _SMALL else f"{share:.0%}"[:-1]
+
+
+def interval(estimate: Estimate) -> str:
+    """Return the 95% interval of a share, in percent.
+
+    Examples
+    --------
+    >>> from goodfence.attack.scoring import Estimate
+    >>> interval(Estimate(0.917, 0.891, 0.9425)), interval(Estimate(-0.009, -0.054, 0.035))
+    ('89-94', '-5.4 to 3.5')
+    """
+    if estimate.low != estimate.low:
+        return "not known"
+    between = " to " if estimate.low < 0 else "-"
+    return f"{of_100(estimate.low)}{between}{of_100(estimate.high)}"
+
+
+def measured(estimate: Estimate) -> str:
+    """Return a share in percent with its interval, as in "92 (89-94)"."""
+    return f"{of_100(estimate.value)} ({interval(estimate)})"
+
+
+def _percent(estimate: Estimate) -> str:
+    """Return the same for a sentence, as in "92% (95%: 89-94)"."""
+    return f"{of_100(estimate.value)}% (95%: {interval(estimate)})"
+
+
+def _of_ten(estimate: Estimate) -> str:
+    value, low, high = (10 * part for part in estimate)
+    told = "?" if value != value else f"{value:.1f}"
+    return f"{told} (95%: {low:.1f}-{high:.1f})" if low == low else told
+
+
+def dashed(text: str) -> str:
+    """Return the text with a dash, not a hyphen, between numbers, except in dates.
+
+    Examples
+    --------
+    >>> dashed("92 (89-94) on 2026-11-17")
+    '92 (89–94) on 2026-11-17'
+    """
+    return _HYPHEN.sub(lambda found: "–" if found[0] == "-" else found[0], text)
 
 
 def accounts(n_fakes: int) -> str:
@@ -46,119 +183,172 @@ def accounts(n_fakes: int) -> str:
     return f"{n_fakes:,} {'account' if n_fakes == 1 else 'accounts'}"
 
 
-def verdict(report: LeakReport, name: str) -> str:
-    """Return what was found about the recommender called `name`, for the reader who must decide."""
-    found, words = report.estimates, words_of(report)
-    n_tried = len(report.tried) or 1
-    by = "the attacker tried" if n_tried == 1 else f"the {n_tried} attackers tried"
-    heads = {
-        True: f"{name} leaks.",
-        False: f"{name} is no better for an attacker than guessing, by {by}.",
-        None: f"{name}: not settled by {by}; more people attacked would narrow the intervals.",
-    }
-    return (
-        f"{heads[report.leaks]} {of_100(found['fully_recovered'].value)} of 100 people are fully recovered, "
-        f"{of_100(found['fully_recovered_without'].value)} without their own data; of 100 {words.unit} "
-        f"{of_100(found['advantage'].value)} ({interval(found['advantage'])}) {words.because}."
-    )
-
-
-def scope(report: LeakReport, neighbourhood: str = "") -> str:
-    """Return when, about whom, by whom: the date, who was attacked, and whose neighbours."""
-    told = f"{report.date}. Attacked: {attacked(report, report.ratings.shape[0])}."
-    if report.ratings.liked_from is not None:
-        told += f" Events: {liked(report.ratings.liked_from)}."
-    return f"{told} Neighbourhood: {neighbourhood}." if neighbourhood else told
-
-
 def liked(least: float) -> str:
     """Return which ratings became events.
 
     Examples
     --------
     >>> liked(4.0)
-    'ratings of 4 or more; the others are left out'
+    'ratings of 4 or more; lower ratings are ignored'
     """
-    return f"ratings of {least:g} or more; the others are left out"
+    return f"ratings of {least:g} or more; lower ratings are ignored"
+
+
+def who_attacks(report: LeakReport) -> str:
+    """Return the attacker: the known ratings, the number of accounts and their behaviour."""
+    stated = report.settings["settings"]
+    m, choose = stated["known"], stated["choose"]
+    known = _KNOWS[choose].format(m=m) if isinstance(choose, str) else f"{m} named"
+    return (
+        f"an attacker who knows {known} {words_of(report).held} of a user and opens {accounts(report.n_fakes)}: "
+        f"{report.attacker.describe(report.n_fakes)}"
+    )
+
+
+def verdict(report: LeakReport, name: str) -> str:
+    """Return the finding about the recommender called `name`, for the reader who must decide."""
+    found, words = report.estimates, words_of(report)
+    n_tried = len(report.tried) or 1
+    tried = "the attack tried" if n_tried == 1 else f"the {n_tried} attacks tried"
+    none = "the attack tried did not beat" if n_tried == 1 else f"none of {tried} beat"
+    heads = {
+        True: f"{name} leaks.",
+        False: f"{name}: {none} guessing.",
+        None: f"{name}: undecided after {tried}; attack more users to narrow the intervals.",
+    }
+    gained = found["advantage"]
+    return (
+        f"{heads[report.leaks]} The attacker fully recovers {of_100(found['fully_recovered'].value)}% of the users, "
+        f"{of_100(found['fully_recovered_without'].value)}% without their own data. {of_100(gained.value)}% "
+        f"({interval(gained)}) of the {words.unit} are {words.found} only because of the target's data."
+    )
+
+
+def attacked(report: LeakReport, n_users: int) -> str:
+    """Return how many users were attacked, of how many, why not all, and on whom the attacker was selected."""
+    from goodfence.auditing.audit import rounded  # not before: help is fast
+
+    n_all, words = report.n_targets + report.n_choosing, words_of(report)
+    few = f"{report.n_left_out:,} with too few {words.held}" if report.n_left_out else ""
+    if report.n_left_out + n_all == n_users:
+        told = f"all users except {few}" if few else f"all {n_all:,} users"
+    else:
+        told = f"{n_all:,} of about {rounded(n_users):,} users, drawn at random"
+    if report.n_choosing:
+        told += f"; the strongest attacker was selected on {report.n_choosing:,} and evaluated on the other "
+        told += f"{report.n_targets:,}"
+    return f"{told}; {report.n_hidden:,} {words.hidden}"
+
+
+def scope(report: LeakReport, neighbourhood: str = "") -> str:
+    """Return the date, the attacked users, and whose neighbours were attacked."""
+    told = f"{report.date}. Attacked: {attacked(report, report.ratings.shape[0])}."
+    if report.ratings.liked_from is not None:
+        told += f" Events: {liked(report.ratings.liked_from)}."
+    return f"{told} Neighbourhood: {neighbourhood}." if neighbourhood else told
 
 
 def assumed(report: LeakReport) -> str:
     """Return what the attacker must be able to do."""
-    stated, words = report.settings["settings"], words_of(report)
-    which = _WHICH[stated["choose"]] if isinstance(stated["choose"], str) else "of named items"
+    choose = report.settings["settings"]["choose"]
+    which = _WHICH[choose] if isinstance(choose, str) else "of named items"
+    return assumptions(words_of(report), report.known, f" ({which})")
+
+
+def assumptions(words: Vocabulary, known: int | None, which: str = "") -> str:
+    """Return what an attacker must be able to do who knows this many ratings or items of each target."""
     return (
-        f"{stated['known']} {words.held} of each person are known ({which}), without an error; accounts can be opened; "
-        f"the recommender is fitted with them, and {words.shows}."
+        f"The attacker knows {known or 'some'} {words.held} of each target{which} without error and can open accounts. "
+        f"The recommender is fitted with these accounts and {words.shows}."
     )
 
 
 def verdict_line(report: LeakReport, name: str, neighbourhood: str) -> str:
-    """Return verdict, scope and assumptions as one text: what a program keeps of a finding."""
+    """Return verdict, scope and assumptions as one text, for JSON."""
     return f"{verdict(report, name)} {scope(report, neighbourhood)} Assumed: {assumed(report)}"
 
 
 def people(report: LeakReport) -> str:
-    """Return of how many people everything is recovered, and what the worst-off tenth loses."""
+    """Return the share of users who are fully recovered, and the loss of the most exposed ones."""
     fully, without = (
         report.estimates[name] for name in ("fully_recovered", "fully_recovered_without")
     )
     return (
-        f"{of_100(fully.value)} of 100 people are fully recovered (95%: {interval(fully)}), {of_100(without.value)} "
-        f"without their own data (95%: {interval(without)}): {fully_means(report)}. {worst_off(report)}"
+        f"{_percent(fully)} of the users are fully recovered, {_percent(without)} without their own data: "
+        f"{fully_means(report)}. {worst_off(report)}"
     )
 
 
 def fully_means(report: LeakReport) -> str:
-    """Return what of a person must be recovered to call them fully recovered."""
-    return words_of(report).fully_means(report)
+    """Return when a user counts as fully recovered."""
+    if words_of(report).lists:
+        return "every listed item is their own, or all of their hidden items are listed"
+    most = report.settings["settings"].get("items")
+    which = "every hidden rating" if most is None else f"every one of up to {most} hidden ratings"
+    return f"{which} is recovered exactly"
 
 
 def worst_off(report: LeakReport) -> str:
-    """Return what the worst-off tenth loses."""
-    worst = report.estimates["worst_tenth_loss"]
-    return (
-        f"The worst-off tenth loses {of_100(worst.value)} of 100 {words_of(report).lost} (95%: {interval(worst)}): "
-        "what is recovered of it, less what is recovered of the worst-off tenth without their data."
-    )
+    """Return the loss of the tenth of the users of whom most is recovered."""
+    worst, words = report.estimates["worst_tenth_loss"], words_of(report)
+    more = "more listed items are their own" if words.lists else "more ratings are recovered"
+    return f"For the 10% most exposed users {_percent(worst)} {more} than without their data."
 
 
 def recovered(report: LeakReport) -> str:
-    """Return what is recovered of all hidden ratings in both worlds, and by guessing."""
-    return words_of(report).recovered(report)
+    """Return the share that is found in both worlds, and by guessing."""
+    told, without, guess = report.found, report.found_without, report.guessed
+    if words_of(report).lists:
+        return (
+            f"Of ten listed items {_of_ten(told)} are the target's own, {_of_ten(without)} without the target's data. "
+            f"Of the ten most popular items {_of_ten(guess)} are, without any account."
+        )
+    return (
+        f"The attacker recovers {_percent(told)} of the hidden ratings, {_percent(without)} without the target's data. "
+        f"Guessing without an account recovers {_percent(guess)}."
+    )
 
 
 def advantage(report: LeakReport) -> str:
     """Return the difference of both worlds."""
-    gained = report.estimates["advantage"]
-    return f"{of_100(gained.value)} of 100 (95%: {interval(gained)}): what the target's data gives away."
+    return (
+        f"{_percent(report.estimates['advantage'])}: the share that the target's data gives away."
+    )
 
 
 def beside(report: LeakReport) -> str:
-    """Return further figures, shortly: near misses, the gain in error, what is sure, and the answers alone."""
-    return words_of(report).beside(report)
+    """Return further figures: near misses, certainty, the answers alone and the gain in error; of lists the recall."""
+    found = {name: of_100(one.value) for name, one in report.estimates.items()}
+    if words_of(report).lists:
+        return (
+            f"{found['recall']}% of the hidden items are listed ({found['recall_without']}% without the target's "
+            f"data). The lists fill {found['listed']}% of their places; {found['raw_precision']}% of the items in them "
+            f"are the target's own ({found['raw_precision_without']}% without), before guessing."
+        )
+    certain = f"The attacker is certain about {found['confident_coverage']}% of the ratings"
+    if found["confident_precision"] != "?":
+        certain += f" and right in {found['confident_precision']}% of those"
+    gain, without = (report.estimates[name].value for name in ("mae_gain", "mae_gain_without"))
+    return (
+        f"{found['within_one_step']}% are at most one step off ({found['within_one_step_without']}% without the "
+        f"target's data). {certain}. The answers alone recover {found['raw_recovery']}% "
+        f"({found['raw_recovery_without']}% without). The mean error is {gain:.2f} smaller than by guessing "
+        f"({without:.2f} without)."
+    )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class TriedRow:
-    """Attackers who do the same with several numbers of accounts, and the strongest of them."""
+class TriedRow(NamedTuple):
+    """Attackers who differ only in the number of accounts, and the strongest of them."""
 
     what: str
-    n_fakes: int
-    others: tuple[int, ...]
-    """The other numbers of accounts that were tried."""
+    accounts: str
     advantage: str
     fully_recovered: str
     chosen: bool
 
-    @property
-    def accounts(self) -> str:
-        """How many accounts the strongest opened, and the others."""
-        also = ", ".join(f"{n:,}" for n in self.others)
-        return f"{self.n_fakes:,} (also {also})" if also else f"{self.n_fakes:,}"
-
 
 def tried_rows(report: LeakReport) -> list[TriedRow]:
-    """Return who was tried, one line for those who differ in the number of accounts only, the strongest first."""
+    """Return the attackers tried, one row for those who differ only in the number of accounts, the strongest first."""
     kinds: dict[str, list[Tried]] = {}
     for one in report.tried:
         kinds.setdefault(one.what, []).append(one)
@@ -167,16 +357,11 @@ def tried_rows(report: LeakReport) -> list[TriedRow]:
         best = max(
             members, key=lambda one: (one.strongest, -1.0 if one.failed else one.advantage.value)
         )
-        rows.append(
-            TriedRow(
-                what=what,
-                n_fakes=best.n_fakes,
-                others=tuple(sorted({one.n_fakes for one in members} - {best.n_fakes, 0})),
-                advantage="failed" if best.failed else measured(best.advantage),
-                fully_recovered="" if best.failed else measured(best.fully_recovered),
-                chosen=best.strongest,
-            )
-        )
+        others = sorted({one.n_fakes for one in members} - {best.n_fakes, 0})
+        also = f" (also {', '.join(f'{n:,}' for n in others)})" if others else ""
+        gained, fully = measured(best.advantage), measured(best.fully_recovered)
+        told = ("failed", "") if best.failed else (gained, fully)
+        rows.append(TriedRow(what, f"{best.n_fakes:,}{also}", *told, chosen=best.strongest))
     return sorted(rows, key=lambda row: not row.chosen)
 
 
@@ -186,60 +371,39 @@ def not_tried(report: LeakReport) -> str:
 
 
 def above(report: LeakReport, limit: float, names: Sequence[str]) -> str:
-    """Return what is above a limit of 100, with its figures; `names` as `LeakReport.above` gives them."""
-    found = report.estimates
-    words = {
-        "advantage": f"of 100 {words_of(report).unit} {{value}} are given away",
-        "fully_recovered": "of 100 people {value} are fully recovered",
+    """Return what is above a limit in percent; `names` as `LeakReport.above` gives them."""
+    told = {
+        "advantage": f"{{}} of the {words_of(report).unit} are given away",
+        "fully_recovered": "{} of the users are fully recovered",
     }
-    told = " and ".join(words[name].format(value=measured(found[name])) for name in names)
-    return f"above the limit of {limit:g}: {told}"
+    each = (told[name].format(_percent(report.estimates[name])) for name in names)
+    return f"above the limit of {limit:g}%: {' and '.join(each)}"
 
 
-def attacked(report: LeakReport, n_users: int) -> str:
-    """Return how many were attacked, of how many, why not all, and on whom the attacker was chosen."""
-    from goodfence.auditing.audit import rounded  # not before: help is fast
-
-    n_all = report.n_targets + report.n_choosing
-    words = words_of(report)
-    few = f"{report.n_left_out:,} with too few {words.held}" if report.n_left_out else ""
-    if report.n_left_out + n_all == n_users:
-        told = f"everybody but {few}" if few else f"everybody: {n_all:,} people"
-    else:
-        told = f"{n_all:,} of about {rounded(n_users):,} people, drawn by chance"
-    if report.n_choosing:
-        told += f"; the strongest attacker was chosen on {report.n_choosing:,}, all figures are about the other "
-        told += f"{report.n_targets:,}"
-    return f"{told}; {report.n_hidden:,} {words.hidden}"
+def within_loss(words: Vocabulary, max_loss: float | None) -> str:
+    """Return the bound on the quality of a recommender; empty without one."""
+    if max_loss is None:
+        return ""
+    if words.lists:
+        return f" with an NDCG@10 of at least {1.0 - max_loss:g}"
+    return f" with an error of at most {max_loss:g}"
 
 
 def recommendation(
     found: Frontier, name: str | None, best: FrontierPoint | None, bound: str = ""
 ) -> str:
-    """Return which of several recommenders to take, and why; `bound` says what else it must be."""
+    """Return which recommender to use, and why; `bound` as `within_loss` returns it."""
     if best is None or name is None:
         return (
-            f"None of these stops the attackers tried{bound}. More people attacked would narrow the intervals; other "
-            "settings may do better."
+            f"No recommender{bound} stops the attacks tried. Attack more users to narrow the intervals, or try other "
+            "settings."
         )
     words = words_of(found)
-    gained = f"they gain {measured(best.advantage)} of 100 {words.unit}"
-    if best.no_better_than_guessing():
-        why = f"{gained}, no better than guessing"
-    else:
-        why = f"{gained}, {found.cut(best):.0f} times less than where most is given away, and the guarantee is proved"
-    return f"{name}: {words.least_loss} among those that stop the attackers tried{bound}; {why}."
-
-
-def dashed(text: str) -> str:
-    """Return the text with a dash, not a hyphen, between numbers, but for dates.
-
-    Examples
-    --------
-    >>> dashed("92 (89-94) on 2026-11-17")
-    '92 (89–94) on 2026-11-17'
-    """
-    return _HYPHEN.sub(lambda found: "–" if found[0] == "-" else found[0], text)
+    gained = f"the attacker gains {_percent(best.advantage)} of the {words.unit}"
+    why = f"{gained}, no better than guessing"
+    if not best.no_better_than_guessing():
+        why = f"{gained}, {found.cut(best):.0f} times less than from the leakiest, and the guarantee is proved"
+    return f"{name} has {words.least_loss} of those{bound} that stop the attacks tried: {why}."
 
 
 def group_name(group: Group, held: str = "ratings") -> str:
@@ -247,14 +411,9 @@ def group_name(group: Group, held: str = "ratings") -> str:
 
     Examples
     --------
-    >>> from dataclasses import replace
-    >>> from goodfence.attack.scoring import Estimate
-    >>> from goodfence.auditing.survey import Group
-    >>> one = Estimate(1.0, 1.0, 1.0)
-    >>> found = dict.fromkeys(("recovery", "recovery_without", "advantage", "guess"), one)
-    >>> group = Group(least=20, below=50, n_users=12, n_hidden=90, **found)
-    >>> group_name(group), group_name(replace(group, below=None)), group_name(replace(group, least=1))
-    ('20–49 ratings', '20 or more ratings', 'fewer than 50 ratings')
+    >>> from types import SimpleNamespace
+    >>> [group_name(SimpleNamespace(least=a, below=b)) for a, b in ((20, 50), (20, None), (1, 50))]
+    ['20–49 ratings', '20 or more ratings', 'fewer than 50 ratings']
     """
     if group.least <= 1:
         if group.below is None:
@@ -266,31 +425,29 @@ def group_name(group: Group, held: str = "ratings") -> str:
 
 
 _TITLES = {
-    "proved": "Promised, and proved",
-    "claimed": "Promised by a paper; not proved here",
-    "refuted": "Promised by a paper; it does not hold",
-    "none": "Nothing is promised",
+    "proved": "Proved guarantee",
+    "claimed": "Claimed by a paper; not proved here",
+    "refuted": "Claimed by a paper; refuted",
+    "none": "No guarantee",
 }
 _ABOUT = {
-    "rating": "one rating of a person",
-    "event": "one event of a person",
-    "user": "everything a person rated",
+    "rating": "one rating of a user",
+    "event": "one event of a user",
+    "user": "all data of a user",
 }
-_ONE = {"rating": "one rating", "event": "one event", "user": "one person"}
 _DOUBTS = {
     "rating": "that rating was given",
     "event": "that event took place",
-    "user": "that person is in the data",
+    "user": "that user is in the data",
 }
 _OPEN = (
-    "Whoever opens accounts may recover whatever the answers give away. The figures above say how much the attackers "
-    "tried did; nothing says that another cannot recover more."
+    "Fake accounts may recover whatever the answers reveal. The figures above show what the attacks tried recovered; "
+    "another attack may recover more."
 )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Card:
-    """A guarantee in words for somebody who has never heard of epsilon, and who makes it."""
+class Card(NamedTuple):
+    """A guarantee for readers who do not know epsilon, and the recommenders that give it."""
 
     status: str
     title: str
@@ -317,61 +474,46 @@ def _card(made_by: Sequence[tuple[str, Guarantee]]) -> Card:
     reasons: dict[str, list[str]] = {}
     for name, each in made_by:
         reasons.setdefault(each.reason, []).append(name)
-    several = len(reasons) > 1
-    none = one.status == "none"
+    terms = ""
+    if one.status != "none":
+        terms = f"epsilon = {one.epsilon:.3g}, delta = {one.delta:g}, for one {one.unit} ({one.adjacency})"
     return Card(
         status=one.status,
         title=_TITLES[one.status],
         names=" · ".join(name for name, _ in made_by),
-        words=_OPEN if none else in_words(one),
+        words=in_words(one) if terms else _OPEN,
         reasons=tuple(
-            f"{', '.join(names)}: {why}" if several else why for why, names in reasons.items()
+            f"{', '.join(names)}: {why}" if len(reasons) > 1 else why
+            for why, names in reasons.items()
         ),
-        terms=""
-        if none
-        else f"epsilon = {one.epsilon:.3g}, delta = {one.delta:g}, for one {one.unit} ({one.adjacency})",
+        terms=terms,
     )
 
 
 def guarantee_cell(guarantee: Guarantee) -> str:
-    """Return a guarantee in a few words of the field, for a line of a table."""
+    """Return a guarantee in a few words of the field, for a line of text."""
     if guarantee.status == "none":
         return "none"
-    unit = _ONE[guarantee.unit or "rating"]
     status = {"refuted": "refuted (counterexample)"}.get(guarantee.status, guarantee.status)
     any_number = ", any number of fakes" if guarantee.status == "proved" else ""
-    return f"{status}: {unit}, eps={guarantee.epsilon:.3g}{any_number}"
+    return f"{status}: one {guarantee.unit}, eps={guarantee.epsilon:.3g}{any_number}"
 
 
 def guarantee_short(guarantee: Guarantee) -> str:
-    """Return the status of a guarantee, what it is about and its epsilon, for a table.
-
-    Examples
-    --------
-    >>> from goodfence.privacy.guarantee import Guarantee
-    >>> guarantee_short(Guarantee(status="none", reason="So."))
-    'none'
-    """
+    """Return the status of a guarantee, its unit and its epsilon, for a table."""
     if guarantee.status == "none":
         return "none"
     return f"{guarantee.status}: {guarantee.unit}, eps={guarantee.epsilon:.3g}"
 
 
 def briefly(guarantee: Guarantee) -> str:
-    """Return in a few words what there is of a guarantee.
-
-    Examples
-    --------
-    >>> from goodfence.privacy.guarantee import Guarantee
-    >>> briefly(Guarantee(status="none", reason="So."))
-    'none'
-    """
+    """Return a guarantee in a few words."""
     about = _ABOUT[guarantee.unit or "user"]
     return {
         "none": "none",
-        "refuted": f"a paper makes one about {about}; it does not hold",
-        "claimed": f"a paper makes one about {about}; it is not proved here",
-        "proved": f"proved, about {about}",
+        "refuted": f"a paper claims one for {about}; it is refuted",
+        "claimed": f"a paper claims one for {about}; it is not proved here",
+        "proved": f"proved, for {about}",
     }[guarantee.status]
 
 
@@ -383,19 +525,18 @@ def in_words(guarantee: Guarantee) -> str:
     >>> from goodfence.privacy.guarantee import Guarantee
     >>> stated = Guarantee(status="proved", unit="user", adjacency="add/remove", epsilon=1, delta=0, reason="So.")
     >>> in_words(stated).split(". ")[1]
-    'Whoever guesses whether that person is in the data, at even odds before, is right at most 73% of the time.'
+    'An attacker who guesses at even odds whether that user is in the data is right at most 73% of the time.'
     """
-    one = _ABOUT[guarantee.unit or "user"]
-    doubt = _DOUBTS[guarantee.unit or "user"]
+    one, doubt = _ABOUT[guarantee.unit or "user"], _DOUBTS[guarantee.unit or "user"]
     # No test of two equally likely neighbours is right more often than (e^epsilon + delta)/(e^epsilon + 1).
     unaided = 1.0 / (1.0 + math.exp(-(guarantee.epsilon or 0.0)))
     right = unaided + (guarantee.delta or 0.0) * (1 - unaided)
     stated = (
-        f"However many accounts are opened and whatever they ask, what they are told is nearly as likely with {one} "
-        f"in the data as without. Whoever guesses whether {doubt}, at even odds before, is right at most "
-        f"{right:.0%} of the time."
+        f"However many accounts are opened and whatever they ask, the answers are nearly as likely with {one} in the "
+        f"data as without. An attacker who guesses at even odds whether {doubt} is right at most {right:.0%} of the "
+        "time."
     )
     if guarantee.status == "proved":
         return stated
-    truth = "Nobody checked that here." if guarantee.status == "claimed" else "That is not so."
-    return f"The paper says: {stated[0].lower()}{stated[1:]} {truth}"
+    truth = "This was not checked here." if guarantee.status == "claimed" else "This does not hold."
+    return f"The paper states: {stated[0].lower()}{stated[1:]} {truth}"
