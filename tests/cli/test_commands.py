@@ -30,7 +30,7 @@ def test_demo_shows_the_leak_and_what_stops_it(monkeypatch: pytest.MonkeyPatch) 
     assert "1,238 people x 1,191 films, 45,027 ratings" in stdout
     told = " ".join(stdout.split())
     assert "Verdict kNN k=50 leaks. " in told
-    assert "someone who knows 8 of a person's ratings and opens 50 accounts" in told
+    assert "an attacker who knows 8 ratings of a user and opens 50 accounts" in told
     assert [line for line in stdout.splitlines() if line.startswith("  PrivateMeans eps=1")]
     assert len(stdout.splitlines()) < 40
     assert max(map(len, stdout.splitlines())) <= 110
@@ -173,8 +173,8 @@ def test_the_finding_has_attacker_guess_and_interval() -> None:
     assert (code, stderr) == (0, "")
     told = " ".join(stdout.split())
     assert stdout.startswith("  Verdict   kNN k=50 leaks. ")
-    assert "someone who knows the 4 rarest of a person's ratings and opens 50 accounts" in told
-    assert "Guessing, with no account, recovers" in told
+    assert "an attacker who knows the 4 rarest ratings of a user and opens 50 accounts" in told
+    assert "Guessing without an account recovers" in told
     assert told.count("(95%: ") == 7
     assert "40 of about 1,200 users, drawn at random" in told
     assert "Not tried " in told

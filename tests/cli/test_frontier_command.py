@@ -42,7 +42,7 @@ def test_frontier_as_json(small: Path, tmp_path: Path) -> None:
     assert [point["status"] for point in told["points"]] == ["none", "refuted"]
     assert told["recommended"] is None
     assert json.loads(out.read_text()) == told
-    assert "None of these" in run(*arguments, "--max-mae", 0.01)[1]
+    assert "No recommender" in run(*arguments, "--max-mae", 0.01)[1]
 
 
 @pytest.mark.parametrize(

@@ -57,7 +57,7 @@ def test_frontier_writes_a_page(small: Path, tmp_path: Path) -> None:
     assert code == 0, stderr
     page = out.read_text()
     assert "--method &#39;private-means epsilon=8 unit=user&#39;" in command_in(page)
-    assert "Leak against error" in page
+    assert "Leak and error" in page
     assert str(tmp_path) not in page
 
 
