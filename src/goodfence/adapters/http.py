@@ -88,7 +88,6 @@ class Endpoint:
 
     def __post_init__(self) -> None:
         _check_url(self.url)
-        _warn_if_open(self.url)
         check_limit(self.max_bytes)
 
     def __repr__(self) -> str:
@@ -193,27 +192,22 @@ class _Served:
     name: str
 
     def predict(self, users: IdsLike, items: IdsLike) -> Floats:
-        """Return the predicted rating of users[j] for items[j]."""
         return self._predictions("predict", {"users": _plain(users)}, items)
 
     def answer(self, profile: Profile, items: IdsLike) -> Floats:
-        """Return predictions for an out-of-sample user."""
         return self._predictions("answer", _sent(profile), items)
 
-    def recommend(self, user: Id, n: int) -> list[Any]:
-        """Return the ids of the items that a user is shown, best first."""
+    def recommend(self, user: Id, n: int) -> Any:
         return self._listed("recommend", {"user": _plain([user])[0]}, n)
 
-    def answer_list(self, profile: Profile, n: int) -> list[Any]:
-        """Return the same for an out-of-sample user."""
+    def answer_list(self, profile: Profile, n: int) -> Any:
         return self._listed("answer_list", _sent(profile), n)
 
-    def _listed(self, question: str, whom: dict[str, Any], n: int) -> list[Any]:
-        items: Any = self.endpoint.post(question, {"model": self.name, **whom, "n": n}).get("items")
+    def _listed(self, question: str, whom: dict[str, Any], n: int) -> Any:
+        items = self.endpoint.post(question, {"model": self.name, **whom, "n": n}).get("items")
         if not is_list_of_ids(items):
             raise self.endpoint.problem(f'answer /{question} with {{"items": a list of ids}}')
-        listed: list[Any] = items
-        return listed
+        return items
 
     def _predictions(self, question: str, whom: dict[str, Any], items: IdsLike) -> Floats:
         body = {"model": self.name, **whom, "items": _plain(items)}
@@ -245,7 +239,7 @@ def _sent(profile: Profile) -> dict[str, Any]:
 
 
 def _check_url(url: str) -> None:
-    """Refuse what is no plain address, without repeating it: it may hold a password or a key."""
+    """Refuse what is no plain address, without repeating it: it may hold a key. Warn of one without encryption."""
     try:
         parts = urlsplit(url)
         port_is_right = parts.port is None or parts.port > 0
@@ -256,16 +250,10 @@ def _check_url(url: str) -> None:
     require(web and printable, "url", "an address, https://... or http://...", "another text")
     bare = not (parts.query or parts.fragment or "@" in parts.netloc)
     require(bare, "url", "without password and query (use headers=)", "one with")
-
-
-def _warn_if_open(url: str) -> None:
-    """Warn where the ratings would travel unencrypted."""
-    parts = urlsplit(url)
-    host = parts.hostname or ""
     try:
-        here = ip_address(host).is_loopback
+        here = ip_address(parts.hostname or "").is_loopback
     except ValueError:
-        here = host == "localhost"
+        here = parts.hostname == "localhost"
     if parts.scheme == "http" and not here:
         warnings.warn(
             "the ratings are sent to another machine without encryption; use https where you can",

@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from importlib import import_module
-from typing import Any, Literal, NamedTuple, NoReturn, TypeAlias, get_args
+from typing import Any, Literal, NamedTuple, TypeAlias, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -40,7 +40,10 @@ def library(module: str) -> Any:
     except ModuleNotFoundError as error:
         if (error.name or "").partition(".")[0] != name:
             raise  # the library is there, and misses something of its own
-        raise _missing(name) from None
+    extra = "lenskit" if name == "lenskit" else "adapters"  # LensKit brings PyTorch
+    raise MissingExtra(
+        f"{_PACKAGES.get(name, name)} must be installed for this adapter; pip install 'goodfence[{extra}]'"
+    )
 
 
 def base_class(module: str, name: str) -> Any:
@@ -52,30 +55,15 @@ def base_class(module: str, name: str) -> Any:
     try:
         return getattr(library(module), name)
     except MissingExtra:
-        return type(name, (), {"__new__": _refuse_instance, "missing": module.partition(".")[0]})
-
-
-def _refuse_instance(cls: Any, *_arguments: object, **_settings: object) -> NoReturn:
-    raise _missing(cls.missing)
-
-
-def _missing(name: str) -> MissingExtra:
-    extra = "lenskit" if name == "lenskit" else "adapters"  # LensKit brings PyTorch
-    package = _PACKAGES.get(name, name)
-    return MissingExtra(
-        f"{package} must be installed for this adapter; pip install 'goodfence[{extra}]'"
-    )
+        return type(name, (), {"__new__": lambda *_, **__: library(module)})
 
 
 class Flat(NamedTuple):
-    """One entry for each rating, in row order."""
+    """One entry for each rating, in row order: the ids of users and items, and the ratings."""
 
     users: npt.NDArray[Any]
-    """The users' own ids."""
     items: npt.NDArray[Any]
-    """The items' own ids."""
     values: Floats
-    """The ratings."""
 
     def __repr__(self) -> str:
         return f"Flat({len(self.values):,} ratings)"

@@ -64,12 +64,8 @@ class Exposure:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the two shares with their intervals, and how many targets and hidden ratings they are of."""
-        counts = {"n_targets": len(self.hidden), "n_hidden": len(self.alone)}
-        return {
-            **counts,
-            "share": self.share._asdict(),
-            "target_chosen": self.target_chosen._asdict(),
-        }
+        shares = {"share": self.share._asdict(), "target_chosen": self.target_chosen._asdict()}
+        return {"n_targets": len(self.hidden), "n_hidden": len(self.alone), **shares}
 
     @property
     def share(self) -> Estimate:
@@ -118,9 +114,7 @@ def exposure(
     True
     """
     if not is_mechanism(mechanism):
-        raise SettingError(
-            "mechanism must be a selection mechanism: exposure follows from its pools"
-        )
+        raise SettingError("mechanism must be a selection mechanism: its pools decide exposure")
     streams = Streams(rng)
     n_fakes = attack.n_fakes(mechanism, ratings.shape[0])
     worlds = NeighbourWorlds(ratings, NeighbourCF(mechanism), n_fakes, threads=threads)
@@ -136,9 +130,8 @@ def exposure(
                 parts.append(_of_target(target, lists.rows[position], pools, raters))
                 advance(1)
     chosen, alone = zip(*parts, strict=True)
-    return Exposure(
-        alone=np.concatenate(alone), chosen=np.array(chosen), hidden=np.diff(found.starts)
-    )
+    hidden = np.diff(found.starts)
+    return Exposure(alone=np.concatenate(alone), chosen=np.array(chosen), hidden=hidden)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)

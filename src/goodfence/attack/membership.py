@@ -315,14 +315,9 @@ def left_out_questions(targets: Targets, n: int, streams: Streams) -> Targets:
     kept = np.arange(m) != np.concatenate(places)[:, np.newaxis]
     owners = np.repeat(np.arange(len(targets)), n)
     columns, values = targets.known_columns[owners], targets.known_ratings[owners]
-    return Targets(
-        targets.rows[owners],
-        columns[kept].reshape(-1, m - 1),
-        values[kept].reshape(-1, m - 1),
-        np.arange(len(owners) + 1),
-        columns[~kept],
-        values[~kept],
-    )
+    others = columns[kept].reshape(-1, m - 1), values[kept].reshape(-1, m - 1)
+    starts = np.arange(len(owners) + 1)
+    return Targets(targets.rows[owners], *others, starts, columns[~kept], values[~kept])
 
 
 def _in_a_fit_each(

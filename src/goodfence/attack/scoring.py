@@ -137,15 +137,6 @@ def is_rating(values: Floats, scale: Scale) -> Flags:
     return near
 
 
-def item_mean_guesses(targets: Targets, ratings: Ratings) -> Floats:
-    """Return for each hidden rating the mean of the item's other ratings, NaN where it has none."""
-    csr = ratings.csr
-    counts = np.bincount(csr.indices, minlength=csr.shape[1])[targets.columns] - 1
-    sums = np.bincount(csr.indices, weights=csr.data, minlength=csr.shape[1])[targets.columns]
-    guesses: Floats = np.where(counts > 0, (sums - targets.ratings) / np.maximum(counts, 1), np.nan)
-    return guesses
-
-
 def combination(terms: Iterable[tuple[float, Floats, Floats]]) -> Statistic:
     """Return a weighted sum of ratios, (weight, numerators, denominators) each, over the same targets.
 

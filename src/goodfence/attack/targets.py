@@ -66,27 +66,16 @@ class Targets:
 
     def part(self, first: int, last: int) -> Targets:
         """Return the targets from `first` to before `last`."""
-        start, stop = self.starts[first], self.starts[last]
-        return Targets(
-            self.rows[first:last],
-            self.known_columns[first:last],
-            self.known_ratings[first:last],
-            self.starts[first : last + 1] - start,
-            self.columns[start:stop],
-            self.ratings[start:stop],
-        )
+        some, cells = slice(first, last), slice(self.starts[first], self.starts[last])
+        known = self.known_columns[some], self.known_ratings[some]
+        starts = self.starts[first : last + 1] - self.starts[first]
+        return Targets(self.rows[some], *known, starts, self.columns[cells], self.ratings[cells])
 
     def one_by_one(self) -> Targets:
         """Return one entry for each hidden rating: as many targets, each with one thing to find out."""
         owners = self.owners
-        return Targets(
-            self.rows[owners],
-            self.known_columns[owners],
-            self.known_ratings[owners],
-            np.arange(len(owners) + 1),
-            self.columns,
-            self.ratings,
-        )
+        known, starts = (self.known_columns[owners], self.known_ratings[owners]), len(owners) + 1
+        return Targets(self.rows[owners], *known, np.arange(starts), self.columns, self.ratings)
 
     def sampled(self, n: int, streams: Streams) -> Targets:
         """Return the same targets with at most `n` of the hidden ratings of each, by chance."""
@@ -162,15 +151,11 @@ def _knowledge(
         inside[places] = True
         known_cells[position] = first + np.flatnonzero(inside)
         hidden_cells[starts[position] : starts[position + 1]] = first + np.flatnonzero(~inside)
-    columns_of = csr.indices.astype(np.int64)
-    return Targets(
-        rows,
-        columns_of[known_cells],
-        csr.data[known_cells],
-        starts,
-        columns_of[hidden_cells],
-        csr.data[hidden_cells],
+    known_parts, hidden_parts = (
+        (csr.indices[cells].astype(np.int64), csr.data[cells])
+        for cells in (known_cells, hidden_cells)
     )
+    return Targets(rows, *known_parts, starts, *hidden_parts)
 
 
 def fake_profiles(
