@@ -55,7 +55,7 @@ def test_the_committed_report_is_a_full_run_with_these_verdicts() -> None:
     text = (ROOT / "REPRODUCTION.md").read_text(encoding="utf-8")
     rows = re.findall(r"^\| (\d+[ab]?) \| .* \| \*\*([a-z ]+)\*\* \|", text, flags=re.MULTILINE)
     assert dict(rows) == WRITTEN_FOR
-    assert "5 seeds x 200 targets a point" in text
+    assert "5 seeds x 200 targets" in text
     assert "$" not in text
     pictures = re.findall(r"!\[[^\]]*\]\(([^)]*)\)", text)
     assert len(pictures) == 2 * len(ORDER)

@@ -230,7 +230,7 @@ def _bombs() -> list[BadInput]:
         parquet.write_table(pa.table(columns), path, compression="zstd", use_dictionary=False)
         return path
 
-    small = ("--max-bytes", str(2**20))
+    small = ("--read", f"max_bytes={2**20}")
     return [
         *_many("inflates to gigabytes", "must be at most 2 GiB once inflated", {"rows": rows(91)}),
         *_many(

@@ -1099,8 +1099,8 @@ def methods_of_lists() -> list[Public]:
             for method, (good, domains) in asked.items()
         ]
     report = gf.ListAttack(known=3).run(clicks, gf.KNN(k=5), targets=3, rng=7)
-    run = {"events": events, "attacked": _neither, "threads": THREADS, "progress": PROGRESS}
-    good = {"events": clicks, "attacked": gf.KNN(k=5), "targets": 3, "progress": False}
+    run = {"ratings": events, "attacked": _neither, "threads": THREADS, "progress": PROGRESS}
+    good = {"ratings": clicks, "attacked": gf.KNN(k=5), "targets": 3, "progress": False}
     return [
         *found,
         Public(name="ListAttack.run", call=gf.ListAttack(known=3).run, good=good, domains=run),

@@ -173,7 +173,7 @@ def _enormous() -> list[BadInput]:
                 "rows": repeated("a.csv.gz", header, row, 150),
                 "blank lines": repeated("a.csv.gz", header, b"\n", 150),
             },
-            ("--max-bytes", str(64 * MEBIBYTE)),
+            ("--read", f"max_bytes={64 * MEBIBYTE}"),
         ),
         *many("more than a small limit", "must be at most 100 bytes", small, limit),
     ]
