@@ -17,6 +17,7 @@ from goodfence.errors import SettingError, did_you_mean
 
 _PACKAGES = ("selection", "models", "models.private", "papers", "papers.published")
 """Where mechanisms and models are. Every module there is found by itself, and imported when a name is looked for."""
+_PAPERS = "goodfence.papers"
 _registered: dict[str, type[Any]] = {}
 
 T = TypeVar("T")
@@ -25,7 +26,20 @@ T = TypeVar("T")
 def register(kind: type[T]) -> type[T]:
     """Make a class known, for saved files by its class name and for options by its `name`, if it has one."""
     _registered[kind.__name__] = kind
+    if hasattr(kind, "pools") and not hasattr(kind, "fit"):
+        made: Any = kind
+        made.__getattr__ = _missing
     return kind
+
+
+def _missing(mechanism: object, name: str) -> Any:
+    """Raise `AttributeError`; a mechanism that is used as a recommender is told what to write."""
+    kind, hint = type(mechanism).__name__, ""
+    if name in ("fit", "predict", "recommend", "similar_items", "save"):
+        hint = (
+            f"; {kind} only selects neighbours, so write gf.NeighbourCF({mechanism!r}).fit(ratings)"
+        )
+    raise AttributeError(f"{kind!r} object has no attribute {name!r}{hint}")
 
 
 def find(text: str) -> type[Any]:
@@ -137,6 +151,8 @@ def lazy_names(
         found = getattr(import_module(home), name) if home else _unlisted(package, name)
         if found is None:
             near = did_you_mean(name, public)
+            if package == "goodfence" and name in import_module(_PAPERS).__all__:
+                near = f"; it is gf.papers.{name}"
             raise AttributeError(f"module {package!r} has no attribute {name!r}{near}")
         vars(import_module(package))[name] = found
         return found
@@ -146,4 +162,6 @@ def lazy_names(
 
 def _unlisted(package: str, name: str) -> type[Any] | None:
     kind = find_kind(name) if name[:1].isupper() else None
-    return kind if kind is not None and kind.__module__.startswith(f"{package}.") else None
+    if kind is None or not kind.__module__.startswith(f"{package}."):
+        return None
+    return kind if package == _PAPERS or not kind.__module__.startswith(_PAPERS) else None

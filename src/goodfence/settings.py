@@ -193,8 +193,13 @@ def checked(called: F) -> F:
     def run(*args: Any, **kwargs: Any) -> Any:
         try:
             given = signature.bind(*args, **kwargs)
-        except TypeError:  # Python's own error says best which argument is missing or unknown
-            return target(*args, **kwargs)
+        except TypeError as problem:
+            made = target.__name__ == "__init__"
+            called_as = type(args[0]).__name__ if made else target.__qualname__
+            known, said = signature.parameters, str(problem)
+            for name in kwargs.keys() - known.keys():
+                said = f"got an unexpected keyword argument {name!r}{did_you_mean(name, known)}"
+            raise TypeError(f"{called_as}() {said}") from None
         for name, kind in kinds().items():
             if name in given.arguments:
                 given.arguments[name] = kind.check(given.arguments[name], name)
@@ -219,6 +224,8 @@ class _Kind:
     def check(self, value: Any, name: str) -> Any:
         if not self.holds(value):
             hint = did_you_mean(value, self.words) if isinstance(value, str) else ""
+            if isinstance(value, type):
+                hint = f"; that is the class; write {value.__name__}(...)"
             require(False, name, self.rule, type(value) if name in _PERSONAL else value, hint)
         return self.plain(value, name)
 

@@ -135,7 +135,7 @@ def test_sentinels_are_warned_of(tmp_path: Path) -> None:
         (tmp_path / "a.csv").write_text(f"user,item,rating\n{rows}101,1,{odd}\n")
         _, _, stderr = run("check", tmp_path / "a.csv")
         assert f"{odd} (0.99 of 100 ratings) may mean" in stderr
-        assert f"--unrated {odd}" in stderr
+        assert f"unrated={odd}" in stderr
         code, stdout, stderr = run("check", tmp_path / "a.csv", "--read", f"unrated={odd}")
         assert code == 0
         assert "integers 1-10" in stdout
@@ -271,7 +271,7 @@ def test_the_numbers_after_scale_are_joined() -> None:
         (RuntimeError("Undine Quark rated 3.14159"), 70, "fault of goodfence (RuntimeError at"),
         (KeyError("Undine Quark"), 70, "please report this line"),
         (KeyboardInterrupt(), 130, "interrupted"),
-        (MemoryError(), 3, "must fit in memory"),
+        (MemoryError(), 3, "do not fit in memory"),
         (MissingExtra("the spark extra is not installed"), 4, "error GF401: the spark extra"),
     ],
 )

@@ -27,7 +27,7 @@ def test_demo_shows_the_leak_and_what_stops_it(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(DEMO, "_REFITTED", 2)
     code, stdout, stderr = run("demo")
     assert code == 0
-    assert "1,238 people x 1,191 films, 45,027 ratings" in stdout
+    assert "1,238 users x 1,191 films, 45,027 ratings" in stdout
     told = " ".join(stdout.split())
     assert "Verdict kNN k=50 leaks. " in told
     assert "an attacker who knows 8 ratings of a user and opens 50 accounts" in told

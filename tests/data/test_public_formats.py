@@ -148,7 +148,7 @@ def test_sections_across_chunks_and_rows(tmp_path: Path) -> None:
         ("user_artists.dat", "userID\tartistID\tweight\n2\t51\t13883\n", r"'weight' sounds like a count.*--rating"),
         ("wide.csv", "74,-7.82,8.79,99,99\n100,4.08,-0.29,6.36,4.37\n", "give the positions"),
         ("ratings.csv", "user,item,rating\n1,2,1.000\n1,3,2,000\n", "must have 3 fields"),
-        ("ratings.csv", 'user;item;rating\n1;2;1,000\n1;3;2,5\n', r"--decimal ,"),
+        ("ratings.csv", 'user;item;rating\n1;2;1,000\n1;3;2,5\n', r"decimal=,"),
         ("old.json", "{'user': 1}\n", "one JSON object a line, line 1"),
     ],
 )  # fmt: skip
@@ -182,9 +182,7 @@ def test_a_position_reads_ciao_and_a_name_reads_last_fm(tmp_path: Path) -> None:
 
 def test_latin_1(tmp_path: Path) -> None:
     path = put(tmp_path, "a.csv", "user,title,rating\n1,Amélie,5\n2,Amélie,3\n".encode("latin-1"))
-    with pytest.raises(
-        FileProblem, match=r"must be UTF-8 text, line 2 is not; .*--encoding latin-1"
-    ):
+    with pytest.raises(FileProblem, match=r"must be UTF-8 text, line 2 is not; .*encoding=latin-1"):
         gf.load(path)
     assert gf.load(path, read=ReadOptions(encoding="latin-1")).items.tolist() == ["Amélie"]
     with pytest.raises(gf.SettingError, match="encoding must be one of utf-8, latin-1"):
@@ -228,7 +226,7 @@ def test_what_stands_for_not_rated_is_left_out_on_request(tmp_path: Path) -> Non
     )
     path = put(tmp_path, "rating.csv", text)
     with pytest.warns(
-        GoodfenceWarning, match=r"-1 \(2 of 100 ratings\) may mean .not rated.*--unrated -1"
+        GoodfenceWarning, match=r"-1 \(2 of 100 ratings\) may mean .not rated.*unrated=-1"
     ):
         assert gf.load(path).n_ratings == 51
     with pytest.warns(GoodfenceWarning, match=r"1 rows say that there is no rating \(unrated="):

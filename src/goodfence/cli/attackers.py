@@ -12,7 +12,6 @@ from goodfence.errors import SettingError, did_you_mean, require
 from goodfence.report.wording import liked, measured, of_100, words_of
 
 if TYPE_CHECKING:
-    from goodfence.attack.attack import Attack
     from goodfence.attack.membership import MembershipReport, OperatingPoint
     from goodfence.attack.related_items import RelatedItemsReport
     from goodfence.data.ratings import Feedback
@@ -91,25 +90,22 @@ class AttackLine(NamedTuple):
         settings = dict(self.settings)
         if self.name == "related-items":
             settings.pop("precision", None)
-            every = _intervals(settings.pop("every", None))
-            return self.kind(**settings, **every)
-        if feedback == "implicit" and self.name != "membership":
-            return self._on_lists(recommender, settings)
+            if "every" in settings:
+                parts = str(settings["every"]).split(",")
+                good = all(part.isascii() and part.isdecimal() for part in parts)
+                require(good, "every", "integers, as in every=1,20,100", settings["every"])
+                settings["every"] = tuple(int(part) for part in parts)
+            return self.kind(**settings)
+        if feedback == "implicit" and not self.apart:
+            if self.name == "adaptive":
+                settings["adaptive"] = True
+            elif self.name == "cover":
+                fakes = self.kind(known=1).n_fakes(recommender, _ANY_NUMBER)
+                settings = {"ask": "all", "fakes": fakes, **settings}
+            return _kind("list")(**settings)
         if self.name != "pair" and not traits_of(recommender).n_neighbours:
             settings.setdefault("fakes", DEFAULT_FAKES)
         return self.kind(**settings)
-
-    def _on_lists(self, recommender: Any, settings: dict[str, Any]) -> Attack:
-        if self.name == "adaptive":
-            settings["adaptive"] = True
-        if self.name == "cover":
-            settings.setdefault("ask", "all")
-            cover = self.kind(
-                **{key: settings[key] for key in ("known", "fakes") if key in settings}
-            )
-            settings["fakes"] = cover.n_fakes(recommender, _ANY_NUMBER)
-        attack: Attack = _kind("list")(**settings)
-        return attack
 
     @property
     def precision(self) -> float:
@@ -122,38 +118,23 @@ def _kind(name: str) -> Any:
     return getattr(import_module(f"goodfence.{module}"), kind)
 
 
-def _intervals(every: Any) -> dict[str, tuple[int, ...]]:
-    """Return the refresh intervals of "1,20,100"."""
-    if every is None:
-        return {}
-    parts = str(every).split(",")
-    good = all(part.isascii() and part.isdecimal() for part in parts)
-    require(good, "every", "integers, as in every=1,20,100", every)
-    return {"every": tuple(int(part) for part in parts)}
-
-
 def print_membership(found: MembershipReport, label: str) -> None:
-    """Print how well members are told from others, and what would be published."""
+    """Print how well the attacker tells members from others, and what they could publish."""
     told, auc, words = found.settings, found.auc, words_of(found.recovery)
     least = found.recovery.ratings.liked_from
     answers = "listed items" if words.lists else "answers about hidden ratings"
-    print_paragraphs(
-        [
-            ("Method", label),
-            (
-                "AUC",
-                f"{auc.value:.3f} (95%: {auc.low:.3f}-{auc.high:.3f}): probability that a member scores above others",
-            ),
-            *((f"At {point.rate:.0%}", _point(point, words.hidden)) for point in found.points),
-            ("All", f"{of_100(found.precision_of_all.value)}% of all {answers} are right."),
-            (
-                "Attacked",
-                f"{found.n_targets:,} users; {told['known']} {words.held} of each known, {told['left_out']} left out",
-            ),
-            *([] if least is None else [("Events", liked(least))]),
-            ("Guarantee", found.bound_in_words),
-        ]
-    )
+    between = f"{auc.value:.3f} (95%: {auc.low:.3f}-{auc.high:.3f})"
+    known = f"{told['known']} {words.held} of each known, {told['left_out']} left out"
+    lines = [
+        ("Method", label),
+        ("AUC", f"{between}: probability that a member scores above others; 0.5 is chance"),
+        *((f"At {point.rate:.0%}", _point(point, words.hidden)) for point in found.points),
+        ("All", f"{of_100(found.precision_of_all.value)}% of all {answers} are right."),
+        ("Attacked", f"{found.n_targets:,} users; {known}"),
+        *([] if least is None else [("Events", liked(least))]),
+        ("Guarantee", found.bound_in_words),
+    ]
+    print_paragraphs(lines)
 
 
 def _point(point: OperatingPoint, hidden: str) -> str:
@@ -170,26 +151,17 @@ def _point(point: OperatingPoint, hidden: str) -> str:
 
 
 def print_related_items(found: RelatedItemsReport, precision: float) -> None:
-    """Print what the lists give away at each refresh interval, and how long to wait."""
-    head = [
-        "refreshed every",
-        "ratings found %",
-        "precision %",
-        "without target %",
-        "false alarms %",
-    ]
+    """Print what the lists leak at each refresh interval, and how long to wait."""
+    head = ["refreshed every", "found %", "precision %", "without target %", "false alarms %"]
     rows = []
     for one in found.refreshes:
         shares = (one.found, one.precision, one.precision_without, one.false_alarms)
         cells = ("none" if share.value != share.value else measured(share) for share in shares)
         rows.append([f"{one.every:,}", *cells])
     print_table(head, rows)
-    advised = found.refresh_after(precision)
+    after = found.refresh_after(precision)
+    long = "no interval tried is long enough"
+    advice = long if after is None else f"refresh after at least {after:,} ratings"
     level = f"to keep the precision that the target's data adds below {of_100(precision)}%"
-    advice = (
-        f"refresh after at least {advised:,} ratings {level}"
-        if advised is not None
-        else f"no interval tried is long enough {level}"
-    )
     watched = f"{found.n_targets:,} users; {found.settings['known']} items of each known"
-    print_paragraphs([("Watched", watched), ("Advice", advice)])
+    print_paragraphs([("Watched", watched), ("Advice", f"{advice} {level}")])

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
@@ -40,9 +41,9 @@ class Attacker:
     """Who attacks, how many users, and which leak is too much."""
 
     attack: str | None = flag(
-        "'NAME SETTING=VALUE ...'", "As in 'knn fakes=50'; see `explain attack`.", shown="strongest"
+        "'NAME KEY=VALUE ...'", "As in 'knn fakes=50'; see `explain attack`.", shown="strongest"
     )
-    known: int | None = flag("N", "Ratings of each target that the attacker knows.", shown="8")
+    known: int | None = flag("N", "Known ratings of each target.", shown="8")
     targets: str | None = flag("N|all", "Users to attack.", shown="all, 30 if each needs fits")
     trials: int = flag("N", "Also test the guarantee with N fits, 30 or more.", default=0)
     fail_above: float | None = flag("PERCENT", "Exit with 1 if the leak is larger.")
@@ -74,11 +75,7 @@ class Audited(Method):
 
     model: Path | None = flag("FILE", "A saved model: its settings are audited.")
     url: str | None = flag("ADDRESS", "A running service with /fit and /predict or /recommend.")
-    mapping: Path | None = flag(
-        "FILE",
-        "TOML file that describes how the service at --url opens accounts and answers; for events.",
-        hidden=True,
-    )
+    mapping: Path | None = flag("FILE", "TOML file that maps the API of --url.", hidden=True)
 
     def opened(self, running: Running, feedback: Feedback) -> Configured:
         """Return the recommender that is audited."""
@@ -92,13 +89,9 @@ class Audited(Method):
         from goodfence.models.method import Configured
         from goodfence.models.recommender import guarantee_of
 
-        recommender, label = self._deployed(feedback)
-        return Configured(
-            label=label,
-            settings={"mechanism": label},
-            recommender=recommender,
-            guarantee=guarantee_of(recommender),
-        )
+        found, label = self._deployed(feedback)
+        stated: dict[str, Any] = {"label": label, "settings": {"mechanism": label}}
+        return Configured(recommender=found, guarantee=guarantee_of(found), **stated)
 
     def _deployed(self, feedback: Feedback) -> tuple[Any, str]:
         if self.model is not None:
@@ -133,12 +126,8 @@ def audit_command(
     if attacker.attack is not None:
         line = AttackLine.parse(attacker.attack, attacker.known, source.kind)
     if line is not None and line.apart:
-        for name in ("fail_above", "trials"):
-            if getattr(attacker, name):
-                raise SettingError(f"{name} must be left out with --attack {line.name}")
         check_out(out, JSON)
-        how = _related_items if line.name == "related-items" else _membership
-        how(source, audited, attacker, line, running, out)
+        running.tell(*_audit_apart(source, audited, attacker, line, running), out)
         return
     check_out(out, JSON, HTML, FOLDER)
     if is_page(out):
@@ -154,13 +143,17 @@ def audit_command(
         print_paragraphs(_tests(report))
 
     def write(path: Path) -> None:
-        from goodfence.report.pages import save_result
+        from goodfence.auditing.survey import survey
+        from goodfence.report.pages import AuditPage, save_result
 
-        if is_page(path):
-            shown = command_line("audit", source, audited, attacker, seed=running.seed, out=path)
-            _write_page(path, report, chosen, running, (Path(source.file).name, shown))
-        else:
+        if not is_page(path):
             save_result(report.leakage, path)
+            return
+        running.say("comparing other attackers and other recommenders")
+        shown = command_line("audit", source, audited, attacker, seed=running.seed, out=path)
+        around = survey(report, progress=running.progress)
+        named = {"data": Path(source.file).name, "command": shown}
+        AuditPage(survey=around, label=chosen.label, **named).save(path)
 
     running.tell(
         {**finding_as_json(report.leakage, chosen), "tested": report.tested()}, show, out, write
@@ -189,28 +182,9 @@ def _audited(
                 f"note: this audit attacks {n_targets:,} of {n_users:,} users, drawn at random "
                 "(--targets all attacks everybody)"
             )
-    return audit(
-        ratings,
-        chosen.recommender,
-        known=DEFAULT_KNOWN if attacker.known is None else attacker.known,
-        attack=attack,
-        targets=n_targets,
-        trials=attacker.trials,
-        rng=running.seed,
-        progress=running.progress,
-    )
-
-
-def _write_page(
-    page: Path, report: AuditReport, chosen: Configured, running: Running, named: tuple[str, str]
-) -> None:
-    """Compare other attackers and other recommenders, and write the page; `named` are data and command."""
-    running.say("comparing other attackers and other recommenders")
-    from goodfence.auditing.survey import survey
-    from goodfence.report.pages import AuditPage
-
-    around = survey(report, progress=running.progress)
-    AuditPage(survey=around, label=chosen.label, data=named[0], command=named[1]).save(page)
+    known = DEFAULT_KNOWN if attacker.known is None else attacker.known
+    how: dict[str, Any] = {"known": known, "attack": attack, "trials": attacker.trials}
+    return audit(ratings, chosen.recommender, targets=n_targets, **how, **running.how)
 
 
 def _tests(report: AuditReport) -> list[tuple[str, str]]:
@@ -291,35 +265,23 @@ def _reported(
     }
 
 
-def _membership(
-    source: Source,
-    audited: Audited,
-    attacker: Attacker,
-    line: AttackLine,
-    running: Running,
-    out: Path | None,
-) -> None:
-    """Measure membership inference: fakes with all but one of the known ratings ask for that one."""
-    chosen = audited.opened(running, source.kind)
-    attack = line.made(chosen.recommender, source.kind)
-    ratings = source.load(running)
-    running.say(f"attacking {chosen.label}")
-    how: dict[str, Any] = {"targets": attacker.n_targets(ratings.shape[0], DEFAULT_TARGETS)}
-    how |= {"rng": running.seed, "threads": running.threads, "progress": running.progress}
-    found = attack.run(ratings, chosen.recommender, **how)
-    told = _reported(found, chosen, ratings, {})
-    running.tell(told, lambda: print_membership(found, chosen.label), out)
-
-
-def _related_items(
-    source: Source,
-    audited: Audited,
-    attacker: Attacker,
-    line: AttackLine,
-    running: Running,
-    out: Path | None,
-) -> None:
-    """Replay the ratings in the order of time and watch the public lists of related items."""
+def _audit_apart(
+    source: Source, audited: Audited, attacker: Attacker, line: AttackLine, running: Running
+) -> tuple[dict[str, Any], Callable[[], None]]:
+    """Infer membership, or watch lists of related items; return the result, and how to print it."""
+    for name in ("fail_above", "trials"):
+        if getattr(attacker, name):
+            raise SettingError(f"{name} must be left out with --attack {line.name}")
+    if line.name == "membership":
+        chosen = audited.opened(running, source.kind)
+        attack = line.made(chosen.recommender, source.kind)
+        ratings = source.load(running)
+        running.say(f"attacking {chosen.label}")
+        targets = attacker.n_targets(ratings.shape[0], DEFAULT_TARGETS)
+        how = {"threads": running.threads, **running.how}
+        found = attack.run(ratings, chosen.recommender, targets=targets, **how)
+        told = _reported(found, chosen, ratings, {})
+        return told, lambda: print_membership(found, chosen.label)
     if audited != Audited():
         raise SettingError("method must be left out with --attack related-items: it replays a log")
     attack = line.made(None, source.kind)
@@ -333,4 +295,4 @@ def _related_items(
     found = attack.run(ratings, targets=targets, rng=running.seed, progress=running.progress)
     told = found.to_dict(line.precision)
     stated = {"goodfence": __version__, "attack": told.pop("settings"), **told}
-    running.tell(stated, lambda: print_related_items(found, line.precision), out)
+    return stated, lambda: print_related_items(found, line.precision)

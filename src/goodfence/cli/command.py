@@ -1,24 +1,21 @@
-"""Declare commands: groups of options become flags, help has panels, errors are one sentence."""
+"""Declare commands: groups of options become flags, and help has panels."""
 
 from __future__ import annotations
 
 import inspect
 import re
 from collections.abc import Callable, Iterator
-from contextlib import contextmanager
 from dataclasses import MISSING, dataclass, field, fields, is_dataclass
+from itertools import takewhile
 from typing import Annotated, Any, TypeVar, dataclass_transform, get_type_hints
 
 import typer
 from typer.core import TyperCommand, TyperGroup
 
-from goodfence.cli.output import failed, failing_plainly
-from goodfence.errors import did_you_mean
+from goodfence.cli.output import failing_plainly
+from goodfence.errors import require
 
-USAGE = 2
 _INFO = "option"
-_UsageError: Any = typer.BadParameter.__mro__[1]  # the root of them, whichever parser is beneath
-_HELP = "NoArgsIsHelpError"
 _HELP_ALL = "--help-all"
 _FIRST_COLUMN = 30
 _LAST = "Running Output"
@@ -36,7 +33,8 @@ def panel(heading: str) -> Callable[[type[Group]], type[Group]]:
     """Declare a group of options: a frozen dataclass whose fields are flags, under one heading of the help."""
 
     def declare(kind: Any) -> Any:
-        kind.panel = heading
+        for name in inspect.get_annotations(kind):
+            kind.__dict__[name].metadata[_INFO].rich_help_panel = heading
         return dataclass(frozen=True, kw_only=True)(kind)
 
     return declare
@@ -66,10 +64,9 @@ def argument(metavar: str, text: str, *, default: Any = MISSING) -> Any:
 
 
 def command(summary: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
-    """Declare a command whose parameters are groups of options (dataclasses with a `panel`) and plain options.
+    """Declare a command whose parameters are groups of options (see `panel`) and plain options.
 
-    One group has the field `json`, which also decides how an error is printed. `register` adds the command to an
-    application. `summary` is its line in the list of commands.
+    `register` adds it to an application; `summary` is its line in the list of commands.
     """
 
     def declare(body: Callable[..., None]) -> Callable[..., None]:
@@ -77,8 +74,7 @@ def command(summary: str) -> Callable[[Callable[..., None]], Callable[..., None]
         groups.pop("return", None)
 
         def run(**given: Any) -> None:
-            with failing_plainly(as_json=given["json"]):
-                body(**{name: _gathered(kind, name, given) for name, kind in groups.items()})
+            body(**{name: _gathered(kind, name, given) for name, kind in groups.items()})
 
         parameters = [one for name, kind in groups.items() for one in _spread(kind, name, body)]
         # The parser needs parameters without a default first.
@@ -91,6 +87,28 @@ def command(summary: str) -> Callable[[Callable[..., None]], Callable[..., None]
         return run
 
     return declare
+
+
+def _spread(kind: Any, name: str, body: Callable[..., None]) -> Iterator[inspect.Parameter]:
+    """Yield the parameter of an option, or one for each option of a group."""
+    only = inspect.Parameter.KEYWORD_ONLY
+    if not is_dataclass(kind):
+        default = inspect.signature(body).parameters[name].default
+        yield inspect.Parameter(name, only, default=default, annotation=kind)
+        return
+    hints = get_type_hints(kind, include_extras=True)
+    annotate: Any = Annotated
+    for one in fields(kind):
+        default = inspect.Parameter.empty if one.default is MISSING else one.default
+        annotation = annotate[hints[one.name], one.metadata[_INFO]]
+        yield inspect.Parameter(one.name, only, default=default, annotation=annotation)
+
+
+def _gathered(kind: Any, name: str, given: dict[str, Any]) -> Any:
+    group: Any = kind
+    if not is_dataclass(kind):
+        return given[name]
+    return group(**{one.name: given[one.name] for one in fields(kind)})
 
 
 def register(app: typer.Typer, *declared: Any) -> None:
@@ -107,36 +125,6 @@ def command_group(name: str, summary: str, *declared: Any) -> typer.Typer:
     )
     register(group, *declared)
     return group
-
-
-def _spread(kind: Any, name: str, body: Callable[..., None]) -> Iterator[inspect.Parameter]:
-    if not is_dataclass(kind):
-        default = inspect.signature(body).parameters[name].default
-        yield _parameter(name, default, kind, "Output")
-        return
-    hints = get_type_hints(kind, include_extras=True)
-    group: Any = kind
-    annotate: Any = Annotated
-    for one in fields(kind):
-        default = inspect.Parameter.empty if one.default is MISSING else one.default
-        annotated: Any = annotate[hints[one.name], one.metadata[_INFO]]
-        # A field of a base class belongs to the panel of that class.
-        bases: Any = group.__mro__
-        declaring = next(base for base in bases if one.name in inspect.get_annotations(base))
-        yield _parameter(one.name, default, annotated, declaring.panel)
-
-
-def _parameter(name: str, default: Any, kind: Any, panel: str) -> inspect.Parameter:
-    (info,) = kind.__metadata__
-    info.rich_help_panel = info.rich_help_panel or panel
-    return inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default, annotation=kind)
-
-
-def _gathered(kind: Any, name: str, given: dict[str, Any]) -> Any:
-    if not is_dataclass(kind):
-        return given[name]
-    group: Any = kind
-    return group(**{one.name: given[one.name] for one in fields(kind)})
 
 
 class Command(TyperCommand):
@@ -170,11 +158,10 @@ class Command(TyperCommand):
             if flag == "--help" and hides:
                 flag, text = f"--help, {_HELP_ALL}", "Show these options, or all options."
             panels.setdefault(panel, []).append((flag, text))
-        widest = max(len(flag) for rows in panels.values() for flag, _ in rows)
-        width = min(widest, _FIRST_COLUMN)
         for panel in sorted(panels, key=_LAST.find):
             with formatter.section(panel):
-                formatter.write_dl([(flag.ljust(width), text) for flag, text in panels[panel]])
+                rows = [(flag.ljust(_FIRST_COLUMN), text) for flag, text in panels[panel]]
+                formatter.write_dl(rows)
 
 
 class Commands(TyperGroup):
@@ -182,38 +169,14 @@ class Commands(TyperGroup):
 
     def make_context(self, info_name: Any, args: Any, *rest: Any, **extra: Any) -> Any:
         """Parse the options before the command."""
-        with _told_plainly(as_json="--json" in args):
+        with failing_plainly(as_json="--json" in args):
             return super().make_context(info_name, args, *rest, **extra)
 
     def invoke(self, ctx: Any) -> Any:
         """Run the command."""
         given = [*getattr(ctx, "_protected_args", ()), *ctx.args]
-        with _told_plainly(as_json="--json" in given):
+        with failing_plainly(as_json="--json" in given):
             return super().invoke(ctx)
-
-
-@contextmanager
-def _told_plainly(*, as_json: bool) -> Iterator[None]:
-    try:
-        yield
-    except _UsageError as problem:
-        if type(problem).__name__ == _HELP:  # no argument at all: the help is the answer
-            raise
-        raise failed("GF100", _sentence(problem), USAGE, as_json=as_json) from None
-
-
-def _sentence(problem: Any) -> str:
-    """Return what was wrong; a mistyped option with the one that was probably meant."""
-    where = problem.ctx.command_path if problem.ctx is not None else "goodfence"
-    option = getattr(problem, "option_name", None)
-    if option is not None and hasattr(problem, "possibilities"):
-        said = f"there is no option {option}"
-        near = did_you_mean(option, problem.possibilities or ())
-    else:
-        said, near = problem.format_message().rstrip("."), ""
-        said = said.replace(". Did you mean", "; did you mean")
-    told = f"{said[:1].lower()}{said[1:]}{near}"
-    return f"{told} See {where} --help" if told.endswith("?") else f"{told}; see {where} --help"
 
 
 def join_scale(arguments: list[str]) -> list[str]:
@@ -227,11 +190,7 @@ def join_scale(arguments: list[str]) -> list[str]:
     if "--scale" not in arguments:
         return arguments
     first = arguments.index("--scale") + 1
-    numbers: list[str] = []
-    for argument in arguments[first : first + _MOST]:
-        if not _NUMBER.fullmatch(argument):
-            break
-        numbers.append(argument)
+    numbers = list(takewhile(_NUMBER.fullmatch, arguments[first : first + _MOST]))
     if not numbers:
         return arguments
     rest = arguments[first + len(numbers) :]
@@ -239,15 +198,7 @@ def join_scale(arguments: list[str]) -> list[str]:
 
 
 def parse_scale(text: str | None) -> tuple[float, ...] | None:
-    """Return the numbers of "LOW,HIGH" or "LOW,HIGH,STEP".
-
-    Examples
-    --------
-    >>> parse_scale("1,5")
-    (1.0, 5.0)
-    """
-    from goodfence.errors import require
-
+    """Return the numbers of "LOW,HIGH" or "LOW,HIGH,STEP"."""
     if text is None:
         return None
     parts = text.replace(",", " ").split()

@@ -8,34 +8,28 @@ from typing import TYPE_CHECKING, Annotated
 
 from goodfence.cli.command import argument, command, command_group, flag, panel
 from goodfence.cli.options import Output
-from goodfence.cli.output import (
-    CSV,
-    PARQUET,
-    check_out,
-    out_option,
-    print_json,
-    print_paragraphs,
-    print_table,
-)
+from goodfence.cli.output import CSV, PARQUET, check_out, out_option, print_table
 from goodfence.errors import SettingError, UnknownDataset, did_you_mean
 
 if TYPE_CHECKING:
     from goodfence.data.catalogue import Dataset
 
 
-@command("Every data set that has a name, and whether it is here.")
+@command("List the data sets that have a name.")
 def list_command(output: Output) -> None:
-    """Print every data set that has a name, and whether it is here."""
+    """List the data sets that have a name, and whether they are on this machine."""
     from goodfence.data.catalogue import DATASETS
 
-    if output.json:
-        print_json({"datasets": [_as_json(one) for one in DATASETS.values()]})
-        return
+    head = ["name", "users x items", "ratings", "scale", "where", "licence"]
     rows = [
-        [one.name, _shape(one), f"{one.n_ratings:,}", str(one.scale), where(one), _licence(one)]
+        [
+            *(one.name, _shape(one), f"{one.n_ratings:,}", str(one.scale), where(one)),
+            re.split("[:;,]", one.licence)[0],  # `fetch` prints all of it
+        ]
         for one in DATASETS.values()
     ]
-    print_table(["name", "users x items", "ratings", "scale", "where", "licence"], rows)
+    told = {"datasets": [_as_json(one) for one in DATASETS.values()]}
+    output.tell(told, lambda: print_table(head, rows))
 
 
 @panel("Data set")
@@ -49,9 +43,10 @@ class NamedSet:
         from goodfence.data.catalogue import DATASETS
 
         if self.name not in DATASETS:
-            known = ", ".join(DATASETS)
             near = did_you_mean(self.name, DATASETS)
-            raise UnknownDataset(f"name must be one of {known}, got {self.name!r}{near}")
+            raise UnknownDataset(
+                f"name must be one of {', '.join(DATASETS)}, got {self.name!r}{near}"
+            )
         return DATASETS[self.name]
 
 
@@ -63,12 +58,12 @@ class Exported(NamedSet):
     likes: float | None = flag("X", "Write events instead: the ratings of X or more.")
 
 
-@command("Write a data set to a file, as text or parquet.")
+@command("Export a data set to a file of text or parquet.")
 def export_command(
     wanted: Exported, output: Output, out: Annotated[Path | None, out_option(CSV, PARQUET)] = None
 ) -> None:
-    """Write the ratings of a data set to a file with the columns userId, movieId and rating; of likes, without one."""
-    dataset = wanted.dataset()
+    """Write a data set to a file with the columns userId, movieId and rating; with --likes without ratings."""
+    dataset, likes = wanted.dataset(), wanted.likes
     file = wanted.file or out
     if file is None or None not in (wanted.file, out):
         raise SettingError("out must be given once, as FILE or as -o FILE")
@@ -79,33 +74,23 @@ def export_command(
     from goodfence.report.serialize import ratings_table
 
     with output.noting():
-        ratings = load(dataset.name, likes=wanted.likes)
+        ratings = load(dataset.name, likes=likes)
     write_table(file, ratings_table(ratings))
-    liked = {} if wanted.likes is None else {"likes": wanted.likes, "events": ratings.n_ratings}
-    if output.json:
-        print_json({**_as_json(dataset), **liked, "file": str(file)})
-        return
-    what = "events" if liked else "ratings"
-    print_paragraphs(
-        [
-            ("Written", f"{file}, {ratings.n_ratings:,} {what} of {_shape(dataset)}"),
-            ("Next", f"goodfence check {file} {_reading(dataset, wanted.likes)}"),
-        ]
-    )
-
-
-def _reading(dataset: Dataset, likes: float | None) -> str:
-    """Return the flags with which what was exported is read."""
-    if likes is not None:
-        return "--feedback implicit"
+    liked = {} if likes is None else {"likes": likes, "events": ratings.n_ratings}
     scale = dataset.scale
     step = "" if scale.step == 1 else f" {scale.step:g}"
-    return f"--scale {scale.lowest:g} {scale.highest:g}{step}"
+    flags = "--feedback implicit" if liked else f"--scale {scale.lowest:g} {scale.highest:g}{step}"
+    what = "events" if liked else "ratings"
+    lines = [
+        ("Written", f"{file}, {ratings.n_ratings:,} {what} of {_shape(dataset)}"),
+        ("Next", f"goodfence check {file} {flags}"),
+    ]
+    output.tell({**_as_json(dataset), **liked, "file": str(file)}, lines)
 
 
-@command("Download a data set into the cache, unless it is here.")
+@command("Download a data set, unless it is on this machine.")
 def fetch_command(wanted: NamedSet, output: Output) -> None:
-    """Download a data set into the cache, unless it is here, and compare its checksum."""
+    """Download a data set into the cache, unless it is on this machine, and compare its checksum."""
     output.say(f"looking for {wanted.name}")
     from goodfence.data.catalogue import find_dataset
     from goodfence.data.load import load_dataset
@@ -113,22 +98,18 @@ def fetch_command(wanted: NamedSet, output: Output) -> None:
     dataset = wanted.dataset()
     folder = find_dataset(dataset)
     load_dataset(dataset, folder)
-    if output.json:
-        print_json({**_as_json(dataset), "folder": str(folder)})
-        return
-    print_paragraphs(
-        [
-            ("Data", dataset.about),
-            ("Shape", f"{_shape(dataset)}, {dataset.n_ratings:,} ratings, {dataset.scale}"),
-            ("Licence", dataset.licence),
-            ("Source", dataset.source),
-            ("Folder", str(folder)),
-        ]
-    )
+    lines = [
+        ("Data", dataset.about),
+        ("Shape", f"{_shape(dataset)}, {dataset.n_ratings:,} ratings, {dataset.scale}"),
+        ("Licence", dataset.licence),
+        ("Source", dataset.source),
+        ("Folder", str(folder)),
+    ]
+    output.tell({**_as_json(dataset), "folder": str(folder)}, lines)
 
 
 def where(dataset: Dataset) -> str:
-    """Return where a data set is, or how it can be had."""
+    """Return where a data set is, or how to get it."""
     from goodfence.data.catalogue import cache_folder, named_folder
 
     if dataset.bundled:
@@ -139,34 +120,16 @@ def where(dataset: Dataset) -> str:
     return "to fetch" if dataset.archive is not None else "by hand"
 
 
-def _licence(dataset: Dataset) -> str:
-    """Return the licence in a word or two; `fetch` prints all of it."""
-    return re.split("[:;,]", dataset.licence)[0]
-
-
 def _shape(dataset: Dataset) -> str:
-    n_users, n_items = dataset.shape
-    return f"{n_users:,} x {n_items:,}"
+    return "{:,} x {:,}".format(*dataset.shape)
 
 
 def _as_json(dataset: Dataset) -> dict[str, object]:
-    return {
-        "name": dataset.name,
-        "about": dataset.about,
-        "users": dataset.shape[0],
-        "items": dataset.shape[1],
-        "ratings": dataset.n_ratings,
-        "scale": str(dataset.scale),
-        "where": where(dataset),
-        "licence": dataset.licence,
-        "source": dataset.source,
-    }
+    n_users, n_items = dataset.shape
+    told = {name: getattr(dataset, name) for name in ("name", "about", "licence", "source")}
+    counts = {"users": n_users, "items": n_items, "ratings": dataset.n_ratings}
+    return {**told, **counts, "scale": str(dataset.scale), "where": where(dataset)}
 
 
-app = command_group(
-    "data",
-    "List, fetch or export the data sets that have a name.",
-    list_command,
-    fetch_command,
-    export_command,
-)
+_ABOUT = "List, fetch or export the data sets that have a name."
+app = command_group("data", _ABOUT, list_command, fetch_command, export_command)

@@ -1,9 +1,9 @@
-"""`goodfence demo`: what a common recommender gives away on the bundled films, and what would stop it."""
+"""`goodfence demo`: what kNN leaks on the bundled film ratings, and what stops the leak."""
 
 from __future__ import annotations
 
-from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from dataclasses import asdict
+from typing import TYPE_CHECKING, NamedTuple
 
 import typer
 
@@ -11,17 +11,8 @@ from goodfence.cli.audit import finding_as_json
 from goodfence.cli.command import command, flag, panel
 from goodfence.cli.doctor import compiled_kernels
 from goodfence.cli.options import Method, SeededRunning
-from goodfence.cli.output import print_json, print_paragraphs, print_table
-from goodfence.report.wording import (
-    guarantee_cell,
-    guarantee_short,
-    measured,
-    people,
-    recovered,
-    verdict,
-    who_attacks,
-    words_of,
-)
+from goodfence.cli.output import print_paragraphs, print_table
+from goodfence.report import wording
 
 if TYPE_CHECKING:
     from goodfence.attack.report import LeakReport
@@ -31,14 +22,29 @@ if TYPE_CHECKING:
 
 DATASET = "movietweetings"
 _LIKED = 8
-"""From how many points of ten a film counts as liked."""
-_AT_ONCE, _REFITTED = 200, 120
-"""How many users are attacked, and how many where each takes fits: what takes a quarter of a minute."""
+"""The lowest rating that counts as a like."""
+_AT_ONCE, _REFITTED = 200, 60
+"""How many users are attacked, and how many where each needs two fits, so that it takes seconds."""
+_HOW = {False: "predict from", True: "list items liked by"}
+_ABOUT = """
+  Results are for the strongest of several attackers, selected on some users and evaluated on others
+  ({at_once}; {private} {refitted}); brackets: 95% interval over users.
+  {measures}
+  A proved guarantee holds no matter how many fake accounts are used.
+
+Your own ratings, or clicks (--feedback implicit)
+  goodfence check FILE       what is in a file, or wrong with it
+  goodfence audit FILE       this audit, for your ratings
+  goodfence frontier FILE    leak and error of many recommenders"""
+_MEASURES = {
+    False: "Advantage: recovery with the user in the data, minus without. MAE: on held-out ratings.",
+    True: "Precision: listed films that the user likes. Advantage: with the user in the data, minus\n"
+    "  without. NDCG@10: on held-out likes.",
+}
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
-class DemoRow:
-    """One recommender: what was read, and how far its predictions are."""
+class DemoRow(NamedTuple):
+    """One recommender: what the attack recovered, and the accuracy."""
 
     chosen: Configured
     report: LeakReport
@@ -47,118 +53,84 @@ class DemoRow:
 
 @panel("Demo")
 class Shape:
-    """What is recommended: predicted ratings, or lists."""
+    """Predicted ratings, or lists."""
 
     lists: bool = flag(
         None,
-        f"Films rated {_LIKED} or better as events, and lists of ten instead of predicted ratings.",
+        f"Recommend lists of films; ratings of {_LIKED} or more are likes.",
         "--lists",
         default=False,
     )
 
 
-@command("What kNN gives away on the bundled films, and what stops it.")
+@command("Show what kNN leaks on bundled film ratings, and what stops it.")
 def demo_command(shape: Shape, running: SeededRunning) -> None:
-    """Audit kNN on the film ratings that come with goodfence, and show what would stop the leak."""
+    """Audit kNN on the film ratings that come with goodfence, and show what stops the leak."""
     running.say("reading the film ratings that come with goodfence")
     from goodfence.data.load import load
     from goodfence.data.ratings import summarise
     from goodfence.models.method import default_methods
 
     if compiled_kernels()["compiled"] == 0:
-        running.say("the first time kernels are compiled, which takes about a minute")
-    films = load(DATASET, likes=_LIKED) if shape.lists else load(DATASET)
+        running.say("compiling kernels; this takes about a minute, once")
+    films = load(DATASET, likes=_LIKED if shape.lists else None)
     summary = summarise(films)
-    compared = default_methods("demo", films.feedback)
-    tried = [_try(Method(method=line), films, running) for line in compared]
-    if running.json:
-        print_json({"dataset": DATASET, **asdict(summary), "tried": [_as_json(t) for t in tried]})
-    else:
-        _print(summary, tried)
+    tried = [_tried(line, films, running) for line in default_methods("demo", films.feedback)]
+    told = [
+        {**finding_as_json(one.report, one.chosen), "scores": one.scores.to_dict()} for one in tried
+    ]
+    running.tell(
+        {"dataset": DATASET, **asdict(summary), "tried": told}, lambda: _print(summary, tried)
+    )
 
 
-def _try(method: Method, films: Ratings, running: SeededRunning) -> DemoRow:
+def _tried(line: str, films: Ratings, running: SeededRunning) -> DemoRow:
     """Attack a recommender, fewer users where each needs fits, and score it on held-out ratings."""
     from goodfence.attack.attack import Subject
     from goodfence.attack.list_attack import LISTED
     from goodfence.auditing.audit import leak
     from goodfence.data.splits import holdout
     from goodfence.evaluation import evaluate
-    from goodfence.models.neighbour_cf import NeighbourCF
 
-    chosen = method.configured(running)
+    chosen = Method(method=line).configured(running)
     running.say(f"attacking {chosen.label}")
-    at_once = isinstance(chosen.recommender, NeighbourCF)
-    report = leak(
-        Subject(films, chosen.recommender, threads=running.threads),
-        targets=_AT_ONCE if at_once else _REFITTED,
-        rng=running.seed,
-        progress=running.progress,
-    )
+    subject, lists = Subject(films, chosen.recommender), films.feedback == "implicit"
+    at_once = not subject.traits.needs_refits
+    report = leak(subject, targets=_AT_ONCE if at_once else _REFITTED, **running.how)
     train, test = holdout(films, rng=running.seed)
-    lists = films.feedback == "implicit"
-    answering = (
-        Method(method=f"{method.method} fallback=item_mean") if at_once and not lists else method
-    )
+    answering = Method(method=f"{line} fallback=item_mean" if at_once and not lists else line)
     fitted = answering.configured(running, rng=running.seed).recommender.fit(train)
-    scores = evaluate(fitted, test, n=LISTED) if lists else evaluate(fitted, test)
-    return DemoRow(chosen=chosen, report=report, scores=scores)
-
-
-def _as_json(tried: DemoRow) -> dict[str, Any]:
-    return {**finding_as_json(tried.report, tried.chosen), "scores": tried.scores.to_dict()}
+    return DemoRow(chosen, report, evaluate(fitted, test, n=LISTED if lists else None))
 
 
 def _print(summary: Summary, tried: list[DemoRow]) -> None:
     _heading("MovieTweetings: film ratings that people posted in public, bundled with goodfence")
-    common = tried[0]
-    words = words_of(common.report)
-    shape = f"{summary.n_users:,} people x {summary.n_items:,} films, {summary.n_ratings:,} "
+    chosen, report, _ = tried[0]
+    words = wording.words_of(report)
+    shape = f"{summary.n_users:,} users x {summary.n_items:,} films, {summary.n_ratings:,} "
     kind = f"ratings of {_LIKED} or more, as likes" if words.lists else f"ratings, {summary.scale}"
     print_paragraphs([("Data", shape + kind)])
-    _heading('What "people like you also liked" gives away')
+    _heading('What "people like you also liked" leaks')
     print_paragraphs(
         [
-            ("Method", f"{common.chosen.label}: {_HOW[words.lists]} the 50 people most like you"),
-            ("Verdict", verdict(common.report, common.chosen.label)),
-            ("Attacker", f"{who_attacks(common.report)}."),
-            ("People", people(common.report)),
-            (words.held.capitalize(), recovered(common.report)),
-            ("Guarantee", guarantee_cell(common.chosen.guarantee)),
+            ("Method", f"{chosen.label}: {_HOW[words.lists]} the 50 users most similar to you"),
+            ("Verdict", wording.verdict(report, chosen.label)),
+            ("Attacker", f"{wording.who_attacks(report)}."),
+            ("Users", wording.people(report)),
+            (words.held.capitalize(), wording.recovered(report)),
+            ("Guarantee", wording.guarantee_cell(chosen.guarantee)),
         ]
     )
-    _heading("What would stop it")
-    print_table(
-        [
-            *("method", "people fully %", "advantage %", f"{words.measure} %"),
-            *("NDCG@10" if words.lists else "MAE", "guarantee"),
-        ],
-        [_row(one) for one in tried],
-    )
+    _heading("What stops it")
+    head = ["method", "fully recovered %", "advantage %", f"{words.measure} %"]
+    quality = "NDCG@10" if words.lists else "MAE"
+    print_table([*head, quality, "guarantee"], [_row(one) for one in tried])
     at_once, refitted = (
-        f"{one.n_choosing} and {one.n_targets}" for one in (common.report, tried[-1].report)
+        f"{one.n_choosing} and {one.n_targets}" for one in (report, tried[-1].report)
     )
-    about = _ABOUT_LISTS if words.lists else _ABOUT_RATINGS
-    typer.echo(about.format(at_once=at_once, refitted=refitted))
-    typer.echo(_YOUR_OWN)
-
-
-_HOW = {False: "predict from", True: "list what is liked by"}
-_ABOUT_RATINGS = """
-  Each time the strongest of several attackers, chosen on some of the people and shown on others
-  ({at_once}, PrivateMeans {refitted}); in brackets the 95% interval over people.
-  Advantage: recovered with a person in the data, less without. MAE: ratings held out, the film's
-  mean where no neighbour rated it. A proved guarantee is about any number of fakes."""
-_ABOUT_LISTS = """
-  Each time the strongest of several attackers, chosen on some of the people and shown on others
-  ({at_once}, PrivateTopN {refitted}); in brackets the 95% interval over people.
-  Precision: listed films that are a person's own. Advantage: with the person in the data, less
-  without. NDCG@10: likes held out. A proved guarantee is about any number of fakes."""
-_YOUR_OWN = """
-Your own ratings, or clicks (--feedback implicit)
-  goodfence check FILE       what is in a file, or wrong with it
-  goodfence audit FILE       this, for your ratings
-  goodfence frontier FILE    leak against error, many methods"""
+    private = tried[-1].chosen.label.split()[0]
+    numbers = {"at_once": at_once, "private": private, "refitted": refitted}
+    typer.echo(_ABOUT.format(**numbers, measures=_MEASURES[words.lists]))
 
 
 def _heading(text: str) -> None:
@@ -167,12 +139,7 @@ def _heading(text: str) -> None:
 
 def _row(tried: DemoRow) -> list[str]:
     estimates, scores = tried.report.estimates, tried.scores
+    shares = (estimates["fully_recovered"], estimates["advantage"], tried.report.found)
     quality = f"{scores.mae:.2f}" if scores.ndcg is None else f"{scores.ndcg:.3f}"
-    return [
-        tried.chosen.label,
-        measured(estimates["fully_recovered"]),
-        measured(estimates["advantage"]),
-        measured(tried.report.found),
-        quality,
-        guarantee_short(tried.chosen.guarantee),
-    ]
+    guarantee = wording.guarantee_short(tried.chosen.guarantee)
+    return [tried.chosen.label, *map(wording.measured, shares), quality, guarantee]

@@ -8,8 +8,8 @@ from pathlib import Path
 from typing import Any
 
 from goodfence.cli.command import command
+from goodfence.cli.data import where
 from goodfence.cli.options import Output
-from goodfence.cli.output import print_json, print_paragraphs
 
 LIBRARIES = ("numpy", "scipy", "numba", "pyarrow", "narwhals", "altair", "typer", "rich")
 EXTRAS = {
@@ -19,7 +19,7 @@ EXTRAS = {
 }
 
 
-@command("Versions, threads, caches, folders.")
+@command("Print versions, threads, caches and folders.")
 def doctor_command(output: Output) -> None:
     """Print versions, threads, caches and folders; nothing of your data."""
     import platform
@@ -39,10 +39,7 @@ def doctor_command(output: Output) -> None:
         "kernels": compiled_kernels(),
         "data": _data(),
     }
-    if output.json:
-        print_json(found)
-    else:
-        print_paragraphs(_lines(found))
+    output.tell(found, _lines(found))
 
 
 def _version(name: str) -> str | None:
@@ -55,51 +52,39 @@ def _version(name: str) -> str | None:
 
 
 def compiled_kernels() -> dict[str, Any]:
-    """Return where compiled kernels are kept; a cache that cannot be written costs a minute at each start."""
+    """Return where compiled kernels are; without a writable cache every start costs a minute."""
     from goodfence.kernels.predict import predict_for_profile
 
     cache = getattr(getattr(predict_for_profile, "_cache", None), "cache_path", None)
     if cache is None:  # the compiler is off
         return {"cache": None, "writable": False, "compiled": 0}
     folder = Path(cache)
-    return {
-        "cache": str(folder),
-        "writable": os.access(folder if folder.exists() else folder.parent, os.W_OK),
-        "compiled": len(list(folder.glob("*.nbc"))),
-    }
+    writable = os.access(folder if folder.exists() else folder.parent, os.W_OK)
+    return {"cache": cache, "writable": writable, "compiled": len(list(folder.glob("*.nbc")))}
 
 
 def _data() -> dict[str, Any]:
-    from goodfence.cli.data import where
-    from goodfence.data.catalogue import DATASETS, FOLDER_VARIABLE, cache_folder, named_folder
+    from goodfence.data.catalogue import DATASETS, FOLDER_VARIABLE, cache_folder
     from goodfence.errors import FileProblem
 
-    told: dict[str, Any] = {
-        "variable": FOLDER_VARIABLE,
-        "folder": os.environ.get(FOLDER_VARIABLE),
-        "cache": str(cache_folder()),
-        "cached": cache_folder().is_dir(),
-    }
+    cache, here, problem = cache_folder(), [], None
     try:
-        named_folder()
         here = [one.name for one in DATASETS.values() if where(one) in ("bundled", "here")]
-        return {**told, "here": here, "problem": None}
-    except FileProblem as problem:
-        return {**told, "here": [], "problem": str(problem)}
+    except FileProblem as found:
+        problem = str(found)
+    told = {"variable": FOLDER_VARIABLE, "folder": os.environ.get(FOLDER_VARIABLE)}
+    return {**told, "cache": str(cache), "cached": cache.is_dir(), "here": here, "problem": problem}
 
 
 def _lines(found: dict[str, Any]) -> list[tuple[str, str]]:
-    kernels, data = found["kernels"], found["data"]
-    libraries = "   ".join(
-        f"{name} {version or 'missing'}" for name, version in found["libraries"].items()
-    )
+    data, libraries = found["data"], found["libraries"].items()
     lines = [
         ("goodfence", f"{found['goodfence']}   {found['python']}   {found['platform']}"),
         ("Python", found["executable"]),
-        ("Libraries", libraries),
+        ("Libraries", "   ".join(f"{name} {version or 'missing'}" for name, version in libraries)),
         *(("Extra", _extra(name, parts)) for name, parts in found["extras"].items()),
         ("Threads", f"{found['threads']['used']} of {found['threads']['cores']} cores"),
-        ("Kernels", _kernel_line(kernels)),
+        ("Kernels", _kernel_line(found["kernels"])),
         ("Data", f"{data['variable']}: {data['folder'] or 'not set'}"),
         ("Cache", f"{data['cache']}{'' if data['cached'] else ' (not there yet)'}"),
         ("Data sets", ", ".join(data["here"]) or "none"),
@@ -109,9 +94,9 @@ def _lines(found: dict[str, Any]) -> list[tuple[str, str]]:
 
 def _extra(name: str, parts: dict[str, str | None]) -> str:
     missing = [part for part, version in parts.items() if version is None]
-    if not missing:
-        return f"{name}: " + "   ".join(f"{part} {version}" for part, version in parts.items())
-    return f"{name}: without {', '.join(missing)}; pip install 'goodfence[{name}]'"
+    if missing:
+        return f"{name}: without {', '.join(missing)}; pip install 'goodfence[{name}]'"
+    return f"{name}: " + "   ".join(f"{part} {version}" for part, version in parts.items())
 
 
 def _kernel_line(kernels: dict[str, Any]) -> str:

@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING, Any
 
 from goodfence.cli.command import command, flag, panel
 from goodfence.cli.options import Method, Running, Source
-from goodfence.cli.output import print_paragraphs
 from goodfence.report.wording import liked, of_100
 
 if TYPE_CHECKING:
@@ -43,9 +42,8 @@ def evaluate_command(
     scores = evaluate(chosen.recommender.fit(train), test, n=evaluation.n)
     least = ratings.liked_from
     made_of = {} if least is None else {"liked_from": least}
-    told = {"label": chosen.label, "settings": chosen.settings, "seed": running.seed, **made_of}
-    told |= {"protocol": "hold-out", **scores.to_dict()}
-    running.tell(told, lambda: print_paragraphs(_lines(chosen.label, least, scores)))
+    told = {**chosen.stated(running.seed), **made_of, "protocol": "hold-out", **scores.to_dict()}
+    running.tell(told, _lines(chosen.label, least, scores))
 
 
 def _lines(label: str, least: float | None, scores: Scores) -> list[tuple[str, str]]:

@@ -9,7 +9,7 @@ import typer
 
 from goodfence.cli.command import command, flag, panel
 from goodfence.cli.options import Method, Running, Source
-from goodfence.cli.output import MODEL, check_out, out_option, print_paragraphs
+from goodfence.cli.output import MODEL, check_out, out_option
 from goodfence.errors import SettingError, require
 from goodfence.report.wording import guarantee_cell, liked
 
@@ -32,9 +32,7 @@ class Engine:
     work: str | None = flag(
         "FOLDER", "spark: checkpoints; the same command resumes there.", hidden=True
     )
-    memory: str | None = flag(
-        "SIZE", "spark: memory of a task, as in 512m or 2g.", shown="1g", hidden=True
-    )
+    memory: str | None = flag("SIZE", "spark: memory of a task, as in 2g.", shown="1g", hidden=True)
 
     def check(self, chosen: Configured) -> None:
         """Raise if Spark cannot fit this recommender, before anything long begins."""
@@ -49,10 +47,8 @@ class Engine:
         from goodfence.spark.session import require_spark
 
         if not isinstance(chosen.recommender, NeighbourCF):
-            raise SettingError(
-                "engine must be local unless neighbours are chosen (knn, npns, pncf, ppns)"
-            )
-        bytes_of(self.memory)
+            raise SettingError("engine spark fits knn, npns, pncf and ppns only")
+        bytes_of(self.memory or "1g")
         Choice.of(chosen.recommender)
         require_spark()
 
@@ -84,13 +80,9 @@ class Engine:
         running.say(f"starting Spark on {master}")
         spark = start(master)
         try:
-            config = SparkConfig(
-                spark=spark,
-                memory=bytes_of(self.memory) or MEMORY,
-                work=self.work,
-                progress=running.progress,
-                read=located.options,
-            )
+            memory = bytes_of(self.memory) if self.memory else MEMORY
+            how: dict[str, Any] = {"memory": memory, "work": self.work, "read": located.options}
+            config = SparkConfig(spark=spark, progress=running.progress, **how)
             running.say(fitting)
             with running.noting():
                 return fit_on_spark(chosen.recommender, located.path, config, completed)
@@ -98,16 +90,8 @@ class Engine:
             spark.stop()
 
 
-def bytes_of(text: str | None) -> int | None:
-    """Return a size as bytes.
-
-    Examples
-    --------
-    >>> bytes_of("512m"), bytes_of("2g"), bytes_of(None)
-    (536870912, 2147483648, None)
-    """
-    if text is None:
-        return None
+def bytes_of(text: str) -> int:
+    """Return a size such as 512m or 2g in bytes."""
     number, unit = text[:-1], text[-1:].casefold()
     require(number.isdecimal() and unit in _UNITS, "memory", "a size as in 512m or 2g", text)
     return int(number) * _UNITS[unit]
@@ -144,49 +128,41 @@ def fit_command(
     check_replaceable(out)
     chosen = method.configured(running, rng=running.seed, public={})
     engine.check(chosen)
-    private = _is_private(chosen, without_ratings)
+    from goodfence.models.private.base import PrivateRecommender
+
+    private = isinstance(chosen.recommender, PrivateRecommender)
     if private:
         with running.noting():
             public = source.public_items()
         chosen = method.configured(running, rng=running.seed, public=public)
+    elif without_ratings:
+        raise SettingError(
+            f"without_ratings must be left out: {chosen.label} predicts from the ratings"
+        )
     model = engine.fit(chosen, source, running, on_items=not private)
     model.save(out, **({"ratings": not without_ratings} if private else {}))
-    guarantee = model.guarantee()
+    guarantee, ratings = model.guarantee(), model.ratings_
+    kind = "ratings" if ratings.feedback == "explicit" else "events"
+    (n_users, n_items), least = ratings.shape, ratings.liked_from
     # The numbers of users and ratings of a private model are not public.
-    (n_users, n_items), n_ratings = model.ratings_.shape, model.ratings_.n_ratings
-    kind = "ratings" if model.ratings_.feedback == "explicit" else "events"
-    data = {"users": n_users, "items": n_items, kind: n_ratings}
-    data = {"items": n_items} if private else data
-    least = model.ratings_.liked_from
-    made_of = {} if least is None else {"liked_from": least}
-    told: dict[str, Any] = {"out": str(out), "label": chosen.label, "settings": chosen.settings}
-    told |= {"seed": running.seed, "data": {**data, **made_of}, "guarantee": guarantee.to_dict()}
-    shape = f"{n_items:,} items"
+    data = (
+        {"items": n_items}
+        if private
+        else {"users": n_users, "items": n_items, kind: ratings.n_ratings}
+    )
+    data |= {} if least is None else {"liked_from": least}
+    held = f"with the {kind}: protect the file as you protect them"
+    if without_ratings:
+        seeded = guarantee.status == "none"
+        safe = "; anyone who knows the seed can remove its noise" if seeded else ": safe to publish"
+        held = f"without the {kind}{safe}"
+    counts = f"{n_users:,} users x {n_items:,} items, {ratings.n_ratings:,} {kind}"
     lines = [
         ("Model", chosen.label),
-        ("Trained", shape if private else f"{n_users:,} users x {shape}, {n_ratings:,} {kind}"),
+        ("Trained", f"{n_items:,} items" if private else counts),
         *([] if least is None else [("Events", liked(least))]),
         ("Guarantee", f"{guarantee_cell(guarantee)}. {guarantee.reason}"),
-        ("Saved", f"{out}, {_holder(guarantee.status, without_ratings, kind)}"),
+        ("Saved", f"{out}, {held}"),
     ]
-    running.tell(told, lambda: print_paragraphs(lines))
-
-
-def _is_private(chosen: Configured, without_ratings: bool) -> bool:
-    from goodfence.models.private.base import PrivateRecommender
-
-    if isinstance(chosen.recommender, PrivateRecommender):
-        return True
-    if without_ratings:
-        raise SettingError(
-            f"without_ratings must be left out with {chosen.label}, which predicts from the ratings themselves"
-        )
-    return False
-
-
-def _holder(status: str, without_ratings: bool, kind: str) -> str:
-    if not without_ratings:
-        return f"with the {kind}: protect the file as you protect them"
-    if status == "none":
-        return f"without the {kind}; anyone who knows the seed can remove its noise"
-    return f"without the {kind}: safe to publish"
+    told = {"out": str(out), **chosen.stated(running.seed)}
+    running.tell({**told, "data": data, "guarantee": guarantee.to_dict()}, lines)

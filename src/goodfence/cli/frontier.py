@@ -55,7 +55,7 @@ class Comparison:
     """Which recommenders are compared, and how."""
 
     method: list[str] | None = flag(
-        "'NAME SETTING=VALUE ...'",
+        "'NAME KEY=VALUE ...'",
         "A recommender, as in 'ppns k=50 beta=7'; may be repeated.",
         shown="six, nine for events",
     )
@@ -74,22 +74,31 @@ def frontier_command(
     comparison: Comparison,
     running: Running,
     out: Annotated[
-        Path | None,
-        out_option(JSON, HTML, FOLDER, of="a folder for table, manifest and chart"),
+        Path | None, out_option(JSON, HTML, FOLDER, of="a folder with table, manifest and chart")
     ] = None,
 ) -> None:
     """Compare recommenders by leak, accuracy and guarantee, and choose one."""
     check_out(out, JSON, HTML, FOLDER)
     if is_page(out):
         running = running.repeatable()  # the page shows the command that repeats it
-    methods, names, ratings = _methods(source, comparison, running)
-    found = _compare(methods, ratings, comparison, running)
+    from goodfence.models.method import default_methods, default_recommenders
+
+    lines = comparison.method or default_methods("usual", source.kind)
+    chosen = [Method(method=line).configured(running) for line in lines]
+    ratings = source.load(running)
+    methods: list[Any] = [one.recommender for one in chosen]
+    names = [one.label for one in chosen]
+    if comparison.full:
+        from goodfence.auditing.frontier import name_of
+
+        methods = default_recommenders("full", ratings.shape[0], ratings.feedback)
+        names = [name_of(one) for one in methods]
     data = Path(source.file).name
+    found = _compared(ratings, methods, comparison, running)
     found = replace(found, settings={**found.settings, "data": data})
     best = found.recommended(comparison.max_mae, min_ndcg=comparison.min_ndcg)
-    max_loss = comparison.max_mae
-    if comparison.min_ndcg is not None:
-        max_loss = 1.0 - comparison.min_ndcg
+    least = comparison.min_ndcg
+    max_loss = comparison.max_mae if least is None else 1.0 - least
     choice = None if best is None else names[found.points.index(best)]
     stated = [method.guarantee() for method in methods]
     told = found.to_dict()
@@ -106,56 +115,26 @@ def frontier_command(
         if not is_page(path):
             save_result(found, path)
             return
-
         line = command_line("frontier", source, comparison, seed=running.seed, out=path)
-        FrontierPage(
-            found=found,
-            guarantees=stated,
-            ratings=ratings,
-            data=data,
-            command=line,
-            max_loss=max_loss,
-        ).save(path)
+        about: dict[str, Any] = {"ratings": ratings, "data": data, "command": line}
+        FrontierPage(found=found, guarantees=stated, max_loss=max_loss, **about).save(path)
 
     running.tell({**told, "recommended": choice}, show, out, write)
 
 
-def _methods(
-    source: Source, comparison: Comparison, running: Running
-) -> tuple[list[Any], list[str], Ratings]:
-    """Return the recommenders with their names, and the ratings; a wrong method is an error before reading."""
-    from goodfence.models.method import default_methods, default_recommenders
-
-    usual = default_methods("usual", source.kind)
-    chosen = [Method(method=text).configured(running) for text in comparison.method or usual]
-    ratings = source.load(running)
-    if comparison.full:
-        from goodfence.auditing.frontier import name_of
-
-        methods = default_recommenders("full", ratings.shape[0], ratings.feedback)
-        return methods, [name_of(one) for one in methods], ratings
-    return [one.recommender for one in chosen], [one.label for one in chosen], ratings
-
-
-def _compare(
-    methods: list[Any], ratings: Ratings, comparison: Comparison, running: Running
+def _compared(
+    ratings: Ratings, methods: list[Any], comparison: Comparison, running: Running
 ) -> Frontier:
     from goodfence.auditing.frontier import frontier
     from goodfence.models.private.base import PrivateRecommender
     from goodfence.privacy.fixed_point import require_declared
 
-    explicit = ratings.feedback == "explicit"
-    if explicit and any(isinstance(one, PrivateRecommender) for one in methods):
+    private = any(isinstance(one, PrivateRecommender) for one in methods)
+    if private and ratings.feedback == "explicit":
         require_declared(ratings.scale)  # at once, and not after minutes
     running.say(f"comparing {len(methods)} recommenders")
-    return frontier(
-        ratings,
-        methods,
-        known=comparison.known,
-        targets=comparison.targets,
-        rng=running.seed,
-        progress=running.progress,
-    )
+    how: dict[str, Any] = {"known": comparison.known, "targets": comparison.targets}
+    return frontier(ratings, methods, **how, **running.how)
 
 
 def _print(found: Frontier, names: list[str], guarantees: list[Guarantee], choice: str) -> None:
@@ -180,11 +159,9 @@ def _print(found: Frontier, names: list[str], guarantees: list[Guarantee], choic
     heading = ["method", "fully recovered %", "advantage %", f"{words.measure} %", "n", *quality]
     print_table([*heading, "guarantee"], rows)
     typer.echo()
-    guessing = f"{'has' if words.lists else 'recovers'} {measured(found.guess)}."
-    columns = _COLUMNS_OF_LISTS if words.lists else _COLUMNS
-    print_paragraphs(
-        [("Popularity" if words.lists else "Guessing", guessing), ("Columns", columns)]
-    )
+    guess = measured(found.guess)
+    first = ("Popularity", f"has {guess}.") if words.lists else ("Guessing", f"recovers {guess}.")
+    print_paragraphs([first, ("Columns", _COLUMNS_OF_LISTS if words.lists else _COLUMNS)])
 
 
 def _scope(found: Frontier) -> str:

@@ -1,7 +1,6 @@
 """The groups of options that commands share: ratings, recommender, running, output.
 
-A group is a frozen dataclass whose fields are flags; `panel` is its heading in `--help`. A flag has the name of the
-Python argument (`rng` is `--seed`) and the same meaning in every command.
+A flag has the name of the Python argument (`rng` is `--seed`) and the same meaning in every command.
 """
 
 from __future__ import annotations
@@ -23,7 +22,6 @@ from goodfence.cli.output import (
     print_notes,
     print_paragraphs,
     printable,
-    write_json,
 )
 
 if TYPE_CHECKING:
@@ -33,8 +31,6 @@ if TYPE_CHECKING:
     from goodfence.models.method import Configured
 
 _FROM_RATINGS = "from-ratings"
-EXPERIMENT = {"items": "from ratings"}
-"""The items of a model that is measured and thrown away: nobody receives it, so its ratings may name them."""
 
 
 @panel("Output")
@@ -71,7 +67,9 @@ class Output:
         if out is None:
             return
         if write is None or out.suffix.lower() == JSON:
-            write_json(out, result)
+            from goodfence.report.serialize import write_json
+
+            write_json(out, result, name="out")
         else:
             write(out)
         if not self.json:
@@ -89,11 +87,13 @@ class Output:
 class Running(Output):
     """How a long command runs, and prints."""
 
-    seed: int | None = flag(
-        "N",
-        "Repeat an experiment; a private model with a seed has no guarantee.",
-    )
+    seed: int | None = flag("N", "Repeat an experiment; a seeded model has no guarantee.")
     threads: int | None = flag("N", "Number of threads.", shown="all cores", hidden=True)
+
+    @property
+    def how(self) -> dict[str, Any]:
+        """The arguments of every long call."""
+        return {"rng": self.seed, "progress": self.progress}
 
     def repeatable(self) -> Running:
         """Return the same with a fresh seed if none is given, so that the result can be repeated."""
@@ -113,36 +113,22 @@ class SeededRunning(Running):
 class Source:
     """Where the ratings are and how to read them, as in `gf.load`."""
 
-    file: str = argument(
-        "FILE", "csv, tsv, dat, JSON lines, parquet, - (stdin) or a data set's name."
-    )
-    user: str | None = flag(
-        "COLUMN", "Column of user ids: its name, or its number from 1.", shown="by its name"
-    )
+    file: str = argument("FILE", "csv, JSON lines, parquet, - (stdin), or a data set's name.")
+    user: str | None = flag("COLUMN", "Column of user ids: name, or number from 1.", shown="found")
     item: str | None = flag("COLUMN", "Column of item ids.")
     rating: str | None = flag("COLUMN", "Column of ratings.")
-    scale: str | None = flag(
-        "LOW HIGH [STEP]", "Possible ratings; private models need it.", shown="observed"
-    )
-    feedback: str = flag(
-        "explicit|implicit", "Rows are ratings, or events such as clicks.", default="explicit"
-    )
+    scale: str | None = flag("LOW HIGH [STEP]", "Range of possible ratings.", shown="observed")
+    feedback: str = flag("explicit|implicit", "Ratings, or events (clicks).", default="explicit")
     likes: float | None = flag("X", "Turn ratings of X or more into events.")
-    read: list[str] | None = flag(
-        "'SETTING=VALUE ...'", "As in 'encoding=latin-1'; see `explain read`."
-    )
+    read: list[str] | None = flag("'KEY=VALUE ...'", "As in 'decimal=,'; see `explain read`.")
     items: Path | None = flag(
-        "FILE|from-ratings",
-        "List of all items, one id a line, from a public source; from-ratings declares the rated items public.",
-        shown="rated items",
-        hidden=True,
+        "FILE|from-ratings", "Public list of all items, one id a line.", hidden=True
     )
 
     @property
     def kind(self) -> Feedback:
         """Whether the rows are ratings or events."""
-        events = self.feedback == "implicit" or self.likes is not None
-        return "implicit" if events else "explicit"
+        return "explicit" if self.feedback == "explicit" and self.likes is None else "implicit"
 
     def load(self, running: Running, *, on_items: bool = True) -> Ratings:
         """Return the ratings; `on_items` makes the items of `--items` their columns."""
@@ -161,10 +147,11 @@ class Source:
         from goodfence.data.frame import ReadOptions
 
         given = {key: getattr(self, key) for key in ("user", "item", "rating", "likes")}
-        events = self.feedback if self.feedback != "explicit" else None
-        return ReadOptions.parse(" ".join(self.read or ())).merged(
-            **given, scale=scale, feedback=events
-        )
+        given |= {
+            "scale": scale,
+            "feedback": None if self.feedback == "explicit" else self.feedback,
+        }
+        return ReadOptions.parse(" ".join(self.read or ())).merged(**given)
 
     def item_list(self) -> ItemList | None:
         """Return the items of `--items`, if they are given."""
@@ -189,21 +176,21 @@ class Method:
     """The recommender, as one line of text."""
 
     method: str = flag(
-        "'NAME SETTING=VALUE ...'", "As in 'ppns k=50 beta=7'; see `explain`.", default="knn"
+        "'NAME KEY=VALUE ...'", "As in 'ppns k=50 beta=7'; see `explain`.", default="knn"
     )
 
     def configured(
         self, running: Running, *, rng: int | None = None, public: dict[str, Any] | None = None
     ) -> Configured:
-        """Return the unfitted recommender.
+        """Return the unfitted recommender; `public` as in `Source.public_items`.
 
-        `public` comes from `Source.public_items`; None for an experiment, whose model is thrown away.
+        None is for an experiment: nobody receives its model, so the ratings may name the items.
         """
         from goodfence.models.method import parsed
 
-        told = EXPERIMENT if public is None else public
-        threads, progress = running.threads, running.progress
-        return parsed(self.method, rng=rng, threads=threads, progress=progress, public=told)
+        told = {"items": "from ratings"} if public is None else public
+        how = {"threads": running.threads, "progress": running.progress}
+        return parsed(self.method, rng=rng, **how, public=told)
 
 
 def command_line(name: str, *groups: Any, **others: Any) -> str:
@@ -222,22 +209,18 @@ def command_line(name: str, *groups: Any, **others: Any) -> str:
             if one.default is MISSING:
                 words.append(shlex.quote(Path(str(value)).name))
             elif value != one.default:
-                words += _flag(one.name, value)
+                words += _words(one.name, value)
     for key, value in others.items():
-        words += _flag(key, value)
+        words += _words(key, value)
     return " ".join(words)
 
 
-def _flag(name: str, value: Any) -> Sequence[str]:
-    flag = f"--{name.replace('_', '-')}"
-    if value is None or value is False:
-        return []
-    if value is True:
-        return [flag]
-    if isinstance(value, Path):
-        return [flag, shlex.quote(value.name)]
-    if isinstance(value, list | tuple):
-        return [word for one in value for word in _flag(name, one)]
-    if name == "scale":
-        return [flag, *str(value).replace(",", " ").split()]
-    return [flag, shlex.quote(str(value))]
+def _words(name: str, value: Any) -> Iterator[str]:
+    for one in value if isinstance(value, list) else [value]:
+        if one is None or one is False:
+            continue
+        yield f"--{name.replace('_', '-')}"
+        if name == "scale":
+            yield str(one).replace(",", " ")
+        elif one is not True:
+            yield shlex.quote(one.name if isinstance(one, Path) else str(one))

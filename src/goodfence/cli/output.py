@@ -12,13 +12,19 @@ from typing import Any
 
 import typer
 
-from goodfence.errors import FileProblem, GoodfenceError, GoodfenceWarning, SettingError
+from goodfence.errors import (
+    FileProblem,
+    GoodfenceError,
+    GoodfenceWarning,
+    SettingError,
+    did_you_mean,
+)
 
 _WIDTH = 9
 _HARD = "\N{NO-BREAK SPACE}"
 LINE = 100
 """How long a printed line may be."""
-FOUND, DATA, BUG, INTERRUPTED = 1, 3, 70, 130
+FOUND, USAGE, DATA, BUG, INTERRUPTED = 1, 2, 3, 70, 130
 """Exit codes."""
 JSON, HTML, FOLDER, MODEL = ".json", ".html", "", ".gf"
 """What `--out` can be, by its ending; a folder has none that is known."""
@@ -32,6 +38,7 @@ _WRITTEN = {
     MODEL: "name.gf for the model",
 }
 _PROBE = bytes(2**16)
+_UsageError: Any = typer.BadParameter.__mro__[1]  # the root of them, whichever parser is beneath
 
 
 def printable(text: str) -> str:
@@ -81,19 +88,9 @@ def print_json(result: Mapping[str, object]) -> None:
     typer.echo(to_json(result, ascii_only=True))
 
 
-def write_json(out: Path, result: Mapping[str, object]) -> None:
-    """Write one JSON object to the file that `--out` names."""
-    from goodfence.report.serialize import write_json as write
-
-    write(out, result, name="out")
-
-
 @contextmanager
 def collected_notes() -> Iterator[list[str]]:
-    """Collect what goodfence warns about.
-
-    The list is filled when the block ends without an error.
-    """
+    """Collect the warnings of goodfence; the list is filled when the block ends without an error."""
     notes: list[str] = []
     with warnings.catch_warnings(record=True) as caught:
         warnings.simplefilter("always", GoodfenceWarning)
@@ -108,15 +105,15 @@ def print_notes(notes: Sequence[str]) -> None:
 
 
 def out_option(*endings: str, of: str = "") -> Any:
-    """Return the option `-o, --out` of a command that writes these; `of` says what a folder holds, if not a table."""
+    """Return the option `-o, --out` of a command that writes these; `of` says what a folder holds."""
     kinds = {**_WRITTEN, FOLDER: of or _WRITTEN[FOLDER]}
-    text = "; ".join(kinds[ending] for ending in endings)
+    text = ", ".join(kinds[ending] for ending in endings)
     return typer.Option(
         "--out",
         "-o",
         metavar="PATH",
         rich_help_panel="Output",
-        help=f"Where to write: {text}. An older result there is replaced, in one atomic step.",
+        help=f"Write {text}; replaces an older result.",
     )
 
 
@@ -129,20 +126,17 @@ def check_out(out: Path | None, *endings: str) -> None:
     if ending in files or MODEL in endings:  # a model may have any name
         from goodfence.data.files import destination
 
-        check_writable(destination(out, "out").parent)
+        _check_writable(destination(out, "out").parent)
         return
     if FOLDER not in endings or (files and ending):
         verb = "be a folder or end" if FOLDER in endings else "end"
         raise SettingError(f"out must {verb} in {' or '.join(files)}, got {ending or 'no ending'}")
     if out.exists() and not (out / "manifest.json").is_file():
-        raise FileProblem(
-            "out must be a new folder or one that goodfence wrote; choose another, or remove it"
-        )
-    check_writable(next(one for one in (out.parent, *out.parent.parents) if one.exists()))
+        raise FileProblem("out must be a new folder or one that goodfence wrote")
+    _check_writable(next(one for one in (out.parent, *out.parent.parents) if one.exists()))
 
 
-def check_writable(folder: Path) -> None:
-    """Raise, with the cause, unless a file can be written into the folder: asked before anything long begins."""
+def _check_writable(folder: Path) -> None:
     if not folder.is_dir():
         raise FileProblem("out must be in a folder that is there")
     try:
@@ -151,56 +145,44 @@ def check_writable(folder: Path) -> None:
             probe.flush()
             os.fsync(probe.fileno())
     except OSError as problem:
-        raise FileProblem(unwritten(problem)) from None
+        raise FileProblem(_unwritten(problem)) from None
 
 
-def unwritten(problem: OSError) -> str:
-    """Return why a result could not be written, in the system's words and without the path.
-
-    Examples
-    --------
-    >>> unwritten(OSError(28, "No space left on device", "/home/ann"))
-    'out must be written, and could not be: no space left on device'
-    """
+def _unwritten(problem: OSError) -> str:
+    """Return why a result could not be written, in the system's words and without the path."""
     reason = (problem.strerror or type(problem).__name__).strip()
     return f"out must be written, and could not be: {reason[:1].lower()}{reason[1:]}"
 
 
 def is_page(out: Path | None) -> bool:
-    """Return whether a page is wanted.
-
-    Examples
-    --------
-    >>> is_page(Path("audit.html")), is_page(Path("audit.json")), is_page(None)
-    (True, False, False)
-    """
+    """Return whether `--out` names a page."""
     return out is not None and out.suffix.lower() == HTML
 
 
 @contextmanager
 def failing_plainly(*, as_json: bool) -> Iterator[None]:
-    """Run a command's body; turn what it raises into a sentence and an exit code."""
+    """Parse or run a command; turn an exception into a sentence and an exit code."""
     try:
         yield
     except (typer.Exit, typer.Abort, BrokenPipeError):
         raise
     except KeyboardInterrupt:
-        raise failed("GF130", "interrupted", INTERRUPTED, as_json=as_json) from None
+        told = "GF130", "interrupted", INTERRUPTED
     except MemoryError:
-        sentence = "the data must fit in memory, and does not"
-        raise failed("GF205", sentence, DATA, as_json=as_json) from None
+        told = "GF205", "the data do not fit in memory", DATA
     except GoodfenceError as problem:
-        raise failed(problem.code, str(problem), problem.exit_code, as_json=as_json) from None
-    except (
-        OSError
-    ) as problem:  # readers have their own sentences: what is left is a disk that refuses
-        raise failed(FileProblem.code, unwritten(problem), DATA, as_json=as_json) from None
-    except Exception as fault:  # its message may quote somebody's rating, so only its type is told
-        raise failed("GF999", _place(fault), BUG, as_json=as_json) from None
-
-
-def failed(code: str, sentence: str, exit_code: int, *, as_json: bool) -> typer.Exit:
-    """Print one sentence on stderr, and return the exit that goes with it."""
+        told = problem.code, str(problem), problem.exit_code
+    except _UsageError as problem:
+        if type(problem).__name__ == "NoArgsIsHelpError":  # the help is the answer
+            raise
+        told = "GF100", _usage(problem), USAGE
+    except OSError as problem:  # readers have their own sentences: this is a disk that refuses
+        told = FileProblem.code, _unwritten(problem), DATA
+    except Exception as fault:  # its message may quote a rating, so only its type is printed
+        told = "GF999", _place(fault), BUG
+    else:
+        return
+    code, sentence, exit_code = told
     shown = printable(sentence)
     if as_json:
         from goodfence.report.serialize import to_json
@@ -209,7 +191,20 @@ def failed(code: str, sentence: str, exit_code: int, *, as_json: bool) -> typer.
     else:
         shown = f"{typer.style('error', fg='red')} {code}: {shown}"
     typer.echo(shown, err=True)
-    return typer.Exit(exit_code)
+    raise typer.Exit(exit_code)
+
+
+def _usage(problem: Any) -> str:
+    """Return what was wrong with the command line; a mistyped option with the likely one."""
+    where = problem.ctx.command_path if problem.ctx is not None else "goodfence"
+    option = getattr(problem, "option_name", None)
+    if option is not None and hasattr(problem, "possibilities"):
+        near = did_you_mean(option, problem.possibilities or ())
+        told = f"there is no option {option}{near}"
+    else:
+        said = problem.format_message().rstrip(".").replace(". Did you mean", "; did you mean")
+        told = f"{said[:1].lower()}{said[1:]}"
+    return f"{told}{' See' if told.endswith('?') else '; see'} {where} --help"
 
 
 def _place(fault: Exception) -> str:
@@ -225,5 +220,5 @@ def _place(fault: Exception) -> str:
     place = places[-1] if places else "an unknown place"
     return (
         f"this is a fault of goodfence ({type(fault).__name__} at {place}); "
-        "please report this line, it holds nothing of your data"
+        "please report this line; it has none of your data"
     )

@@ -46,9 +46,7 @@ def reproduce_command(
     running: SeededRunning,
     out: Annotated[
         Path,
-        out_option(
-            FOLDER, of="a folder for tables, charts and manifests; a second run resumes there"
-        ),
+        out_option(FOLDER, of="a folder with tables, charts and manifests; a second run resumes"),
     ] = Path("reproduction"),
 ) -> None:
     """Draw the figures of the paper and judge its claims; a failed claim is a result, not an error."""
@@ -96,7 +94,7 @@ def predict_command(source: Source, asked: OnePrediction, method: Method, runnin
         if name in chosen.settings:
             raise SettingError(f"{name} must be left out: Algorithm 1 has none; `fit` takes it")
     ratings = source.load(running)
-    from goodfence.papers import algorithm_1
+    from goodfence.papers.protocol import algorithm_1
 
     user, item = id_of(asked.whom, ratings.users), id_of(asked.what, ratings.items)
     model = chosen.recommender
@@ -117,7 +115,7 @@ def predict_command(source: Source, asked: OnePrediction, method: Method, runnin
             ]
             print_table(["", "similarity", "neighbour"], rows)
 
-    running.tell({**_stated(chosen, running), **told}, show)
+    running.tell({**chosen.stated(running.seed), **told}, show)
 
 
 @panel("Metrics")
@@ -148,7 +146,7 @@ def alpha_command(source: Source, method: Method, metrics: Metrics, running: Run
         ("Lists", f"mean over {found.n:,}"),
     ]
     running.tell(
-        {**_stated(chosen, running), "method": metrics.inclusion, **found._asdict()}, lines
+        {**chosen.stated(running.seed), "method": metrics.inclusion, **found._asdict()}, lines
     )
 
 
@@ -161,10 +159,6 @@ def _neighbour_based(method: Method, running: Running) -> Configured:
     return chosen
 
 
-def _stated(chosen: Configured, running: Running) -> dict[str, Any]:
-    return {"label": chosen.label, "settings": chosen.settings, "seed": running.seed}
-
-
 def id_of(text: str, ids: npt.NDArray[Any]) -> Id:
     """Return the id that a word of the command line means: an integer if the ratings have integers."""
     digits = text.removeprefix("-")
@@ -172,10 +166,5 @@ def id_of(text: str, ids: npt.NDArray[Any]) -> Id:
     return int(text) if number else text
 
 
-app = command_group(
-    "paper",
-    "Reproduce the paper: its figures, its predictions, its metrics.",
-    reproduce_command,
-    predict_command,
-    alpha_command,
-)
+_ABOUT = "Reproduce the paper: its figures, its predictions, its metrics."
+app = command_group("paper", _ABOUT, reproduce_command, predict_command, alpha_command)

@@ -238,14 +238,14 @@ def _check_events(columns: Columns) -> None:
     if rated is not None:
         raise ColumnProblem(
             f"events must have no ratings, and {quote_name(rated)} sounds like some; say which of them "
-            "count as likes with likes= (--likes), 4 for example, or name it with weight= (--weight) if it says how "
-            "much an event counts"
+            "count as likes with likes= (--likes), 4 for example, or name it with read='weight=...' (--read) if it "
+            "says how much an event counts"
         )
     count = next((one for one in columns.unused if fold_name(one) in COUNTS), None)
     if count is not None and columns.weight is None:
         message = (
             f"{quote_name(count)} sounds like a count and is not used: each row is one event; if it is how much "
-            "an event counts, name it with weight= (--weight)"
+            "an event counts, name it with read='weight=...' (--read)"
         )
         warnings.warn(message, GoodfenceWarning, stacklevel=3)
 
@@ -300,7 +300,7 @@ def _check_number(n_columns: int, n_extra: int, feedback: Feedback) -> None:
     if feedback == "implicit" and n_columns != 2 + n_extra:
         raise ColumnProblem(
             f"a file of events without a header line must have 2 columns, this one has {n_columns}; say what the "
-            "others are with time= and weight= (--time, --weight), or likes= (--likes) if there are ratings, or give "
+            "others are with read='time=... weight=...' (--read), or likes= (--likes) if there are ratings, or give "
             "the positions of user and item (user='1', item='2')"
         )
 

@@ -180,13 +180,13 @@ def _undecided(
     if fitting:
         return FileProblem(
             f"{file.name!r} must have one separator, and {_listed(fitting)} both fit its first "
-            "line; say which with separator= (--separator)"
+            "line; say which with read='separator=...' (--read)"
         )
     other = [one for one in _ANY if _fits(line, one, FEWEST[feedback])]
     if other:
         return FileProblem(
             f"{file.name!r} must be separated by {_listed(stated)}, and looks separated by "
-            f"{_listed(other[:1])}; if so, say it with separator= (--separator)"
+            f"{_listed(other[:1])}; if so, say it with read='separator=...' (--read)"
         )
     roles = "user, item and rating" if feedback == "explicit" else "user and item"
     two = feedback == "explicit" and any(len(split(line, one)) == 2 for one in (*stated, *_ANY))

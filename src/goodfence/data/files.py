@@ -104,7 +104,7 @@ def too_large(name: str, max_bytes: int) -> SizeProblem:
     """Return the error for a file that is, or inflates to, more than `max_bytes`."""
     return SizeProblem(
         f"{name!r} must be at most {readable(max_bytes)} once inflated, and is more; "
-        "raise the limit with max_bytes (--max-bytes)"
+        "raise the limit with read='max_bytes=...' (--read)"
     )
 
 

@@ -276,7 +276,7 @@ def _settled(
         others = "last, first or mean" if rated else "once or count, or sum where a weight is named"
         raise DuplicateProblem(
             f"{what} once, row {later} repeats row {earlier} ({repeats.n_repeated:,} such rows); choose with "
-            f"duplicates= (--duplicates) {others}"
+            f"read='duplicates=...' (--read): {others}"
         )
     settled = repeats.settled(values, rule)
     if scale is not None and not scale.holds(settled).all():

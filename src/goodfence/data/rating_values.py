@@ -94,9 +94,7 @@ def without_unrated(
     if out.all():
         raise DataError(f"{label} must hold a rating, and every row says that there is none")
     if out.any():
-        message = (
-            f"{int(out.sum()):,} rows say that there is no rating (unrated=, --unrated); left out"
-        )
+        message = f"{int(out.sum()):,} rows say that there is no rating (unrated=); left out"
         warnings.warn(message, GoodfenceWarning, stacklevel=2)
     return table.filter(pa.array(~out))
 
@@ -105,7 +103,7 @@ def warn_of_sentinels(values: Floats, label: str) -> None:
     """Warn of a number that may mean "not rated", with the setting that leaves it out."""
     for value, share, why in find_sentinels(values):
         odd = f'{value:g} ({100 * share:.2g} of 100 ratings) may mean "not rated": {why}'
-        advice = f"leave it out with unrated={value:g} (--unrated {value:g}), or declare the scale"
+        advice = f"leave it out with read='unrated={value:g}' (--read), or declare the scale"
         warnings.warn(f"{label} holds {odd}; {advice}", GoodfenceWarning, stacklevel=3)
 
 
@@ -195,7 +193,7 @@ class Written:
         missing, spelled = _matches(texts, "^$"), _matches(texts, _NOT_FINITE)
         values = np.asarray(pc.if_else(pa.array(textual), "0", texts).cast(pa.float64()))
         advised = decimal is None and bool((_matches(texts, _COMMA) & textual).any())
-        advice = "; if it has a decimal comma, say so with decimal=',' (--decimal ,)"
+        advice = "; if it has a decimal comma, say so with read='decimal=,' (--read)"
         return cls(
             values=values,
             missing=missing,

@@ -132,7 +132,7 @@ def _latest(ratings: Ratings, share: float, per_user: int | None) -> Flags:
     """Return which ratings are among the last of their user: a share of all, or so many."""
     if ratings.times is None:
         raise DataError(
-            "ratings must have times to be split by time, and have none; name their column with time= (--time), or "
+            "ratings must have times to be split by time, and have none; name their column with time=, or "
             "split by chance"
         )
     if per_user is None:

@@ -129,7 +129,7 @@ class Lines:
             yield decoder.decode(b"", final=True).encode()
         except UnicodeError:
             raise FileProblem(
-                f"{self._file.name!r} is not {self._encoding} text, as encoding= (--encoding) says"
+                f"{self._file.name!r} is not {self._encoding} text, as read='encoding=...' (--read) says"
             ) from None
 
     def _pieces(self) -> Iterator[bytes]:
@@ -152,7 +152,7 @@ class Lines:
             if piece.startswith(mark):
                 raise FileProblem(
                     f"{self._file.name!r} must be UTF-8 text, and is {encoding.upper()}; save it as UTF-8, or say "
-                    f"encoding='{encoding}' (--encoding {encoding})"
+                    f"read='encoding={encoding}' (--read)"
                 )
         return piece.removeprefix(BYTE_ORDER_MARK)
 
@@ -166,7 +166,7 @@ class Lines:
         try:
             lines.decode()  # an end of line is never inside a character
         except UnicodeDecodeError as problem:
-            advice = "; if it is Latin-1, say so with encoding='latin-1' (--encoding latin-1)"
+            advice = "; if it is Latin-1, say so with read='encoding=latin-1' (--read)"
             raise self._problem("UTF-8 text", lines[: problem.start], advice) from None
         n_ends = lines.count(b"\n")
         self.n_read += n_ends

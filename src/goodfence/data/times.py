@@ -38,7 +38,7 @@ _WRITTEN = tuple(pa.timestamp(unit, zone) for unit in ("us", "ns") for zone in (
 _RULE = "must be an integer or a date as in 2026-11-17 or 2026-11-17T20:15:00Z"
 _WHOLE = 2.0**53
 TOO_MANY_TIMES = (
-    "times are left out: they would take more memory than max_bytes (--max-bytes) allows"
+    "times are left out: they would take more memory than read='max_bytes=...' (--read) allows"
 )
 BYTES_OF_A_TIME = 16
 """What a time takes in memory while a file is read, beside its row."""

@@ -115,6 +115,10 @@ class Configured:
     guarantee: Guarantee
     """What it guarantees where no seed is used."""
 
+    def stated(self, seed: int | None) -> dict[str, Any]:
+        """Return label, settings and seed, for JSON."""
+        return {"label": self.label, "settings": self.settings, "seed": seed}
+
 
 def configured(
     settings: Mapping[str, Any],

@@ -183,13 +183,13 @@ def _n_repeated(blocks: DataFrame, read: ReadOptions) -> int:
     n_repeated = sum(int(row[0]) for row in blocks.select("count").where("count > 0").collect())
     if n_repeated and duplicates == "error" and not read.rated:
         raise DuplicateProblem(
-            f"an event must happen once, and {n_repeated:,} rows repeat a pair; choose with duplicates= (--duplicates) "
-            "once or count, or sum where a weight is named"
+            f"an event must happen once, and {n_repeated:,} rows repeat a pair; choose with read='duplicates=...' "
+            "(--read): once or count, or sum where a weight is named"
         )
     if n_repeated and duplicates == "error":
         raise DuplicateProblem(
             f"a user must rate an item once, and {n_repeated:,} rows repeat a pair; settle them in the data first, "
-            "or for a file choose with duplicates= (--duplicates) last, first or mean"
+            "or for a file choose with read='duplicates=...' (--read): last, first or mean"
         )
     if n_repeated and read.rated:
         text = f"{n_repeated:,} ratings repeat a pair of user and item; kept the {duplicates}"
