@@ -155,9 +155,9 @@ def verdicts() -> str:
 
 
 def claims() -> str:
-    """Return the count of verdicts for a sentence: "10 of 18 statements hold and 8 fail"."""
+    """Return the count of verdicts for a sentence: "10 of 18 hold and 8 fail"."""
     counts = Counter(row["verdict"].strip("*") for row in verdict_rows())
-    return f"{counts['holds']} of {counts.total()} statements hold and {counts['fails']} fail"
+    return f"{counts['holds']} of {counts.total()} hold and {counts['fails']} fail"
 
 
 SOURCES: dict[str, Callable[..., str]] = {
