@@ -17,7 +17,7 @@ from goodfence.papers.published import mcsherry_mironov_knn
 from goodfence.papers.published.mcsherry_mironov_knn import (
     OWN,
     McSherryMironovKNN,
-    covariance_bound,
+    covariance_l1_bound,
     pair_sums,
     weights_bound,
 )
@@ -71,7 +71,7 @@ def test_one_rating_moves_covariance_and_weights_by_less_than_the_bound() -> Non
         chosen = np.arange(n + 1, dtype=np.int64)
         after = pair_sums(one_user(values, n + 1), averages, chosen, clamps)
         before = pair_sums(one_user(values, n), averages, chosen, clamps)
-        bounds = covariance_bound(clamps, n + 1), weights_bound(n + 1)
+        bounds = covariance_l1_bound(clamps, n + 1), weights_bound(n + 1)
         for one, other, bound in zip(after, before, bounds, strict=True):
             assert np.abs(upper(one) - upper(other)).sum() <= bound
         moved = float(np.abs(upper(after[0]) - upper(before[0])).sum())
@@ -98,7 +98,7 @@ def test_noise_has_the_distribution_and_the_width_of_each_share(
     expected = [
         OWN / 0.04,
         OWN / 0.38,
-        covariance_bound(clamps, 120) / 0.79,
+        covariance_l1_bound(clamps, 120) / 0.79,
         weights_bound(120) / 0.79,
     ]
     assert scales == pytest.approx(expected)

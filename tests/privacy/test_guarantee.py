@@ -45,7 +45,7 @@ def test_it_is_a_frozen_value() -> None:
         ({"adjacency": "near"}, "adjacency must be one of"),
         ({"epsilon": -1.0}, "epsilon must be at least 0"),
         ({"epsilon": float("nan")}, "epsilon must be at least 0"),
-        ({"delta": 1.5}, "delta must be between 0 and 1"),
+        ({"delta": 1.5}, "delta must be a number from 0 to 1"),
         ({"delta": None}, "a guarantee must be stated with"),
         ({"reason": " "}, "reason must be a sentence"),
         ({"status": "none"}, "without numbers"),

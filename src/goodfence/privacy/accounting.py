@@ -18,12 +18,14 @@ import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import Annotated
 
 from scipy.optimize import minimize_scalar
 from scipy.special import log_ndtr, ndtr
 
 from goodfence.errors import require
 from goodfence.privacy.guarantee import Unit
+from goodfence.settings import Count, Fraction, Positive, at_least, checked
 
 _SLACK = 1e-11
 """Relative allowance for rounding in scipy's normal distribution, far above its stated error."""
@@ -33,25 +35,21 @@ _STEPS = 70
 """Halvings of a bisection: more than the significand of a float64 has bits."""
 
 
+@checked
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Release:
     """One released vector of integers with integer Gaussian noise, as the accountant sees it."""
 
     name: str
     """What was released."""
-    sensitivity: int
+    sensitivity: Annotated[int, at_least(0)]
     """A proved bound on how far, in l2, one unit of privacy moves the vector."""
-    sigma: int
+    sigma: Annotated[int, at_least(16)]
     """The parameter of the integer Gaussian."""
-    dimension: int
+    dimension: Annotated[int, at_least(0)]
     """How many integers."""
     unit: Unit | None = None
     """What one unit of privacy is, where that is stated."""
-
-    def __post_init__(self) -> None:
-        require(self.sensitivity >= 0, "sensitivity", "at least 0", self.sensitivity)
-        require(self.sigma >= 16, "sigma", "at least 16", self.sigma)
-        require(self.dimension >= 0, "dimension", "at least 0", self.dimension)
 
     @property
     def mu_squared(self) -> float:
@@ -103,10 +101,7 @@ def lattice_distance(dimension: int, sigma: int) -> float:
 
 
 def total_epsilon(mu: float, distance: float, delta: float) -> float:
-    """Return the smaller of the concentrated and the Gaussian bound on epsilon at `delta`.
-
-    `mu` and `distance` are as in `Account`.
-    """
+    """Return the smaller of the concentrated and the Gaussian bound on epsilon at `delta`; the rest as in `Account`."""
     _require_delta(delta)
     if mu == 0:
         return 0.0
@@ -132,7 +127,6 @@ def group_epsilon(epsilon: float, delta: float, size: int) -> float:
     """Return the epsilon, at the same delta, of `size` units together, where one of them has `epsilon`.
 
     They move a release `size` times as far, so its mu is `size` times as large, and epsilon grows faster than that.
-    What the noise being of integers costs is not counted: less than one part in a thousand of a small epsilon.
 
     Examples
     --------
@@ -164,9 +158,8 @@ def zcdp_epsilon(rho: float, delta: float) -> float:
     def at(log_order: float) -> float:
         above = math.exp(log_order)  # the order of Rényi divergence is 1 + above
         order = 1 + above
-        return (
-            order * rho + (math.log(1 / delta) - math.log(order)) / above + math.log1p(-1 / order)
-        )
+        spent = (math.log(1 / delta) - math.log(order)) / above
+        return order * rho + spent + math.log1p(-1 / order)
 
     # Any order gives a true bound, so the search need not be perfect to be sound.
     found = minimize_scalar(at, bounds=(-12.0, 12.0), method="bounded", options={"xatol": 1e-9})
@@ -190,15 +183,16 @@ def _bisect(holds: Callable[[float], bool], highest: float) -> tuple[float, floa
     return low, high
 
 
+@checked
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FitRecord:
     """What one fit was asked and released: a guarantee is made from this, never from settings that can change."""
 
     unit: Unit
     """What was protected."""
-    epsilon: float
+    epsilon: Positive
     """What was asked before anything was released."""
-    delta: float
+    delta: Fraction
     """The delta that goes with it."""
     account: Account
     """What was released."""
@@ -206,22 +200,15 @@ class FitRecord:
     """Whether nobody can know or repeat the noise."""
     catalogue_given: bool = False
     """Whether the caller gave the list of items, rather than let that of the ratings be public."""
-    n_fits: int = 1
+    n_fits: Count = 1
     """Which fit of this model it was. Earlier ones have spent their own budgets on the data they saw."""
 
     def __post_init__(self) -> None:
-        require(0 < self.epsilon < float("inf"), "epsilon", "positive and finite", self.epsilon)
-        require(0 < self.delta < 1, "delta", "between 0 and 1", self.delta)
-        require(self.n_fits >= 1, "n_fits", "at least 1", self.n_fits)
         require(bool(self.account.releases), "account", "of at least one release", 0)
         units = {release.unit for release in self.account.releases}
         require(units <= {None, self.unit}, "unit", "that of all releases", self.unit)
 
     @property
     def stated_epsilon(self) -> float:
-        """What may be guaranteed: what was asked, never the cost of the branch that was taken.
-
-        Which stages follow the first is decided by what it showed, and they do not all cost the same to the last
-        digit. A number that depends on what was released is not an epsilon; the one fixed beforehand is.
-        """
+        """What may be guaranteed: what was asked. The cost of the stages that were run depends on what was released."""
         return max(self.epsilon, self.account.epsilon(self.delta))

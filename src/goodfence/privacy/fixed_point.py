@@ -19,6 +19,7 @@ from goodfence.data.scale import Scale
 from goodfence.errors import DataError, SettingError, require
 from goodfence.kernels.private import residuals
 from goodfence.privacy.noise import SIGMA
+from goodfence.settings import Count, Positive, checked
 
 CENTRE = 3.5
 """The point of the scale 1..5 from which ratings are measured."""
@@ -37,14 +38,10 @@ def require_declared(scale: Scale) -> None:
             "the scale of the ratings must be declared for a private model, because an observed one is itself "
             "taken from the data; give scale=(lowest, highest, step) with the ratings"
         )
-    if scale.highest <= scale.lowest:
-        raise DataError(
-            "the scale of the ratings must have more than one value for a private model"
-        )
-    if not math.isfinite(scale.highest - scale.lowest):
-        raise DataError(
-            "the scale of the ratings must be shorter for a private model: its length overflows"
-        )
+    length = scale.highest - scale.lowest
+    if not 0 < length < math.inf:
+        rule = "be shorter: its length overflows" if length > 0 else "have more than one value"
+        raise DataError(f"the scale of the ratings of a private model must {rule}")
 
 
 def centred(values: Floats, scale: Scale) -> Floats:
@@ -62,15 +59,12 @@ def centred(values: Floats, scale: Scale) -> Floats:
 def uncentred(values: Floats, scale: Scale) -> Floats:
     """Return what `centred` maps to `values`, clipped to the scale."""
     share = np.clip((values - (1.0 - CENTRE)) / SPAN, 0.0, 1.0)
-    return np.clip(
-        scale.lowest + share * (scale.highest - scale.lowest), scale.lowest, scale.highest
-    )
+    told = scale.lowest + share * (scale.highest - scale.lowest)
+    return np.clip(told, scale.lowest, scale.highest)
 
 
 def to_grid(values: Floats, grid: int) -> Integers:
     """Return the nearest integers to values·grid, which must be finite and below 2^61 in size.
-
-    Of ratings they always are, because `centred` puts them between -2.5 and 1.5.
 
     Examples
     --------
@@ -83,21 +77,17 @@ def to_grid(values: Floats, grid: int) -> Integers:
     return scaled.astype(np.int64)
 
 
+@checked
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Clamps:
     """How a residual is clamped, so that one rating can move little. Public constants, on the scale 1..5."""
 
-    near: float
+    near: Positive
     """Each rating counts in its user bias only up to this distance from its item bias."""
-    prior: int
+    prior: Count
     """How many ratings at the centre are added to a user's own when the user bias is computed."""
-    wide: float
+    wide: Positive
     """A residual is clamped to plus and minus this."""
-
-    def __post_init__(self) -> None:
-        require(self.near > 0, "near", "positive", self.near)
-        require(self.prior >= 1, "prior", "at least 1", self.prior)
-        require(self.wide > 0, "wide", "positive", self.wide)
 
     def on(self, grid: int) -> tuple[int, int]:
         """Return `near` and `wide` on the grid."""

@@ -7,13 +7,12 @@ an additive slack in the probability of every event, not the probability with wh
 
 from __future__ import annotations
 
-import math
 from dataclasses import asdict, dataclass
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any, Literal, TypeAlias
 
 from goodfence.errors import require
 from goodfence.markup import html_table
-from goodfence.settings import checked
+from goodfence.settings import Share, checked
 
 Status: TypeAlias = Literal["proved", "claimed", "refuted", "none"]
 Unit: TypeAlias = Literal["rating", "event", "user"]
@@ -39,19 +38,12 @@ class Guarantee:
     """How they differ in it: it is there or not, or it has another value."""
     epsilon: float | None = None
     """The guaranteed (where refuted: the claimed) epsilon; `None` without one."""
-    delta: float | None = None
+    delta: Share | None = None
     """The slack that is added to the bound on the probability of every event; `None` without a guarantee."""
     reason: str
     """One sentence: why this is so."""
 
     def __post_init__(self) -> None:
-        require(
-            self.status in get_args(Status), "status", f"one of {get_args(Status)}", self.status
-        )
-        units = (None, *get_args(Unit))
-        require(self.unit in units, "unit", "rating, event, user or None", self.unit)
-        known = (None, *get_args(Adjacency))
-        require(self.adjacency in known, "adjacency", f"one of {known}", self.adjacency)
         require(bool(self.reason.strip()), "reason", "a sentence", self.reason)
         stated = [self.unit, self.adjacency, self.epsilon, self.delta]
         if self.status == "none":
@@ -59,7 +51,7 @@ class Guarantee:
             return
         complete = None not in stated
         require(complete, "a guarantee", "stated with unit, adjacency, epsilon and delta", stated)
-        _require_budget(self.epsilon, self.delta)
+        require((self.epsilon or 0.0) >= 0, "epsilon", "at least 0", self.epsilon)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the guarantee as plain values."""
@@ -74,9 +66,3 @@ class Guarantee:
             return f"none: {self.reason}"
         budget = f"epsilon={self.epsilon:g}, delta={self.delta:g}"
         return f"{self.status}: {budget} per {self.unit} ({self.adjacency}). {self.reason}"
-
-
-def _require_budget(epsilon: float | None, delta: float | None) -> None:
-    positive = epsilon is not None and epsilon >= 0 and not math.isnan(epsilon)
-    require(positive, "epsilon", "at least 0", epsilon)
-    require(delta is not None and 0 <= delta <= 1, "delta", "between 0 and 1", delta)

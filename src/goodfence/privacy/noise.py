@@ -69,8 +69,7 @@ def system_words(n: int) -> Words:
 def integer_gaussians(out: Integers, bits: int, words: WordSource) -> None:
     """Fill `out` with integer Gaussians of sigma 2^bits, from the words that `words` supplies.
 
-    Words that an unfinished draw has read are read again, before any new ones: so the draws are those of one
-    endless row of words, whatever the size of the pieces in which it is fetched.
+    An unfinished draw reads its words again: the draws do not depend on the pieces in which words are fetched.
     """
     done, left = 0, np.empty(0, dtype=np.uint64)
     while done < len(out):
@@ -116,11 +115,7 @@ class Publisher:
         """Return the totals plus noise, and enter the privacy cost in the account."""
         require(totals.dtype == np.int64, "totals", "64-bit integers", totals.dtype)
         release = Release(
-            name=name,
-            sensitivity=sensitivity,
-            sigma=SIGMA,
-            dimension=totals.size,
-            unit=self.unit,
+            name=name, sensitivity=sensitivity, sigma=SIGMA, dimension=totals.size, unit=self.unit
         )
         self.account = Account((*self.account.releases, release))
         return totals + self.noise.draw(totals.size).reshape(totals.shape)

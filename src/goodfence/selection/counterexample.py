@@ -1,10 +1,7 @@
 """Counterexamples: two data sets that differ in one rating, and an event that tells them apart.
 
-An event that is possible under one and impossible under the other has an infinite ratio of
-probabilities, so no epsilon bounds it. The probabilities are exact: they come from the distribution
-of the mechanism, not from a simulation.
-
-The first row of each data set asks. A 0 is no rating.
+An event that is possible under one and impossible under the other has an infinite ratio of probabilities, so no
+epsilon bounds it. The probabilities are exact. The first row of each data set asks. A 0 is no rating.
 """
 
 from __future__ import annotations
@@ -78,8 +75,8 @@ class Counterexample:
 def ppns_counterexample(epsilon: float = 1.0) -> Counterexample:
     """Return a counterexample against PPNS, for any epsilon: the partitions' edges move with a rating.
 
-    With the rating a candidate is in the first partition, together with the nearest, and one of the
-    two must be left out; without it the candidate is in the second, and both can be chosen.
+    With the rating a candidate is in the first partition with the nearest, and one of both must be left out; without
+    it the candidate is in the second, and both can be chosen.
     """
     return Counterexample(
         PPNS(k=2, beta=2, epsilon=epsilon),
@@ -91,11 +88,7 @@ def ppns_counterexample(epsilon: float = 1.0) -> Counterexample:
 
 
 def pncf_counterexample(epsilon: float = 1.0) -> Counterexample:
-    """Return a counterexample against PNCF (band), for any epsilon: all above the band are chosen.
-
-    With the rating a candidate is above the band and always chosen; without it the others can be
-    chosen instead.
-    """
+    """Return a counterexample against PNCF (band): with the rating a candidate is above the band and always chosen."""
     return Counterexample(
         PNCF(k=2, epsilon=epsilon),
         np.array(_BAND, dtype=np.float64),
@@ -108,9 +101,8 @@ def pncf_counterexample(epsilon: float = 1.0) -> Counterexample:
 def answer_counterexample(mechanism: Mechanism) -> Counterexample:
     """Return a counterexample against every mechanism that can choose row 2 of 4: the answer itself.
 
-    One candidate alone rated the fourth item. If that candidate is chosen the asker gets an answer for it;
-    without that rating there is never one. The private choice does not protect what the prediction
-    reads afterwards.
+    One candidate alone rated the fourth item, so there is an answer for it only if that candidate is chosen, and never
+    without the rating. A private choice does not protect what the prediction reads afterwards.
     """
     ratings = np.array(_PARTITIONS, dtype=np.float64)
     ratings[4, 3] = 0.0
@@ -124,16 +116,7 @@ def answer_counterexample(mechanism: Mechanism) -> Counterexample:
 
 
 def candidate_list(ratings: Floats, options: Sensitivity | None) -> tuple[Integers, Floats, RS]:
-    """Return the candidates of row 0, nearest first (ties by row), their cosines [COS], and RS.
-
-    For small, dense ratings in which 0 is no rating.
-
-    Examples
-    --------
-    >>> rows, similarities, _ = candidate_list(np.array([[1.0, 0.0], [0.0, 2.0], [3.0, 0.0]]), None)
-    >>> rows, similarities
-    (array([2, 1]), array([1., 0.]))
-    """
+    """Return the candidates of row 0 of dense ratings, nearest first (ties by row), their cosines [COS], and RS."""
     norms = np.sqrt((ratings**2).sum(axis=1))
     products = norms[0] * norms[1:]
     cosines = ratings[1:] @ ratings[0] / np.where(products > 0, products, 1.0)

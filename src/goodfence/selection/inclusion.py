@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from collections import defaultdict
 from collections.abc import Sequence
-from typing import Literal, NamedTuple, TypeAlias
+from typing import Literal, TypeAlias
 
 import numpy as np
 from scipy.optimize import brentq
@@ -45,11 +45,6 @@ def inclusion_probabilities(
     method : {"exact", "manly"}, default "exact"
         Exact, or Manly's approximation [approx].
 
-    Returns
-    -------
-    array of float
-        Shape (n,).
-
     Examples
     --------
     >>> from goodfence.selection.npns import NPNS
@@ -74,12 +69,7 @@ def alpha(
     *,
     method: InclusionMethod = "exact",
 ) -> float:
-    """Return the expected sum of the k neighbours' similarities [ACCURACY].
-
-    Parameters
-    ----------
-    mechanism, similarities, sensitivity, method
-        As in `inclusion_probabilities`.
+    """Return the expected sum of the k neighbours' similarities [ACCURACY]; parameters as `inclusion_probabilities`.
 
     Examples
     --------
@@ -91,42 +81,22 @@ def alpha(
     return float(listed @ inclusion_probabilities(mechanism, listed, sensitivity, method=method))
 
 
-class ListMetrics(NamedTuple):
-    """The paper's two metrics of a method on one candidate list."""
-
-    alpha: float
-    """The expected sum of the k neighbours' similarities [ACCURACY]."""
-    beta: int
-    """Across how many of the nearest partitions of k the neighbours are drawn."""
-
-
 def list_metrics(
     mechanism: Mechanism,
     similarities: Floats,
     sensitivity: RS = None,
     *,
     method: InclusionMethod = "exact",
-) -> ListMetrics:
-    """Return alpha and beta of any mechanism on one list; parameters as in `inclusion_probabilities`.
-
-    Examples
-    --------
-    >>> from goodfence.selection.npns import NPNS
-    >>> found = list_metrics(NPNS(k=1), np.array([0.5, 0.3, 0.2, 0.0]))
-    >>> round(found.alpha, 12), found.beta
-    (0.38, 3)
-    """
+) -> tuple[float, int]:
+    """Return `alpha`, and beta: across how many of the nearest partitions of k the neighbours are drawn."""
     listed = _checked(similarities)
     included = inclusion_probabilities(mechanism, listed, sensitivity, method=method)
     last = int(np.flatnonzero(included)[-1])
-    return ListMetrics(float(listed @ included), last // mechanism.k + 1)
+    return float(listed @ included), last // mechanism.k + 1
 
 
 def pool_inclusion(log_weights: Floats, take: int, *, method: InclusionMethod = "exact") -> Floats:
-    """Return the inclusion probabilities of `take` successive draws from one pool.
-
-    Candidates of log-weight -inf are drawn last, uniformly.
-    """
+    """Return the inclusion probabilities of `take` draws from one pool; those of log-weight -inf come last, evenly."""
     weighted = log_weights > -np.inf
     n_weighted = int(weighted.sum())
     included = np.zeros(log_weights.shape)
@@ -191,16 +161,7 @@ def _checked(similarities: Floats) -> Floats:
 def choice_probability(
     mechanism: Mechanism, similarities: Floats, chosen: Sequence[int], sensitivity: RS = None
 ) -> float:
-    """Return the probability that exactly the positions `chosen` of one list become the neighbours.
-
-    For small k only: the sum goes over every order in which they could have been drawn.
-
-    Examples
-    --------
-    >>> from goodfence.selection.npns import NPNS
-    >>> round(choice_probability(NPNS(k=2), np.array([0.5, 0.25, 0.25]), [1, 2]), 6)
-    0.166667
-    """
+    """Return the probability that exactly the positions `chosen` become the neighbours (for small k)."""
     require(len(chosen) <= _MOST, "chosen", f"at most {_MOST} positions", len(chosen))
     pools = mechanism.pools(similarities, sensitivity)
     log_weights = weights_if_drawn(mechanism, pools, similarities, sensitivity)
@@ -216,10 +177,7 @@ def choice_probability(
 
 
 def drawn_probability(log_weights: Floats, chosen: Sequence[int]) -> float:
-    """Return the probability that successive draws from one pool give `chosen`, in any order.
-
-    Candidates of log-weight -inf are drawn last, uniformly.
-    """
+    """Return the probability that successive draws from one pool give `chosen` in any order."""
     weighted = {int(place) for place in np.flatnonzero(log_weights > -np.inf)}
     if len(weighted) >= len(chosen):
         return _in_any_order(log_weights, chosen) if weighted.issuperset(chosen) else 0.0

@@ -10,20 +10,15 @@ import numpy as np
 from goodfence.arrays import Floats
 from goodfence.privacy.guarantee import Guarantee
 from goodfence.registry import register
-from goodfence.selection.mechanism import RS, Pool, as_lists, require_list
+from goodfence.selection.mechanism import RS, Plain, Pool, as_lists, require_list
 from goodfence.settings import Length, checked
 
 
 @checked
 @register
 @dataclass(frozen=True, slots=True, kw_only=True)
-class KNN:
+class KNN(Plain):
     """The k nearest candidates: no chance, no protection.
-
-    Parameters
-    ----------
-    k : int
-        How many neighbours are chosen.
 
     Examples
     --------
@@ -35,11 +30,6 @@ class KNN:
     label: ClassVar[str] = "kNN"
 
     k: Length
-
-    @property
-    def sensitivity(self) -> None:
-        """None: nothing is weighed."""
-        return
 
     def reach(self, n_candidates: int) -> int:
         """Return k."""
@@ -53,10 +43,6 @@ class KNN:
     def log_weights(self, similarities: Floats, sensitivity: RS = None) -> Floats:  # noqa: ARG002 - protocol
         """Return equal weights; nothing is drawn with them."""
         return np.zeros(as_lists(similarities).shape)
-
-    def noise_scale(self, sensitivity: RS = None) -> RS:  # noqa: ARG002 - protocol
-        """Return None: the similarities are used as they are."""
-        return None
 
     def guarantee(self) -> Guarantee:
         """Return that there is none."""

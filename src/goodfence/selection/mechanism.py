@@ -21,9 +21,9 @@ RS: TypeAlias = float | Floats | None
 class Mechanism(Protocol):
     """A frozen value that says from which pools how many are taken, and with what log-weights.
 
-    `similarities` has shape (n,) for one target or (rows, n) for a batch, sorted descending along
-    the last axis. `sensitivity` is one number for a target, (rows,) for a batch; with
-    `scope="pair"` it has the shape of `similarities`. A batch is the same as its rows one by one.
+    `similarities` has shape (n,) for one target or (rows, n) for a batch, sorted descending along the last axis.
+    `sensitivity` is one number for a target, (rows,) for a batch; with `scope="pair"` it has the shape of
+    `similarities`. A batch is the same as its rows one by one. `Plain` has the usual answers.
     """
 
     @property
@@ -57,6 +57,31 @@ class Mechanism(Protocol):
         ...
 
 
+class Plain:
+    """What most mechanisms share: no sensitivity is needed, and similarities are used as they are."""
+
+    @property
+    def sensitivity(self) -> Sensitivity | None:
+        """None."""
+        return None
+
+    def noise_scale(self, sensitivity: RS = None) -> RS:  # noqa: ARG002 - protocol
+        """Return None: the similarities are used as they are."""
+        return None
+
+
+def refuted(epsilon: float, reason: str) -> Guarantee:
+    """Return the guarantee that a paper claims for one rating and a counterexample refutes."""
+    return Guarantee(
+        status="refuted",
+        unit="rating",
+        adjacency="add/remove",
+        epsilon=epsilon,
+        delta=0.0,
+        reason=f"The paper claims this epsilon, but {reason}",
+    )
+
+
 def is_mechanism(thing: object) -> TypeGuard[Mechanism]:
     """Return whether this is a selection mechanism, which a recommender never is."""
     made = not isinstance(thing, type) and not hasattr(thing, "fit")
@@ -73,17 +98,7 @@ def weights_if_drawn(
 
 
 def require_list(needed: int, n_candidates: int, *, k: int, beta: int = 1) -> int:
-    """Return `needed`, or raise when the list has fewer candidates.
-
-    Examples
-    --------
-    >>> require_list(350, 942, k=50, beta=7)
-    350
-    >>> require_list(350, 300, k=50, beta=7)  # doctest: +ELLIPSIS
-    Traceback (most recent call last):
-    ...
-    goodfence.errors.SettingError: beta * k must be at most the list's length 300, got beta=7, k=50: ...
-    """
+    """Return `needed`, or raise when the list has fewer candidates."""
     if needed > integer(n_candidates, "n_candidates", least=0):
         name, got = ("k", k) if beta == 1 else ("beta * k", f"beta={beta}, k={k}")
         raise SettingError(
@@ -94,14 +109,7 @@ def require_list(needed: int, n_candidates: int, *, k: int, beta: int = 1) -> in
 
 
 def shortest_list(mechanism: Mechanism, *, at_most: int) -> int | None:
-    """Return how many candidates the mechanism needs at least, in steps of k; None if that is more than `at_most`.
-
-    Examples
-    --------
-    >>> from goodfence.selection.ppns import PPNS
-    >>> shortest_list(PPNS(k=5, beta=3), at_most=100)
-    15
-    """
+    """Return how many candidates the mechanism needs at least, in steps of k; None if that is more than `at_most`."""
     for n_candidates in range(mechanism.k, at_most + 1, mechanism.k):
         try:
             mechanism.reach(n_candidates)
@@ -135,13 +143,7 @@ def pool_arrays(pools: tuple[Pool, ...], n_rows: int) -> PoolArrays:
 
 
 def takes_all(pools: tuple[Pool, ...]) -> bool:
-    """Return whether all of every pool is taken, so that nothing is left to chance.
-
-    Examples
-    --------
-    >>> takes_all((Pool(0, 5, take=5),))
-    True
-    """
+    """Return whether all of every pool is taken, so that nothing is left to chance."""
     return all(
         bool(np.all(np.subtract(pool.stop, pool.start) == np.asarray(pool.take))) for pool in pools
     )
@@ -155,11 +157,6 @@ def log_omega(scores: Floats, sensitivity: Floats, *, epsilon: float, k: int) ->
 
     `scores` are the similarities, `sensitivity` is RS, broadcast against them. Where it is 0 nothing is co-rated, no
     score says anything, and the log-weight is 0: equal weights.
-
-    Examples
-    --------
-    >>> log_omega(np.array([0.8, 0.4]), np.array(0.1), epsilon=1.0, k=2)
-    array([1. , 0.5])
     """
     divisor = 4.0 * k * sensitivity
     known = divisor > 0
@@ -169,15 +166,7 @@ def log_omega(scores: Floats, sensitivity: Floats, *, epsilon: float, k: int) ->
 
 
 def as_lists(similarities: object) -> Floats:
-    """Return candidate lists as an array, one list (n,) or a batch (rows, n); what is none is an error.
-
-    An array of floats is looked at, and not copied: lists are long, and drawn from again and again.
-
-    Examples
-    --------
-    >>> as_lists([1, 0])
-    array([1., 0.])
-    """
+    """Return candidate lists as an array, one list (n,) or a batch (rows, n); an array of floats is not copied."""
     if isinstance(similarities, np.ndarray) and similarities.dtype.kind == "f":
         lists = similarities
     else:
@@ -193,13 +182,7 @@ _LISTS = "finite numbers in an array of one or two dimensions"
 
 
 def as_sensitivity(sensitivity: object) -> Floats:
-    """Return RS as an array of the same shape; what is no finite number of at least 0 is an error.
-
-    Examples
-    --------
-    >>> as_sensitivity(0.5)
-    array(0.5)
-    """
+    """Return RS as an array of the same shape; what is no finite number of at least 0 is an error."""
     if sensitivity is None:
         raise SettingError(
             "sensitivity must be given: weights [OMEGA] and noise are measured by it"
@@ -214,13 +197,7 @@ def as_sensitivity(sensitivity: object) -> Floats:
 
 
 def spread_over(similarities: Floats, sensitivity: object, options: Sensitivity) -> Floats:
-    """Return RS in a shape that broadcasts against `similarities`; anything else is an error.
-
-    Examples
-    --------
-    >>> spread_over(np.zeros((2, 3)), [0.1, 0.2], Sensitivity()).shape
-    (2, 1)
-    """
+    """Return RS in a shape that broadcasts against `similarities`; anything else is an error."""
     values = as_sensitivity(sensitivity)
     wanted = similarities.shape if options.scope == "pair" else similarities.shape[:-1]
     if values.shape != wanted and values.ndim > 0:

@@ -11,7 +11,7 @@ from goodfence.arrays import Floats
 from goodfence.errors import require
 from goodfence.privacy.guarantee import Guarantee
 from goodfence.registry import register
-from goodfence.selection.mechanism import RS, Pool, as_lists, require_list
+from goodfence.selection.mechanism import RS, Plain, Pool, as_lists, require_list
 from goodfence.settings import Finite, Length, Positive, checked
 
 Weighting: TypeAlias = Literal["similarity", "uniform", "exponential", "weibull", "folded_normal"]
@@ -27,7 +27,7 @@ _SMALLEST = -1e300  # a finite log-weight, however far the rank
 @checked
 @register
 @dataclass(frozen=True, slots=True, kw_only=True)
-class NPNS:
+class NPNS(Plain):
     """k draws from the list, with a weight for each candidate: by default the similarity.
 
     The rank distributions are densities at `rank / k`, the rank of the nearest being 1: how many
@@ -72,11 +72,6 @@ class NPNS:
             given = getattr(self, name)
             require(given is None or name in own, name, f"None with {self.weights!r}", given)
 
-    @property
-    def sensitivity(self) -> None:
-        """None: the weights do not divide by it."""
-        return
-
     def reach(self, n_candidates: int) -> int:
         """Return `within * k`, or the length of the list."""
         beta = self.within or 1
@@ -97,21 +92,20 @@ class NPNS:
         return np.broadcast_to(self._log_density(distances), lists.shape)
 
     def _log_density(self, distances: Floats) -> Floats:
-        stated = {
-            name: usual if getattr(self, name) is None else getattr(self, name)
-            for name, usual in _SHAPES.get(self.weights, {}).items()
-        }
+        stated = dict(_SHAPES.get(self.weights, {}))
+        stated |= {name: given for name in stated if (given := getattr(self, name)) is not None}
         if self.weights == "exponential":
             return -stated["rate"] * distances
         if self.weights == "weibull":
-            return _weibull(distances / stated["scale"], stated["shape"])
+            scaled, shape = distances / stated["scale"], stated["shape"]
+            with np.errstate(over="ignore"):
+                return np.maximum((shape - 1.0) * np.log(scaled) - scaled**shape, _SMALLEST)
         if self.weights == "folded_normal":
-            return _folded_normal(distances, stated["mean"], stated["deviation"])
+            mean, deviation = stated["mean"], stated["deviation"]
+            near = -0.5 * ((distances - mean) / deviation) ** 2
+            far = -0.5 * ((distances + mean) / deviation) ** 2
+            return np.maximum(np.logaddexp(near, far), _SMALLEST)
         return np.zeros(distances.shape)
-
-    def noise_scale(self, sensitivity: RS = None) -> RS:  # noqa: ARG002 - protocol
-        """Return None: the similarities are used as they are."""
-        return None
 
     def guarantee(self) -> Guarantee:
         """Return that there is none."""
@@ -119,16 +113,3 @@ class NPNS:
             status="none",
             reason="The draw is random, but nothing bounds how much one rating changes its distribution.",
         )
-
-
-def _weibull(distances: Floats, shape: float) -> Floats:
-    with np.errstate(over="ignore"):
-        logs: Floats = (shape - 1.0) * np.log(distances) - distances**shape
-    return np.maximum(logs, _SMALLEST)
-
-
-def _folded_normal(distances: Floats, mean: float, deviation: float) -> Floats:
-    near = -0.5 * ((distances - mean) / deviation) ** 2
-    far = -0.5 * ((distances + mean) / deviation) ** 2
-    logs: Floats = np.logaddexp(near, far)
-    return np.maximum(logs, _SMALLEST)

@@ -18,6 +18,7 @@ from goodfence.selection.mechanism import (
     as_lists,
     as_sensitivity,
     log_omega,
+    refuted,
     require_list,
     spread_over,
 )
@@ -78,15 +79,12 @@ class PNCF:
         require_list(beta * self.k, n_candidates, k=self.k, beta=beta)
         return n_candidates
 
-    def edges(self, similarities: Floats, sensitivity: RS = None) -> tuple[Floats, Floats]:
+    def edges(self, lists: Floats, sensitivity: RS = None) -> tuple[Floats, Floats]:
         """Return the band's lower and upper edge, `sim_k - lambda` and `sim_k + lambda`.
 
         lambda is `min(sim_k, (4 k RS / epsilon) ln(k (n-k) / rho))`, `sim_k` where k = n, and never
         below 0 (which matters with negative similarities only).
         """
-        return self._edges(as_lists(similarities), sensitivity)
-
-    def _edges(self, lists: Floats, sensitivity: RS) -> tuple[Floats, Floats]:
         n = lists.shape[-1]
         self.reach(n)
         kth = lists[..., self.k - 1]
@@ -106,7 +104,7 @@ class PNCF:
         lists = as_lists(similarities)
         if self.reading == "truncated":
             return (Pool(0, self.reach(lists.shape[-1]), take=self.k),)
-        lower, upper = self._edges(lists, sensitivity)
+        lower, upper = self.edges(lists, sensitivity)
         # At most k-1 are above the upper edge, at least k not below the lower: the takes fit.
         sure = _count(lists > upper[..., np.newaxis])
         stop = _count(lists >= lower[..., np.newaxis])
@@ -117,28 +115,20 @@ class PNCF:
         scores = as_lists(similarities)
         rs = spread_over(scores, sensitivity, self.sensitivity)
         if self.reading == "truncated":
-            lower, _ = self._edges(scores, sensitivity)
+            lower, _ = self.edges(scores, sensitivity)
             scores = np.maximum(scores, lower[..., np.newaxis])
         return log_omega(scores, rs, epsilon=self.epsilon, k=self.k)
 
     def noise_scale(self, sensitivity: RS = None) -> RS:
         """Return `2 RS / epsilon`, of the shape of `sensitivity`; None where the noise is switched off."""
-        if not self.noise:
-            return None
-        return 2.0 * as_sensitivity(sensitivity) / self.epsilon
+        return 2.0 * as_sensitivity(sensitivity) / self.epsilon if self.noise else None
 
     def guarantee(self) -> Guarantee:
         """Return the paper's claim, and that it does not hold."""
-        return Guarantee(
-            status="refuted",
-            unit="rating",
-            adjacency="add/remove",
-            epsilon=self.epsilon,
-            delta=0.0,
-            reason=(
-                "The paper claims this epsilon, but the prediction re-reads the neighbours' "
-                "ratings, so an answer can be possible with one rating and impossible without it."
-            ),
+        return refuted(
+            self.epsilon,
+            "the prediction re-reads the neighbours' ratings, so an answer can be possible with one rating and "
+            "impossible without it.",
         )
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Annotated, ClassVar
+from typing import Annotated, ClassVar, Literal, TypeAlias
 
 from goodfence.arrays import Floats
 from goodfence.errors import require
@@ -12,20 +12,25 @@ from goodfence.privacy.guarantee import Guarantee
 from goodfence.registry import register
 from goodfence.selection.mechanism import (
     RS,
+    Plain,
     Pool,
     as_lists,
     log_omega,
+    refuted,
     require_list,
     spread_over,
 )
 from goodfence.selection.sensitivity import Sensitivity
 from goodfence.settings import Length, Positive, at_least, checked, each
 
+Shape: TypeAlias = Literal["halving", "linear", "equal"]
+"""Named shapes of an allocation over all partitions (Lu & Shen, arXiv 1505.07897), nearest first."""
+
 
 @checked
 @register
 @dataclass(frozen=True, slots=True, kw_only=True)
-class PPNS:
+class PPNS(Plain):
     """k-1 neighbours from the first partition, one from partition `beta` [MaxSelection].
 
     The list is cut into partitions of k. With `beta=1` this is kNN exactly.
@@ -57,7 +62,7 @@ class PPNS:
     k: Length
     beta: Length
     epsilon: Positive = 1.0
-    allocation: Annotated[tuple[int, ...], each(at_least(0))] | str | None = None
+    allocation: Annotated[tuple[int, ...], each(at_least(0))] | Shape | None = None
     sensitivity: Annotated[Sensitivity, Sensitivity.of] = field(default_factory=Sensitivity)
 
     def __post_init__(self) -> None:
@@ -97,30 +102,16 @@ class PPNS:
         rs = spread_over(lists, sensitivity, self.sensitivity)
         return log_omega(lists, rs, epsilon=self.epsilon, k=self.k)
 
-    def noise_scale(self, sensitivity: RS = None) -> RS:  # noqa: ARG002 - protocol
-        """Return None: the similarities are used as they are."""
-        return None
-
     def guarantee(self) -> Guarantee:
         """Return the paper's claim, and that it does not hold."""
-        return Guarantee(
-            status="refuted",
-            unit="rating",
-            adjacency="add/remove",
-            epsilon=self.epsilon,
-            delta=0.0,
-            reason=(
-                "The paper claims this epsilon, but the partitions' edges move with one rating, "
-                "so a choice can be possible with it and impossible without it, or the reverse."
-            ),
+        return refuted(
+            self.epsilon,
+            "the partitions' edges move with one rating, so a choice can be possible with it and impossible without "
+            "it, or the reverse.",
         )
 
 
-ALLOCATIONS = ("halving", "linear", "equal")
-"""Named shapes of an allocation over all partitions (Lu & Shen, arXiv 1505.07897), nearest first."""
-
-
-def allocated(name: str, k: int, beta: int) -> tuple[int, ...]:
+def allocated(name: Shape, k: int, beta: int) -> tuple[int, ...]:
     """Return how many are drawn from each of `beta` partitions: at least one, and never more than from a nearer one.
 
     `halving` takes k/2, k/4, ...; `linear` in proportion to beta, beta - 1, ..., 1; `equal` as many from each. What
@@ -131,7 +122,6 @@ def allocated(name: str, k: int, beta: int) -> tuple[int, ...]:
     >>> allocated("halving", 50, 7), allocated("linear", 50, 7), allocated("equal", 50, 7)
     ((25, 12, 6, 3, 2, 1, 1), (16, 10, 8, 7, 5, 3, 1), (8, 7, 7, 7, 7, 7, 7))
     """
-    require(name in ALLOCATIONS, "allocation", f"counts, or one of {', '.join(ALLOCATIONS)}", name)
     if name == "halving":
         counts = [max(1, round(k / 2**part)) for part in range(1, beta)]
         counts.append(min(k - sum(counts), counts[-1]) if counts else k)

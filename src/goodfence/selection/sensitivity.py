@@ -1,10 +1,8 @@
 """Recommendation-aware sensitivity RS [RS]: how much one rating can move a cosine.
 
-For a pair (i, j) and a co-rated item s, N = |r_i||r_j| and N' is the same without item s. Ratings
-are the rows of a sparse matrix, norms go over all items of a row, and ratings must not be negative.
-
-Term 1, `r[i,s] r[j,s] / N'`, is the product of the two *strengths* `r[i,s] / |r_i'|`, so for one
-target only the strongest other rating of each item counts, and no loop over pairs is needed.
+For a pair (i, j) and a co-rated item s, N = |r_i||r_j| and N' is the same without item s. Ratings are the rows of a
+sparse matrix, norms go over all items of a row, and ratings must not be negative. Term 1, `r[i,s] r[j,s] / N'`, is the
+product of the two *strengths* `r[i,s] / |r_i'|`, so for one target only the strongest other rating of each item counts.
 """
 
 from __future__ import annotations
@@ -76,13 +74,6 @@ class ItemPeaks:
     rated: RatedRows
     strongest: Peaks
 
-    def best(self, columns: AnyIntegers, excluded: tuple[int | None, ...]) -> Floats:
-        """Return the largest strength of each of `columns`, without at most two `excluded` rows."""
-        owners, values = self.strongest.rows[columns], self.strongest.values[columns]
-        counted = ~np.isin(owners, [row for row in excluded if row is not None])
-        kept: Floats = np.where(counted, values, 0.0).max(axis=1, initial=0.0)
-        return kept
-
 
 def item_peaks(csr: sparse.csr_array, options: Sensitivity | None = None) -> ItemPeaks:
     """Return the strongest ratings of each item of `csr` (rows x items)."""
@@ -116,14 +107,7 @@ def pair_sensitivities(
     candidates: AnyIntegers,
     options: Sensitivity | None = None,
 ) -> Floats:
-    """Return RS of each target row, (rows,), and each of its candidate rows, (rows, n).
-
-    Examples
-    --------
-    >>> csr = sparse.csr_array(np.array([[3.0, 4.0, 0.0], [1.0, 2.0, 2.0]]))
-    >>> pair_sensitivities(csr, np.array([0]), np.array([[1]])).round(3)
-    array([[1.]])
-    """
+    """Return RS of each target row, (rows,), and each of its candidate rows, (rows, n)."""
     peaks = item_peaks(csr, options)
     out = np.zeros(candidates.shape)
     for place, target in enumerate(targets):
@@ -148,32 +132,14 @@ def profile_sensitivity(
     n_copies: int = 1,
     without: int | None = None,
 ) -> float:
-    """Return RS of a profile of which `n_copies` are appended to the data; the first asks.
-
-    The profile is different column numbers, and the ratings there. It equals RS of that row in the matrix with the
-    copies; and, with `without`, in the matrix without that row.
-
-    Examples
-    --------
-    >>> peaks = item_peaks(sparse.csr_array(np.array([[3.0, 4.0, 12.0]])))
-    >>> round(profile_sensitivity(peaks, np.array([0, 2]), np.array([3.0, 4.0])), 3)
-    1.0
-    """
+    """Return RS of a profile of which `n_copies` are appended to the data (without row `without`); the first asks."""
     return _largest(peaks, columns, values, (without,), alike=n_copies > 1)
 
 
 def profile_pair_sensitivities(
     peaks: ItemPeaks, columns: AnyIntegers, values: Floats
 ) -> tuple[Floats, float]:
-    """Return RS of a profile that is not in the data with each row, and with an equal profile.
-
-    Examples
-    --------
-    >>> peaks = item_peaks(sparse.csr_array(np.array([[3.0, 4.0, 12.0]])))
-    >>> rows, copy = profile_pair_sensitivities(peaks, np.array([0]), np.array([3.0]))
-    >>> rows, copy
-    (array([1.]), 1.0)
-    """
+    """Return RS of a profile that is not in the data with each row, and with an equal profile."""
     rows = np.arange(peaks.csr.shape[0], dtype=np.int64)
     return _compared(peaks, columns, values, rows), _with_copy(peaks, columns, values)
 
@@ -187,12 +153,13 @@ def _largest(
     alike: bool,
 ) -> float:
     copy = _with_copy(peaks, columns, values) if alike else 0.0
+    gone = [row for row in excluded if row is not None]
     if peaks.options.reading == "derived":
-        gone = [row for row in excluded if row is not None]
         others = np.setdiff1d(np.arange(peaks.csr.shape[0], dtype=np.int64), gone)
         return float(_compared(peaks, columns, values, others).max(initial=copy))
     strengths = _strengths(values, _profile_rests(values), peaks.options)
-    best = peaks.best(columns, excluded)
+    others = ~np.isin(peaks.strongest.rows[columns], gone)
+    best = np.where(others, peaks.strongest.values[columns], 0.0).max(axis=1, initial=0.0)
     counted = (strengths > 0) & (best > 0)
     largest = (strengths[counted] * best[counted]).max(initial=copy)
     return float(min(largest, 1.0)) if peaks.options.clamp else float(largest)
@@ -223,12 +190,12 @@ def _rated(csr: sparse.csr_array) -> RatedRows:
     owners = row_numbers(csr.indptr)
     squares = csr.data * csr.data
     totals = np.bincount(owners, weights=squares, minlength=csr.shape[0])
-    return RatedRows(
-        Csr(csr.indptr, csr.indices, csr.data), np.sqrt(totals[owners] - squares), np.sqrt(totals)
-    )
+    ratings = Csr(csr.indptr, csr.indices, csr.data)
+    return RatedRows(ratings, np.sqrt(totals[owners] - squares), np.sqrt(totals))
 
 
 def _squared_norm(values: Floats) -> float:
+    """Return the sum of squares, added up in the order in which `_rated` adds them."""
     squares = np.asarray(values, dtype=np.float64) ** 2
     return float(np.bincount(np.zeros(squares.size, np.int64), weights=squares, minlength=1)[0])
 

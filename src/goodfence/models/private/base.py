@@ -221,7 +221,7 @@ class PrivateRecommender(FittedRecommender):
         require_feedback(ratings, cls.learns_from, cls.__name__)
         model = cls(**settings["arguments"])
         account = Account(tuple(_release(stated) for stated in settings["releases"]))
-        record = FitRecord(account=account, **_typed(settings["fit"], FitRecord))
+        record = FitRecord(account=account, **settings["fit"])
         if record.catalogue_given:
             model.catalogue = ratings.items
         released = cls._unpacked(arrays, ratings)
@@ -253,21 +253,9 @@ class PrivateRecommender(FittedRecommender):
 
 
 def _release(stated: dict[str, Any]) -> Release:
-    release = Release(**_typed(stated, Release))
+    release = Release(**stated)
     require(release.sigma == SIGMA, "sigma", f"{SIGMA}", release.sigma)
     return release
-
-
-_TYPES: dict[str, Any] = {"bool": (bool,), "int": (int,), "float": (int, float)}
-
-
-def _typed(stated: dict[str, Any], kind: type[Any]) -> dict[str, Any]:
-    """Return what a file states of a record, each value of its field's very type: `true` is no number here."""
-    types = {field.name: _TYPES.get(str(field.type), (str,)) for field in dataclasses.fields(kind)}
-    for name, value in stated.items():
-        if type(value) not in types[name]:
-            raise TypeError(name)
-    return stated
 
 
 def on_catalogue(ratings: Ratings, catalogue: Ids) -> Ratings:

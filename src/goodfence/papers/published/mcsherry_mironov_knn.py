@@ -121,7 +121,7 @@ class McSherryMironovKNN(PublishedRecommender):
         products, weights = pair_sums(profiles, self._averages, chosen, clamps)
         # Half of the budget each; every pair once, the diagonal too.
         most = 2 / budget
-        products = _noisy(products, most * covariance_bound(clamps, profiles.n_items), generator)
+        products = _noisy(products, most * covariance_l1_bound(clamps, profiles.n_items), generator)
         weights = _noisy(weights, most * weights_bound(profiles.n_items), generator)
         above = np.triu_indices(n, 1)
         n_factors = min(self.rank, n - 1)
@@ -185,7 +185,7 @@ def pair_sums(
     return found[0], found[1]
 
 
-def covariance_bound(clamps: Clamps, n_items: int) -> float:
+def covariance_l1_bound(clamps: Clamps, n_items: int) -> float:
     """Bound how far, in l1 over the upper triangle, one rating more moves the covariance.
 
     With c other ratings: the new row has c + 1 entries of at most B²/(c + 1). The c(c + 1)/2 old ones are at most B²/c
