@@ -15,15 +15,13 @@ import pytest
 import goodfence as gf
 from goodfence.errors import SettingError, given
 from goodfence.settings import (
+    between,
     checked,
     finite,
     fraction,
     integer,
     one_of,
     positive,
-    switch,
-    text,
-    within,
 )
 
 
@@ -36,6 +34,16 @@ def drawn(
     ids: Sequence[int] | None = None,
 ) -> tuple[Any, ...]:
     return k, share, axis, ids
+
+
+@checked
+def switched(n: bool) -> bool:
+    return n
+
+
+@checked
+def worded(n: str) -> str:
+    return n
 
 
 @checked
@@ -98,9 +106,9 @@ NAN = float("nan")
         (lambda value: positive(value, "n"), [1, 0.1, np.float32(2)], [0, -1, NAN, float("inf"), True, "1", 10**400]),
         (lambda value: finite(value, "n"), [0, -1.5], [NAN, float("inf"), True, "1", None, 10**400]),
         (lambda value: fraction(value, "n"), [0.5], [0, 1, NAN, True, "0.5"]),
-        (lambda value: within(value, "n", least=0, most=100), [0, 100, 3.5], [-1, 101, NAN, True, "1"]),
-        (lambda value: switch(value, "n"), [True, False], [0, 1, "yes", None]),
-        (lambda value: text(value, "n"), ["", "a"], [b"a", 1, None]),
+        (lambda value: between(0, 100)(value, "n"), [0, 100, 3.5], [-1, 101, NAN, True, "1"]),
+        (switched, [True, False], [0, 1, "yes", None]),
+        (worded, ["", "a"], [b"a", 1, None]),
         (lambda value: one_of(value, "n", ("a", "b")), ["a"], ["c", 1, None, ["a"]]),
     ],
 )  # fmt: skip

@@ -17,11 +17,8 @@
      ├── SparkProblem (RuntimeError)        a job failed on the cluster                       exit 4
      └── BlackBoxProblem (RuntimeError)     an audited recommender did not answer as it must  exit 3
 
-Each has a code of its own, which `goodfence explain` explains. The command line adds three: GF100 (not understood),
-GF130 (interrupted) and GF999 (a fault of goodfence).
-
-A message is one sentence that names the rule, then what to do. No message holds a rating, a similarity, a
-neighbour or somebody's id: errors end in logs, and logs are read by others.
+`goodfence explain` explains their codes. The command line adds GF100 (not understood), GF130 (interrupted) and GF999
+(a fault of goodfence). No message holds a rating, a similarity, a neighbour or an id: errors end in logs.
 """
 
 from __future__ import annotations
@@ -39,102 +36,68 @@ class GoodfenceError(Exception):
     code = "GF000"
     exit_code = 70
 
+    def __init_subclass__(cls, *, code: str = "", exit_code: int = 0) -> None:
+        cls.code, cls.exit_code = code or cls.code, exit_code or cls.exit_code
 
-class SettingError(GoodfenceError, ValueError):
+
+class SettingError(GoodfenceError, ValueError, code="GF101", exit_code=2):
     """A setting is outside its rule."""
 
-    code = "GF101"
-    exit_code = 2
 
-
-class DataError(GoodfenceError, ValueError):
+class DataError(GoodfenceError, ValueError, code="GF200", exit_code=3):
     """Ratings that cannot be read or used."""
 
-    code = "GF200"
-    exit_code = 3
 
-
-class FileProblem(DataError):
+class FileProblem(DataError, code="GF201"):
     """A file is missing, unreadable, or not what its name says."""
 
-    code = "GF201"
 
-
-class ColumnProblem(DataError):
+class ColumnProblem(DataError, code="GF202"):
     """A column is missing, ambiguous, or of the wrong kind."""
 
-    code = "GF202"
 
-
-class ValueProblem(DataError):
+class ValueProblem(DataError, code="GF203"):
     """A value breaks its column's rule: null, text, NaN, infinite, outside the scale."""
 
-    code = "GF203"
 
-
-class DuplicateProblem(DataError):
+class DuplicateProblem(DataError, code="GF204"):
     """The same user rated the same item more than once."""
 
-    code = "GF204"
 
-
-class SizeProblem(DataError):
+class SizeProblem(DataError, code="GF205"):
     """The data is larger than the stated limit."""
 
-    code = "GF205"
 
-
-class UnknownDataset(DataError):
+class UnknownDataset(DataError, code="GF206"):
     """A name that is not in the catalogue."""
 
-    code = "GF206"
 
-
-class DownloadProblem(DataError):
+class DownloadProblem(DataError, code="GF207"):
     """A data set could not be fetched."""
 
-    code = "GF207"
 
-
-class UnknownId(DataError):
+class UnknownId(DataError, code="GF208"):
     """A user or an item that the ratings do not have."""
 
-    code = "GF208"
 
-
-class ModelFileError(GoodfenceError, ValueError):
+class ModelFileError(GoodfenceError, ValueError, code="GF301", exit_code=3):
     """A saved model that cannot be loaded."""
 
-    code = "GF301"
-    exit_code = 3
 
-
-class NotFittedError(GoodfenceError, RuntimeError):
+class NotFittedError(GoodfenceError, RuntimeError, code="GF302", exit_code=2):
     """A model was asked before it was fitted."""
 
-    code = "GF302"
-    exit_code = 2
 
-
-class MissingExtra(GoodfenceError, ImportError):
+class MissingExtra(GoodfenceError, ImportError, code="GF401", exit_code=4):
     """An optional part is not installed."""
 
-    code = "GF401"
-    exit_code = 4
 
-
-class SparkProblem(GoodfenceError, RuntimeError):
+class SparkProblem(GoodfenceError, RuntimeError, code="GF402", exit_code=4):
     """A job failed on the cluster."""
 
-    code = "GF402"
-    exit_code = 4
 
-
-class BlackBoxProblem(GoodfenceError, RuntimeError):
+class BlackBoxProblem(GoodfenceError, RuntimeError, code="GF501", exit_code=3):
     """Somebody's recommender could not be reached, or did not answer as it must."""
-
-    code = "GF501"
-    exit_code = 3
 
 
 class GoodfenceWarning(UserWarning):

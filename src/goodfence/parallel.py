@@ -33,10 +33,7 @@ def run(
     threads: int | None = None,
     advance: Advance | None = None,
 ) -> None:
-    """Do `work` on every piece. An interrupt or an error stops it after the pieces handed out, at most two a thread.
-
-    Keep a piece well under a second: that is how long an interrupt waits.
-    """
+    """Do `work` on every piece. An interrupt or an error waits for the pieces handed out: keep them under a second."""
     waiting = iter(pieces)
     n_threads = thread_count(threads)
     if n_threads == 1:  # in this very thread, which may itself be one of several
@@ -75,11 +72,10 @@ def run_pairs(
         while waiting or under_way:
             while len(under_way) < n_threads:
                 busy = {block for pair in under_way.values() for block in pair}
-                free = (i for i, pair in enumerate(waiting) if busy.isdisjoint(pair))
-                place = next(free, None)
-                if place is None:
+                pair = next((one for one in waiting if busy.isdisjoint(one)), None)
+                if pair is None:
                     break
-                pair = waiting.pop(place)
+                waiting.remove(pair)
                 under_way[pool.submit(work, *pair)] = pair
             done, _ = wait(under_way, timeout=_LOOK_UP, return_when=FIRST_COMPLETED)
             for future in done:
@@ -111,10 +107,7 @@ def shown(show: bool | None) -> bool:
 
 @contextmanager
 def bar(what: str, steps: int, *, show: bool | None = None) -> Iterator[Advance]:
-    """Show a bar for `steps` steps of `what`, and hand out the function that advances it.
-
-    `show=None` shows it on a terminal only, and only once the work has gone on for a moment.
-    """
+    """Show a bar for `steps` steps of `what`, and hand out the function that advances it."""
     if not shown(show):
         yield lambda _: None
         return

@@ -1,7 +1,4 @@
-"""The mechanisms and models that have a name: for the command line, `explain`, tables and saved files.
-
-A class owns its `name` (as options say it) and its `label` (as tables print it). Here is only where to look.
-"""
+"""The mechanisms and models that have a name: a class owns its `name` (in options) and its `label` (in tables)."""
 
 from __future__ import annotations
 
@@ -11,7 +8,7 @@ from collections.abc import Callable, Iterator, Mapping
 from dataclasses import asdict, is_dataclass
 from importlib import import_module
 from pkgutil import get_data, iter_modules
-from typing import Any, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from goodfence.errors import SettingError, did_you_mean
 
@@ -118,30 +115,25 @@ def _arguments(made: Any) -> dict[str, Any]:
         return dict(made.settings())
     if not is_dataclass(made) or isinstance(made, type):
         raise SettingError("mechanism must be a dataclass, so that its settings can be kept")
-    return {
-        name: list(value) if isinstance(value, tuple) else value
-        for name, value in asdict(made).items()
-    }
+    pairs = asdict(made).items()
+    return {name: list(value) if isinstance(value, tuple) else value for name, value in pairs}
 
 
 def _unknown(got: object, near: str = "") -> SettingError:
     return SettingError(f"method must be one of {', '.join(named())}, got {got!r}{near}")
 
 
-def lazy_names(
-    package: str,
-) -> tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]:
+Lazy: TypeAlias = tuple[Callable[[str], Any], Callable[[], list[str]], list[str]]
+
+
+def lazy_names(package: str) -> Lazy:
     """Return `__getattr__`, `__dir__` and `__all__` of a package: the names in its stub, imported on first use.
 
     A mechanism or a model that the stub does not list is found by its class name all the same.
     """
     stub = ast.parse(get_data(package, "__init__.pyi") or b"")
-    homes = {
-        name.name: node.module or ""
-        for node in stub.body
-        if isinstance(node, ast.ImportFrom)
-        for name in node.names
-    }
+    imports = [node for node in stub.body if isinstance(node, ast.ImportFrom)]
+    homes = {name.name: node.module or "" for node in imports for name in node.names}
     public = sorted([*homes, "__version__"] if package == "goodfence" else homes)
 
     def get(name: str) -> Any:

@@ -1,9 +1,7 @@
 """Where chance comes from: streams that depend on (seed, target) only, OS entropy by default.
 
-A stream is named by a path of integers below one seed, never by how many draws came before it. So the draw for
-a target is the same in any order, on any thread and on any machine of a cluster.
-
-Seeds are for experiments. `rng=None` takes fresh entropy from the operating system.
+A stream is named by a path of integers below one seed, never by how many draws came before it. So the draw for a target
+is the same in any order, on any thread and on any machine of a cluster. Seeds are for experiments.
 """
 
 from __future__ import annotations
@@ -73,18 +71,19 @@ def _entropy(rng: RNG) -> int | Sequence[int]:
     if isinstance(rng, np.random.SeedSequence):
         return [int(word) for word in rng.generate_state(4, np.uint64)]
     if isinstance(rng, bool | str | bytes) or not isinstance(rng, int | np.integer | Sequence):
-        raise SettingError(
-            f"rng must be None, an integer, a SeedSequence or a Generator, got {type(rng).__name__}"
-        )
-    listed = [rng] if isinstance(rng, int | np.integer) else list(rng)
-    if not listed or not all(_is_seed(seed) for seed in listed):
-        raise SettingError("rng must be a seed of non-negative integers")
-    seeds = [int(seed) for seed in listed]
+        rule = "None, an integer, a SeedSequence or a Generator"
+        raise SettingError(f"rng must be {rule}, got {type(rng).__name__}")
+    seeds = _seeds([rng] if isinstance(rng, int | np.integer) else rng)
     return seeds[0] if len(seeds) == 1 else seeds
 
 
-def _is_seed(value: object) -> bool:
-    return isinstance(value, int | np.integer) and not isinstance(value, bool) and int(value) >= 0
+def _seeds(listed: Sequence[int]) -> list[int]:
+    integers = all(
+        isinstance(one, int | np.integer) and not isinstance(one, bool) for one in listed
+    )
+    if not listed or not integers or min(listed) < 0:
+        raise SettingError("rng must be a seed of non-negative integers")
+    return [int(seed) for seed in listed]
 
 
 def fresh_seed() -> int:
@@ -94,8 +93,6 @@ def fresh_seed() -> int:
 
 def seed_of(rng: RNG) -> int | list[int] | None:
     """Return a seed as it can be written; a generator, or fresh entropy, leaves nothing to write."""
-    if isinstance(rng, Sequence) and not all(_is_seed(seed) for seed in rng):
-        raise SettingError("rng must be a seed of non-negative integers")
     if isinstance(rng, int | np.integer):
         return int(rng)
-    return [int(seed) for seed in rng] if isinstance(rng, Sequence) else None
+    return _seeds(rng) if isinstance(rng, Sequence) else None

@@ -69,13 +69,7 @@ def is_number(value: Any) -> bool:
 
 
 def positive(value: Any, name: str) -> float:
-    """Return `value` as a positive, finite float.
-
-    Examples
-    --------
-    >>> positive(1, "epsilon")
-    1.0
-    """
+    """Return `value` as a positive, finite float."""
     require(is_number(value) and float(value) > 0, name, "a positive, finite number", value)
     return float(value)
 
@@ -94,15 +88,7 @@ def fraction(value: Any, name: str) -> float:
 
 
 def place(value: Any, name: str) -> Path:
-    """Return `value` as a path.
-
-    Examples
-    --------
-    >>> place(3, "path")
-    Traceback (most recent call last):
-    ...
-    goodfence.errors.SettingError: path must be text or a Path, got 3
-    """
+    """Return `value` as a path."""
     holds = isinstance(value, str | os.PathLike)
     require(holds and isinstance(os.fspath(value), str), name, "text or a Path", value)
     require("\0" not in os.fspath(value), name, "a path without a NUL character", type(value))
@@ -128,15 +114,7 @@ def at_least(least: int, *, most: int | None = None) -> Check:
 
 
 def between(least: float, most: float) -> Check:
-    """Declare a number from `least` to `most`, both allowed.
-
-    Examples
-    --------
-    >>> between(0, 1)(2, "p")
-    Traceback (most recent call last):
-    ...
-    goodfence.errors.SettingError: p must be a number from 0 to 1, got 2
-    """
+    """Declare a number from `least` to `most`, both allowed."""
 
     def check(value: Any, name: str) -> float:
         holds = is_number(value) and least <= float(value) <= most
@@ -287,16 +265,13 @@ def _simple(kind: Any) -> _Kind | None:
         return None
     rule = f"{'an' if kind.__name__[0] in 'AEIOU' else 'a'} {kind.__name__}"
     if getattr(kind, "_is_protocol", False):
-        members = [one for one in vars(kind) if not one.startswith("_")]
-        return _Kind(rule, lambda value: _has_any(value, members))
+        names = {one for one in vars(kind) if not one.startswith("_")}  # any of them will do here
+        return _Kind(
+            rule, lambda value: not isinstance(value, type) and bool(names & {*dir(value)})
+        )
     if callable(getattr(kind, "of", None)):  # it takes other forms too, and checks them
         return None
     return _Kind(rule, lambda value: isinstance(value, kind))
-
-
-def _has_any(value: Any, members: list[str]) -> bool:
-    """Return True for what may follow a protocol; which of its methods are needed shows later."""
-    return not isinstance(value, type) and any(hasattr(value, member) for member in members)
 
 
 def _is_integer(value: Any) -> bool:
@@ -334,23 +309,3 @@ _BUILT_IN = {
     np.ndarray: _SEQUENCE,
 }
 """What an annotation of Python's or numpy's own allows."""
-
-
-def within(value: Any, name: str, *, least: float, most: float) -> float:
-    """Return `value` as a float between `least` and `most`, both allowed."""
-    return float(between(least, most)(value, name))
-
-
-def switch(value: Any, name: str) -> bool:
-    """Return `value` if it is True or False."""
-    return bool(_BUILT_IN[bool].check(value, name))
-
-
-def text(value: Any, name: str) -> str:
-    """Return `value` if it is text."""
-    return str(_BUILT_IN[str].check(value, name))
-
-
-def instance(value: Any, name: str, kind: type | tuple[type, ...], rule: str) -> None:
-    """Raise unless `value` is of this kind; its type is told, and nothing of what it holds."""
-    require(isinstance(value, kind), name, rule, type(value))

@@ -23,7 +23,7 @@ from goodfence.data.load import read_ratings
 from goodfence.data.ratings import Id, Ratings
 from goodfence.data.scale import ScaleLike
 from goodfence.errors import DataError, MissingExtra, require
-from goodfence.settings import one_of, switch
+from goodfence.settings import one_of
 
 Zeros: TypeAlias = Literal["error", "keep", "drop"]
 _Ids: TypeAlias = "Sequence[Id] | npt.NDArray[Any]"
@@ -206,7 +206,7 @@ def ratings_from_matrix(
     Ratings(2 users x 2 items, 3 ratings, integers 1-5)
     """
     events = one_of(feedback, "feedback", FEEDBACK) == "implicit"
-    require(events or not switch(weights, "weights"), "weights", "left out for ratings", weights)
+    require(events or weights is False, "weights", "left out for ratings", weights)
     require(not events or scale is None, "scale", "left out for events", scale)
     one_of(zeros, "zeros", get_args(Zeros))
     if not sparse.issparse(matrix):

@@ -16,7 +16,7 @@ from goodfence.errors import require
 from goodfence.models.recommender import Recommender
 from goodfence.rng import RNG
 from goodfence.selection.mechanism import Mechanism
-from goodfence.settings import checked, within
+from goodfence.settings import between, checked
 
 
 @checked
@@ -67,7 +67,7 @@ def assert_leak_below(
     ...
     AssertionError: advantage ... above the limit of 10%. An attacker who knows 8 ratings ...
     """
-    limit = within(limit, "limit", least=0, most=100)
+    limit = between(0, 100)(limit, "limit")
     require(judged in get_args(Judged), "judged", "'value' or 'high'", judged)
     subject = Subject(ratings, recommender)
     attackers: Any = (attack,) if isinstance(attack, Attack) else attack

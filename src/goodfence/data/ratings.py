@@ -20,7 +20,7 @@ from goodfence.data.matrix import frozen, liked_cells, move_columns
 from goodfence.data.scale import Scale, ScaleLike
 from goodfence.errors import DataError, SettingError, ValueProblem, given, require
 from goodfence.markup import html_table
-from goodfence.settings import checked, finite, instance, is_number, is_sequence, one_of
+from goodfence.settings import checked, finite, is_number, is_sequence, one_of
 
 Id: TypeAlias = str | int
 IdSequence: TypeAlias = Sequence[Id] | npt.NDArray[Any]
@@ -280,7 +280,7 @@ class Ratings:
 
     def title(self, item: Id) -> str:
         """Return what the item is called, or its id where no title is known."""
-        instance(item, "item", (str, int, np.integer), "one id")
+        require(isinstance(item, str | int | np.integer), "item", "one id", type(item))
         return str(self._titles.get(item, item))
 
     @property

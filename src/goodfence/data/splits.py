@@ -18,7 +18,7 @@ from goodfence.arrays import Flags, Integers, row_numbers
 from goodfence.data.ratings import Ratings
 from goodfence.errors import DataError, GoodfenceWarning, SettingError, require
 from goodfence.rng import RNG, Streams
-from goodfence.settings import checked, instance, integer, one_of
+from goodfence.settings import checked, integer, one_of
 from goodfence.settings import fraction as within_one
 
 DEFAULT_FRACTION = 0.2
@@ -65,7 +65,7 @@ def holdout(
     >>> train.n_ratings, test.n_ratings, test.shape
     (16, 4, (4, 5))
     """
-    instance(ratings, "ratings", Ratings, "Ratings")
+    require(isinstance(ratings, Ratings), "ratings", "Ratings", type(ratings))
     one_of(by, "by", get_args(SplitBy))
     if fraction is not None and per_user is not None:
         raise SettingError("fraction and per_user must not both be given; leave one out")
@@ -95,7 +95,7 @@ def folds(ratings: Ratings, *, n: int = 5, rng: RNG = None) -> Iterator[tuple[Ra
     >>> [test.n_ratings for train, test in folds(ratings, n=3, rng=7)]
     [7, 7, 6]
     """
-    instance(ratings, "ratings", Ratings, "Ratings")
+    require(isinstance(ratings, Ratings), "ratings", "Ratings", type(ratings))
     n = integer(n, "n", least=2, most=max(2, ratings.n_ratings))
     require(n <= ratings.n_ratings, "n", "at most the number of ratings", n)
     fold = np.empty(ratings.n_ratings, dtype=np.int64)
@@ -119,7 +119,7 @@ def sample_targets(
     >>> sorted(sample_targets(ratings, 9, more_than=3, rng=7))
     ['d', 'e']
     """
-    instance(ratings, "ratings", Ratings, "Ratings")
+    require(isinstance(ratings, Ratings), "ratings", "Ratings", type(ratings))
     n = integer(n, "n", least=1)
     more_than = integer(more_than, "more_than", least=0)
     order = Streams(rng).order(ratings.shape[0])

@@ -25,7 +25,7 @@ from goodfence.privacy.accounting import Account, FitRecord, Release, total_mu
 from goodfence.privacy.guarantee import Guarantee, Unit
 from goodfence.privacy.noise import MOST_MU, SIGMA, Publisher, SeededNoise, SystemNoise
 from goodfence.rng import RNG, Streams
-from goodfence.settings import Fraction, Positive, checked, switch
+from goodfence.settings import Fraction, Positive, checked
 
 FromRatings: TypeAlias = Literal["from ratings"]
 FROM_RATINGS: FromRatings = "from ratings"
@@ -191,6 +191,7 @@ class PrivateRecommender(FittedRecommender):
         public = f"The scale and {items} are" if used == "ratings" else f"T{items[1:]} is"
         return f"{public} public. Each fit spends this again{which}."
 
+    @checked
     def save(self, path: str | PathLike[str], *, ratings: bool = True) -> None:
         """Write the fitted model to the file `path`; a seed is not written, only that there was one.
 
@@ -199,7 +200,7 @@ class PrivateRecommender(FittedRecommender):
         answers out-of-sample users (`answer`) and knows no user.
         """
         self._require_fitted()
-        kept = self.ratings_ if switch(ratings, "ratings") else public_part(self.ratings_)
+        kept = self.ratings_ if ratings else public_part(self.ratings_)
         write_model(path, *self.packed(kept))
 
     def _stated(self) -> dict[str, Any]:
