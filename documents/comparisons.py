@@ -22,7 +22,7 @@ from goodfence.papers.reproduction.definition import (
     Sources,
     definition,
 )
-from goodfence.papers.reproduction.runs import Experiment, Predictions, Sums, Unattacked, count
+from goodfence.papers.reproduction.runs import Experiment, Sums, Unattacked, count
 from goodfence.parallel import Advance, bar
 
 DATA_SETS = ("ml-100k", "ml-1m", "douban-movie", BUNDLED)
@@ -110,8 +110,7 @@ def hold_out(ratings: Ratings, size: Size) -> Sums:
         train, test = holdout(ratings, fraction=FRACTION, rng=seed)
         lists = Unattacked.of(train, size.n_targets, seed, held_out=test)
         predictions = {
-            series: Predictions(lists.predict(figure.mechanism(series, BETA)))
-            for series in figure.series
+            series: lists.predict(figure.mechanism(series, BETA)) for series in figure.series
         }
         table = count(predictions, lists.targets, train, lists.targets.rows)
         points.append((BETA, number, table))

@@ -12,12 +12,12 @@ from scipy.stats import kstest
 
 import goodfence as gf
 from goodfence.errors import SettingError
-from goodfence.papers.interpolation import interpolate
 from goodfence.papers.published import mcsherry_mironov_knn
 from goodfence.papers.published.mcsherry_mironov_knn import (
     OWN,
     McSherryMironovKNN,
     covariance_l1_bound,
+    interpolate,
     pair_sums,
     weights_bound,
 )

@@ -18,12 +18,17 @@ from goodfence.attack.refits import RefitWorlds
 from goodfence.errors import DataError, ModelFileError, SettingError
 from goodfence.neighbours.similarity import Similarity
 from goodfence.papers.published.blurme import indication
-from goodfence.papers.published.channel import TOTAL, Channel, laplace, randomised_response
 from goodfence.papers.published.dp_als import CLAMP, DPALS
 from goodfence.papers.published.ind_knn import IndKNN
 from goodfence.papers.published.nends import _chained
 from goodfence.papers.published.perturbed import means_and_spreads
 from goodfence.papers.published.published_recommender import require_few_items
+from goodfence.papers.published.randomised_response import (
+    TOTAL,
+    Channel,
+    laplace,
+    randomised_response,
+)
 from goodfence.papers.published.reuse_knn import respond
 from goodfence.privacy.fixed_point import UserProfiles
 from goodfence.privacy.noise import SIGMA, Publisher, SystemNoise

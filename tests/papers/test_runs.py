@@ -39,7 +39,7 @@ def test_predictions_are_those_of_the_papers_protocol(
     other = Interpretation(similarity="cosine_corated", over="neighbours")
     interpretation = other if axis == "item" else DEFAULT
     lists = Unattacked.of(films, 40, SEED, axis=axis, interpretation=interpretation)
-    predictions = lists.predict(mechanism)
+    predictions = lists.predict(mechanism).with_target
     scores = gf.papers.paper_protocol(
         films,
         mechanism,
@@ -67,7 +67,7 @@ def test_predictions_of_held_out_ratings_are_those_of_the_model(films: gf.Rating
     expected = model.predict(
         films.users[targets.rows[targets.owners]], films.items[targets.columns]
     )
-    np.testing.assert_array_equal(lists.predict(mechanism), expected)
+    np.testing.assert_array_equal(lists.predict(mechanism).with_target, expected)
     assert (test.csr[targets.rows].data == targets.ratings).all()
 
 

@@ -10,12 +10,13 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from goodfence.arrays import AnyIntegers, Floats, row_numbers
+from goodfence.arrays import Floats, row_numbers
 from goodfence.errors import ModelFileError, require
 from goodfence.models.persistence import Arrays
 from goodfence.models.private.base import SEEDED
 from goodfence.models.recommender import Traits
 from goodfence.papers.published.published_recommender import (
+    Items,
     PublishedRecommender,
     dense_profile,
     middle,
@@ -93,9 +94,7 @@ class IndKNN(PublishedRecommender):
             self.left_ = np.full(csr.shape[0], self.budget)
             self.asked_ = 0
 
-    def _answer(
-        self, columns: AnyIntegers, values: Floats, wanted: AnyIntegers, row: int
-    ) -> Floats:
+    def _answer(self, columns: Items, values: Floats, wanted: Items, row: int) -> Floats:
         length = float(np.sqrt(values @ values)) or 1.0
         near = self._unit_rows @ dense_profile(columns, values / length, self.ratings_.shape[1])
         return np.array([self._one(near, int(item), row) for item in wanted])

@@ -8,9 +8,9 @@ from typing import Annotated, ClassVar
 import numpy as np
 from scipy import sparse
 
-from goodfence.arrays import AnyIntegers, Floats
+from goodfence.arrays import Floats
 from goodfence.models.recommender import Traits
-from goodfence.papers.published.published_recommender import PublishedRecommender, indicators
+from goodfence.papers.published.published_recommender import Items, PublishedRecommender, indicators
 from goodfence.registry import register
 from goodfence.rng import Streams
 from goodfence.settings import Count, Positive, at_least, checked
@@ -63,13 +63,7 @@ class MatrixFactorisation(PublishedRecommender):
             users = solve_rows(csr, self.item_factors_, self.penalty)
             self.item_factors_ = solve_rows(turned, users, self.penalty)
 
-    def _answer(
-        self,
-        columns: AnyIntegers,
-        values: Floats,
-        wanted: AnyIntegers,
-        row: int,  # noqa: ARG002
-    ) -> Floats:
+    def _answer(self, columns: Items, values: Floats, wanted: Items, row: int) -> Floats:  # noqa: ARG002 - for others
         factors = self.item_factors_
         own = sparse.csr_array((values, columns, np.array([0, len(columns)])), (1, len(factors)))
         return np.asarray(factors[wanted] @ solve_rows(own, factors, self.penalty)[0])

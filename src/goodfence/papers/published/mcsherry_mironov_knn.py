@@ -10,8 +10,9 @@ from typing import Annotated, ClassVar
 
 import numpy as np
 
-from goodfence.arrays import AnyIntegers, Floats, row_numbers
+from goodfence.arrays import AnyFloats, AnyIntegers, Floats, row_numbers
 from goodfence.errors import require
+from goodfence.kernels import kernel
 from goodfence.models.private.base import SEEDED
 from goodfence.models.private.item_model import bounded
 from goodfence.models.private.releases import (
@@ -22,9 +23,8 @@ from goodfence.models.private.releases import (
     sum_pairs,
 )
 from goodfence.models.recommender import Traits
-from goodfence.papers.interpolation import interpolate
 from goodfence.papers.mcsherry_mironov import SHARES, cleaned, low_rank, shrunk
-from goodfence.papers.published.published_recommender import PublishedRecommender
+from goodfence.papers.published.published_recommender import Items, PublishedRecommender
 from goodfence.privacy.fixed_point import SPAN, UP, Clamps, UserProfiles, centred, uncentred
 from goodfence.privacy.guarantee import Guarantee
 from goodfence.registry import register
@@ -137,9 +137,7 @@ class McSherryMironovKNN(PublishedRecommender):
         factors *= np.sqrt(most / np.maximum(explained, most))[:, None]
         return factors, variances - np.minimum(explained, most)
 
-    def _answer(
-        self, columns: AnyIntegers, values: Floats, wanted: AnyIntegers, row: int
-    ) -> Floats:
+    def _answer(self, columns: Items, values: Floats, wanted: Items, row: int) -> Floats:
         del row  # everybody is answered from the release and their own ratings
         given = centred(values, self.ratings_.scale) - self._averages[columns]
         user_bias = given.sum() / (len(given) + self.user_prior)
@@ -212,3 +210,61 @@ def _rounding(n_items: int) -> float:
 def _noisy(totals: Floats, scale: float, generator: np.random.Generator) -> Floats:
     """Return the totals with Laplace noise of this scale; below the diagonal of a matrix nothing is looked at."""
     return totals + generator.laplace(0.0, scale, totals.shape)
+
+
+@kernel
+def interpolate(
+    columns: AnyIntegers,
+    residuals: AnyFloats,
+    wanted: AnyIntegers,
+    factors: AnyFloats,
+    unexplained: AnyFloats,
+    k: int,
+    out: AnyFloats,
+) -> None:
+    """Fill out[j] with what the user's residuals say about the residual of item wanted[j] (Bell and Koren).
+
+    The covariance of items i and j is factors[i]·factors[j], and unexplained[i] more where they are the same. Of the
+    user's other items the k with the highest correlation are taken (ties: the first); their residuals count with the
+    weights of the best linear prediction, (covariance among them)^-1 (covariance with the wanted item).
+    """
+    n_factors = factors.shape[1]
+    closeness = np.empty(len(columns))
+    for turn in range(len(wanted)):
+        item = wanted[turn]
+        own = unexplained[item]
+        for factor in range(n_factors):
+            own += factors[item, factor] ** 2
+        n_others = 0
+        for at in range(len(columns)):
+            other = columns[at]
+            product, variance = 0.0, unexplained[other]
+            for factor in range(n_factors):
+                product += factors[item, factor] * factors[other, factor]
+                variance += factors[other, factor] ** 2
+            closeness[at] = -product / np.sqrt(own * variance)
+            if other == item:
+                closeness[at] = np.inf
+            else:
+                n_others += 1
+        nearest = np.argsort(closeness, kind="mergesort")[: min(k, n_others)]
+        n = len(nearest)
+        out[turn] = 0.0
+        if n == 0:
+            continue
+        matrix, vector = np.zeros((n, n)), np.zeros(n)
+        for one in range(n):
+            first = columns[nearest[one]]
+            for factor in range(n_factors):
+                vector[one] += factors[first, factor] * factors[item, factor]
+            for two in range(one + 1):
+                second = columns[nearest[two]]
+                product = 0.0
+                for factor in range(n_factors):
+                    product += factors[first, factor] * factors[second, factor]
+                matrix[one, two] = product
+                matrix[two, one] = product
+            matrix[one, one] += unexplained[first]
+        weights = np.linalg.solve(matrix, vector)
+        for one in range(n):
+            out[turn] += weights[one] * residuals[nearest[one]]

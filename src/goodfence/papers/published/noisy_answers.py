@@ -8,12 +8,12 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 
-from goodfence.arrays import AnyIntegers, Floats
+from goodfence.arrays import Floats
 from goodfence.errors import ModelFileError, SettingError, require
 from goodfence.models.persistence import Arrays
 from goodfence.models.recommender import Traits
-from goodfence.papers.published.channel import laplace, words_for
-from goodfence.papers.published.published_recommender import middle, person
+from goodfence.papers.published.published_recommender import Items, middle, person
+from goodfence.papers.published.randomised_response import laplace, words_for
 from goodfence.papers.published.wrapper import Wrapper
 from goodfence.privacy.guarantee import Guarantee
 from goodfence.registry import register
@@ -96,12 +96,7 @@ class NoisyAnswers(Wrapper):
         return {"asked": np.array([self.asked_], dtype=np.int64)}
 
     def _told(
-        self,
-        told: Floats,
-        columns: AnyIntegers,
-        values: Floats,
-        wanted: AnyIntegers,
-        row: int,  # noqa: ARG002 - for others
+        self, told: Floats, columns: Items, values: Floats, wanted: Items, row: int
     ) -> Floats:
         scale = self.ratings_.scale
         instead = middle(self.ratings_) if self.fallback is None else self.fallback

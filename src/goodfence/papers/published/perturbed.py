@@ -20,7 +20,7 @@ from goodfence.data.scale import Scale
 from goodfence.errors import ModelFileError, require
 from goodfence.models.persistence import Arrays
 from goodfence.models.recommender import Traits, row_of, unfitted_copy
-from goodfence.papers.published.published_recommender import person
+from goodfence.papers.published.published_recommender import Items, person
 from goodfence.papers.published.wrapper import Wrapper
 from goodfence.privacy.guarantee import Guarantee
 from goodfence.registry import made_of, register, settings_of
@@ -163,12 +163,7 @@ class Perturbed(Wrapper):
         return on_wide_scale(self.ratings_, moved)
 
     def _told(
-        self,
-        told: Floats,
-        columns: AnyIntegers,  # noqa: ARG002 - for others
-        values: Floats,
-        wanted: AnyIntegers,  # noqa: ARG002
-        row: int,
+        self, told: Floats, columns: Items, values: Floats, wanted: Items, row: int
     ) -> Floats:
         if self.means_ is None or self.spreads_ is None:
             return told
@@ -178,9 +173,7 @@ class Perturbed(Wrapper):
             mean, spread = float(values.mean()), float(values.std()) or 1.0
         return np.asarray(mean + spread * told)
 
-    def _answer(
-        self, columns: AnyIntegers, values: Floats, wanted: AnyIntegers, row: int
-    ) -> Floats:
+    def _answer(self, columns: Items, values: Floats, wanted: Items, row: int) -> Floats:
         if self.means_ is None or row >= 0:
             return super()._answer(columns, values, wanted, row)
         if not len(values):

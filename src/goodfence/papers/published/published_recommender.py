@@ -5,7 +5,7 @@ from __future__ import annotations
 from abc import abstractmethod
 from dataclasses import fields
 from hashlib import blake2b
-from typing import Any, ClassVar, Self, cast
+from typing import Any, ClassVar, Self, TypeAlias, cast
 
 import numpy as np
 import numpy.typing as npt
@@ -26,6 +26,8 @@ from goodfence.privacy.guarantee import Guarantee
 from goodfence.rng import RNG, Streams
 from goodfence.settings import checked
 
+Items: TypeAlias = AnyIntegers
+"""Items by column number."""
 MOST_ITEMS = 8_000
 """More items than this, and two arrays of items x items would take more than a gigabyte."""
 
@@ -59,9 +61,7 @@ class PublishedRecommender(NoGuarantee, FittedRecommender):
         """Make what answers need of `ratings_`; chance only through the streams."""
 
     @abstractmethod
-    def _answer(
-        self, columns: AnyIntegers, values: Floats, wanted: AnyIntegers, row: int
-    ) -> Floats:
+    def _answer(self, columns: Items, values: Floats, wanted: Items, row: int) -> Floats:
         """Return predictions for somebody with these ratings; `row` is theirs, -1 where they are not in the data."""
 
     def settings(self) -> dict[str, Any]:

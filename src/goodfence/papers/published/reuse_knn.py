@@ -16,6 +16,7 @@ from goodfence.errors import ModelFileError
 from goodfence.models.persistence import Arrays
 from goodfence.models.recommender import Traits
 from goodfence.papers.published.published_recommender import (
+    Items,
     PublishedRecommender,
     dense_profile,
     indicators,
@@ -95,9 +96,7 @@ class ReuseKNN(PublishedRecommender):
             other = listed[self.variant][candidates]
         return np.asarray(rankdata(near[candidates]) + rankdata(other)) / 2
 
-    def _answer(
-        self, columns: AnyIntegers, values: Floats, wanted: AnyIntegers, row: int
-    ) -> Floats:
+    def _answer(self, columns: Items, values: Floats, wanted: Items, row: int) -> Floats:
         near = self.similarities(columns, values)
         own = dense_profile(columns, np.ones(len(columns)), self.ratings_.shape[1])
         gains = (self._rated @ own) / max(len(columns), 1)

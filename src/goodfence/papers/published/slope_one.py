@@ -8,12 +8,13 @@ from typing import Annotated, Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 
-from goodfence.arrays import AnyIntegers, Floats
+from goodfence.arrays import Floats
 from goodfence.data.ratings import Ratings
 from goodfence.errors import ModelFileError
 from goodfence.models.persistence import Arrays
 from goodfence.models.recommender import Traits, row_of
 from goodfence.papers.published.published_recommender import (
+    Items,
     PublishedRecommender,
     indicators,
     person,
@@ -96,13 +97,7 @@ class SlopeOne(PublishedRecommender):
             above = np.triu(draws, 1)
             self.differences_[np.ix_(columns, columns)] += above - above.T
 
-    def _answer(
-        self,
-        columns: AnyIntegers,
-        values: Floats,
-        wanted: AnyIntegers,
-        row: int,  # noqa: ARG002
-    ) -> Floats:
+    def _answer(self, columns: Items, values: Floats, wanted: Items, row: int) -> Floats:  # noqa: ARG002 - for others
         counts = self.counts_[np.ix_(wanted, columns)]
         totals = counts.sum(axis=1)
         sums = counts @ values + (self.differences_[np.ix_(wanted, columns)] * (counts > 0)).sum(

@@ -10,6 +10,7 @@ from scipy import sparse
 
 from goodfence.arrays import AnyIntegers, Floats, row_numbers
 from goodfence.papers.published.published_recommender import (
+    Items,
     PublishedRecommender,
     dense_profile,
     indicators,
@@ -90,8 +91,6 @@ class ThresholdNeighbours(PublishedRecommender):
             chosen[row] = 0.0
         return chosen @ self.ratings_.csr, chosen @ self._rated
 
-    def _answer(
-        self, columns: AnyIntegers, values: Floats, wanted: AnyIntegers, row: int
-    ) -> Floats:
+    def _answer(self, columns: Items, values: Floats, wanted: Items, row: int) -> Floats:
         sums, counts = (found[wanted] for found in self.sums(columns, values, row))
         return np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)

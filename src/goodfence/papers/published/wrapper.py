@@ -10,14 +10,18 @@ from typing import Any, ClassVar, Self
 import numpy as np
 import numpy.typing as npt
 
-from goodfence.arrays import AnyIntegers, Floats
+from goodfence.arrays import Floats
 from goodfence.data.ratings import Ratings
 from goodfence.errors import ModelFileError
 from goodfence.models.method import as_recommender, traits_of
 from goodfence.models.neighbour_cf import NeighbourCF
 from goodfence.models.persistence import Arrays, refusing
 from goodfence.models.recommender import Traits, unfitted_copy
-from goodfence.papers.published.published_recommender import PublishedRecommender, checked_key
+from goodfence.papers.published.published_recommender import (
+    Items,
+    PublishedRecommender,
+    checked_key,
+)
 from goodfence.registry import find_kind
 from goodfence.rng import RNG, Streams
 from goodfence.selection.knn import KNN
@@ -57,9 +61,7 @@ class Wrapper(PublishedRecommender):
     def _learn(self, streams: Streams) -> None:
         self.inner_ = unfitted_copy(self.recommender, streams.key(1)).fit(self.ratings_)
 
-    def _answer(
-        self, columns: AnyIntegers, values: Floats, wanted: AnyIntegers, row: int
-    ) -> Floats:
+    def _answer(self, columns: Items, values: Floats, wanted: Items, row: int) -> Floats:
         items = self.ratings_.items[wanted]
         if row >= 0:
             told = self.inner_.predict(np.repeat(self.ratings_.users[row], len(items)), items)
@@ -70,12 +72,7 @@ class Wrapper(PublishedRecommender):
 
     @abstractmethod
     def _told(
-        self,
-        told: Floats,
-        columns: AnyIntegers,
-        values: Floats,
-        wanted: AnyIntegers,
-        row: int,
+        self, told: Floats, columns: Items, values: Floats, wanted: Items, row: int
     ) -> Floats:
         """Return what becomes of the predictions for one user; the rest as in `_answer`."""
 

@@ -1,26 +1,14 @@
 """The rule by which a claim gets its verdict, and claims 1 to 9, which the counts behind the figures judge.
 
-A claim is a set of comparisons. Each compares paired numbers (the same targets, all seeds added up for each) by
-Student's t, two-sided; the false positive rate of 1% is divided by the number of comparisons (Bonferroni), so that it
-holds for the claim as a whole. A comparison comes out
-
-- as claimed: the interval lies on the side that the paper states;
-- opposite: it lies on the other side;
-- no difference: neither, and the interval lies within the margin, one hundredth of a star on a scale of 1 to 5
-  (one hundredth for shares);
-- open: none of these.
-
-Where the paper states that there is no difference, the comparison comes out as claimed within the margin, and as a
-difference where the interval lies outside of it: there is no other side to it.
+A claim is a set of comparisons of paired numbers (the same targets, all seeds added up) by Student's t, two-sided; the
+false positive rate of 1% is shared among them (Bonferroni). A comparison comes out as claimed, or opposite, where its
+interval lies on that side; as no difference where it lies within the margin; else open. Where the paper states that
+there is no difference, it comes out as claimed within the margin, and as a difference outside of it.
 
 All as claimed: the claim holds. All opposite: reversed. Some opposite, without a difference that was stated, or with
 one that was denied: fails. Otherwise it cannot be told, and the number of targets is stated that would tell.
-Statements without chance (an equality, a theorem, "always") need no test: one counterexample refutes them.
-
-Two claims are judged in two parts (9a and 9b, 14a and 14b): what the paper measures or counts, and what it takes that
-for.
-
-What the paper says, and each finding in words, is in `definitions/claims.toml`.
+Statements without chance need no test: one counterexample refutes them. What the paper says, and each finding in words,
+is in `definitions/claims.toml`; two claims have two parts, what the paper measures and what it takes that for.
 """
 
 from __future__ import annotations
@@ -53,7 +41,7 @@ Outcome: TypeAlias = Literal["as claimed", "opposite", "no difference", "differe
 Side: TypeAlias = Literal["below", "above", "neither"]
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True)
 class JudgedComparison:
     """One comparison of a claim, judged."""
 
@@ -106,18 +94,8 @@ class Claim:
 
     def to_dict(self) -> dict[str, Any]:
         """Return the claim as plain values."""
-        return {
-            "claim": self.number,
-            "part": self.part,
-            "text": self.text,
-            "verdict": self.verdict,
-            "sentence": self.sentence,
-            "rule": self.rule,
-            "figures": list(self.figures),
-            "needed": self.needed,
-            "numbers": dict(self.numbers),
-            "comparisons": [asdict(one) for one in self.comparisons],
-        }
+        told = asdict(self) | {"figures": list(self.figures), "needed": self.needed}
+        return {"claim": told.pop("number"), **told, "comparisons": list(told["comparisons"])}
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,26 +128,11 @@ class Question:
         needed = None
         if outcome == "open" and np.isfinite(half) and best > 0:
             needed = int(np.ceil(found.n * (half / best) ** 2))
-        return JudgedComparison(
-            what=self.what,
-            value=found.value,
-            low=low,
-            high=high,
-            targets=found.n,
-            outcome=outcome,
-            needed=needed,
-        )
+        return JudgedComparison(self.what, found.value, low, high, found.n, outcome, needed)
 
 
 def judged(tests: Sequence[Question]) -> tuple[JudgedComparison, ...]:
-    """Return the comparisons with their outcomes; the false positive rate is shared among them.
-
-    Examples
-    --------
-    >>> [one] = judged([Question("a - b", Statistic(-0.2, 0.01, 200), "below")])
-    >>> one.outcome
-    'as claimed'
-    """
+    """Return the comparisons with their outcomes; the false positive rate is shared among them."""
     return tuple(test.judged(1 - FALSE_POSITIVE_RATE / len(tests)) for test in tests)
 
 
@@ -192,60 +155,51 @@ def verdict_of(comparisons: Sequence[JudgedComparison]) -> ClaimVerdict:
 
 
 @cache
-def _stated(label: str) -> dict[str, str]:
-    """Return what the paper says, the rule, and a sentence for each verdict."""
+def _texts() -> dict[str, dict[str, str]]:
+    """Return what the paper says, the rule, and a sentence for each verdict, by the label of the claim."""
     file = files("goodfence.papers.reproduction") / "definitions" / "claims.toml"
-    texts: dict[str, str] = tomllib.loads(file.read_text(encoding="utf-8"))[label]
-    return texts
+    return tomllib.loads(file.read_text(encoding="utf-8"))
 
 
-def _numbered(label: str) -> dict[str, Any]:
-    """Return the number and the part of a label."""
-    digits = label.rstrip("ab")
-    return {"number": int(digits), "part": label.removeprefix(digits)}
+Numbers: TypeAlias = Mapping[str, float]
 
 
 def claim_of(
-    label: str,
-    tests: Sequence[Question],
-    numbers: Mapping[str, float],
-    figures: Iterable[str],
-    **words: object,
+    label: str, tests: Sequence[Question], numbers: Numbers, figures: Iterable[str], **words: object
 ) -> Claim:
     """Return the claim with the verdict of its tests; `words` are what its sentences name."""
-    comparisons, stated = judged(tests), _stated(label)
-    verdict = verdict_of(comparisons)
+    comparisons = judged(tests)
     # Adding 0 makes a rounded -0 positive.
     changes = "; ".join(f"{one.what} {round(one.value, 3) + 0.0:+.3f}" for one in comparisons)
-    return Claim(
-        **_numbered(label),
-        text=stated["text"],
-        verdict=verdict,
-        sentence=stated.get(verdict, _UNKNOWN).format(changes=changes, **words),
-        rule=stated["rule"],
-        comparisons=comparisons,
-        numbers=dict(numbers),
-        figures=tuple(figures),
+    return _claim(
+        label, verdict_of(comparisons), numbers, figures, {"changes": changes, **words}, comparisons
     )
 
 
 def settled(
-    label: str,
-    numbers: Mapping[str, float],
-    figures: Iterable[str] = (),
-    *,
-    holds: bool,
-    **words: object,
+    label: str, numbers: Numbers, figures: Iterable[str] = (), *, holds: bool, **words: object
 ) -> Claim:
     """Return a claim that no chance is in: it holds, or a counterexample refutes it."""
-    stated = _stated(label)
-    verdict: ClaimVerdict = "holds" if holds else "fails"
+    return _claim(label, "holds" if holds else "fails", numbers, figures, words)
+
+
+def _claim(
+    label: str,
+    verdict: ClaimVerdict,
+    numbers: Numbers,
+    figures: Iterable[str],
+    words: Mapping[str, object],
+    comparisons: tuple[JudgedComparison, ...] = (),
+) -> Claim:
+    stated, digits = _texts()[label], label.rstrip("ab")
     return Claim(
-        **_numbered(label),
+        number=int(digits),
+        part=label.removeprefix(digits),
         text=stated["text"],
         verdict=verdict,
-        sentence=stated[verdict].format(**words),
+        sentence=stated.get(verdict, _UNKNOWN).format(**words),
         rule=stated["rule"],
+        comparisons=comparisons,
         numbers=dict(numbers),
         figures=tuple(figures),
     )
@@ -275,6 +229,12 @@ class Counted:
         """The points at which as many ratings are known as give everything away."""
         return tuple(x for x in self.definition.values if x >= _ENOUGH_KNOWN)
 
+    @property
+    def tells(self) -> bool:
+        """Whether there are enough points to judge by."""
+        enough = self.definition.x != "known" or bool(self.enough)
+        return len(self.definition.judged) > 1 and bool(self.several) and enough
+
     def rise(
         self, series: str, claimed: Side, what: str, values: tuple[Number, ...] | None = None
     ) -> Question:
@@ -289,13 +249,7 @@ Figures: TypeAlias = Mapping[str, Counted]
 
 def claims_of_figures(figures: Figures) -> tuple[Claim, ...]:
     """Return the claims that these figures can judge, by number; small data leaves some too few points."""
-    telling = {
-        name: figure
-        for name, figure in figures.items()
-        if len(figure.definition.judged) > 1
-        and figure.several
-        and (figure.definition.x != "known" or figure.enough)
-    }
+    telling = {name: figure for name, figure in figures.items() if figure.tells}
     judges: tuple[tuple[tuple[str, ...], Callable[[Figures], Claim]], ...] = (
         (WITHOUT_ATTACK, _ppns_is_best),
         ((*WITHOUT_ATTACK, "attack-beta"), _grows_with_beta),
@@ -343,9 +297,7 @@ def _own_numbers(figures: Figures, *metrics: str) -> dict[str, float]:
 def _errors_along(figures: Figures, series: Iterable[str]) -> dict[str, float]:
     """Return the errors of some series at each point."""
     return {
-        f"{name} {one} MAE at {figure.definition.x}={x:g}": figure.sums.statistic(
-            "mae", one, x
-        ).value
+        f"{name} {one} MAE at {figure.definition.x}={x:g}": figure.sums.value("mae", one, x)
         for one in series
         for name, figure in figures.items()
         for x in figure.definition.values
@@ -393,7 +345,7 @@ def _lowest_under_attack(figures: Figures) -> Claim:
 def _knn_is_zero(figures: Figures) -> Claim:
     figure = figures["attack-m"]
     numbers = {
-        f"m={x}: {metric}": figure.sums.statistic(metric, "kNN", x).value
+        f"m={x}: {metric}": figure.sums.value(metric, "kNN", x)
         for x in figure.enough
         for metric in ("mae", "coverage", "recovery", "target_chosen")
     }
@@ -423,7 +375,7 @@ def _error_is_not_zero(figures: Figures) -> Claim:
     """Judge that the error of no private method is zero, which is how the paper tells that nothing is released."""
     figure = figures["attack-m"]
     errors = {
-        (series, x): figure.sums.statistic("mae", series, x).value
+        (series, x): figure.sums.value("mae", series, x)
         for series in PRIVATE
         for x in figure.enough
     }
@@ -437,7 +389,7 @@ def _nothing_given_away(figures: Figures) -> Claim:
     means = {series: figure.sums.mean("advantage", series, figure.enough) for series in PRIVATE}
     tests = [Question(series, one, "neither") for series, one in means.items()]
     numbers = {
-        f"{series} m={x}: {metric}": figure.sums.statistic(metric, series, x).value
+        f"{series} m={x}: {metric}": figure.sums.value(metric, series, x)
         for series in PRIVATE
         for x in figure.enough
         for metric in ("recovery", "recovery_without", "advantage", "exact", "guess")

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import json
 import secrets
 import textwrap
 import time
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
+from importlib.resources import files
 from os import PathLike
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
@@ -92,7 +94,7 @@ def reproduce(
     >>> figure.claims[0].number, figure.claims[0].verdict
     (1, 'holds')
     """
-    run = _Run(rng, quick, Sources(data), keep, threads)
+    run = _Run(rng, quick, data, keep, threads)
     experiment = run.experiment(figure)
     with bar(figure, experiment.n_points, show=progress) as advance:
         return run.figure(experiment, advance)
@@ -108,15 +110,9 @@ def reproduce_all(
     threads: int | None = None,
     progress: bool | None = None,
 ) -> Reproduction:
-    """Draw all seven figures of the paper again, and judge its sixteen claims.
-
-    Parameters
-    ----------
-    rng, quick, data, keep, threads, progress
-        As in `reproduce`.
-    """
+    """Draw all seven figures of the paper again, and judge its sixteen claims; parameters as in `reproduce`."""
     started = time.perf_counter(), time.process_time()
-    run = _Run(rng, quick, Sources(data), keep, threads)
+    run = _Run(rng, quick, data, keep, threads)
     experiments = [run.experiment(name) for name in ORDER]
     others = run.other_claims(experiments)
     n_steps = sum(experiment.n_points for experiment in experiments) + len(others)
@@ -134,16 +130,11 @@ class _Run:
     """The settings that all figures of a run share."""
 
     def __init__(
-        self,
-        rng: int | None,
-        quick: bool,
-        sources: Sources,
-        keep: str | PathLike[str] | None,
-        threads: int | None,
+        self, rng: int | None, quick: bool, data: str | None, keep: Any, threads: int | None
     ) -> None:
         self.rng = secrets.randbits(32) if rng is None else rng
         require(self.rng >= 0, "rng", "None, or an integer of at least 0", rng)
-        self.sources, self.quick, self.threads = sources, quick, threads
+        self.sources, self.quick, self.threads = Sources(data), quick, threads
         self.keep = None if keep is None else Path(keep)
         self.n_targets = QUICK_TARGETS if quick else N_TARGETS
 
@@ -251,7 +242,7 @@ class Figure:
         metrics = pa.array(sorted({panel.metric for panel in panels}))
         rows = self.summary.filter(pc.is_in(self.summary["metric"], metrics)).to_pylist()
         views = [_view(definition, panel) for panel in panels]
-        views[0]["layer"][-1]["params"] = [_PICKED]  # one legend serves all panels
+        views[0]["layer"][-1]["params"] = [_CHART["picked"]]  # one legend serves all panels
         letters = _LETTERS[len(panels)]
         n_users, n_items = self.manifest["shape"]
         of_whom = f" with more than {known} ratings" if (known := definition.most_known) else ""
@@ -259,44 +250,19 @@ class Figure:
             f"{definition.data}: {n_users:,} users x {n_items:,} items; {len(self.manifest['seeds'])} seeds x "
             f"{self.manifest['targets']} targets{of_whom} a point; upright lines: 95% over targets"
         )
-        heading = {
-            "text": definition.title,
-            "subtitle": [what, *textwrap.wrap(definition.note, letters)],
-            **{"anchor": "start", "fontSize": 18, "offset": 12},
-            **{"subtitleFontSize": 13, "subtitlePadding": 6, "subtitleColor": "#444444"},
-        }
-        caption = {
-            "text": textwrap.wrap(definition.caption, letters),
-            **{"anchor": "start", "orient": "bottom", "fontSize": 13, "fontWeight": "normal"},
-            **{"color": "#444444", "offset": 14},
-        }
-        return {
-            "$schema": SCHEMA,
-            "config": _CONFIG,
-            "data": {"values": rows},
-            "title": heading,
-            "vconcat": [{"hconcat": views, "spacing": 28, "title": caption}],
-        }
+        subtitle = [what, *textwrap.wrap(definition.note, letters)]
+        caption = {"text": textwrap.wrap(definition.caption, letters), **_CHART["caption"]}
+        title = {"text": definition.title, "subtitle": subtitle, **_CHART["heading"]}
+        return _spec(rows, title, {"hconcat": views, "spacing": 28, "title": caption})
 
     def paper_spec(self) -> Spec:
         """Return the chart as the paper has it: its caption, its measure, its four methods, and no comment."""
-        definition = self.definition
         metric = pc.equal(self.summary["metric"], _AS_PRINTED.metric)
-        view = _view(definition, _AS_PRINTED, plain=True)
-        view["layer"][-1]["params"] = [_PICKED]
+        view = _view(self.definition, _AS_PRINTED, plain=True)
+        view["layer"][-1]["params"] = [_CHART["picked"]]
         view |= {"width": 460, "height": 320, "title": None}
-        return {
-            "$schema": SCHEMA,
-            "config": _CONFIG,
-            "data": {"values": self.summary.filter(metric).to_pylist()},
-            "title": {
-                "text": definition.title,
-                "anchor": "middle",
-                "orient": "bottom",
-                "offset": 12,
-            },
-            "vconcat": [view],
-        }
+        title = {"text": self.definition.title, **_CHART["printed"]}
+        return _spec(self.summary.filter(metric).to_pylist(), title, view)
 
     def save(self, folder: str | PathLike[str]) -> None:
         """Write tables (parquet, csv), charts (PNG, SVG, HTML; `paper` is neutral), claims and manifest to `folder`."""
@@ -345,44 +311,13 @@ def _save_claims(folder: Path, found: Figure | Reproduction) -> None:
     write_json(folder / "manifest.json", told["manifest"])
 
 
-class Look(NamedTuple):
-    """How a series is drawn; each has a mark of its own, and stands `beside` the others by so many pixels."""
-
-    colour: str
-    shape: str
-    beside: int
-    dash: Sequence[int] = (1, 0)
-    width: int = 2
-
-
-_LOOKS = {
-    "PPNS": Look("#D55E00", "circle", -3, width=4),
-    "kNN": Look("#222222", "square", 3, dash=(6, 4)),
-    "nPNS": Look("#0072B2", "triangle-up", -9),
-    "PNCF": Look("#009E73", "diamond", 9),
-    LARGEST_RS: Look("#7FCDBB", "cross", 12, dash=(2, 3)),
-}
-"""In the order of drawing. Okabe and Ito's colours, which the colour-blind can tell apart."""
-_CONFIG: Spec = {
-    "font": FONT,
-    "background": "white",
-    "padding": 14,
-    "axis": {
-        "labelFontSize": 13,
-        "titleFontSize": 13,
-        "titleFontWeight": "normal",
-        "titlePadding": 8,
-    },
-    "view": {"stroke": "#cccccc"},
-}
+_CHART: Spec = json.loads(
+    (files("goodfence.papers.reproduction") / "definitions" / "chart.json").read_text("utf-8")
+)
+"""How charts look. The series are in the order of drawing, in Okabe and Ito's colours, which the colour-blind can tell
+apart; each has a mark of its own, and stands `beside` the others by so many pixels."""
 _LETTERS = {2: 118, 3: 185}
 """How many letters of a caption fit below 2 or 3 panels."""
-_PICKED: Spec = {
-    "name": "picked",
-    "select": {"type": "point", "fields": ["series"]},
-    "bind": "legend",
-}
-_SHOWN: Spec = {"condition": {"param": "picked", "value": 1}, "value": 0.12}
 
 
 class Panel(NamedTuple):
@@ -412,28 +347,22 @@ def _view(definition: Definition, panel: Panel, *, plain: bool = False) -> Spec:
 
     A `plain` one has lines and points only, each where it belongs; its legend has no other series.
     """
-    looks = {name: look for name, look in _LOOKS.items() if not plain or name in panel.series}
-    share = panel.metric in ("recovery", "advantage")
+    looks = {
+        name: one for name, one in _CHART["looks"].items() if not plain or name in panel.series
+    }
+    values = [float(value) for value in definition.values]
     x = {
-        "field": "x",
-        "type": "quantitative",
-        "title": definition.label,
-        "scale": {"type": definition.scale, "zero": False, "nice": False, "padding": 16},
-        "axis": {
-            "values": [float(value) for value in definition.values],
-            "labelExpr": "'' + datum.value",
-            "labelOverlap": "greedy",
-            "grid": False,
-        },
+        **{"field": "x", "type": "quantitative", "title": definition.label},
+        "scale": {"type": definition.scale, **_CHART["x scale"]},
+        "axis": {"values": values, **_CHART["x axis"]},
     }
     y = {
-        "type": "quantitative",
-        "title": panel.axis,
+        **{"type": "quantitative", "title": panel.axis},
         "scale": {"zero": definition.protocol == "attack", "nice": True},
-        "axis": {"format": "%" if share else "~g"},
+        "axis": {"format": "%" if panel.metric in ("recovery", "advantage") else "~g"},
     }
-    colour = _coded({name: one.colour for name, one in looks.items()})
-    shared = {"x": x, "y": {**y, "field": "value"}, "color": colour, "opacity": _SHOWN}
+    colour = _coded({name: one["colour"] for name, one in looks.items()})
+    shared = {"x": x, "y": {**y, "field": "value"}, "color": colour, "opacity": _CHART["shown"]}
     between = {**shared, "y": {**y, "field": "low"}, "y2": {"field": "high"}}
     numbers = {"value": panel.metric, "low": "95% from", "high": "to"}
     tooltip: list[Spec] = [
@@ -444,23 +373,20 @@ def _view(definition: Definition, panel: Panel, *, plain: bool = False) -> Spec:
             for name, title in numbers.items()
         ),
     ]
-    shape = _coded({name: one.shape for name, one in looks.items()})
+    shape = _coded({name: one["shape"] for name, one in looks.items()})
     points, layers = {**shared, "shape": shape, "tooltip": tooltip}, []
     for name in panel.series:
         look, only = looks[name], [{"filter": f"datum.series === '{name}'"}]
-        line = {"type": "line", "strokeWidth": look.width, "strokeDash": list(look.dash)}
-        interval = ({"type": "rule", "strokeWidth": 1.6, "strokeCap": "round"}, between)
-        for mark, encoding in (
-            *(() if plain else (interval,)),
-            (line, shared),
-            ({"type": "point", "filled": True, "size": 52}, points),
-        ):
-            beside = {**mark, "xOffset": 0 if plain else look.beside}
+        width, dash = look.get("width", 2), look.get("dash", [1, 0])
+        line = {"type": "line", "strokeWidth": width, "strokeDash": dash}
+        marks = [(_CHART["interval"], between), (line, shared), (_CHART["point"], points)]
+        for mark, encoding in marks[1:] if plain else marks:
+            beside = {**mark, "xOffset": 0 if plain else look["beside"]}
             layers.append({"transform": only, "mark": beside, "encoding": encoding})
     return {
         "width": 330,
         "height": 290,
-        "title": {"text": panel.heading, "fontSize": 15, "frame": "group"},
+        "title": {"text": panel.heading, **_CHART["panel"]},
         "transform": [
             {"filter": f"datum.metric === '{panel.metric}'"},
             {"filter": {"field": "series", "oneOf": list(panel.series)}},
@@ -470,13 +396,12 @@ def _view(definition: Definition, panel: Panel, *, plain: bool = False) -> Spec:
 
 
 def _coded(codes: Mapping[str, str]) -> Spec:
-    legend = {
-        "title": None,
-        "orient": "top",
-        "labelFontSize": 15,
-        "symbolSize": 160,
-        "symbolDash": [1, 0],
-        "columns": len(codes),
-    }
+    legend = {**_CHART["legend"], "columns": len(codes)}
     scale = {"domain": list(codes), "range": list(codes.values())}
     return {"field": "series", "type": "nominal", "scale": scale, "legend": legend}
+
+
+def _spec(rows: list[Any], title: Spec, view: Spec) -> Spec:
+    config = {"font": FONT, **_CHART["config"]}
+    head = {"$schema": SCHEMA, "config": config, "data": {"values": rows}}
+    return {**head, "title": title, "vconcat": [view]}

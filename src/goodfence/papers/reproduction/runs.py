@@ -169,6 +169,10 @@ class Sums:
         """Return one metric of one series at one point."""
         return self._combined(metric, [(1.0, series, x)])
 
+    def value(self, metric: str, series: str, x: Number) -> float:
+        """Return the same, its value alone."""
+        return self.statistic(metric, series, x).value
+
     def estimate(self, metric: str, series: str, x: Number) -> Estimate:
         """Return the same with its 95% interval, inside what is possible."""
         lowest, highest = _LOWEST.get(metric, 0.0), _HIGHEST.get(metric, 1.0)
@@ -280,12 +284,10 @@ class Experiment:
     def stated(self) -> dict[str, Any]:
         """Return what a manifest says of the experiment."""
         definition, last = self.definition, self.definition.values[-1]
+        drawn = {name: definition.mechanism(name, last) for name in definition.series}
         return {
             "figure": definition.id,
-            "protocol": definition.protocol,
-            "axis": definition.axis,
-            "data": definition.data,
-            "note": definition.note,
+            **{name: getattr(definition, name) for name in ("protocol", "axis", "data", "note")},
             "ratings": self.checksum,
             "shape": list(self.ratings.shape),
             "scale": asdict(self.ratings.scale),
@@ -294,9 +296,7 @@ class Experiment:
             "x": definition.x,
             "values": list(definition.values),
             "fixed": dict(definition.fixed),
-            "series_at_last_x": {
-                name: settings_of(definition.mechanism(name, last)) for name in definition.series
-            },
+            "series_at_last_x": {name: settings_of(one) for name, one in drawn.items()},
             "interpretation": asdict(self.interpretation),
         }
 
@@ -305,17 +305,16 @@ class Experiment:
         for number in range(self.n_seeds):
             protocol = _Protocol(self, self.seed(number))
             for x in self.definition.values:
-                path, table = self._path(x, number), None
+                path = self._path(x, number)
+                table = None
                 if path is not None and path.is_file():
                     with suppress(pa.ArrowException, OSError):  # damaged: it is computed again
                         table = pq.read_table(path)
-                computed = table is None
-                if table is None:
-                    table = protocol.counts(x)
-                    if path is not None:
-                        with atomic_write(path) as file:
-                            pq.write_table(table, file, compression="zstd")
-                yield x, number, table, computed
+                found = protocol.counts(x) if table is None else table
+                if table is None and path is not None:
+                    with atomic_write(path) as file:
+                        pq.write_table(found, file, compression="zstd")
+                yield x, number, found, table is None
 
     @cached_property
     def target_numbers(self) -> Integers:
@@ -370,7 +369,7 @@ class _Protocol:
                 self._made[key] = (
                     self._attacked.predict(mechanism, targets, metrics=self.first)
                     if known
-                    else self._unattacked.predicted(mechanism, metrics=self.first)
+                    else self._unattacked.predict(mechanism, metrics=self.first)
                 )
             predictions[series] = self._made[key]
         numbers = experiment.target_numbers[targets.rows]
@@ -383,28 +382,16 @@ class _Protocol:
 
     @cached_property
     def _unattacked(self) -> Unattacked:
-        experiment = self.experiment
-        return Unattacked.of(
-            experiment.ratings,
-            experiment.n_targets,
-            self.seed,
-            axis=experiment.definition.axis,
-            interpretation=experiment.interpretation,
-            threads=experiment.threads,
-        )
+        of, axis = self.experiment, self.experiment.definition.axis
+        how: dict[str, Any] = {"interpretation": of.interpretation, "threads": of.threads}
+        return Unattacked.of(of.ratings, of.n_targets, self.seed, axis=axis, **how)
 
     @cached_property
     def _attacked(self) -> Attacked:
-        experiment = self.experiment
-        ids = sample_targets(
-            experiment.ratings,
-            experiment.n_targets,
-            rng=Streams(self.seed).at(TARGETS),
-            more_than=max(experiment.definition.most_known, experiment.interpretation.more_than),
-        )
-        return Attacked(
-            experiment.ratings, ids, self.seed, experiment.interpretation, experiment.threads
-        )
+        of, generator = self.experiment, Streams(self.seed).at(TARGETS)
+        least = max(of.definition.most_known, of.interpretation.more_than)
+        ids = sample_targets(of.ratings, of.n_targets, rng=generator, more_than=least)
+        return Attacked(of.ratings, ids, self.seed, of.interpretation, of.threads)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -492,12 +479,8 @@ class Unattacked:
             )
         return self._sensitivities[options]
 
-    def predict(self, mechanism: Mechanism) -> Floats:
-        """Return the prediction of each rating that is asked for, NaN where no neighbour rated it."""
-        return self.predicted(mechanism).with_target
-
-    def predicted(self, mechanism: Mechanism, *, metrics: bool = False) -> Predictions:
-        """Return the same, with alpha and beta if asked."""
+    def predict(self, mechanism: Mechanism, *, metrics: bool = False) -> Predictions:
+        """Return the prediction of each rating that is asked for, NaN where no neighbour rated it; metrics if asked."""
         applied, targets = self.interpretation.applied(mechanism), self.targets
         reach = applied.reach(self.profiles.n_rows - 1)
         similarity = Similarity.of(self.interpretation.similarity)
