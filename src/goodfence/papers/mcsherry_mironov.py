@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import replace
-from typing import Any, ClassVar
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
@@ -26,18 +26,12 @@ from goodfence.models.private.releases import (
 )
 from goodfence.models.recommender import IdsLike
 from goodfence.privacy.accounting import lattice_distance
-from goodfence.privacy.fixed_point import (
-    SPAN,
-    Clamps,
-    UserProfiles,
-    integer_sensitivity,
-    to_grid,
-)
+from goodfence.privacy.fixed_point import SPAN, Clamps, UserProfiles, integer_sensitivity, to_grid
 from goodfence.privacy.guarantee import Guarantee
 from goodfence.privacy.noise import SIGMA, Publisher
 from goodfence.registry import register
 from goodfence.rng import RNG
-from goodfence.settings import checked, finite, positive
+from goodfence.settings import Count, Finite, Positive, at_least, checked
 
 THEOREM = 1 + 2 * math.sqrt(2)
 """Their Theorem 5: one rating moves the weighted covariance by at most this times the squared clamp."""
@@ -75,35 +69,26 @@ class McSherryMironov(PrivatePredictor):
     Examples
     --------
     >>> import goodfence as gf
-    >>> from goodfence.papers.mcsherry_mironov import McSherryMironov
-    >>> model = McSherryMironov(epsilon=4.0, items="from ratings").fit(gf.load("movietweetings"))
+    >>> model = gf.papers.McSherryMironov(epsilon=4.0, items="from ratings").fit(gf.load("movietweetings"))
     >>> model.guarantee().status
     'claimed'
     """
 
     name: ClassVar[str] = "mcsherry-mironov"
     label: ClassVar[str] = "McSherry–Mironov"
-    _saved = (
-        "epsilon",
-        "delta",
-        "items",
-        "clamp",
-        "item_prior",
-        "user_prior",
-        "covariance_items",
-        "rank",
-    )
+    _own = ("clamp", "item_prior", "user_prior", "covariance_items", "rank")
+    _saved = ("epsilon", "delta", "items", *_own)
 
     def __init__(
         self,
         *,
         epsilon: float,
         delta: float = 1e-5,
-        clamp: float = 1.0,
-        item_prior: float = 15.0,
-        user_prior: int = 20,
-        covariance_items: int = 3200,
-        rank: int = 20,
+        clamp: Finite = 1.0,
+        item_prior: Positive = 15.0,
+        user_prior: Count = 20,
+        covariance_items: Annotated[int, at_least(2, most=MOST_COVARIANCE_ITEMS)] = 3200,
+        rank: Count = 20,
         catalogue: IdsLike | None = None,
         items: FromRatings | None = None,
         rng: RNG = None,
@@ -111,12 +96,7 @@ class McSherryMironov(PrivatePredictor):
         super().__init__(
             epsilon=epsilon, delta=delta, unit="rating", catalogue=catalogue, items=items, rng=rng
         )
-        require(finite(clamp, "clamp") >= LEAST_CLAMP, "clamp", f"at least {LEAST_CLAMP}", clamp)
-        positive(item_prior, "item_prior")
-        require(user_prior >= 1, "user_prior", "at least 1", user_prior)
-        possible = 2 <= covariance_items <= MOST_COVARIANCE_ITEMS
-        require(possible, "covariance_items", f"2 to {MOST_COVARIANCE_ITEMS}", covariance_items)
-        require(rank >= 1, "rank", "at least 1", rank)
+        require(clamp >= LEAST_CLAMP, "clamp", f"at least {LEAST_CLAMP}", clamp)
         self.clamp, self.item_prior, self.user_prior = clamp, item_prior, user_prior
         self.covariance_items, self.rank = covariance_items, rank
 
@@ -172,7 +152,7 @@ class McSherryMironov(PrivatePredictor):
     def _covariance(
         self,
         profiles: UserProfiles,
-        item_bias: Floats,
+        bias: Floats,
         chosen: Integers,
         mu: float,
         publisher: Publisher,
@@ -184,11 +164,10 @@ class McSherryMironov(PrivatePredictor):
         require(target > spare, "epsilon", "larger, or covariance_items fewer", self.epsilon)
         size = (target - spare) / (THEOREM * math.sqrt(2))
         clamps = Clamps(near=SPAN, prior=self.user_prior, wide=self.clamp)
-        rows = chosen_residuals(profiles, item_bias, chosen, clamps)
+        rows = chosen_residuals(profiles, bias, chosen, clamps)
         roots = np.maximum(np.sqrt(profiles.counts), 1.0)
-        products = sum_pairs(
-            rows, size / roots / (self.clamp * COVARIANCE_GRID) ** 2, toward_zero=False
-        )
+        each = size / roots / (self.clamp * COVARIANCE_GRID) ** 2
+        products = sum_pairs(rows, each, toward_zero=False)
         rows.data = np.ones_like(rows.data)
         weights = sum_pairs(rows, size / roots, toward_zero=False)
         above = np.triu_indices(n_chosen, 1)

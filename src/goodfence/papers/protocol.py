@@ -60,14 +60,10 @@ def algorithm_1(
 
     Parameters
     ----------
-    ratings : Ratings
-        Who rated what how.
-    mechanism : Mechanism
-        `PPNS(k=, beta=, epsilon=)` for the paper's own; or `KNN`, `NPNS`, `PNCF`.
+    ratings, mechanism, axis, similarity, over, rng
+        As in `NeighbourCF`.
     user, item
         Whose rating of what is predicted, by their own ids.
-    axis, similarity, over, rng
-        As in `NeighbourCF`.
 
     Examples
     --------
@@ -104,10 +100,8 @@ def paper_protocol(
 
     Parameters
     ----------
-    ratings : Ratings
-        Who rated what how.
-    mechanism : Mechanism
-        Who becomes a neighbour.
+    ratings, mechanism
+        As in `NeighbourCF`.
     axis : {"user", "item"}, default "user"
         Targets are users, or items.
     targets : int or sequence of ids, default 200

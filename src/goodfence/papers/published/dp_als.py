@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from typing import ClassVar
+from typing import Annotated, ClassVar
 
 import numpy as np
 
@@ -19,7 +19,7 @@ from goodfence.privacy.fixed_point import UP, UserProfiles, integer_sensitivity,
 from goodfence.privacy.noise import SIGMA, Publisher
 from goodfence.registry import register
 from goodfence.rng import RNG
-from goodfence.settings import checked, integer
+from goodfence.settings import Count, at_least, checked
 
 CLAMP = 2.0
 """A residual counts up to this."""
@@ -61,9 +61,9 @@ class DPALS(PrivatePredictor):
         *,
         epsilon: float,
         delta: float = 1e-5,
-        rank: int = 4,
-        sweeps: int = 1,
-        per_user: int = 60,
+        rank: Annotated[int, at_least(1, most=64)] = 4,
+        sweeps: Annotated[int, at_least(1, most=100)] = 1,
+        per_user: Count = 60,
         catalogue: IdsLike | None = None,
         items: FromRatings | None = None,
         rng: RNG = None,
@@ -71,9 +71,7 @@ class DPALS(PrivatePredictor):
         super().__init__(
             epsilon=epsilon, delta=delta, unit="user", catalogue=catalogue, items=items, rng=rng
         )
-        self.rank = integer(rank, "rank", least=1, most=64)
-        self.sweeps = integer(sweeps, "sweeps", least=1, most=100)
-        self.per_user = integer(per_user, "per_user", least=1)
+        self.rank, self.sweeps, self.per_user = rank, sweeps, per_user
 
     def _distance(self, n_items: int) -> float:
         each = n_items * (self.rank * (self.rank + 1) // 2 + self.rank)
@@ -97,7 +95,7 @@ class DPALS(PrivatePredictor):
         biases: ItemBiases,
         factors: Floats,
         mu: float,
-        publisher: Publisher,
+        door: Publisher,
     ) -> Floats:
         """Release for every item the sums of u u' and of r u over the users who count, and solve for its factors."""
         target, (ones, others) = integer_sensitivity(mu), np.triu_indices(self.rank)
@@ -115,7 +113,7 @@ class DPALS(PrivatePredictor):
             # In integers, whatever floating point did before: nobody adds more than is accounted.
             if int((part * part).sum()) <= target**2:
                 totals[counted] += part
-        noisy = publisher.publish("item factors", totals, target) / grid
+        noisy = door.publish("item factors", totals, target) / grid
         gram = np.zeros((profiles.n_items, self.rank, self.rank))
         gram[:, ones, others] = noisy[:, :n_products]
         gram[:, others, ones] = noisy[:, :n_products]

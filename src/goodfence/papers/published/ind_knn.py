@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 import numpy as np
@@ -14,7 +14,6 @@ from goodfence.arrays import Floats, row_numbers
 from goodfence.errors import ModelFileError, require
 from goodfence.models.persistence import Arrays
 from goodfence.models.private.base import SEEDED
-from goodfence.models.recommender import Traits
 from goodfence.papers.published.published_recommender import (
     Items,
     PublishedRecommender,
@@ -76,12 +75,14 @@ class IndKNN(PublishedRecommender):
         """B: what each user may spend, as rho of zero-concentrated differential privacy."""
         return total_mu(self.epsilon, self.delta, 0.0) ** 2 / 2
 
-    @property
-    def traits(self) -> Traits:
-        """What attack and audit must know: answers have fresh noise, and a seed would void the guarantee."""
-        words = f"ε={self.epsilon:g}, {self.questions:,} questions"
-        own = {"settings": words, "n_neighbours": 0, "fresh_answers": True, "fresh_noise": True}
-        return replace(super().traits, **own)  # type: ignore[arg-type]
+    _own_traits: ClassVar[dict[str, Any]] = {
+        "n_neighbours": 0,
+        "fresh_answers": True,
+        "fresh_noise": True,
+    }
+
+    def _words(self) -> str:
+        return f"ε={self.epsilon:g}, {self.questions:,} questions"
 
     def _learn(self, streams: Streams) -> None:
         require_declared(self.ratings_.scale)

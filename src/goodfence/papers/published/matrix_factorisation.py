@@ -2,14 +2,13 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Annotated, ClassVar
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 from scipy import sparse
 
 from goodfence.arrays import Floats
-from goodfence.models.recommender import Traits
 from goodfence.papers.published.published_recommender import Items, PublishedRecommender, indicators
 from goodfence.registry import register
 from goodfence.rng import Streams
@@ -51,10 +50,10 @@ class MatrixFactorisation(PublishedRecommender):
     penalty: Positive = 0.1
     sweeps: Count = 10
 
-    @property
-    def traits(self) -> Traits:
-        """What attack and audit must know: no user's ratings are used alone."""
-        return replace(super().traits, settings=f"rank {self.rank}", n_neighbours=0)
+    _own_traits: ClassVar[dict[str, Any]] = {"n_neighbours": 0}
+
+    def _words(self) -> str:
+        return f"rank {self.rank}"
 
     def _learn(self, streams: Streams) -> None:  # noqa: ARG002 - nothing is left to chance
         csr, turned = self.ratings_.csr, self.ratings_.transposed.csr

@@ -5,8 +5,8 @@ Beside `McSherryMironov`, which has Gaussian noise, accounting of today, and a r
 
 from __future__ import annotations
 
-from dataclasses import dataclass, replace
-from typing import Annotated, ClassVar
+from dataclasses import dataclass
+from typing import Annotated, Any, ClassVar
 
 import numpy as np
 
@@ -22,7 +22,6 @@ from goodfence.models.private.releases import (
     most_rated,
     sum_pairs,
 )
-from goodfence.models.recommender import Traits
 from goodfence.papers.mcsherry_mironov import SHARES, cleaned, low_rank, shrunk
 from goodfence.papers.published.published_recommender import Items, PublishedRecommender
 from goodfence.privacy.fixed_point import SPAN, UP, Clamps, UserProfiles, centred, uncentred
@@ -88,11 +87,14 @@ class McSherryMironovKNN(PublishedRecommender):
     def __post_init__(self) -> None:
         require(self.clamp <= SPAN, "clamp", f"at most {SPAN:g}", self.clamp)
 
-    @property
-    def traits(self) -> Traits:
-        """What attack and audit must know: answers rest on a release, and a seed would void the guarantee."""
-        own = {"n_neighbours": 0, "fresh_noise": True, "released": True}
-        return replace(super().traits, settings=f"ε={self.epsilon:g}", **own)  # type: ignore[arg-type]
+    _own_traits: ClassVar[dict[str, Any]] = {
+        "n_neighbours": 0,
+        "fresh_noise": True,
+        "released": True,
+    }
+
+    def _words(self) -> str:
+        return f"ε={self.epsilon:g}"
 
     def _learn(self, streams: Streams) -> None:
         profiles = UserProfiles.of(self.ratings_)

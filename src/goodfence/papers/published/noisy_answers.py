@@ -96,7 +96,12 @@ class NoisyAnswers(Wrapper):
         return {"asked": np.array([self.asked_], dtype=np.int64)}
 
     def _told(
-        self, told: Floats, columns: Items, values: Floats, wanted: Items, row: int
+        self,
+        told: Floats,
+        columns: Items,
+        values: Floats,
+        wanted: Items,
+        row: int,  # noqa: ARG002
     ) -> Floats:
         scale = self.ratings_.scale
         instead = middle(self.ratings_) if self.fallback is None else self.fallback

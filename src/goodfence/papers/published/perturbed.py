@@ -163,7 +163,12 @@ class Perturbed(Wrapper):
         return on_wide_scale(self.ratings_, moved)
 
     def _told(
-        self, told: Floats, columns: Items, values: Floats, wanted: Items, row: int
+        self,
+        told: Floats,
+        columns: Items,  # noqa: ARG002 - for others
+        values: Floats,
+        wanted: Items,  # noqa: ARG002
+        row: int,
     ) -> Floats:
         if self.means_ is None or self.spreads_ is None:
             return told

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 from abc import abstractmethod
-from dataclasses import fields
+from collections.abc import Mapping
+from dataclasses import fields, replace
 from hashlib import blake2b
 from typing import Any, ClassVar, Self, TypeAlias, cast
 
@@ -53,8 +54,17 @@ class PublishedRecommender(NoGuarantee, FittedRecommender):
     @property
     def traits(self) -> Traits:
         """What attack and audit must know: it is fitted in each world, and asked there."""
-        words = ", ".join(f"{name}={value}" for name, value in self.settings().items())
-        return Traits(family=self.label, settings=words, title=repr(self), fresh_answers=False)
+        plain = Traits(
+            family=self.label, settings=self._words(), title=repr(self), fresh_answers=False
+        )
+        return replace(plain, **self._own_traits)
+
+    _own_traits: ClassVar[Mapping[str, Any]] = {}
+    """In which traits it differs from most."""
+
+    def _words(self) -> str:
+        """Return the settings that tell it from others of its kind."""
+        return ", ".join(f"{name}={value}" for name, value in self.settings().items())
 
     @abstractmethod
     def _learn(self, streams: Streams) -> None:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Annotated, Any, ClassVar, Literal
 
 import numpy as np
@@ -14,7 +14,6 @@ from scipy.stats import rankdata
 from goodfence.arrays import AnyIntegers, Floats
 from goodfence.errors import ModelFileError
 from goodfence.models.persistence import Arrays
-from goodfence.models.recommender import Traits
 from goodfence.papers.published.published_recommender import (
     Items,
     PublishedRecommender,
@@ -61,11 +60,11 @@ class ReuseKNN(PublishedRecommender):
     rng: RNG = None
 
     @property
-    def traits(self) -> Traits:
-        """What attack and audit must know: neighbours are chosen for each item, and answers are drawn afresh."""
-        words = f"{self.variant}, k={self.k}, τ={self.tau}"
-        own = {"settings": words, "n_neighbours": self.k, "among": "raters", "fresh_answers": True}
-        return replace(super().traits, **own)  # type: ignore[arg-type]
+    def _own_traits(self) -> dict[str, Any]:  # type: ignore[override]
+        return {"n_neighbours": self.k, "among": "raters", "fresh_answers": True}
+
+    def _words(self) -> str:
+        return f"{self.variant}, k={self.k}, τ={self.tau}"
 
     def _learn(self, streams: Streams) -> None:
         csr, self._draws = self.ratings_.csr, streams.at(0)

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Annotated, Any, ClassVar, Self
 
 import numpy as np
@@ -12,7 +12,7 @@ from goodfence.arrays import Floats
 from goodfence.data.ratings import Ratings
 from goodfence.errors import ModelFileError
 from goodfence.models.persistence import Arrays
-from goodfence.models.recommender import Traits, row_of
+from goodfence.models.recommender import row_of
 from goodfence.papers.published.published_recommender import (
     Items,
     PublishedRecommender,
@@ -53,11 +53,10 @@ class SlopeOne(PublishedRecommender):
     rng: RNG = None
     _senders: npt.NDArray[Any] | None = field(default=None, init=False)
 
-    @property
-    def traits(self) -> Traits:
-        """What attack and audit must know: no user is alone in an answer, but a pair of items may have one rater."""
-        settings = f"A={self.noise:g}" if self.noise else ""
-        return replace(super().traits, settings=settings, n_neighbours=0, attackers=("PairAttack",))
+    _own_traits: ClassVar[dict[str, Any]] = {"n_neighbours": 0, "attackers": ("PairAttack",)}
+
+    def _words(self) -> str:
+        return f"A={self.noise:g}" if self.noise else ""
 
     @checked
     def perturbed(self, ratings: Ratings, rng: RNG = None) -> Ratings:  # noqa: ARG002 - protocol
