@@ -39,7 +39,7 @@ def test_what_each_user_adds(seed: int, power: int) -> None:
     users = some_users(seed)
     centre = centre_of(np.random.default_rng(seed).uniform(0.1, 9, N_ITEMS))
     made, found = profiles(users), np.empty((len(users), 3), dtype=np.int64)
-    weigh_users(made.indptr, made.indices, centre, UNIT, SPARE, 3.7e8, power, found)
+    weigh_users(made.indptr, made.indices, centre, (UNIT, SPARE), 3.7e8, power, found)
     twin = reference.event_weights(users, centre.tolist(), UNIT, SPARE, 3.7e8, power)
     assert found.tolist() == twin
 

@@ -17,8 +17,7 @@ def weigh_users(
     starts: AnyIntegers,
     columns: AnyIntegers,
     centre: AnyIntegers,
-    unit: int,
-    spare: int,
+    scale: tuple[int, int],
     size: float,
     power: int,
     out: AnyIntegers,
@@ -28,6 +27,7 @@ def weigh_users(
     n is the number of the user's items, a the sum of `centre` over them in units of 1/unit. What is under the root is
     exact below 2^53. A user without items gets zeros.
     """
+    unit, spare = scale
     square = np.int64(unit) * np.int64(unit)
     for row in range(len(starts) - 1):
         begin, end = starts[row], starts[row + 1]

@@ -27,12 +27,14 @@ class _Tally(NamedTuple):
     touched: Rows
     """The columns that some neighbour has, in the order in which they were met."""
     state: npt.NDArray[np.uint8]
+    allowed: Flags
 
 
 @inner
-def _clean(n_items: int) -> _Tally:
-    sums, touched = np.zeros(n_items), np.empty(n_items, dtype=np.int32)
-    return _Tally(sums, touched, np.zeros(n_items, dtype=np.uint8))
+def _clean(allowed: Flags) -> _Tally:
+    n_items = allowed.size
+    state = np.zeros(n_items, dtype=np.uint8)
+    return _Tally(np.zeros(n_items), np.empty(n_items, dtype=np.int32), state, allowed)
 
 
 @inner
@@ -167,7 +169,7 @@ def sum_by_neighbours(
     neighbours: AnyIntegers, weights: AnyFloats, rated: Csr, scores: Floats
 ) -> None:
     """Write for each column the weights of the neighbours who have it, summed in their order; NaN where nobody has."""
-    tally = _clean(scores.size)
+    tally = _clean(np.ones(scores.size, dtype=np.bool_))
     n_touched = _add_up(neighbours, weights, rated, tally)
     scores[:] = np.nan
     for place in range(n_touched):
@@ -180,7 +182,6 @@ def _rank_unseen(
     weights: AnyFloats,
     rated: Csr,
     seen: AnyIntegers,
-    allowed: Flags,
     tally: _Tally,
     columns: AnyIntegers,
     scores: AnyFloats,
@@ -191,7 +192,7 @@ def _rank_unseen(
     n_listed = 0
     for place in range(_add_up(neighbours, weights, rated, tally)):
         column = tally.touched[place]
-        if allowed[column]:
+        if tally.allowed[column]:
             n_listed = insert(column, tally.sums[column], columns, scores, n_listed)
         tally.sums[column], tally.state[column] = 0.0, 0
     for column in seen:
@@ -211,10 +212,10 @@ def rank_by_neighbours(
     scores: Floats,
 ) -> None:
     """Write for each row its n best items that its neighbours have and that are not in its row of `seen`."""
-    tally = _clean(allowed.size)
+    tally = _clean(allowed)
     for row in range(neighbours.shape[0]):
         own, near = seen.columns[seen.starts[row] : seen.starts[row + 1]], neighbours[row]
-        _rank_unseen(near, weights[row], rated, own, allowed, tally, columns[row], scores[row])
+        _rank_unseen(near, weights[row], rated, own, tally, columns[row], scores[row])
 
 
 @kernel
@@ -222,8 +223,8 @@ def rank_by_profiles(
     profiles: Csr, near: Csr, allowed: Flags, columns: Rows, scores: Floats
 ) -> None:
     """Write for each profile its n best items, item-based; `near` has a row for each item: whose neighbour it is."""
-    tally = _clean(allowed.size)
+    tally = _clean(allowed)
     for row in range(columns.shape[0]):
         first, last = profiles.starts[row], profiles.starts[row + 1]
         own, values = profiles.columns[first:last], profiles.values[first:last]
-        _rank_unseen(own, values, near, own, allowed, tally, columns[row], scores[row])
+        _rank_unseen(own, values, near, own, tally, columns[row], scores[row])

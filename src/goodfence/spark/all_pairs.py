@@ -330,11 +330,15 @@ def combine_waiting(n: int, waiting: Sequence[Message]) -> list[Message]:
     n_rows = len(last.lengths)
     if len(found) == 1 or sum(len(one.indices) for one in found) <= _WAITING * n_rows * n:
         return list(waiting)
-    indices, similarities, lengths = merge(found, n_rows, n)
-    listed = np.arange(n) < lengths[:, np.newaxis]
-    lists = lengths, indices[listed], similarities[listed]
+    lists = ragged(*merge(found, n_rows, n))
     combined = Candidates(last.partition, -1, *lists, last.first, *_beside(found))
     return [*(one for one in candidates if one.first != last.first), combined]
+
+
+def ragged(indices: Rows, values: Floats, lengths: Rows) -> tuple[Rows, Rows, Floats]:
+    """Return lists of these lengths one after the other, as `RaggedLists` has them."""
+    listed = np.arange(indices.shape[1]) < lengths[:, np.newaxis]
+    return lengths, indices[listed], values[listed]
 
 
 def merge(found: Sequence[RaggedLists], n_owners: int, n: int) -> tuple[Rows, Floats, Rows]:

@@ -107,15 +107,12 @@ def sample_ids(
 def ranges_from(samples: Sequence[ChunkIds], n_ranges: tuple[int, int]) -> IdRanges:
     """Return the ranges that share out what the chunks sent in equal parts."""
 
-    def borders(sampled: Iterator[pa.Array], n: int) -> Borders:
+    def borders(sampled: list[pa.Array], n: int) -> Borders:
         every = sorted(one for part in sampled for one in part.to_pylist())
         return tuple(sorted({every[len(every) * number // n] for number in range(1, n)}))
 
-    users, items = n_ranges
-    return IdRanges(
-        borders((one.users for one in samples), users),
-        borders((one.items for one in samples), items),
-    )
+    kinds = [one.users for one in samples], [one.items for one in samples]
+    return IdRanges(*map(borders, kinds, n_ranges))
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -138,12 +135,11 @@ class IdIndex:
         """Columns `id` and `number`."""
         starts = self.starts
 
-        def mapped(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-            for one in Inbox(from_arrow(batches)).every(SortedIds):
-                numbers = pa.array(starts[one.partition] + np.arange(one.count), pa.int32())
-                yield pa.record_batch([one.ids, numbers], names=["id", "number"])
+        def arrays_of(one: SortedIds) -> list[Any]:
+            return [one.ids, pa.array(starts[one.partition] + np.arange(one.count), pa.int32())]
 
-        return map_batches(self.sorted_ids, mapped, f"id {self.id_type}, number int")
+        schema = f"id {self.id_type}, number int"
+        return shuffle.rows_of_messages(self.sorted_ids, SortedIds, arrays_of, schema)
 
     def collect(self) -> pa.Array:
         """Return all ids, in the order of their numbers, on the driver."""

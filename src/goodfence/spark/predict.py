@@ -23,7 +23,7 @@ from goodfence.neighbours.lists import ItemVotes, Ranked, UserVotes
 from goodfence.neighbours.predict import Neighbourhoods, Over
 from goodfence.parallel import ranges
 from goodfence.spark import shuffle
-from goodfence.spark.all_pairs import merge
+from goodfence.spark.all_pairs import merge, ragged
 from goodfence.spark.id_index import made
 from goodfence.spark.messages import (
     Block,
@@ -33,7 +33,6 @@ from goodfence.spark.messages import (
     NumberedLists,
     NumberedRows,
     RowRequest,
-    from_arrow,
 )
 from goodfence.spark.ratings import (
     BlockLayout,
@@ -43,7 +42,7 @@ from goodfence.spark.ratings import (
     merged_rows,
     open_ratings,
 )
-from goodfence.spark.session import SparkConfig, config_of, job, map_batches
+from goodfence.spark.session import SparkConfig, config_of, job
 from goodfence.spark.shuffle import Inbox
 
 if TYPE_CHECKING:
@@ -160,12 +159,10 @@ class Groups:
         of_items: bool = False,
     ) -> Groups:
         """Return groups for which the ratings, or the neighbours, that a task needs fit in its memory."""
-        if isinstance(chosen, Chosen):
-            k = chosen.neighbours.shape[1]
-        elif (found := chosen.first()) is not None:
-            k = len(found["neighbours"])
-        else:
+        found = chosen if isinstance(chosen, Chosen) else chosen.first()
+        if found is None:
             raise DataError("chosen must have a row for each row of the ratings, and it has none")
+        k = found.neighbours.shape[1] if isinstance(found, Chosen) else len(found["neighbours"])
         n_rows, n_held = layout.n_rows, layout.n_ratings
         if of_items:
             n_rows, n_held = layout.n_columns, layout.n_columns * k
@@ -202,7 +199,7 @@ class Groups:
         allowed = np.ones(csr.shape[1], dtype=np.bool_)
         chosen = near.neighbours, near.weights
         lists = UserVotes(csr).rank(chosen, csr[rows], allowed, self.n, threads=1)
-        yield _ragged(partition, partition, inbox.only(GroupNeighbours).rows, lists)
+        yield _numbered(partition, partition, inbox.only(GroupNeighbours).rows, lists)
 
     def _neighbourhoods(self, inbox: Inbox) -> tuple[Neighbourhoods, sparse.csr_array, Integers]:
         """Return the neighbours of a group, the rows that were sent, and where its own are or would be in them."""
@@ -228,16 +225,13 @@ class Groups:
         csr = merged_rows([users])
         votes = ItemVotes.of(items.neighbours, items.weights, csr.shape[1], int(items.rows[0]))
         lists = votes.rank(csr, np.ones(csr.shape[1], dtype=np.bool_), self.n, threads=1)
-        yield _ragged(users.sender, partition, users.numbers, lists)
+        yield _numbered(users.sender, partition, users.numbers, lists)
 
     def merge_ranked(self, partition: int, inbox: Inbox) -> Iterator[NumberedLists]:
         """Send the best of all items for the users of a block."""
         found = inbox.every(NumberedLists)
         rows = found[0].numbers
-        columns, scores, lengths = merge(found, len(rows), self.n)
-        listed = np.arange(self.n) < lengths[:, np.newaxis]
-        lists = lengths, columns[listed], scores[listed]
-        yield NumberedLists(partition, partition, *lists, rows)
+        yield NumberedLists(partition, partition, *ragged(*merge(found, len(rows), self.n)), rows)
 
 
 def send_rows(partition: int, inbox: Inbox) -> Iterator[NumberedRows]:
@@ -247,15 +241,12 @@ def send_rows(partition: int, inbox: Inbox) -> Iterator[NumberedRows]:
         yield chosen_rows(block, one.numbers, one.sender, partition)
 
 
-def _ragged(partition: int, sender: int, rows: Integers, lists: Ranked) -> NumberedLists:
-    listed = lists.columns != NO_ITEM
-    lengths = listed.sum(axis=1, dtype=np.int32)
-    cells = lists.columns[listed], lists.scores[listed]
-    return NumberedLists(partition, sender, lengths, *cells, rows)
+def _numbered(partition: int, sender: int, rows: Integers, lists: Ranked) -> NumberedLists:
+    lengths = (lists.columns != NO_ITEM).sum(axis=1, dtype=np.int32)
+    return NumberedLists(partition, sender, *ragged(*lists, lengths), rows)
 
 
 def _in_groups(chosen: Chosen | DataFrame, group_rows: int, rows: RatingBlocks) -> DataFrame:
-    """Return `GroupNeighbours` of each group."""
     if not isinstance(chosen, Chosen):
         return _gathered(chosen, group_rows, ("row", "neighbours", "weights"), _group_neighbours)
     pieces = enumerate(ranges(len(chosen.neighbours), group_rows))
@@ -270,7 +261,6 @@ def _neighbours(group: int, rows: Integers, chosen: Chosen) -> GroupNeighbours:
 def _predict_arrays(
     rows: RatingBlocks, groups: Groups, chosen: Chosen, cells: ArrayCells
 ) -> Floats:
-    """Return the predictions for cells of this machine."""
     own, columns = (np.asarray(one, dtype=np.int64) for one in cells)
     order = np.argsort(own, kind="stable")
     numbers = own[order] // groups.group_rows
@@ -307,7 +297,8 @@ def _predict_frame(
     asked = _gathered(numbered, groups.group_rows, ("row", "column"), _group_cells)
     together = groups.with_rows(rows.blocks, neighbours).union(asked)
     found = shuffle.shuffle(together, groups.n_groups, groups.predict)
-    predicted = map_batches(found, _cell_rows, "row int, column int, prediction double")
+    schema = "row int, column int, prediction double"
+    predicted = shuffle.rows_of_messages(found, Cells, _cell_arrays, schema)
     predicted = predicted.dropDuplicates(["row", "column"])
     return numbered.join(predicted, ["row", "column"]).select("user", "item", "prediction")
 
@@ -345,29 +336,22 @@ def _group_cells(group: int, table: pa.Table) -> Cells:
     return Cells(group, -1, *own)
 
 
-def _cell_rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Yield predicted cells as rows of a data frame."""
-    for one in Inbox(from_arrow(batches)).every(Cells):
-        own = (pa.array(array, pa.int32()) for array in (one.rows, one.columns))
-        arrays = [*own, pa.array(one.predictions)]
-        yield pa.record_batch(arrays, names=["row", "column", "prediction"])
+def _cell_arrays(one: Cells) -> list[Any]:
+    return [pa.array(one.rows, pa.int32()), pa.array(one.columns, pa.int32()), one.predictions]
 
 
 def _ranked_frame(best: DataFrame, rows: RatingBlocks) -> DataFrame:
-    """Return recommendations by the caller's own ids."""
-    ranked = map_batches(best, _ranked_rows, "row int, rank int, column int, score double")
-    row_ids, column_ids = rows.ids
-    users = row_ids.frame.selectExpr("id as user", "number as row")
-    items = column_ids.frame.selectExpr("id as item", "number as column")
-    return ranked.join(users, "row").join(items, "column").select("user", "rank", "item", "score")
+    """Return recommendations by the caller's own ids, ranked from 1."""
 
+    def arrays_of(one: NumberedLists) -> list[Any]:
+        owners = np.repeat(one.numbers, one.lengths)
+        starts = np.repeat(np.cumsum(one.lengths) - one.lengths, one.lengths)
+        ranks = np.arange(len(owners)) - starts + 1
+        return [*(pa.array(own, pa.int32()) for own in (owners, ranks, one.indices)), one.values]
 
-def _ranked_rows(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-    """Yield recommendations as rows of a data frame, ranked from 1."""
-    for one in Inbox(from_arrow(batches)).every(NumberedLists):
-        starts = np.cumsum(one.lengths) - one.lengths
-        rows = np.repeat(one.numbers, one.lengths)
-        ranks = np.arange(len(rows)) - np.repeat(starts, one.lengths) + 1
-        columns = (pa.array(array, pa.int32()) for array in (rows, ranks, one.indices))
-        arrays = [*columns, pa.array(one.values)]
-        yield pa.record_batch(arrays, names=["row", "rank", "column", "score"])
+    schema = "row int, rank int, column int, score double"
+    ranked = shuffle.rows_of_messages(best, NumberedLists, arrays_of, schema)
+    users, items = (index.frame for index in rows.ids)
+    ranked = ranked.join(users.selectExpr("id as user", "number as row"), "row")
+    ranked = ranked.join(items.selectExpr("id as item", "number as column"), "column")
+    return ranked.select("user", "rank", "item", "score")

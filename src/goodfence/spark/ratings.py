@@ -51,7 +51,7 @@ if TYPE_CHECKING:
 
 Rated: TypeAlias = "Ratings | DataFrame | str | os.PathLike[str]"
 """Ratings of this machine, a data frame of Spark, or a path."""
-Length: TypeAlias = Callable[[int], int]
+ListLength: TypeAlias = Callable[[int], int]
 """From the number of rows to the length of their lists."""
 _OTHERS = "the data frame must give the same ratings each time, and gave others"
 
@@ -118,7 +118,7 @@ class RatingBlocks:
 
 @contextmanager
 def open_ratings(
-    ratings: Rated, axis: Axis, length: Length, config: SparkConfig
+    ratings: Rated, axis: Axis, length: ListLength, config: SparkConfig
 ) -> Iterator[RatingBlocks]:
     """Bring ratings of any kind into blocks for lists of `length(rows)`, for as long as they are needed."""
     require(axis in ("user", "item"), "axis", "'user' or 'item'", axis)
@@ -132,7 +132,7 @@ def open_ratings(
         yield rows
 
 
-def _of_this_machine(rows: Ratings, length: Length, config: SparkConfig) -> RatingBlocks:
+def _of_this_machine(rows: Ratings, length: ListLength, config: SparkConfig) -> RatingBlocks:
     n_rows, n_columns = rows.shape
     layout = BlockLayout(
         n_rows=n_rows,
@@ -147,7 +147,7 @@ def _of_this_machine(rows: Ratings, length: Length, config: SparkConfig) -> Rati
 
 
 def _of_chunks(
-    encoded: DataFrame, axis: Axis, length: Length, config: SparkConfig, persist: Persist
+    encoded: DataFrame, axis: Axis, length: ListLength, config: SparkConfig, persist: Persist
 ) -> RatingBlocks:
     read = config.read
     facts = chunks.facts_of(encoded, "rating" if read.rated else "weight")

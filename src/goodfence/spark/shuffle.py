@@ -183,6 +183,19 @@ def of_kind(frame: DataFrame, kind: type[Message]) -> DataFrame:
     return frame.where(f"kind = '{kind.__name__}'")
 
 
+def rows_of_messages(
+    frame: DataFrame, kind: type[M], arrays_of: Callable[[M], list[Any]], schema: str
+) -> DataFrame:
+    """Return the rows that `arrays_of` makes of each message of a kind, as a data frame of this schema."""
+    names = [column.split()[0] for column in schema.split(", ")]
+
+    def mapped(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        for one in Inbox(from_arrow(batches)).every(kind):
+            yield pa.record_batch(arrays_of(one), names=names)
+
+    return map_batches(frame, mapped, schema)
+
+
 @contextmanager
 def persisting() -> Iterator[Persist]:
     """Hand out what lets Spark keep a data frame on its disks, as soon as it has made it, until the block ends."""

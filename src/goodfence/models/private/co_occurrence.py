@@ -151,7 +151,7 @@ def co_occurrence_totals(
     n_users, n_items = rows.shape
     added = np.empty((n_users, 3), dtype=np.int64)
     power = 1 if unit == "event" else 2
-    weigh_users(rows.indptr, rows.indices, centre, UNIT, SPARE, FINER * size, power, added)
+    weigh_users(rows.indptr, rows.indices, centre, (UNIT, SPARE), FINER * size, power, added)
     by_item, by_user = cells_by_item(rows), Csr(rows.indptr, rows.indices, rows.data)
     weights, out = np.ascontiguousarray(added[:, 0]), np.zeros((n_items, n_items), dtype=np.int64)
 
