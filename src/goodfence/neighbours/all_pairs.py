@@ -212,24 +212,20 @@ class AllPairs:
         process_tile(bounds, tile, self.layout.row_side, columns, self.buffers, space)
 
     def _space(self, width: int) -> Space:
-        """Return this thread's space for tiles of this width."""
-        spaces = self.space.__dict__.setdefault("spaces", {})
+        spaces: dict[int, Space] = self.space.__dict__.setdefault("spaces", {})
         if width not in spaces:
             capacity = self.buffers.kept.shape[1] + self.buffers.extra.shape[1]
             spaces[width] = work_space(width, capacity)
-        found: Space = spaces[width]
-        return found
+        return spaces[width]
 
     def _tile(self, element: Any, width: int) -> Any:
-        """Return this thread's space for a tile."""
         tiles = self.space.__dict__.setdefault("tiles", {})
-        depth = min(DEPTH, self.layout.block)
         if (element, width) not in tiles:
+            depth = min(DEPTH, self.layout.block)
             tiles[element, width] = np.empty((depth, width), dtype=element)
         return tiles[element, width]
 
     def _largest(self, block: int) -> float:
-        """Return the largest squared norm of a block."""
         return float(self.buffers.squared_norms[slice(*self.layout.blocks[block])].max())
 
 

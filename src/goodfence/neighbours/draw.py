@@ -8,6 +8,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 from functools import cached_property
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
@@ -69,7 +70,8 @@ class Draws:
         """Return the chosen neighbours of `rows`, or of every row."""
         askers = np.arange(self.profiles.n_rows) if rows is None else np.asarray(rows)
         reach = self.mechanism.reach(self.profiles.n_rows - 1)
-        lists = self._lists(askers, reach, rows is None, threads, progress)
+        how: dict[str, Any] = {"threads": threads, "progress": progress}
+        lists = self._lists(askers, reach, rows is None, how)
         options = self.mechanism.sensitivity
         by_pair = options is not None and options.scope == "pair"
         bounds = None if options is None or by_pair else self._target_sensitivities[askers]
@@ -97,18 +99,11 @@ class Draws:
         return choose_from_lists(self.mechanism, self.key, askers, indices, similarities, bounds)
 
     def _lists(
-        self,
-        askers: AnyIntegers,
-        reach: int,
-        everybody: bool,
-        threads: int | None,
-        progress: bool | None,
+        self, askers: AnyIntegers, reach: int, everybody: bool, how: dict[str, Any]
     ) -> Callable[[slice], tuple[Rows, Floats]]:
         """Return what hands out the candidate lists of a part of `askers`."""
         if everybody and reach < self.profiles.n_rows - 1:
-            indices, similarities = nearest_rows(
-                self.profiles, reach, self.similarity, threads=threads, progress=progress
-            )
+            indices, similarities = nearest_rows(self.profiles, reach, self.similarity, **how)
             return lambda part: (indices[part], similarities[part])
         engine = RowsAgainstAll(self.profiles, self.similarity)
         engine.compute_shared()
@@ -124,21 +119,20 @@ class Draws:
         if options.scope == "target":
             return self._target_sensitivities[askers]
         parts = (slice(rows.indptr[asker], rows.indptr[asker + 1]) for asker in askers)
-        pairs = [
-            profile_pair_sensitivities(self._peaks, rows.indices[part], rows.data[part])[0]
-            for part in parts
-        ]
+        pairs = [self._pair_bounds(rows.indices[part], rows.data[part]) for part in parts]
         return np.array(pairs).reshape(len(askers), -1)
 
     def profile_bounds(self, others: Profiles) -> Floats | None:
         """Return the same for an out-of-sample row, the one row of `others`."""
-        options = self.mechanism.sensitivity
+        options, columns, values = self.mechanism.sensitivity, others.rows.indices, others.rows.data
         if options is None:
             return None
-        columns, values = others.rows.indices, others.rows.data
         if options.scope == "target":
             return np.array([profile_sensitivity(self._peaks, columns, values)])
-        return profile_pair_sensitivities(self._peaks, columns, values)[0][np.newaxis]
+        return self._pair_bounds(columns, values)[np.newaxis]
+
+    def _pair_bounds(self, columns: AnyIntegers, values: Floats) -> Floats:
+        return profile_pair_sensitivities(self._peaks, columns, values)[0]
 
     @cached_property
     def _target_sensitivities(self) -> Floats:

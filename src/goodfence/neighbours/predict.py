@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 from scipy import sparse
@@ -76,36 +76,29 @@ class Neighbourhoods:
         return predictions
 
     def _predict(
-        self,
-        csr: sparse.csr_array,
-        rows: AnyIntegers,
-        columns: AnyIntegers,
-        threads: int | None = None,
+        self, csr: sparse.csr_array, rows: AnyIntegers, columns: AnyIntegers, threads: int | None
     ) -> Floats:
-        ordered = bool((rows[1:] >= rows[:-1]).all())
-        order = None if ordered else np.argsort(rows, kind="stable")
-        sorted_rows = np.asarray(rows if order is None else rows[order], dtype=np.int64)
-        cells = np.asarray(columns if order is None else columns[order], dtype=np.int64)
+        order: Any = slice(None)
+        if not (rows[1:] >= rows[:-1]).all():
+            order = np.argsort(rows, kind="stable")
+        sorted_rows = np.asarray(rows[order], dtype=np.int64)
+        cells = np.asarray(columns[order], dtype=np.int64)
         starts = np.flatnonzero(
             np.r_[True, sorted_rows[1:] != sorted_rows[:-1]][: len(sorted_rows)]
         )
         groups = np.append(starts, len(sorted_rows)).astype(np.int64)
         rated, results = Csr(csr.indptr, csr.indices, csr.data), np.empty(len(cells))
-        group_rows = sorted_rows[starts]
+        group_rows, near = sorted_rows[starts], (self.neighbours, self.weights)
 
         def work(piece: tuple[int, int]) -> None:
             first, last = piece
             part = CellGroups(groups[first : last + 1], group_rows[first:last], cells)
-            predict_cells(
-                part, self.neighbours, self.weights, rated, self.over_raters, csr.shape[1], results
-            )
+            predict_cells(part, *near, rated, self.over_raters, csr.shape[1], results)
 
         # Each thread has work, and a piece is neither long nor tiny.
         n_pieces = max(thread_count(threads), -(-len(cells) // _PIECE))
         pieces = ranges(len(group_rows), max(1, -(-len(group_rows) // n_pieces)))
         run(work, pieces, threads=threads)
-        if order is None:
-            return results
         predictions = np.empty(len(cells))
         predictions[order] = results
         return predictions

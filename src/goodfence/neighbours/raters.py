@@ -99,7 +99,6 @@ class KeptSimilarities:
         return found
 
     def _keep(self, rows: Integers, computed: Floats) -> None:
-        """Keep what was asked for before."""
         with self._keeping:
             again = self._asked[rows]
             self._asked[rows] = True
@@ -235,14 +234,12 @@ class RaterNeighbourhoods:
         real = chosen != NOBODY
         counted = np.where(real, weights, 0.0)
         totals = (counted * raters.values[np.where(real, chosen, 0)]).sum(axis=1)
-        sizes, n_chosen = np.abs(counted).sum(axis=1), real.sum(axis=1)
-        said = (n_chosen >= self.least) & (sizes > 0)
-        if self.summed:
-            return np.where(said, totals, np.nan)
-        return np.where(said, totals / np.where(said, sizes, 1.0), np.nan)
+        sizes = np.abs(counted).sum(axis=1)
+        said = (real.sum(axis=1) >= self.least) & (sizes > 0)
+        divisors = np.where(said & (not self.summed), sizes, 1.0)
+        return np.where(said, totals / divisors, np.nan)
 
     def _bounds(self, askers: Integers, numbers: Integers) -> Floats | None:
-        """Return RS of the askers, or of each of them and each candidate, where the mechanism needs it."""
         if self._takes_nearest:
             return None
         found = self.draws.row_bounds(askers)
@@ -253,9 +250,7 @@ class RaterNeighbourhoods:
         """How many places a list must have, so that the mechanism can choose."""
         found = shortest_list(self.draws.mechanism, at_most=_LONGEST)
         if found is None:
-            raise SettingError(
-                "mechanism must be able to choose from a list of 16 million candidates"
-            )
+            raise SettingError("mechanism needs a list of more than 16 million candidates")
         return found
 
     @cached_property

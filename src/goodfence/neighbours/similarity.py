@@ -106,8 +106,8 @@ class Similarity:
 
     def base(self, axis: Literal["user", "item"]) -> Base | None:
         """Return what is subtracted from the ratings before they are compared."""
-        own: Base = "user_mean" if axis == "user" else "item_mean"
-        other: Base = "item_mean" if axis == "user" else "user_mean"
+        means: tuple[Base, Base] = ("user_mean", "item_mean")
+        own, other = means if axis == "user" else means[::-1]
         bases: dict[str, Base] = {
             "centred_cosine": own,
             "adjusted_cosine": other,
