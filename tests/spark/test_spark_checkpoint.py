@@ -50,5 +50,5 @@ def test_a_job_that_stopped_goes_on_and_another_is_refused(
     assert (resumed.indices == found.indices).all()
     other = gf.synthetic(users=200, items=50, ratings=3_000, rng=3)
     for ratings, n in ((other, 20), (FILMS, 21)):
-        with pytest.raises(SettingError, match="work must be the folder of this very job"):
+        with pytest.raises(SettingError, match="other ratings"):
             engine.candidate_lists(ratings, n=n, config=config)

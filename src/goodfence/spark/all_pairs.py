@@ -107,7 +107,7 @@ def lists_of(
     with checkpoints(config, fingerprint) as checkpoint, job(config, what, n_tasks):
         blocks = checkpoint.keep("blocks", lambda: with_thresholds(rows, settings))
         with shuffle.released_early() as release:
-            found = _found(blocks, settings, checkpoint)
+            found = compare_in_parts(blocks, settings, checkpoint)
         lists = checkpoint.keep("lists", lambda: shuffle.shuffle(found, n_blocks, *tasks))
         uncertain = shuffle.counts(lists, n_blocks)
         release()
@@ -117,32 +117,28 @@ def lists_of(
         yield lists
 
 
-def _found(blocks: DataFrame, settings: ListSettings, checkpoint: Checkpoint) -> DataFrame:
+def compare_in_parts(
+    blocks: DataFrame, settings: ListSettings, checkpoint: Checkpoint
+) -> DataFrame:
     """Return what all tiles find; in parts, each with a checkpoint, where there is a work folder."""
     n_tiles = settings.layout.n_tiles
     if checkpoint.root is None:
         return compare_tiles(blocks, settings, 0, n_tiles)
-
-    def part(first: int, last: int) -> DataFrame:
-        compared = partial(compare_tiles, blocks, settings, first, last)
-        return checkpoint.keep(f"tiles-{first}-{last - 1}", compared)
-
-    parts = ranges(n_tiles, -(-n_tiles // _TILE_CHECKPOINTS))
-    return reduce(lambda one, other: one.union(other), (part(*piece) for piece in parts))
+    parts = [
+        checkpoint.keep(
+            f"tiles-{first}-{last - 1}", partial(compare_tiles, blocks, settings, first, last)
+        )
+        for first, last in ranges(n_tiles, -(-n_tiles // _TILE_CHECKPOINTS))
+    ]
+    return reduce(lambda one, other: one.union(other), parts)
 
 
 def with_thresholds(rows: RatingBlocks, settings: ListSettings) -> DataFrame:
     """Return the blocks, with a threshold for each row where that pays."""
-    numbers = settings.sample
-    if not len(numbers):
+    if not len(settings.sample):
         return rows.blocks
-    if rows.matrix is None:
-        taken = shuffle.run_tasks(rows.blocks, partial(take_sample, settings))
-        sample = shuffle.shuffle(taken, 1, partial(spread_sample, settings))
-    else:
-        own = NumberedRows(0, 0, *compact(rows.matrix[numbers]), numbers)
-        spread = spread_sample(settings, 0, Inbox([own]))
-        sample = shuffle.frame_of(rows.blocks.sparkSession, spread)
+    taken = shuffle.run_tasks(rows.blocks, partial(take_sample, settings))
+    sample = shuffle.shuffle(taken, 1, partial(spread_sample, settings))
     together, n_blocks = rows.blocks.union(sample), settings.layout.n_blocks
     return shuffle.shuffle(together, n_blocks, partial(set_thresholds, settings))
 

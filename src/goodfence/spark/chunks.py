@@ -89,7 +89,6 @@ def encode(given: Given, config: SparkConfig) -> DataFrame:
 
 
 def _chosen_columns(frame: DataFrame, options: ReadOptions) -> DataFrame:
-    """Return the columns user, item and rating of a data frame, by these names."""
     from pyspark.sql.types import IntegralType, NumericType, StringType
 
     columns = find_columns(frame.columns, **options.columns)
@@ -205,15 +204,15 @@ class PlainFiles:
 
     def joined(self, n_rows: int) -> PlainFiles:
         """Return the same in splits of about `n_rows` rows each, or of one larger row group."""
-        splits: list[tuple[dataset.ParquetFileFragment, ...]] = []
+        splits: list[list[dataset.ParquetFileFragment]] = []
         n_waiting = n_rows
         for group in (group for split in self.splits for group in split):
             if n_waiting >= n_rows:
-                splits.append(())
+                splits.append([])
                 n_waiting = 0
-            splits[-1] = (*splits[-1], group)
+            splits[-1].append(group)
             n_waiting += _n_rows(group)
-        return replace(self, splits=tuple(splits))
+        return replace(self, splits=tuple(map(tuple, splits)))
 
 
 def _n_rows(group: dataset.ParquetFileFragment) -> int:
@@ -334,7 +333,6 @@ def _gathered(batches: Iterator[pa.RecordBatch], most: int) -> Iterator[pa.Table
 
 
 def _n_missing(column: pa.ChunkedArray) -> int:
-    """Return how many values are null, or text without a character."""
     n_empty = pc.sum(pc.equal(column, "")).as_py() if column.type == pa.string() else 0
     return int(column.null_count) + (n_empty or 0)
 

@@ -221,7 +221,6 @@ def made(frame: DataFrame) -> DataFrame:
 def _rows_with_ids(
     kind: type[BlockLists | BlockNeighbours], names: list[str], batches: Iterator[pa.RecordBatch]
 ) -> Iterator[pa.RecordBatch]:
-    """Yield the rows of one block, each with its id."""
     inbox = Inbox(from_arrow(batches))
     for lists in inbox.every(kind):
         ids = pa.concat_arrays([one.ids for one in inbox.every(SortedIds)])

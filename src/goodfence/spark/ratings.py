@@ -88,8 +88,6 @@ class RatingBlocks:
     blocks: DataFrame
     """`Block` of each, at the partition of its number."""
     layout: BlockLayout
-    matrix: sparse.csr_array | None = None
-    """The rows themselves, where the ratings are of this machine."""
     ids: tuple[IdIndex, ...] = ()
     """The index of the rows and that of the columns; none where the ratings are of this machine."""
 
@@ -143,7 +141,7 @@ def _of_this_machine(rows: Ratings, length: ListLength, config: SparkConfig) -> 
         lowest=float(rows.csr.data.min(initial=0.0)),
     )
     blocks = shuffle.frame_of(config.spark, cut_in_blocks(rows.csr, layout.block_rows))
-    return RatingBlocks(blocks=blocks, layout=layout, matrix=rows.csr)
+    return RatingBlocks(blocks=blocks, layout=layout)
 
 
 def _of_chunks(
@@ -179,20 +177,16 @@ def _of_chunks(
 
 def _n_repeated(blocks: DataFrame, read: ReadOptions) -> int:
     """Return how many ratings repeat a pair of user and item, after an error or a warning where there are any."""
-    duplicates = read.repeated
     n_repeated = sum(int(row[0]) for row in blocks.select("count").where("count > 0").collect())
-    if n_repeated and duplicates == "error" and not read.rated:
+    if n_repeated and read.repeated == "error":
+        rule, rest = "a user must rate an item once", "last, first or mean, or settle them first"
+        if not read.rated:
+            rule, rest = "an event must happen once", "once or count, or sum where a weight is named"
         raise DuplicateProblem(
-            f"an event must happen once, and {n_repeated:,} rows repeat a pair; choose with read='duplicates=...' "
-            "(--read): once or count, or sum where a weight is named"
-        )
-    if n_repeated and duplicates == "error":
-        raise DuplicateProblem(
-            f"a user must rate an item once, and {n_repeated:,} rows repeat a pair; settle them in the data first, "
-            "or for a file choose with read='duplicates=...' (--read): last, first or mean"
+            f"{rule}, and {n_repeated:,} rows repeat a pair; choose with read='duplicates=...' (--read): {rest}"
         )
     if n_repeated and read.rated:
-        text = f"{n_repeated:,} ratings repeat a pair of user and item; kept the {duplicates}"
+        text = f"{n_repeated:,} ratings repeat a pair of user and item; kept the {read.repeated}"
         warnings.warn(text, GoodfenceWarning, stacklevel=2)
     return n_repeated
 

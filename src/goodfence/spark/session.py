@@ -140,13 +140,11 @@ def balanced_blocks(n_cores: int) -> int:
 def require_spark() -> None:
     """Raise unless PySpark and Java are there."""
     if find_spec("pyspark") is None:
-        raise MissingExtra(
-            "pyspark must be installed for the Spark engine; pip install 'goodfence[spark]'"
-        )
+        raise MissingExtra("the Spark engine needs pyspark; pip install 'goodfence[spark]'")
     if find_java() is None:
         raise MissingExtra(
-            "Java 17 or later must be installed for the Spark engine, and none was found; install it "
-            "(on Debian: apt-get install default-jre-headless) or set JAVA_HOME"
+            "the Spark engine needs Java 17 or later; install it (on Debian: apt-get install "
+            "default-jre-headless) or set JAVA_HOME"
         )
 
 
@@ -180,10 +178,10 @@ def start(
         with _standard_error_to(log):
             return builder.getOrCreate()
     except (PySparkException, RuntimeError, OSError):
-        raise SparkProblem(
-            f"Spark must start with the master {master!r}, and did not; Java 17 or later is needed, and "
-            "Spark's own log says more"
-        ) from None
+        sentence = (
+            f"Spark did not start with the master {master!r}; see its log, and check for Java 17"
+        )
+        raise SparkProblem(sentence) from None
 
 
 def config_of(spark: SparkSession | None, config: SparkConfig | None) -> SparkConfig:
@@ -265,7 +263,6 @@ def job(config: SparkConfig, what: str, n_tasks: int) -> Iterator[None]:
 def _advance_until(
     over: threading.Event, context: SparkContext, group: str, n_tasks: int, advance: Advance
 ) -> None:
-    """Advance the bar by the tasks that are done."""
     told, tracker = 0, context.statusTracker()
     while not over.wait(_LOOK_UP):
         jobs = (tracker.getJobInfo(number) for number in tracker.getJobIdsForGroup(group))

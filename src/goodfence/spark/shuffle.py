@@ -255,12 +255,10 @@ class Checkpoint:
             frame.write.mode("overwrite").text(path)
         elif self.spark.read.text(path).first() != (fingerprint,):
             raise SettingError(
-                "work must be the folder of this very job, and it holds parts of one with other ratings, "
-                "settings or version; name another folder, or remove it"
+                "work holds parts of a job with other ratings, settings or version; name another folder"
             )
 
     def _is_finished(self, path: str) -> bool:
-        """Ask the file system of the cluster."""
         spark: Any = self.spark
         place = spark._jvm.org.apache.hadoop.fs.Path(f"{path}/{_FINISHED}")
         return bool(place.getFileSystem(spark._jsc.hadoopConfiguration()).exists(place))
