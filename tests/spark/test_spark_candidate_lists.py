@@ -194,7 +194,9 @@ def test_what_all_tiles_find_is_every_part_of_the_checkpoint_once() -> None:
     """70 tiles in at most 32 parts: of 3 each, and one in the last."""
     settings = SimpleNamespace(layout=SimpleNamespace(n_tiles=70))
     checkpoint = SimpleNamespace(root="work", keep=lambda name, _: Part(name))
-    found: Any = all_pairs.compare_in_parts(*[cast("Any", one) for one in (None, settings, checkpoint)])
+    found: Any = all_pairs.compare_in_parts(
+        *[cast("Any", one) for one in (None, settings, checkpoint)]
+    )
     assert found.names == (*(f"tiles-{at}-{at + 2}" for at in range(0, 69, 3)), "tiles-69-69")
 
 

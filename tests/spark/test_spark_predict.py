@@ -96,7 +96,7 @@ def test_what_is_wrong_with_what_is_asked(spark: Any) -> None:
     with pytest.raises(UnknownId) as caught:
         engine.predict(frame, chosen, nobody, spark=spark)
     assert "77" not in str(caught.value)
-    with pytest.raises(DataError, match="must all be of this machine"):
+    with pytest.raises(DataError, match="all of Spark"):
         engine.predict(here, chosen, nobody, spark=spark)
     with pytest.raises(DataError, match="got int"):
         engine.candidate_lists(number, n=5, spark=spark)

@@ -11,6 +11,8 @@ import numpy as np
 from goodfence.arrays import AnyFloats, AnyIntegers, Csr
 from goodfence.kernels import inner, kernel
 
+ROUNDING = 1e-14
+
 
 @kernel
 def add_dots(columns: AnyIntegers, values: AnyFloats, block: Csr, dots: AnyFloats) -> None:
@@ -83,3 +85,50 @@ def cosines_of_rows(
         similar[:] = 0.0
         add_dots(others.columns[own], others.values[own], block, similar)
         cosines(similar, squared_norms[row], squared_norms, similar)
+
+
+@kernel
+def corated_cosines(moments: AnyFloats, similarities: AnyFloats) -> None:
+    """Write the cosine over the co-rated columns only."""
+    for j in range(moments.shape[0]):
+        similarities[j] = cosine(moments[j, 5], moments[j, 3], moments[j, 4])
+
+
+@kernel
+def correlations(
+    moments: AnyFloats,
+    total: float,
+    count: float,
+    totals: AnyFloats,
+    counts: AnyFloats,
+    similarities: AnyFloats,
+) -> None:
+    """Write Pearson's correlation over the co-rated columns; a negative `count` centres on these alone.
+
+    Otherwise `total / count` is the mean of the row, and `totals / counts` are those of the block. Everything is
+    multiplied by the counts first: with integers the sums stay exact.
+    """
+    for j in range(moments.shape[0]):
+        n, own, other, own_squared, other_squared, dot = moments[j]
+        sum_a, n_a, sum_b, n_b = total, count, totals[j], counts[j]
+        if count < 0.0:
+            sum_a, n_a, sum_b, n_b = own, n, other, n
+        covariance = n_a * n_b * dot - n_a * sum_b * own - n_b * sum_a * other + sum_a * sum_b * n
+        variance_a = n_a * n_a * own_squared - 2.0 * n_a * sum_a * own + sum_a * sum_a * n
+        variance_b = n_b * n_b * other_squared - 2.0 * n_b * sum_b * other + sum_b * sum_b * n
+        # What is left of a constant row after cancellation is rounding noise, not variance.
+        varied = variance_a > ROUNDING * n_a * n_a * own_squared
+        similarities[j] = 0.0
+        if n > 0.0 and varied and variance_b > ROUNDING * n_b * n_b * other_squared:
+            similarities[j] = min(1.0, max(-1.0, covariance / np.sqrt(variance_a * variance_b)))
+
+
+@kernel
+def inverse_differences(moments: AnyFloats, unit: float, similarities: AnyFloats) -> None:
+    """Write 1 / (1 + mean squared difference) over the co-rated columns; ratings are in steps of 1 / `unit`."""
+    for j in range(moments.shape[0]):
+        n, _, _, own_squared, other_squared, dot = moments[j]
+        similarities[j] = 0.0
+        if n > 0.0:
+            differences = max(0.0, own_squared + other_squared - 2.0 * dot) / (unit * unit)
+            similarities[j] = 1.0 / (differences / n + 1.0)

@@ -15,8 +15,11 @@ from goodfence.kernels.moments import (
     add_counted_dots,
     add_dots,
     add_moments,
+    corated_cosines,
+    correlations,
     cosines,
     cosines_of_rows,
+    inverse_differences,
 )
 from goodfence.kernels.order import nearest
 from goodfence.neighbours import all_pairs as tiles
@@ -166,7 +169,6 @@ def profiles_beside(profiles: Profiles, rows: Ratings, batch: Sequence[Profile])
 
 
 _PIECE = 64
-_ROUNDING = 1e-14
 
 
 @dataclass(frozen=True, eq=False)
@@ -229,27 +231,18 @@ class RowsAgainstAll:
 
     def _over_corated(self, columns: AnyIntegers, values: Floats) -> tuple[Floats, Floats]:
         """Return similarities over the co-rated columns, and how many these are."""
-        sums = np.zeros((self.profiles.n_rows, 6))
-        add_moments(columns, values, self._columns, sums)
-        moments = np.ascontiguousarray(sums.T)
-        n, _, _, own_squared, other_squared, dot = moments
-        if self.similarity.name == "pearson" and self.similarity.centre == "all":
-            means = (
-                float(values.sum()),
-                float(len(values)),
-                self.profiles.totals,
-                self.profiles.counts,
-            )
-            return correlations(moments, *means), n
-        if self.similarity.name == "pearson":
-            return correlations(moments, moments[1], n, moments[2], n), n
-        if self.similarity.name == "msd":
-            unit = float(max(self.profiles.factor, 1))
-            differences = np.maximum(0.0, own_squared + other_squared - 2.0 * dot) / (unit * unit)
-            return np.where(n > 0.0, 1.0 / (differences / np.maximum(n, 1.0) + 1.0), 0.0), n
-        product = own_squared * other_squared
-        size = np.sqrt(np.divide(dot * dot, product, out=np.zeros(len(n)), where=product > 0.0))
-        return np.where(dot >= 0.0, size, -size), n
+        name, profiles = self.similarity.name, self.profiles
+        moments, result = np.zeros((profiles.n_rows, 6)), np.empty(profiles.n_rows)
+        add_moments(columns, values, self._columns, moments)
+        if name == "pearson":
+            count = float(len(values)) if self.similarity.centre == "all" else -1.0
+            total = float(values.sum())
+            correlations(moments, total, count, profiles.totals, profiles.counts, result)
+        elif name == "msd":
+            inverse_differences(moments, float(max(profiles.factor, 1)), result)
+        else:
+            corated_cosines(moments, result)
+        return result, moments[:, 0]
 
     def nearest(
         self,
@@ -286,22 +279,3 @@ class RowsAgainstAll:
         """Compute what the threads share before they start."""
         _ = self.profiles.columns, self.profiles.squared_norms
         _ = self.profiles.totals, self.profiles.counts
-
-
-def correlations(
-    moments: Floats, sums_a: Floats | float, n_a: Floats | float, sums_b: Floats, n_b: Floats
-) -> Floats:
-    """Return Pearson's correlations over the co-rated columns, centred by the means sums / n.
-
-    Everything is multiplied by the counts first: with integers the sums stay exact.
-    """
-    n, own, other, own_squared, other_squared, dot = moments
-    covariance = n_a * n_b * dot - n_a * sums_b * own - n_b * sums_a * other + sums_a * sums_b * n
-    variance_a = n_a * n_a * own_squared - 2.0 * n_a * sums_a * own + sums_a * sums_a * n
-    variance_b = n_b * n_b * other_squared - 2.0 * n_b * sums_b * other + sums_b * sums_b * n
-    # What is left of a constant row after cancellation is rounding noise, not variance.
-    varied = (variance_a > _ROUNDING * n_a * n_a * own_squared) & (n > 0.0)
-    varied &= variance_b > _ROUNDING * n_b * n_b * other_squared
-    found = np.zeros(len(n))
-    np.divide(covariance, np.sqrt(variance_a * variance_b), out=found, where=varied)
-    return np.minimum(1.0, np.maximum(-1.0, found))

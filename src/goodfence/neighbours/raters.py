@@ -12,7 +12,6 @@ from __future__ import annotations
 
 from dataclasses import dataclass, replace
 from functools import cached_property
-from threading import Lock
 from typing import NamedTuple
 
 import numpy as np
@@ -64,51 +63,36 @@ class KeptSimilarities:
 
     def __init__(self, engine: RowsAgainstAll) -> None:
         self.engine = engine
-        n_rows = engine.profiles.n_rows
-        self._table = np.empty((min(n_rows, _KEPT_BYTES // (8 * max(n_rows, 1))), n_rows))
-        self._places = np.full(n_rows, -1, dtype=np.int64)
-        self._asked = np.zeros(n_rows, dtype=np.bool_)
-        self._n_kept = 0
-        self._keeping = Lock()
+        self._room = _KEPT_BYTES // (8 * max(engine.profiles.n_rows, 1))
+        self._kept: dict[int, Floats] = {}
+        self._asked: set[int] = set()
         engine.compute_shared()
 
     def keep_all(self, threads: int | None) -> None:
         """Compute and keep those of all rows, if there is room."""
-        n_rows = len(self._places)
-        if len(self._table) < n_rows:
+        n_rows = self.engine.profiles.n_rows
+        if self._room < n_rows:
             return
+        table = np.empty((n_rows, n_rows))
 
         def work(piece: tuple[int, int]) -> None:
-            self._table[slice(*piece)] = self.engine.block(np.arange(*piece))
+            table[slice(*piece)] = self.engine.block(np.arange(*piece))
 
         run(work, ranges(n_rows, max(1, _BLOCK_CELLS // max(n_rows, 1))), threads=threads)
-        self._places[:] = np.arange(n_rows)
+        self._kept = dict(enumerate(table))
 
     def of(self, rows: Integers) -> Floats:
-        """Return the similarities of some rows to all, (rows, all rows)."""
-        places = self._places[rows]
-        missing = places < 0
-        if not missing.any():
-            return self._table[places]
-        computed = self.engine.block(rows[missing])
-        self._keep(rows[missing], computed)
-        if missing.all():
+        """Return the similarities of some rows to all, (rows, all rows); keep what was asked for before."""
+        missing = [row for row in rows.tolist() if row not in self._kept]
+        computed = self.engine.block(np.array(missing, dtype=np.int64))
+        own = dict(zip(missing, computed, strict=True))
+        for row in self._asked.intersection(missing):
+            if len(self._kept) < self._room:
+                self._kept[row] = own[row].copy()
+        self._asked.update(missing)
+        if len(missing) == len(rows):
             return computed
-        found = np.empty((len(rows), computed.shape[1]))
-        found[missing], found[~missing] = computed, self._table[places[~missing]]
-        return found
-
-    def _keep(self, rows: Integers, computed: Floats) -> None:
-        with self._keeping:
-            again = self._asked[rows]
-            self._asked[rows] = True
-            if not again.any():
-                return
-            first = self._n_kept
-            last = min(first + int(again.sum()), len(self._table))
-            self._table[first:last] = computed[again][: last - first]
-            self._places[rows[again][: last - first]] = np.arange(first, last)
-            self._n_kept = last
+        return np.array([own[row] if row in own else self._kept[row] for row in rows.tolist()])
 
 
 @dataclass(frozen=True, eq=False)
