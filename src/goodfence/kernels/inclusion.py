@@ -105,13 +105,6 @@ def _middle_of_firing(log_weights: Floats, take: int) -> float:
 
 
 @inner
-def _width(fired: Floats, unfired: Floats, density: Floats) -> float:
-    """Return how wide a panel may be: four standard deviations of the count, on the scale of x."""
-    spread, slope = math.sqrt((fired * unfired).sum()), density.sum()
-    return _WIDEST if 4.0 * spread >= _WIDEST * slope else 4.0 * spread / slope
-
-
-@inner
 def _panels(
     log_weights: Floats, take: int, least: int, tolerance: float
 ) -> tuple[list[tuple[float, float]], float]:
@@ -133,7 +126,9 @@ def _panels(
                 below -= distribution[take - 1]
             if (side > 0 and below < tolerance) or (side < 0 and 1.0 - below < tolerance):
                 break
-            half = 0.5 * _width(fired, unfired, density)
+            # A panel is as wide as four standard deviations of the count, on the scale of x.
+            spread, slope = math.sqrt((fired * unfired).sum()), density.sum()
+            half = 0.5 * (_WIDEST if 4.0 * spread >= _WIDEST * slope else 4.0 * spread / slope)
             panels.append((edge + side * half, half))
             edge += side * 2.0 * half
     return panels[1:], edge

@@ -89,7 +89,6 @@ def _comes_before(a: int, b: int, similarities: AnyFloats, rows: AnyIntegers) ->
 
 @inner
 def _sort_run(slots: AnyIntegers, similarities: AnyFloats, rows: AnyIntegers) -> None:
-    """Sort a few candidates by insertion."""
     for place in range(1, slots.size):
         moving, at = slots[place], place
         while at > 0 and _comes_before(moving, slots[at - 1], similarities, rows):
@@ -111,25 +110,18 @@ def sort_candidates(similarities: AnyFloats, rows: AnyIntegers) -> AnyIntegers:
         for start in range(0, count, 2 * run):
             middle, end = min(start + run, count), min(start + 2 * run, count)
             if middle < end and _comes_before(slots[middle], slots[middle - 1], similarities, rows):
-                _merge_runs(slots, spare, start, middle, end, similarities, rows)
+                _merge_runs(slots[start:end], spare, middle - start, similarities, rows)
         run *= 2
     return slots
 
 
 @inner
 def _merge_runs(
-    slots: AnyIntegers,
-    spare: AnyIntegers,
-    start: int,
-    middle: int,
-    end: int,
-    similarities: AnyFloats,
-    rows: AnyIntegers,
+    slots: AnyIntegers, spare: AnyIntegers, middle: int, similarities: AnyFloats, rows: AnyIntegers
 ) -> None:
-    """Merge two sorted runs of `slots`."""
-    left, right = start, middle
-    for place in range(start, end):
-        from_left = right >= end
+    left, right = 0, middle
+    for place in range(slots.size):
+        from_left = right >= slots.size
         if not from_left and left < middle:
             from_left = not _comes_before(slots[right], slots[left], similarities, rows)
         if from_left:
@@ -138,7 +130,7 @@ def _merge_runs(
         else:
             spare[place] = slots[right]
             right += 1
-    slots[start:end] = spare[start:end]
+    slots[:] = spare[: slots.size]
 
 
 @inner

@@ -77,35 +77,27 @@ def _pair_value(
 
 
 @kernel
-def _pair_terms(
-    own: OwnRatings, rated: RatedRows, row: int, clamp: bool
-) -> tuple[float, float, float]:
-    """Return term 1, the dot product and the smallest N' of a profile and a row."""
-    term, dot, smallest = 0.0, 0.0, np.inf
-    for place in range(rated.ratings.starts[row], rated.ratings.starts[row + 1]):
-        item = rated.ratings.columns[place]
-        product = own.ratings[item] * rated.ratings.values[place]
-        rest = own.rests[item] * rated.rests[place]
-        if own.rests[item] < 0.0 or product == 0.0:
-            continue
-        dot += product
-        if rest > 0.0:
-            term = max(term, product / rest)
-            smallest = min(smallest, rest)
-        elif clamp:
-            term, smallest = np.inf, 0.0
-    return term, dot, smallest
-
-
-@kernel
 def compare_with_rows(
     own: OwnRatings, rated: RatedRows, rows: AnyIntegers, derived: bool, clamp: bool, out: AnyFloats
 ) -> None:
     """Fill `out` with RS of one profile and each of `rows`."""
-    for place in range(rows.size):
-        term, dot, rest = _pair_terms(own, rated, rows[place], clamp)
-        norms = own.norm * rated.norms[rows[place]]
-        out[place] = _pair_value(term, dot, rest, norms, derived, clamp)
+    for number in range(rows.size):
+        row = rows[number]
+        term, dot, smallest = 0.0, 0.0, np.inf
+        for place in range(rated.ratings.starts[row], rated.ratings.starts[row + 1]):
+            item = rated.ratings.columns[place]
+            product = own.ratings[item] * rated.ratings.values[place]
+            rest = own.rests[item] * rated.rests[place]
+            if own.rests[item] < 0.0 or product == 0.0:
+                continue
+            dot += product
+            if rest > 0.0:
+                term = max(term, product / rest)
+                smallest = min(smallest, rest)
+            elif clamp:
+                term, smallest = np.inf, 0.0
+        norms = own.norm * rated.norms[row]
+        out[number] = _pair_value(term, dot, smallest, norms, derived, clamp)
 
 
 @kernel

@@ -127,7 +127,7 @@ def nearest_rows(
             return tiles.nearest_by_tiles(profiles, n, threads=threads, advance=advance)
     engine = RowsAgainstAll(profiles, similarity)
     every = np.arange(profiles.n_rows)
-    with bar("candidate lists", engine.n_pieces(len(every)), show=progress) as advance:
+    with bar("candidate lists", len(ranges(len(every), _PIECE)), show=progress) as advance:
         return engine.nearest(profiles, every, n, themselves=True, threads=threads, advance=advance)
 
 
@@ -270,10 +270,6 @@ class RowsAgainstAll:
 
         run(work, ranges(len(rows), _PIECE), threads=threads, advance=advance)
         return indices, values
-
-    def n_pieces(self, n_rows: int) -> int:
-        """Return how many steps `nearest` reports for `n_rows` rows."""
-        return len(ranges(n_rows, _PIECE))
 
     def compute_shared(self) -> None:
         """Compute what the threads share before they start."""

@@ -271,30 +271,6 @@ def list_flagged(space: Space, width: int) -> int:
 
 
 @inner
-def split_hits(
-    position: int,
-    low: int,
-    n_hits: int,
-    sums: AnyIntegers,
-    space: Space,
-    logged: int,
-    buffers: Buffers,
-) -> tuple[int, int]:
-    """Pack what the row's list takes (how many is returned), and log what the columns' lists take."""
-    inverse, threshold = buffers.inverses[position], buffers.thresholds[position]
-    n_found = 0
-    for hit in range(n_hits):
-        column, dot = low + space.hits[hit], sums[space.hits[hit]]
-        similarity = float32(dot) * (buffers.inverses[column] * inverse)
-        space.offered[n_found] = pack_entry(column, dot)
-        n_found += 1 if similarity >= threshold else 0
-        space.log_columns[logged] = column
-        space.log_entries[logged] = pack_entry(position, dot)
-        logged += 1 if similarity >= buffers.thresholds[column] else 0
-    return n_found, logged
-
-
-@inner
 def offer_row(
     position: int,
     first_column: int,
@@ -317,10 +293,15 @@ def offer_row(
             buffers.thresholds[position],
             space.flags,
         )
-        n_hits = list_flagged(space, end - start)
-        if n_hits == 0:
-            continue
-        n_found, after = split_hits(position, low, n_hits, sums[start:end], space, logged, buffers)
+        n_found, after = 0, logged
+        for hit in range(list_flagged(space, end - start)):
+            column, dot = low + space.hits[hit], sums[start + space.hits[hit]]
+            similarity = float32(dot) * (buffers.inverses[column] * buffers.inverses[position])
+            space.offered[n_found] = pack_entry(column, dot)
+            n_found += 1 if similarity >= buffers.thresholds[position] else 0
+            space.log_columns[after] = column
+            space.log_entries[after] = pack_entry(position, dot)
+            after += 1 if similarity >= buffers.thresholds[column] else 0
         if n_found:
             append(position, space.offered[:n_found], buffers, space)
         if to_columns:

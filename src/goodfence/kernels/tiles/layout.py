@@ -12,7 +12,7 @@ import numpy as np
 import numpy.typing as npt
 
 from goodfence.arrays import AnyIntegers
-from goodfence.kernels import inner, kernel
+from goodfence.kernels import kernel
 from goodfence.kernels.tiles.strips import UNROLL, WIDTH
 
 
@@ -120,40 +120,21 @@ def lay_out_rows(
                 side.tail_items[tail] = -item - 1
                 side.tail_ratings[tail] = value
                 tail += 1
-        place = first_items[position]
-        _cut_segments(position, place, by_value, stored.longest, nobody, side, cursor)
+        place, segment = first_items[position], side.segments[position]
+        for value in range(by_value.size):
+            cursor[value] = place
+            for taken in range(0, by_value[value], stored.longest):
+                take = min(by_value[value] - taken, stored.longest)
+                side.starts[segment], side.values[segment] = place, value
+                segment += 1
+                padded = (take + UNROLL - 1) // UNROLL * UNROLL
+                side.items[place + take : place + padded] = nobody
+                place += padded
         for entry in range(low, high):
             value, item = ratings[entry], numbers[stored.indices[entry]]
             if value != 0 and item >= 0:
                 side.items[cursor[value]] = item
                 cursor[value] += 1
-
-
-@inner
-def _cut_segments(
-    position: int,
-    place: int,
-    by_value: AnyIntegers,
-    longest: int,
-    nobody: int,
-    side: RowSide,
-    cursor: AnyIntegers,
-) -> None:
-    """Cut one row's popular items in segments, pad each, and leave in `cursor` where each value's items go."""
-    segment = side.segments[position]
-    for value in range(by_value.size):
-        cursor[value] = place
-        left = by_value[value]
-        while left > 0:
-            take = min(left, longest)
-            side.starts[segment] = place
-            side.values[segment] = value
-            segment += 1
-            left -= take
-            padded = (take + UNROLL - 1) // UNROLL * UNROLL
-            for spare in range(take, padded):
-                side.items[place + spare] = nobody
-            place += padded
 
 
 @kernel

@@ -143,22 +143,14 @@ def list_best(
     for owner in range(n_owners):
         offered = slice(starts[owner], starts[owner + 1])
         own_rows, own_values = rows[offered], similarities[offered]
-        count = _put_best_first(own_rows, own_values, n)
+        count = int(own_rows.size)
+        if count > n:
+            least, count = cut_near(own_values, n), 0
+            for slot in range(own_rows.size):
+                own_rows[count], own_values[count] = own_rows[slot], own_values[slot]
+                count += 1 if own_values[slot] >= least else 0
         order = sort_candidates(own_values[:count], own_rows[:count])
         lengths[owner] = min(n, count)
         for place in range(lengths[owner]):
             indices[owner, place] = own_rows[order[place]]
             values[owner, place] = own_values[order[place]]
-
-
-@inner
-def _put_best_first(rows: AnyIntegers, similarities: AnyFloats, n: int) -> int:
-    """Put in front the candidates that can be among the n best; return how many."""
-    if rows.size <= n:
-        return int(rows.size)
-    least = cut_near(similarities, n)
-    left = 0
-    for slot in range(rows.size):
-        rows[left], similarities[left] = rows[slot], similarities[slot]
-        left += 1 if similarities[slot] >= least else 0
-    return left
