@@ -181,7 +181,10 @@ def _n_repeated(blocks: DataFrame, read: ReadOptions) -> int:
     if n_repeated and read.repeated == "error":
         rule, rest = "a user must rate an item once", "last, first or mean, or settle them first"
         if not read.rated:
-            rule, rest = "an event must happen once", "once or count, or sum where a weight is named"
+            rule, rest = (
+                "an event must happen once",
+                "once or count, or sum where a weight is named",
+            )
         raise DuplicateProblem(
             f"{rule}, and {n_repeated:,} rows repeat a pair; choose with read='duplicates=...' (--read): {rest}"
         )
