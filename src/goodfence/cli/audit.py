@@ -86,21 +86,20 @@ class Audited(Method):
             return self.configured(running)
         if len(given) > 1 or self.method != Method().method:
             raise SettingError(f"{given[0]} must stand alone: give one of method, model and url")
+        from goodfence.auditing.frontier import name_of
         from goodfence.models.method import Configured
+        from goodfence.models.persistence import load_model
         from goodfence.models.recommender import guarantee_of
 
-        found, label = self._deployed(feedback)
+        if self.model is not None:
+            found: Any = load_model(self.model)
+            label = name_of(found)
+        else:
+            found, label = self._service(feedback)
         stated: dict[str, Any] = {"label": label, "settings": {"mechanism": label}}
         return Configured(recommender=found, guarantee=guarantee_of(found), **stated)
 
-    def _deployed(self, feedback: Feedback) -> tuple[Any, str]:
-        if self.model is not None:
-            from goodfence.models.method import traits_of
-            from goodfence.models.persistence import load_model
-
-            loaded = load_model(self.model)
-            traits = traits_of(loaded)
-            return loaded, f"{traits.family} {traits.settings}".strip()
+    def _service(self, feedback: Feedback) -> tuple[Any, str]:
         from goodfence.adapters.black_box import BlackBox
         from goodfence.adapters.deployed import Deployed
         from goodfence.adapters.http import Endpoint
@@ -178,10 +177,8 @@ def _audited(
     if n_targets is None:
         n_targets = affordable_targets(Subject(ratings, chosen.recommender))
         if n_targets < n_users:
-            running.say(
-                f"note: this audit attacks {n_targets:,} of {n_users:,} users, drawn at random "
-                "(--targets all attacks everybody)"
-            )
+            some = f"{n_targets:,} of {n_users:,} users, drawn at random"
+            running.say(f"note: this audit attacks {some} (--targets all attacks everybody)")
     known = DEFAULT_KNOWN if attacker.known is None else attacker.known
     how: dict[str, Any] = {"known": known, "attack": attack, "trials": attacker.trials}
     return audit(ratings, chosen.recommender, targets=n_targets, **how, **running.how)
@@ -239,11 +236,9 @@ def finding_as_json(report: LeakReport, chosen: Configured) -> dict[str, Any]:
     from goodfence.auditing.audit import neighbourhood
 
     near = neighbourhood(chosen.recommender)
-    told = {
-        "verdict_line": wording.verdict_line(report, chosen.label, near),
-        "neighbourhood": near,
-    }
-    return _reported(report, chosen, report.ratings, told)
+    line = wording.verdict_line(report, chosen.label, near)
+    first = {"verdict_line": line, "neighbourhood": near}
+    return _reported(report, chosen, report.ratings, first)
 
 
 def _reported(

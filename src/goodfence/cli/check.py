@@ -78,11 +78,8 @@ def _as_lines(found: ReadReport, duplicates: str, about: Spread) -> list[tuple[s
         told += [("Events", _events(found, duplicates)), ("Shape", shape)]
     else:
         told.append(("Scale", f"{ratings.scale!s:<23}  Shape   {shape}"))
-    for label, (fewest, median, most) in (
-        ("Per user", about.per_user),
-        ("Per item", about.per_item),
-    ):
-        told.append((label, f"{fewest:,} to {most:,} {what}, median {median:,}"))
+    for label, counts in (("Per user", about.per_user), ("Per item", about.per_item)):
+        told.append((label, "{0:,} to {2:,} {3}, median {1:,}".format(*counts, what)))
     if about.span is not None:
         told.append(("Time", " to ".join(about.span)))
     if not events or len(about.grades) > 1:
@@ -115,13 +112,7 @@ def _as_json(found: ReadReport) -> dict[str, Any]:
     n_users, n_items = ratings.shape
     roles = {name: getattr(columns, name) for name in ("user", "item", "rating", "weight", "time")}
     how = {"unused": list(columns.unused), "by_position": columns.positional}
-    return {
-        "feedback": ratings.feedback,
-        "liked_from": ratings.liked_from,
-        "columns": {**roles, **how},
-        "scale": asdict(ratings.scale),
-        "users": n_users,
-        "items": n_items,
-        "ratings": ratings.n_ratings,
-        "problems": {"repeated": found.n_repeated},
-    }
+    told: dict[str, Any] = {"feedback": ratings.feedback, "liked_from": ratings.liked_from}
+    told |= {"columns": {**roles, **how}, "scale": asdict(ratings.scale)}
+    told |= {"users": n_users, "items": n_items, "ratings": ratings.n_ratings}
+    return {**told, "problems": {"repeated": found.n_repeated}}

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import TYPE_CHECKING, NamedTuple
+from typing import TYPE_CHECKING, Any, NamedTuple
 
 import typer
 
@@ -76,12 +76,11 @@ def demo_command(shape: Shape, running: SeededRunning) -> None:
     films = load(DATASET, likes=_LIKED if shape.lists else None)
     summary = summarise(films)
     tried = [_tried(line, films, running) for line in default_methods("demo", films.feedback)]
-    told = [
+    told: dict[str, Any] = {"dataset": DATASET, **asdict(summary)}
+    told["tried"] = [
         {**finding_as_json(one.report, one.chosen), "scores": one.scores.to_dict()} for one in tried
     ]
-    running.tell(
-        {"dataset": DATASET, **asdict(summary), "tried": told}, lambda: _print(summary, tried)
-    )
+    running.tell(told, lambda: _print(summary, tried))
 
 
 def _tried(line: str, films: Ratings, running: SeededRunning) -> DemoRow:

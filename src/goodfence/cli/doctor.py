@@ -26,15 +26,14 @@ def doctor_command(output: Output) -> None:
 
     from goodfence.parallel import thread_count
 
+    extras = EXTRAS.items()
     found = {
         "goodfence": _version("goodfence"),
         "python": f"{platform.python_implementation()} {platform.python_version()}",
         "platform": f"{platform.system()} {platform.machine()}",
         "executable": sys.executable,
         "libraries": {name: _version(name) for name in LIBRARIES},
-        "extras": {
-            extra: {name: _version(name) for name in names} for extra, names in EXTRAS.items()
-        },
+        "extras": {extra: {name: _version(name) for name in names} for extra, names in extras},
         "threads": {"used": thread_count(None), "cores": os.cpu_count()},
         "kernels": compiled_kernels(),
         "data": _data(),

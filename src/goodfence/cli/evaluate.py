@@ -19,9 +19,7 @@ class Evaluation:
 
     fraction: float | None = flag("X", "Share of all ratings to hold out.", shown="0.2")
     per_user: int | None = flag("N", "Ratings of each user to hold out instead.")
-    n: int | None = flag(
-        "N", "Also score lists of N items: NDCG, recall, ...", "--n", "-n", shown="events: 10"
-    )
+    n: int | None = flag("N", "Also score lists of N items.", "--n", "-n", shown="events: 10")
 
 
 @command("Measure the accuracy of a recommender.")

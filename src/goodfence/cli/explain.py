@@ -39,8 +39,7 @@ def explain_command(topic: Topic, output: Output) -> None:
     titles = {name: text["title"] for listed in texts.values() for name, text in listed.items()}
     about = topic.about
     if about is None:
-        width = max(map(len, titles))
-        output.tell(titles, lambda: _print_list(titles, width))
+        output.tell(titles, lambda: _print_list(titles))
         return
     for kind, listed in texts.items():
         name = about.upper() if kind == "errors" else about.casefold().replace("_", "-")
@@ -67,7 +66,8 @@ def guaranteed(name: str) -> Guarantee:
     return parsed(explanations("mechanisms")[name]["configuration"]).guarantee
 
 
-def _print_list(titles: dict[str, str], width: int) -> None:
+def _print_list(titles: dict[str, str]) -> None:
+    width = max(map(len, titles))
     for name, title in titles.items():
         typer.echo(f"  {typer.style(name.ljust(width), bold=True)}  {title}")
 

@@ -101,9 +101,7 @@ def bytes_of(text: str) -> int:
 class FitSource(Source):
     """The ratings, and the public list of items that a private model needs."""
 
-    items: Path | None = flag(
-        "FILE|from-ratings", "Private models: the public list of items, one id a line."
-    )
+    items: Path | None = flag("FILE|from-ratings", "Private models: public list of items.")
 
 
 @command("Train a recommender and save it.")
@@ -114,48 +112,37 @@ def fit_command(
     running: Running,
     out: Annotated[Path, out_option(MODEL)],
     without_ratings: Annotated[
-        bool,
-        typer.Option(
-            "--without-ratings",
-            help="Private models: save a file without ratings, safe to publish.",
-        ),
+        bool, typer.Option("--without-ratings", help="Private models: save no ratings.")
     ] = False,
 ) -> None:
     """Fit a recommender and save it; all its random choices are made here, once."""
     from goodfence.models.persistence import check_replaceable
+    from goodfence.models.private.base import PrivateRecommender
 
     check_out(out, MODEL)
     check_replaceable(out)
     chosen = method.configured(running, rng=running.seed, public={})
     engine.check(chosen)
-    from goodfence.models.private.base import PrivateRecommender
-
     private = isinstance(chosen.recommender, PrivateRecommender)
     if private:
         with running.noting():
             public = source.public_items()
         chosen = method.configured(running, rng=running.seed, public=public)
     elif without_ratings:
-        raise SettingError(
-            f"without_ratings must be left out: {chosen.label} predicts from the ratings"
-        )
+        raise SettingError("without_ratings must be left out: this model predicts from ratings")
     model = engine.fit(chosen, source, running, on_items=not private)
     model.save(out, **({"ratings": not without_ratings} if private else {}))
     guarantee, ratings = model.guarantee(), model.ratings_
     kind = "ratings" if ratings.feedback == "explicit" else "events"
     (n_users, n_items), least = ratings.shape, ratings.liked_from
     # The numbers of users and ratings of a private model are not public.
-    data = (
-        {"items": n_items}
-        if private
-        else {"users": n_users, "items": n_items, kind: ratings.n_ratings}
-    )
-    data |= {} if least is None else {"liked_from": least}
+    data = {} if private else {"users": n_users, kind: ratings.n_ratings}
+    data |= {"items": n_items} | ({} if least is None else {"liked_from": least})
     held = f"with the {kind}: protect the file as you protect them"
-    if without_ratings:
-        seeded = guarantee.status == "none"
-        safe = "; anyone who knows the seed can remove its noise" if seeded else ": safe to publish"
-        held = f"without the {kind}{safe}"
+    if without_ratings and guarantee.status == "none":
+        held = f"without the {kind}; anyone who knows the seed can remove its noise"
+    elif without_ratings:
+        held = f"without the {kind}: safe to publish"
     counts = f"{n_users:,} users x {n_items:,} items, {ratings.n_ratings:,} {kind}"
     lines = [
         ("Model", chosen.label),

@@ -21,15 +21,7 @@ from goodfence.cli.output import (
     print_paragraphs,
     print_table,
 )
-from goodfence.report.wording import (
-    guarantee_short,
-    liked,
-    measured,
-    of_100,
-    recommendation,
-    within_loss,
-    words_of,
-)
+from goodfence.report import wording
 
 if TYPE_CHECKING:
     from goodfence.auditing.frontier import Frontier
@@ -39,14 +31,16 @@ if TYPE_CHECKING:
 _COLUMNS = (
     "fully recovered: users whose hidden ratings were all recovered. recovery: share of hidden ratings recovered from "
     "the answers, or by guessing where these say nothing. advantage: recovery minus recovery without the target's "
-    "data. Brackets: 95% interval over users; n: users attacked. MAE: over held-out ratings with a prediction; "
-    "answers: share that have one. A proved guarantee holds no matter how many fake accounts are used."
+    "data. MAE: over held-out ratings with a prediction; answers: share that have one."
 )
 _COLUMNS_OF_LISTS = (
     "fully recovered: users for whom every listed item is right, or every hidden item is listed. precision: share of "
-    "listed items that are the target's. advantage: precision minus precision without the target's data. Brackets: "
-    "95% interval over users; n: users attacked. NDCG@10: of held-out events; items: share of the catalogue on any "
-    "list. A proved guarantee holds no matter how many fake accounts are used."
+    "listed items that are the target's. advantage: precision minus precision without the target's data. NDCG@10: of "
+    "held-out events; items: share of the catalogue on any list."
+)
+_BOTH = (
+    "Brackets: 95% interval over users; n: users attacked. A proved guarantee holds no matter how many fake accounts "
+    "are used."
 )
 
 
@@ -106,8 +100,8 @@ def frontier_command(
     told["points"] = [{"name": name, **point} for name, point in points]
 
     def show() -> None:
-        bound = within_loss(words_of(found), max_loss)
-        _print(found, names, stated, recommendation(found, choice, best, bound))
+        bound = wording.within_loss(wording.words_of(found), max_loss)
+        _print(found, names, stated, wording.recommendation(found, choice, best, bound))
 
     def write(path: Path) -> None:
         from goodfence.report.pages import FrontierPage, save_result
@@ -144,31 +138,32 @@ def _print(found: Frontier, names: list[str], guarantees: list[Guarantee], choic
     rows = [
         [
             name,
-            measured(point.fully_recovered),
-            measured(point.advantage),
-            measured(point.recovery),
+            wording.measured(point.fully_recovered),
+            wording.measured(point.advantage),
+            wording.measured(point.recovery),
             f"{point.n_targets:,}",
             f"{point.quality:.3f}",
-            of_100(point.coverage),
-            guarantee_short(stated),
+            wording.of_100(point.coverage),
+            wording.guarantee_short(stated),
         ]
         for name, point, stated in zip(names, found.points, guarantees, strict=True)
     ]
-    words = words_of(found)
+    words = wording.words_of(found)
     quality = ["NDCG@10", "items %"] if words.lists else ["MAE", "answers %"]
     heading = ["method", "fully recovered %", "advantage %", f"{words.measure} %", "n", *quality]
     print_table([*heading, "guarantee"], rows)
     typer.echo()
-    guess = measured(found.guess)
+    guess = wording.measured(found.guess)
     first = ("Popularity", f"has {guess}.") if words.lists else ("Guessing", f"recovers {guess}.")
-    print_paragraphs([first, ("Columns", _COLUMNS_OF_LISTS if words.lists else _COLUMNS)])
+    columns = f"{_COLUMNS_OF_LISTS if words.lists else _COLUMNS} {_BOTH}"
+    print_paragraphs([first, ("Columns", columns)])
 
 
 def _scope(found: Frontier) -> str:
     known = "some" if found.known is None else str(found.known)
-    held, data = words_of(found).held, found.settings["data"]
+    held, data = wording.words_of(found).held, found.settings["data"]
     if "liked_from" in found.settings:
-        data = f"{data} ({liked(found.settings['liked_from'])})"
+        data = f"{data} ({wording.liked(found.settings['liked_from'])})"
     return (
         f"{found.date}; {data}; the attacker knows {known} {held} of each user. Results are for the strongest "
         "attacker, selected on one half of the attacked users and evaluated on the other. kNN, nPNS, PNCF and PPNS "

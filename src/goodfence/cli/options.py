@@ -96,7 +96,7 @@ class Running(Output):
         return {"rng": self.seed, "progress": self.progress}
 
     def repeatable(self) -> Running:
-        """Return the same with a fresh seed if none is given, so that the result can be repeated."""
+        """Return the same with a fresh seed if none is given."""
         from goodfence.rng import fresh_seed
 
         return self if self.seed is not None else replace(self, seed=fresh_seed())

@@ -12,13 +12,8 @@ from typing import Any
 
 import typer
 
-from goodfence.errors import (
-    FileProblem,
-    GoodfenceError,
-    GoodfenceWarning,
-    SettingError,
-    did_you_mean,
-)
+from goodfence import errors
+from goodfence.errors import FileProblem, GoodfenceError, GoodfenceWarning, SettingError
 
 _WIDTH = 9
 _HARD = "\N{NO-BREAK SPACE}"
@@ -199,7 +194,7 @@ def _usage(problem: Any) -> str:
     where = problem.ctx.command_path if problem.ctx is not None else "goodfence"
     option = getattr(problem, "option_name", None)
     if option is not None and hasattr(problem, "possibilities"):
-        near = did_you_mean(option, problem.possibilities or ())
+        near = errors.did_you_mean(option, problem.possibilities or ())
         told = f"there is no option {option}{near}"
     else:
         said = problem.format_message().rstrip(".").replace(". Did you mean", "; did you mean")
@@ -218,7 +213,5 @@ def _place(fault: Exception) -> str:
         if Path(frame.filename).is_relative_to(package)
     ]
     place = places[-1] if places else "an unknown place"
-    return (
-        f"this is a fault of goodfence ({type(fault).__name__} at {place}); "
-        "please report this line; it has none of your data"
-    )
+    kind = type(fault).__name__
+    return f"this is a fault of goodfence ({kind} at {place}); please report this line; it has none of your data"

@@ -30,13 +30,10 @@ class FigureOptions:
 
     figure: str | None = argument(
         "FIGURE",
-        "item-movielens, user-movielens, user-douban, attack-beta, attack-k, attack-epsilon or attack-m. Without it: "
-        "all figures and all sixteen claims.",
+        "item-movielens, user-movielens, user-douban, attack-beta, attack-k, attack-epsilon, attack-m; or all.",
         default=None,
     )
-    quick: bool = flag(
-        None, "Fewer points, seeds and targets: minutes, not hours.", "--quick", default=False
-    )
+    quick: bool = flag(None, "Fewer points: minutes, not hours.", "--quick", default=False)
     data: str | None = flag("NAME|FILE", "Use other ratings.", shown="the paper's data")
 
 
@@ -80,7 +77,7 @@ class OnePrediction:
     what: str = argument("ITEM", "The item's id.")
     show_neighbours: bool = flag(
         None,
-        "Also print the neighbours. For the operator only: it reveals who is similar to whom.",
+        "Also print the neighbours, for the operator only.",
         "--show-neighbours",
         default=False,
     )
@@ -110,10 +107,8 @@ def predict_command(source: Source, asked: OnePrediction, method: Method, runnin
         text = f"{found.rating:.4f}" if made else "none: no neighbour rated the item"
         print_paragraphs([("Method", chosen.label), ("Predicted", text)])
         if asked.show_neighbours:
-            rows = [
-                [str(rank), f"{value:.4f}", str(one)] for rank, (one, value) in enumerate(near, 1)
-            ]
-            print_table(["", "similarity", "neighbour"], rows)
+            rows = [[f"{value:.4f}", str(one)] for one, value in near]
+            print_table(["similarity", "neighbour"], rows)
 
     running.tell({**chosen.stated(running.seed), **told}, show)
 
@@ -123,9 +118,7 @@ class Metrics:
     """On how many lists, and how."""
 
     targets: int = flag("N", "Number of users (item-based: items), drawn at random.", default=200)
-    inclusion: str = flag(
-        "exact|manly", "Inclusion probabilities: exact, or Manly's mean.", default="exact"
-    )
+    inclusion: str = flag("exact|manly", "Inclusion probabilities.", default="exact")
 
 
 @command("Compute the paper's two metrics of a mechanism, alpha and beta.")
@@ -145,9 +138,8 @@ def alpha_command(source: Source, method: Method, metrics: Metrics, running: Run
         ("beta", f"{found.beta:g} partitions of k candidates"),
         ("Lists", f"mean over {found.n:,}"),
     ]
-    running.tell(
-        {**chosen.stated(running.seed), "method": metrics.inclusion, **found._asdict()}, lines
-    )
+    told = {**chosen.stated(running.seed), "method": metrics.inclusion, **found._asdict()}
+    running.tell(told, lines)
 
 
 def _neighbour_based(method: Method, running: Running) -> Configured:
