@@ -1,4 +1,4 @@
-"""How well a recommender predicts and lists: `evaluate`, on what was held out; `paper_protocol`, on what was not."""
+"""How well a recommender predicts and lists: `evaluate`, on what was held out."""
 
 from __future__ import annotations
 
@@ -29,8 +29,6 @@ LIST_FIGURES = (
     "mean_popularity",
 )
 """What `Scores` says of lists."""
-# The streams of `paper_protocol` below one seed.
-TARGETS, CHOICES = range(2)
 
 
 @checked

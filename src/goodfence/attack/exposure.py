@@ -35,7 +35,7 @@ from goodfence.data.ratings import Id, Ratings
 from goodfence.errors import SettingError
 from goodfence.kernels.inclusion import included_beside
 from goodfence.models.neighbour_cf import NeighbourCF
-from goodfence.models.recommender import Recommender
+from goodfence.models.recommender import Recommender, row_of
 from goodfence.parallel import bar, ranges
 from goodfence.rng import RNG, Streams
 from goodfence.selection.mechanism import Mechanism, is_mechanism, pool_arrays
@@ -215,21 +215,17 @@ def rating_exposure(
 def _ranked(ratings: Ratings, user: Id, counts: Floats) -> RatingExposure:
     """Return the user's ratings by descending risk; what was never hidden comes last."""
     row = int(ratings.rows([user])[0])
-    columns = ratings.csr.indices[ratings.csr.indptr[row] : ratings.csr.indptr[row + 1]]
+    columns, _ = row_of(ratings.csr, row)
     hidden, read, read_without, guesses = counts[:, columns]
     with np.errstate(invalid="ignore"):
         recovered, without = read / hidden, read_without / hidden
     guessed = guesses > 0
     risk = np.where(guessed, 0.0, np.maximum(recovered - without, 0.0))
     order = np.lexsort((columns, -np.nan_to_num(recovered), -np.nan_to_num(risk, nan=-1.0)))
-    return RatingExposure(
-        items=ratings.items[columns[order]],
-        risk=risk[order],
-        recovered=recovered[order],
-        without=without[order],
-        guessed=guessed[order],
-        draws=hidden[order].astype(np.int64),
-    )
+    found = {"risk": risk, "recovered": recovered, "without": without, "guessed": guessed}
+    each: dict[str, Any] = {name: values[order] for name, values in found.items()}
+    draws = hidden[order].astype(np.int64)
+    return RatingExposure(items=ratings.items[columns[order]], **each, draws=draws)
 
 
 def alone_in_pool(log_weights: Floats, take: int, target: int | None, rivals: Flags) -> float:

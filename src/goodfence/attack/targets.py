@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, TypeAlias
+from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -313,8 +313,7 @@ class FakeSensitivity:
         return np.where(rests > 0, csr.data / np.where(rests > 0, rests, 1.0), only)
 
 
-@dataclass(frozen=True, eq=False)
-class Asked:
+class Asked(NamedTuple):
     """What the fakes were told, in both worlds."""
 
     with_target: Floats
@@ -327,11 +326,7 @@ class Asked:
     @classmethod
     def joined(cls, parts: Sequence[Asked]) -> Asked:
         """Return the answers about all targets from those about some at a time."""
-        return cls(
-            np.concatenate([part.with_target for part in parts], axis=1),
-            np.concatenate([part.without_target for part in parts], axis=1),
-            np.concatenate([part.chosen for part in parts]),
-        )
+        return cls(*(np.concatenate(part, axis=-1) for part in zip(*parts, strict=True)))
 
     def __repr__(self) -> str:
         return f"Asked({self.with_target.shape[0]} askers, {self.with_target.shape[1]:,} hidden ratings)"

@@ -2,13 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from typing import Any, NamedTuple, TypeAlias
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
 
 from goodfence.arrays import Floats, Integers, row_numbers
+from goodfence.attack.targets import Wanted
 from goodfence.data.ratings import Id, Ratings
 from goodfence.data.splits import sample_targets
 from goodfence.evaluation import Scores
@@ -21,8 +21,6 @@ from goodfence.selection.inclusion import InclusionMethod, list_metrics
 from goodfence.selection.mechanism import Mechanism
 from goodfence.settings import checked
 
-Wanted: TypeAlias = int | Sequence[Id] | npt.NDArray[Any]
-"""How many targets to draw at random, or their ids."""
 # The streams of `paper_protocol` below one seed.
 TARGETS, CHOICES = range(2)
 

@@ -15,9 +15,9 @@ from goodfence.attack.scoring import Statistic
 from goodfence.attack.targets import find_targets
 from goodfence.data.ratings import Ratings
 from goodfence.data.splits import sample_targets
-from goodfence.evaluation import TARGETS
 from goodfence.neighbours.candidate_lists import Axis, RowsAgainstAll, rows_along
 from goodfence.neighbours.similarity import Profiles, Similarity
+from goodfence.papers.protocol import TARGETS
 from goodfence.papers.reproduction.claims import MARGIN, Claim, Question, claim_of, settled
 from goodfence.papers.reproduction.definition import DEFAULT, Interpretation
 from goodfence.papers.reproduction.runs import Seed, Unattacked

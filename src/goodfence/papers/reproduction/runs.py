@@ -26,12 +26,12 @@ from goodfence.attack.worlds import NeighbourWorlds
 from goodfence.data.files import atomic_write
 from goodfence.data.ratings import Ratings
 from goodfence.data.splits import sample_targets
-from goodfence.evaluation import CHOICES, TARGETS
 from goodfence.models.neighbour_cf import NeighbourCF
 from goodfence.neighbours.candidate_lists import Axis, RowsAgainstAll, rows_along
 from goodfence.neighbours.draw import Draws
 from goodfence.neighbours.predict import Neighbourhoods
 from goodfence.neighbours.similarity import Profiles, Similarity
+from goodfence.papers.protocol import CHOICES, TARGETS
 from goodfence.papers.reproduction.definition import (
     DEFAULT,
     PRIVATE,
