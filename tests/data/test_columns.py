@@ -8,6 +8,10 @@ from goodfence.data.columns import NAMES, are_positions, find_columns, find_posi
 from goodfence.errors import ColumnProblem
 
 
+def named(**names: str) -> dict[str, str | None]:
+    return {"user": None, "item": None, "rating": None, **names}
+
+
 @pytest.mark.parametrize(
     ("names", "chosen"),
     [
@@ -38,21 +42,21 @@ def test_a_named_column_settles_what_is_ambiguous() -> None:
     names = ["user", "user_id", "item", "rating"]
     with pytest.raises(ColumnProblem, match="'user' and 'user_id' could each be it"):
         find_columns(names)
-    columns = find_columns(names, user="user_id")
+    columns = find_columns(names, named(user="user_id"))
     assert columns.user == "user_id"
     assert columns.unused == ("user",)
 
 
 def test_a_column_that_is_named_for_one_role_is_not_taken_for_another() -> None:
-    columns = find_columns(["film", "book", "rating"], user="film")
+    columns = find_columns(["film", "book", "rating"], named(user="film"))
     assert columns.chosen == ("film", "book", "rating")
 
 
 def test_a_wrong_name_gets_a_suggestion() -> None:
     with pytest.raises(ColumnProblem, match="none called 'usr'; did you mean 'user'"):
-        find_columns(["user", "item", "rating"], user="usr")
+        find_columns(["user", "item", "rating"], named(user="usr"))
     with pytest.raises(ColumnProblem) as caught:
-        find_columns(["user", "item", "rating"], user="something else")
+        find_columns(["user", "item", "rating"], named(user="something else"))
     assert "did you mean" not in str(caught.value)
 
 
@@ -70,15 +74,15 @@ def test_names_that_are_not_text_are_refused() -> None:
 
 def test_a_long_name_is_cut() -> None:
     with pytest.raises(ColumnProblem) as caught:
-        find_columns(["user", "item", "rating"], user="x" * 1000)
+        find_columns(["user", "item", "rating"], named(user="x" * 1000))
     assert len(str(caught.value)) < 200
 
 
 def test_positions() -> None:
     assert find_positions(3).chosen == ("1", "2", "3")
     assert find_positions(4).unused == ("4",)
-    assert find_positions(4, user="2", item="1").chosen == ("2", "1", "3")
-    assert find_positions(9, user="9", item="8", rating="7").chosen == ("9", "8", "7")
+    assert find_positions(4, named(user="2", item="1")).chosen == ("2", "1", "3")
+    assert find_positions(9, named(user="9", item="8", rating="7")).chosen == ("9", "8", "7")
     assert find_positions(4).label("rating") == "rating (column 3)"
 
 
@@ -91,17 +95,17 @@ def test_other_numbers_of_columns_need_positions(n_columns: int) -> None:
 @pytest.mark.parametrize("position", ["0", "5", "-1", "user", "1.0", "01"])
 def test_a_position_must_be_there(position: str) -> None:
     with pytest.raises(ColumnProblem, match="user must be a position from 1 to 4"):
-        find_positions(4, user=position)
+        find_positions(4, named(user=position))
 
 
 def test_roles_are_three_columns() -> None:
     with pytest.raises(ColumnProblem, match="three different columns"):
-        find_positions(4, user="3")
+        find_positions(4, named(user="3"))
     with pytest.raises(ColumnProblem, match="three different columns"):
-        find_columns(["user", "item", "rating"], user="item", item="item")
+        find_columns(["user", "item", "rating"], named(user="item", item="item"))
 
 
 def test_are_positions_only_if_all_three_are() -> None:
-    assert are_positions("1", "2", "3")
-    assert not are_positions("1", "2", None)
-    assert not are_positions("1", "2", "rating")
+    assert are_positions(named(user="1", item="2", rating="3"))
+    assert not are_positions(named(user="1", item="2"))
+    assert not are_positions(named(user="1", item="2", rating="rating"))

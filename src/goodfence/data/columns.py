@@ -18,6 +18,8 @@ from goodfence.errors import ColumnProblem, GoodfenceWarning, did_you_mean
 Feedback: TypeAlias = Literal["explicit", "implicit"]
 """Ratings that people gave, or events that happened: clicks, purchases, plays, likes."""
 FEEDBACK: tuple[Feedback, ...] = ("explicit", "implicit")
+Roles: TypeAlias = Mapping[str, str | None]
+"""What is read (user, item, rating or weight, time), each with the caller's name for it; None is to be found."""
 ROLES = ("user", "item", "rating")
 """What is read of a rating; of an event it is the user and the item, and a weight where one is named."""
 
@@ -25,6 +27,9 @@ ROLES = ("user", "item", "rating")
 def words(text: str) -> frozenset[str]:
     """Return the words of a text."""
     return frozenset(text.split())
+
+
+RATED: Roles = MappingProxyType(dict.fromkeys(ROLES))
 
 
 def _with_id(words: str) -> frozenset[str]:
@@ -105,13 +110,7 @@ class Columns:
 
     @property
     def by_role(self) -> dict[str, str]:
-        """The columns that are read, by what they hold; the time last, where there is one.
-
-        Examples
-        --------
-        >>> Columns(user="userId", item="page", time="date").by_role
-        {'user': 'userId', 'item': 'page', 'time': 'date'}
-        """
+        """The columns that are read, by what they hold; the time last, where there is one."""
         given = {name: getattr(self, name) for name in ("user", "item", "rating", "weight", "time")}
         return {role: name for role, name in given.items() if name is not None}
 
@@ -126,20 +125,11 @@ class Columns:
 
     def without_time(self) -> Columns:
         """Return the same, with the time not used."""
-        return (
-            self
-            if self.time is None
-            else replace(self, time=None, unused=(*self.unused, self.time))
-        )
+        unused = self.unused if self.time is None else (*self.unused, self.time)
+        return replace(self, time=None, unused=unused)
 
     def label(self, role: str) -> str:
-        """Return how an error names the column of this role.
-
-        Examples
-        --------
-        >>> Columns(user="userId", item="movieId", rating="stars").label("rating")
-        "rating (column 'stars')"
-        """
+        """Return how an error names the column of this role."""
         name = self.by_role[role]
         return f"{role} (column {name if self.positional else quote_name(name)})"
 
@@ -150,13 +140,7 @@ def quote_name(name: str) -> str:
 
 
 def fold_name(name: str) -> str:
-    """Return a name without case and punctuation.
-
-    Examples
-    --------
-    >>> fold_name(" User-ID "), fold_name("user_id:token")
-    ('userid', 'userid')
-    """
+    """Return a name without case and punctuation: "userid" for " User-ID " and for "user_id:token"."""
     return "".join(letter for letter in _TYPED.sub("", name).casefold() if letter.isalnum())
 
 
@@ -174,67 +158,40 @@ def are_known(names: Sequence[str]) -> bool:
     return any(fold_name(name) in known for name in names)
 
 
-def are_positions(
-    user: str | None,
-    item: str | None,
-    rating: str | None,
-    *,
-    weight: str | None = None,
-    time: str | None = None,
-    feedback: Feedback = "explicit",
-) -> bool:
-    """Return whether the caller names all columns that must be there by position: the file has no header line."""
-    needed = (user, item, rating) if feedback == "explicit" else (user, item)
-    given = (*needed, *(name for name in (weight, time) if name is not None))
-    return all(name is not None and name.isdecimal() for name in given)
+def are_positions(roles: Roles) -> bool:
+    """Return whether the caller names all columns by position: the file has no header line."""
+    return all(name is not None and name.isdecimal() for name in roles.values())
 
 
-def find_columns(
-    names: Sequence[str],
-    *,
-    user: str | None = None,
-    item: str | None = None,
-    rating: str | None = None,
-    weight: str | None = None,
-    time: str | None = None,
-    feedback: Feedback = "explicit",
-) -> Columns:
-    """Return which of `names` are the user, the item and the rating.
+def find_columns(names: Sequence[str], roles: Roles = RATED) -> Columns:
+    """Return which of `names` have these roles: the one that the caller names, or that sounds like it.
 
-    The column of a role is the one that the caller names; None finds it by its name. Events have no rating: a column
-    that sounds like one is an error. A weight and a time are used where the caller names them.
+    Without a rating among the roles these are events: a column that sounds like a rating is then an error.
 
     Examples
     --------
     >>> find_columns(["userId", "movieId", "rating", "timestamp"]).unused
     ('timestamp',)
-    >>> find_columns(["userId", "page", "when"], item="page", time="when", feedback="implicit").chosen
+    >>> find_columns(["userId", "page", "when"], {"user": None, "item": "page", "time": "when"}).chosen
     ('userId', 'page')
     """
     check_number(len(names))
-    needed = {"user": user, "item": item, "rating": rating}
-    if feedback == "implicit":
-        del needed["rating"]
-    extra = {"weight": weight, "time": time}
-    given = {**needed, **{role: name for role, name in extra.items() if name is not None}}
     if not all(isinstance(name, str) for name in names):
         raise ColumnProblem("the names of the columns must be text; name them before reading")
     chosen = {
-        role: _named(role, name, names) if name is not None else _recognised(role, names, given)
-        for role, name in given.items()
+        role: _named(role, name, names) if name is not None else _recognised(role, names, roles)
+        for role, name in roles.items()
     }
     columns = _columns(names, chosen, positional=False)
-    if feedback == "implicit":
+    if "rating" not in roles:
         _check_events(columns)
     return columns
 
 
 def _check_events(columns: Columns) -> None:
     """Refuse a column of ratings among events: a low rating is no like; and tell of a count that is not used."""
-    rated = next(
-        (one for one in columns.unused if fold_name(one) in NAMES["rating"] | SECOND["rating"]),
-        None,
-    )
+    called = NAMES["rating"] | SECOND["rating"]
+    rated = next((one for one in columns.unused if fold_name(one) in called), None)
     if rated is not None:
         raise ColumnProblem(
             f"events must have no ratings, and {quote_name(rated)} sounds like some; say which of them "
@@ -250,16 +207,7 @@ def _check_events(columns: Columns) -> None:
         warnings.warn(message, GoodfenceWarning, stacklevel=3)
 
 
-def find_positions(
-    n_columns: int,
-    *,
-    user: str | None = None,
-    item: str | None = None,
-    rating: str | None = None,
-    weight: str | None = None,
-    time: str | None = None,
-    feedback: Feedback = "explicit",
-) -> Columns:
+def find_positions(n_columns: int, roles: Roles = RATED) -> Columns:
     """Return which positions hold what in a file without a header line, counted from 1.
 
     They are the first, the second and the third of three or four, as in the MovieLens files, unless the caller says
@@ -267,42 +215,31 @@ def find_positions(
 
     Examples
     --------
-    >>> find_positions(4).chosen
-    ('1', '2', '3')
-    >>> find_positions(3, time="3", feedback="implicit").chosen
+    >>> find_positions(3, {"user": None, "item": None, "time": "3"}).chosen
     ('1', '2')
     """
     names = tuple(str(position) for position in range(1, n_columns + 1))
-    needed = {"user": user, "item": item, "rating": rating}
-    if feedback == "implicit":
-        del needed["rating"]
-    extra = {role: name for role, name in (("weight", weight), ("time", time)) if name is not None}
-    if None in needed.values():
-        _check_number(n_columns, len(extra), feedback)
+    rated, unnamed = "rating" in roles, None in roles.values()
+    if rated and unnamed and n_columns not in POSITIONAL:
+        raise ColumnProblem(
+            f"a file without a header line must have 3 or 4 columns, this one has {n_columns}; write a table of users "
+            "x items as one rating a line, or give the positions of user, item and rating (for example user='1', "
+            "item='2', rating='3')"
+        )
+    if not rated and unnamed and n_columns != len(roles):
+        raise ColumnProblem(
+            f"a file of events without a header line must have 2 columns, this one has {n_columns}; say what the "
+            "others are with read='time=... weight=...' (--read), or likes= (--likes) if there are ratings, or give "
+            "the positions of user and item (user='1', item='2')"
+        )
     chosen: dict[str, str] = {}
-    for position, (role, name) in enumerate({**needed, **extra}.items(), start=1):
+    for position, (role, name) in enumerate(roles.items(), start=1):
         if name is not None and name not in names:
             raise ColumnProblem(
                 f"{role} must be a position from 1 to {n_columns}: the file has no header line with names"
             )
         chosen[role] = str(position) if name is None else name
     return _columns(names, chosen, positional=True)
-
-
-def _check_number(n_columns: int, n_extra: int, feedback: Feedback) -> None:
-    """Refuse a file without a header line whose number of columns does not tell which is which."""
-    if feedback == "explicit" and n_columns not in POSITIONAL:
-        raise ColumnProblem(
-            f"a file without a header line must have 3 or 4 columns, this one has {n_columns}; write a table of users "
-            "x items as one rating a line, or give the positions of user, item and rating (for example user='1', "
-            "item='2', rating='3')"
-        )
-    if feedback == "implicit" and n_columns != 2 + n_extra:
-        raise ColumnProblem(
-            f"a file of events without a header line must have 2 columns, this one has {n_columns}; say what the "
-            "others are with read='time=... weight=...' (--read), or likes= (--likes) if there are ratings, or give "
-            "the positions of user and item (user='1', item='2')"
-        )
 
 
 def _named(role: str, name: str, names: Sequence[str]) -> str:
@@ -321,7 +258,7 @@ def _named(role: str, name: str, names: Sequence[str]) -> str:
     return name
 
 
-def _recognised(role: str, names: Sequence[str], given: Mapping[str, str | None]) -> str:
+def _recognised(role: str, names: Sequence[str], given: Roles) -> str:
     taken = set(given.values())
     found = [name for name in names if fold_name(name) in NAMES[role] and name not in taken]
     found = found or [

@@ -10,7 +10,6 @@ import csv
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
-from typing import Any
 
 from goodfence.data.columns import (
     DECLARE,
@@ -18,6 +17,7 @@ from goodfence.data.columns import (
     POSITIONAL,
     Columns,
     Feedback,
+    Roles,
     are_known,
     are_positions,
     check_number,
@@ -91,19 +91,18 @@ def _joined(lines: bytes) -> bytes:
 
 
 def recognise(
-    lines: Sequence[str], file: RatingsFile, separator: str | None, named: dict[str, Any]
+    lines: Sequence[str], file: RatingsFile, separator: str | None, roles: Roles
 ) -> Dialect:
     """Return how a file is laid out, from its first lines that are not blank.
 
-    `separator` is what the caller states, `named` what the caller calls the columns; None is to be found.
+    `separator` is what the caller states; None is to be found.
     """
-    feedback: Feedback = named["feedback"]
-    used = _separator(lines, file, separator, feedback)
+    used = _separator(lines, file, separator, "explicit" if "rating" in roles else "implicit")
     fields = split(lines[0], used)
-    if are_positions(**named) or _is_data(fields, named):
-        columns, rows = find_positions(len(fields), **named), lines
+    if are_positions(roles) or _is_data(fields, roles):
+        columns, rows = find_positions(len(fields), roles), lines
     else:
-        columns, rows = find_columns(fields, **named), lines[1:]
+        columns, rows = find_columns(fields, roles), lines[1:]
     if columns.time is None:
         texts = {name: _texts(rows, used, fields, columns, name) for name in columns.unused}
         columns = found_among(columns, texts)
@@ -119,15 +118,13 @@ def _texts(
     return [row[place] for row in found if len(row) == len(fields)]
 
 
-def _is_data(fields: list[str], named: dict[str, Any]) -> bool:
+def _is_data(fields: list[str], roles: Roles) -> bool:
     """Return whether the first line is a rating and not a header: no known name, and a number where ratings are."""
     if all(map(_NUMBER.fullmatch, fields)):
         return True
-    called = [name for setting, name in named.items() if setting != "feedback"]
-    if are_known(fields) or any(name in fields for name in called):
+    if are_known(fields) or any(name in fields for name in roles.values()):
         return False
-    explicit = named["feedback"] == "explicit"
-    looked_at = fields[2:3] if explicit and len(fields) in POSITIONAL else fields
+    looked_at = fields[2:3] if "rating" in roles and len(fields) in POSITIONAL else fields
     return any(map(_NUMBER.fullmatch, looked_at))
 
 

@@ -16,7 +16,7 @@ import pyarrow as pa
 from scipy import sparse
 
 from goodfence.arrays import AnyIntegers, Floats, Integers, Rows
-from goodfence.data.columns import FEEDBACK, Columns, Feedback, find_columns, fold_name
+from goodfence.data.columns import FEEDBACK, ROLES, Columns, Feedback, find_columns, fold_name
 from goodfence.data.files import DEFAULT_MAX_BYTES, check_limit
 from goodfence.data.ids import Ids, code_ids, refuse_rows
 from goodfence.data.rating_values import check_grades, check_spread, rating_values
@@ -153,12 +153,12 @@ class ReadOptions:
         return "once" if self.weight is None else "sum"
 
     @property
-    def columns(self) -> dict[str, Any]:
+    def columns(self) -> dict[str, str | None]:
         """The columns by role, as `find_columns` takes them, after `check`."""
         self.check()
-        roles = ("user", "item", "rating", "weight", "time")
-        feedback = "explicit" if self.rated else "implicit"
-        return {**{role: getattr(self, role) for role in roles}, "feedback": feedback}
+        given = {role: getattr(self, role) for role in ("user", "item", "rating", "weight", "time")}
+        needed = ROLES if self.rated else ROLES[:2]
+        return {role: name for role, name in given.items() if role in needed or name is not None}
 
 
 @dataclass(frozen=True)
@@ -198,7 +198,7 @@ def read_triplets(frame: Any, options: ReadOptions | None = None) -> Triplets:
     """Return the checked triplets of a data frame (pandas, polars, arrow, ...), one row per rating or event."""
     given = options or ReadOptions()
     known = _known_frame(frame)
-    columns = find_columns(known.columns, **given.columns)
+    columns = find_columns(known.columns, given.columns)
     arrays = {
         role: _arrow(known, name, columns.label(role)) for role, name in columns.by_role.items()
     }

@@ -57,7 +57,7 @@ def read_json(
             "(pandas: orient='records', lines=True)"
         )
     members = _object(first, 1, file)
-    columns = find_columns(list(members), **options.columns)
+    columns = find_columns(list(members), options.columns)
     if columns.time is None and timed:
         columns = found_among(columns, {name: [str(members[name])] for name in columns.unused})
     try:

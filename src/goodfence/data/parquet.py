@@ -63,7 +63,7 @@ def read_parquet(file: RatingsFile, options: ReadOptions) -> tuple[pa.Table, Col
 
 
 def _columns_of(schema: pa.Schema, options: ReadOptions) -> Columns:
-    columns = find_columns(schema.names, **options.columns)
+    columns = find_columns(schema.names, options.columns)
     if columns.time is None:
         alone = {name for name in columns.unused if schema.names.count(name) == 1}
         columns = named_times(columns, {name: schema.field(name).type for name in alone})

@@ -303,7 +303,7 @@ def read_fields(file: RatingsFile, options: ReadOptions, *, tolerant: bool = Fal
             pass
     lines = Lines(file, options.max_bytes, options.encoding)
     head = [line.decode() for line in lines.head(_LOOKED_AT)]
-    sections, named = None, options.columns
+    sections, roles = None, options.columns
     if SECTION.fullmatch(head[0].encode() + b"\n"):
         sections, head = Sections(), Sections.head(head)
         if not options.rated:
@@ -311,11 +311,11 @@ def read_fields(file: RatingsFile, options: ReadOptions, *, tolerant: bool = Fal
                 f"{file.name!r} must hold events, and has the sections of the Netflix Prize, which hold ratings; say "
                 "which of them count as likes with likes= (--likes)"
             )
-        if all(named[role] is None for role in SECTIONED):
-            named = {**named, **SECTIONED}
+        if all(roles[role] is None for role in SECTIONED):
+            roles = {**roles, **SECTIONED}
     if not head:
         raise FileProblem(f"{file.name!r} must hold ratings, and has none in its first section")
-    dialect = recognise(head, file, options.separator, named)
+    dialect = recognise(head, file, options.separator, roles)
     ragged: list[tuple[int, int]] = []
     feed = Feed(_prepared(lines, dialect, file, sections))
     table = _parsed(feed, dialect, ragged, file, options.max_bytes, tolerant=tolerant)

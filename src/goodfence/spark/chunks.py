@@ -91,7 +91,7 @@ def encode(given: Given, config: SparkConfig) -> DataFrame:
 def _chosen_columns(frame: DataFrame, options: ReadOptions) -> DataFrame:
     from pyspark.sql.types import IntegralType, NumericType, StringType
 
-    columns = find_columns(frame.columns, **options.columns)
+    columns = find_columns(frame.columns, options.columns)
     types = {field.name: field.dataType for field in frame.schema.fields}
     for role, name in columns.by_role.items():
         if role in ("user", "item") and not isinstance(types[name], IntegralType | StringType):
@@ -237,7 +237,7 @@ def _plain_columns(
     schema: pa.Schema, options: ReadOptions
 ) -> tuple[tuple[str, ...], tuple[pa.DataType, ...]]:
     """Return the names and the types of user, item and rating; the type null for a column that is not plain."""
-    names = tuple(find_columns(schema.names, **options.columns).chosen)
+    names = tuple(find_columns(schema.names, options.columns).chosen)
     alone = all(schema.names.count(name) == 1 and "." not in name for name in names)
     types = (schema.field(name).type if alone else pa.null() for name in names)
     return names, tuple(one.value_type if pa.types.is_dictionary(one) else one for one in types)
