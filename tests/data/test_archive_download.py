@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from goodfence.data.download import Archive, extract
+from goodfence.data.catalogue import Archive, extract
 from goodfence.errors import DataError, FileProblem, SizeProblem
 
 KNOWN = {"url": "https://x.org/a.zip", "sha256": "", "n_bytes": 1}

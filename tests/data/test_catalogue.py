@@ -13,13 +13,13 @@ import goodfence as gf
 from goodfence.data import catalogue
 from goodfence.data.catalogue import (
     DATASETS,
+    Archive,
     Dataset,
     TitleFile,
     cache_folder,
     find_dataset,
     named_folder,
 )
-from goodfence.data.download import Archive
 from goodfence.data.frame import ReadOptions
 from goodfence.data.load import load_dataset
 from goodfence.errors import (
@@ -180,9 +180,9 @@ def test_declared_duplicates_are_resolved_with_a_warning(tmp_path: Path) -> None
         ratings = load_dataset(dataset, tmp_path)
     assert ratings.csr[0, 0] == 1
     with pytest.warns(GoodfenceWarning):
-        assert load_dataset(dataset, tmp_path, duplicates="first").csr[0, 0] == 5
+        assert load_dataset(dataset, tmp_path, ReadOptions(duplicates="first")).csr[0, 0] == 5
     with pytest.raises(DuplicateProblem):
-        load_dataset(dataset, tmp_path, duplicates="error")
+        load_dataset(dataset, tmp_path, ReadOptions(duplicates="error"))
 
 
 def test_no_titles_are_no_error_and_broken_ones_are(tmp_path: Path) -> None:

@@ -10,8 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from goodfence.data.catalogue import DATASETS
-from goodfence.data.download import Archive, download
+from goodfence.data.catalogue import DATASETS, Archive, download
 from goodfence.errors import DownloadProblem, SettingError
 from tests.support.web import Manners, served
 
@@ -132,7 +131,7 @@ def test_an_interrupt_before_the_check_leaves_nothing(
 
     with served(Manners(CONTENT)) as base:
         with monkeypatch.context() as patched:
-            patched.setattr("goodfence.data.download.sha256", interrupt)
+            patched.setattr("goodfence.data.catalogue.sha256", interrupt)
             with pytest.raises(KeyboardInterrupt):
                 download(remote(base), tmp_path)
         assert names_in(tmp_path) == []

@@ -168,7 +168,7 @@ def _not_its_name() -> list[BadInput]:
         connection.close()
         return folder / "a.csv"
 
-    name = "must be what its name says, and is"
+    name = " is a"
     unknown = "must end in .csv, .tsv, .dat, .txt"
     variants = {
         "parquet": written("a.csv", b"PAR1" + bytes(20)),

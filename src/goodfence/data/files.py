@@ -89,8 +89,8 @@ def find_file(
         raise FileProblem(f"{name!r} must {purpose}, and is empty")
     for start, kind, endings in _BEGINNINGS:
         if beginning.startswith(start) and place.suffix.lower() not in endings:
-            hint = f"; its name should end in {endings[0]}" if endings else ""
-            raise FileProblem(f"{name!r} must be what its name says, and is {kind}{hint}")
+            hint = f"; rename it to end in {endings[0]}" if endings else ""
+            raise FileProblem(f"{name!r} is {kind}{hint}")
     return RatingsFile(place, name, beginning)
 
 
@@ -109,13 +109,7 @@ def too_large(name: str, max_bytes: int) -> SizeProblem:
 
 
 def readable(n_bytes: int) -> str:
-    """Return a number of bytes in the unit that is read most easily.
-
-    Examples
-    --------
-    >>> readable(3 * 2**29), readable(800)
-    ('1.5 GiB', '800 bytes')
-    """
+    """Return a number of bytes in the unit that is read most easily."""
     for size, unit in _UNITS:
         if n_bytes >= size:
             return f"{n_bytes / size:.4g} {unit}"
@@ -131,16 +125,6 @@ def atomic_write(
     Until then it is a hidden file beside it, which is removed when the block fails. A link stays, and what it points to
     is written; an older file's permissions stay, and a new one has `mode` where that is given; what is no file is not
     replaced (`destination`).
-
-    Examples
-    --------
-    >>> from tempfile import TemporaryDirectory
-    >>> with TemporaryDirectory() as folder:
-    ...     target = Path(folder) / "a" / "data.bin"
-    ...     with atomic_write(target) as file:
-    ...         _ = file.write(b"all of it")
-    ...     target.read_bytes()
-    b'all of it'
     """
     target.parent.mkdir(parents=True, exist_ok=True)
     place = destination(target, name)

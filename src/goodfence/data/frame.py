@@ -113,8 +113,9 @@ class ReadOptions:
         return cls(**found)
 
     def merged(self, **given: Any) -> ReadOptions:
-        """Return the options with those that are given and not None in the place of these."""
-        return replace(self, **{name: value for name, value in given.items() if value is not None})
+        """Return the options with those that are given, and not the default, in the place of these."""
+        kept = {name: one for name, one in given.items() if one not in (None, "explicit")}
+        return replace(self, **kept)
 
     def __post_init__(self) -> None:
         one_of(self.feedback, "feedback", FEEDBACK)

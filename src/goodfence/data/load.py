@@ -27,7 +27,7 @@ from goodfence.data.files import (
     find_file,
     too_large,
 )
-from goodfence.data.frame import Duplicates, ReadOptions, in_order
+from goodfence.data.frame import ReadOptions, in_order
 from goodfence.data.ids import SPACE, are_dense, is_text
 from goodfence.data.json_lines import is_json, read_json
 from goodfence.data.parquet import read_parquet
@@ -118,11 +118,10 @@ def load(
     >>> load("movietweetings", likes=8)
     Ratings(1,238 users x 1,191 items, 20,391 events)
     """
-    own: dict[str, Any] = {"user": user, "item": item, "rating": rating, "time": time}
-    own |= {"scale": scale, "likes": likes}
-    own["feedback"] = None if feedback == "explicit" else feedback
-    located = locate(name, ReadOptions.parse(read).merged(**own))
-    found = located.read()
+    options = ReadOptions.parse(read).merged(
+        user=user, item=item, rating=rating, time=time, scale=scale, likes=likes, feedback=feedback
+    )
+    found = locate(name, options).read()
     return found if items is None else found.on_items(items)
 
 
@@ -156,9 +155,16 @@ class LocatedRatings:
         # Which items a published data set holds was published with it: its list is declared.
         known = dataset.titles
         titles = known.read(self.path.parent, ratings.items.tolist()) if known else None
-        how: dict[str, Any] = {"feedback": ratings.feedback, "times": ratings.times}
-        how["liked_from"] = ratings.liked_from
-        named = Ratings(ratings.csr, ratings.users, ratings.items, ratings.scale, titles, **how)
+        named = Ratings(
+            ratings.csr,
+            ratings.users,
+            ratings.items,
+            ratings.scale,
+            titles,
+            feedback=ratings.feedback,
+            times=ratings.times,
+            liked_from=ratings.liked_from,
+        )
         return named if least is None or liked else named.liked(least)
 
 
@@ -183,20 +189,15 @@ def refuse_events(options: ReadOptions) -> None:
         )
 
 
-def _located(dataset: Dataset, folder: Path, options: ReadOptions) -> LocatedRatings:
-    path = dataset.checked_file(folder)
-    rule = options.duplicates or dataset.duplicates
-    return LocatedRatings(
-        path=path, options=replace(options, scale=dataset.scale, duplicates=rule), dataset=dataset
-    )
-
-
-def load_dataset(
-    dataset: Dataset, folder: Path, *, duplicates: Duplicates | None = None
-) -> Ratings:
+def load_dataset(dataset: Dataset, folder: Path, options: ReadOptions | None = None) -> Ratings:
     """Return the ratings of a data set from its folder, after making sure that it is the one."""
-    located = _located(dataset, folder, ReadOptions(duplicates=duplicates))
-    return located.read()
+    return _located(dataset, folder, options or ReadOptions()).read()
+
+
+def _located(dataset: Dataset, folder: Path, options: ReadOptions) -> LocatedRatings:
+    path, rule = dataset.checked_file(folder), options.duplicates or dataset.duplicates
+    stated = replace(options, scale=dataset.scale, duplicates=rule)
+    return LocatedRatings(path=path, options=stated, dataset=dataset)
 
 
 def _path(name: str | os.PathLike[str]) -> Path:
@@ -357,29 +358,12 @@ class ItemList:
         return ratings.on_items([int(text) for text in self.ids])
 
     def alone(self) -> list[int] | list[str]:
-        """Return the ids as the list itself says them, whatever the ratings are: integers if all are, else text.
-
-        Examples
-        --------
-        >>> ItemList(file="films.txt", numbers=[1, 2], ids=["7", "12"]).alone()
-        [7, 12]
-        """
+        """Return the ids as the list itself says them: integers if all are, else text."""
         return [int(text) for text in self.ids] if all(map(_is_integer, self.ids)) else self.ids
 
 
 def read_item_list(path: Path, max_bytes: int) -> ItemList:
-    r"""Return what a list of items holds: one id a line, UTF-8, no header; blank lines are skipped.
-
-    Examples
-    --------
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder:
-    ...     path = Path(folder, "films.txt")
-    ...     _ = path.write_text("tt01\n\ntt02\n")
-    ...     listed = read_item_list(path, 2**20)
-    >>> listed.ids, listed.numbers
-    (['tt01', 'tt02'], [1, 3])
-    """
+    """Return what a list of items holds: one id a line, UTF-8, no header; blank lines are skipped."""
     check_limit(max_bytes)
     purpose = "list items, one id a line"
     file = find_file(path, max_bytes, purpose)

@@ -135,10 +135,16 @@ class Ratings:
         >>> Ratings.from_frame(table.drop(["rating"]), feedback="implicit")
         Ratings(2 users x 2 items, 3 events)
         """
-        own: dict[str, Any] = {"user": user, "item": item, "rating": rating, "time": time}
-        own |= {"scale": None if scale is None else Scale.of(scale), "likes": likes}
-        own["feedback"] = None if feedback == "explicit" else feedback
-        options = ReadOptions.parse(read).merged(**own)
+        stated = None if scale is None else Scale.of(scale)
+        options = ReadOptions.parse(read).merged(
+            user=user,
+            item=item,
+            rating=rating,
+            time=time,
+            scale=stated,
+            likes=likes,
+            feedback=feedback,
+        )
         ratings = cls.from_triplets(read_triplets(frame, options), options)
         return ratings if items is None else ratings.on_items(items)
 
@@ -146,10 +152,15 @@ class Ratings:
     @checked
     def from_triplets(cls, triplets: Triplets, options: ReadOptions) -> Ratings:
         """Return the ratings or the events of checked triplets, read with these options."""
-        ids, csr = (triplets.users, triplets.items), triplets.csr()
-        feedback: Feedback = "explicit" if options.rated else "implicit"
-        how: dict[str, Any] = {"feedback": feedback, "times": triplets.times}
-        found = cls(csr, *ids, options.scale, items_declared=False, **how)
+        found = cls(
+            triplets.csr(),
+            triplets.users,
+            triplets.items,
+            options.scale,
+            items_declared=False,
+            feedback="explicit" if options.rated else "implicit",
+            times=triplets.times,
+        )
         return found if options.likes is None else found.liked(options.likes)
 
     @property
