@@ -187,7 +187,7 @@ def test_the_pytest_plugin_notes_what_was_found(pytester: pytest.Pytester) -> No
     done.stdout.fnmatch_lines(
         [
             "=* goodfence *=",
-            "test_knn: advantage * of 100, * of 100 people fully recovered, limit 100",
+            "test_knn: advantage * of 100, * of 100 users fully recovered, limit 100",
         ]
     )
 

@@ -137,7 +137,7 @@ def test_the_verdict_comes_first_with_date_scope_and_contents(page: AuditPage) -
     share = of_100(leakage.fully_recovered.value)
     assert re.search(rf'class="number">{share}%</div>\s*<figcaption>of the users are', first)
     assert f"<b>Scope:</b> {leakage.date}. Attacked: all 160 users" in first
-    assert "Neighbourhood: the neighbours that KNN(k=10) of goodfence chooses" in first
+    assert "Neighbourhood: goodfence kNN k=10: neighbours of each user among all users" in first
     assert "<b>Assumed:</b> The attacker knows 8 ratings of each target" in first
     assert f'<time datetime="{leakage.date}">' in html
     wanted = re.findall(r'<li><a href="#(\w+)">', first)
@@ -281,9 +281,15 @@ def test_a_figure_that_is_not_known_is_not_drawn() -> None:
     assert (alone.text, alone.at, alone.low) == ("50 (not known)", 50.0, None)
     unknown = Estimate(float("nan"), float("nan"), float("nan"))
     empty = Waffle.of("", unknown, unknown)
-    assert (empty.anyway, empty.because, empty.empty.count("M")) == ("", "", 100)
+    assert (empty.number, empty.n_anyway, empty.n_full) == ("?", 0, 0)
     lucky = Waffle.of("", Estimate(0.1, 0.0, 0.2), Estimate(0.3, 0.2, 0.4))
-    assert (lucky.anyway.count("M"), lucky.because, lucky.number) == (10, "", "10")
+    assert (lucky.n_anyway, lucky.n_full, lucky.number) == (10, 10, "10")
+
+
+def test_a_hundred_squares_are_drawn_for_each_share(page: AuditPage) -> None:
+    paths = re.findall(r'<path class="(?:none|full \w+)" d="([^"]*)"', page.html)
+    assert [path.count("M") for path in paths].count(0) < len(paths)
+    assert sum(path.count("M") for path in paths) == 200
 
 
 def test_the_same_seed_gives_the_same_page_and_no_seed_is_told(ratings: gf.Ratings) -> None:

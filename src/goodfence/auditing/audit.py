@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import secrets
-from dataclasses import MISSING, Field, asdict, dataclass, fields, is_dataclass
+from dataclasses import asdict, dataclass
 from typing import Any, Literal, TypeAlias
 
 import numpy as np
@@ -270,40 +270,23 @@ def leak(
 
 
 def neighbourhood(model: Any) -> str:
-    """Return in words whose neighbours were attacked: kNN of another library is not kNN of the paper.
+    """Return whose neighbours were attacked: kNN of another library is not the paper's kNN.
 
     Examples
     --------
     >>> import goodfence as gf
     >>> neighbourhood(gf.NeighbourCF(gf.KNN(k=20)))
-    'the neighbours that KNN(k=20) of goodfence chooses for each user among all users, by cosine'
-    >>> neighbourhood(gf.NeighbourCF(gf.NPNS(k=20)))
-    'the neighbours that NPNS(k=20) of goodfence chooses for each user among all users, by cosine'
+    'goodfence kNN k=20: neighbours of each user among all users, by cosine'
     """
     traits = traits_of(model)
     if traits.mechanism is not None and traits.similarity is not None:
         among = getattr(model, "among", "all")
         whom = "the raters of each item" if among == "raters" else "all users"
-        return (
-            f"the neighbours that {_settings_given(traits.mechanism)} of goodfence chooses for each user among {whom}, "
-            f"by {traits.similarity.name}"
-        )
+        name = f"goodfence {traits.family} {traits.settings}"
+        return f"{name}: neighbours of each user among {whom}, by {traits.similarity.name}"
     if traits.n_neighbours == 0:
         return "none: no answer rests on a few users alone"
-    return f"whatever {traits.title} answers from, seen from outside only"
-
-
-def _settings_given(mechanism: Any) -> str:
-    """Return a mechanism as it is written, without the settings that are as they are unless given."""
-    if not is_dataclass(mechanism) or isinstance(mechanism, type):
-        return repr(mechanism)
-    given = [(one.name, getattr(mechanism, one.name), one) for one in fields(mechanism) if one.repr]
-    listed = [f"{name}={value!r}" for name, value, one in given if value != _default_of(one)]
-    return f"{type(mechanism).__name__}({', '.join(listed)})"
-
-
-def _default_of(field: Field[Any]) -> Any:
-    return field.default if field.default_factory is MISSING else field.default_factory()
+    return f"unknown: {traits.title} is seen from outside only"
 
 
 def _tested(

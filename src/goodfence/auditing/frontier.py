@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, fields
 from datetime import UTC, datetime
 from itertools import zip_longest
 from typing import Any, NamedTuple, TypeAlias
@@ -38,18 +38,6 @@ CUT = 5.0
 """A proved recommender that leaks so many times less than the leakiest one is worth recommending."""
 QUALITY: dict[Feedback, str] = {"explicit": "MAE", "implicit": "NDCG@10"}
 """The measure of how good recommendations are."""
-_LEAK = (
-    "recovery",
-    "recovery_without",
-    "advantage",
-    "guess",
-    "raw_recovery",
-    "raw_recovery_without",
-    "raw_advantage",
-    "fully_recovered",
-    "fully_recovered_without",
-    "worst_tenth_loss",
-)
 _HELD_OUT = 0.2
 
 
@@ -134,9 +122,10 @@ class FrontierPoint:
         quality = "mae" if self.feedback == "explicit" else "ndcg"
         plain = ("family", "label", "status", "guarantee", quality, "coverage", "feedback")
         line: dict[str, Any] = {name: getattr(self, name) for name in plain}
-        for name in _LEAK:
-            found: Estimate = getattr(self, name)
-            line |= {name: found.value, f"{name}_low": found.low, f"{name}_high": found.high}
+        estimates = {one.name: getattr(self, one.name) for one in fields(self)}
+        for name, found in estimates.items():
+            if isinstance(found, Estimate):
+                line |= {name: found.value, f"{name}_low": found.low, f"{name}_high": found.high}
         return {**line, "attack": self.attack, "n_targets": self.n_targets}
 
 
@@ -283,21 +272,17 @@ class Frontier:
         min_ndcg: float | None = None,
         bound: float = GUESSING,
     ) -> FrontierPoint | None:
-        """Return the recommender with the least error of those that stop the attackers who were tried, if any does.
+        """Return the recommender with the smallest error, or the best lists, of those that stop the attacks tried.
 
-        That is one that is no better than guessing (`FrontierPoint.no_better_than_guessing`), or whose guarantee is
-        proved and which cuts the largest leak of all by a factor of at least five: an interval that reaches a little
-        above a bound does not make it as good as none. `max_mae` is the most error that is allowed; of lists the one
-        with the highest NDCG is returned, and `min_ndcg` the least that is allowed.
+        Such a recommender is no better for an attacker than guessing (`FrontierPoint.no_better_than_guessing`), or its
+        guarantee is proved and its leak is at least five times smaller than the largest. `max_mae` is the largest
+        acceptable error, `min_ndcg` the smallest acceptable NDCG@10 of lists. None if no recommender qualifies.
         """
-        limit, other = (max_mae, min_ndcg) if self.feedback == "explicit" else (min_ndcg, max_mae)
-        rule = "None for lists" if self.feedback == "implicit" else "None for ratings"
-        require(
-            other is None, "max_mae" if self.feedback == "implicit" else "min_ndcg", rule, other
-        )
-        if self.feedback == "implicit" and limit is not None:
-            limit = 1.0 - limit
-        return self.best_within(limit, bound=bound)
+        if self.feedback == "explicit":
+            require(min_ndcg is None, "min_ndcg", "None for ratings", min_ndcg)
+            return self.best_within(max_mae, bound=bound)
+        require(max_mae is None, "max_mae", "None for lists", max_mae)
+        return self.best_within(None if min_ndcg is None else 1.0 - min_ndcg, bound=bound)
 
     def best_within(
         self, max_loss: float | None, *, bound: float = GUESSING
@@ -313,10 +298,10 @@ class Frontier:
 
     def cut(self, point: FrontierPoint) -> float:
         """Return by which factor a recommender leaks less than the leakiest one; infinity for no leak."""
-        if not self._largest > 0:
+        largest, own = self._largest, point.advantage.value
+        if not largest > 0:
             return 1.0
-        own = point.advantage.value
-        return self._largest / own if own > 0 else float("inf")
+        return largest / own if own > 0 else float("inf")
 
     @property
     def _largest(self) -> float:

@@ -32,8 +32,8 @@ N_ITEMS, N_OTHERS = 60, 20
 _COUNTS = (0, 1, 3, 8, 15, 21, 30, 45, N_ITEMS)
 _CLIMBS = 40
 _BLOCK = 20
-_PEOPLE = (20, 60, 200, 600)
-"""How many users are in the plain data sets: the first number, or, where that is too few, the next."""
+_SIZES = (20, 60, 200, 600)
+"""Users in the plain data sets: the next number where one is too few."""
 _TINY = 1e-12
 _ALIKE = (5.0, 4.0, 0.0, 0.0)
 _OTHERS = np.array([[4.0, 5.0, 0.0, 2.0], [0.0, 3.0, 0.0, 5.0], [3.0, 0.0, 0.0, 4.0]])
@@ -66,11 +66,10 @@ class Pair:
     without: Ratings
     with_it: Ratings
     values: Floats
-    """The ratings of the person in whom they differ, at the first items; the last is the rating in question."""
+    """The ratings of the user in whom they differ, at the first items; the last is the rating in question."""
 
     def __repr__(self) -> str:
-        people, items = self.with_it.shape
-        return f"Pair({people} people, {items} items)"
+        return "Pair({} users, {} items)".format(*self.with_it.shape)
 
 
 def made_pair(values: Floats, unit: Unit, scale: Scale | None, n_items: int = N_ITEMS) -> Pair:
@@ -84,10 +83,9 @@ def made_pair(values: Floats, unit: Unit, scale: Scale | None, n_items: int = N_
 
 
 def for_made_up_items(model: PrivateRecommender) -> PrivateRecommender:
-    """Return a copy of the model for made-up items: as many as it has a catalogue and features of, at most `N_ITEMS`.
+    """Return a copy of the model for at most `N_ITEMS` made-up items, with the first rows of its features.
 
-    A guarantee holds whatever the catalogue, so the auditor may make that up too; of public features the first rows are
-    taken. All other settings stay.
+    A guarantee holds for every catalogue, so the auditor may make that up too.
 
     Examples
     --------
@@ -140,20 +138,17 @@ def worst_pair(model: PrivateRecommender, scale: Scale, rng: RNG = None) -> tupl
 
 
 def extreme_pairs(unit: Unit, scale: Scale | None, n_items: int = N_ITEMS) -> list[Pair]:
-    """Return pairs in whom one person's ratings are at the ends of the scale, few or many of them.
-
-    The other ratings are all alike, or half and half, and the last is an extreme. Without a scale: few or many events.
-    """
+    """Return pairs in which one user has few or many ratings at the ends of the scale; without a scale, events."""
     counts = sorted({min(count, n_items - 1) for count in _COUNTS})
     if scale is None:
         return [made_pair(np.ones(count + 1), unit, None, n_items) for count in counts]
     # As whole numbers: half a star may take their place.
     ends = (float(scale.lowest), float(scale.highest))
-    persons = []
+    profiles = []
     for count in counts:
-        persons += [np.append(np.full(count, old), new) for old in ends for new in ends]
-        persons.append(np.append(np.resize(ends, count), scale.highest))
-    return [made_pair(values, unit, scale, n_items) for values in persons]
+        profiles += [np.append(np.full(count, old), new) for old in ends for new in ends]
+        profiles.append(np.append(np.resize(ends, count), scale.highest))
+    return [made_pair(values, unit, scale, n_items) for values in profiles]
 
 
 def _ratings(values: Floats, kept: int | None, scale: Scale | None, n_items: int) -> Ratings:
@@ -177,10 +172,10 @@ def _ratings(values: Floats, kept: int | None, scale: Scale | None, n_items: int
 def bound_of_answers(
     answers: AskedAnswers, trials: int, *, delta: float = 0.0, confidence: float = CONFIDENCE
 ) -> LowerBound:
-    """Return what runs on two data sets prove, when all that is known of the law is what comes out.
+    """Return what runs on two data sets prove if only the answers are known.
 
-    A third of the runs teaches which answers differ (the means' difference over the variance, each answer by itself,
-    and whether there is one at all), the rest are scored by that.
+    A third of the runs shows which answers differ: the difference of their means over the variance, and whether there
+    is an answer at all. The other runs are scored by that.
 
     Examples
     --------
@@ -229,17 +224,15 @@ def dense_pair(with_it: Floats, without: Floats) -> tuple[Ratings, Ratings]:
     return made[0], made[1]
 
 
-def plain_pair(n_people: int) -> tuple[Ratings, Ratings]:
-    """Return two data sets of so many people: without, with.
-
-    Somebody asks who is like one other, and that one alone rated the third item, or not.
+def plain_pair(n_users: int) -> tuple[Ratings, Ratings]:
+    """Return two data sets of n users: without, with. The only user like the asker rated the third item, or not.
 
     Examples
     --------
     >>> [each.n_ratings for each in plain_pair(20)]
     [46, 47]
     """
-    others = np.resize(_OTHERS, (max(n_people - 2, 0), len(_ALIKE)))
+    others = np.resize(_OTHERS, (max(n_users - 2, 0), len(_ALIKE)))
     with_it = np.concatenate([[_ALIKE, _ALIKE], others])
     with_it[1, 2] = 5
     without = with_it.copy()
@@ -272,17 +265,16 @@ def private_runs(
 
 
 def plain_runs(model: Any, n_users: int, trials: Trials) -> Runs:
-    """Run on plain data sets of enough users for the model to be fitted and asked.
+    """Run on plain data sets that grow until the model can be fitted, at most to the size of the given ratings.
 
-    A stranger may need more neighbours than a few users have. How many is not known, but those of the given ratings
-    were enough: so the data sets grow until they are, or until there are as many users in them. Without trials
-    nothing is fitted, and where the recommender fails on all of them, that is told and the leak is kept.
+    An unknown recommender may need more neighbours than a few users have. If it fails on all data sets, the result says
+    so and the leak is kept.
     """
     if not trials.n:
         return Runs("none: no trials were asked for")
     failed = ""
-    for n_people in [*(size for size in _PEOPLE if size < n_users), max(n_users, _PEOPLE[0])]:
-        pair = plain_pair(n_people)
+    for size in [*(size for size in _SIZES if size < n_users), max(n_users, _SIZES[0])]:
+        pair = plain_pair(size)
         try:
             asked_as(model, pair, asker=0)(0)
         except Exception as error:  # a stranger's own error, of any kind

@@ -20,7 +20,7 @@ def assert_leak_below(request: pytest.FixtureRequest) -> Callable[..., Any]:
 
         report = judge(recommender, ratings, limit, **settings)
         gained, fully = 100 * report.advantage, 100 * report.fully_recovered.value
-        found = f"advantage {gained:.1f} of 100, {fully:.1f} of 100 people fully recovered"
+        found = f"advantage {gained:.1f} of 100, {fully:.1f} of 100 users fully recovered"
         line = f"{request.node.name}: {found}, limit {limit:g}"
         request.config.stash.setdefault(_FINDINGS, []).append(line)
         return report

@@ -208,21 +208,15 @@ class Group:
     """
 
     least: int
-    """From so many ratings."""
+    """The fewest ratings of a member, a round number."""
     below: int | None
-    """To fewer than this; None for the last group. A round number: who has most ratings is not told."""
+    """Members have fewer ratings than this round number; None for the last group, so that the largest is not told."""
     n_users: int
-    """How many users these figures are about."""
     n_hidden: int
-    """How many hidden ratings."""
     recovery: Estimate
-    """The share of these that the informed attacker recovers."""
     recovery_without: Estimate
-    """The same in the world without the target."""
     advantage: Estimate
-    """The difference."""
     guess: Estimate
-    """The share that guessing gives."""
 
     def to_dict(self) -> dict[str, Any]:
         """Return the group as plain values."""

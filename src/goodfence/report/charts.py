@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 
 from goodfence.errors import MissingExtra
 from goodfence.report.serialize import plain
-from goodfence.report.wording import RATINGS, Vocabulary, words_of
+from goodfence.report.wording import words_of
 
 if TYPE_CHECKING:
     import altair
@@ -206,27 +206,19 @@ def recovery_chart(report: LeakReport) -> altair.LayerChart:
     return as_altair(spec)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Known:
-    """What was recovered by an attacker who knew `known` ratings: a point of each line of the chart."""
-
-    known: int
-    read: Sequence[float]
-    """Share, and the ends of its interval; so are the others."""
-    without: Sequence[float]
-    guess: Sequence[float]
-    told: str
-    """What the mark tells."""
-    own: bool
-    """Whether this is the audit's own attacker."""
+_TOLD = {
+    "found": "recovered",
+    "found_without": "without the target in the data",
+    "guessed": "guessed",
+}
 
 
-_TOLD = {"read": "read", "without": "read without the target in the data", "guess": "guessed"}
+def knowledge_spec(reports: Sequence[LeakReport], own: LeakReport, theme: Theme) -> Spec:
+    """Return recovery by how many ratings the attacker knows: with the target, without, and by guessing.
 
-
-def knowledge_spec(points: Sequence[Known], theme: Theme, words: Vocabulary = RATINGS) -> Spec:
-    """Return recovery by how many ratings the attacker knows: with the target, without, and by guessing."""
-    known = [point.known for point in points]
+    The audit's own report is ringed.
+    """
+    known, words = [report.known for report in reports], words_of(own)
     room = (known[-1] / known[0]) ** 0.06
     x = {
         "field": "known",
@@ -236,21 +228,21 @@ def knowledge_spec(points: Sequence[Known], theme: Theme, words: Vocabulary = RA
         "axis": {"values": known, "format": ",d", "grid": False},
     }
     layers: list[Spec] = []
-    for name, dash, shape in (
-        ("guess", None, None),
-        ("without", [7, 5], "diamond"),
-        ("read", None, "circle"),
+    for name, colour_name, dash, shape in (
+        ("guessed", "guess", None, None),
+        ("found_without", "without", [7, 5], "diamond"),
+        ("found", "read", None, "circle"),
     ):
-        colour = theme.colour("guess-ink" if name == "guess" else name)
+        colour = theme.colour("guess-ink" if name == "guessed" else colour_name)
         rows = []
-        for point in points:
-            share, low, high = getattr(point, name)
-            told = f"{point.told}: {share:.0%} {_TOLD[name]}"
-            row = {"known": point.known, "share": share, "low": low, "high": high}
-            rows.append({**row, "told": told, "size": 200 if point.own else 110, "own": point.own})
+        for report in reports:
+            share, low, high = getattr(report, name)
+            told = f"{report.known} known, {report.n_targets:,} targets: {share:.0%} {_TOLD[name]}"
+            row = {"known": report.known, "share": share, "low": low, "high": high, "told": told}
+            rows.append({**row, "size": 200 if report is own else 110, "own": report is own})
         rows = [row for row in rows if row["share"] == row["share"]]
-        opacity = 0.6 if name == "guess" else 0.18
-        band = {"type": "area", "color": theme.colour(name), "opacity": opacity}
+        opacity = 0.6 if name == "guessed" else 0.18
+        band = {"type": "area", "color": theme.colour(colour_name), "opacity": opacity}
         between = {"y": {**share_axis(""), "field": "low"}, "y2": {"field": "high"}}
         line = {"type": "line", "color": colour, "strokeWidth": 1 if shape is None else 2.5}
         layers += [layer(rows, band, **between)]
@@ -262,7 +254,7 @@ def knowledge_spec(points: Sequence[Known], theme: Theme, words: Vocabulary = RA
                 "size": {"field": "size", "type": "quantitative", "scale": None},
                 "description": {"field": "told", "type": "nominal"},
             }
-            if name == "read":  # the audit's own attacker is ringed
+            if name == "found":  # the audit's own attacker is ringed
                 ring = {"test": "datum.own", "value": theme.colour("ink")}
                 encoding["stroke"] = {"condition": ring, "value": theme.colour("paper")}
             layers.append(layer(rows, {**spot, **edge}, **encoding))

@@ -21,7 +21,7 @@ from goodfence.data.ratings import Ratings
 from goodfence.errors import require
 from goodfence.privacy.guarantee import Guarantee
 from goodfence.report import wording
-from goodfence.report.charts import NARROW, WIDE, Known, chart_files, inline_svg, knowledge_spec
+from goodfence.report.charts import NARROW, WIDE, chart_files, inline_svg, knowledge_spec
 from goodfence.report.frontier_chart import LETTERS, SHAPES, STATUSES, beyond, frontier_spec
 from goodfence.report.serialize import describe, inline_json, write_folder, write_json, write_text
 from goodfence.report.wording import dashed, interval, measured, of_100, verdict_line, words_of
@@ -36,7 +36,6 @@ _TEMPLATES = Path(__file__).parent / "templates"
 _TABLE = "targets.parquet"
 _THIN = 0.8
 """The narrowest visible interval, on a track of 100."""
-_SIDE, _STEP, _ROW = 9, 11, 10
 _KINDS = {"random": "any", "rarest": "the rarest", "most_popular": "the most popular"}
 
 
@@ -225,24 +224,16 @@ def _knowledge_pictures(survey: Survey) -> list[Markup]:
     """Return the picture for a wide page and for a narrow one; none where there is only one amount."""
     if len(survey.by_known) < 2:
         return []
-    points = [
-        Known(
-            known=report.known,
-            read=report.found,
-            without=report.found_without,
-            guess=report.guessed,
-            told=f"{_items_known(report)}, {report.n_targets:,} targets",
-            own=report is survey.audit.leakage,
-        )
-        for report in survey.by_known
-    ]
-    words = words_of(survey.audit.leakage)
+    own = survey.audit.leakage
+    words = words_of(own)
     said = (
         f"The share of {words.unit} that are {words.found}, by the number of {words.held} of the target that the "
         "attacker knows; the table below has the figures."
     )
     themes = (replace(WIDE, height=200), replace(NARROW, height=190))
-    return [inline_svg(knowledge_spec(points, theme, words), theme, said) for theme in themes]
+    return [
+        inline_svg(knowledge_spec(survey.by_known, own, theme), theme, said) for theme in themes
+    ]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
@@ -335,14 +326,7 @@ class Mark(NamedTuple):
 
     @classmethod
     def of(cls, found: Estimate) -> Mark:
-        """Return the mark of a share.
-
-        Examples
-        --------
-        >>> from goodfence.attack.scoring import Estimate
-        >>> Mark.of(Estimate(0.92, 0.89, 0.94)).text
-        '92 (89–94)'
-        """
+        """Return the mark of a share."""
         if math.isnan(found.value):
             return cls("not known", None, None, 0.0)
         at, low, high = (round(100 * share, 2) for share in found)
@@ -386,40 +370,18 @@ class Waffle(NamedTuple):
     interval: str
     without: str
     interval_without: str
-    anyway: str
-    """The path of the squares that are full in both worlds; so are the others paths."""
-    because: str
-    empty: str
+    n_anyway: int
+    """How many squares are full in both worlds."""
+    n_full: int
 
     @classmethod
     def of(cls, caption: str, share: Estimate, without: Estimate) -> Waffle:
-        """Return the squares of a share in both worlds, full ones from below.
-
-        Examples
-        --------
-        >>> from goodfence.attack.scoring import Estimate
-        >>> made = Waffle.of("Recovered", Estimate(0.02, 0.01, 0.03), Estimate(0.01, 0.0, 0.02))
-        >>> made.number, made.anyway, made.because, made.empty.count("M")
-        ('2.0', 'M0 99h9v9h-9z', 'M11 99h9v9h-9z', 98)
-        """
+        """Return the squares of a share in both worlds."""
         n_full, n_without = (
             0 if math.isnan(one.value) else round(100 * one.value) for one in (share, without)
         )
-        n_anyway = min(n_full, n_without)
-        squares = [
-            f"M{_STEP * (place % _ROW)} {_STEP * (_ROW - 1 - place // _ROW)}h{_SIDE}v{_SIDE}h-{_SIDE}z"
-            for place in range(100)
-        ]
-        return cls(
-            caption=caption,
-            number=of_100(share.value),
-            interval=dashed(interval(share)),
-            without=of_100(without.value),
-            interval_without=dashed(interval(without)),
-            anyway="".join(squares[:n_anyway]),
-            because="".join(squares[n_anyway:n_full]),
-            empty="".join(squares[n_full:]),
-        )
+        told = [(of_100(one.value), dashed(interval(one))) for one in (share, without)]
+        return cls(caption, *told[0], *told[1], min(n_full, n_without), n_full)
 
 
 def _comparison(

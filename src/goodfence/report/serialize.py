@@ -58,16 +58,7 @@ def plain(value: Any) -> Any:
 
 
 def to_json(value: Any, *, ascii_only: bool = False, indent: int | None = 2) -> str:
-    r"""Return a result as JSON text; what is not known is null.
-
-    Parameters
-    ----------
-    value : object
-        A mapping, or a result with `to_dict`.
-    ascii_only : bool, default False
-        Whether other letters are escaped, for a terminal that may not know them.
-    indent : int or None, default 2
-        As in `json.dumps`.
+    """Return a mapping or a result as JSON text; unknown figures are null. `ascii_only` escapes all other letters.
 
     Examples
     --------
@@ -144,9 +135,9 @@ def write_folder(
 
 
 def describe(ratings: Ratings) -> dict[str, Any]:
-    """Return what a result that may be handed on says about its ratings: no ids, no ratings, and counts only about.
+    """Return what a result says about its ratings: rounded counts and the scale.
 
-    Nor a digest: whoever knows all ratings but one could read the last one from it.
+    It holds no id, no rating and no digest, from which somebody who knows all other ratings could read the last one.
     """
     n_users, n_items = ratings.shape
     made_of = {} if ratings.liked_from is None else {"liked_from": ratings.liked_from}
@@ -237,9 +228,5 @@ def _leaves(audit: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
 
 
 def _is_estimate(value: Any) -> bool:
-    parts = (
-        [value.get(name) for name in ("value", "low", "high")]
-        if isinstance(value, dict)
-        else [None]
-    )
-    return all(isinstance(one, int | float) and not isinstance(one, bool) for one in parts)
+    parts = value if isinstance(value, dict) else {}
+    return all(type(parts.get(name)) in (int, float) for name in ("value", "low", "high"))

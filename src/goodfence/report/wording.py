@@ -26,44 +26,25 @@ class Vocabulary:
     """The words for an attack on predicted ratings, or on recommended lists."""
 
     lists: bool
-    held: str
-    """What a user has."""
-    hidden: str
-    """What the attacker does not know."""
-    unit: str
-    """What shares are of."""
-    found: str
-    """What happens to the share that the attacker finds."""
-    given_away: str
-    """The advantage, as an axis."""
-    known: str
-    """What the attacker knows, as an axis."""
-    shows: str
-    """What the recommender does."""
-    gave: str
-    """What users did with what they have."""
-    measure: str
-    """The share that the attacker finds, in a word."""
-    share_axis: str
-    """The same as an axis."""
-    short: str
-    """The same as a heading."""
-    loss: str
-    """What should be small of a recommender."""
-    least_loss: str
-    """What the recommended one has."""
-    held_out: str
-    """On what that is measured."""
-    against: str
-    """The title of a frontier."""
-    gained: str
-    """What the advantage is."""
-    column: str
-    """The quality of the answers, as a heading."""
-    covered: str
-    """What `coverage` is of, as a heading."""
-    limit: str
-    """The setting that bounds the quality."""
+    held: str  # what a user has
+    hidden: str  # what the attacker does not know
+    unit: str  # what shares are of
+    found: str  # what happens to the share that the attacker finds
+    given_away: str  # the advantage, as an axis
+    known: str  # what the attacker knows, as an axis
+    shows: str  # what the recommender does
+    gave: str  # what users did with what they have
+    measure: str  # the share that the attacker finds, in a word
+    share_axis: str  # the same as an axis
+    short: str  # the same as a heading
+    loss: str  # what should be small of a recommender
+    least_loss: str  # what the recommended one has
+    held_out: str  # on what that is measured
+    against: str  # the title of a frontier
+    gained: str  # what the advantage is
+    column: str  # the quality of the answers, as a heading
+    covered: str  # what `coverage` is of, as a heading
+    limit: str  # the setting that bounds the quality
 
 
 RATINGS = Vocabulary(
@@ -435,11 +416,6 @@ _ABOUT = {
     "event": "one event of a user",
     "user": "all data of a user",
 }
-_DOUBTS = {
-    "rating": "that rating was given",
-    "event": "that event took place",
-    "user": "that user is in the data",
-}
 _OPEN = (
     "Fake accounts may recover whatever the answers reveal. The figures above show what the attacks tried recovered; "
     "another attack may recover more."
@@ -525,16 +501,19 @@ def in_words(guarantee: Guarantee) -> str:
     >>> from goodfence.privacy.guarantee import Guarantee
     >>> stated = Guarantee(status="proved", unit="user", adjacency="add/remove", epsilon=1, delta=0, reason="So.")
     >>> in_words(stated).split(". ")[1]
-    'An attacker who guesses at even odds whether that user is in the data is right at most 73% of the time.'
+    'An attacker who guesses at even odds whether they are there is right at most 73% of the time.'
     """
-    one, doubt = _ABOUT[guarantee.unit or "user"], _DOUBTS[guarantee.unit or "user"]
+    one, there = (
+        _ABOUT[guarantee.unit or "user"],
+        "they are" if guarantee.unit == "user" else "it is",
+    )
     # No test of two equally likely neighbours is right more often than (e^epsilon + delta)/(e^epsilon + 1).
     unaided = 1.0 / (1.0 + math.exp(-(guarantee.epsilon or 0.0)))
     right = unaided + (guarantee.delta or 0.0) * (1 - unaided)
     stated = (
         f"However many accounts are opened and whatever they ask, the answers are nearly as likely with {one} in the "
-        f"data as without. An attacker who guesses at even odds whether {doubt} is right at most {right:.0%} of the "
-        "time."
+        f"data as without. An attacker who guesses at even odds whether {there} there is right at most {right:.0%} of "
+        "the time."
     )
     if guarantee.status == "proved":
         return stated
