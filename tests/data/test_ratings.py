@@ -9,7 +9,8 @@ import pyarrow as pa
 import pytest
 from scipy import sparse
 
-from goodfence.data.ratings import Ratings, summarise
+from goodfence.data.problems import summarise
+from goodfence.data.ratings import Ratings
 from goodfence.errors import DataError, SettingError, UnknownId
 
 

@@ -16,7 +16,8 @@ from goodfence.report import wording
 
 if TYPE_CHECKING:
     from goodfence.attack.report import LeakReport
-    from goodfence.data.ratings import Ratings, Summary
+    from goodfence.data.problems import Summary
+    from goodfence.data.ratings import Ratings
     from goodfence.evaluation import Scores
     from goodfence.models.method import Configured
 
@@ -68,7 +69,7 @@ def demo_command(shape: Shape, running: SeededRunning) -> None:
     """Audit kNN on the film ratings that come with goodfence, and show what stops the leak."""
     running.say("reading the film ratings that come with goodfence")
     from goodfence.data.load import load
-    from goodfence.data.ratings import summarise
+    from goodfence.data.problems import summarise
     from goodfence.models.method import default_methods
 
     if compiled_kernels()["compiled"] == 0:

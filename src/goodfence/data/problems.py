@@ -173,3 +173,36 @@ def measure_spread(ratings: Ratings) -> Spread:
         per_item=ends(np.bincount(csr.indices, minlength=csr.shape[1])),
         span=None if ratings.times is None else span(ratings.times),
     )
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Summary:
+    """A few numbers about ratings; about everybody together and about nobody alone."""
+
+    n_users: int
+    n_items: int
+    n_ratings: int
+    scale: str
+    density: float
+    """The share of all pairs of user and item that are rated."""
+    per_user: tuple[float, ...]
+    """The quartiles of how many ratings a user gave."""
+    most_rated: tuple[tuple[str, int], ...]
+    """The titles of the items with the most ratings, and how many each has."""
+
+
+def summarise(ratings: Ratings, *, n_titles: int = 5) -> Summary:
+    """Return a summary of `ratings` with the `n_titles` items that are rated most."""
+    n_users, n_items = ratings.shape
+    per_item = np.bincount(ratings.csr.indices, minlength=n_items)
+    most = np.argsort(-per_item, kind="stable")[:n_titles].tolist()
+    ids = ratings.items.tolist()
+    return Summary(
+        n_users=n_users,
+        n_items=n_items,
+        n_ratings=ratings.n_ratings,
+        scale=str(ratings.scale),
+        density=ratings.n_ratings / (n_users * n_items),
+        per_user=tuple(np.quantile(np.diff(ratings.csr.indptr), [0.25, 0.5, 0.75]).tolist()),
+        most_rated=tuple((ratings.title(ids[place]), int(per_item[place])) for place in most),
+    )

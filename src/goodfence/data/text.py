@@ -342,10 +342,7 @@ def _parsed(
     *,
     tolerant: bool,
 ) -> pa.Table:
-    """Return the columns by their roles as dictionaries of text, the times as text; null where a field is empty.
-
-    Nothing where there is a ragged row, unless the reading is tolerant.
-    """
+    """Return the columns by role as dictionaries of text, the times as text; no rows where one is ragged."""
     roles = dialect.columns.by_role
     kinds = {role: pa.string() if role == "time" else _CODED for role in roles}
     wanted = list(roles.values())
