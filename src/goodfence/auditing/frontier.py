@@ -188,7 +188,8 @@ def name_of(compared: object) -> str:
 
     Examples
     --------
-    >>>     >>>     >>> name_of(PPNS(k=5, beta=2)), name_of(PrivateCF(epsilon=1.0, items="from ratings"))
+    >>> import goodfence as gf
+    >>> name_of(gf.PPNS(k=5, beta=2)), name_of(gf.PrivateCF(epsilon=1.0, items="from ratings"))
     ('PPNS k=5, β=2', 'PrivateCF, per rating ε=1')
     """
     traits = traits_of(compared)
