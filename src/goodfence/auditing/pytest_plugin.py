@@ -10,8 +10,8 @@ import pytest
 _FINDINGS = pytest.StashKey[list[str]]()
 
 
-@pytest.fixture
-def assert_leak_below(request: pytest.FixtureRequest) -> Callable[..., Any]:
+@pytest.fixture(name="assert_leak_below")
+def leak_below_fixture(request: pytest.FixtureRequest) -> Callable[..., Any]:
     """Return `goodfence.auditing.leak_limit.assert_leak_below`, which also notes what it found."""
 
     def audited(recommender: Any, ratings: Any, limit: float, **settings: Any) -> Any:

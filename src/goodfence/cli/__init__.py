@@ -17,7 +17,7 @@ from goodfence import __version__
 from goodfence.cli import data, paper
 from goodfence.cli.audit import audit_command
 from goodfence.cli.check import check_command
-from goodfence.cli.command import Commands, register
+from goodfence.cli.command import Commands, add_commands
 from goodfence.cli.compare import compare_command
 from goodfence.cli.demo import demo_command
 from goodfence.cli.doctor import doctor_command
@@ -37,10 +37,10 @@ app = typer.Typer(
     pretty_exceptions_enable=False,  # it would print local variables, which hold users' ratings
     epilog="An error has a code; `goodfence explain GF203` says what to do.",
 )
-register(app, demo_command, check_command, audit_command, frontier_command, fit_command)
-register(app, recommend_command, evaluate_command, compare_command)
+add_commands(app, demo_command, check_command, audit_command, frontier_command, fit_command)
+add_commands(app, recommend_command, evaluate_command, compare_command)
 app.add_typer(data.app, short_help="List, fetch or export the data sets that have a name.")
-register(app, explain_command, doctor_command)
+add_commands(app, explain_command, doctor_command)
 app.add_typer(paper.app, short_help="Reproduce the paper: figures, predictions, metrics.")
 
 

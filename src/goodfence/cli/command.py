@@ -66,7 +66,7 @@ def argument(metavar: str, text: str, *, default: Any = MISSING) -> Any:
 def command(summary: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Declare a command whose parameters are groups of options (see `panel`) and plain options.
 
-    `register` adds it to an application; `summary` is its line in the list of commands.
+    `add_commands` adds it to an application; `summary` is its line in the list of commands.
     """
 
     def declare(body: Callable[..., None]) -> Callable[..., None]:
@@ -111,7 +111,7 @@ def _gathered(kind: Any, name: str, given: dict[str, Any]) -> Any:
     return group(**{one.name: given[one.name] for one in fields(kind)})
 
 
-def register(app: typer.Typer, *declared: Any) -> None:
+def add_commands(app: typer.Typer, *declared: Any) -> None:
     """Add commands to an application; `audit_command` is called `audit`."""
     for one in declared:
         name = one.__name__.removesuffix("_command")
@@ -123,7 +123,7 @@ def command_group(name: str, summary: str, *declared: Any) -> typer.Typer:
     group = typer.Typer(
         name=name, cls=Commands, help=summary, no_args_is_help=True, rich_markup_mode=None
     )
-    register(group, *declared)
+    add_commands(group, *declared)
     return group
 
 
