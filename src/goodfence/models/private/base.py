@@ -121,11 +121,9 @@ class PrivateRecommender(FittedRecommender):
         require(profiles.n_items >= 1, "ratings", "of at least one item", profiles.n_items)
         allowed = total_mu(self.epsilon, self.delta, self._distance(profiles.n_items))
         require(allowed <= MOST_MU, "epsilon", f"smaller (its mu at most {MOST_MU})", self.epsilon)
-        mu = self._useful(allowed)
-        seeded = self.rng is not None
-        noise = SeededNoise(Streams(self.rng)) if seeded else SystemNoise()
+        noise = SystemNoise() if self.rng is None else SeededNoise(Streams(self.rng))
         publisher = Publisher(noise, unit=self.unit)
-        model = self._learn(profiles, mu, publisher)
+        model = self._learn(profiles, self._useful(allowed), publisher)
         record = FitRecord(
             unit=self.unit,
             epsilon=self.epsilon,
@@ -139,12 +137,11 @@ class PrivateRecommender(FittedRecommender):
 
     def laid_out(self, ratings: Ratings) -> Ratings:
         """Return the ratings as they are fitted: on the `catalogue`, or as they are where that was chosen."""
-        stated = self.items is not None or ratings.items_declared
-        if self.catalogue is None and not stated:
+        if self.catalogue is not None:
+            return on_catalogue(ratings, Ids.of(self.catalogue, "items"))
+        if self.items is None and not ratings.items_declared:
             raise SettingError(NO_ITEMS)
-        if self.catalogue is None:
-            return ratings
-        return on_catalogue(ratings, Ids.of(self.catalogue, "items"))
+        return ratings
 
     @abstractmethod
     def profiles_of(self, ratings: Ratings) -> Any:
@@ -221,8 +218,9 @@ class PrivateRecommender(FittedRecommender):
     def _restored(cls, ratings: Ratings, settings: dict[str, Any], arrays: Arrays) -> Self:
         require_feedback(ratings, cls.learns_from, cls.__name__)
         model = cls(**settings["arguments"])
-        account = Account(tuple(_release(stated) for stated in settings["releases"]))
-        record = FitRecord(account=account, **settings["fit"])
+        releases = [Release(**stated) for stated in settings["releases"]]
+        require(all(each.sigma == SIGMA for each in releases), "sigma", f"{SIGMA}", "another")
+        record = FitRecord(account=Account(tuple(releases)), **settings["fit"])
         if record.catalogue_given:
             model.catalogue = ratings.items
         released = cls._unpacked(arrays, ratings)
@@ -251,12 +249,6 @@ class PrivateRecommender(FittedRecommender):
         }
         held |= {"items": None if record.catalogue_given else FROM_RATINGS}
         return {name: held[name] for name in self._saved if name in held}
-
-
-def _release(stated: dict[str, Any]) -> Release:
-    release = Release(**stated)
-    require(release.sigma == SIGMA, "sigma", f"{SIGMA}", release.sigma)
-    return release
 
 
 def on_catalogue(ratings: Ratings, catalogue: Ids) -> Ratings:

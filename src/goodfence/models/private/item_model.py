@@ -178,30 +178,26 @@ class PrivatePredictor(PrivateRecommender):
         return rank_in_blocks(block, rated_rows(self.ratings_.csr, rows), allowed, n)
 
     def _arrays(self) -> dict[str, npt.NDArray[Any]]:
-        released = self.model_
-        arrays = {"effects": released.bias, "features": released.features}
-        arrays |= {"weights": released.weights}
-        return arrays if released.counts is None else {**arrays, "counts": released.counts}
+        made = self.model_
+        arrays = {"effects": made.bias, "features": made.features, "weights": made.weights}
+        return {**arrays, "counts": np.asarray(made.counts)}
 
     @classmethod
     def _unpacked(cls, arrays: Arrays, ratings: Ratings) -> ItemModel:
         require_declared(ratings.scale)
         names, n_items = ("effects", "features", "weights", "counts"), ratings.shape[1]
         bias, features, weights, counts = each = tuple(arrays[name] for name in names)
-        shaped = (
+        # Not `>`: NaN fails these tests too. Weights below 0 could make a user's matrix singular.
+        if not (
             bias.shape == weights.shape == counts.shape == (n_items,)
             and features.ndim == 2
             and len(features) == n_items
             and 1 <= features.shape[1] <= MOST_FEATURES
-        )
-        # Not `>`: NaN fails these tests too. Weights below 0 could make a user's matrix singular.
-        if (
-            not shaped
-            or not all(array.dtype == np.float64 for array in each)
-            or not all((np.abs(array) <= FARTHEST).all() for array in (bias, features))
-            or not ((weights >= 0) & (weights <= 1)).all()
-            or not ((counts >= 0) & (counts <= MOST_COUNT)).all()
-            or not (features[:, 0] == 1).all()
+            and all(array.dtype == np.float64 for array in each)
+            and all((np.abs(array) <= FARTHEST).all() for array in (bias, features))
+            and ((weights >= 0) & (weights <= 1)).all()
+            and ((counts >= 0) & (counts <= MOST_COUNT)).all()
+            and (features[:, 0] == 1).all()
         ):
             raise ModelFileError(
                 f"the model's arrays must be numbers of at most {FARTHEST:g}, one row an item"

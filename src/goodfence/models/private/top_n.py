@@ -266,15 +266,17 @@ class PrivateTopN(PrivateRecommender):
     @classmethod
     def _unpacked(cls, arrays: Arrays, ratings: Ratings) -> ListModel:
         popularity, factors, n_items = arrays["popularity"], arrays["factors"], ratings.shape[1]
-        shaped = popularity.shape == (n_items,) and factors.ndim == 2 and len(factors) == n_items
         # Not `>`: NaN fails these tests too.
-        sound = (
-            shaped
-            and popularity.dtype == factors.dtype == np.float64
+        if not (
+            popularity.shape == (n_items,)
+            and factors.ndim == 2
+            and len(factors) == n_items
             and factors.shape[1] <= MOST_FACTORS
-            and bool((np.abs(popularity) <= FARTHEST).all() and (np.abs(factors) <= 1).all())
-        )
-        if not sound or not (ratings.csr.data == 1).all():
+            and popularity.dtype == factors.dtype == np.float64
+            and (np.abs(popularity) <= FARTHEST).all()
+            and (np.abs(factors) <= 1).all()
+            and (ratings.csr.data == 1).all()
+        ):
             raise ModelFileError(
                 f"the model's arrays must be numbers of at most {FARTHEST:g}, one row an item, and its events ones"
             )
