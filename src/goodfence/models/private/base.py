@@ -158,10 +158,7 @@ class PrivateRecommender(FittedRecommender):
         return self.record_.account
 
     def guarantee(self) -> Guarantee:
-        """Return what the last fit guaranteed (before `fit`: what is asked now).
-
-        It is about that fit alone, and about the ratings as they were given to it.
-        """
+        """Return what the last fit alone guaranteed for the ratings it was given; before `fit`, what is asked."""
         record: FitRecord | None = getattr(self, "record_", None)
         if not (self.rng is None if record is None else record.private):
             return Guarantee(status="none", reason=SEEDED)

@@ -133,9 +133,8 @@ class PrivateCF(PrivatePredictor):
     Examples
     --------
     >>> import goodfence as gf
-    >>> from goodfence.models.private.cf import PrivateCF
     >>> films = gf.load("movietweetings")
-    >>> model = PrivateCF(epsilon=1.0, unit="rating", items="from ratings").fit(films)
+    >>> model = gf.PrivateCF(epsilon=1.0, unit="rating", items="from ratings").fit(films)
     >>> model.guarantee().status, len(model.recommend(films.users[0], n=5).items)
     ('proved', 5)
     """
@@ -227,12 +226,7 @@ class PrivateCF(PrivatePredictor):
 
 @register
 class PrivateMeans(PrivatePredictor):
-    """Item biases with noise-aware shrinkage, and user biases. The simple private model.
-
-    Parameters
-    ----------
-    epsilon, delta, unit, catalogue, items, rng
-        As in `PrivateCF`.
+    """Item biases with noise-aware shrinkage, and user biases: the simple private model. Parameters as in `PrivateCF`.
 
     Examples
     --------
@@ -260,10 +254,7 @@ class PrivateMeans(PrivatePredictor):
 def better_biases(
     profiles: UserProfiles, items: ItemBiases, unit: Unit, mu: float, publisher: Publisher
 ) -> ItemBiases:
-    """Return the item biases after one more release at privacy cost mu.
-
-    For the unit user this is the half step with no score but the constant one.
-    """
+    """Return the item biases after one more release at privacy cost mu; unit user: a half step without factors."""
     if unit == "rating":
         found = release_residuals(profiles, items.biases, RESIDUALS, mu, publisher)
         return update_biases(found, items, RESIDUALS.wide)
@@ -330,10 +321,7 @@ def _worth_more_than_means(unit: Unit, items: ItemBiases, mu: float, n_chosen: i
 
 
 def _covariance_items(unit: Unit, reach: Floats, mu: float) -> int:
-    """Return the largest number of items whose covariance stands out of its noise; 0 where none does.
-
-    `reach` is of all items, the farthest first.
-    """
+    """Return the largest number of items, the farthest reach first, whose covariance stands out of its noise; or 0."""
     n_items, best = len(reach), 0
     for size in _SIZES:
         n_chosen = min(size, n_items)

@@ -101,10 +101,7 @@ class ListModel:
         return found
 
     def rank(self, profiles: sparse.csr_array, allowed: Flags, n: int) -> Ranked:
-        """Return the lists of some profiles.
-
-        Items with factors are scored for each; the others are in the same order for everybody.
-        """
+        """Return the lists of some profiles; items without factors are in the same order for everybody."""
         model, popularity = self.loadings, self.popularity.copy()
         popularity[model.chosen] = np.nan
         others = rank_alike(popularity, profiles, allowed, n)
