@@ -50,14 +50,12 @@ def _print_version(wanted: bool) -> None:
         raise typer.Exit
 
 
+_VERSION = typer.Option("--version", callback=_print_version, is_eager=True, help="Show version.")
+
+
 @app.callback()
 def _options(
-    version: Annotated[
-        bool,
-        typer.Option(
-            "--version", help="Print the version.", callback=_print_version, is_eager=True
-        ),
-    ] = False,
+    version: Annotated[bool, _VERSION] = False,
 ) -> None:
     """Measure how much user data a recommender leaks, and train one that provably does not."""
 

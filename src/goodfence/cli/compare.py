@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Any
 
 from goodfence.cli.command import argument, command, panel
 from goodfence.cli.options import Output
@@ -37,7 +36,10 @@ def compare_command(pair: Audits, output: Output) -> None:
             for one in figures
         ]
         print_table(["", pair.old.name, pair.new.name, ""], rows)
-        texts = [f"{name}: {_text(a)} -> {_text(b)}" for name, a, b in settings] or ["none"]
+        shown = [
+            (name, *("not given" if x is None else x for x in both)) for name, *both in settings
+        ]
+        texts = ["{}: {} -> {}".format(*one) for one in shown] or ["none"]
         changed = [("" if at else "Settings", text) for at, text in enumerate(texts)]
         print_paragraphs([("Columns", _COLUMNS), *changed])
 
@@ -46,8 +48,4 @@ def compare_command(pair: Audits, output: Output) -> None:
 
 
 def _shown(estimate: dict[str, float]) -> str:
-    return f"{estimate['value']:.3f} ({estimate['low']:.3f} to {estimate['high']:.3f})"
-
-
-def _text(value: Any) -> str:
-    return "not given" if value is None else str(value)
+    return "{value:.3f} ({low:.3f} to {high:.3f})".format(**estimate)

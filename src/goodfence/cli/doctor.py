@@ -92,10 +92,9 @@ def _lines(found: dict[str, Any]) -> list[tuple[str, str]]:
 
 
 def _extra(name: str, parts: dict[str, str | None]) -> str:
-    missing = [part for part, version in parts.items() if version is None]
-    if missing:
-        return f"{name}: without {', '.join(missing)}; pip install 'goodfence[{name}]'"
-    return f"{name}: " + "   ".join(f"{part} {version}" for part, version in parts.items())
+    shown = "   ".join(f"{part} {version or 'missing'}" for part, version in parts.items())
+    hint = f"; pip install 'goodfence[{name}]'" if None in parts.values() else ""
+    return f"{name}: {shown}{hint}"
 
 
 def _kernel_line(kernels: dict[str, Any]) -> str:

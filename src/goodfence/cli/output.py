@@ -103,13 +103,8 @@ def out_option(*endings: str, of: str = "") -> Any:
     """Return the option `-o, --out` of a command that writes these; `of` says what a folder holds."""
     kinds = {**_WRITTEN, FOLDER: of or _WRITTEN[FOLDER]}
     text = ", ".join(kinds[ending] for ending in endings)
-    return typer.Option(
-        "--out",
-        "-o",
-        metavar="PATH",
-        rich_help_panel="Output",
-        help=f"Write {text}; replaces an older result.",
-    )
+    about = f"Write {text}; replaces an older result."
+    return typer.Option("--out", "-o", metavar="PATH", rich_help_panel="Output", help=about)
 
 
 def check_out(out: Path | None, *endings: str) -> None:
