@@ -97,7 +97,7 @@ class AllPairs:
     """One run over all pairs of rows."""
 
     profiles: Profiles
-    items: Items
+    items: ItemNumbers
     layout: Layout
     buffers: Buffers
     indices: Rows
@@ -114,7 +114,10 @@ class AllPairs:
     @classmethod
     def over(cls, profiles: Profiles, rows: Rows, n: int, block: int, threads: int) -> AllPairs:
         """Lay `rows` of the profiles out in that order, and make room for the lists of all rows."""
-        items, n_rows = Items.of(profiles, int(profiles.rows.data.max(initial=0))), profiles.n_rows
+        items, n_rows = (
+            ItemNumbers.of(profiles, int(profiles.rows.data.max(initial=0))),
+            profiles.n_rows,
+        )
         layout = lay_out_blocks(profiles, rows, items, block, threads=threads)
         ordered = np.zeros(layout.padded)
         ordered[: len(rows)] = profiles.squared_norms[rows]
@@ -247,14 +250,14 @@ def _inverses(squared_norms: Floats) -> Float32s:
     return inverses
 
 
-class Items(NamedTuple):
+class ItemNumbers(NamedTuple):
     """Which items are popular: 0, 1, ... by popularity, and -1, -2, ... for those of the tail."""
 
     numbers: Rows
     n_popular: int
 
     @classmethod
-    def of(cls, profiles: Profiles, largest: int) -> Items:
+    def of(cls, profiles: Profiles, largest: int) -> ItemNumbers:
         """Choose the items whose dense sums (count x rows) cost less than their sparse updates (count squared)."""
         counts = np.bincount(profiles.rows.indices, minlength=profiles.n_columns)
         n_popular = (
@@ -310,7 +313,7 @@ class Layout:
 
 
 def lay_out_blocks(
-    profiles: Profiles, rows: Rows, items: Items, block: int, *, threads: int | None = None
+    profiles: Profiles, rows: Rows, items: ItemNumbers, block: int, *, threads: int | None = None
 ) -> Layout:
     """Lay out `rows` of the profiles in that order; `block` is a multiple of a strip's width."""
     csr, largest = profiles.rows, int(profiles.rows.data.max(initial=0))

@@ -34,7 +34,7 @@ from goodfence.errors import ColumnProblem, DataError, GoodfenceWarning, ValuePr
 from goodfence.neighbours.similarity import EXACT, FACTORS, ON_GRID
 from goodfence.parallel import ranges
 from goodfence.spark import messages, shuffle
-from goodfence.spark.messages import ChunkFacts, ChunkIds, ChunkRatings, Message, Numbers
+from goodfence.spark.messages import AnyNumbers, ChunkFacts, ChunkIds, ChunkRatings, Message
 from goodfence.spark.session import SparkConfig
 
 if TYPE_CHECKING:
@@ -302,7 +302,7 @@ class Encoder:
 
     def examine(
         self, table: pa.Table, split: int, number: int
-    ) -> tuple[ChunkFacts, Numbers | None]:
+    ) -> tuple[ChunkFacts, AnyNumbers | None]:
         """Return the facts of a chunk, and its ratings in their smallest form; None where something is wrong."""
         missing = [_n_missing(table.column(role)) for role in ROLES]
         values = table.column("rating").drop_null().to_numpy()
@@ -337,7 +337,7 @@ def _n_missing(column: pa.ChunkedArray) -> int:
     return int(column.null_count) + (n_empty or 0)
 
 
-def extremes_of(ratings: Numbers) -> list[float]:
+def extremes_of(ratings: AnyNumbers) -> list[float]:
     """Return at most what minus a rating, the rating itself and its distance from each grid are."""
     if ratings.dtype == np.uint8:
         return [-float(ratings.min()), float(ratings.max()), *(0.0 for _ in FACTORS)]
@@ -349,7 +349,7 @@ def extremes_of(ratings: Numbers) -> list[float]:
     return [-lowest, largest, *off]
 
 
-def smallest(values: Floats) -> Numbers:
+def smallest(values: Floats) -> AnyNumbers:
     """Return ratings in the smallest type that holds all of them exactly."""
     if bool(((values >= 0) & (values <= np.iinfo(np.uint8).max)).all()):
         integers = values.astype(np.uint8)
@@ -369,7 +369,7 @@ class Coded(NamedTuple):
     """Different ids, sorted, and for each rating the position of its id among them."""
 
     ids: pa.Array
-    codes: Numbers
+    codes: AnyNumbers
 
 
 def coded(column: pa.ChunkedArray) -> Coded:

@@ -31,7 +31,7 @@ _ARROW_SCHEMA = pa.schema(
     [(name, _TYPES[kind]) for name, kind in (column.split() for column in SCHEMA.split(", "))]
 )
 _KINDS: dict[str, type[Message]] = {}
-Numbers: TypeAlias = npt.NDArray[Any]
+AnyNumbers: TypeAlias = npt.NDArray[Any]
 """Numbers in the smallest type that holds them."""
 
 
@@ -88,9 +88,9 @@ class ChunkRatings(Message):
 
     stamp: int
     n_ids: list[int]
-    users: Numbers
-    items: Numbers
-    ratings: Numbers
+    users: AnyNumbers
+    items: AnyNumbers
+    ratings: AnyNumbers
 
 
 class IdsInRange(Message):
@@ -110,15 +110,15 @@ class IdPositions(Message):
     """Where in a range the ids of a chunk are."""
 
     stamp: int
-    positions: Numbers
+    positions: AnyNumbers
 
 
 class BlockPart(Message):
     """The ratings of a chunk that are in one block; rows are counted from the first of the block."""
 
-    rows: Numbers
-    columns: Numbers
-    ratings: Numbers
+    rows: AnyNumbers
+    columns: AnyNumbers
+    ratings: AnyNumbers
 
 
 class SparseRows(Message):
@@ -126,8 +126,8 @@ class SparseRows(Message):
 
     n_columns: int
     counts: Rows
-    columns: Numbers
-    ratings: Numbers
+    columns: AnyNumbers
+    ratings: AnyNumbers
 
 
 class NumberedRows(SparseRows):
@@ -305,7 +305,7 @@ def _names(one: Message) -> list[str]:
     return [stated.name for stated in fields(one) if stated.name not in _ARROW_SCHEMA.names]
 
 
-def arrays_of_ids(ids: pa.Array) -> list[Numbers]:
+def arrays_of_ids(ids: pa.Array) -> list[AnyNumbers]:
     """Return integers as one array, and text as two: where each one ends, and the bytes of all."""
     if pa.types.is_integer(ids.type):
         return [ids.to_numpy()]
@@ -316,7 +316,7 @@ def arrays_of_ids(ids: pa.Array) -> list[Numbers]:
     return [ends[1:] - ends[0], data]
 
 
-def _ids_of(arrays: list[Numbers]) -> pa.Array:
+def _ids_of(arrays: list[AnyNumbers]) -> pa.Array:
     if len(arrays) == 1:
         return pa.array(arrays[0])
     ends, data = arrays

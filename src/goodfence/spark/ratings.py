@@ -33,6 +33,7 @@ from goodfence.spark import chunks, shuffle
 from goodfence.spark.chunks import Encoder, narrow, smallest
 from goodfence.spark.id_index import IdIndex, index_ids
 from goodfence.spark.messages import (
+    AnyNumbers,
     Block,
     BlockPart,
     ChunkFacts,
@@ -40,7 +41,6 @@ from goodfence.spark.messages import (
     ChunkRatings,
     IdPositions,
     NumberedRows,
-    Numbers,
     SparseRows,
 )
 from goodfence.spark.session import SparkConfig, failures_in_one_sentence
@@ -256,7 +256,7 @@ class BlockAssembly:
 
     def _by_block(self, rows: Rows) -> Iterator[tuple[int, Any]]:
         """Yield the blocks that have some of the rows, and where these are."""
-        blocks: Numbers = (rows // self.layout.block_rows).astype(narrow(self.layout.n_blocks))
+        blocks: AnyNumbers = (rows // self.layout.block_rows).astype(narrow(self.layout.n_blocks))
         ascending = bool((blocks[1:] >= blocks[:-1]).all())
         order = None if ascending else np.argsort(blocks, kind="stable")
         counts = np.bincount(blocks)
@@ -284,7 +284,7 @@ def cut_in_blocks(csr: sparse.csr_array, n_rows: int) -> list[Block]:
     return blocks
 
 
-def compact(csr: sparse.csr_array) -> tuple[int, Rows, Numbers, Numbers]:
+def compact(csr: sparse.csr_array) -> tuple[int, Rows, AnyNumbers, AnyNumbers]:
     """Return a matrix as the fields of `SparseRows`, in the smallest types that hold them exactly."""
     n_columns = csr.shape[1]
     counts = np.diff(csr.indptr).astype(np.int32)
