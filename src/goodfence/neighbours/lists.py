@@ -68,7 +68,11 @@ def _rank_in_pieces(
         own = Csr(seen.indptr[part.start : part.stop + 1], seen.indices, seen.data)
         rank(own, part, lists.columns[part], lists.scores[part])
 
-    run(work, ranges(seen.shape[0], together), threads=threads)
+    pieces = ranges(seen.shape[0], together)
+    if len(pieces) == 1:
+        work(pieces[0])  # one list takes less time than to start a thread
+    else:
+        run(work, pieces, threads=threads)
     return lists
 
 

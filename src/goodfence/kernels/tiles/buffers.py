@@ -285,20 +285,15 @@ def offer_row(
     for start in range(0, sums.size, chunk):
         end = min(start + chunk, sums.size)
         low, high = first_column + start, first_column + end
-        flag_promising(
-            sums[start:end],
-            buffers.inverses[low:high],
-            buffers.thresholds[low:high],
-            buffers.inverses[position],
-            buffers.thresholds[position],
-            space.flags,
-        )
+        inverse, threshold = buffers.inverses[position], buffers.thresholds[position]
+        inverses, thresholds = buffers.inverses[low:high], buffers.thresholds[low:high]
+        flag_promising(sums[start:end], inverses, thresholds, inverse, threshold, space.flags)
         n_found, after = 0, logged
         for hit in range(list_flagged(space, end - start)):
             column, dot = low + space.hits[hit], sums[start + space.hits[hit]]
-            similarity = float32(dot) * (buffers.inverses[column] * buffers.inverses[position])
+            similarity = float32(dot) * (buffers.inverses[column] * inverse)
             space.offered[n_found] = pack_entry(column, dot)
-            n_found += 1 if similarity >= buffers.thresholds[position] else 0
+            n_found += 1 if similarity >= threshold else 0
             space.log_columns[after] = column
             space.log_entries[after] = pack_entry(position, dot)
             after += 1 if similarity >= buffers.thresholds[column] else 0
