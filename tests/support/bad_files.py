@@ -168,7 +168,6 @@ def _not_its_name() -> list[BadInput]:
         connection.close()
         return folder / "a.csv"
 
-    name = " is a"
     unknown = "must end in .csv, .tsv, .dat, .txt"
     variants = {
         "parquet": written("a.csv", b"PAR1" + bytes(20)),
@@ -180,6 +179,17 @@ def _not_its_name() -> list[BadInput]:
         "zstandard": written("a.csv", b"\x28\xb5\x2f\xfd" + bytes(20)),
         "HDF5": written("a.parquet", b"\x89HDF\r\n\x1a\n" + bytes(20)),
         "arrow": written("a.parquet", b"ARROW1" + bytes(20)),
+    }
+    said = {
+        "parquet": "is a parquet file; rename it to end in .parquet",
+        "gzip": "is a gzip file; rename it to end in .gz",
+        "zip": "is a zip archive",
+        "spreadsheet": "is a zip archive or a spreadsheet",
+        "database": "is a database",
+        "PDF": "is a PDF document",
+        "zstandard": "is a zstandard file",
+        "HDF5": "is an HDF5 file",
+        "arrow": "is an arrow file",
     }
     prose = {
         "html": written("a.csv", b"<!doctype html>\n<p>not found</p>\n"),
@@ -195,7 +205,11 @@ def _not_its_name() -> list[BadInput]:
     }
     endings = (".npz", ".pkl", ".xls", ".feather", ".csv.bz2")
     return [
-        *many("not what its name says", name, variants),
+        *(
+            one
+            for key, make in variants.items()
+            for one in many("not what its name says", said[key], {key: make})
+        ),
         *many("unknown ending", unknown, {end: written("a" + end, table()) for end in endings}),
         *many("not JSON lines", "must", lines),
         *many("no table", "must have columns for user, item and rating", prose),
