@@ -53,7 +53,7 @@ class DemoRow(NamedTuple):
 
 
 @panel("Demo")
-class Shape:
+class DemoOptions:
     """Predicted ratings, or lists."""
 
     lists: bool = flag(
@@ -65,7 +65,7 @@ class Shape:
 
 
 @command("Show what kNN leaks on bundled film ratings, and what stops it.")
-def demo_command(shape: Shape, running: SeededRunning) -> None:
+def demo_command(shape: DemoOptions, running: SeededRunning) -> None:
     """Audit kNN on the film ratings that come with goodfence, and show what stops the leak."""
     running.say("reading the film ratings that come with goodfence")
     from goodfence.data.load import load

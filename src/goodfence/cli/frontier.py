@@ -45,7 +45,7 @@ _BOTH = (
 
 
 @panel("Comparison")
-class Comparison:
+class FrontierOptions:
     """Which recommenders are compared, and how."""
 
     method: list[str] | None = flag(
@@ -65,7 +65,7 @@ class Comparison:
 @command("Compare recommenders: leak, accuracy and guarantee.")
 def frontier_command(
     source: Source,
-    comparison: Comparison,
+    comparison: FrontierOptions,
     running: Running,
     out: Annotated[
         Path | None, out_option(JSON, HTML, FOLDER, of="a folder with table, manifest and chart")
@@ -117,7 +117,7 @@ def frontier_command(
 
 
 def _compared(
-    ratings: Ratings, methods: list[Any], comparison: Comparison, running: Running
+    ratings: Ratings, methods: list[Any], comparison: FrontierOptions, running: Running
 ) -> Frontier:
     from goodfence.auditing.frontier import frontier
     from goodfence.models.private.base import PrivateRecommender
