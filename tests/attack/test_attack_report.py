@@ -162,6 +162,31 @@ def test_saved_whole_with_a_manifest(tmp_path: Path) -> None:
     assert pq.read_table(folder / "targets.parquet").equals(report.table())
 
 
+@pytest.mark.parametrize("killed", ["targets.parquet", "manifest.json"])
+def test_an_interrupted_overwrite_is_noticed(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, killed: str
+) -> None:
+    report, folder = small_report(), tmp_path / "report"
+    save_result(report, folder)
+    replace = Path.replace
+
+    def stop(self: Path, target: Path) -> Path:
+        if target.name == killed:
+            (folder / f".{killed}.0123456789ab").write_bytes(
+                b"half"
+            )  # as a killed process leaves it
+            raise KeyboardInterrupt
+        return replace(self, target)
+
+    with monkeypatch.context() as patched:
+        patched.setattr(Path, "replace", stop)
+        with pytest.raises(KeyboardInterrupt):
+            save_result(report, folder)
+    assert not (folder / "manifest.json").exists()
+    save_result(report, folder)
+    assert json.loads((folder / "manifest.json").read_text())["seed"] == 1
+
+
 def test_another_folder_is_not_replaced(tmp_path: Path) -> None:
     (tmp_path / "mine.txt").write_text("keep")
     with pytest.raises(FileProblem, match="not a saved report"):

@@ -287,10 +287,10 @@ class FrontierPage(Page):
 
 @checked
 def save_result(result: LeakReport | AuditReport | Frontier, path: str | PathLike[str]) -> None:
-    """Write a result in one atomic step: an audit as JSON, any other as a folder with a table and a manifest.
+    """Write a result: an audit as a JSON file, atomically, any other as a folder with a table and a manifest.
 
-    A frontier's folder also holds its chart (HTML, SVG, PNG). An older result of the same kind is replaced. No id and
-    no rating is written.
+    A frontier's folder also holds its chart (HTML, SVG, PNG). An older result of the same kind is replaced. A folder
+    without a manifest is not complete: its writing was interrupted. No id and no rating is written.
     """
     if isinstance(result, AuditReport):
         page = place(path, "path").suffix.lower() in (".html", ".htm")

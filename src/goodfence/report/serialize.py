@@ -110,12 +110,15 @@ def write_folder(
 ) -> None:
     """Write a result to a folder: a parquet table, further files and, last, a manifest, each atomically.
 
-    A result of the same kind that is there is replaced; anything else is an error.
+    A result of the same kind that is there is replaced; anything else is an error. The old manifest goes first: a
+    folder without one was interrupted, and may hold files of two results.
     """
     target, (table_name, rows) = place(folder, "folder"), table
     with named_cause("folder"):
-        held = {path.name for path in target.iterdir()} if target.is_dir() else set()
         new, names = not target.exists(), {MANIFEST, table_name, *(files or {})}
+        held = {path.name for path in target.iterdir()} if target.is_dir() else set()
+        # What a killed process left of `atomic_write` is no file of somebody else.
+        held -= {name for name in held if name.startswith(tuple(f".{one}." for one in names))}
         if not new and not {table_name} <= held <= names:
             raise FileProblem(
                 f"folder exists and is not a saved {kind}; choose another, or remove it"
@@ -124,6 +127,8 @@ def write_folder(
         parquet.write_table(rows, packed, compression="zstd")
         told = to_json({"goodfence": goodfence.__version__, **manifest}) + "\n"
         contents = {table_name: packed.getvalue(), **(files or {}), MANIFEST: told.encode()}
+        if not new:
+            (target / MANIFEST).unlink(missing_ok=True)
         try:
             for name, content in contents.items():
                 with atomic_write(target / name) as file:
