@@ -11,10 +11,12 @@ import pytest
 import goodfence as gf
 from goodfence import registry, selection
 from goodfence.errors import SettingError
+from goodfence.models.method import parsed
 from goodfence.models.neighbour_cf import NeighbourCF
 from goodfence.registry import find, find_kind, made_of, named, settings_of
 from goodfence.selection.ppns import PPNS
 from goodfence.selection.sensitivity import Sensitivity
+from tests.support.running import run
 
 
 def test_settings_are_plain() -> None:
@@ -54,14 +56,12 @@ def test_what_is_no_dataclass_has_no_settings() -> None:
 
 
 def test_names_stand_in_the_order_of_packages_whatever_was_imported_first() -> None:
-    names = ["knn", "npns", "pncf", "ppns", "ease", "popularity"]
-    names += ["private-cf", "private-means", "private-top-n", "mcsherry-mironov"]
-    published = [
-        *("blurme", "dp-als", "ind-knn", "item-swap", "matrix-factorisation"),
-        *("mcsherry-mironov-knn", "nends", "noisy-answers", "randomised-perturbation"),
-        *("randomised-response", "local-laplace", "reuse-knn", "slope-one", "threshold-neighbours"),
+    packages = ["selection", "models", "models.private", "papers", "papers.published"]
+    homes = [
+        kind.__module__.removeprefix("goodfence.").rpartition(".")[0] for kind in named().values()
     ]
-    assert list(named()) == names + published
+    assert list(dict.fromkeys(homes)) == packages
+    assert homes == sorted(homes, key=packages.index)
     assert [kind.label for kind in named().values()][:4] == ["kNN", "nPNS", "PNCF", "PPNS"]
 
 
@@ -81,6 +81,8 @@ from goodfence.settings import Length, checked
 @register
 @dataclass(frozen=True, slots=True, kw_only=True)
 class SecondBest:
+    \"\"\"The k after the k nearest.\"\"\"
+
     name: ClassVar[str] = "second-best"
     label: ClassVar[str] = "Second best"
     sensitivity: ClassVar[None] = None
@@ -104,13 +106,18 @@ class SecondBest:
 
 
 def test_a_new_mechanism_is_one_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """No other file names it: Python, the grammar of `--method`, saved models and attacks find it."""
+    """No other file names it: Python, `--method`, `explain`, saved models and attacks find it."""
     (tmp_path / "second_best.py").write_text(NEW_MECHANISM)
     monkeypatch.setattr(selection, "__path__", [*selection.__path__, str(tmp_path)])
     monkeypatch.setattr(registry, "_registered", dict(registry._registered))
     try:
         kind: Any = vars(gf)["__getattr__"]("SecondBest")
         assert find("second best") is kind
+        assert parsed("second-best k=4 axis=item").recommender.mechanism == kind(k=4)
+        done, told, _ = run("explain", "second-best")
+        assert done == 0
+        assert "The k after the k nearest." in told
+        assert "k (required)" in told
         films = gf.synthetic(users=40, items=20, ratings=300, rng=7)
         model = gf.NeighbourCF(made_of({"mechanism": "second-best", "k": 4}), rng=7).fit(films)
         model.save(tmp_path / "model.gf")

@@ -1,8 +1,9 @@
-"""`goodfence explain`: every error and every mechanism has its text, and the document holds the same."""
+"""`goodfence explain`: every error has a text, every mechanism one of its own or of its class; the document agrees."""
 
 from __future__ import annotations
 
 import importlib
+import inspect
 import json
 import pkgutil
 import re
@@ -21,6 +22,7 @@ from tests.support.running import run
 ROOT = Path(__file__).parents[2]
 ERRORS, MECHANISMS = explanations("errors"), explanations("mechanisms")
 TERMS = explanations("terms")
+EXPLAINED = ("mechanisms", "terms", "errors")
 PRINTED = {"GF100": 2, "GF130": 130, "GF999": 70}
 """What only the command line prints."""
 
@@ -64,29 +66,48 @@ def test_an_error_is_explained(code: str) -> None:
     assert told == {"code": code, **ERRORS[code]}
 
 
-@pytest.mark.parametrize("name", named())
+@pytest.mark.parametrize("name", MECHANISMS)
 def test_a_mechanism_is_explained_with_its_guarantee(name: str) -> None:
     done, stdout, stderr = run("explain", name.upper().replace("-", "_"))
     assert (done, stderr) == (0, "")
-    assert f"Guarantee {guaranteed(name).status}" in stdout
+    assert f"Guarantee {guaranteed(MECHANISMS[name]['configuration']).status}" in stdout
     assert json.loads(run("explain", name, "--json")[1])["guarantee"]["reason"]
 
 
-def test_all_mechanisms_have_a_text() -> None:
-    assert set(MECHANISMS) == set(named())
+def test_texts_are_of_mechanisms() -> None:
+    assert set(MECHANISMS) <= set(named())
+
+
+@pytest.mark.parametrize("name", named())
+def test_a_mechanism_without_a_text_is_explained_by_its_class(
+    name: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    others = {kind: {} if kind == "mechanisms" else explanations(kind) for kind in EXPLAINED}
+    monkeypatch.setattr("goodfence.cli.explain.explanations", others.__getitem__)
+    kind = named()[name]
+    done, stdout, stderr = run("explain", name)
+    assert (done, stderr) == (0, "")
+    assert kind.label in stdout
+    assert "Guarantee" in stdout
+    told = json.loads(run("explain", name, "--json")[1])
+    assert told["does"] == " ".join(str(kind.__doc__).split("\n\n")[0].split())
+    known = inspect.signature(kind).parameters
+    assert {one.split()[0] for one in told["settings"]} == set(known)
+    assert name in json.loads(run("explain", "--json")[1])
 
 
 def test_the_python_line_is_python() -> None:
     names = {"gf": goodfence}
-    for name, text in MECHANISMS.items():
+    for text in MECHANISMS.values():
         made = eval(text["python"], names)  # noqa: S307 - our own file
-        assert made.guarantee() == guaranteed(name)
+        assert made.guarantee() == guaranteed(text["configuration"])
 
 
 def test_what_can_be_explained_is_listed() -> None:
     _, stdout, _ = run("explain")
-    assert len(stdout.splitlines()) == len(ERRORS) + len(MECHANISMS) + len(TERMS)
-    assert list(json.loads(run("explain", "--json")[1])) == [*MECHANISMS, *TERMS, *ERRORS]
+    listed = {**MECHANISMS, **named()}
+    assert len(stdout.splitlines()) == len(ERRORS) + len(listed) + len(TERMS)
+    assert list(json.loads(run("explain", "--json")[1])) == [*listed, *TERMS, *ERRORS]
 
 
 @pytest.mark.parametrize("name", TERMS)

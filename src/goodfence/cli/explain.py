@@ -36,13 +36,15 @@ class Topic:
 def explain_command(topic: Topic, output: Output) -> None:
     """Explain a recommender, a term or the code of an error; without one, list them all."""
     texts = {kind: explanations(kind) for kind in _SHOWN}
+    if topic.about is None or not any(_key(kind, topic.about) in texts[kind] for kind in texts):
+        texts["mechanisms"] |= _unwritten(texts["mechanisms"])
     titles = {name: text["title"] for listed in texts.values() for name, text in listed.items()}
     about = topic.about
     if about is None:
         output.tell(titles, lambda: _print_list(titles))
         return
     for kind, listed in texts.items():
-        name = about.upper() if kind == "errors" else about.casefold().replace("_", "-")
+        name = _key(kind, about)
         if name in listed:
             _tell(kind, name, listed[name], output)
             return
@@ -59,11 +61,38 @@ def explanations(kind: str) -> dict[str, Any]:
     return tomllib.loads(file.read_text(encoding="utf-8"))
 
 
-def guaranteed(name: str) -> Guarantee:
-    """Return the guarantee of a recommender with the settings of its explanation."""
+def guaranteed(configuration: str) -> Guarantee:
+    """Return the guarantee of a recommender such as "ppns k=50 beta=7"."""
     from goodfence.models.method import parsed
 
-    return parsed(explanations("mechanisms")[name]["configuration"]).guarantee
+    return parsed(configuration).guarantee
+
+
+def _key(kind: str, about: str) -> str:
+    return about.upper() if kind == "errors" else about.casefold().replace("_", "-")
+
+
+def _unwritten(written: dict[str, Any]) -> dict[str, Any]:
+    """Explain every recommender without a written text by the docstring and the settings of its class."""
+    import inspect
+
+    from goodfence.registry import named
+
+    found = {}
+    for name, kind in named().items():
+        if name in written:
+            continue
+        known = inspect.signature(kind).parameters
+        required = [key for key, one in known.items() if one.default is one.empty]
+        optional = [f"{key} ({one.default})" for key, one in known.items() if key not in required]
+        found[name] = {
+            "title": kind.label,
+            "does": " ".join((inspect.getdoc(kind) or kind.label).partition("\n\n")[0].split()),
+            "settings": [*(f"{key} (required)" for key in required), *optional],
+            # a value that most settings allow; k has a default of its own
+            "configuration": " ".join([name, *(f"{key}=1" for key in required if key != "k")]),
+        }
+    return found
 
 
 def _print_list(titles: dict[str, str]) -> None:
@@ -76,10 +105,10 @@ def _tell(kind: str, name: str, text: dict[str, Any], output: Output) -> None:
     """Print an explanation; a list in it has one line for each of its parts."""
     stated: dict[str, Any] = {}
     if kind == "mechanisms":
-        stated["guarantee"] = guaranteed(name)
+        stated["guarantee"] = guaranteed(text["configuration"])
     lines = [(name, text["title"])]
     for label in _SHOWN[kind]:
-        value = {**text, **stated}[label.casefold()]
+        value = {**text, **stated}.get(label.casefold(), [])
         parts = value if isinstance(value, list) else [value]
         shown = "Exit code" if label == "Exit" else label
         lines += [("" if at else shown, str(part)) for at, part in enumerate(parts)]
