@@ -78,9 +78,8 @@ def frozen(csr: Any) -> sparse.csr_array:
         raise DataError("csr must hold each cell at most once")
     if not np.isfinite(frozen.data).all():
         raise DataError("csr must hold finite ratings only")
-    kind = sparse.get_index_dtype(
-        maxval=max(frozen.nnz, *frozen.shape)
-    )  # kernels compile for one kind
+    small = max(frozen.nnz, *frozen.shape) <= np.iinfo(np.int32).max
+    kind = np.int32 if small else np.int64  # kernels compile for one kind
     data, indices, starts = (
         part.astype(to, copy=part.flags.writeable)
         for part, to in ((frozen.data, np.float64), (frozen.indices, kind), (frozen.indptr, kind))
