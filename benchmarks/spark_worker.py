@@ -33,7 +33,7 @@ def peak_of_workers():
             words = status.with_name("cmdline").read_bytes()
         except OSError:  # a process that has ended meanwhile
             continue
-        if b"spark.daemon" in words:
+        if b"goodfence.spark.shuffle" in words:
             found.append(int(lines.get("VmHWM", "0 kB").split()[0]))
     return max(found) / 1024
 

@@ -4,7 +4,7 @@
 
 Each arrow is one shuffle, and only counts come to the driver. A sample of all rows gives every row a first threshold:
 without it every tile would send n candidates for each of its rows. A list is uncertain where the threshold of its row
-was too high; such rows are compared once more, without a threshold.
+may have turned away somebody who belongs to it; such rows are compared once more, without a threshold.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ from typing import TYPE_CHECKING, TypeAlias
 
 import numpy as np
 
-from goodfence.arrays import Flags, Float32s, Floats, Integers, Rows
+from goodfence.arrays import Float32s, Floats, Integers, Rows
 from goodfence.kernels.tiles.buffers import MARGIN
 from goodfence.kernels.tiles.lists import fill_up, list_best, place_lists
 from goodfence.kernels.tiles.strips import WIDTH
@@ -52,20 +52,12 @@ from goodfence.spark.shuffle import Checkpoint, Inbox, checkpoints
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-FoundIn: TypeAlias = Callable[[int, int], tiles.Found]
-"""From the first and the last of some rows of a block, counted in the block, to what they have found."""
-_SLICE = 1 << 19
-"""About how many candidates are sent, and later merged, together: a part of a block, so that memory for all the
-candidates of a block is taken once, and not at every step."""
-_DEVIATIONS = 5.5
-"""How far below what is expected a threshold is: by the distribution of the sample fewer than one row in five thousand
-is then uncertain. To recompute them would take three more shuffles, and what is sent in vain takes less."""
-_TILE_CHECKPOINTS = 32
-"""In how many parts, at most, the tiles are written where there is a work folder."""
-_WAITING = 3
-"""How many times what can be listed may wait to be merged."""
-ROWS_TOGETHER = 1024
-"""About how many uncertain rows of different blocks are compared in one task."""
+FoundIn: TypeAlias = Callable[[int, int], tiles.Found]  # of the rows first..last of a block
+_SLICE = 1 << 19  # about how many candidates are sent, and later merged, together
+_DEVIATIONS = 5.5  # fewer than one row in 5,000 is uncertain: recomputing takes three more shuffles
+_TILE_CHECKPOINTS = 32  # in at most this many parts the tiles are written to a work folder
+_WAITING = 3  # how many times what can be listed may wait to be merged
+ROWS_TOGETHER = 1024  # about how many uncertain rows of different blocks are compared in one task
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -73,11 +65,9 @@ class ListSettings:
     """How rows are compared: the same for every task, and small."""
 
     n: int
-    """The length of the lists."""
     layout: BlockLayout
     similarity: Similarity
-    bounds: Sensitivity | None = None
-    """Which sensitivity of each row is wanted beside its list, if any."""
+    bounds: Sensitivity | None = None  # the sensitivity of each row that is wanted beside its list
 
     @property
     def by_kernel(self) -> bool:
@@ -117,17 +107,13 @@ def lists_of(
         yield lists
 
 
-def compare_in_parts(
-    blocks: DataFrame, settings: ListSettings, checkpoint: Checkpoint
-) -> DataFrame:
+def compare_in_parts(blocks: DataFrame, settings: ListSettings, kept: Checkpoint) -> DataFrame:
     """Return what all tiles find; in parts, each with a checkpoint, where there is a work folder."""
-    n_tiles = settings.layout.n_tiles
-    if checkpoint.root is None:
-        return compare_tiles(blocks, settings, 0, n_tiles)
+    n_tiles, compare = settings.layout.n_tiles, partial(compare_tiles, blocks, settings)
+    if kept.root is None:
+        return compare(0, n_tiles)
     parts = [
-        checkpoint.keep(
-            f"tiles-{first}-{last - 1}", partial(compare_tiles, blocks, settings, first, last)
-        )
+        kept.keep(f"tiles-{first}-{last - 1}", partial(compare, first, last))
         for first, last in ranges(n_tiles, -(-n_tiles // _TILE_CHECKPOINTS))
     ]
     return reduce(lambda one, other: one.union(other), parts)
@@ -282,7 +268,7 @@ def _kernel_block(n_rows: int) -> int:
 def _lined_up(profiles: Profiles, starts: Integers, size: int) -> tuple[Rows, list[int]]:
     """Return the rows in parts of one block each, by ascending norm, and the block of each part.
 
-    The row that comes first decides what a pair costs, so all parts are sorted by norm. The spare row fills a part up.
+    The norm of the first row decides what a pair costs. The spare row fills a part up.
     """
     norms, spare = profiles.squared_norms, profiles.n_rows - 1
     parts: list[tuple[int, Integers]] = []
@@ -302,20 +288,23 @@ def merge_block(n: int, partition: int, inbox: Inbox) -> Iterator[BlockLists]:
     slices = {one.first: len(one.lengths) for one in candidates}
     begin, n_rows = min(slices), sum(slices.values())
     indices, similarities = np.empty((n_rows, n), np.int32), np.empty((n_rows, n))
-    uncertain, bounds = np.empty(n_rows, np.bool_), np.empty(n_rows)
+    uncertain = np.zeros(n_rows, np.bool_)
+    bounds = None if candidates[0].bounds is None else np.empty(n_rows)
     for first, count in slices.items():
         found = [one for one in candidates if one.first == first]
         own = slice(first - begin, first - begin + count)
         indices[own], similarities[own], lengths = merge(found, count, n)
         rs, thresholds = _beside(found)
-        uncertain[own] = _uncertain(similarities[own], lengths, thresholds)
+        if thresholds is not None:  # the last of n may not be clearly above what was turned away
+            last = np.where(lengths == n, similarities[own, -1], 0.0)
+            uncertain[own] = (thresholds > SMALLEST) & (last * MARGIN < thresholds)
         fill_up(indices[own], similarities[own], np.where(uncertain[own], n, lengths), first)
-        if rs is not None:
+        if bounds is not None:
             bounds[own] = rs
     rows = np.flatnonzero(uncertain)
-    stated = None if candidates[0].bounds is None else bounds
-    lists = indices, similarities, rows, stated
-    yield BlockLists(partition, partition, begin, *lists, count=len(rows))
+    yield BlockLists(
+        partition, partition, begin, indices, similarities, rows, bounds, count=len(rows)
+    )
 
 
 def combine_waiting(n: int, waiting: Sequence[Message]) -> list[Message]:
@@ -359,22 +348,12 @@ def _beside(found: Sequence[Candidates]) -> tuple[Floats | None, Float32s | None
     return np.max(bounds, axis=0) if bounds else None, next(thresholds, None)
 
 
-def _uncertain(similarities: Floats, lengths: Rows, thresholds: Float32s | None) -> Flags:
-    """Return which rows may miss a candidate: the last of n is not clearly above what was turned away."""
-    if thresholds is None:
-        return np.zeros(len(lengths), dtype=np.bool_)
-    last = np.where(lengths == similarities.shape[1], similarities[:, -1], 0.0)
-    uncertain: Flags = (thresholds > SMALLEST) & (last * MARGIN < thresholds)
-    return uncertain
-
-
 @dataclass(frozen=True, slots=True)
 class Recomputation:
     """How single rows are compared with all blocks."""
 
     settings: ListSettings
-    groups: tuple[int, ...]
-    """(blocks,): which rows are compared together."""
+    groups: tuple[int, ...]  # (blocks,): which rows are compared together
 
     @classmethod
     def of(cls, uncertain: Sequence[int], settings: ListSettings) -> Recomputation:
@@ -386,10 +365,8 @@ class Recomputation:
         """Return the lists after those that were uncertain have been made anew."""
         n_blocks, n_groups = len(self.groups), max(self.groups) + 1
         rows = shuffle.shuffle(blocks.union(lists), n_blocks, self.send_rows)
-        every = f"sequence(0, {n_groups - 1})"
-        partitions = f"explode(transform({every}, group -> group * {n_blocks} + partition))"
-        together = rows.union(shuffle.resend(blocks, partitions))
-        found = shuffle.shuffle(together, n_groups * n_blocks, self.compare)
+        copies = shuffle.resend(blocks, f"one * {n_blocks} + partition", n_groups)
+        found = shuffle.shuffle(rows.union(copies), n_groups * n_blocks, self.compare)
         return shuffle.shuffle(lists.union(found), n_blocks, self.replace_lists)
 
     def send_rows(self, partition: int, inbox: Inbox) -> Iterator[NumberedRows]:
@@ -411,8 +388,7 @@ class Recomputation:
             indices, values = engine.nearest(own, every, n, themselves=False, threads=1)
             rows = indices + np.int32(block.first)
             others = rows != sent.numbers[:, np.newaxis]
-            lengths = others.sum(axis=1, dtype=np.int32)
-            lists = (lengths, rows[others], values[others])
+            lists = others.sum(axis=1, dtype=np.int32), rows[others], values[others]
             yield NumberedLists(sent.sender, partition, *lists, sent.numbers)
 
     def replace_lists(self, _partition: int, inbox: Inbox) -> Iterator[BlockLists]:

@@ -1,8 +1,6 @@
 """From a path or a data frame to chunks: one pass over the ratings, in tasks.
 
-A chunk is some consecutive ratings of one split of the input. It holds each id once, and a rating names it by its
-position among the sorted ids, so that what is done id by id is done once for each id of a chunk.
-
+A chunk is some consecutive ratings of one split of the input. It holds each id once, and a rating names its position.
 Files of this machine are read by the tasks themselves: Spark hands the rows of a data frame to Python one by one.
 """
 
@@ -15,7 +13,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, NamedTuple, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -41,7 +39,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 Given: TypeAlias = "DataFrame | str | os.PathLike[str]"
-_ID_TYPES = {
+_ID_TYPES = {  # and what Spark calls them
     pa.int8(): "tinyint",
     pa.int16(): "smallint",
     pa.int32(): "int",
@@ -49,7 +47,6 @@ _ID_TYPES = {
     pa.string(): "string",
     pa.large_string(): "string",
 }
-"""Types of ids, and what Spark calls them."""
 _RATING_TYPES = (pa.int8(), pa.int16(), pa.int32(), pa.int64(), pa.float32(), pa.float64())
 _WRONG = (
     *(f"{role} must not be missing, {{n:,}} rows are" for role in ROLES),
@@ -59,10 +56,8 @@ _WRONG = (
 )
 _BYTES_OF_A_RATING = 24
 _ROWS_AT_A_TIME = 1 << 16
-_CHUNKS_IN_MEMORY = 8
-"""A chunk, as it came, is this part of the memory of a task: it is there several times while it is coded."""
-_LARGEST_CHUNK = 32 << 20
-"""No chunk has more bytes: the next one takes the memory that this one leaves."""
+_CHUNKS_IN_MEMORY = 8  # a chunk is there several times while it is coded
+_LARGEST_CHUNK = 32 << 20  # bytes: the next one takes the memory that this one leaves
 
 
 def encode(given: Given, config: SparkConfig) -> DataFrame:
@@ -113,10 +108,14 @@ def reader_of(path: str, config: SparkConfig) -> WholeFile | PlainFiles | None:
         return plain.joined(most)
     if len(files) == 1 and not Path(path).is_dir():
         return WholeFile(path=files[0], options=config.read)
-    if not files and _is_text(path):  # on the disk of the driver: Spark copies it to the tasks
-        config.spark.sparkContext.addFile(str(Path(path).absolute()))
-        return WholeFile(path=Path(path).name, options=config.read, copied=True)
-    return None
+    if files or "://" in path or not Path(path).is_file():
+        return None
+    with Path(path).open("rb") as file:
+        if file.read(4) == b"PAR1":
+            return None
+    # Text on the disk of the driver: Spark copies it to the tasks.
+    config.spark.sparkContext.addFile(str(Path(path).absolute()))
+    return WholeFile(path=Path(path).name, options=config.read, copied=True)
 
 
 def files_here(path: str, config: SparkConfig) -> list[str]:
@@ -132,23 +131,14 @@ def files_here(path: str, config: SparkConfig) -> list[str]:
     return [str(one) for one in found] if all(one.is_file() for one in found) else []
 
 
-def _is_text(path: str) -> bool:
-    if "://" in path or not Path(path).is_file():
-        return False
-    with Path(path).open("rb") as file:
-        return file.read(4) != b"PAR1"
-
-
 @dataclass(frozen=True, slots=True, kw_only=True)
 class WholeFile:
     """A file that one task reads as the local engine does: text, or parquet of unusual types."""
 
     path: str
     options: ReadOptions
-    copied: bool = False
-    """Whether Spark copies it to the machine of the task."""
-    splits: tuple[None] = (None,)
-    """One: only the whole file says which ids are integers."""
+    copied: bool = False  # whether Spark copies it to the machine of the task
+    splits: tuple[None] = (None,)  # one: only the whole file says which ids are integers
 
     def read(self, _split: int) -> Iterator[pa.RecordBatch]:
         """Yield the columns user, item and rating."""
@@ -179,11 +169,9 @@ class WholeFile:
 class PlainFiles:
     """Parquet files with the same columns, of plain types: tasks read their row groups."""
 
-    names: tuple[str, ...]
-    """What user, item and rating are called; of events, user, item and the weight if there is one."""
+    names: tuple[str, ...]  # of user, item and rating; of events, user, item and perhaps the weight
     types: tuple[pa.DataType, ...]
-    splits: tuple[tuple[dataset.ParquetFileFragment, ...], ...]
-    """The row groups that each task reads."""
+    splits: tuple[tuple[dataset.ParquetFileFragment, ...], ...]  # row groups that each task reads
 
     @property
     def n_rows(self) -> int:
@@ -247,12 +235,9 @@ def _plain_columns(
 class Encoder:
     """How ratings become chunks."""
 
-    most: int
-    """About how many bytes of ratings, as they come, make a chunk."""
-    scale: Scale | None = None
-    """On which every rating must be, if it is declared."""
-    weighted: bool = False
-    """Whether these are weights of events, which are more than 0."""
+    most: int  # about how many bytes of ratings, as they come, make a chunk
+    scale: Scale | None = None  # on which every rating must be, if it is declared
+    weighted: bool = False  # whether these are weights of events, which are more than 0
 
     @classmethod
     def of(cls, config: SparkConfig) -> Encoder:
@@ -292,13 +277,12 @@ class Encoder:
             if ratings is None:
                 yield facts
                 continue
-            users, items = (coded(table.column(role)) for role in ROLES[:2])
-            ids = users.ids, items.ids
+            ids, codes = zip(*(coded(table.column(role)) for role in ROLES[:2]), strict=True)
             stamp, n_ids = stamp_of(*ids), [len(one) for one in ids]
             n_bytes, types = [one.nbytes for one in ids], [_ID_TYPES[one.type] for one in ids]
             yield replace(facts, id_bytes=n_bytes, id_types=types)
             yield ChunkIds(number, split, stamp, *ids)
-            yield ChunkRatings(number, split, stamp, n_ids, users.codes, items.codes, ratings)
+            yield ChunkRatings(number, split, stamp, n_ids, codes[0], codes[1], ratings)
 
     def examine(
         self, table: pa.Table, split: int, number: int
@@ -339,14 +323,12 @@ def _n_missing(column: pa.ChunkedArray) -> int:
 
 def extremes_of(ratings: AnyNumbers) -> list[float]:
     """Return at most what minus a rating, the rating itself and its distance from each grid are."""
-    if ratings.dtype == np.uint8:
-        return [-float(ratings.min()), float(ratings.max()), *(0.0 for _ in FACTORS)]
-    values = ratings.astype(np.float64)
-    lowest, largest = float(values.min()), float(values.max())
-    with np.errstate(over="ignore", invalid="ignore"):  # what is too large is on no grid
-        scaled = (values * factor for factor in FACTORS)
-        off = [float(np.abs(one - np.rint(one)).max()) for one in scaled]
-    return [-lowest, largest, *off]
+    off = [0.0] * len(FACTORS)
+    if ratings.dtype != np.uint8:
+        with np.errstate(over="ignore", invalid="ignore"):  # what is too large is on no grid
+            scaled = (ratings.astype(np.float64) * factor for factor in FACTORS)
+            off = [float(np.abs(one - np.rint(one)).max()) for one in scaled]
+    return [-float(ratings.min()), float(ratings.max()), *off]
 
 
 def smallest(values: Floats) -> AnyNumbers:
@@ -365,24 +347,17 @@ def narrow(n: int) -> type[np.uint16 | np.int32]:
     return np.uint16 if n <= 1 << 16 else np.int32
 
 
-class Coded(NamedTuple):
-    """Different ids, sorted, and for each rating the position of its id among them."""
+def coded(column: pa.ChunkedArray) -> tuple[pa.Array, AnyNumbers]:
+    """Return the different ids of a column, sorted, and for each row the position of its id among them.
 
-    ids: pa.Array
-    codes: AnyNumbers
-
-
-def coded(column: pa.ChunkedArray) -> Coded:
-    """Return the ids of a column and its codes.
-
-    >>> coded(pa.chunked_array([["bob", "ann"], ["bob"]])).codes
+    >>> coded(pa.chunked_array([["bob", "ann"], ["bob"]]))[1]
     array([1, 0, 1], dtype=uint16)
     """
     found = column.combine_chunks().dictionary_encode()
     order = pc.sort_indices(found.dictionary)
     ranks = np.empty(len(order), dtype=narrow(len(order)))
     ranks[order.to_numpy()] = np.arange(len(order))
-    return Coded(found.dictionary.take(order), ranks[found.indices.to_numpy()])
+    return found.dictionary.take(order), ranks[found.indices.to_numpy()]
 
 
 def stamp_of(*ids: pa.Array) -> int:

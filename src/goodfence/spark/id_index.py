@@ -9,7 +9,7 @@ from __future__ import annotations
 import secrets
 import shutil
 from bisect import bisect_left
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from functools import partial
 from itertools import chain, pairwise
@@ -35,21 +35,17 @@ from goodfence.spark.messages import (
     SortedIds,
     from_arrow,
 )
-from goodfence.spark.session import map_batches
+from goodfence.spark.session import BatchTask, map_batches
 from goodfence.spark.shuffle import Inbox, Persist
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-Borders: TypeAlias = tuple[int | str, ...]
-"""The lowest id of each range but the first."""
+Borders: TypeAlias = tuple[int | str, ...]  # the lowest id of each range but the first
 _MOST = np.iinfo(np.int32).max
-_COPIES = 8
-"""How many times the ids of a range are in the memory of a task, about, while they are sorted."""
-_SAMPLED = 32
-"""Ids for each range that say where its borders are."""
-_ENTRIES_AT_A_TIME = 1 << 20
-"""List entries that go to Spark at a time: it takes some while the next are made."""
+_COPIES = 8  # about how many times a task holds the ids of a range while it sorts them
+_SAMPLED = 32  # ids for each range that say where its borders are
+_ENTRIES_AT_A_TIME = 1 << 20  # list entries that Spark takes while the next are made
 
 
 @dataclass(frozen=True, slots=True, repr=False)
@@ -80,11 +76,11 @@ class IdRanges:
     def sort(self, partition: int, inbox: Inbox) -> Iterator[Message]:
         """Send the ids of one range in order; and to each chunk where its own are among them."""
         shared = inbox.every(IdsInRange)
-        found = coded(pa.chunked_array([one.ids for one in shared]))
-        yield SortedIds(partition, partition, found.ids, count=len(found.ids))
-        ends = np.cumsum([0, *(len(one.ids) for one in shared)])
-        for one, own in zip(shared, pairwise(ends.tolist()), strict=True):
-            yield IdPositions(one.sender, partition, one.stamp, found.codes[slice(*own)])
+        ids, codes = coded(pa.chunked_array([one.ids for one in shared]))
+        yield SortedIds(partition, partition, ids, count=len(ids))
+        ends = np.cumsum([len(one.ids) for one in shared])
+        for one, own in zip(shared, np.split(codes, ends[:-1]), strict=True):
+            yield IdPositions(one.sender, partition, one.stamp, own)
 
 
 def cut_at(ids: pa.Array, borders: Borders) -> list[pa.Array]:
@@ -119,16 +115,11 @@ def ranges_from(samples: Sequence[ChunkIds], n_ranges: tuple[int, int]) -> IdRan
 class IdIndex:
     """The ids of the rows or of the columns, and their numbers."""
 
-    sorted_ids: DataFrame
-    """`SortedIds` of each range."""
-    starts: tuple[int, ...]
-    """(ranges of users, then of items,): the number of the first id of each."""
-    n_ranges: int
-    """How many ranges are of this kind."""
-    n: int
-    """How many ids there are."""
-    id_type: str
-    """What Spark calls the type of the ids."""
+    sorted_ids: DataFrame  # `SortedIds` of each range
+    starts: tuple[int, ...]  # the number of the first id of each range of users, then of items
+    n_ranges: int  # how many ranges are of this kind
+    n: int  # how many ids there are
+    id_type: str  # as Spark calls it
 
     @property
     def frame(self) -> DataFrame:
@@ -234,11 +225,7 @@ def _rows_with_ids(
             yield pa.record_batch([ids[begin:end], rows, *arrays], names=["id", "row", *names])
 
 
-def _written(
-    frame: DataFrame,
-    task: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]],
-    schema: str,
-) -> DataFrame:
+def _written(frame: DataFrame, task: BatchTask, schema: str) -> DataFrame:
     """Return what a task makes of each partition, complete, in files of this machine.
 
     Spark would take the rows from Python one by one. The files go with the session, or by `unpersist`.

@@ -27,12 +27,9 @@ _ALIGNED = 64
 _HEAD = 8
 _FILE = b"file:"
 _TYPES = {"int": pa.int32(), "string": pa.string(), "binary": pa.binary()}
-_ARROW_SCHEMA = pa.schema(
-    [(name, _TYPES[kind]) for name, kind in (column.split() for column in SCHEMA.split(", "))]
-)
+_ARROW_SCHEMA = pa.schema([(n, _TYPES[t]) for n, t in map(str.split, SCHEMA.split(", "))])
 _KINDS: dict[str, type[Message]] = {}
-AnyNumbers: TypeAlias = npt.NDArray[Any]
-"""Numbers in the smallest type that holds them."""
+AnyNumbers: TypeAlias = npt.NDArray[Any]  # in the smallest type that holds them
 
 
 @dataclass_transform(frozen_default=True, field_specifiers=(field,))
@@ -60,19 +57,13 @@ class ChunkFacts(Message):
     """Counts and extremes of one chunk, or of all chunks together."""
 
     n_ratings: int = 0
-    n_wrong: list[int] = field(default_factory=list)
-    """How many ratings have no user, no item, no rating, are not finite, are not on the declared scale, and
-    how many weights of events are not more than 0."""
-    extremes: list[float] = field(default_factory=list)
-    """At most: minus the rating, the rating, and for each of `FACTORS` how far off its grid it is."""
-    id_bytes: list[int] = field(default_factory=list)
-    id_types: list[str] = field(default_factory=list)
-    """What the ids of users and of items take, and what Spark calls their types."""
-    chunks: list[int] = field(default_factory=list)
-    """Of all together: which split of the input each chunk was cut from."""
-    notes: list[str] = field(default_factory=list)
-    error: list[str] | None = None
-    """What the reader warns of, and the class and the sentence of what it raised."""
+    n_wrong: list[int] = field(default_factory=list)  # rows for each problem that a reader can have
+    extremes: list[float] = field(default_factory=list)  # as `extremes_of` returns them
+    id_bytes: list[int] = field(default_factory=list)  # of the users, then of the items
+    id_types: list[str] = field(default_factory=list)  # as Spark calls them
+    chunks: list[int] = field(default_factory=list)  # the split that each chunk was cut from
+    notes: list[str] = field(default_factory=list)  # warnings of the reader
+    error: list[str] | None = None  # class and sentence of what the reader raised
 
 
 class ChunkIds(Message):
@@ -140,9 +131,7 @@ class Block(SparseRows):
     """Consecutive rows, by ascending number; the sender is the number of the block."""
 
     first: int
-    """The number of the first row."""
-    thresholds: Float32s | None = None
-    """(rows,): below which similarity nobody is a candidate, as a sample says."""
+    thresholds: Float32s | None = None  # (rows,): similarities below it are left out
 
     @property
     def numbers(self) -> Integers:
@@ -168,10 +157,8 @@ class Candidates(RaggedLists):
     """What a tile found for consecutive rows of a block."""
 
     first: int
-    bounds: Floats | None = None
-    """(rows,): RS among the rows of the tile."""
-    thresholds: Float32s | None = None
-    """Those of the rows; from one tile of each block only."""
+    bounds: Floats | None = None  # (rows,): RS among the rows of the tile
+    thresholds: Float32s | None = None  # from one tile of each block only
 
 
 class BlockLists(Message):
@@ -180,10 +167,8 @@ class BlockLists(Message):
     first: int
     indices: Rows
     similarities: Floats
-    uncertain: Integers
-    """The rows, counted in the block, whose threshold may have turned away somebody who belongs to the list."""
-    bounds: Floats | None = None
-    """RS of each row, (rows,), or of each entry, (rows, n), where a mechanism needs it."""
+    uncertain: Integers  # rows, counted in the block
+    bounds: Floats | None = None  # RS of each row, (rows,), or of each entry, (rows, n)
 
 
 class ListEntries(Message):
@@ -229,7 +214,7 @@ class Cells(Message):
 
 
 def pack(one: Message, spill_folder: str | None = None) -> bytes:
-    """Return the payload of a message; where there is a spill folder, what `unpack` finds it by in a new file there."""
+    """Return the payload of a message; with a spill folder, the name of a new file there that holds it."""
     if spill_folder is None:
         return b"".join(_pieces(one))
     path = Path(spill_folder) / secrets.token_hex(12)

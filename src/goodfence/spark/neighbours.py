@@ -32,8 +32,7 @@ if TYPE_CHECKING:
 
 _LISTED = {"indices": "int", "similarities": "double"}
 _CHOSEN = {"neighbours": "int", "similarities": "double", "weights": "double"}
-_ENTRIES = 2_000_000
-"""The most list entries that are drawn from at a time."""
+_ENTRIES = 2_000_000  # the most list entries that are drawn from at a time
 
 
 def spark_candidate_lists(
@@ -48,26 +47,32 @@ def spark_candidate_lists(
 ) -> Any:
     """Return for every row the n most similar other rows, exactly.
 
-    Parameters ---------- ratings : Ratings, DataFrame or path `Ratings`, a data frame of Spark, or a path: parquet (a
-    file, or a folder of them) or a text file. Of the last two no rating comes to the driver. n, axis, similarity,
-    short_lists As in `goodfence.candidate_lists`. spark : SparkSession, optional The session; None for the active one,
-    or a new one on this machine. config : SparkConfig, optional How the job runs: memory, blocks, a work folder. It
-    does not change the lists.
+    Parameters
+    ----------
+    ratings : Ratings, DataFrame or path
+        A path names parquet (a file, or a folder of them) or a text file. Unless these are `Ratings`, no rating comes
+        to the driver.
+    n, axis, similarity, short_lists
+        As in `goodfence.candidate_lists`.
+    spark : SparkSession, optional
+        None for the active session, or a new one on this machine.
+    config : SparkConfig, optional
+        How the job runs: memory, blocks, a work folder. It does not change the lists.
 
     Returns
     -------
     CandidateLists or DataFrame
         For `Ratings` arrays. Otherwise a complete data frame with `id`, `row`, `indices` and `similarities`.
     """
-    settled = config_of(spark, config)
-    measure = Similarity.of(similarity)
+    settled, measure = config_of(spark, config), Similarity.of(similarity)
     check_comparable(measure)
-    with open_ratings(
-        ratings, axis, lambda rows: list_length(n, rows - 1, short_lists), settled
-    ) as rows:
+
+    def length(n_rows: int) -> int:
+        return list_length(n, n_rows - 1, short_lists)
+
+    with open_ratings(ratings, axis, length, settled) as rows:
         layout = rows.layout
-        length = list_length(n, layout.n_rows - 1, short_lists)
-        settings = ListSettings(n=length, layout=layout, similarity=measure)
+        settings = ListSettings(n=length(layout.n_rows), layout=layout, similarity=measure)
         n_tasks = layout.n_tiles + 2 * layout.n_blocks
         with lists_of(rows, settings, settled, "candidate lists", n_tasks) as lists:
             if rows.ids:
@@ -145,11 +150,7 @@ def fit_on_spark(
     config: SparkConfig,
     completed: Callable[[Ratings], Ratings] = lambda found: found,
 ) -> Any:
-    """Fit a `NeighbourCF`: tasks choose the neighbours of every row, once; then the model answers here.
-
-    A path or a data frame is read by tasks, and the ratings come to the driver last, as blocks; `completed` adds what
-    else is known of them.
-    """
+    """Fit a `NeighbourCF`: tasks choose the neighbours of every row; `completed` adds what is known of the ratings."""
     choice = Choice.of(model)
     with _chosen(ratings, choice, config) as (rows, chosen):
         found = Chosen(*_joined(shuffle.collect(chosen, BlockNeighbours), _CHOSEN))
@@ -167,14 +168,10 @@ def _chosen(
 ) -> Iterator[tuple[RatingBlocks, DataFrame]]:
     """Open ratings, and hand out their blocks and `BlockNeighbours` of each block."""
     mechanism, options = choice.mechanism, choice.mechanism.sensitivity
-    with open_ratings(
-        ratings, choice.axis, lambda n_rows: mechanism.reach(n_rows - 1), config
-    ) as rows:
+    with open_ratings(ratings, choice.axis, lambda n: mechanism.reach(n - 1), config) as rows:
         layout = rows.layout
         if options is not None and layout.lowest < 0:
-            raise DataError(
-                "ratings must not be negative: RS bounds a cosine of non-negative vectors"
-            )
+            raise DataError("ratings must not be negative: RS bounds no other cosine")
         settings = ListSettings(
             n=mechanism.reach(layout.n_rows - 1),
             layout=layout,
@@ -193,14 +190,10 @@ def draw_block(choice: Choice, partition: int, inbox: Inbox) -> Iterator[BlockNe
     lists = inbox.only(BlockLists)
     n_rows, n = lists.indices.shape
     numbers = lists.first + np.arange(n_rows)
-    found = []
-    for piece in ranges(n_rows, max(1, _ENTRIES // max(n, 1))):
-        own = slice(*piece)
+    choose, found = partial(choose_from_lists, choice.mechanism, choice.key), []
+    for own in (slice(*piece) for piece in ranges(n_rows, max(1, _ENTRIES // max(n, 1)))):
         bounds = None if lists.bounds is None else lists.bounds[own]
-        entries = lists.indices[own], lists.similarities[own]
-        found.append(
-            choose_from_lists(choice.mechanism, choice.key, numbers[own], *entries, bounds)
-        )
+        found.append(choose(numbers[own], lists.indices[own], lists.similarities[own], bounds))
     arrays = map(np.concatenate, zip(*found, strict=True))
     yield BlockNeighbours(partition, partition, lists.first, *arrays)
 

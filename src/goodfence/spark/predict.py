@@ -142,10 +142,8 @@ class Groups:
     layout: BlockLayout
     group_rows: int
     n_groups: int
-    over_raters: bool
-    """Divide by the weights of those who rated the item, or of all neighbours."""
-    n: int = 0
-    """How many columns are recommended to each row; 0 where cells are predicted."""
+    over_raters: bool  # as in `Neighbourhoods`
+    n: int = 0  # how many columns are recommended to each row; 0 where cells are predicted
 
     @classmethod
     def of(
@@ -158,7 +156,7 @@ class Groups:
         *,
         of_items: bool = False,
     ) -> Groups:
-        """Return groups for which the ratings, or the neighbours, that a task needs fit in its memory."""
+        """Return groups for which what a task needs (ratings, or neighbours of items) fits in its memory."""
         found = chosen if isinstance(chosen, Chosen) else chosen.first()
         if found is None:
             raise DataError("chosen must have a row for each row of the ratings, and it has none")
@@ -175,6 +173,11 @@ class Groups:
         n_blocks = self.layout.n_blocks
         return neighbours.union(shuffle.shuffle(blocks.union(requests), n_blocks, send_rows))
 
+    def predicted(self, blocks: DataFrame, neighbours: DataFrame, cells: DataFrame) -> DataFrame:
+        """Return the cells of the groups with their predictions."""
+        together = self.with_rows(blocks, neighbours).union(cells)
+        return shuffle.shuffle(together, self.n_groups, self.predict)
+
     def request(self, partition: int, inbox: Inbox) -> Iterator[RowRequest]:
         """Ask the blocks for the ratings of the neighbours of a group, and for its own where these matter."""
         group = inbox.only(GroupNeighbours)
@@ -187,11 +190,9 @@ class Groups:
 
     def predict(self, _partition: int, inbox: Inbox) -> Iterator[Cells]:
         """Predict the cells of a group."""
-        near, csr, _ = self._neighbourhoods(inbox)
-        cells = inbox.only(Cells)
+        (near, csr, _), cells = self._neighbourhoods(inbox), inbox.only(Cells)
         local = np.searchsorted(inbox.only(GroupNeighbours).rows, cells.rows)
-        predictions = near.predict(csr, local, cells.columns, threads=1)
-        yield replace(cells, predictions=predictions)
+        yield replace(cells, predictions=near.predict(csr, local, cells.columns, threads=1))
 
     def recommend(self, partition: int, inbox: Inbox) -> Iterator[NumberedLists]:
         """Rank what the rows of a group have not rated."""
@@ -212,11 +213,9 @@ class Groups:
     def best_of_items(self, blocks: DataFrame, neighbours: DataFrame) -> DataFrame:
         """Return `NumberedLists` of the best items, of each block of users."""
         n_blocks, n_groups = self.layout.n_blocks, self.n_groups
-        of_block = f"transform(sequence(0, {n_groups - 1}), one -> partition * {n_groups} + one)"
-        of_group = f"transform(sequence(0, {n_blocks - 1}), one -> one * {n_groups} + partition)"
-        sent = shuffle.resend(blocks, f"explode({of_block})")
-        sent = sent.union(shuffle.resend(neighbours, f"explode({of_group})"))
-        ranked = shuffle.shuffle(sent, n_blocks * n_groups, self.rank_items)
+        users = shuffle.resend(blocks, f"partition * {n_groups} + one", n_groups)
+        items = shuffle.resend(neighbours, f"one * {n_groups} + partition", n_blocks)
+        ranked = shuffle.shuffle(users.union(items), n_blocks * n_groups, self.rank_items)
         return shuffle.shuffle(ranked, n_blocks, self.merge_ranked)
 
     def rank_items(self, partition: int, inbox: Inbox) -> Iterator[NumberedLists]:
@@ -272,9 +271,8 @@ def _predict_arrays(
     near, to_predict = (
         shuffle.frame_of(rows.blocks.sparkSession, one) for one in (neighbours, asked)
     )
-    together = groups.with_rows(rows.blocks, near).union(to_predict)
     predictions = np.full(len(own), np.nan)
-    for one in shuffle.collect(shuffle.shuffle(together, groups.n_groups, groups.predict), Cells):
+    for one in shuffle.collect(groups.predicted(rows.blocks, near, to_predict), Cells):
         predictions[one.positions] = one.predictions
     return predictions
 
@@ -295,10 +293,13 @@ def _predict_frame(
     asking = chosen.join(numbered.select("row").distinct(), "row", "left_semi")
     neighbours = _in_groups(asking, groups.group_rows, rows)
     asked = _gathered(numbered, groups.group_rows, ("row", "column"), _group_cells)
-    together = groups.with_rows(rows.blocks, neighbours).union(asked)
-    found = shuffle.shuffle(together, groups.n_groups, groups.predict)
+    found = groups.predicted(rows.blocks, neighbours, asked)
     schema = "row int, column int, prediction double"
-    predicted = shuffle.rows_of_messages(found, Cells, _cell_arrays, schema)
+
+    def arrays_of(one: Cells) -> list[Any]:
+        return [*(pa.array(own, pa.int32()) for own in (one.rows, one.columns)), one.predictions]
+
+    predicted = shuffle.rows_of_messages(found, Cells, arrays_of, schema)
     predicted = predicted.dropDuplicates(["row", "column"])
     return numbered.join(predicted, ["row", "column"]).select("user", "item", "prediction")
 
@@ -334,10 +335,6 @@ def _group_neighbours(group: int, table: pa.Table) -> GroupNeighbours:
 def _group_cells(group: int, table: pa.Table) -> Cells:
     own = (table.column(name).to_numpy().astype(np.int64) for name in ("row", "column"))
     return Cells(group, -1, *own)
-
-
-def _cell_arrays(one: Cells) -> list[Any]:
-    return [pa.array(one.rows, pa.int32()), pa.array(one.columns, pa.int32()), one.predictions]
 
 
 def _ranked_frame(best: DataFrame, rows: RatingBlocks) -> DataFrame:

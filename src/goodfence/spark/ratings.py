@@ -50,10 +50,7 @@ if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
 Rated: TypeAlias = "Ratings | DataFrame | str | os.PathLike[str]"
-"""Ratings of this machine, a data frame of Spark, or a path."""
-ListLength: TypeAlias = Callable[[int], int]
-"""From the number of rows to the length of their lists."""
-_OTHERS = "the data frame must give the same ratings each time, and gave others"
+ListLength: TypeAlias = Callable[[int], int]  # of the number of rows
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -63,12 +60,9 @@ class BlockLayout:
     n_rows: int
     n_columns: int
     n_ratings: int
-    block_rows: int
-    """How many rows a block has; the last one may have fewer."""
-    factor: int = 0
-    """What makes every rating an integer, 0 where nothing does."""
-    lowest: float = 0.0
-    """The lowest rating."""
+    block_rows: int  # of each block but the last, which may have fewer
+    factor: int = 0  # what makes every rating an integer, 0 where nothing does
+    lowest: float = 0.0  # rating
 
     @property
     def n_blocks(self) -> int:
@@ -85,11 +79,9 @@ class BlockLayout:
 class RatingBlocks:
     """Rows to be compared, in blocks."""
 
-    blocks: DataFrame
-    """`Block` of each, at the partition of its number."""
+    blocks: DataFrame  # `Block` of each, at the partition of its number
     layout: BlockLayout
-    ids: tuple[IdIndex, ...] = ()
-    """The index of the rows and that of the columns; none where the ratings are of this machine."""
+    ids: tuple[IdIndex, ...] = ()  # of rows and columns; none where the ratings are of this machine
 
     def collect(self, axis: Axis, config: SparkConfig) -> Ratings:
         """Return all ratings on the driver, with their ids: what a saved model holds."""
@@ -101,12 +93,12 @@ class RatingBlocks:
             for index, role in zip(indices, ROLES, strict=False)
         )
         read = config.read
+        how: dict[str, Any] = {"items_declared": False}
         if read.likes is not None or not read.rated:
-            how: dict[str, Any] = {"feedback": "implicit", "liked_from": read.likes}
-            return Ratings(csr, users, items, items_declared=False, **how)
+            return Ratings(csr, users, items, feedback="implicit", liked_from=read.likes, **how)
         if read.scale is None:
             warn_of_sentinels(csr.data, "rating")
-        return Ratings(csr, users, items, read.scale, items_declared=False)
+        return Ratings(csr, users, items, read.scale, **how)
 
     def checksum(self) -> str:
         """Return what tells these ratings from others, whoever the users and items are; no payload may be in a file."""
@@ -123,24 +115,25 @@ def open_ratings(
     with shuffle.spill_directory(config), shuffle.persisting() as persist:
         with failures_in_one_sentence():
             if isinstance(ratings, Ratings):
-                rows = _of_this_machine(rows_along(ratings, axis), length, config)
+                rows = _of_this_machine(rows_along(ratings, axis).csr, length, config)
             else:
                 encoded = persist(chunks.encode(ratings, config))
                 rows = _of_chunks(encoded, axis, length, config, persist)
         yield rows
 
 
-def _of_this_machine(rows: Ratings, length: ListLength, config: SparkConfig) -> RatingBlocks:
-    n_rows, n_columns = rows.shape
+def _of_this_machine(
+    csr: sparse.csr_array, length: ListLength, config: SparkConfig
+) -> RatingBlocks:
     layout = BlockLayout(
-        n_rows=n_rows,
-        n_columns=n_columns,
-        n_ratings=rows.n_ratings,
-        block_rows=config.rows_of_a_block(n_rows, rows.n_ratings, length(n_rows)),
-        factor=grid_of(rows.csr.data),
-        lowest=float(rows.csr.data.min(initial=0.0)),
+        n_rows=csr.shape[0],
+        n_columns=csr.shape[1],
+        n_ratings=csr.nnz,
+        block_rows=config.rows_of_a_block(csr.shape[0], csr.nnz, length(csr.shape[0])),
+        factor=grid_of(csr.data),
+        lowest=float(csr.data.min(initial=0.0)),
     )
-    blocks = shuffle.frame_of(config.spark, cut_in_blocks(rows.csr, layout.block_rows))
+    blocks = shuffle.frame_of(config.spark, cut_in_blocks(csr, layout.block_rows))
     return RatingBlocks(blocks=blocks, layout=layout)
 
 
@@ -181,10 +174,7 @@ def _n_repeated(blocks: DataFrame, read: ReadOptions) -> int:
     if n_repeated and read.repeated == "error":
         rule, rest = "a user must rate an item once", "last, first or mean, or settle them first"
         if not read.rated:
-            rule, rest = (
-                "an event must happen once",
-                "once or count, or sum where a weight is named",
-            )
+            rule, rest = "an event must happen once", "once, count, or sum of a named weight"
         raise DuplicateProblem(
             f"{rule}, and {n_repeated:,} rows repeat a pair; choose with read='duplicates=...' (--read): {rest}"
         )
@@ -199,8 +189,8 @@ def examine(encoder: Encoder, partition: int, inbox: Inbox) -> Iterator[ChunkFac
     values = pa.array(inbox.only(Block).ratings.astype(np.float64))
     if not len(values):  # nothing in it was liked
         yield ChunkFacts(0, partition)
-        return
-    yield encoder.examine(pa.table([values] * 3, names=list(ROLES)), partition, 0)[0]
+    else:
+        yield encoder.examine(pa.table([values] * 3, names=list(ROLES)), partition, 0)[0]
 
 
 @dataclass(frozen=True, slots=True)
@@ -209,14 +199,10 @@ class BlockAssembly:
 
     layout: BlockLayout
     axis: Axis
-    """Whose rows these are."""
-    starts: tuple[int, ...]
-    """The number of the first id of each range: of the ranges of the users, then of those of the items."""
+    starts: tuple[int, ...]  # as in `IdIndex`
     n_user_ranges: int
-    duplicates: Duplicates = "error"
-    """Which rating counts where a user rated an item more than once, in the order of the input."""
-    likes: float | None = None
-    """The least rating that counts as an event, where ratings become events."""
+    duplicates: Duplicates = "error"  # which rating of a repeated pair counts
+    likes: float | None = None  # the least rating that counts as an event
 
     def split(self, partition: int, inbox: Inbox) -> Iterator[BlockPart]:
         """Send the ratings of one chunk to the blocks of their rows, by the numbers of rows and columns."""
@@ -225,7 +211,7 @@ class BlockAssembly:
         items = self._numbers([one for one in every if one.sender >= self.n_user_ranges])
         same = all(one.stamp == chunk.stamp for one in every)
         if not same or [len(users), len(items)] != chunk.n_ids:
-            raise RuntimeError(_OTHERS)
+            raise RuntimeError("the data frame must give the same ratings each time")
         rows, columns = users[chunk.users], items[chunk.items]
         if self.axis == "item":
             rows, columns = columns, rows
@@ -237,12 +223,10 @@ class BlockAssembly:
 
     def assemble(self, partition: int, inbox: Inbox) -> Iterator[Block]:
         """Send the one block whose parts came here; the count is that of repeated pairs."""
-        parts = inbox.every(BlockPart)
+        parts = [(part.rows, part.columns, part.ratings) for part in inbox.every(BlockPart)]
         first, n_columns = partition * self.layout.block_rows, self.layout.n_columns
         shape = (min(self.layout.block_rows, self.layout.n_rows - first), n_columns)
-        rows = np.concatenate([part.rows for part in parts])
-        columns = np.concatenate([part.columns for part in parts])
-        ratings = np.concatenate([part.ratings for part in parts])
+        rows, columns, ratings = map(np.concatenate, zip(*parts, strict=True))
         csr = sparse.csr_array((ratings, (rows, columns)), shape=shape)
         csr.sum_duplicates()
         n_repeated = len(ratings) - csr.nnz
@@ -273,15 +257,8 @@ class BlockAssembly:
 
 def cut_in_blocks(csr: sparse.csr_array, n_rows: int) -> list[Block]:
     """Return a matrix in blocks of at most `n_rows` rows."""
-    blocks = []
-    for number, (first, last) in enumerate(ranges(csr.shape[0], n_rows)):
-        indptr = csr.indptr[first : last + 1]
-        # Seen where they lie: a slice of the matrix would be a copy.
-        own = slice(indptr[0], indptr[-1])
-        parts = csr.data[own], csr.indices[own], indptr - indptr[0]
-        rows = sparse.csr_array(parts, shape=(last - first, csr.shape[1]), copy=False)
-        blocks.append(Block(number, number, *compact(rows), first))
-    return blocks
+    pieces = enumerate(ranges(csr.shape[0], n_rows))
+    return [Block(number, number, *compact(csr[slice(*p)]), p[0]) for number, p in pieces]
 
 
 def compact(csr: sparse.csr_array) -> tuple[int, Rows, AnyNumbers, AnyNumbers]:
@@ -303,10 +280,7 @@ def merged_rows(parts: Sequence[SparseRows]) -> sparse.csr_array:
 
 
 def profiles_of(parts: Sequence[SparseRows], factor: int, *, spare: bool = False) -> Profiles:
-    """Lay the rows of several messages out together, in the units in which all rows are compared.
-
-    `spare` adds a last row without ratings.
-    """
+    """Lay out the rows of messages together, in the units in which all are compared; `spare` adds an empty row."""
     ratings = np.concatenate([part.ratings for part in parts])
     values = np.asarray(ratings, dtype=np.float64)
     if factor and (factor > 1 or ratings.dtype != np.uint8):

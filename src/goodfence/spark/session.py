@@ -16,7 +16,7 @@ from importlib.util import find_spec
 from itertools import count
 from pathlib import Path
 from types import MappingProxyType
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import pyarrow as pa
 
@@ -25,35 +25,30 @@ from goodfence.errors import MissingExtra, SparkProblem, require
 from goodfence.parallel import Advance, bar, shown
 
 if TYPE_CHECKING:
-    from pyspark import SparkContext
     from pyspark.sql import DataFrame, SparkSession
 
-MEMORY = 1 << 30
-"""The bytes that a task may take in Python, where nobody says otherwise."""
+BatchTask: TypeAlias = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+MEMORY = 1 << 30  # bytes that a task may take in Python by default
 _LEAST_MEMORY = 16 << 20
-_GROUPS_PER_CORE = 3
-"""Groups of rows for each core at least, so that the last ones do not run alone."""
-_BYTES_OF_A_RATING = 32
-"""As it came, as a sparse matrix, and once more while that is made."""
-_IDLE = 1.15
-"""How much longer than with all cores busy to the end the tiles may take."""
+_GROUPS_PER_CORE = 3  # at least, so that the last groups do not run alone
+_BYTES_OF_A_RATING = 32  # as it came, as a sparse matrix, and once more while that is made
+_IDLE = 1.15  # the tiles may take this many times as long as with all cores busy to the end
 _CONF = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.driver.memory": "2g",  # of which most holds messages on their way
 }
-"""What a session is started with where nobody says otherwise."""
 _NEVER = str(4 << 30)
+# With a master `local`, Java only hands work out, and its compiler would take cores from the kernels. A worker keeps
+# the memory of a task for the next one, since taking it anew is slow. All workers are forked from one loaded module.
 _ON_THIS_MACHINE = {
     "spark.driver.extraJavaOptions": "-XX:+UseParallelGC -XX:TieredStopAtLevel=1",
     "spark.executorEnv.MALLOC_MMAP_THRESHOLD_": _NEVER,
     "spark.executorEnv.MALLOC_TRIM_THRESHOLD_": _NEVER,
-    "spark.python.daemon.module": "goodfence.spark.daemon",
+    "spark.executorEnv.PYTHONWARNINGS": "ignore::RuntimeWarning:runpy",
+    "spark.python.daemon.module": "goodfence.spark.shuffle",
 }
-"""With a master `local`: Java only hands work out, and its compiler would take cores from the kernels. A worker keeps
-the memory that a task took for the next one, until it has had nothing to do for a minute: taken anew, it is slow."""
-_LOOK_UP = 0.5
-"""Seconds between two looks at how many tasks are done."""
+_LOOK_UP = 0.5  # seconds between two looks at how many tasks are done
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -86,8 +81,8 @@ class SparkConfig:
     def __post_init__(self) -> None:
         rule = f"at least {_LEAST_MEMORY:,} bytes"
         require(self.memory >= _LEAST_MEMORY, "memory", rule, self.memory)
-        if self.block_rows is not None:
-            require(self.block_rows >= 1, "block_rows", "at least 1", self.block_rows)
+        rows = self.block_rows
+        require(rows is None or rows >= 1, "block_rows", "at least 1", rows)
 
     @property
     def n_cores(self) -> int:
@@ -178,10 +173,9 @@ def start(
         with _standard_error_to(log):
             return builder.getOrCreate()
     except (PySparkException, RuntimeError, OSError):
-        sentence = (
+        raise SparkProblem(
             f"Spark did not start with the master {master!r}; see its log, and check for Java 17"
-        )
-        raise SparkProblem(sentence) from None
+        ) from None
 
 
 def config_of(spark: SparkSession | None, config: SparkConfig | None) -> SparkConfig:
@@ -221,9 +215,7 @@ def failures_in_one_sentence() -> Iterator[None]:
     try:
         yield
     except (PySparkException, Py4JError) as problem:
-        if "SPARK_JOB_CANCELLED" in str(
-            problem
-        ):  # Spark answers Ctrl-C, perhaps before Python does
+        if "SPARK_JOB_CANCELLED" in str(problem):  # Spark may answer Ctrl-C before Python does
             raise KeyboardInterrupt from None
         raise SparkProblem(
             f"the job failed on the cluster ({type(problem).__name__}); Spark's own log says why. Where a task "
@@ -238,11 +230,20 @@ def job(config: SparkConfig, what: str, n_tasks: int) -> Iterator[None]:
     group = f"goodfence-{secrets.token_hex(6)}"
     context.setJobGroup(group, f"goodfence: {what}", interruptOnCancel=True)
     over = threading.Event()
+
+    def look(advance: Advance) -> None:
+        told, tracker = 0, context.statusTracker()
+        while not over.wait(_LOOK_UP):
+            jobs = (tracker.getJobInfo(number) for number in tracker.getJobIdsForGroup(group))
+            stages = {stage for found in jobs if found is not None for stage in found.stageIds}
+            infos = (tracker.getStageInfo(stage) for stage in stages)
+            n_done = sum(int(info.numCompletedTasks) for info in infos if info is not None)
+            advance(max(0, min(n_done, n_tasks) - told))
+            told = max(told, min(n_done, n_tasks))
+
     try:
         with failures_in_one_sentence(), bar(what, n_tasks, show=config.progress) as advance:
-            looking = threading.Thread(
-                target=_advance_until, args=(over, context, group, n_tasks, advance), daemon=True
-            )
+            looking = threading.Thread(target=look, args=(advance,), daemon=True)
             if shown(config.progress):
                 looking.start()
             try:
@@ -260,19 +261,6 @@ def job(config: SparkConfig, what: str, n_tasks: int) -> Iterator[None]:
             context.setLocalProperty(name, unset)
 
 
-def _advance_until(
-    over: threading.Event, context: SparkContext, group: str, n_tasks: int, advance: Advance
-) -> None:
-    told, tracker = 0, context.statusTracker()
-    while not over.wait(_LOOK_UP):
-        jobs = (tracker.getJobInfo(number) for number in tracker.getJobIdsForGroup(group))
-        stages = {stage for found in jobs if found is not None for stage in found.stageIds}
-        infos = (tracker.getStageInfo(stage) for stage in stages)
-        n_done = sum(int(info.numCompletedTasks) for info in infos if info is not None)
-        advance(max(0, min(n_done, n_tasks) - told))
-        told = max(told, min(n_done, n_tasks))
-
-
 @contextmanager
 def without_pandas_advice() -> Iterator[None]:
     """Leave out what PySpark says about the version of pandas: no data frame of pandas is made here."""
@@ -281,11 +269,7 @@ def without_pandas_advice() -> Iterator[None]:
         yield
 
 
-def map_batches(
-    frame: DataFrame,
-    task: Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]],
-    schema: str,
-) -> DataFrame:
+@without_pandas_advice()
+def map_batches(frame: DataFrame, task: BatchTask, schema: str) -> DataFrame:
     """Return what `task` makes of the arrow batches of each partition."""
-    with without_pandas_advice():
-        return frame.mapInArrow(task, schema)
+    return frame.mapInArrow(task, schema)

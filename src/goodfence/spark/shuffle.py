@@ -11,7 +11,7 @@ import json
 import shutil
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass
 from functools import partial
@@ -36,11 +36,7 @@ if TYPE_CHECKING:
 
 M = TypeVar("M", bound=Message)
 SPILL: ContextVar[str | None] = ContextVar("spill directory", default=None)
-"""The folder in which payloads lie while they go from task to task on one machine."""
-_FINISHED = "_SUCCESS"
-"""The file that Spark writes last."""
-_LOADED = [0]
-"""How many modules were loaded when this process last froze its memory."""
+_LOADED = [0]  # how many modules were loaded when this process last froze its memory
 
 
 class Inbox:
@@ -59,20 +55,15 @@ class Inbox:
         return one
 
 
+# A task turns the messages that came to a partition into messages for others. A combiner keeps waiting messages few.
 Task: TypeAlias = Callable[[int, Inbox], Iterable[Message]]
-"""From a partition, and the messages that came there, to messages for other partitions."""
 Combiner: TypeAlias = Callable[[list[Message]], list[Message]]
-"""What keeps the messages that wait at a partition few, without a change in what becomes of them."""
 Persist: TypeAlias = Callable[["DataFrame"], "DataFrame"]
 
 
 @contextmanager
 def spill_directory(config: SparkConfig) -> Iterator[None]:
-    """Leave payloads in files while they go from task to task, where all tasks are on this machine.
-
-    The name of a file is new for each attempt of a task, so what a failed attempt wrote is never read. Checkpoints in a
-    work folder hold the payloads themselves.
-    """
+    """Leave payloads in files on the way, where all tasks are on this machine and no checkpoint must hold them."""
     if config.work is not None or not config.on_this_machine:
         yield
         return
@@ -110,12 +101,7 @@ def shuffle(
 
 def run_tasks(frame: DataFrame, task: Task, combine: Combiner | None = None) -> DataFrame:
     """Run a task for each partition where its messages are already."""
-
-    def sent(batches: Iterator[pa.RecordBatch]) -> Iterator[Message]:
-        yield from run_partitions(batches, task, combine)
-        freeze_memory()
-
-    return map_messages(frame, sent)
+    return map_messages(frame, partial(run_partitions, task=task, combine=combine))
 
 
 def map_messages(
@@ -125,7 +111,8 @@ def map_messages(
     directory = SPILL.get()
 
     def mapped(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        return (to_arrow([one], directory) for one in sent(batches))
+        yield from (to_arrow([one], directory) for one in sent(batches))
+        freeze_memory()
 
     return map_batches(frame, mapped, SCHEMA)
 
@@ -152,16 +139,16 @@ def freeze_memory() -> None:
         gc.freeze()
 
 
+@without_pandas_advice()
 def frame_of(spark: SparkSession, messages: Iterable[Message]) -> DataFrame:
     """Return messages of this process as a data frame."""
-    with without_pandas_advice():
-        return spark.createDataFrame(pa.Table.from_batches([to_arrow(messages, SPILL.get())]))
+    return spark.createDataFrame(pa.Table.from_batches([to_arrow(messages, SPILL.get())]))
 
 
+@without_pandas_advice()
 def collect(frame: DataFrame, kind: type[M]) -> list[M]:
     """Return the messages of a data frame, which are all of one kind, in this process, by partition and sender."""
-    with without_pandas_advice():
-        found = [one for one in from_arrow(frame.toArrow().to_batches()) if isinstance(one, kind)]
+    found = [one for one in from_arrow(frame.toArrow().to_batches()) if isinstance(one, kind)]
     return sorted(found, key=lambda one: (one.partition, one.sender))
 
 
@@ -173,8 +160,10 @@ def counts(frame: DataFrame, n_partitions: int) -> list[int]:
     return found
 
 
-def resend(frame: DataFrame, partition: str) -> DataFrame:
-    """Return messages with another partition, in Spark's SQL: a number, or `explode` of several."""
+def resend(frame: DataFrame, partition: str, n: int | None = None) -> DataFrame:
+    """Return messages with another partition, in Spark's SQL; with `n`, n copies, of which each is `one` in it."""
+    if n is not None:
+        partition = f"explode(transform(sequence(0, {n - 1}), one -> {partition}))"
     return frame.selectExpr(f"{partition} as partition", "sender", "kind", "count", "payload")
 
 
@@ -199,19 +188,15 @@ def rows_of_messages(
 @contextmanager
 def persisting() -> Iterator[Persist]:
     """Hand out what lets Spark keep a data frame on its disks, as soon as it has made it, until the block ends."""
-    frames: list[DataFrame] = []
+    with ExitStack() as stack:
 
-    def persist(frame: DataFrame) -> DataFrame:
-        from pyspark import StorageLevel
+        def persist(frame: DataFrame) -> DataFrame:
+            from pyspark import StorageLevel
 
-        frames.append(frame.persist(StorageLevel.DISK_ONLY))
-        return frame
+            stack.callback(frame.persist(StorageLevel.DISK_ONLY).unpersist)
+            return frame
 
-    try:
         yield persist
-    finally:
-        for frame in frames:
-            frame.unpersist()
 
 
 @contextmanager
@@ -223,9 +208,7 @@ def checkpoints(config: SparkConfig, fingerprint: Mapping[str, object]) -> Itera
     with persisting() as persist:
         checkpoint = Checkpoint(config.spark, root, persist)
         if root is not None:
-            stated = {"goodfence": goodfence.__version__, **fingerprint}
-            with failures_in_one_sentence():
-                checkpoint.check(json.dumps(stated, sort_keys=True))
+            checkpoint.check({"goodfence": goodfence.__version__, **fingerprint})
         yield checkpoint
 
 
@@ -234,8 +217,9 @@ class Checkpoint:
     """The finished parts of one job."""
 
     spark: SparkSession
-    root: str | None
-    """The work folder, which need not be on this machine; None where Spark keeps the parts."""
+    root: (
+        str | None
+    )  # the work folder, perhaps of another machine; None where Spark keeps the parts
     persist: Persist
 
     def keep(self, name: str, make: Callable[[], DataFrame]) -> DataFrame:
@@ -247,18 +231,28 @@ class Checkpoint:
             make().write.mode("overwrite").parquet(path)
         return self.spark.read.schema(SCHEMA).parquet(path)
 
-    def check(self, fingerprint: str) -> None:
+    @failures_in_one_sentence()
+    def check(self, fingerprint: Mapping[str, object]) -> None:
         """Raise where the folder holds parts of another job."""
-        path = f"{self.root}/fingerprint"
+        path, stated = f"{self.root}/fingerprint", json.dumps(fingerprint, sort_keys=True)
         if not self._is_finished(path):
-            frame = self.spark.createDataFrame([(fingerprint,)], "value string").coalesce(1)
+            frame = self.spark.createDataFrame([(stated,)], "value string").coalesce(1)
             frame.write.mode("overwrite").text(path)
-        elif self.spark.read.text(path).first() != (fingerprint,):
+        elif self.spark.read.text(path).first() != (stated,):
             raise SettingError(
                 "work holds parts of a job with other ratings, settings or version; name another folder"
             )
 
     def _is_finished(self, path: str) -> bool:
         spark: Any = self.spark
-        place = spark._jvm.org.apache.hadoop.fs.Path(f"{path}/{_FINISHED}")
+        place = spark._jvm.org.apache.hadoop.fs.Path(f"{path}/_SUCCESS")  # Spark writes it last
         return bool(place.getFileSystem(spark._jsc.hadoopConfiguration()).exists(place))
+
+
+if (
+    __name__ == "__main__"
+):  # Spark forks its workers from here: each would load numba and arrow anew
+    from pyspark.daemon import manager
+
+    gc.freeze()
+    manager()
