@@ -15,7 +15,7 @@ import pytest
 from pyarrow import parquet
 
 import goodfence as gf
-from goodfence.errors import ColumnProblem, FileProblem
+from goodfence.errors import ColumnProblem, FileProblem, SizeProblem
 
 N = 1000
 TABLE = pa.table(
@@ -64,6 +64,39 @@ def test_the_bits_that_ended_python_are_refused(tmp_path: Path) -> None:
             path.write_bytes(harmed)
             with suppress(gf.DataError):
                 gf.load(path)
+
+
+def _varint(number: int) -> bytes:
+    """Return a number as the footer stores it."""
+    number, digits = 2 * number, []
+    while number:
+        digits.append(number % 128 + (128 if number >= 128 else 0))
+        number //= 128
+    return bytes(digits)
+
+
+def test_a_footer_that_understates_its_text_does_not_exceed_the_limit(tmp_path: Path) -> None:
+    path, n, limit = tmp_path / "a.parquet", 1000, 24 * 2**20
+    users = pa.array(["x" * 2**17 + str(row) for row in range(n)], pa.large_string())
+    table = pa.table({"user": users, "item": np.arange(n), "rating": np.arange(n) % 5})
+    delta = {"use_dictionary": False, "column_encoding": {"user": "DELTA_BYTE_ARRAY"}}
+    parquet.write_table(table, path, compression="zstd", store_schema=False, **delta)
+    del table, users
+    whole = path.read_bytes()
+    stated = _varint(parquet.read_metadata(path).row_group(0).total_byte_size)
+    footer = len(whole) - 8 - int.from_bytes(whole[-8:-4], "little")
+    understated = b"\x82" + b"\x80" * (len(stated) - 2) + b"\0"
+    assert whole.count(stated, footer) == 1
+    path.write_bytes(whole[:footer] + whole[footer:].replace(stated, understated))
+    assert parquet.read_metadata(path).row_group(0).total_byte_size == 1
+    before, counted = pa.default_memory_pool(), pa.proxy_memory_pool(pa.system_memory_pool())
+    pa.set_memory_pool(counted)
+    try:
+        with pytest.raises(SizeProblem):
+            gf.load(path, read=f"max_bytes={limit}")
+    finally:
+        pa.set_memory_pool(before)
+    assert counted.max_memory() < 1.5 * limit
 
 
 @pytest.mark.parametrize("places", [2, 29])

@@ -17,16 +17,12 @@ class Manners:
     content: bytes
     status: int = 200
     """What it answers instead of the file, if not 200."""
-    ranges: bool = True
-    """Whether it can send a part."""
     stop_after: int | None = None
     """After how many bytes it hangs up."""
     delay: float = 0.0
     """How many seconds it thinks before it answers."""
-    wrong_range: bool = False
-    """Whether it sends another part than was asked for."""
-    asked: list[str | None] = field(default_factory=list)
-    """The Range header of each question."""
+    asked: list[str] = field(default_factory=list)
+    """The path of each request."""
 
 
 class Server(ThreadingHTTPServer):
@@ -42,30 +38,15 @@ def served(manners: Manners) -> Iterator[str]:
 
     class Handler(BaseHTTPRequestHandler):
         def do_GET(self) -> None:
-            wanted = self.headers.get("Range")
-            manners.asked.append(wanted)
+            manners.asked.append(self.path)
             time.sleep(manners.delay)
             if manners.status != 200:
                 self.send_error(manners.status)
                 return
-            start = int(wanted.removeprefix("bytes=").rstrip("-")) if wanted else 0
-            self._send(start if manners.ranges else 0, partial=manners.ranges and bool(wanted))
-
-        def _send(self, start: int, *, partial: bool) -> None:
-            content = manners.content
-            if start >= len(content) > 0:
-                self.send_error(416)
-                return
-            self.send_response(206 if partial else 200)
-            stated = 0 if manners.wrong_range else start
-            if partial:
-                self.send_header(
-                    "Content-Range", f"bytes {stated}-{len(content) - 1}/{len(content)}"
-                )
-            self.send_header("Content-Length", str(len(content) - start))
+            self.send_response(200)
+            self.send_header("Content-Length", str(len(manners.content)))
             self.end_headers()
-            stop = len(content) if manners.stop_after is None else start + manners.stop_after
-            self.wfile.write(content[start:stop])
+            self.wfile.write(manners.content[: manners.stop_after])
 
         def log_message(self, format: str, *args: object) -> None:
             """Say nothing."""

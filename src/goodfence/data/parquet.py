@@ -30,6 +30,7 @@ from goodfence.errors import (
 )
 
 _ROWS = 2**16
+_FEW = 64  # rows of delta-encoded text, each of which may be as long as its whole page
 _BYTES_OF_A_DATE = 80  # a time that is text, with the dictionary that holds it
 
 
@@ -113,14 +114,23 @@ def _pieces(file: RatingsFile, names: list[str], max_bytes: int) -> Iterator[pa.
     except OSError as problem:
         if "Not yet implemented" not in str(problem):
             raise
-        # Texts stored as what differs from the one before may each be as long as all that is stored.
-        together = max(1, min(_ROWS, max_bytes // (16 * max(1, largest))))
+        # A text stored as its difference from the one before may be as long as all that is stored.
+        stored = max(largest, file.path.stat().st_size)
         reader = parquet.ParquetFile(file.path)
-        for batch in reader.iter_batches(together, columns=names, use_threads=False):
-            yield _with_dictionaries(pa.table(batch).select(names))
+        n_together = max(1, min(_FEW, max_bytes // (16 * stored)))
+        held, n_bytes = [], 0
+        for batch in reader.iter_batches(n_together, columns=names, use_threads=False):
+            held.append(batch.select(names))
+            n_bytes += held[-1].nbytes  # the footer may understate it
+            if n_bytes > max_bytes // 16 or len(held) * n_together >= _ROWS:
+                yield _with_dictionaries(held)
+                held, n_bytes = [], 0
+        if held:
+            yield _with_dictionaries(held)
 
 
-def _with_dictionaries(table: pa.Table) -> pa.Table:
+def _with_dictionaries(batches: list[pa.RecordBatch]) -> pa.Table:
+    table = pa.Table.from_batches(batches).combine_chunks()
     coded = [one.dictionary_encode() if is_text(one.type) else one for one in table.columns]
     return pa.table(coded, names=table.column_names)
 
