@@ -549,7 +549,6 @@ def callables() -> list[Public]:
                 "similarity": SIMILARITY,
                 "over": words("raters", "neighbours"),
                 "rng": RNG,
-                "threads": THREADS,
             },
         ),
         *(

@@ -89,9 +89,7 @@ def usual_attackers(
             KNNAttack(known=known, choose=choose, fakes=n, ask="all", combine=how)
             for n, how in product(numbers, combined)
         ]
-    cover = applied(CoverAttack(known=known, choose=choose), subject)
-    if cover is not None and _n_fakes(cover, subject) > (k or 0):
-        plain.append(cover)
+    plain += _covers(subject, known, choose)
     kinds: list[Any] = [find_kind(name) for name in subject.traits.attackers]
     plain += [kind(known=known, choose=choose) for kind in kinds]
     helps = k != 1 and subject.ratings.scale.lowest < subject.ratings.scale.highest
@@ -107,10 +105,16 @@ def _list_attackers(
     if subject.lists_differ:
         listed += [replace(plain, fakes=n, ask="all") for n in numbers]
     listed += [replace(plain, fakes=n, adaptive=True) for n in numbers]
-    cover = applied(CoverAttack(known=known, choose=choose), subject)
-    if cover is not None and _n_fakes(cover, subject) > (subject.traits.n_neighbours or 0):
-        listed.append(replace(plain, fakes=_n_fakes(cover, subject), ask="all"))
+    covers = _covers(subject, known, choose)
+    listed += [replace(plain, fakes=_n_fakes(one, subject), ask="all") for one in covers]
     return tuple(listed)
+
+
+def _covers(subject: Subject, known: int, choose: Choose) -> list[Attack]:
+    """Return the attacker who covers the list, if that needs more fakes than there are neighbours."""
+    cover = applied(CoverAttack(known=known, choose=choose), subject)
+    more = cover is not None and _n_fakes(cover, subject) > (subject.traits.n_neighbours or 0)
+    return [cover] if cover is not None and more else []
 
 
 def _adaptive(

@@ -238,15 +238,7 @@ def in_order(parts: dict[str, pa.ChunkedArray], columns: Columns, options: ReadO
     values, role = np.ones(len(parts["user"])), "rating" if rated else "weight"
     label = columns.label(role) if role in parts else ""
     if label:
-        values = rating_values(parts.pop(role), label)
-        if not rated:
-            refuse_rows(~(values > 0), f"{label} must be more than 0")
-        elif scale is not None:
-            refuse_rows(~scale.holds(values), f"{label} must be on the scale ({scale})")
-        elif (
-            columns.positional and options.rating is None
-        ):  # neither a name nor the caller told which it is
-            check_grades(values, columns)
+        values = _checked_values(parts.pop(role), label, scale, columns, options)
     users = code_ids(parts.pop("user"), columns.label("user"), "users")
     items = code_ids(parts.pop("item"), columns.label("item"), "items")
     repeats = find_repeats(users.codes, items.codes, len(items.ids))
@@ -263,6 +255,19 @@ def in_order(parts: dict[str, pa.ChunkedArray], columns: Columns, options: ReadO
         del given
     rows, places = repeats.first(users.codes), repeats.first(items.codes)
     return Triplets(users.ids, items.ids, rows, places, kept, repeats.n_repeated, times)
+
+
+def _checked_values(
+    part: pa.ChunkedArray, label: str, scale: Scale | None, columns: Columns, options: ReadOptions
+) -> Floats:
+    values = rating_values(part, label)
+    if not options.rated:
+        refuse_rows(~(values > 0), f"{label} must be more than 0")
+    elif scale is not None:
+        refuse_rows(~scale.holds(values), f"{label} must be on the scale ({scale})")
+    elif columns.positional and options.rating is None:  # neither a name nor the caller told
+        check_grades(values, columns)
+    return values
 
 
 def _settled(

@@ -92,7 +92,6 @@ def paper_protocol(
     similarity: Similarity | str = "cosine",
     over: Over = "raters",
     rng: RNG = None,
-    threads: int | None = None,
 ) -> Scores:
     """Return the paper's scores: all ratings of some targets, predicted with those ratings in place.
 
@@ -104,7 +103,7 @@ def paper_protocol(
         Targets are users, or items.
     targets : int or sequence of ids, default 200
         How many to draw at random (all, if there are no more), or their ids.
-    similarity, over, rng, threads
+    similarity, over, rng
         As in `NeighbourCF`.
 
     Notes
@@ -118,18 +117,14 @@ def paper_protocol(
     >>> gf.papers.paper_protocol(gf.load("movietweetings"), gf.KNN(k=30), targets=100, rng=7).n > 100
     True
     """
-    streams = Streams(rng)
-    rows = rows_along(ratings, axis)
-    if isinstance(targets, int | np.integer):
-        targets = sample_targets(rows, int(targets), rng=streams.at(TARGETS))
-    askers = rows.rows(targets)
-    measure = Similarity.of(similarity)
+    rows, streams, measure = rows_along(ratings, axis), Streams(rng), Similarity.of(similarity)
+    askers = _askers(rows, targets, streams)
     draws = Draws(compared_rows(ratings, axis, measure), mechanism, measure, streams.key(CHOICES))
-    chosen = draws.choose(askers, threads=threads)
+    chosen = draws.choose(askers)
     csr = rows.csr[askers]
     positions = row_numbers(csr.indptr)
     near = Neighbourhoods(chosen.neighbours, chosen.weights, over == "raters")
-    predictions = near.predict(rows.csr, positions, csr.indices, threads=threads)
+    predictions = near.predict(rows.csr, positions, csr.indices)
     return Scores.of(predictions, csr.data)
 
 

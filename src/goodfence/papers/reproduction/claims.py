@@ -161,11 +161,12 @@ def _texts() -> dict[str, dict[str, str]]:
     return tomllib.loads(file.read_text(encoding="utf-8"))
 
 
-Numbers: TypeAlias = Mapping[str, float]
-
-
 def claim_of(
-    label: str, tests: Sequence[Question], numbers: Numbers, figures: Iterable[str], **words: object
+    label: str,
+    tests: Sequence[Question],
+    numbers: Mapping[str, float],
+    figures: Iterable[str],
+    **words: object,
 ) -> Claim:
     """Return the claim with the verdict of its tests; `words` are what its sentences name."""
     comparisons = judged(tests)
@@ -177,7 +178,12 @@ def claim_of(
 
 
 def settled(
-    label: str, numbers: Numbers, figures: Iterable[str] = (), *, holds: bool, **words: object
+    label: str,
+    numbers: Mapping[str, float],
+    figures: Iterable[str] = (),
+    *,
+    holds: bool,
+    **words: object,
 ) -> Claim:
     """Return a claim that no chance is in: it holds, or a counterexample refutes it."""
     return _claim(label, "holds" if holds else "fails", numbers, figures, words)
@@ -186,7 +192,7 @@ def settled(
 def _claim(
     label: str,
     verdict: ClaimVerdict,
-    numbers: Numbers,
+    numbers: Mapping[str, float],
     figures: Iterable[str],
     words: Mapping[str, object],
     comparisons: tuple[JudgedComparison, ...] = (),
