@@ -21,7 +21,7 @@ from documents.tables import (
     shown_table,
     value,
 )
-from goodfence.auditing.audit import settings_counterexample
+from goodfence.selection.counterexample import settings_counterexample
 from goodfence.selection.mechanism import Mechanism
 
 REFUTED: dict[str, Mechanism] = {

@@ -18,7 +18,7 @@ import goodfence as gf
 from benchmarks.release_audit import audit_release
 from goodfence.adapters.black_box import BlackBox
 from goodfence.attack.knn_attack import KNNAttack
-from goodfence.auditing.audit import audit, counterexample_against, settings_counterexample
+from goodfence.auditing.audit import audit, counterexample_against
 from goodfence.auditing.dp_audit import Stage, Transcripts
 from goodfence.auditing.pairs import Trials, bound_of_answers, for_made_up_items, made_pair
 from goodfence.data.ratings import Ratings
@@ -29,6 +29,7 @@ from goodfence.models.private.cf import PrivateCF, PrivateMeans
 from goodfence.models.recommender import unfitted_copy
 from goodfence.privacy.noise import SIGMA
 from goodfence.report.pages import save_result
+from goodfence.selection.counterexample import settings_counterexample
 from goodfence.selection.knn import KNN
 from goodfence.selection.mechanism import Mechanism
 from goodfence.selection.npns import NPNS

@@ -12,12 +12,12 @@ import goodfence as gf
 from goodfence.attack.attack import Subject
 from goodfence.attack.report import ListAttackReport
 from goodfence.attack.strongest import NEVER_TRIED_ON_LISTS, usual_attackers
-from goodfence.auditing.audit import settings_counterexample
 from goodfence.auditing.frontier import Frontier, frontier
 from goodfence.errors import SettingError
 from goodfence.models.method import default_recommenders, traits_of
 from goodfence.report.pages import audit_page
 from goodfence.report.wording import recovered, verdict
+from goodfence.selection.counterexample import settings_counterexample
 from tests.support.list_recommenders import MostPopular
 
 LIKES = gf.load("movietweetings").likes(8)

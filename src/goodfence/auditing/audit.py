@@ -6,10 +6,7 @@ import secrets
 from dataclasses import asdict, dataclass
 from typing import Any, Literal, TypeAlias
 
-import numpy as np
-
 import goodfence
-from goodfence.arrays import Floats
 from goodfence.attack import DEFAULT_KNOWN, DEFAULT_TARGETS, DEFAULT_TARGETS_REFITTED
 from goodfence.attack.attack import Attack, Subject
 from goodfence.attack.report import LeakReport
@@ -27,8 +24,8 @@ from goodfence.models.private.base import PrivateRecommender
 from goodfence.models.recommender import Recommender, guarantee_of
 from goodfence.privacy.guarantee import Guarantee
 from goodfence.rng import RNG
-from goodfence.selection.counterexample import Counterexample
-from goodfence.selection.mechanism import Mechanism, shortest_list
+from goodfence.selection.counterexample import Counterexample, settings_counterexample
+from goodfence.selection.mechanism import Mechanism
 from goodfence.settings import checked
 
 Verdict: TypeAlias = Literal["refuted", "broken", "not broken", "no guarantee"]
@@ -37,17 +34,6 @@ MOST_TRIALS = 10**7
 """More refits than anybody waits for."""
 _MOST_READ, _MOST_REFITTED = 2 * 10**9, 3 * 10**7
 """Ratings that an audit may read, where nothing is fitted and where each target needs fits: about a minute."""
-
-_EVENTS: dict[Feedback, str] = {
-    "explicit": "a prediction is made for an item that nobody but one candidate rated",
-    "implicit": "a list may hold an item that nobody but one candidate has",
-}
-_ASKER = (5.0, 4.0, 0.0, 0.0, 0.0)
-_TARGET = (5.0, 4.0, 5.0, 0.0, 0.0)  # their third rating is in one data set only
-_NEARER = (5.0, 4.0, 0.0, 0.0, 0.0)
-_FARTHER = (0.0, 1.0, 0.0, 5.0, 2.0)
-_COLUMN = 2
-_LONGEST = 1 << 14
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -176,7 +162,7 @@ class AuditReport:
             "verdict": self.verdict,
             "summary": self.summary,
             "exhibit": None if self.exhibit is None else asdict(self.exhibit),
-            "bound": None if self.bound is None else self.bound.to_dict(),
+            "bound": None if self.bound is None else asdict(self.bound),
             "claimed_mu": self.claimed_mu,
             "moved": self.moved,
             "pair": self.pair,
@@ -241,8 +227,9 @@ def audit(
     seed = secrets.randbelow(2**32) if rng is None else rng
     subject = Subject(ratings, audited)
     model = subject.recommender
-    attackers: dict[str, Any] = {"known": known, "attack": attack}
-    leakage = leak(subject, **attackers, targets=targets, rng=seed, progress=progress)
+    leakage = leak(
+        subject, known=known, attack=attack, targets=targets, rng=seed, progress=progress
+    )
     exhibit, runs = _tested(model, ratings, repeated, seed, progress)
     return AuditReport(
         audited=traits_of(model).title,
@@ -264,7 +251,7 @@ def leak(
     rng: RNG = None,
     progress: bool | None = None,
 ) -> LeakReport:
-    """Return the report of the attack, or of the strongest of the usual ones; parameters as in `audit`."""
+    """Return the report of the attack, or of the strongest of the usual ones, as in `audit`."""
     attackers = usual_attackers(subject, known=known) if attack is None else (attack,)
     return strongest(subject, attackers, targets=targets, rng=rng, progress=progress)
 
@@ -310,12 +297,11 @@ def _counterexample(
     if example is None:
         return None, Runs(pair="none: no counterexample is computed for these settings")
     with_it, without = example.probabilities()
-    n_candidates = len(example.ratings) - 1
     exhibit = Exhibit(
         event=example.event,
         with_it=with_it,
         without=without,
-        n_candidates=n_candidates,
+        n_candidates=len(example.ratings) - 1,
         unit="rating" if feedback == "explicit" else "event",
     )
     if not trials.n or feedback == "implicit":  # of lists the exact probabilities say all
@@ -324,50 +310,12 @@ def _counterexample(
     return exhibit, runs_on(model, pair, trials)
 
 
-def settings_counterexample(
-    mechanism: Mechanism, feedback: Feedback = "explicit"
-) -> Counterexample | None:
-    """Return the likeliest counterexample against the mechanism, as it is set; None if none was found.
-
-    One candidate alone rated an item, or has it. If they are chosen the asker gets an answer for it, or sees it listed;
-    without that rating or event never. The candidate is tried as the nearest of all, and as the last that the mechanism
-    looks at.
-
-    Examples
-    --------
-    >>> from goodfence.selection.ppns import PPNS
-    >>> with_it, without = settings_counterexample(PPNS(k=50, beta=7)).probabilities()
-    >>> round(with_it, 2), without
-    (0.98, 0.0)
-    """
-    shortest = shortest_list(mechanism, at_most=_LONGEST - 1)
-    if shortest is None:
-        return None
-    needed = max(shortest, 2)
-    found = [_example(mechanism, n_nearer, needed, feedback) for n_nearer in (0, needed - 1)]
-    best = max(found, key=lambda example: example.probabilities()[0])
-    with_it, without = best.probabilities()
-    return best if with_it > 0 and without == 0 else None
-
-
 def counterexample_against(
     model: NeighbourCF, feedback: Feedback = "explicit"
 ) -> Counterexample | None:
     """Return the counterexample against a model, where the distribution it is computed by is the model's."""
     plain = model.similarity.is_plain_cosine and not model.traits.needs_refits
     return settings_counterexample(model.mechanism, feedback) if plain else None
-
-
-def _example(
-    mechanism: Mechanism, n_nearer: int, needed: int, feedback: Feedback
-) -> Counterexample:
-    """Return a counterexample in whose list the candidate comes after `n_nearer`, and which is k longer than needed."""
-    farther = [_FARTHER] * (needed + mechanism.k - n_nearer - 1)
-    ratings: Floats = np.array([_ASKER, *[_NEARER] * n_nearer, _TARGET, *farther])
-    if feedback == "implicit":
-        ratings = np.sign(ratings)
-    rating = (n_nearer + 1, _COLUMN)
-    return Counterexample(mechanism, ratings, rating=rating, event=_EVENTS[feedback], chosen=None)
 
 
 def rounded(count: int) -> int:

@@ -21,6 +21,8 @@ from goodfence.models.private.base import PrivateRecommender
 from goodfence.privacy.accounting import Account, Release, total_mu
 from goodfence.privacy.noise import SIGMA, Noise, Publisher, SystemNoise
 
+_RULE = "the stages of a private model must depend on what was released only"
+
 
 @dataclass
 class Recorder(Publisher):
@@ -54,9 +56,7 @@ class Replayer(Publisher):
         """Return the next release of the other run."""
         place = len(self.totals)
         if place >= len(self.released) or self.released[place].shape != totals.shape:
-            raise DataError(
-                "the stages of a private model must depend on what was released only; these differ in shape"
-            )
+            raise DataError(f"{_RULE}; these differ in shape")
         self.totals.append(totals.copy())
         return self.released[place].copy()
 
@@ -85,7 +85,6 @@ class Transcripts:
     """Fits of one private model on two neighbouring data sets, scored by their exact likelihood ratio.
 
     The model is copied, and its seed, if it has one, is not used: noise comes from `noise`, or the operating system.
-    The data sets have one list of items, and are laid out on the model's catalogue, as `fit` does, if it has one.
     """
 
     def __init__(
@@ -124,9 +123,7 @@ class Transcripts:
         replayer = Replayer(self.noise, released=recorder.noisy)
         self.model._learn(self.profiles[1 - which], self.mu, replayer)
         if len(replayer.totals) != len(recorder.totals):
-            raise DataError(
-                "the stages of a private model must depend on what was released only; their number differs"
-            )
+            raise DataError(f"{_RULE}; their number differs")
         self.account = recorder.account
         integers = recorder.totals, replayer.totals, recorder.noisy
         rows = zip(recorder.account.releases, *integers, strict=True)

@@ -39,6 +39,13 @@ CUT = 5.0
 QUALITY: dict[Feedback, str] = {"explicit": "MAE", "implicit": "NDCG@10"}
 """The measure of how good recommendations are."""
 _HELD_OUT = 0.2
+_SAME = (
+    "fully_recovered",
+    "fully_recovered_without",
+    "advantage",
+    "raw_advantage",
+    "worst_tenth_loss",
+)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -72,13 +79,10 @@ class FrontierPoint:
     raw_recovery: Estimate = UNKNOWN
     """The share that the answers alone recovered."""
     raw_recovery_without: Estimate = UNKNOWN
-    """The same where the target is not in the data."""
     raw_advantage: Estimate = UNKNOWN
-    """Their difference."""
     fully_recovered: Estimate = UNKNOWN
     """The share of the users of whom every hidden rating that was asked for was recovered."""
     fully_recovered_without: Estimate = UNKNOWN
-    """The same where the target is not in the data."""
     worst_tenth_loss: Estimate = UNKNOWN
     """What the tenth of the users loses of whom most is recovered."""
     attack: str
@@ -135,25 +139,19 @@ def _measured(
     """Return one point: fitted on the first part of the split, asked for the second, attacked on all ratings."""
     fitted, quality = _held_out(subject.recommender, split, seed)
     guarantee, found, raw = guarantee_of(fitted), report.estimates, f"raw_{report.measure}"
+    same: dict[str, Any] = {**quality, **{name: found[name] for name in _SAME}}
     return FrontierPoint(
         family=subject.traits.family,
         label=subject.traits.settings,
         status=guarantee.status,
         guarantee=str(guarantee),
         feedback=report.feedback,
-        mae=quality["mae"],
-        coverage=quality["coverage"],
-        ndcg=quality["ndcg"],
         recovery=report.found,
         recovery_without=report.found_without,
         guess=report.guessed,
         raw_recovery=found[raw],
         raw_recovery_without=found[f"{raw}_without"],
-        fully_recovered=found["fully_recovered"],
-        fully_recovered_without=found["fully_recovered_without"],
-        advantage=found["advantage"],
-        raw_advantage=found["raw_advantage"],
-        worst_tenth_loss=found["worst_tenth_loss"],
+        **same,
         attack=report.attack,
         n_targets=report.n_targets,
         tried=report.tried,
@@ -290,12 +288,10 @@ class Frontier:
     ) -> FrontierPoint | None:
         """Return the same where the `loss` of a point may be at most `max_loss`."""
         require(0 <= bound <= 1, "bound", "between 0 and 1", bound)
-        able = [
-            point
-            for point in self.points
-            if self._stops(point, bound) and (max_loss is None or point.loss <= max_loss)
-        ]
-        return min(able, key=lambda point: point.loss) if able else None
+        able = [one for one in self.points if self._stops(one, bound)]
+        if max_loss is not None:
+            able = [one for one in able if one.loss <= max_loss]
+        return min(able, key=lambda one: one.loss, default=None)
 
     def cut(self, point: FrontierPoint) -> float:
         """Return by which factor a recommender leaks less than the leakiest one; infinity for no leak."""
@@ -403,9 +399,7 @@ def compare(
 
 def _attacked(subject: Subject, how: Comparison, seed: RNG) -> LeakReport:
     """Return what the strongest attacker finds."""
-    attackers = how.attacks
-    if attackers is None:
-        attackers = usual_attackers(subject, known=how.known)
+    attackers = how.attacks or usual_attackers(subject, known=how.known)
     able = [one for attack in attackers if (one := applied(attack, subject)) is not None]
     if not able:
         raise DataError("attacks must include one that applies to everything compared")

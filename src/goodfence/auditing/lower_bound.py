@@ -15,7 +15,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Callable
-from dataclasses import asdict, dataclass
+from dataclasses import dataclass
 
 import numpy as np
 from scipy.special import ndtri
@@ -46,10 +46,6 @@ class LowerBound:
     """Runs on each data set: half chose the thresholds, half measured."""
     confidence: float
     """How sure each of the two bounds is."""
-
-    def to_dict(self) -> dict[str, float]:
-        """Return the bounds, the rates and what they rest on."""
-        return asdict(self)
 
     def __str__(self) -> str:
         return (

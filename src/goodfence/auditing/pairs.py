@@ -156,14 +156,11 @@ def _ratings(values: Floats, kept: int | None, scale: Scale | None, n_items: int
     levels = np.ones(5)
     if scale is not None:
         levels = scale.round(np.linspace(scale.lowest, scale.highest, 5))
-    others = [
-        (np.arange(row, n_items, 3), levels[(np.arange(row, n_items, 3) + row) % 5])
-        for row in range(N_OTHERS)
-    ]
+    rated = [np.arange(row, n_items, 3) for row in range(N_OTHERS)]
+    others = [(items, levels[(items + row) % 5]) for row, items in enumerate(rated)]
     rows = others if kept is None else [*others, (np.arange(kept), values[:kept])]
     ends = np.cumsum([0, *(len(items) for items, _ in rows)])
-    cells = np.concatenate([items for items, _ in rows])
-    data = np.concatenate([each for _, each in rows])
+    cells, data = (np.concatenate(parts) for parts in zip(*rows, strict=True))
     csr = sparse.csr_array((data, cells, ends), shape=(len(rows), n_items))
     ids = range(len(rows)), range(n_items)
     return Ratings(csr, *ids, scale, feedback="implicit" if scale is None else "explicit")
@@ -217,11 +214,11 @@ def asked_as(recommender: Any, pair: tuple[Ratings, Ratings], asker: int) -> Ask
 def dense_pair(with_it: Floats, without: Floats) -> tuple[Ratings, Ratings]:
     """Return two data sets given as matrices in which 0 is no rating: without, with."""
     users, items = range(len(with_it)), range(with_it.shape[1])
-    made = [
+    first, second = (
         Ratings(sparse.csr_array(each), users=users, items=items, scale=(1, 5))
         for each in (without, with_it)
-    ]
-    return made[0], made[1]
+    )
+    return first, second
 
 
 def plain_pair(n_users: int) -> tuple[Ratings, Ratings]:
@@ -267,8 +264,7 @@ def private_runs(
 def plain_runs(model: Any, n_users: int, trials: Trials) -> Runs:
     """Run on plain data sets that grow until the model can be fitted, at most to the size of the given ratings.
 
-    An unknown recommender may need more neighbours than a few users have. If it fails on all data sets, the result says
-    so and the leak is kept.
+    An unknown recommender may need more neighbours than a few users have. If it fails on all, the result says so.
     """
     if not trials.n:
         return Runs("none: no trials were asked for")

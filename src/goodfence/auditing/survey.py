@@ -16,13 +16,7 @@ from goodfence.attack.scoring import CONFIDENCE, Estimate, Outcomes, combination
 from goodfence.attack.strongest import usual_attackers
 from goodfence.attack.targets import RULES
 from goodfence.auditing.audit import AuditReport
-from goodfence.auditing.frontier import (
-    Compared,
-    Comparison,
-    Frontier,
-    compare,
-    name_of,
-)
+from goodfence.auditing.frontier import Compared, Comparison, Frontier, compare, name_of
 from goodfence.data.ratings import Ratings
 from goodfence.errors import DataError
 from goodfence.models.method import as_recommender, default_recommenders

@@ -12,7 +12,10 @@ from goodfence.cli.output import CSV, PARQUET, check_out, out_option, print_tabl
 from goodfence.errors import SettingError, UnknownDataset, did_you_mean
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+
     from goodfence.data.catalogue import Dataset
+    from goodfence.data.ratings import Ratings
 
 
 @command("List the data sets that have a name.")
@@ -71,11 +74,10 @@ def export_command(
     output.say(f"reading {dataset.name}")
     from goodfence.data.files import write_table
     from goodfence.data.load import load
-    from goodfence.report.serialize import ratings_table
 
     with output.noting():
         ratings = load(dataset.name, likes=likes)
-    write_table(file, ratings_table(ratings))
+    write_table(file, _table(ratings))
     liked = {} if likes is None else {"likes": likes, "events": ratings.n_ratings}
     scale = dataset.scale
     step = "" if scale.step == 1 else f" {scale.step:g}"
@@ -106,6 +108,22 @@ def fetch_command(wanted: NamedSet, output: Output) -> None:
         ("Folder", str(folder)),
     ]
     output.tell({**_as_json(dataset), "folder": str(folder)}, lines)
+
+
+def _table(ratings: Ratings) -> pa.Table:
+    """Return the columns userId, movieId and rating; of events weight and timestamp where they are known."""
+    import pyarrow as pa
+
+    cells = ratings.csr.tocoo()
+    values = cells.data.astype(int) if (cells.data % 1 == 0).all() else cells.data
+    columns = {"userId": ratings.users[cells.row], "movieId": ratings.items[cells.col]}
+    if ratings.feedback == "explicit":
+        return pa.table({**columns, "rating": values})
+    if not (values == 1).all():
+        columns["weight"] = values
+    if ratings.times is not None:
+        columns["timestamp"] = ratings.times
+    return pa.table(columns)
 
 
 def where(dataset: Dataset) -> str:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from itertools import product
+from itertools import cycle, product
 from string import ascii_letters
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -131,26 +131,14 @@ def frontier_chart(frontier: Frontier) -> altair.LayerChart:
 
 
 def frontier_spec(frontier: Frontier, theme: Theme = FILE, max_loss: float | None = None) -> Spec:
-    """Return the chart.
+    """Return the chart: a file has the table of letters beside it. The best recommender within `max_loss` is ringed.
 
-    Parameters
-    ----------
-    frontier : Frontier
-        The compared recommenders. `settings["reference"]`, if present, is drawn as a line.
-    theme : Theme, default FILE
-        Size and colours. Only a file has the table of letters beside the chart; a page has its own.
-    max_loss : float or None, default None
-        The largest acceptable error. The recommender recommended under it is ringed.
+    `settings["reference"]`, if present, is drawn as a line.
     """
     plane, words = Plane(frontier, theme), words_of(frontier)
     drawn = [
-        _Drawn(
-            point,
-            LETTERS[number % len(LETTERS)],
-            plane.place(point),
-            theme.colour(_COLOURS[point.status]),
-        )
-        for number, point in enumerate(frontier.points)
+        _Drawn(point, letter, plane.place(point), theme.colour(_COLOURS[point.status]))
+        for point, letter in zip(frontier.points, cycle(LETTERS), strict=False)
         if not math.isnan(point.advantage.value)
     ]
     x = {

@@ -48,13 +48,10 @@ class Page(ABC):
     command: str
     """The command that repeats the figures."""
 
-    @cached_property
+    @property
+    @abstractmethod
     def html(self) -> str:
         """The page as text."""
-        return self._html()
-
-    @abstractmethod
-    def _html(self) -> str: ...
 
     def save(self, path: str | PathLike[str]) -> None:
         """Write the page atomically."""
@@ -109,7 +106,9 @@ class AuditPage(Page):
     def __repr__(self) -> str:
         return f"AuditPage({self.label}, {self.survey!r})"
 
-    def _html(self) -> str:
+    @cached_property
+    def html(self) -> str:
+        """The page as text."""
         found, leakage = self.survey, self.survey.audit.leakage
         figures = {
             "recommender": self.label,
@@ -118,12 +117,11 @@ class AuditPage(Page):
             "verdict_line": verdict_line(leakage, self.label, found.audit.neighbourhood),
         }
         words, shares = words_of(leakage), leakage.estimates
-        fully, fully_without = shares["fully_recovered"], shares["fully_recovered_without"]
+        fully = shares["fully_recovered"], shares["fully_recovered_without"]
+        caption = f"of the {words.unit} are {words.found}"
         waffles = [
-            Waffle.of("of the users are fully recovered", fully, fully_without),
-            Waffle.of(
-                f"of the {words.unit} are {words.found}", leakage.found, leakage.found_without
-            ),
+            Waffle.of("of the users are fully recovered", *fully),
+            Waffle.of(caption, leakage.found, leakage.found_without),
         ]
         return self._rendered(
             "audit.html",
@@ -141,12 +139,8 @@ class AuditPage(Page):
             by_strategy=[
                 _report_row(one, _among_others(one), leakage) for one in found.by_strategy
             ],
-            by_activity=[
-                _row(wording.group_name(one, words.held), one) for one in found.by_activity
-            ],
-            by_popularity=[
-                _row(wording.group_name(one, words.held), one) for one in found.by_popularity
-            ],
+            by_activity=[_group_row(one, words.held) for one in found.by_activity],
+            by_popularity=[_group_row(one, words.held) for one in found.by_popularity],
             tried=[
                 {
                     "label": row.what,
@@ -252,7 +246,9 @@ class FrontierPage(Page):
     def __repr__(self) -> str:
         return f"FrontierPage({len(self.found.points)} recommenders)"
 
-    def _html(self) -> str:
+    @cached_property
+    def html(self) -> str:
+        """The page as text."""
         found, max_loss, words = self.found, self.max_loss, words_of(self.found)
         limit = None if max_loss is None else 1.0 - max_loss if words.lists else max_loss
         figures = {
@@ -260,18 +256,12 @@ class FrontierPage(Page):
             **found.to_dict(max_loss),
             "guarantees": [one.to_dict() for one in self.guarantees],
         }
-        most, best = (
-            max(found.points, key=lambda one: one.advantage.value),
-            found.best_within(max_loss),
-        )
+        most = max(found.points, key=lambda one: one.advantage.value)
+        shown = [one for one in (most, found.best_within(max_loss)) if one is not None]
+        caption = "of the users are fully recovered from {}"
         waffles = [
-            Waffle.of(
-                f"of the users are fully recovered from {one.name}",
-                one.fully_recovered,
-                one.fully_recovered_without,
-            )
-            for one in (most, best)
-            if one is not None
+            Waffle.of(caption.format(one.name), one.fully_recovered, one.fully_recovered_without)
+            for one in shown
         ]
         return self._rendered(
             "frontier.html",
@@ -303,26 +293,19 @@ def save_result(result: LeakReport | AuditReport | Frontier, path: str | PathLik
         table = "frontier.parquet", result.table()
         write_folder(path, "frontier", {**stated, **result.settings}, table, files)
     else:
-        stated = {
-            "kind": type(result).__name__,
-            "attack": result.attack,
-            "attacked": result.attacked,
-        }
+        stated = {"kind": type(result).__name__}
+        stated |= {"attack": result.attack, "attacked": result.attacked}
         told = {**stated, **result.settings, **result.to_dict(), "table": _TABLE}
         write_folder(path, "report", told, (_TABLE, result.table()))
 
 
 class Mark(NamedTuple):
-    """A share with its interval: text, and where it is on a track of 100."""
+    """A share with its interval: text, and where it is on a track of 100; None where it is not known."""
 
     text: str
-    """As in "92 (89–94)"."""
     at: float | None
-    """The share; None if it is not known."""
     low: float | None
-    """Where its interval begins; None if it is not known."""
     width: float
-    """The width of the interval, at least so wide that it is visible."""
 
     @classmethod
     def of(cls, found: Estimate) -> Mark:
@@ -337,28 +320,24 @@ class Mark(NamedTuple):
 
 
 def _report_row(report: LeakReport, label: str, own: LeakReport) -> dict[str, Any]:
-    shares = Group(
-        least=0,
-        below=None,
-        n_users=report.n_targets,
-        n_hidden=report.n_hidden,
-        recovery=report.found,
-        recovery_without=report.found_without,
-        advantage=report.estimates["advantage"],
-        guess=report.guessed,
-    )
-    return _row(label, shares, {"own": "this audit"} if report is own else {})
+    shares = report.found, report.found_without, report.estimates["advantage"], report.guessed
+    row = _row(label, shares, report.n_targets)
+    return {**row, "tags": {"own": "this audit"} if report is own else {}}
 
 
-def _row(label: str, group: Group, tags: dict[str, str] | None = None) -> dict[str, Any]:
+def _group_row(group: Group, held: str) -> dict[str, Any]:
+    shares = group.recovery, group.recovery_without, group.advantage, group.guess
+    return _row(wording.group_name(group, held), shares, group.n_users)
+
+
+def _row(label: str, shares: Sequence[Estimate], n_users: int) -> dict[str, Any]:
     """Return a line of a table: recovery in both worlds, the advantage, and the number of users."""
-    told, without = Mark.of(group.recovery), Mark.of(group.recovery_without)
-    gained = Mark.of(group.advantage)
+    told, without, gained, guess = map(Mark.of, shares)
     return {
         "label": label,
-        "track": {"told": told, "without": without, "guess": Mark.of(group.guess)},
-        "cells": [told.text, without.text, gained.text, f"{group.n_users:,}"],
-        "tags": tags or {},
+        "track": {"told": told, "without": without, "guess": guess},
+        "cells": [told.text, without.text, gained.text, f"{n_users:,}"],
+        "tags": {},
     }
 
 

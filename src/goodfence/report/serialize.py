@@ -10,7 +10,6 @@ from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import asdict, is_dataclass
 from os import PathLike
-from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -19,17 +18,12 @@ from pyarrow import parquet
 
 import goodfence
 from goodfence.auditing.audit import rounded
-from goodfence.data.files import atomic_write, find_file
+from goodfence.data.files import atomic_write
 from goodfence.data.ratings import Ratings
 from goodfence.errors import FileProblem
 from goodfence.settings import place
 
 MANIFEST = "manifest.json"
-_LARGEST = 16 * 2**20
-"""How many bytes the JSON of an audit may have."""
-_FIRST = ("advantage", "recovery", "precision", "exact", "fully_recovered", "guess", "popularity")
-_ABOUT = ("recommender", "attack", "data", "guarantee", "seed", "fakes", "targets", "hidden")
-_NOT_COMPARED = ("checksum", "digest", "reason", "date")
 
 
 def plain(value: Any) -> Any:
@@ -155,83 +149,3 @@ def describe(ratings: Ratings) -> dict[str, Any]:
         "scale": str(ratings.scale),
         "scale_declared": ratings.scale.declared,
     }
-
-
-def ratings_table(ratings: Ratings) -> pa.Table:
-    """Return ratings as a table of userId, movieId and rating, the names that most readers know.
-
-    Events have no rating, a weight where they count more than 1, and a timestamp where it is known.
-
-    Examples
-    --------
-    >>> from goodfence.data.load import load
-    >>> ratings_table(load("movietweetings")).num_rows
-    45027
-    """
-    cells = ratings.csr.tocoo()
-    values = cells.data.astype(int) if (cells.data % 1 == 0).all() else cells.data
-    columns = {"userId": ratings.users[cells.row], "movieId": ratings.items[cells.col]}
-    if ratings.feedback == "explicit":
-        return pa.table({**columns, "rating": values})
-    if not (values == 1).all():
-        columns["weight"] = values
-    if ratings.times is not None:
-        columns["timestamp"] = ratings.times
-    return pa.table(columns)
-
-
-def read_audit(path: Path) -> dict[str, Any]:
-    """Return the JSON of an audit, or say that it is none."""
-    file = find_file(path, _LARGEST)
-    try:
-        found = json.loads(file.path.read_text(encoding="utf-8"))
-    except (ValueError, RecursionError, OSError):
-        found = None
-    estimates = found.get("estimates") if isinstance(found, dict) else None
-    if not isinstance(estimates, dict) or not any(map(_is_estimate, estimates.values())):
-        raise FileProblem(
-            f"{file.name!r} must be the JSON of an audit, as `goodfence audit -o name.json` writes it"
-        )
-    audit: dict[str, Any] = found
-    return audit
-
-
-def compared(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[dict[str, Any]]:
-    """Yield each figure that both audits have, the leading ones first."""
-    before, after = old["estimates"], new["estimates"]
-    names = [name for name in before if name in after]
-    for name in sorted(names, key=lambda one: _FIRST.index(one) if one in _FIRST else len(_FIRST)):
-        a, b = before[name], after[name]
-        if _is_estimate(a) and _is_estimate(b):
-            yield {"figure": name.replace("_", " "), "old": a, "new": b, "verdict": _verdict(a, b)}
-
-
-def _verdict(old: Mapping[str, float], new: Mapping[str, float]) -> str:
-    """Return whether the intervals are apart: only then is a change more than the choice of targets explains."""
-    if old["value"] == new["value"]:
-        return "the same"
-    moved = "higher" if new["value"] > old["value"] else "lower"
-    apart = old["high"] < new["low"] or new["high"] < old["low"]
-    return moved if apart else f"{moved}, within the intervals"
-
-
-def different(old: Mapping[str, Any], new: Mapping[str, Any]) -> Iterator[tuple[str, Any, Any]]:
-    """Yield the name and both values of each setting in which the audits differ."""
-    before, after = dict(_leaves(old)), dict(_leaves(new))
-    for name in dict.fromkeys([*before, *after]):
-        if before.get(name) != after.get(name):
-            yield name, before.get(name), after.get(name)
-
-
-def _leaves(audit: Mapping[str, Any]) -> Iterator[tuple[str, Any]]:
-    for part in _ABOUT:
-        value = audit.get(part)
-        inner = value if isinstance(value, dict) else {"": value}
-        for name, leaf in inner.items():
-            if name not in _NOT_COMPARED and isinstance(leaf, str | int | float | None):
-                yield f"{part} {name}".strip(), leaf
-
-
-def _is_estimate(value: Any) -> bool:
-    parts = value if isinstance(value, dict) else {}
-    return all(type(parts.get(name)) in (int, float) for name in ("value", "low", "high"))

@@ -23,52 +23,31 @@ _HYPHEN = re.compile(r"\d{4}-\d{2}-\d{2}|(?<=\d)-(?=\d)")
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Vocabulary:
-    """The words for an attack on predicted ratings, or on recommended lists."""
+    """The words for an attack on predicted ratings; `LISTS` has those for one on recommended lists."""
 
-    lists: bool
-    held: str  # what a user has
-    hidden: str  # what the attacker does not know
-    unit: str  # what shares are of
-    found: str  # what happens to the share that the attacker finds
-    given_away: str  # the advantage, as an axis
-    known: str  # what the attacker knows, as an axis
-    shows: str  # what the recommender does
-    gave: str  # what users did with what they have
-    measure: str  # the share that the attacker finds, in a word
-    share_axis: str  # the same as an axis
-    short: str  # the same as a heading
-    loss: str  # what should be small of a recommender
-    least_loss: str  # what the recommended one has
-    held_out: str  # on what that is measured
-    against: str  # the title of a frontier
-    gained: str  # what the advantage is
-    column: str  # the quality of the answers, as a heading
-    covered: str  # what `coverage` is of, as a heading
-    limit: str  # the setting that bounds the quality
+    lists: bool = False
+    held: str = "ratings"  # what a user has
+    hidden: str = "hidden ratings"  # what the attacker does not know
+    unit: str = "hidden ratings"  # what shares are of
+    found: str = "recovered"  # what happens to the share that the attacker finds
+    given_away: str = "hidden ratings given away"  # the advantage, as an axis
+    known: str = "known ratings of the target"  # an axis
+    shows: str = "shows predicted ratings"  # what the recommender does
+    gave: str = "gave"  # what users did with what they have
+    measure: str = "recovery"  # the share that the attacker finds, in a word
+    share_axis: str = "hidden ratings recovered"  # the same as an axis
+    short: str = "recovered"  # the same as a heading
+    loss: str = "mean absolute error"  # what should be small
+    least_loss: str = "the smallest error"
+    held_out: str = "The error is measured on held-out ratings."
+    against: str = "Leak and error of each recommender"  # the title of a frontier
+    gained: str = "recovery with the target in the data minus recovery without"
+    column: str = "error"  # the quality of the answers, as a heading
+    covered: str = "answers"  # what `coverage` is of, as a heading
+    limit: str = "max_mae"  # the setting that bounds the quality
 
 
-RATINGS = Vocabulary(
-    lists=False,
-    held="ratings",
-    hidden="hidden ratings",
-    unit="hidden ratings",
-    found="recovered",
-    given_away="hidden ratings given away",
-    known="known ratings of the target",
-    shows="shows predicted ratings",
-    gave="gave",
-    measure="recovery",
-    share_axis="hidden ratings recovered",
-    short="recovered",
-    loss="mean absolute error",
-    least_loss="the smallest error",
-    held_out="The error is measured on held-out ratings.",
-    against="Leak and error of each recommender",
-    gained="recovery with the target in the data minus recovery without",
-    column="error",
-    covered="answers",
-    limit="max_mae",
-)
+RATINGS = Vocabulary()
 LISTS = Vocabulary(
     lists=True,
     held="items",
@@ -251,11 +230,10 @@ def verdict_line(report: LeakReport, name: str, neighbourhood: str) -> str:
 
 def people(report: LeakReport) -> str:
     """Return the share of users who are fully recovered, and the loss of the most exposed ones."""
-    fully, without = (
-        report.estimates[name] for name in ("fully_recovered", "fully_recovered_without")
-    )
+    found = report.estimates
+    fully, without = (_percent(found[f"fully_recovered{end}"]) for end in ("", "_without"))
     return (
-        f"{_percent(fully)} of the users are fully recovered, {_percent(without)} without their own data: "
+        f"{fully} of the users are fully recovered, {without} without their own data: "
         f"{fully_means(report)}. {worst_off(report)}"
     )
 
@@ -292,9 +270,8 @@ def recovered(report: LeakReport) -> str:
 
 def advantage(report: LeakReport) -> str:
     """Return the difference of both worlds."""
-    return (
-        f"{_percent(report.estimates['advantage'])}: the share that the target's data gives away."
-    )
+    share = _percent(report.estimates["advantage"])
+    return f"{share}: the share that the target's data gives away."
 
 
 def beside(report: LeakReport) -> str:
@@ -335,9 +312,8 @@ def tried_rows(report: LeakReport) -> list[TriedRow]:
         kinds.setdefault(one.what, []).append(one)
     rows = []
     for what, members in kinds.items():
-        best = max(
-            members, key=lambda one: (one.strongest, -1.0 if one.failed else one.advantage.value)
-        )
+        gains = [(one.strongest, -1.0 if one.failed else one.advantage.value) for one in members]
+        best = members[gains.index(max(gains))]
         others = sorted({one.n_fakes for one in members} - {best.n_fakes, 0})
         also = f" (also {', '.join(f'{n:,}' for n in others)})" if others else ""
         gained, fully = measured(best.advantage), measured(best.fully_recovered)
@@ -429,10 +405,8 @@ class Card(NamedTuple):
     title: str
     names: str
     words: str
-    reasons: tuple[str, ...]
-    """Why, once for each reason; with the names where there are several."""
-    terms: str
-    """The guarantee as specialists state it; empty where there is none."""
+    reasons: tuple[str, ...]  # with the names where there are several
+    terms: str  # as specialists state it; empty where there is none
 
 
 def cards_of(names: Sequence[str], guarantees: Sequence[Guarantee]) -> list[Card]:
@@ -503,10 +477,9 @@ def in_words(guarantee: Guarantee) -> str:
     >>> in_words(stated).split(". ")[1]
     'An attacker who guesses at even odds whether they are there is right at most 73% of the time.'
     """
-    one, there = (
-        _ABOUT[guarantee.unit or "user"],
-        "they are" if guarantee.unit == "user" else "it is",
-    )
+    one, there = _ABOUT[guarantee.unit or "user"], "it is"
+    if guarantee.unit == "user":
+        there = "they are"
     # No test of two equally likely neighbours is right more often than (e^epsilon + delta)/(e^epsilon + 1).
     unaided = 1.0 / (1.0 + math.exp(-(guarantee.epsilon or 0.0)))
     right = unaided + (guarantee.delta or 0.0) * (1 - unaided)

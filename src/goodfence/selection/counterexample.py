@@ -12,8 +12,9 @@ import numpy as np
 from scipy import sparse
 
 from goodfence.arrays import Floats, Integers
+from goodfence.data.columns import Feedback
 from goodfence.selection.inclusion import choice_probability, inclusion_probabilities
-from goodfence.selection.mechanism import RS, Mechanism
+from goodfence.selection.mechanism import RS, Mechanism, shortest_list
 from goodfence.selection.pncf import PNCF
 from goodfence.selection.ppns import PPNS
 from goodfence.selection.sensitivity import Sensitivity, pair_sensitivities, sensitivities
@@ -32,6 +33,16 @@ _BAND = (
     (0, 1, 5, 0, 0),
     (1, 0, 5, 3, 0),
 )
+_EVENTS: dict[Feedback, str] = {
+    "explicit": "a prediction is made for an item that nobody but one candidate rated",
+    "implicit": "a list may hold an item that nobody but one candidate has",
+}
+_ASKER = (5.0, 4.0, 0.0, 0.0, 0.0)
+_TARGET = (5.0, 4.0, 5.0, 0.0, 0.0)  # their third rating is in one data set only
+_NEARER = (5.0, 4.0, 0.0, 0.0, 0.0)
+_FARTHER = (0.0, 1.0, 0.0, 5.0, 2.0)
+_COLUMN = 2
+_LONGEST = 1 << 14
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -113,6 +124,44 @@ def answer_counterexample(mechanism: Mechanism) -> Counterexample:
         event="there is a prediction for the item of column 3",
         chosen=None,
     )
+
+
+def settings_counterexample(
+    mechanism: Mechanism, feedback: Feedback = "explicit"
+) -> Counterexample | None:
+    """Return the likeliest counterexample against the mechanism, as it is set; None if none was found.
+
+    One candidate alone rated an item, or has it. If they are chosen the asker gets an answer for it, or sees it listed;
+    without that rating or event never. The candidate is tried as the nearest of all, and as the last that the mechanism
+    looks at.
+
+    Examples
+    --------
+    >>> from goodfence.selection.ppns import PPNS
+    >>> with_it, without = settings_counterexample(PPNS(k=50, beta=7)).probabilities()
+    >>> round(with_it, 2), without
+    (0.98, 0.0)
+    """
+    shortest = shortest_list(mechanism, at_most=_LONGEST - 1)
+    if shortest is None:
+        return None
+    needed = max(shortest, 2)
+    found = [_example(mechanism, n_nearer, needed, feedback) for n_nearer in (0, needed - 1)]
+    best = max(found, key=lambda example: example.probabilities()[0])
+    with_it, without = best.probabilities()
+    return best if with_it > 0 and without == 0 else None
+
+
+def _example(
+    mechanism: Mechanism, n_nearer: int, needed: int, feedback: Feedback
+) -> Counterexample:
+    """Return a counterexample in whose list the candidate comes after `n_nearer`, and which is k longer than needed."""
+    farther = [_FARTHER] * (needed + mechanism.k - n_nearer - 1)
+    ratings: Floats = np.array([_ASKER, *[_NEARER] * n_nearer, _TARGET, *farther])
+    if feedback == "implicit":
+        ratings = np.sign(ratings)
+    rating = (n_nearer + 1, _COLUMN)
+    return Counterexample(mechanism, ratings, rating=rating, event=_EVENTS[feedback], chosen=None)
 
 
 def candidate_list(ratings: Floats, options: Sensitivity | None) -> tuple[Integers, Floats, RS]:
