@@ -28,7 +28,7 @@ def test_scores_derived_by_hand() -> None:
     Lists are (0, 1). User 0 held out {0, 1}: both found, NDCG 1, recall 1. User 1 held out {2}: nothing found.
     """
     test = from_rows([{0: 5, 1: 4}, {2: 2}], 3)
-    scores = gf.evaluate(cast(Any, Fixed()), test, top=2)
+    scores = gf.evaluate(cast(Any, Fixed()), test, n=2)
     assert scores.mae == 1.5
     assert scores.rmse == pytest.approx(math.sqrt(2.5))
     assert scores.coverage == pytest.approx(2 / 3)
@@ -44,11 +44,11 @@ def test_gains_fall_with_the_logarithm_of_the_place() -> None:
     out nothing and does not count.
     """
     test = from_rows([{1: 5}, {1: 4, 2: 2}, {}], 3)
-    scores = gf.evaluate(cast(Any, Fixed()), test, top=2)
+    scores = gf.evaluate(cast(Any, Fixed()), test, n=2)
     second = 1 / math.log2(3)
     assert scores.ndcg == pytest.approx((second + second / (1 + second)) / 2)
     assert scores.recall == 0.75
-    one = gf.evaluate(cast(Any, Fixed()), from_rows([{0: 5, 1: 1}], 3), top=1)
+    one = gf.evaluate(cast(Any, Fixed()), from_rows([{0: 5, 1: 1}], 3), n=1)
     assert (one.ndcg, one.recall) == (1.0, 0.5)
 
 
@@ -73,13 +73,8 @@ def test_figures_of_lists_derived_by_hand() -> None:
     assert "precision" in scores._repr_html_()
 
 
-def test_n_and_top_are_one_thing() -> None:
+def test_lists_are_no_longer_than_the_catalogue() -> None:
     test = from_rows([{1: 5}, {1: 4, 2: 2}], 3)
-    assert gf.evaluate(cast(Any, Fixed()), test, n=2) == gf.evaluate(
-        cast(Any, Fixed()), test, top=2
-    )
-    with pytest.raises(gf.SettingError, match="top must be left out where n is given"):
-        gf.evaluate(cast(Any, Fixed()), test, n=2, top=2)
     with pytest.raises(gf.SettingError, match="n must be an integer of at most 3"):
         gf.evaluate(cast(Any, Fixed()), test, n=4)
 
@@ -154,7 +149,7 @@ def test_figures_are_those_of_ir_measures() -> None:
 
 
 def test_lists_of_nobody_have_no_score() -> None:
-    scores = gf.evaluate(cast(Any, Fixed()), from_rows([{}, {}], 3), top=2)
+    scores = gf.evaluate(cast(Any, Fixed()), from_rows([{}, {}], 3), n=2)
     assert np.isnan(np.array([scores.ndcg, scores.recall], dtype=float)).all()
 
 

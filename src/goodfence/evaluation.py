@@ -16,9 +16,8 @@ from goodfence.errors import require
 from goodfence.markup import html_table
 from goodfence.settings import checked, integer
 
-USUAL_LENGTH = 10
-"""How long lists of events are unless another length is asked for."""
-LIST_FIGURES = (
+_USUAL_LENGTH = 10  # of lists of events
+_LIST_FIGURES = [
     "ndcg",
     "recall",
     "precision",
@@ -27,8 +26,7 @@ LIST_FIGURES = (
     "map",
     "catalogue_coverage",
     "mean_popularity",
-)
-"""What `Scores` says of lists."""
+]
 
 
 @checked
@@ -90,9 +88,9 @@ class Scores:
         errors = np.abs(predicted[made] - rated[made])
         n_made = int(made.sum())
         return cls(
-            mae=float(errors.mean()) if n_made else float(np.nan),
-            rmse=float(np.sqrt((errors**2).mean())) if n_made else float(np.nan),
-            coverage=n_made / len(ratings) if len(ratings) else float(np.nan),
+            mae=float(errors.mean()) if n_made else np.nan,
+            rmse=float(np.sqrt((errors**2).mean())) if n_made else np.nan,
+            coverage=n_made / len(ratings) if len(ratings) else np.nan,
             n=len(ratings),
         )
 
@@ -109,7 +107,7 @@ class Scores:
 
 
 @checked
-def evaluate(model: Any, test: Ratings, *, n: int | None = None, top: int | None = None) -> Scores:
+def evaluate(model: Any, test: Ratings, *, n: int | None = None) -> Scores:
     """Return how well a fitted model predicts ratings it has not seen, and how good its lists are.
 
     Parameters
@@ -121,8 +119,6 @@ def evaluate(model: Any, test: Ratings, *, n: int | None = None, top: int | None
     n : int, optional
         Also compare lists of this length with the held-out items: NDCG, recall, precision, hit rate, MRR, MAP, how
         much of the catalogue is listed, and how popular it is. None for no lists, and of events for lists of 10.
-    top : int, optional
-        Another name of `n`.
 
     Examples
     --------
@@ -134,25 +130,21 @@ def evaluate(model: Any, test: Ratings, *, n: int | None = None, top: int | None
     >>> gf.evaluate(gf.Popularity().fit(train.likes(8)), test.likes(8), n=10).hit_rate > 0.1
     True
     """
-    require(n is None or top is None, "top", "left out where n is given", top)
     able = any(callable(getattr(model, name, None)) for name in ("predict", "recommend"))
     require(able, "model", "a fitted recommender", type(model))
     csr = test.csr
     fitted: Ratings | None = getattr(model, "ratings_", None)
     events = "implicit" in (test.feedback, "explicit" if fitted is None else fitted.feedback)
     if events:
-        nothing = float(np.nan)
-        scores = Scores(mae=nothing, rmse=nothing, coverage=nothing, n=csr.nnz)
+        scores = Scores(mae=np.nan, rmse=np.nan, coverage=np.nan, n=csr.nnz)
     else:
         rows = row_numbers(csr.indptr)
         predictions = np.asarray(model.predict(test.users[rows], test.items[csr.indices]))
         scores = Scores.of(predictions, csr.data)
-    length = top if n is None else n
-    if length is None:
-        if not events:
-            return scores
-        length = min(USUAL_LENGTH, max(1, test.shape[1]))
-    length = integer(length, "n" if top is None else "top", least=1, most=max(1, test.shape[1]))
+    if n is None and not events:
+        return scores
+    most = max(1, test.shape[1])
+    length = min(_USUAL_LENGTH, most) if n is None else integer(n, "n", least=1, most=most)
     rows = np.flatnonzero(np.diff(csr.indptr))
     listed = _listed(model, test, rows, length)
     return replace(scores, top=length, **list_figures(listed, test, rows, fitted))
@@ -179,20 +171,12 @@ def list_figures(
 ) -> dict[str, Any]:
     """Return the figures of lists, as `Scores` names them, with their intervals.
 
-    Parameters
-    ----------
-    listed : array of int
-        (users, n): columns of `test`, best first; below 0 there is none.
-    test : Ratings
-        What was held out.
-    rows : array of int
-        The users' rows in `test`.
-    fitted : Ratings, optional
-        What the model was fitted to, which says how popular an item is.
+    `listed` is (users, n) columns of `test`, best first, below 0 for none; `rows` are the users' rows in `test`. What
+    the model was `fitted` to says how popular an item is.
     """
     n, csr = listed.shape[1], test.csr
     if not len(rows):
-        return dict.fromkeys(LIST_FIGURES, float(np.nan))
+        return dict.fromkeys(_LIST_FIGURES, float(np.nan))
     hits = _hits(listed, test, rows)
     held_out = np.diff(csr.indptr)[rows]
     ranks = np.arange(1, n + 1)
@@ -218,8 +202,7 @@ def list_figures(
 def _hits(listed: Integers, test: Ratings, rows: Integers) -> Flags:
     """Return which of the listed items were held out of the very user."""
     csr, n_items = test.csr, test.shape[1]
-    owners = row_numbers(csr.indptr)
-    held_out = owners * n_items + csr.indices  # ascending
+    held_out = row_numbers(csr.indptr) * n_items + csr.indices  # ascending
     asked = np.where(listed >= 0, rows[:, np.newaxis] * n_items + listed, -1)
     places = np.minimum(np.searchsorted(held_out, asked), len(held_out) - 1)
     found: Flags = held_out[places] == asked

@@ -534,7 +534,7 @@ def callables() -> list[Public]:
             domains={
                 "model": either,
                 "test": ratings,
-                "top": integer(1, 20, optional=True, beyond=EITHER),
+                "n": integer(1, 20, optional=True, beyond=EITHER),
             },
         ),
         Public(

@@ -227,9 +227,8 @@ def audit(
     seed = secrets.randbelow(2**32) if rng is None else rng
     subject = Subject(ratings, audited)
     model = subject.recommender
-    leakage = leak(
-        subject, known=known, attack=attack, targets=targets, rng=seed, progress=progress
-    )
+    attackers = usual_attackers(subject, known=known) if attack is None else (attack,)
+    leakage = strongest(subject, attackers, targets=targets, rng=seed, progress=progress)
     exhibit, runs = _tested(model, ratings, repeated, seed, progress)
     return AuditReport(
         audited=traits_of(model).title,
@@ -240,20 +239,6 @@ def audit(
         exhibit=exhibit,
         **runs._asdict(),
     )
-
-
-def leak(
-    subject: Subject,
-    *,
-    known: int = DEFAULT_KNOWN,
-    attack: Attack | None = None,
-    targets: Wanted | None = None,
-    rng: RNG = None,
-    progress: bool | None = None,
-) -> LeakReport:
-    """Return the report of the attack, or of the strongest of the usual ones, as in `audit`."""
-    attackers = usual_attackers(subject, known=known) if attack is None else (attack,)
-    return strongest(subject, attackers, targets=targets, rng=rng, progress=progress)
 
 
 def neighbourhood(model: Any) -> str:

@@ -100,12 +100,11 @@ def lower_bound(
     )
 
 
-Pair = tuple[Floats, Floats]
-Measure = Callable[[Floats, Floats, int, float], Floats]
-
-
 def _best(
-    bound: Measure, choosing: Pair, measuring: Pair, risk: float
+    bound: Callable[[Floats, Floats, int, float], Floats],
+    choosing: tuple[Floats, Floats],
+    measuring: tuple[Floats, Floats],
+    risk: float,
 ) -> tuple[float, float, float]:
     """Return the bound at the threshold chosen on other runs, and how often its event was seen in each data set."""
     thresholds = _thresholds(np.concatenate(choosing))
@@ -141,7 +140,5 @@ def _thresholds(scores: Floats) -> Floats:
 
 def _above(scores: Floats, thresholds: Floats) -> Floats:
     """Return how many scores are above each threshold."""
-    ordered = np.sort(scores)
-    places = np.searchsorted(ordered, thresholds, side="right")
-    above: Floats = (len(scores) - places).astype(np.float64)
-    return above
+    places = np.searchsorted(np.sort(scores), thresholds, side="right")
+    return (len(scores) - places).astype(np.float64)

@@ -109,8 +109,7 @@ def for_made_up_items(model: PrivateRecommender) -> PrivateRecommender:
 def worst_pair(model: PrivateRecommender, scale: Scale, rng: RNG = None) -> tuple[Pair, float]:
     """Return the pair that moves most of what the model releases, and how far: the shift mu of one fit.
 
-    The model is as `for_made_up_items` returns it; for one of events the scale is not looked at. `rng` is for the
-    search; noise comes from the operating system.
+    The model is as `for_made_up_items` returns it. `rng` is for the search; noise comes from the operating system.
     """
     events = model.learns_from == "implicit"
     declared = None if events else Scale(scale.lowest, scale.highest, scale.step)

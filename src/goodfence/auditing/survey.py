@@ -96,16 +96,9 @@ def survey(
     targets: int = TARGETS,
     progress: bool | None = None,
 ) -> Survey:
-    """Attack again with other knowledge and by other attackers, and compare other recommenders.
+    """Attack again with other knowledge and by other attackers, and compare other recommenders, as `audit_page` says.
 
-    Parameters
-    ----------
-    audit, progress
-        The audit; its data, its seed and the number of known ratings are used again.
-    compared
-        Other recommenders; None for kNN, PPNS, nPNS, PNCF and two private models.
-    targets
-        How many users each further attacker attacks: no more than the audit did, and 10 where every target needs fits.
+    Each further attacker attacks `targets` users: no more than the audit did, and 10 where every target needs fits.
 
     Examples
     --------
@@ -231,8 +224,7 @@ def by_activity(report: LeakReport) -> tuple[Group, ...]:
     (100, True)
     """
     n_ratings = np.diff(report.ratings.csr.indptr)[report.rows]
-    found = _outcomes(report)
-    return _grouped(n_ratings[found.owners], found)
+    return _grouped(report, n_ratings, "owners")
 
 
 def by_popularity(report: LeakReport) -> tuple[Group, ...]:
@@ -241,20 +233,15 @@ def by_popularity(report: LeakReport) -> tuple[Group, ...]:
     A user is in every group of which they rated an item.
     """
     csr = report.ratings.csr
-    n_raters = np.bincount(csr.indices, minlength=csr.shape[1])
-    found = _outcomes(report)
-    return _grouped(n_raters[found.columns], found)
+    return _grouped(report, np.bincount(csr.indices, minlength=csr.shape[1]), "columns")
 
 
-def _outcomes(report: LeakReport) -> Outcomes:
-    if report.outcomes is None:
-        raise DataError("the report must know what became of each hidden rating: run the attack")
-    return report.outcomes
-
-
-def _grouped(sizes: Integers, found: Outcomes) -> tuple[Group, ...]:
+def _grouped(report: LeakReport, counts: Integers, along: str) -> tuple[Group, ...]:
     """Return groups by round numbers (1, 2, 5, 10, ...), merged until each is of enough users; none if all are few."""
-    edges = [1]
+    found = report.outcomes
+    if found is None:
+        raise DataError("the report must know what became of each hidden rating: run the attack")
+    sizes, edges = counts[getattr(found, along)], [1]
     while edges[-1] <= sizes.max(initial=1):
         power, step = divmod(len(edges), len(_STEPS))
         edges.append(_STEPS[step] * 10**power)

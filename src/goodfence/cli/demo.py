@@ -88,7 +88,7 @@ def _tried(line: str, films: Ratings, running: SeededRunning) -> DemoRow:
     """Attack a recommender, fewer users where each needs fits, and score it on held-out ratings."""
     from goodfence.attack.attack import Subject
     from goodfence.attack.list_attack import LISTED
-    from goodfence.auditing.audit import leak
+    from goodfence.attack.strongest import strongest, usual_attackers
     from goodfence.data.splits import holdout
     from goodfence.evaluation import evaluate
 
@@ -96,7 +96,8 @@ def _tried(line: str, films: Ratings, running: SeededRunning) -> DemoRow:
     running.say(f"attacking {chosen.label}")
     subject, lists = Subject(films, chosen.recommender), films.feedback == "implicit"
     at_once = not subject.traits.needs_refits
-    report = leak(subject, targets=_AT_ONCE if at_once else _REFITTED, **running.how)
+    n_targets = _AT_ONCE if at_once else _REFITTED
+    report = strongest(subject, usual_attackers(subject), targets=n_targets, **running.how)
     train, test = holdout(films, rng=running.seed)
     answering = Method(method=f"{line} fallback=item_mean" if at_once and not lists else line)
     fitted = answering.configured(running, rng=running.seed).recommender.fit(train)
