@@ -173,7 +173,7 @@ def test_who_was_attacked(report: LeakReport) -> None:
 
 def test_a_recommendation_says_why() -> None:
     found = known_frontier()
-    none = recommendation(found, None, None, " with an error of at most 1")
+    none = recommendation(found, None, None, 1)
     assert none.startswith("No recommender with an error of at most 1 stops the attacks tried.")
     cut, quiet = found.points[4], found.points[3]
     assert found.recommended() is cut

@@ -18,6 +18,7 @@ from goodfence.arrays import Floats, Integers
 from goodfence.data.ratings import Ratings
 from goodfence.errors import DataError
 from goodfence.models.private.base import PrivateRecommender
+from goodfence.parallel import bar
 from goodfence.privacy.accounting import Account, Release, total_mu
 from goodfence.privacy.noise import SIGMA, Noise, Publisher, SystemNoise
 
@@ -108,9 +109,14 @@ class Transcripts:
     def __repr__(self) -> str:
         return f"Transcripts({self.model!r})"
 
-    def scores(self, which: int, trials: int) -> Floats:
+    def scores(self, which: int, trials: int, progress: bool | None = False) -> Floats:
         """Return log P(released | with it) - log P(released | without) of fits on data set 0 or 1."""
-        return np.array([self._one(which)[0] for _ in range(trials)])
+        ratios = np.empty(trials)
+        with bar("audit", trials, show=progress) as advance:
+            for trial in range(trials):
+                ratios[trial], _ = self._one(which)
+                advance(1)
+        return ratios
 
     def moved(self, which: int = 0) -> float:
         """Return the shift mu between the two data sets in one fit: the root of all squared distances over sigma."""

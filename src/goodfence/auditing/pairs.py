@@ -24,14 +24,12 @@ from goodfence.errors import require
 from goodfence.models.private.base import FROM_RATINGS, PrivateRecommender
 from goodfence.models.private.cf import PrivateCF
 from goodfence.models.recommender import guarantee_of, unfitted_copy
-from goodfence.parallel import bar
 from goodfence.privacy.guarantee import Unit
 from goodfence.rng import RNG, Streams
 
 N_ITEMS, N_OTHERS = 60, 20
 _COUNTS = (0, 1, 3, 8, 15, 21, 30, 45, N_ITEMS)
 _CLIMBS = 40
-_BLOCK = 20
 _SIZES = (20, 60, 200, 600)
 """Users in the plain data sets: the next number where one is too few."""
 _TINY = 1e-12
@@ -243,21 +241,13 @@ def private_runs(
     small = for_made_up_items(model)
     pair, shift = worst_pair(small, scale, rng)
     fits = Transcripts(small, pair.without, pair.with_it)
-    claimed = fits.mu  # what the guarantee allows, whatever the model charges itself
     bound = None
     if trials.n:
-        scores = []
-        for which in (0, 1):
-            parts = []
-            with bar("audit", trials.n, show=progress) as advance:
-                for start in range(0, trials.n, _BLOCK):
-                    parts.append(fits.scores(which, min(_BLOCK, trials.n - start)))
-                    advance(len(parts[-1]))
-            scores.append(np.concatenate(parts))
+        scores = [fits.scores(which, trials.n, progress) for which in (0, 1)]
         bound = lower_bound(*scores, delta=model.delta, confidence=trials.confidence)
-    moved = max(shift / claimed, fits.largest_ratio if fits.largest_ratio > 1 else 0.0)
-    words = f"{pair.with_it.shape[0]} made-up users, {pair.with_it.shape[1]} items"
-    return Runs(words, bound, claimed, moved)
+    # `fits.mu` is what the guarantee allows, whatever the model charges itself.
+    moved = max(shift / fits.mu, fits.largest_ratio if fits.largest_ratio > 1 else 0.0)
+    return Runs(_described(pair.with_it), bound, fits.mu, moved)
 
 
 def plain_runs(model: Any, n_users: int, trials: Trials) -> Runs:
@@ -283,4 +273,8 @@ def runs_on(model: Any, pair: tuple[Ratings, Ratings], trials: Trials) -> Runs:
     """Fit on both data sets, and let the first user ask."""
     answers, delta = asked_as(model, pair, asker=0), guarantee_of(model).delta or 0.0
     bound = bound_of_answers(answers, trials.n, delta=delta, confidence=trials.confidence)
-    return Runs(f"{pair[0].shape[0]} made-up users, {pair[0].shape[1]} items", bound)
+    return Runs(_described(pair[0]), bound)
+
+
+def _described(ratings: Ratings) -> str:
+    return "{} made-up users, {} items".format(*ratings.shape)

@@ -100,8 +100,7 @@ def frontier_command(
     told["points"] = [{"name": name, **point} for name, point in points]
 
     def show() -> None:
-        bound = wording.within_loss(wording.words_of(found), max_loss)
-        _print(found, names, stated, wording.recommendation(found, choice, best, bound))
+        _print(found, names, stated, wording.recommendation(found, choice, best, max_loss))
 
     def write(path: Path) -> None:
         from goodfence.report.pages import FrontierPage, save_result

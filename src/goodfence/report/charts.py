@@ -129,20 +129,11 @@ def chart_files(spec: Spec) -> dict[str, bytes]:
     import vl_convert
 
     svg = vl_convert.vegalite_to_svg(spec)
-    return {
-        "chart.png": vl_convert.svg_to_png(svg, scale=_PNG_SCALE),
-        "chart.svg": svg.encode(),
-        "chart.html": _as_html(spec).encode(),
-    }
-
-
-def _as_html(spec: Spec) -> str:
-    """Return a page with the chart. No name in it, such as that of a class, ends the script and begins another."""
-    import vl_convert
-
+    # No name in the page, such as that of a class, ends the script and begins another.
     quiet = json.loads(json.dumps(spec, ensure_ascii=False).replace("<", _ANGLE))
-    page: str = vl_convert.vegalite_to_html(quiet, bundle=True)
-    return page.replace(_ANGLE, "\\u003c")
+    page = vl_convert.vegalite_to_html(quiet, bundle=True).replace(_ANGLE, "\\u003c")
+    png = vl_convert.svg_to_png(svg, scale=_PNG_SCALE)
+    return {"chart.png": png, "chart.svg": svg.encode(), "chart.html": page.encode()}
 
 
 def inline_svg(spec: Spec, theme: Theme, said: str) -> Markup:
@@ -165,15 +156,14 @@ def inline_svg(spec: Spec, theme: Theme, said: str) -> Markup:
     return Markup(f"{head}{quiet}</svg>")  # noqa: S704 - what vl-convert wrote, which escapes all text
 
 
-def share_axis(title: str, highest: float = 1.0) -> Spec:
+def _share_axis(title: str) -> Spec:
     """Return a y axis for shares, in percent."""
-    values = [0, 0.2, 0.4, 0.6, 0.8, 1.0]
     return {
         "field": "share",
         "type": "quantitative",
         "title": title,
-        "scale": {"domain": [0, highest], "nice": False},
-        "axis": {"format": "%", "values": values},
+        "scale": {"domain": [0, 1.0], "nice": False},
+        "axis": {"format": "%", "values": [0, 0.2, 0.4, 0.6, 0.8, 1.0]},
     }
 
 
@@ -214,10 +204,7 @@ _TOLD = {
 
 
 def knowledge_spec(reports: Sequence[LeakReport], own: LeakReport, theme: Theme) -> Spec:
-    """Return recovery by how many ratings the attacker knows: with the target, without, and by guessing.
-
-    The audit's own report is ringed.
-    """
+    """Return recovery by how many ratings the attacker knows, in both worlds and by guessing; `own` is ringed."""
     known, words = [report.known for report in reports], words_of(own)
     room = (known[-1] / known[0]) ** 0.06
     x = {
@@ -243,7 +230,7 @@ def knowledge_spec(reports: Sequence[LeakReport], own: LeakReport, theme: Theme)
         rows = [row for row in rows if row["share"] == row["share"]]
         opacity = 0.6 if name == "guessed" else 0.18
         band = {"type": "area", "color": theme.colour(colour_name), "opacity": opacity}
-        between = {"y": {**share_axis(""), "field": "low"}, "y2": {"field": "high"}}
+        between = {"y": {**_share_axis(""), "field": "low"}, "y2": {"field": "high"}}
         line = {"type": "line", "color": colour, "strokeWidth": 1 if shape is None else 2.5}
         layers += [layer(rows, band, **between)]
         layers += [layer(rows, {**line, "strokeDash": dash} if dash else line)]
@@ -254,8 +241,8 @@ def knowledge_spec(reports: Sequence[LeakReport], own: LeakReport, theme: Theme)
                 "size": {"field": "size", "type": "quantitative", "scale": None},
                 "description": {"field": "told", "type": "nominal"},
             }
-            if name == "found":  # the audit's own attacker is ringed
+            if name == "found":
                 ring = {"test": "datum.own", "value": theme.colour("ink")}
                 encoding["stroke"] = {"condition": ring, "value": theme.colour("paper")}
             layers.append(layer(rows, {**spot, **edge}, **encoding))
-    return layered(theme, x, share_axis(words.share_axis), layers)
+    return layered(theme, x, _share_axis(words.share_axis), layers)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Iterator, Sequence
-from itertools import cycle, product
+from itertools import chain, cycle, product
 from string import ascii_letters
 from typing import TYPE_CHECKING, Any, NamedTuple
 
@@ -286,7 +286,7 @@ def _letters(drawn: Sequence[_Drawn], plane: Plane, theme: Theme) -> Iterator[Sp
     for one in sorted(drawn, key=lambda each: each.at["mae"]):
         near = [group for group in groups if any(_overlap(one, other, plane) for other in group)]
         groups = [group for group in groups if group not in near]
-        groups.append([*(other for group in near for other in group), one])
+        groups.append([*chain(*near), one])
     ink = {"color": theme.colour("ink"), "fontWeight": "bold"}
     yield _text([{**one.at, "text": one.letter} for one, *more in groups if not more], **ink)
     for group in (group for group in groups if len(group) > 1):

@@ -405,7 +405,7 @@ def _choice(
 ) -> str:
     """Return the recommendation, and its cost in quality beside what was audited."""
     words, name = words_of(found), None if best is None else best.name
-    text = wording.recommendation(found, name, best, wording.within_loss(words, max_loss))
+    text = wording.recommendation(found, name, best, max_loss)
     audited = found.points[0]
     if best is None or not own:
         return text

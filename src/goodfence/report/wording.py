@@ -337,25 +337,20 @@ def above(report: LeakReport, limit: float, names: Sequence[str]) -> str:
     return f"above the limit of {limit:g}%: {' and '.join(each)}"
 
 
-def within_loss(words: Vocabulary, max_loss: float | None) -> str:
-    """Return the bound on the quality of a recommender; empty without one."""
-    if max_loss is None:
-        return ""
-    if words.lists:
-        return f" with an NDCG@10 of at least {1.0 - max_loss:g}"
-    return f" with an error of at most {max_loss:g}"
-
-
 def recommendation(
-    found: Frontier, name: str | None, best: FrontierPoint | None, bound: str = ""
+    found: Frontier, name: str | None, best: FrontierPoint | None, max_loss: float | None = None
 ) -> str:
-    """Return which recommender to use, and why; `bound` as `within_loss` returns it."""
+    """Return which recommender to use, and why; `best` is the one within `max_loss`, and is called `name`."""
+    words, bound = words_of(found), ""
+    if max_loss is not None and words.lists:
+        bound = f" with an NDCG@10 of at least {1.0 - max_loss:g}"
+    elif max_loss is not None:
+        bound = f" with an error of at most {max_loss:g}"
     if best is None or name is None:
         return (
             f"No recommender{bound} stops the attacks tried. Attack more users to narrow the intervals, or try other "
             "settings."
         )
-    words = words_of(found)
     gained = f"the attacker gains {_percent(best.advantage)} of the {words.unit}"
     why = f"{gained}, no better than guessing"
     if not best.no_better_than_guessing():
