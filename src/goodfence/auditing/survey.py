@@ -224,7 +224,8 @@ def by_activity(report: LeakReport) -> tuple[Group, ...]:
     (100, True)
     """
     n_ratings = np.diff(report.ratings.csr.indptr)[report.rows]
-    return _grouped(report, n_ratings, "owners")
+    found = _outcomes(report)
+    return _grouped(n_ratings[found.owners], found)
 
 
 def by_popularity(report: LeakReport) -> tuple[Group, ...]:
@@ -233,15 +234,19 @@ def by_popularity(report: LeakReport) -> tuple[Group, ...]:
     A user is in every group of which they rated an item.
     """
     csr = report.ratings.csr
-    return _grouped(report, np.bincount(csr.indices, minlength=csr.shape[1]), "columns")
+    found = _outcomes(report)
+    return _grouped(np.bincount(csr.indices, minlength=csr.shape[1])[found.columns], found)
 
 
-def _grouped(report: LeakReport, counts: Integers, along: str) -> tuple[Group, ...]:
-    """Return groups by round numbers (1, 2, 5, 10, ...), merged until each is of enough users; none if all are few."""
-    found = report.outcomes
-    if found is None:
+def _outcomes(report: LeakReport) -> Outcomes:
+    if report.outcomes is None:
         raise DataError("the report must know what became of each hidden rating: run the attack")
-    sizes, edges = counts[getattr(found, along)], [1]
+    return report.outcomes
+
+
+def _grouped(sizes: Integers, found: Outcomes) -> tuple[Group, ...]:
+    """Return groups by round numbers (1, 2, 5, 10, ...), merged until each is of enough users; none if all are few."""
+    edges = [1]
     while edges[-1] <= sizes.max(initial=1):
         power, step = divmod(len(edges), len(_STEPS))
         edges.append(_STEPS[step] * 10**power)
