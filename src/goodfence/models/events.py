@@ -7,13 +7,13 @@ weights are B = I - P diag(1 / diag P), whose diagonal is 0, and a profile x is 
 from __future__ import annotations
 
 from abc import abstractmethod
-from typing import Any, ClassVar, Self
+from typing import ClassVar, Self
 
 import numpy as np
 from scipy import sparse
 from scipy.linalg import lapack
 
-from goodfence.arrays import AnyFloats, AnyIntegers, Flags, Floats, Integers
+from goodfence.arrays import AnyIntegers, Flags, Floats
 from goodfence.data.columns import Feedback
 from goodfence.data.matrix import move_columns
 from goodfence.data.ratings import Ratings
@@ -35,14 +35,24 @@ class EventModel(FittedRecommender):
 
     label: ClassVar[str]
     learns_from: ClassVar[Feedback] = "implicit"
+    _reason: ClassVar[str]
+    """Why there is no guarantee."""
+
+    def guarantee(self) -> Guarantee:
+        """Return that there is none."""
+        return Guarantee(status="none", reason=self._reason)
 
     @property
     def traits(self) -> Traits:
         """What attack and audit must know: lists rest on sums over everybody."""
-        stated = {name: value for name, value in self.settings().items() if value is not None}
-        words = ", ".join(f"{name}={value:g}" for name, value in stated.items())
-        own: dict[str, Any] = {"settings": words, "n_neighbours": 0, "fresh_answers": False}
-        return Traits(family=self.label, title=repr(self), **own)
+        stated = (f"{key}={value:g}" for key, value in self.settings().items() if value is not None)
+        return Traits(
+            family=self.label,
+            settings=", ".join(stated),
+            title=repr(self),
+            n_neighbours=0,
+            fresh_answers=False,
+        )
 
     @checked
     def fit(self, ratings: Ratings) -> Self:
@@ -80,6 +90,7 @@ class EASE(EventModel):
 
     name: ClassVar[str] = "ease"
     label: ClassVar[str] = "EASE"
+    _reason = "The weights between items are exact functions of everybody's events."
     _saved = ("regularisation", "items")
 
     def __init__(self, *, regularisation: float = 500.0, items: int | None = None) -> None:
@@ -91,15 +102,11 @@ class EASE(EventModel):
         few = csr.shape[1] <= MOST_ITEMS or self.items is not None
         rule = f"of at most {MOST_ITEMS:,} items (items={MOST_ITEMS} takes the most frequent)"
         require(few, "ratings", rule, csr.shape[1])
-        self._chosen = self._most_frequent(csr)
+        counts = np.bincount(csr.indices, minlength=csr.shape[1])
+        self._chosen = np.sort(np.argsort(-counts, kind="stable")[: self.items])
         self._places = np.full(csr.shape[1], -1, dtype=np.int64)
         self._places[self._chosen] = np.arange(len(self._chosen))
         self.weights_ = weights_between_items(self._learnt(csr), self.regularisation)
-
-    def _most_frequent(self, csr: sparse.csr_array) -> Integers:
-        """Return the columns that are learnt from; of equally frequent items the first."""
-        counts = np.bincount(csr.indices, minlength=csr.shape[1])
-        return np.sort(np.argsort(-counts, kind="stable")[: self.items])
 
     def _learnt(self, csr: sparse.csr_array) -> sparse.csr_array:
         """Return the events of the items that are learnt from."""
@@ -109,9 +116,8 @@ class EASE(EventModel):
 
     def _list_scores(self, columns: AnyIntegers, values: Floats) -> Floats:
         profile = (values, columns, np.array([0, len(columns)]))
-        csr = sparse.csr_array(profile, shape=(1, self.ratings_.shape[1]))
-        found: Floats = self._scores(csr)[0]
-        return found
+        own = self._scores(sparse.csr_array(profile, shape=(1, self.ratings_.shape[1])))
+        return np.asarray(own[0])
 
     def _scores(self, profiles: sparse.csr_array) -> Floats:
         """Return the scores of all items for some profiles; NaN of an item that is not learnt."""
@@ -124,18 +130,7 @@ class EASE(EventModel):
 
     def _rank_rows(self, rows: AnyIntegers, n: int, allowed: Flags) -> Ranked:
         own = rated_rows(self.ratings_.csr, rows)
-
-        def block(first: int, last: int) -> AnyFloats:
-            return self._scores(own[first:last])
-
-        return rank_in_blocks(block, own, allowed, n)
-
-    def guarantee(self) -> Guarantee:
-        """Return that there is none: the weights are exact."""
-        return Guarantee(
-            status="none",
-            reason="The weights between items are exact functions of everybody's events.",
-        )
+        return rank_in_blocks(lambda start, end: self._scores(own[start:end]), own, allowed, n)
 
 
 @register
@@ -156,6 +151,7 @@ class Popularity(EventModel):
 
     name: ClassVar[str] = "popularity"
     label: ClassVar[str] = "Popularity"
+    _reason = "Counts are exact: who knows all events but one reads the last one from a list that it changes."
 
     def _learn(self) -> None:
         csr = self.ratings_.csr
@@ -166,13 +162,6 @@ class Popularity(EventModel):
 
     def _rank_rows(self, rows: AnyIntegers, n: int, allowed: Flags) -> Ranked:
         return rank_alike(self.counts_, rated_rows(self.ratings_.csr, rows), allowed, n)
-
-    def guarantee(self) -> Guarantee:
-        """Return that there is none: counts are exact."""
-        return Guarantee(
-            status="none",
-            reason="Counts are exact: who knows all events but one reads the last one from a list that it changes.",
-        )
 
 
 def weights_between_items(csr: sparse.csr_array, regularisation: float) -> Floats:

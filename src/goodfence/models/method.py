@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, Literal, TypeAlias
 
@@ -27,7 +28,6 @@ DEFAULT_K = 50
 _OF_NEIGHBOUR_CF = tuple(
     name for name in inspect.signature(NeighbourCF).parameters if name not in _RUNNING
 )
-_SWITCH = {"yes": True, "no": False}
 _ABLE = ("fit", "predict", "answer", "recommend", "answer_list")
 _DEFAULTS = (
     ("knn k=30", "f", "f"),
@@ -244,14 +244,10 @@ def _label(described: Any, around: Mapping[str, Any]) -> str:
 
 def _number_or_text(text: str) -> int | float | str:
     """Return a number, or True or False for yes or no, where the text is one."""
-    if text in _SWITCH:
-        return _SWITCH[text]
     for make in (int, float):
-        try:
+        with suppress(ValueError):
             return make(text)
-        except ValueError:
-            continue
-    return text
+    return {"yes": True, "no": False}.get(text, text)
 
 
 def default_methods(
@@ -283,9 +279,8 @@ def default_recommenders(
         made = parsed(line, public={"items": FROM_RATINGS}).recommender
         if isinstance(made, NeighbourCF) and made.axis == "user":
             made = made.mechanism
-            try:
+        with suppress(SettingError):  # a mechanism that needs more users
+            if is_mechanism(made):
                 made.reach(n_users - 1)
-            except SettingError:
-                continue
-        found.append(made)
+            found.append(made)
     return found

@@ -180,8 +180,8 @@ class NeighbourCF(FittedRecommender):
 
     def __repr__(self) -> str:
         usual = {"center": None, "among": "all", "min_neighbours": 1}
-        stated = {name: getattr(self, name) for name in usual}
-        words = [f", {name}={value!r}" for name, value in stated.items() if value != usual[name]]
+        others = [name for name, value in usual.items() if getattr(self, name) != value]
+        words = (f", {name}={getattr(self, name)!r}" for name in others)
         own = f"{self.mechanism}, axis={self.axis!r}, similarity='{self.similarity}'"
         return f"NeighbourCF({own}{''.join(words)})"
 
@@ -406,13 +406,10 @@ class NeighbourCF(FittedRecommender):
 
 def _settings_in_words(mechanism: Any) -> str:
     """Return the settings that tell members of one family apart; an epsilon of 1 where it is usual is not said."""
-    words = [f"k={mechanism.k}"]
+    words, bounded = [f"k={mechanism.k}"], hasattr(mechanism, "within")
     beta = getattr(mechanism, "beta", None) or getattr(mechanism, "within", None)
-    bounded = hasattr(mechanism, "within")
-    if beta is not None:
-        words.append(f"β={beta}")
-    elif bounded:
-        words.append("whole list")
+    if beta is not None or bounded:
+        words.append("whole list" if beta is None else f"β={beta}")
     epsilon = getattr(mechanism, "epsilon", None)
     if epsilon is not None and (bounded or epsilon != 1):
         words.append(f"ε={epsilon:g}")
@@ -431,11 +428,11 @@ def _profile_key(key: int, columns: AnyIntegers, values: Floats) -> int:
 def _check_chosen(chosen: Chosen, n_rows: int, k: int) -> None:
     """Raise unless a saved model's neighbours are k rows of its own for each row."""
     near, values = chosen.neighbours, (chosen.similarities, chosen.weights)
-    if any(array.shape != (n_rows, k) for array in (near, *values)):
-        raise ModelFileError(f"the model's neighbours must have the shape ({n_rows}, {k})")
-    typed = all(array.dtype == np.float64 for array in values)
-    if not typed or not all(np.isfinite(array).all() for array in values):
-        raise ModelFileError("the model's similarities and weights must be finite numbers")
-    within = near.dtype == np.int32 and ((near >= 0) & (near < n_rows)).all()
-    if not within:
-        raise ModelFileError("the model's neighbours must be row numbers of its ratings")
+    if not (
+        all(array.shape == (n_rows, k) for array in (near, *values))
+        and all(array.dtype == np.float64 and np.isfinite(array).all() for array in values)
+        and near.dtype == np.int32
+        and ((near >= 0) & (near < n_rows)).all()
+    ):
+        shape = f"of the shape ({n_rows}, {k}), with finite similarities and weights"
+        raise ModelFileError(f"the model's neighbours must be rows of its ratings {shape}")

@@ -55,6 +55,7 @@ _BOUND = "settings_sha256"
 _KINDS = {"<f8": np.float64, "<i8": np.int64, "<i4": np.int32, "|u1": np.uint8}
 """The only kinds of numbers in a saved model, as the format spells them."""
 _HEADER = re.compile(
+    rb"\x93NUMPY\x01\x00([\s\S]{2})"
     rb"\{'descr': '([<|][a-z][0-9])', 'fortran_order': False, 'shape': \(([0-9, ]{0,60})\), \} *\n"
 )
 _MOST_MEMBERS, _LARGEST_DIRECTORY, _LONGEST = 65, 2**16, 2**31
@@ -114,12 +115,12 @@ def write_model(
 
 def settings_digest(kind: str, settings: Mapping[str, Any]) -> npt.NDArray[np.uint8]:
     """Return the digest that binds arrays to the settings that they were fitted with."""
-    return np.frombuffer(_digest([kind, settings]).digest(), dtype=np.uint8)
+    return np.frombuffer(bytes.fromhex(_digest([kind, settings])), dtype=np.uint8)
 
 
-def _digest(value: Any) -> Any:
+def _digest(value: Any) -> str:
     text = json.dumps(value, sort_keys=True, separators=(",", ":"), allow_nan=False)
-    return hashlib.sha256(text.encode())
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def array_statements(arrays: Arrays) -> dict[str, dict[str, Any]]:
@@ -161,8 +162,7 @@ def manifest_text(manifest: Mapping[str, Any]) -> str:
 
 def manifest_checksum(manifest: Mapping[str, Any]) -> str:
     """Return the sha256 of everything that a manifest states except this checksum."""
-    checksum: str = _digest({key: manifest[key] for key in manifest if key != "sha256"}).hexdigest()
-    return checksum
+    return _digest({key: manifest[key] for key in manifest if key != "sha256"})
 
 
 def read_model(
@@ -180,19 +180,10 @@ def read_model(
     with refusing("the manifest of the model lacks a part; save the model again"):
         kind, settings, stated = (manifest[key] for key in ("kind", "settings", "arrays"))
         settings = dict(settings)
-    with refusing("the manifest of the model cannot be read; save the model again"):
-        unchanged = manifest_checksum(manifest) == manifest.get("sha256")
-    if not unchanged:
-        raise ModelFileError("the manifest of the model was changed; save the model again")
-    if array_statements(arrays) != stated:
-        raise ModelFileError(
-            "the arrays of the model are not the ones that its manifest states; save the model again"
-        )
-    with refusing(
-        "the arrays of the model were not fitted with the settings of its manifest; refused"
-    ):
-        if arrays.pop(_BOUND).tobytes() != settings_digest(kind, settings).tobytes():
-            raise ValueError
+    with refusing("the arrays of the model are not the ones that its manifest states; refused"):
+        _require(array_statements(arrays) == stated)
+    with refusing("the arrays were not fitted with the settings of the model; refused"):
+        _require(arrays.pop(_BOUND).tobytes() == settings_digest(kind, settings).tobytes())
     _check_memory(len(packed), arrays, max_bytes)
     return str(kind), settings, arrays
 
@@ -203,10 +194,13 @@ def _check_memory(size: int, arrays: Arrays, max_bytes: int) -> None:
     for name, array in arrays.items():
         needed += _ID_BYTES * len(array) * name.endswith(("users", "items", "_starts"))
         needed += _TEXT_BYTES * array.size * name.endswith("_bytes")
-    if needed > max_bytes:
+    _limit(needed, max_bytes, "of memory")
+
+
+def _limit(needed: int, most: int, what: str) -> None:
+    if needed > most:
         raise ModelFileError(
-            f"the model would take more than {readable(max_bytes)} of memory; "
-            "raise the limit with max_bytes (--max-bytes)"
+            f"the model takes more than {readable(most)} {what}; raise max_bytes (--max-bytes)"
         )
 
 
@@ -216,13 +210,11 @@ def check_replaceable(path: Path) -> None:
         return
     try:
         with _opened(path) as file:
-            ours = file.read(30 + len(_BEGINNING))[30:] == _BEGINNING
-    except (ModelFileError, OSError):
-        ours = False
-    if not ours:
+            _require(file.read(30 + len(_BEGINNING))[30:] == _BEGINNING)
+    except (ModelFileError, OSError, ValueError):
         raise ModelFileError(
             "the path exists and is not a saved model; choose another path, or remove it"
-        )
+        ) from None
 
 
 def _opened(path: Path) -> BinaryIO:
@@ -250,11 +242,7 @@ def _unreadable(problem: OSError | ValueError) -> ModelFileError:
 def _read_file(path: Path, most: int) -> bytes:
     with _opened(path) as file:
         size = os.fstat(file.fileno()).st_size
-        if size > most:
-            raise ModelFileError(
-                f"the file of the model is larger than {readable(most)}; "
-                "raise the limit with max_bytes (--max-bytes)"
-            )
+        _limit(size, most, "on the disk")
         try:
             content = file.read(size + 1)  # one more: it may have grown
         except OSError as problem:
@@ -265,28 +253,29 @@ def _read_file(path: Path, most: int) -> bytes:
 
 
 def _parsed(written: bytes) -> dict[str, Any]:
-    """Return the manifest, of this format."""
+    """Return the manifest, of this format and with its own checksum."""
     with refusing("the manifest of the model cannot be read; save the model again"):
         # int("NaN") raises: JSON has no such number.
-        manifest = json.loads(written.decode("utf-8"), parse_constant=int, object_pairs_hook=_once)
-    if not isinstance(manifest, dict):
-        raise ModelFileError("the manifest of the model is not an object; save the model again")
-    version = manifest.get("format")
+        manifest: dict[str, Any] = json.loads(
+            written.decode("utf-8"), parse_constant=int, object_pairs_hook=_once
+        )
+        version, checksum = manifest.get("format"), manifest_checksum(manifest)
     if type(version) is not int or version != FORMAT:
         older = type(version) is int and version < FORMAT
         age, cure = (
-            ("an older", "fit and save it again") if older else ("a newer", "upgrade goodfence")
+            ("an older", "fit the model again") if older else ("a newer", "upgrade goodfence")
         )
         raise ModelFileError(
-            f"the model was saved in {age} format than this goodfence reads ({FORMAT}); {cure}"
+            f"the saved model has {age} format, this goodfence reads {FORMAT}; {cure}"
         )
+    if checksum != manifest.get("sha256"):
+        raise ModelFileError("the manifest of the model was changed; save the model again")
     return manifest
 
 
 def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     found = dict(pairs)
-    if len(found) != len(pairs):
-        raise ValueError
+    _require(len(found) == len(pairs))
     return found
 
 
@@ -298,25 +287,26 @@ def unpack_model(packed: bytes) -> tuple[bytes, dict[str, npt.NDArray[Any]]]:
     """
     mark, *_, count, size, _, comment = struct.unpack("<4s4H2LH", packed[-22:])
     # A large directory would take long to read, and a model has a few arrays.
-    if mark != b"PK\x05\x06" or comment or count > _MOST_MEMBERS or size > _LARGEST_DIRECTORY:
-        raise ValueError
-    if packed[-42:-38] == b"PK\x06\x07" and len(packed) < 2**31:  # 64 bits without need
-        raise ValueError
+    _require(mark == b"PK\x05\x06" and not comment)
+    _require(count <= _MOST_MEMBERS and size <= _LARGEST_DIRECTORY)
+    _require(packed[-42:-38] != b"PK\x06\x07" or len(packed) >= 2**31)  # 64 bits without need
     with zipfile.ZipFile(io.BytesIO(packed)) as archive:
         first, *rest = archive.infolist()
         start, end = _member(packed, first, 0)
-        if first.filename != _MANIFEST or end - start > LARGEST_MANIFEST:
-            raise ValueError
+        _require(first.filename == _MANIFEST and end - start <= LARGEST_MANIFEST)
         manifest, found = packed[start:end], {}
         for member in rest:
             name = member.filename.removesuffix(".npy")
-            if name in found or name == member.filename:
-                raise ValueError
+            _require(name not in found and name != member.filename)
             start, end = _member(packed, member, end)
             found[name] = _array(packed, start, end)
-        if end != archive.start_dir:
-            raise ValueError
+        _require(end == archive.start_dir)
     return manifest, found
+
+
+def _require(holds: bool) -> None:
+    if not holds:
+        raise ValueError
 
 
 def _member(packed: bytes, member: zipfile.ZipInfo, at: int) -> tuple[int, int]:
@@ -328,27 +318,22 @@ def _member(packed: bytes, member: zipfile.ZipInfo, at: int) -> tuple[int, int]:
     header = packed[at : at + 4] == b"PK\x03\x04" and packed[at + 30 : at + 30 + n_name] == name
     stored = member.compress_type == zipfile.ZIP_STORED and not member.flag_bits
     sized = member.compress_size == member.file_size and end <= len(packed)
-    if member.header_offset != at or not (header and stored and sized):
-        raise ValueError
-    if zlib.crc32(memoryview(packed)[begin:end]) != member.CRC:
-        raise ValueError
+    _require(member.header_offset == at and header and stored and sized)
+    _require(zlib.crc32(memoryview(packed)[begin:end]) == member.CRC)
     return begin, end
 
 
 def _array(packed: bytes, begin: int, end: int) -> npt.NDArray[Any]:
-    if packed[begin : begin + 8] != b"\x93NUMPY\x01\x00":
-        raise ValueError
-    data = begin + 10 + struct.unpack_from("<H", packed, begin + 8)[0]
-    header = _HEADER.fullmatch(packed[begin + 10 : data])
+    header = _HEADER.match(packed, begin, end)
     if header is None:
         raise ValueError
-    kind = np.dtype(_KINDS[header[1].decode()]).newbyteorder("<")
-    shape = tuple(int(size) for size in header[2].replace(b",", b" ").split())
-    if len(shape) not in (1, 2) or max(shape) >= _LONGEST:
-        raise ValueError
+    length, spelt, sizes = header.groups()
+    kind, data = np.dtype(_KINDS[spelt.decode()]).newbyteorder("<"), header.end()
+    shape = tuple(int(size) for size in sizes.replace(b",", b" ").split())
+    _require(len(shape) in (1, 2) and max(shape) < _LONGEST)
     count = math.prod(shape)
-    if count * kind.itemsize != end - data:
-        raise ValueError
+    _require(int.from_bytes(length, "little") == data - begin - 10)
+    _require(count * kind.itemsize == end - data)
     stored = np.frombuffer(packed, kind, count, data).reshape(shape)
     array = np.require(stored, kind.newbyteorder("="), ["ALIGNED"])  # a copy only where it must be
     array.flags.writeable = False
@@ -392,12 +377,10 @@ def pack_ratings(ratings: Ratings) -> tuple[dict[str, Any], dict[str, npt.NDArra
     arrays |= encode_ids("users", ratings.users) | encode_ids("items", ratings.items)
     if ratings.titles:
         arrays |= encode_ids("titles", titles)
-    settings: dict[str, Any] = {"shape": list(csr.shape), "scale": asdict(ratings.scale)}
-    if ratings.feedback == "implicit":  # when it happened is not saved: no model asks
-        settings["feedback"] = ratings.feedback
-        if ratings.liked_from is not None:
-            settings["liked_from"] = ratings.liked_from
-    return settings, arrays
+    stated = {"feedback": ratings.feedback, "liked_from": ratings.liked_from}
+    usual = (None, "explicit")  # when it happened is not saved: no model asks
+    how = {key: value for key, value in stated.items() if value not in usual}
+    return {"shape": list(csr.shape), "scale": asdict(ratings.scale), **how}, arrays
 
 
 def unpack_ratings(settings: dict[str, Any], arrays: Arrays) -> Ratings:
@@ -405,22 +388,13 @@ def unpack_ratings(settings: dict[str, Any], arrays: Arrays) -> Ratings:
     with refusing("the ratings inside the model are not sound; save the model again"):
         users, items = decode_ids("users", arrays), decode_ids("items", arrays)
         shape = (len(users), len(items))
-        if settings["shape"] != list(shape):
-            raise ValueError
         data, indices, starts = (arrays[name] for name in ("data", "indices", "indptr"))
-        if data.dtype != np.float64 or data.ndim != 1:
-            raise ValueError
+        _require(settings["shape"] == list(shape) and data.dtype == np.float64 and data.ndim == 1)
         check_csr(starts, indices, len(data), shape)
         csr = sparse.csr_array((data, indices, starts), shape=shape)
         titles: dict[Any, str] = {}
         if "titles_bytes" in arrays:
             pairs = zip(items.tolist(), decode_ids("titles", arrays).tolist(), strict=True)
             titles = {item: title for item, title in pairs if title}
-        stated, least = settings["scale"], settings.get("liked_from")
-        numbers = [stated["lowest"], stated["highest"]]
-        numbers += [number for number in (stated["step"], least) if number is not None]
-        typed = all(type(number) in (int, float) for number in numbers)
-        if not typed or type(stated["declared"]) is not bool:
-            raise ValueError
-        how: dict[str, Any] = {"feedback": settings.get("feedback", "explicit")}
-        return Ratings(csr, users, items, Scale(**stated), titles, liked_from=least, **how)
+        how = {key: settings[key] for key in ("feedback", "liked_from") if key in settings}
+        return Ratings(csr, users, items, Scale(**settings["scale"]), titles, **how)

@@ -49,11 +49,7 @@ _USED = {"explicit": ("ratings", "predictions"), "implicit": ("events", "lists")
 
 
 class PrivateRecommender(FittedRecommender):
-    """A recommender that releases noisy statistics once, and answers from them and from the asking user's own data.
-
-    Subclasses say what is released (`_learn`), how a user is answered (`_list_scores` and, of ratings, `_fold_in`), and
-    what of it is saved.
-    """
+    """A recommender that releases noisy statistics once, and answers from them and the asking user's own data."""
 
     _saved: ClassVar[tuple[str, ...]] = ("epsilon", "delta", "unit", "items")
     label: ClassVar[str]
@@ -227,10 +223,7 @@ class PrivateRecommender(FittedRecommender):
         return model.restore(ratings, released, record)
 
     def _agrees(self, record: FitRecord, arguments: dict[str, Any], n_items: int) -> bool:
-        """Return whether the record of a fit is that of a fit with these arguments: the same terms, and their cost.
-
-        A file that says epsilon = 1 over releases that cost more or less, or that are for another unit, was changed.
-        """
+        """Return whether the record is that of a fit with these arguments: the same terms, releases of their cost."""
         same = all(arguments[name] == value for name, value in self._recorded(record).items())
         mu = self._useful(total_mu(record.epsilon, record.delta, self._distance(n_items)))
         spent, few = record.account.mu, mu * SIGMA < _FEW
@@ -240,11 +233,9 @@ class PrivateRecommender(FittedRecommender):
     def _recorded(self, record: FitRecord) -> dict[str, Any]:
         """Return the arguments that the record of a fit holds too; attributes may have been changed since."""
         held: dict[str, Any] = {
-            "epsilon": record.epsilon,
-            "delta": record.delta,
-            "unit": record.unit,
+            name: getattr(record, name) for name in ("epsilon", "delta", "unit")
         }
-        held |= {"items": None if record.catalogue_given else FROM_RATINGS}
+        held["items"] = None if record.catalogue_given else FROM_RATINGS
         return {name: held[name] for name in self._saved if name in held}
 
 
@@ -272,10 +263,8 @@ def on_catalogue(ratings: Ratings, catalogue: Ids) -> Ratings:
 
 
 def public_part(ratings: Ratings) -> Ratings:
-    """Return ratings of the same items on the same scale, given by nobody, without titles.
-
-    Nothing else: the kind of the users' ids is that of the users, and titles are known of what was rated.
-    """
+    """Return ratings of the same items on the same scale, given by nobody, without titles."""
+    # Nothing else: the kind of the users' ids is that of the users, and titles are known of what was rated.
     empty, nobody = sparse.csr_array((0, ratings.shape[1])), np.empty(0, dtype=np.int64)
     how: dict[str, Any] = {"feedback": ratings.feedback, "liked_from": ratings.liked_from}
     return Ratings(empty, nobody, ratings.items, ratings.scale, **how)

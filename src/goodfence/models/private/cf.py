@@ -15,20 +15,8 @@ import numpy as np
 
 from goodfence.arrays import Floats
 from goodfence.errors import require
+from goodfence.models.private import estimation, releases
 from goodfence.models.private.base import FromRatings
-from goodfence.models.private.estimation import (
-    HALF_STEP_WEIGHT,
-    MOST_FACTORS,
-    curved_factors,
-    estimate_biases,
-    expected_variance,
-    factorise,
-    free_factors,
-    listed_counts,
-    public_factors,
-    refine,
-    update_biases,
-)
 from goodfence.models.private.item_model import (
     ROBUST,
     ItemBiases,
@@ -42,17 +30,6 @@ from goodfence.models.private.projected import (
     find_directions,
     release_projected,
     sharpen,
-)
-from goodfence.models.private.releases import (
-    SUMS,
-    SUMS_WEIGHT,
-    covariance_noise,
-    most_rated,
-    release_covariance,
-    release_half_step,
-    release_overlap,
-    release_residuals,
-    release_sums,
 )
 from goodfence.models.recommender import IdsLike
 from goodfence.privacy.accounting import lattice_distance
@@ -165,33 +142,34 @@ class PrivateCF(PrivatePredictor):
         self.features = features
 
     def _distance(self, n_items: int) -> float:
-        return largest_distance(n_items, public_factors(self.features, n_items).shape[1])
+        return largest_distance(n_items, estimation.public_factors(self.features, n_items).shape[1])
 
     def _useful(self, mu: float) -> float:
         return min(mu, MOST_SPENT)
 
     def _learn(self, profiles: UserProfiles, mu: float, publisher: Publisher) -> ItemModel:
-        public = public_factors(self.features, profiles.n_items)
+        public = estimation.public_factors(self.features, profiles.n_items)
         first = mu * math.sqrt(FIRST_SHARE[self.unit] - OVERLAP_SHARE)
-        sums = release_sums(profiles, SUMS[self.unit], self.unit, first, publisher)
-        items = estimate_biases(sums, SUMS[self.unit].clamps.wide, SUMS_WEIGHT[self.unit])
+        sums, items = first_look(profiles, self.unit, first, publisher)
         of_overlap = mu * math.sqrt(OVERLAP_SHARE)
-        overlap = release_overlap(profiles, self.unit, of_overlap, publisher)
+        overlap = releases.release_overlap(profiles, self.unit, of_overlap, publisher)
         stages = choose_stages(self.plan, self.unit, items, overlap, mu)
         for share in stages.biases:
             items = better_biases(profiles, items, self.unit, mu * math.sqrt(share), publisher)
-        factors = np.concatenate([free_factors(items), public], axis=1)
+        factors = np.concatenate([estimation.free_factors(items), public], axis=1)
         if stages.covariance > 0:
             found = self._factors(profiles, items, overlap, stages, mu, publisher)
             factors = np.concatenate([factors, found], axis=1)
         for share in stages.half_steps if self.unit == "user" else ():
             model = ItemModel.of(items, factors)
             longest = longest_score(factors.shape[1])
-            step = release_half_step(profiles, model, longest, mu * math.sqrt(share), publisher)
-            items, factors = refine(step, items, factors)
+            step = releases.release_half_step(
+                profiles, model, longest, mu * math.sqrt(share), publisher
+            )
+            items, factors = estimation.refine(step, items, factors)
         self.stages_ = stages
-        factors = np.concatenate([factors, curved_factors(items)], axis=1)
-        return ItemModel.of(items, factors, listed_counts(sums, items))
+        factors = np.concatenate([factors, estimation.curved_factors(items)], axis=1)
+        return ItemModel.of(items, factors, estimation.listed_counts(sums, items))
 
     def _factors(
         self,
@@ -204,13 +182,13 @@ class PrivateCF(PrivatePredictor):
     ) -> Floats:
         """Return the items' factors from a released covariance and, for the unit rating, half steps after it."""
         of_pairs = mu * math.sqrt(stages.covariance)
-        chosen = most_rated(items.counts, stages.n_chosen)
-        covariance = release_covariance(
+        chosen = releases.most_rated(items.counts, stages.n_chosen)
+        covariance = releases.release_covariance(
             profiles, items.biases, chosen, COVARIANCE, self.unit, of_pairs, publisher
         )
         reach = reach_of(items.counts, overlap, self.unit)[chosen]
         chance = chance_of(items.counts, overlap, self.unit)
-        means, spread, variance = factorise(covariance, reach, chance)
+        means, spread, variance = estimation.factorise(covariance, reach, chance)
         factors = np.zeros((profiles.n_items, means.shape[1]))
         factors[chosen] = means
         if self.unit == "user":
@@ -242,13 +220,22 @@ class PrivateMeans(PrivatePredictor):
     label: ClassVar[str] = "PrivateMeans"
 
     def _learn(self, profiles: UserProfiles, mu: float, publisher: Publisher) -> ItemModel:
-        settings = SUMS[self.unit]
-        sums = release_sums(profiles, settings, self.unit, mu, publisher)
-        items = estimate_biases(sums, settings.clamps.wide, SUMS_WEIGHT[self.unit])
-        return ItemModel.of(items, np.zeros((profiles.n_items, 0)), listed_counts(sums, items))
+        sums, items = first_look(profiles, self.unit, mu, publisher)
+        counts = estimation.listed_counts(sums, items)
+        return ItemModel.of(items, np.zeros((profiles.n_items, 0)), counts)
 
     def _distance(self, n_items: int) -> float:
         return lattice_distance(2 * n_items, SIGMA)
+
+
+def first_look(
+    profiles: UserProfiles, unit: Unit, mu: float, publisher: Publisher
+) -> tuple[releases.ItemSums, ItemBiases]:
+    """Release the item sums at privacy cost mu, and return them and what they say about the items."""
+    settings = releases.SUMS[unit]
+    sums = releases.release_sums(profiles, settings, unit, mu, publisher)
+    wide, weight = settings.clamps.wide, releases.SUMS_WEIGHT[unit]
+    return sums, estimation.estimate_biases(sums, wide, weight)
 
 
 def better_biases(
@@ -256,11 +243,11 @@ def better_biases(
 ) -> ItemBiases:
     """Return the item biases after one more release at privacy cost mu; unit user: a half step without factors."""
     if unit == "rating":
-        found = release_residuals(profiles, items.biases, RESIDUALS, mu, publisher)
-        return update_biases(found, items, RESIDUALS.wide)
+        found = releases.release_residuals(profiles, items.biases, RESIDUALS, mu, publisher)
+        return estimation.update_biases(found, items, RESIDUALS.wide)
     no_factors = np.zeros((profiles.n_items, 0))
-    step = release_half_step(profiles, ItemModel.of(items, no_factors), 0.0, mu, publisher)
-    return refine(step, items, no_factors)[0]
+    step = releases.release_half_step(profiles, ItemModel.of(items, no_factors), 0.0, mu, publisher)
+    return estimation.refine(step, items, no_factors)[0]
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -290,10 +277,8 @@ _HALF_STEPS = Stages(biases=(0.2,), half_steps=(0.25, 0.25))
 
 
 def choose_stages(plan: Plan, unit: Unit, items: ItemBiases, overlap: float, mu: float) -> Stages:
-    """Return the stages of a plan; `auto` takes those that the first look makes worth their privacy cost.
-
-    Everything here is computed from noisy quantities and public constants, and all stages spend the same total.
-    """
+    """Return the stages of a plan; `auto` takes those that the first look makes worth their privacy cost."""
+    # Everything here is computed from noisy quantities and public constants, and all stages spend the same total.
     if plan == "means":
         return MEANS[unit]
     covariance_only = plan == "covariance" or unit == "rating"
@@ -304,7 +289,7 @@ def choose_stages(plan: Plan, unit: Unit, items: ItemBiases, overlap: float, mu:
         return MEANS[unit]
     if covariance_only:
         return replace(stages, n_chosen=max(n_chosen, min(_SIZES[0], len(items.counts))))
-    if plan == "half_step" or n_chosen == 0 or _mean_variance(items) > _SURE:
+    if plan == "half_step" or n_chosen == 0 or items.mean(items.variances) > _SURE:
         return _HALF_STEPS
     return replace(stages, n_chosen=n_chosen)
 
@@ -313,10 +298,12 @@ def _worth_more_than_means(unit: Unit, items: ItemBiases, mu: float, n_chosen: i
     """Return whether factors are worth their privacy cost: the covariance's (unit rating), the half step's (user)."""
     if unit == "user":
         worth = _half_step_worth(items, mu * math.sqrt(0.3))
-        return worth >= _WORTH and _mean_variance(items) <= _SURE_ENOUGH * worth
+        return worth >= _WORTH and items.mean(items.variances) <= _SURE_ENOUGH * worth
     # How much more the biases would vary if most of the budget went to the covariance.
     shares = _WITH_COVARIANCE["rating"].biases[0], MEANS["rating"].total
-    little, full = (expected_variance(items, RESIDUALS, mu * math.sqrt(each)) for each in shares)
+    little, full = (
+        estimation.expected_variance(items, RESIDUALS, mu * math.sqrt(each)) for each in shares
+    )
     return n_chosen > 0 and not little - full > _BEARABLE
 
 
@@ -325,7 +312,7 @@ def _covariance_items(unit: Unit, reach: Floats, mu: float) -> int:
     n_items, best = len(reach), 0
     for size in _SIZES:
         n_chosen = min(size, n_items)
-        noise = covariance_noise(COVARIANCE, unit, n_items, n_chosen, mu)
+        noise = releases.covariance_noise(COVARIANCE, unit, n_items, n_chosen, mu)
         # The leading eigenvalue to be expected, over the edge of the noise's eigenvalues.
         clear = _SIGNAL * float((reach[:n_chosen] ** 2).sum()) / (noise * math.sqrt(n_chosen))
         if clear >= _CLEAR:
@@ -333,17 +320,11 @@ def _covariance_items(unit: Unit, reach: Floats, mu: float) -> int:
     return best
 
 
-def _mean_variance(items: ItemBiases) -> float:
-    """Return how much the biases vary, over ratings."""
-    return float(items.counts @ items.variances / max(float(items.counts.sum()), 1e-12))
-
-
 def _half_step_worth(items: ItemBiases, mu: float) -> float:
     """Return how much of an item's factor loading survives the half step's noise, over ratings."""
     noise = SIGMA * math.sqrt(2) / max(integer_sensitivity(mu), 1)
-    signal = HALF_STEP_WEIGHT * items.counts * _SCORE * _LOADING
-    kept = signal**2 / (signal**2 + noise**2)
-    return float(items.counts @ kept / max(items.counts.sum(), 1e-12))
+    signal = estimation.HALF_STEP_WEIGHT * items.counts * _SCORE * _LOADING
+    return items.mean(signal**2 / (signal**2 + noise**2))
 
 
 def reach_of(counts: Floats, overlap: float, unit: Unit) -> Floats:
@@ -353,11 +334,8 @@ def reach_of(counts: Floats, overlap: float, unit: Unit) -> Floats:
 
 
 def chance_of(counts: Floats, overlap: float, unit: Unit) -> float:
-    """Return by how much chance makes the covariance of items i and j vary, over their reach a_i a_j.
-
-    For the unit rating a user's pairs count by one over the root of their number of ratings c, and vary by one over c;
-    the overlap over the sum of counts is the mean of that root over ratings.
-    """
+    """Return by how much chance makes the covariance of items i and j vary, over their reach a_i a_j."""
+    # Unit rating: a user with c ratings counts by 1/sqrt(c) and varies by 1/c; overlap/sum is the mean of sqrt(c).
     if unit == "user":
         return CHANCE[unit]
     return CHANCE[unit] / max(overlap / max(float(counts.sum()), 1e-12), 1.0)
@@ -369,10 +347,8 @@ def longest_score(n_factors: int) -> float:
 
 
 def largest_distance(n_items: int, n_public: int = 0) -> float:
-    """Bound the total variation of all releases of any plan from rounded real noise: at most nine releases.
-
-    The largest is the covariance, or a half step with 1, two free, `n_public` and the found factors.
-    """
-    n_features = MOST_FACTORS + 4 + n_public
+    """Bound the total variation of all releases of any plan (at most nine) from rounded real noise."""
+    # The largest is the covariance, or a half step with 1, two free, `n_public` and the found factors.
+    n_features = estimation.MOST_FACTORS + 4 + n_public
     largest = _SIZES[-1] * (_SIZES[-1] - 1) // 2 + n_items * n_features + n_features**2
     return 9 * lattice_distance(largest, SIGMA)

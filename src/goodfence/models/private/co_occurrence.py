@@ -72,10 +72,8 @@ def release_counts(profiles: EventProfiles, unit: Unit, mu: float, publisher: Pu
 
 
 def count_totals(profiles: EventProfiles, unit: Unit, limit: int) -> Integers:
-    """Return the counts as integers; one unit of privacy moves them by at most `limit`.
-
-    An event counts as `limit`; for the unit user as an integer c with n c² <= limit², n being their items.
-    """
+    """Return the counts as integers; one unit of privacy moves them by at most `limit`."""
+    # For the unit user an event counts as an integer c with n c² <= limit², n being their items.
     counts = np.diff(profiles.indptr).astype(np.int64)
     each = np.full(len(counts), limit, dtype=np.int64)
     if unit == "user":
@@ -110,11 +108,9 @@ def release_co_occurrence(
     mu: float,
     publisher: Publisher,
 ) -> Noisy:
-    """Release which of the chosen items (columns, ascending) go together, beyond their `centre`, at privacy cost mu.
-
-    Each user enters as y yᵀ/sqrt(|y|² + 1/4) (unit event) or y yᵀ/(|y|² + 1/4) (unit user), y being what is left of
-    their events when the centre's direction is taken out, above the diagonal only.
-    """
+    """Release which of the chosen items (ascending) go together, beyond their `centre`, at privacy cost mu."""
+    # Each user enters as y yᵀ/sqrt(|y|² + 1/4) (unit event) or y yᵀ/(|y|² + 1/4) (unit user), y being their events
+    # without the direction of the centre, above the diagonal only.
     target = integer_sensitivity(mu)
     size = co_occurrence_size(unit, len(chosen), target)
     totals = co_occurrence_totals(profiles, chosen, centre, unit, size)
@@ -132,10 +128,8 @@ def co_occurrence_noise(unit: Unit, n_chosen: int, mu: float) -> float:
 
 
 def co_occurrence_size(unit: Unit, n_chosen: int, target: int) -> float:
-    """Return the factor on each user's matrix for which one unit of privacy moves the integers by `target` at most.
-
-    Without rounding it moves them by the factor (unit event), or by the factor over sqrt(2) (unit user).
-    """
+    """Return the factor on each user's matrix for which one unit of privacy moves the integers by `target` at most."""
+    # Without rounding it moves them by the factor (unit event), or by the factor over sqrt(2) (unit user).
     require(n_chosen <= MOST_CHOSEN, "n_chosen", f"at most {MOST_CHOSEN}", n_chosen)
     of_users = (n_chosen + 2 * math.sqrt(n_chosen) + 1) / FINER
     of_cells = 1.5 * math.sqrt(n_chosen * (n_chosen - 1) / 2)

@@ -64,11 +64,8 @@ _Block: TypeAlias = tuple[Integers, slice, Float32s]
 
 
 def estimate_biases(sums: ItemSums, wide: float, weight: float) -> ItemBiases:
-    """Return posterior means and variances of the items' biases, and posterior mean counts.
-
-    `wide` is where residuals were clamped: a clamped residual follows its item bias only in part. `weight` is the
-    typical weight of a rating in the sums (1 for the unit rating).
-    """
+    """Return the items' biases and counts, estimated from sums of residuals clamped at `wide`, each of this weight."""
+    # A clamped residual follows its item bias only in part.
     slope = 2 * float(ndtr(wide / _RATING_SPREAD)) - 1
     variance = min(0.95, 0.7 * wide**2) * weight
     counts, biases = _grid(sums)
@@ -85,10 +82,8 @@ def estimate_biases(sums: ItemSums, wide: float, weight: float) -> ItemBiases:
 
 
 def listed_counts(sums: ItemSums, items: ItemBiases) -> Floats:
-    """Return how often each item was rated, for lists: as released where that is far above its noise.
-
-    Near its noise a count is what the prior makes of it: else what is rare, and was lucky, would be listed.
-    """
+    """Return how often each item was rated, for lists: as released where that is far above its noise."""
+    # Near its noise a count is what the prior makes of it: else rare items that were lucky would be listed.
     released = np.maximum(sums.counts, 0.0)
     clear = released**2 / (released**2 + (_CLEAR * sums.counts_noise) ** 2)
     return np.asarray(clear * released + (1 - clear) * items.counts)
@@ -156,8 +151,7 @@ def expected_variance(items: ItemBiases, clamps: Clamps, mu: float) -> float:
     """Return the biases' mean variance over ratings that would be left after item residuals at privacy cost mu."""
     noise = SIGMA / residual_grid(clamps, len(items.biases), mu)
     expected, variance = _response(items, noise, clamps.wide)
-    left = 1 / (expected**2 / variance + 1 / items.variances)
-    return float(items.counts @ left / max(float(items.counts.sum()), 1e-12))
+    return items.mean(1 / (expected**2 / variance + 1 / items.variances))
 
 
 def _response(items: ItemBiases, noise: float, wide: float) -> tuple[Floats, Floats]:
@@ -167,12 +161,8 @@ def _response(items: ItemBiases, noise: float, wide: float) -> tuple[Floats, Flo
 
 
 def factorise(covariance: Noisy, reach: Floats, chance: float) -> tuple[Floats, Floats, Floats]:
-    """Return the posterior of the items' factors q, from the released covariance.
-
-    It is three arrays: means, covariance matrices (one an item), and how widely each factor lies over the items.
-    `reach` is a, one number an item. Besides the noise, who happened to rate both items makes their covariance vary,
-    by `chance` times a_i a_j.
-    """
+    """Return means, covariance matrices (one an item) and variances of the items' factors, with these reaches a."""
+    # Besides the noise, who happened to rate both items makes their covariance vary, by `chance` times a_i a_j.
     reach = np.maximum(reach, max(float(reach.max()), 1e-12) * 1e-3)
     # noise² + chance a_i a_j is nearly n_i n_j with these n; dividing by their roots makes all entries equally noisy.
     spread = np.sqrt(covariance.noise**2 + chance * reach**2)
@@ -223,11 +213,8 @@ def _start(covariance: Noisy, reach: Floats) -> Floats:
 
 
 def leading_eigenvectors(matrix: AnyFloats, n: int) -> tuple[AnyFloats, AnyFloats]:
-    """Return the n largest eigenvalues of a symmetric matrix, largest first, and their eigenvectors as columns.
-
-    A direct method, because the same release must give the same factors: an iteration begins anywhere, and where it
-    meets an invariant subspace begins again with fresh randomness. For the sizes here it takes no longer.
-    """
+    """Return the n largest eigenvalues of a symmetric matrix, largest first, and their eigenvectors as columns."""
+    # A direct method, because the same release must give the same factors: an iteration may begin anywhere.
     size = len(matrix)
     values, vectors = eigh(matrix, subset_by_index=(size - n, size - 1))
     return values[::-1], vectors[:, ::-1]
@@ -238,11 +225,9 @@ def _mean_square(factors: Floats, reach: Floats) -> Floats:
 
 
 def refine(step: HalfStep, items: ItemBiases, factors: Floats) -> tuple[ItemBiases, Floats]:
-    """Return item biases and factors after the half step.
-
-    Item i's row is taken as W_i P theta_i plus noise, where W_i is its count, P the mean moment of (1, score) and
-    theta_i = (change of bias, change of factors), about 0. How far factors change is estimated over all items.
-    """
+    """Return item biases and factors after the half step."""
+    # Item i's row is W_i P theta_i plus noise: W_i its count, P the mean moment of (1, score), theta_i the change of
+    # its bias and factors, about 0. How far factors change is estimated over all items.
     n_factors = factors.shape[1]
     data = (HALF_STEP_WEIGHT * items.counts)[:, None, None] * _moment(step.scores)
     noise = step.items_noise**2 * np.eye(n_factors + 1)
@@ -286,10 +271,8 @@ def free_factors(items: ItemBiases) -> Floats:
 
 
 def curved_factors(items: ItemBiases) -> Floats:
-    """Return two more that cost no budget: the square of the first free factor, less its mean, and their product.
-
-    They are for predictions only: some users like what is neither very good nor very bad, or little-known good items.
-    """
+    """Return two more that cost no budget: the square of the first free factor, less its mean, and their product."""
+    # Some users like what is neither very good nor very bad, or little-known good items.
     quality, popularity = (free_factors(items) / _FREE_SCALE).T
     return _CURVED_SCALE * np.stack([quality**2 - 1, quality * popularity], axis=1)
 
@@ -302,11 +285,7 @@ def _standardised(values: Floats, shares: Floats) -> Floats:
 
 
 def public_factors(features: Floats | None, n_items: int) -> Floats:
-    """Return public features, each column in standard deviations from its mean; none where there are none.
-
-    They are cut at four standard deviations, and a column that is constant becomes zero. So years, seconds since 1970
-    and zeros and ones may go side by side.
-    """
+    """Return public features, each column in standard deviations (four at most) from its mean; constant ones as 0."""
     if features is None:
         return np.zeros((n_items, 0))
     table = np.asarray(features, dtype=np.float64)

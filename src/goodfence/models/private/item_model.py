@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any, ClassVar, Self
 
 import numpy as np
@@ -36,6 +37,8 @@ MOST_COUNT = 1e12
 MOST_FEATURES = 1024
 """A user's regression has a matrix of this many rows and columns at most: 8 MiB."""
 _CHUNK = 64
+_ARRAYS = {"effects": "bias", "features": "features", "weights": "weights", "counts": "counts"}
+"""What is saved of an `ItemModel`: the names in the file, and its own."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -52,6 +55,10 @@ class ItemBiases:
     def shares(self) -> Floats:
         """Each item's share of all ratings."""
         return self.counts / max(float(self.counts.sum()), 1e-12)
+
+    def mean(self, values: Floats) -> float:
+        """Return the mean of the items' values over all ratings."""
+        return float(self.counts @ values / max(float(self.counts.sum()), 1e-12))
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,11 +78,8 @@ class ItemModel:
 
     @classmethod
     def of(cls, items: ItemBiases, factors: Floats, counts: Floats | None = None) -> ItemModel:
-        """Return the model of items with these biases and factors; `counts` are other ones than theirs, for lists.
-
-        All numbers are finite and within public bounds, whatever came before: users' own numbers are computed
-        with them, and must neither overflow nor divide by zero.
-        """
+        """Return the model of items with these biases and factors; `counts` are other ones than theirs, for lists."""
+        # All numbers are finite and within public bounds: users' own numbers are computed with them.
         ones = np.ones((len(items.biases), 1))
         features = np.ascontiguousarray(np.concatenate([ones, bounded(factors)], axis=1))
         unsure = np.maximum(np.nan_to_num(items.variances), 0.0)
@@ -96,11 +100,9 @@ class ItemModel:
         return np.asarray(self.bias[wanted] + self.features[wanted] @ coefficients)
 
     def list_scores(self, profiles: Csr, rows: AnyIntegers) -> Floats:
-        """Return what ranks each item in the lists of users, (users, items).
-
-        How often it was rated, times the root of the probability that a rating above the centre of the scale is
-        given: the geometric mean of how many are expected to rate it, and to rate it and like it.
-        """
+        """Return what ranks each item in the lists of users, (users, items)."""
+        # How often an item was rated, times the root of the probability of a rating above the centre of the scale: the
+        # geometric mean of how many are expected to rate it, and to rate it and like it.
         n_users, n_items = len(rows), len(self.bias)
         ends, every = np.arange(n_users + 1) * n_items, np.tile(np.arange(n_items), n_users)
         found = np.empty(len(every))
@@ -172,21 +174,18 @@ class PrivatePredictor(PrivateRecommender):
         return scores
 
     def _rank_rows(self, rows: AnyIntegers, n: int, allowed: Flags) -> Ranked:
-        def block(first: int, last: int) -> Floats:
-            return self.model_.list_scores(self._profiles, rows[first:last])
-
-        return rank_in_blocks(block, rated_rows(self.ratings_.csr, rows), allowed, n)
+        of = partial(self.model_.list_scores, self._profiles)
+        own = rated_rows(self.ratings_.csr, rows)
+        return rank_in_blocks(lambda start, end: of(rows[start:end]), own, allowed, n)
 
     def _arrays(self) -> dict[str, npt.NDArray[Any]]:
-        made = self.model_
-        arrays = {"effects": made.bias, "features": made.features, "weights": made.weights}
-        return {**arrays, "counts": np.asarray(made.counts)}
+        return {name: np.asarray(getattr(self.model_, of)) for name, of in _ARRAYS.items()}
 
     @classmethod
     def _unpacked(cls, arrays: Arrays, ratings: Ratings) -> ItemModel:
         require_declared(ratings.scale)
-        names, n_items = ("effects", "features", "weights", "counts"), ratings.shape[1]
-        bias, features, weights, counts = each = tuple(arrays[name] for name in names)
+        bias, features, weights, counts = each = tuple(arrays[name] for name in _ARRAYS)
+        n_items = len(ratings.items)
         # Not `>`: NaN fails these tests too. Weights below 0 could make a user's matrix singular.
         if not (
             bias.shape == weights.shape == counts.shape == (n_items,)

@@ -65,11 +65,8 @@ class FactorPosterior:
 
 
 def find_directions(factors: Floats, counts: Floats) -> Integers:
-    """Return directions along these factors, on the grid, so that scores along each are about equally wide.
-
-    Rarely rated items are left out by degrees, and long rows shortened, because one rating moves a score by its
-    item's row. The largest singular value is 1.
-    """
+    """Return directions along these factors, on the grid, whose scores are about equally wide."""
+    # One rating moves a score by its item's row: rare items are left out by degrees, and long rows shortened.
     if factors.shape[1] == 0:
         return np.zeros(factors.shape, dtype=np.int64)
     weights = counts / max(float(counts.sum()), 1e-12)
@@ -103,10 +100,8 @@ def projected_bound(clamps: Clamps, n_items: int, directions: AnyIntegers, longe
 def projected_size(
     clamps: Clamps, n_items: int, directions: AnyIntegers, longest: float, target: int
 ) -> float:
-    """Return the factor for which one unit of privacy moves the integers by `target`, 0 where rounding alone does.
-
-    Every entry is within 1/2 + 2^-12 of its exact value in both data sets.
-    """
+    """Return the factor for which one unit of privacy moves the integers by `target`, 0 where rounding alone does."""
+    # Every entry is within 1/2 + 2^-12 of its exact value in both data sets.
     rounding = (1 + 2.0**-11) * math.sqrt(directions.size)
     return max(0.0, target - rounding) / projected_bound(clamps, n_items, directions, longest)
 
@@ -147,11 +142,9 @@ def release_projected(
 
 
 def sharpen(found: FactorPosterior, steps: Sequence[Projected], items: ItemBiases) -> Floats:
-    """Return the factors after these half steps, the posterior mean of each item by itself.
-
-    Item i's row is taken as W_i K q_i plus noise, W_i its count. K, the same for all items, is estimated by regression
-    of the rows on the factors as they were before: posterior means, so that their own noise does not bias it.
-    """
+    """Return the factors after these half steps, the posterior mean of each item by itself."""
+    # Item i's row is W_i K q_i plus noise, W_i its count. K is estimated by regression of the rows on the factors as
+    # they were before: posterior means, so that their own noise does not bias it.
     factors, kept = found.factors, []
     for step in steps if factors.shape[1] else ():
         variance = _row_variance(step, items)

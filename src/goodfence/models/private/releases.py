@@ -203,10 +203,8 @@ def release_covariance(
     mu: float,
     publisher: Publisher,
 ) -> Noisy:
-    """Release the covariance of the residuals of the chosen items (columns, ascending) at privacy cost mu.
-
-    Each user enters as x xᵀ/|x| (unit rating) or x xᵀ/|x|² (unit user), above the diagonal only.
-    """
+    """Release the covariance of the residuals of the chosen items (columns, ascending) at privacy cost mu."""
+    # Each user enters as x xᵀ/|x| (unit rating) or x xᵀ/|x|² (unit user), above the diagonal only.
     target = integer_sensitivity(mu)
     size = covariance_size(clamps, unit, profiles.n_items, len(chosen), target)
     totals = pair_totals(profiles, item_bias, chosen, clamps, unit, size)
@@ -228,11 +226,9 @@ def covariance_noise(clamps: Clamps, unit: Unit, n_items: int, n_chosen: int, mu
 
 
 def covariance_size(clamps: Clamps, unit: Unit, n_items: int, n_chosen: int, target: int) -> float:
-    """Return the factor on each user's matrix for which one unit of privacy moves the integers by `target`.
-
-    Unit rating: the factor times the sensitivity of x xᵀ/|x| on the grid, plus what rounding can add: each entry
-    is within 1/2 + 2^-19 of its exact value in both data sets. Unit user: cutting toward zero adds nothing.
-    """
+    """Return the factor on each user's matrix for which one unit of privacy moves the integers by `target`."""
+    # Unit rating: each entry is within 1/2 + 2^-19 of its exact value in both data sets. Unit user: cutting toward
+    # zero adds nothing.
     most = MOST_COVARIANCE_ITEMS
     require(n_chosen <= most, "n_chosen", f"at most {most}", n_chosen)
     if unit == "user":
@@ -244,11 +240,9 @@ def covariance_size(clamps: Clamps, unit: Unit, n_items: int, n_chosen: int, tar
 
 
 def pairs_bound(wide: float, move: float) -> float:
-    """Bound how far one rating more moves the strict upper triangle of x xᵀ/|x|.
-
-    The largest of h(a) = (wide sin a)² + (move + wide sin a cos a/(1 + sin a)/sqrt(2))² over a in [0, pi/2]. Its
-    derivative is at most 2 wide² + 2 wide(move + wide), which covers the points between those that are tried.
-    """
+    """Bound how far one rating more moves the strict upper triangle of x xᵀ/|x|."""
+    # The largest of h(a) = (wide sin a)² + (move + wide sin a cos a/(1 + sin a)/sqrt(2))² over a in [0, pi/2]. Its
+    # derivative is at most 2 wide² + 2 wide(move + wide), which covers the points between those that are tried.
     angles = np.linspace(0.0, math.pi / 2, _ANGLES + 1)
     sine = np.sin(angles)
     block = move + wide * sine * np.cos(angles) / (1 + sine) / math.sqrt(2)

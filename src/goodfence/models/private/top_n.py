@@ -83,12 +83,7 @@ class ListModel:
         )
 
     def weigh(self, profiles: sparse.csr_array) -> Floats:
-        """Return the weights of popularity and of each factor for some profiles of ones, (profiles, 1 + factors).
-
-        That of popularity is its sum, as far as it is positive, over the profile, plus 0.001; that of a factor the sum
-        of its loadings, less the less it is trusted, the fewer items with factors the profile has, and the more of the
-        factor these items carry alone.
-        """
+        """Return the weights of popularity and of each factor for profiles of ones: (profiles, 1 + factors)."""
         weights = np.empty((profiles.shape[0], 1 + self.factors.shape[1]))
         weigh_profiles(as_csr(profiles), self.loadings, weights)
         return weights
@@ -130,10 +125,8 @@ def _in_tiles(table: Floats) -> Float32s:
 
 
 def list_factors(found: Noisy, centre: Floats) -> Floats:
-    """Return the loadings of the chosen items on what stands out of the noise, each factor as long as it is trusted.
-
-    Eigenvectors, without what the centre explains. The diagonal is not released; it is filled in from the factors.
-    """
+    """Return the loadings of the chosen items on the factors that stand out of the noise, without the centre's part."""
+    # Each is as long as it is trusted. The diagonal is not released; it is filled in from the factors.
     n_items = len(found.values)
     most = min(MOST_FACTORS, n_items - 1)
     if most < 1:
@@ -154,11 +147,8 @@ def list_factors(found: Noisy, centre: Floats) -> Floats:
 
 
 def _true_values(values: AnyFloats, edge: float) -> AnyFloats:
-    """Return what an eigenvector above the edge is expected to carry: its value without noise, as far as it is its own.
-
-    Noise raises an eigenvalue l to l + e²/l and turns its eigenvector so that 1 - e²/l² of its square is left, where
-    2 e is the edge [Benaych-Georges and Nadakuditi 2011].
-    """
+    """Return what an eigenvector above the edge is expected to carry [Benaych-Georges and Nadakuditi 2011]."""
+    # Noise turns an eigenvalue l into l + e²/l, and leaves 1 - e²/l² of its eigenvector's square; 2 e is the edge.
     true = (values + np.sqrt(np.maximum(values**2 - edge**2, 0.0))) / 2
     return np.asarray(true - (edge / 2) ** 2 / np.maximum(true, 1e-300))
 
@@ -220,11 +210,9 @@ class PrivateTopN(PrivateRecommender):
         csr = laid.csr
         if (csr.data == 1).all():
             return laid
-        ones = (np.ones(csr.nnz), csr.indices, csr.indptr)
-        ids = (laid.users, laid.items)
+        once = sparse.csr_array((np.ones(csr.nnz), csr.indices, csr.indptr), shape=csr.shape)
         how: dict[str, Any] = {"titles": laid.titles, "items_declared": laid.items_declared}
-        once = sparse.csr_array(ones, shape=csr.shape)
-        return Ratings(once, *ids, feedback="implicit", **how)
+        return Ratings(once, laid.users, laid.items, feedback="implicit", **how)
 
     def profiles_of(self, ratings: Ratings) -> EventProfiles:
         """Return which items each user has."""
@@ -251,8 +239,7 @@ class PrivateTopN(PrivateRecommender):
         once = np.ones_like(values)  # however often it happened
         profile = (once, columns, np.array([0, len(columns)]))
         own = sparse.csr_array(profile, shape=(1, self.ratings_.shape[1]))
-        scores: Floats = self.model_.scores(self.model_.weigh(own))[0]
-        return scores
+        return np.asarray(self.model_.scores(self.model_.weigh(own))[0])
 
     def _rank_rows(self, rows: AnyIntegers, n: int, allowed: Flags) -> Ranked:
         return self.model_.rank(rated_rows(self.ratings_.csr, rows), allowed, n)
@@ -281,12 +268,9 @@ class PrivateTopN(PrivateRecommender):
 
 
 def how_many(items: Noisy, unit: Unit, mu: float) -> int:
-    """Return how many of the most frequent items (by noisy counts) are chosen.
-
-    As many as occur often enough to stand out of the noise of that many: an item's row is the sum of as many vectors
-    of length at most 1 as its count says, and the noise's eigenvalues end at twice its deviation times the root of the
-    number of items. Computed from noisy counts and public constants alone.
-    """
+    """Return how many of the most frequent items (by noisy counts) are chosen: those that stand out of the noise."""
+    # An item's row is the sum of as many vectors of length at most 1 as its count says, and the noise's eigenvalues
+    # end at twice its deviation times the root of the number of items.
     ordered = np.sort(items.values)[::-1][:MOST_CHOSEN]
     n_items = len(ordered)
     noise = co_occurrence_noise(unit, n_items, mu)
