@@ -310,11 +310,7 @@ def test_a_list_of_items_by_hand(tmp_path: Path) -> None:
     path = put(tmp_path, "items.txt", "\ntt01\r\n\n tt02\nßß\n")
     with pytest.warns(GoodfenceWarning, match="spaces"):
         listed = read_item_list(path, 2**20)
-    assert (listed.file, listed.ids, listed.numbers) == (
-        "items.txt",
-        ["tt01", "tt02", "ßß"],
-        [2, 4, 5],
-    )
+    assert (listed.file, listed.lines) == ("items.txt", {"tt01": 2, "tt02": 4, "ßß": 5})
     again = put(tmp_path, "twice.txt", "a\nb\n\na\n")
     with pytest.raises(ValueProblem, match="line 4 repeats line 1"):
         read_item_list(again, 2**20)
@@ -327,7 +323,7 @@ def test_memory_of_a_list_of_items_by_hand(tmp_path: Path) -> None:
     """A thousand ids of four letters and an end: 5 bytes, twice, and 256 for each with its line and place."""
     path = put(tmp_path, "items.txt", "".join(f"{at:04}\n" for at in range(1000)))
     needed = 1000 * (2 * 5 + 256)
-    assert len(read_item_list(path, needed).ids) == 1000
+    assert len(read_item_list(path, needed).lines) == 1000
     with pytest.raises(SizeProblem, match="raise the limit"):
         read_item_list(path, needed - 1)
 

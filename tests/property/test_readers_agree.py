@@ -119,7 +119,7 @@ def test_repeats_are_what_a_dictionary_makes_of_them(rows: list[tuple[int, int, 
     assert repeats.first(values).tolist() == [values[groups[pair][0]] for pair in pairs]
     assert repeats.last(values).tolist() == [values[groups[pair][-1]] for pair in pairs]
     means = [np.mean(values[groups[pair]]) for pair in pairs]
-    assert np.allclose(repeats.mean(values), means)
+    assert np.allclose(repeats.settled(values, "mean"), means)
     later = sorted((group[n], group[0]) for group in groups.values() for n in range(1, len(group)))
     if later:
         assert repeats.earliest() == (later[0][0] + 1, later[0][1] + 1)

@@ -11,7 +11,7 @@ import pyarrow.parquet as pq
 import pytest
 
 import goodfence as gf
-from goodfence.data import load, parquet, text
+from goodfence.data import load, text, typed
 from goodfence.errors import SettingError
 from goodfence.spark import chunks, session
 from goodfence.spark.neighbours import fit_on_spark
@@ -75,7 +75,7 @@ def fit_there(spark: Any, monkeypatch: pytest.MonkeyPatch) -> Any:
                 *((load, name) for name in ("load", "read_ratings", "read_reported", "read_table")),
                 *((load, name) for name in ("read_text", "read_parquet")),
                 (text, "read_text"),
-                (parquet, "read_parquet"),
+                (typed, "read_parquet"),
                 (chunks, "read_table"),
                 (pq.ParquetFile, "read"),
                 (pq.ParquetFile, "iter_batches"),

@@ -13,7 +13,7 @@ import urllib.error
 import urllib.request
 import zipfile
 import zlib
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
@@ -33,7 +33,6 @@ _CATALOGUE = Path(__file__).with_name("catalogue.toml")
 _CHUNK = 2**16
 MAX_FILE_BYTES = 256 * 2**20
 """No file in an archive of the catalogue is larger than this when unpacked."""
-_UNPACK_CHUNK = 2**20
 _ENCRYPTED = 0x1
 
 
@@ -42,9 +41,7 @@ class Archive:
     """A zip archive that somebody publishes, how to know it, and what it holds."""
 
     url: str
-    """Its address."""
     sha256: str
-    """Its checksum."""
     n_bytes: int
     """Its size; more than that is never written."""
     folder: str = ""
@@ -70,11 +67,9 @@ class TitleFile:
     """A text file of which the first field is an item's id and the second its title."""
 
     name: str
-    """The name of the file."""
     separator: str
-    """What separates its fields; a comma means csv, with quotes and a header."""
+    """A comma means csv, with quotes and a header."""
     encoding: str = "utf-8"
-    """How its text is written."""
 
     def read(self, folder: Path, items: Collection[str | int]) -> dict[str | int, str]:
         """Return the titles of `items`; none where the file is not there."""
@@ -84,15 +79,14 @@ class TitleFile:
         known = {str(item): item for item in items}
         try:
             with path.open(encoding=self.encoding, newline="") as lines:
-                rows = csv.reader(lines) if self.separator == "," else self._split(lines)
+                rows: Iterable[list[str]] = csv.reader(lines)
+                if self.separator != ",":
+                    rows = (line.rstrip("\r\n").split(self.separator) for line in lines)
                 return {known[row[0]]: row[1] for row in rows if row and row[0] in known}
         except (UnicodeDecodeError, csv.Error, IndexError) as problem:
             raise FileProblem(
                 f"{path} must be {self.encoding} text with an id and a title in each line"
             ) from problem
-
-    def _split(self, lines: Iterator[str]) -> Iterator[list[str]]:
-        return (line.rstrip("\r\n").split(self.separator) for line in lines)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -100,27 +94,19 @@ class Dataset:
     """A data set that has a name."""
 
     name: str
-    """What to ask for."""
     about: str
-    """What it is, in a sentence."""
     folder: str
     """The folder it lies in, below `GOODFENCE_DATA` or the cache."""
     files: tuple[str, ...]
-    """Names its ratings may have, the first that is there is read."""
+    """Names its ratings may have; the first that exists is read."""
     scale: Scale
-    """The ratings that could be given."""
     shape: tuple[int, int]
-    """How many users and items it has."""
     n_ratings: int
-    """How many ratings it has, each pair once."""
     licence: str
-    """On which terms it may be used."""
     source: str
     """Who publishes it."""
     titles: TitleFile | None = None
-    """What its items are called."""
     duplicates: Duplicates = "error"
-    """What is done about a pair that was rated twice; the reader warns of it."""
     sha256: str | None = None
     """The checksum of the first of `files`, where the original is known."""
     archive: Archive | None = None
@@ -150,16 +136,9 @@ class Dataset:
 def _datasets() -> Iterator[Dataset]:
     for name, entry in tomllib.loads(_CATALOGUE.read_text(encoding="utf-8")).items():
         titles, archive = entry.pop("titles", None), entry.pop("archive", None)
-        lists = {key: tuple(entry.pop(key)) for key in ("files", "shape", "scale")}
-        yield Dataset(
-            name=name,
-            files=lists["files"],
-            shape=lists["shape"],
-            scale=Scale.of(lists["scale"]),
-            titles=titles and TitleFile(**titles),
-            archive=archive and Archive(**archive),
-            **entry,
-        )
+        entry |= {key: tuple(entry[key]) for key in ("files", "shape")}
+        entry |= {"scale": Scale.of(entry["scale"]), "titles": titles and TitleFile(**titles)}
+        yield Dataset(name=name, archive=archive and Archive(**archive), **entry)
 
 
 DATASETS = {dataset.name: dataset for dataset in _datasets()}
@@ -204,8 +183,7 @@ def find_dataset(
 ) -> Path:
     """Return the folder that holds a data set, after downloading it if need be.
 
-    `named` and `cache` are where to look; None takes the folder `GOODFENCE_DATA` and the user's cache. A server
-    counts as gone after `timeout` seconds without an answer.
+    `named` and `cache` are where to look; None takes the folder `GOODFENCE_DATA` and the user's cache.
     """
     if dataset.bundled:
         return BUNDLED
@@ -226,11 +204,7 @@ def find_dataset(
 
 
 def download(archive: Archive, folder: Path, *, timeout: float = 30.0) -> Path:
-    """Return the file in `folder`, downloading it if it is not there yet.
-
-    Only a file with the right checksum gets the right name. The server counts as gone after `timeout` seconds without
-    an answer.
-    """
+    """Return the file in `folder`, downloading it if it is not there; a wrong checksum never gets the right name."""
     target = folder / archive.name
     positive(timeout, "timeout")
     if target.exists() and not target.is_file():
@@ -311,11 +285,7 @@ def sha256(file: Path) -> str:
 def extract(
     path: Path, archive: Archive, folder: Path, max_bytes: int = MAX_FILE_BYTES
 ) -> list[Path]:
-    """Write the wanted files of an archive into `folder`, in order, each by an atomic write, and return them.
-
-    All of the archive is checked before anything is written: it holds nothing but what it is known to hold, no path
-    that leads elsewhere, no link, nothing encrypted, nothing larger than `max_bytes` when unpacked.
-    """
+    """Write the wanted files of an archive into `folder`, in order, atomically, after checking all of the archive."""
     inside = f"{archive.folder}/" if archive.folder else ""
     wanted = [f"{inside}{name}" for name in archive.wanted]
     expected = {inside, *wanted, *(f"{inside}{name}" for name in archive.others)}
@@ -364,7 +334,7 @@ def _write(opened: zipfile.ZipFile, member: str, folder: Path, max_bytes: int) -
     target = folder / member.rsplit("/", 1)[-1]
     n_bytes = 0
     with opened.open(member) as source, atomic_write(target) as file:
-        while chunk := source.read(_UNPACK_CHUNK):
+        while chunk := source.read(_CHUNK):
             n_bytes += len(chunk)
             if n_bytes > max_bytes:  # the size a member states may be a lie
                 raise SizeProblem(

@@ -29,13 +29,11 @@ def words(text: str) -> frozenset[str]:
     return frozenset(text.split())
 
 
+def _with_id(text: str) -> frozenset[str]:
+    return words(text) | {f"{word}id" for word in text.split()}
+
+
 RATED: Roles = MappingProxyType(dict.fromkeys(ROLES))
-
-
-def _with_id(words: str) -> frozenset[str]:
-    return frozenset(name for word in words.split() for name in (word, f"{word}id"))
-
-
 NAMES: Mapping[str, frozenset[str]] = MappingProxyType(
     {
         "user": _with_id(
@@ -232,23 +230,20 @@ def find_positions(n_columns: int, roles: Roles = RATED) -> Columns:
             "others are with read='time=... weight=...' (--read), or likes= (--likes) if there are ratings, or give "
             "the positions of user and item (user='1', item='2')"
         )
-    chosen: dict[str, str] = {}
-    for position, (role, name) in enumerate(roles.items(), start=1):
+    for role, name in roles.items():
         if name is not None and name not in names:
             raise ColumnProblem(
                 f"{role} must be a position from 1 to {n_columns}: the file has no header line with names"
             )
-        chosen[role] = str(position) if name is None else name
+    chosen = {role: name or str(at) for at, (role, name) in enumerate(roles.items(), 1)}
     return _columns(names, chosen, positional=True)
 
 
 def _named(role: str, name: str, names: Sequence[str]) -> str:
-    found = [known for known in names if known == name]
-    if len(found) > 1:
-        raise ColumnProblem(
-            f"{role} must name one column, and {quote_name(name)} names {len(found)}"
-        )
-    if not found:
+    n_found = list(names).count(name)
+    if n_found > 1:
+        raise ColumnProblem(f"{role} must name one column, and {quote_name(name)} names {n_found}")
+    if not n_found:
         # Names are suggested where one of them is known: in a file without a header line they are somebody's ids.
         known = names if any(are_known([one]) for one in names) else []
         raise ColumnProblem(
@@ -259,18 +254,16 @@ def _named(role: str, name: str, names: Sequence[str]) -> str:
 
 
 def _recognised(role: str, names: Sequence[str], given: Roles) -> str:
-    taken = set(given.values())
-    found = [name for name in names if fold_name(name) in NAMES[role] and name not in taken]
-    found = found or [
-        name for name in names if fold_name(name) in SECOND[role] and name not in taken
-    ]
+    folded = {name: fold_name(name) for name in names if name not in given.values()}
+    found = [name for name in names if folded.get(name) in NAMES[role]]
+    found = found or [name for name in names if folded.get(name) in SECOND[role]]
     if len(found) > 1:
         listed = " and ".join(quote_name(name) for name in found[:3])
         raise ColumnProblem(
             f"{role} must be one column, and {listed} could each be it; say which with {role}= (--{role})"
         )
     if not found:
-        count = next((n for n in names if fold_name(n) in COUNTS and n not in taken), None)
+        count = next((name for name, known in folded.items() if known in COUNTS), None)
         if role == "rating" and count is not None:
             raise ColumnProblem(
                 f"rating must be a column of ratings, and {quote_name(count)} sounds like a count, which is none; "
@@ -291,11 +284,6 @@ def _recognised(role: str, names: Sequence[str], given: Roles) -> str:
 def _columns(names: Sequence[str], chosen: Mapping[str, str], *, positional: bool) -> Columns:
     taken = set(chosen.values())
     if len(taken) < len(chosen):
-        rule = (
-            "user, item and rating must be three different columns; name all three"
-            if set(chosen) == set(ROLES)
-            else f"{', '.join(chosen)} must be different columns; name all of them"
-        )
-        raise ColumnProblem(rule)
+        raise ColumnProblem(f"{', '.join(chosen)} must be different columns; name all of them")
     unused = tuple(name for name in names if name not in taken)
     return Columns(**chosen, unused=unused, positional=positional)

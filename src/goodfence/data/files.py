@@ -122,9 +122,7 @@ def atomic_write(
 ) -> Iterator[BinaryIO]:
     """Open a file that appears at `target`, or replaces it, only when the block ends well.
 
-    Until then it is a hidden file beside it, which is removed when the block fails. A link stays, and what it points to
-    is written; an older file's permissions stay, and a new one has `mode` where that is given; what is no file is not
-    replaced (`destination`).
+    A link stays, and what it points to is written; an older file's permissions stay, and a new one has `mode`.
     """
     target.parent.mkdir(parents=True, exist_ok=True)
     place = destination(target, name)
@@ -162,10 +160,7 @@ def write_table(path: Path, table: pa.Table, *, mode: int | None = None) -> None
 
 
 def destination(target: Path, name: str = "path") -> Path:
-    """Return where a file for `target` is to be written: of a link, what it points to, whether it is there or not.
-
-    A folder, a pipe, a socket, a device or a link to itself is a `FileProblem`, which calls the target `name`.
-    """
+    """Return where a file for `target` is to be written, of a link what it points to; errors call the target `name`."""
     place = Path(os.path.realpath(target)) if target.is_symlink() else target
     try:
         there = target.stat()

@@ -19,8 +19,8 @@ from goodfence.arrays import AnyIntegers, Floats, Integers, Rows
 from goodfence.data.columns import FEEDBACK, ROLES, Columns, Feedback, find_columns, fold_name
 from goodfence.data.files import DEFAULT_MAX_BYTES, check_limit
 from goodfence.data.ids import Ids, code_ids, refuse_rows
-from goodfence.data.rating_values import check_grades, check_spread, rating_values
-from goodfence.data.scale import Scale, ScaleLike
+from goodfence.data.matrix import read_only
+from goodfence.data.scale import Scale, ScaleLike, check_grades, check_spread, rating_values
 from goodfence.data.times import NAMES as TIME_NAMES
 from goodfence.data.times import keep_times, named_times
 from goodfence.errors import (
@@ -183,14 +183,10 @@ class Triplets:
     def csr(self) -> sparse.csr_array:
         """Return the ratings as a users x items matrix, canonical and read-only; a 0 stays a rating."""
         counts = np.bincount(self.rows, minlength=len(self.users))
-        small = len(self.values) <= np.iinfo(np.int32).max
-        starts = np.zeros(len(self.users) + 1, dtype=np.int32 if small else np.int64)
-        np.cumsum(counts, out=starts[1:])
-        parts = (self.values, self.columns.astype(starts.dtype, copy=False), starts)
-        for part in parts:
-            part.flags.writeable = False
-        shape = (len(self.users), len(self.items))
-        matrix = sparse.csr_array(parts, shape=shape, copy=False)
+        kind = np.int32 if len(self.values) <= np.iinfo(np.int32).max else np.int64
+        starts = np.concatenate(([0], np.cumsum(counts))).astype(kind)
+        parts = (self.values, self.columns.astype(kind, copy=False), starts)
+        matrix = read_only(parts, (len(self.users), len(self.items)))
         matrix.has_canonical_format = True
         return matrix
 
@@ -356,17 +352,9 @@ class Repeats:
             return np.ones(len(self.starts))
         if rule in ("first", "last"):
             return self.first(values) if rule == "first" else self.last(values)
-        return self.mean(values) if rule == "mean" else self.sum(values)
-
-    def sum(self, values: Floats) -> Floats:
-        """Return the sum of each pair's values."""
         with np.errstate(over="ignore"):  # whoever asks looks whether sums are finite
             sums: Floats = np.add.reduceat(values[self.order], self.starts)
-        return sums
-
-    def mean(self, values: Floats) -> Floats:
-        """Return the mean of each pair's values."""
-        return self.sum(values) / np.diff(np.append(self.starts, len(self.order)))
+        return sums / np.diff(np.append(self.starts, len(self.order))) if rule == "mean" else sums
 
     def least(self, values: Integers) -> Integers:
         """Return the least of each pair's values."""

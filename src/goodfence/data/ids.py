@@ -6,9 +6,8 @@ import unicodedata
 import warnings
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
 from functools import cached_property
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 import numpy.typing as npt
@@ -50,10 +49,7 @@ class Ids:
 
     @classmethod
     def of(cls, values: Sequence[str | int] | npt.NDArray[Any] | Ids, kind: str) -> Ids:
-        """Return `values` as ids of this kind ("users", "items").
-
-        They must be all integers or all text, and no two equal.
-        """
+        """Return `values`, all integers or all text and no two equal, as ids of this kind ("users", "items")."""
         if isinstance(values, Ids):
             return values
         array = _as_ids(values, kind)
@@ -147,8 +143,7 @@ def _as_ids(values: Sequence[str | int] | npt.NDArray[Any], kind: str) -> npt.ND
     return text
 
 
-@dataclass(frozen=True, slots=True)
-class CodedIds:
+class CodedIds(NamedTuple):
     """Sorted ids, and the position of each row's id among them."""
 
     ids: Ids
@@ -156,11 +151,7 @@ class CodedIds:
 
 
 def code_ids(column: pa.ChunkedArray, label: str, kind: str) -> CodedIds:
-    """Return the ids of an arrow column in order, and each row's position among them.
-
-    The column holds integers, text, floats without a fraction (as pandas makes of integers), or a dictionary of these;
-    errors call it `label`. `kind` is what the ids are of: "users" or "items".
-    """
+    """Return the ids, of the kind "users" or "items", of a column that errors call `label`, in order."""
     read = _read_ids(column, label)
     if pa.types.is_integer(read.type):
         if read.null_count:
@@ -184,21 +175,27 @@ def _read_ids(column: pa.ChunkedArray, label: str) -> pa.ChunkedArray:
         raise ValueProblem(f"{label} must not be missing, row 1 is")
     if pa.types.is_string_view(kind):
         return _decoded(column).cast(pa.large_string())
-    if pa.types.is_floating(kind):
-        floats = _decoded(column).to_numpy().astype(np.float64)  # arrow's nulls are NaN here
-        refuse_rows(np.isnan(floats), f"{label} must not be missing", "is")
-        broken = (floats != np.floor(floats)) | (np.abs(floats) > 2.0**53)
-        refuse_rows(broken, f"{label} must be an integer or text")
-        return pa.chunked_array([floats.astype(np.int64)])
-    if pa.types.is_uint64(kind):
-        plain = _decoded(column)
-        beyond = pc.greater(plain, pa.scalar(_LARGEST, pa.uint64())).fill_null(False)
-        rule = f"{label} must fit in a signed 64-bit integer"
-        refuse_rows(np.asarray(beyond), rule, "does not")
-        return plain.cast(pa.int64())
+    if pa.types.is_floating(kind) or pa.types.is_uint64(kind):
+        return signed_integers(_decoded(column), label, "must be an integer or text")
     if not (pa.types.is_integer(kind) or is_text(kind)):
         raise ColumnProblem(f"{label} must hold integers or text, it holds {type_in_words(kind)}")
     return column
+
+
+def signed_integers(
+    numbers: pa.Array | pa.ChunkedArray, label: str, rule: str, n_before: int = 0
+) -> pa.ChunkedArray:
+    """Return floats without a fraction, as pandas makes of integers, or unsigned integers as int64."""
+    if pa.types.is_floating(numbers.type):
+        floats = np.asarray(numbers).astype(np.float64)  # arrow's nulls are NaN here
+        refuse_rows(np.isnan(floats), f"{label} must not be missing", "is", n_before)
+        broken = (floats != np.floor(floats)) | (np.abs(floats) > 2.0**53)
+        refuse_rows(broken, f"{label} {rule}", "is not", n_before)
+        return pa.chunked_array([floats.astype(np.int64)])
+    beyond = pc.greater(numbers, pa.scalar(_LARGEST, pa.uint64())).fill_null(False)
+    fitting = f"{label} must fit in a signed 64-bit integer"
+    refuse_rows(np.asarray(beyond), fitting, "does not", n_before)
+    return numbers.cast(pa.int64())
 
 
 def _code_integers(numbers: Integers, kind: str) -> CodedIds:

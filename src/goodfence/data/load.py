@@ -29,13 +29,11 @@ from goodfence.data.files import (
 )
 from goodfence.data.frame import ReadOptions, in_order
 from goodfence.data.ids import SPACE, are_dense, is_text
-from goodfence.data.json_lines import is_json, read_json
-from goodfence.data.parquet import read_parquet
-from goodfence.data.rating_values import warn_of_sentinels, without_unrated
 from goodfence.data.ratings import Id, Ratings
-from goodfence.data.scale import ScaleLike
+from goodfence.data.scale import ScaleLike, warn_of_sentinels, without_unrated
 from goodfence.data.text import Lines, read_text
 from goodfence.data.times import BYTES_OF_A_TIME, affordable, without_times
+from goodfence.data.typed import is_json, read_json, read_parquet
 from goodfence.errors import (
     FileProblem,
     GoodfenceWarning,
@@ -127,12 +125,11 @@ def load(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class LocatedRatings:
-    """A file of ratings that was found, how it is to be read, and what is known of it."""
+    """A file of ratings, how it is to be read, and its entry in the catalogue, if any."""
 
     path: Path
     options: ReadOptions
     dataset: Dataset | None = None
-    """None where the file has no name in the catalogue."""
 
     def read(self) -> Ratings:
         """Return the ratings or the events; those of the catalogue are counted before `likes` leaves any out."""
@@ -155,16 +152,7 @@ class LocatedRatings:
         # Which items a published data set holds was published with it: its list is declared.
         known = dataset.titles
         titles = known.read(self.path.parent, ratings.items.tolist()) if known else None
-        named = Ratings(
-            ratings.csr,
-            ratings.users,
-            ratings.items,
-            ratings.scale,
-            titles,
-            feedback=ratings.feedback,
-            times=ratings.times,
-            liked_from=ratings.liked_from,
-        )
+        named = ratings.replaced(ratings.csr, ratings.times, titles=titles, items_declared=True)
         return named if least is None or liked else named.liked(least)
 
 
@@ -173,20 +161,15 @@ def locate(name: str | os.PathLike[str], options: ReadOptions) -> LocatedRatings
     dataset = DATASETS.get(name) if isinstance(name, str) else None
     if dataset is None:
         return LocatedRatings(path=_path(name), options=options)
-    refuse_events(options)
-    for setting in _STATED:
-        if getattr(options, setting) is not None:
-            raise SettingError(f"{setting} must be left out for a named data set, which states it")
-    return _located(dataset, find_dataset(dataset), replace(options, feedback="explicit"))
-
-
-def refuse_events(options: ReadOptions) -> None:
-    """Raise where a named data set, which holds ratings, is to be read as events and nobody says which are likes."""
     if not options.rated:
         raise SettingError(
             "feedback must be explicit for a named data set, which holds ratings; say which of them are likes with "
             "likes= (--likes)"
         )
+    for setting in _STATED:
+        if getattr(options, setting) is not None:
+            raise SettingError(f"{setting} must be left out for a named data set, which states it")
+    return _located(dataset, find_dataset(dataset), replace(options, feedback="explicit"))
 
 
 def load_dataset(dataset: Dataset, folder: Path, options: ReadOptions | None = None) -> Ratings:
@@ -339,27 +322,26 @@ class ItemList:
     """The lines of a list of items, as text: only the ratings say whether ids are numbers."""
 
     file: str
-    """The name of the file for errors, without folders."""
-    numbers: list[int]
-    """The line of each id, counted from 1."""
-    ids: list[str]
-    """The ids, all different, in the order of the lines."""
+    """The name of the file, for errors."""
+    lines: dict[str, int]
+    """The ids in the order of the lines, each with the number of its line."""
 
     def applied_to(self, ratings: Ratings) -> Ratings:
         """Return the ratings with these items as columns; all that were rated must be listed."""
         if ratings.items.dtype.kind not in "iu":
-            return ratings.on_items(self.ids)
-        for number, text in zip(self.numbers, self.ids, strict=True):
+            return ratings.on_items(list(self.lines))
+        for text, number in self.lines.items():
             if not _is_integer(text):
                 raise ValueProblem(
                     f"{self.file!r} must list integers, since the ratings number their items, "
                     f"line {number} is not one"
                 )
-        return ratings.on_items([int(text) for text in self.ids])
+        return ratings.on_items([int(text) for text in self.lines])
 
     def alone(self) -> list[int] | list[str]:
         """Return the ids as the list itself says them: integers if all are, else text."""
-        return [int(text) for text in self.ids] if all(map(_is_integer, self.ids)) else self.ids
+        listed = list(self.lines)
+        return [int(text) for text in listed] if all(map(_is_integer, listed)) else listed
 
 
 def read_item_list(path: Path, max_bytes: int) -> ItemList:
@@ -368,8 +350,7 @@ def read_item_list(path: Path, max_bytes: int) -> ItemList:
     purpose = "list items, one id a line"
     file = find_file(path, max_bytes, purpose)
     first: dict[str, int] = {}
-    trimmed = False
-    n_bytes = 0
+    trimmed, n_bytes = False, 0
     for number, text in Lines(file, max_bytes).numbered():
         n_bytes += 2 * (len(text) + 1) + _BYTES_OF_A_LINE
         if n_bytes > max_bytes:
@@ -386,7 +367,7 @@ def read_item_list(path: Path, max_bytes: int) -> ItemList:
         warnings.warn(message, GoodfenceWarning, stacklevel=2)
     if not first:
         raise FileProblem(f"{file.name!r} must {purpose}, and is empty")
-    return ItemList(file=file.name, numbers=list(first.values()), ids=list(first))
+    return ItemList(file=file.name, lines=first)
 
 
 def _is_integer(text: str) -> bool:

@@ -8,24 +8,24 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from goodfence.arrays import Floats, Integers, row_numbers
+from goodfence.arrays import Flags, Floats, Integers, row_numbers
 from goodfence.errors import DataError
+
+
+def cells_inside(csr: sparse.csr_array, inside: Flags) -> sparse.csr_array:
+    """Return the stored cells that are `inside`, and nothing for the others."""
+    starts = np.concatenate(([0], np.cumsum(inside)))[csr.indptr].astype(csr.indptr.dtype)
+    return sparse.csr_array((csr.data[inside], csr.indices[inside], starts), shape=csr.shape)
 
 
 def liked_cells(csr: sparse.csr_array, least: float) -> sparse.csr_array:
     """Return 1 for each rating of at least `least`, and nothing for the others."""
-    inside = csr.data >= least
-    starts = np.concatenate(([0], np.cumsum(inside)))[csr.indptr]
-    cells = (np.ones(int(inside.sum())), csr.indices[inside], starts.astype(csr.indptr.dtype))
-    return sparse.csr_array(cells, shape=csr.shape)
+    liked = cells_inside(csr, csr.data >= least)
+    return sparse.csr_array((np.ones(liked.nnz), liked.indices, liked.indptr), shape=csr.shape)
 
 
 def check_csr(starts: Any, columns: Any, n_stored: int, shape: tuple[int, ...]) -> None:
-    """Raise unless these arrays make a sparse matrix of this shape.
-
-    scipy's own full check stops early where the last start is 0, and its compiled code, like ours, reads and writes
-    wherever an index points: what was not made here is checked here first.
-    """
+    """Raise unless these arrays make a sparse matrix of this shape: compiled code reads wherever an index points."""
     check_starts(starts, n_stored, "csr")
     if len(starts) != shape[0] + 1 or len(columns) != n_stored:
         raise DataError("csr must have one start a row, and one column a rating")

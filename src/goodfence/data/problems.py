@@ -17,14 +17,12 @@ import pyarrow.compute as pc
 from goodfence.arrays import Flags, Integers
 from goodfence.data.frame import ReadOptions, find_repeats
 from goodfence.data.ids import SPACE, is_text, missing_among_integers, one_dictionary, plain_type
-from goodfence.data.json_lines import is_json
 from goodfence.data.load import PARQUET, open_ratings_file
-from goodfence.data.parquet import read_parquet
-from goodfence.data.rating_values import Written
 from goodfence.data.ratings import Ratings
-from goodfence.data.scale import Scale
+from goodfence.data.scale import Scale, Written
 from goodfence.data.text import Fields, read_fields
 from goodfence.data.times import span
+from goodfence.data.typed import is_json, read_parquet
 
 _SHOWN = 3  # lines of a problem
 _MOST_GRADES = 21
@@ -47,10 +45,7 @@ class Problem:
 
 
 def count_problems(path: str | os.PathLike[str], options: ReadOptions) -> list[Problem]:
-    """Return what is wrong with the rows of a file, most frequent first; nothing for a file of JSON.
-
-    What is wrong with the file as a whole is raised, as by `read_ratings`.
-    """
+    """Return what is wrong with the rows of a file, most frequent first; nothing for a file of JSON."""
     with open_ratings_file(path, options.max_bytes) as file:
         if is_json(file):
             return []
@@ -147,11 +142,10 @@ class Spread:
     grades: tuple[tuple[str, int], ...]
     """Each rating that occurs, or each of ten ranges where they are many, and how often it was given."""
     per_user: tuple[int, int, int]
-    """The smallest, the median and the largest number of ratings of a user."""
     per_item: tuple[int, int, int]
-    """The same of an item."""
+    """The smallest, the median and the largest number of ratings."""
     span: tuple[str, str] | None = None
-    """When the first and the last were given, where that is known."""
+    """When the first and the last were given."""
 
 
 def measure_spread(ratings: Ratings) -> Spread:

@@ -92,9 +92,7 @@ class Ratings:
         self._csr = frozen(csr)
         shape = (len(self._user_ids), len(self._item_ids))
         require(self._csr.shape == shape, "csr", f"of shape {shape}", self._csr.shape)
-        if feedback == "implicit":
-            scale = _events_scale(self._csr.data)
-        self._scale = _checked_scale(self._csr.data, scale)
+        self._scale = _checked_scale(self._csr.data, scale, feedback)
         named = titles is None or isinstance(titles, Mapping)
         require(named, "titles", "a mapping of items to text", type(titles))
         self._titles = dict(titles or {})
@@ -134,15 +132,9 @@ class Ratings:
         >>> Ratings.from_frame(table.drop(["rating"]), feedback="implicit")
         Ratings(2 users x 2 items, 3 events)
         """
-        stated = None if scale is None else Scale.of(scale)
+        columns = {"user": user, "item": item, "rating": rating, "time": time}
         options = ReadOptions.parse(read).merged(
-            user=user,
-            item=item,
-            rating=rating,
-            time=time,
-            scale=stated,
-            likes=likes,
-            feedback=feedback,
+            **columns, scale=scale, likes=likes, feedback=feedback
         )
         ratings = cls.from_triplets(read_triplets(frame, options), options)
         return ratings if items is None else ratings.on_items(items)
@@ -318,16 +310,8 @@ class Ratings:
             )
         moved = move_columns(self._csr, positions, len(wanted))
         moved.sum_duplicates()  # in canonical order, as the times will be
-        return Ratings(
-            moved,
-            self._user_ids,
-            wanted,
-            self._scale,
-            self._titles,
-            feedback=self._feedback,
-            times=self._carried(lambda places: move_columns(places, positions, len(wanted))),
-            liked_from=self._liked_from,
-        )
+        times = self._carried(lambda places: move_columns(places, positions, len(wanted)))
+        return self.replaced(moved, times, items=wanted, items_declared=True)
 
     def _carried(self, moved: Callable[[sparse.csr_array], sparse.csr_array]) -> Integers | None:
         """Return the times in the order of the ratings after `moved`, if there are any."""
@@ -340,15 +324,24 @@ class Ratings:
         order.sum_duplicates()
         return _frozen_times(times[order.data.astype(np.int64)])
 
-    def replaced(self, csr: sparse.csr_array, times: Integers | None = None) -> Ratings:
-        """Return ratings with the same ids, titles and scale, and another matrix, with its own times if any."""
+    def replaced(
+        self,
+        csr: sparse.csr_array,
+        times: Integers | None = None,
+        *,
+        users: IdSequence | None = None,
+        items: IdSequence | Ids | None = None,
+        titles: Mapping[Any, str] | None = None,
+        items_declared: bool | None = None,
+    ) -> Ratings:
+        """Return ratings of the same scale with another matrix and its times; None keeps ids and titles."""
         return Ratings(
             csr,
-            self._user_ids,
-            self._item_ids,
+            self._user_ids if users is None else users,
+            self._item_ids if items is None else items,
             self._scale,
-            self._titles,
-            items_declared=self._items_declared,
+            self._titles if titles is None else titles,
+            items_declared=self._items_declared if items_declared is None else items_declared,
             feedback=self._feedback,
             times=times,
             liked_from=self._liked_from,
@@ -396,13 +389,6 @@ class Ratings:
         return f"Ratings({shape}, {self.n_ratings:,} ratings, {self.scale})"
 
 
-def _events_scale(values: Floats) -> Scale:
-    """Return the scale of events: 1 for each, or what their counts and weights, which must be positive, span."""
-    if not (values > 0).all():
-        raise DataError("every event must count more than 0; at least one does not")
-    return Scale(1, 1) if (values == 1).all() else Scale.observed(values)
-
-
 def _checked_times(csr: Any, times: npt.ArrayLike | None) -> Integers | None:
     """Return times that cannot be written to: one 64-bit integer for each rating of a matrix in canonical order."""
     if times is None:
@@ -420,7 +406,11 @@ def _frozen_times(times: Integers) -> Integers:
     return times
 
 
-def _checked_scale(values: Floats, scale: ScaleLike | None) -> Scale:
+def _checked_scale(values: Floats, scale: ScaleLike | None, feedback: Feedback) -> Scale:
+    if feedback == "implicit":
+        if not (values > 0).all():
+            raise DataError("every event must count more than 0; at least one does not")
+        return Scale(1, 1) if (values == 1).all() else Scale.observed(values)
     if scale is None:
         if values.size == 0:
             raise DataError("ratings must not be empty unless their scale is declared")

@@ -8,17 +8,17 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
-from scipy import sparse
 
 from goodfence.arrays import Flags, Integers, row_numbers
+from goodfence.data.matrix import cells_inside
 from goodfence.data.ratings import Ratings
 from goodfence.errors import DataError, GoodfenceWarning, SettingError, require
 from goodfence.rng import RNG, Streams
-from goodfence.settings import checked, integer, one_of
+from goodfence.settings import checked, integer
 from goodfence.settings import fraction as within_one
 
 DEFAULT_FRACTION = 0.2
@@ -66,17 +66,16 @@ def holdout(
     (16, 4, (4, 5))
     """
     require(isinstance(ratings, Ratings), "ratings", "Ratings", type(ratings))
-    one_of(by, "by", get_args(SplitBy))
     if fraction is not None and per_user is not None:
         raise SettingError("fraction and per_user must not both be given; leave one out")
     share = DEFAULT_FRACTION if fraction is None else within_one(fraction, "fraction")
     if by == "time":
         held = _latest(ratings, share, per_user)
-        return _part(ratings, ~held), _part(ratings, held)
-    words = Streams(rng).words(ratings.n_ratings)
-    if per_user is not None:
+    elif per_user is not None:
+        words = Streams(rng).words(ratings.n_ratings)
         held = _first_ranks(ratings, words, _wanted(ratings, per_user))
     else:
+        words = Streams(rng).words(ratings.n_ratings)
         held = np.zeros(len(words), dtype=np.bool_)
         held[np.argsort(words, kind="stable")[: round(share * len(words))]] = True
     return _part(ratings, ~held), _part(ratings, held)
@@ -137,8 +136,7 @@ def _latest(ratings: Ratings, share: float, per_user: int | None) -> Flags:
         )
     if per_user is None:
         counts = np.diff(ratings.csr.indptr)
-        n_held = np.minimum(np.maximum(np.rint(share * counts), 1), counts - 1).astype(np.int64)
-        n_held = np.maximum(n_held, 0)
+        n_held = np.clip(np.rint(share * counts), 1, np.maximum(counts - 1, 0)).astype(np.int64)
     else:
         n_held = _wanted(ratings, per_user)
     # Later first, and of the same time the later column first, which comes later in the order of the cells.
@@ -174,11 +172,8 @@ def _first_ranks(ratings: Ratings, keys: npt.NDArray[Any], n_held: Integers) -> 
 
 def _part(ratings: Ratings, inside: Flags) -> Ratings:
     """Return the ratings that are `inside`; a stored 0 stays a rating."""
-    csr = ratings.csr
-    ends = np.concatenate(([0], np.cumsum(inside)))[csr.indptr]
-    parts = (csr.data[inside], csr.indices[inside], ends)
     times = None if ratings.times is None else ratings.times[inside]
-    return ratings.replaced(sparse.csr_array(parts, shape=csr.shape), times)
+    return ratings.replaced(cells_inside(ratings.csr, inside), times)
 
 
 def core(ratings: Ratings, *, per_user: int, per_item: int) -> Ratings:
@@ -207,16 +202,13 @@ def core(ratings: Ratings, *, per_user: int, per_item: int) -> Ratings:
         rows, columns = rows[inside], columns[inside]
     if not users.any():
         raise DataError(f"no part of the ratings has {per_user:,} a user and {per_item:,} an item")
-    lines, places = np.flatnonzero(users), np.flatnonzero(items)
-    matrix = ratings.csr[lines][:, places]
-    times = None
-    if ratings.times is not None:
-        owners = row_numbers(ratings.csr.indptr)
-        times = ratings.times[users[owners] & items[ratings.csr.indices]]
-    kept = ratings.items[items]
-    known = ratings.titles
-    titles = {item: known[item] for item in kept.tolist() if item in known}
-    ids = ratings.users[users], kept
-    how: dict[str, Any] = {"feedback": ratings.feedback, "liked_from": ratings.liked_from}
-    how["times"] = times
-    return Ratings(matrix, *ids, ratings.scale, titles, items_declared=False, **how)
+    inside = users[row_numbers(ratings.csr.indptr)] & items[ratings.csr.indices]
+    kept, known = ratings.items[items], ratings.titles
+    return ratings.replaced(
+        ratings.csr[np.flatnonzero(users)][:, np.flatnonzero(items)],
+        None if ratings.times is None else ratings.times[inside],
+        users=ratings.users[users],
+        items=kept,
+        titles={item: known[item] for item in kept.tolist() if item in known},
+        items_declared=False,
+    )

@@ -16,13 +16,13 @@ from scipy import sparse
 from scipy.special import ndtri
 
 from goodfence.arrays import Floats, Integers, Rows
-from goodfence.data.columns import FEEDBACK, Feedback
+from goodfence.data.columns import Feedback
 from goodfence.data.ratings import Ratings
 from goodfence.data.scale import Scale, ScaleLike
 from goodfence.errors import require
 from goodfence.kernels.synthetic import Levels, Tastes, choose_items, rate_items
 from goodfence.rng import RNG, Streams
-from goodfence.settings import checked, integer, one_of
+from goodfence.settings import checked, integer
 
 # What Douban and Netflix look like: the most rated item has three users in ten, popularity falls a
 # little faster than Zipf says, and the spread of the logarithm of activity is about 1.25.
@@ -42,21 +42,13 @@ _ACTIVITY, _USER_GROUP, _ITEM_GROUP, _COLUMN, _LEVELS, _CHOICE, _RATING = range(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Planted:
-    """What is planted: how active users are, how popular items, and who shares a taste."""
+    """What is planted: ratings of each user, popularity of each item (sums to 1), and their groups of taste."""
 
     counts: Integers
-    """Ratings of each user."""
     weights: Floats
-    """Popularity of each item; they sum to 1."""
     user_groups: Integers
-    """The group of taste of each user."""
     item_groups: Integers
-    """The group of taste to which each item appeals."""
-
-    @property
-    def n_groups(self) -> int:
-        """The number of groups of taste."""
-        return int(self.item_groups.max()) + 1
+    n_groups: int
 
 
 @checked
@@ -96,21 +88,18 @@ def synthetic(
     >>> synthetic(users=200, items=300, ratings=4000, rng=7, feedback="implicit")
     Ratings(200 users x 300 items, 4,000 events)
     """
-    one_of(feedback, "feedback", FEEDBACK)
     stated = Scale.of(scale)
     streams = Streams(rng)
     planted = plan(users, items, ratings, streams)
     indptr = np.concatenate(([0], np.cumsum(planted.counts)))
     columns = _choices(planted, indptr, streams.key(_CHOICE))
     ids = np.arange(1, users + 1), np.arange(1, items + 1)
-    if feedback == "implicit":
-        cells = (np.ones(len(columns)), columns, indptr)
-        events = sparse.csr_array(cells, shape=(users, items))
-        return Ratings(events, *ids, feedback=feedback)
-    levels = _levels(planted, indptr, columns, streams)
-    values = stated.round(stated.lowest + levels * (stated.highest - stated.lowest))
+    values = np.ones(len(columns))
+    if feedback == "explicit":
+        levels = _levels(planted, indptr, columns, streams)
+        values = stated.round(stated.lowest + levels * (stated.highest - stated.lowest))
     matrix = sparse.csr_array((values, columns, indptr), shape=(users, items))
-    return Ratings(matrix, *ids, stated)
+    return Ratings(matrix, *ids, stated, feedback=feedback)
 
 
 def plan(users: int, items: int, ratings: int, streams: Streams) -> Planted:
@@ -133,6 +122,7 @@ def plan(users: int, items: int, ratings: int, streams: Streams) -> Planted:
         weights=by_rank[ranks],
         user_groups=(streams.words(users, _USER_GROUP) % np.uint64(n_groups)).astype(np.int64),
         item_groups=group_by_rank[ranks],
+        n_groups=n_groups,
     )
 
 

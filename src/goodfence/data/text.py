@@ -3,12 +3,13 @@
 from __future__ import annotations
 
 import codecs
+import csv
 import gzip
 import re
 import sys
 import warnings
 import zlib
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from itertools import chain
 
@@ -16,8 +17,19 @@ import pyarrow as pa
 import pyarrow.compute as pc
 from pyarrow import csv as arrow_csv
 
-from goodfence.data.columns import Columns
-from goodfence.data.dialect import SECTION, SECTIONED, Dialect, Sections, recognise
+from goodfence.data.columns import (
+    DECLARE,
+    FEWEST,
+    POSITIONAL,
+    Columns,
+    Feedback,
+    Roles,
+    are_known,
+    are_positions,
+    check_number,
+    find_columns,
+    find_positions,
+)
 from goodfence.data.files import (
     BYTES_OF_A_ROW,
     BYTES_OF_AN_ID,
@@ -28,8 +40,8 @@ from goodfence.data.files import (
 )
 from goodfence.data.frame import ReadOptions
 from goodfence.data.ids import parse_ids
-from goodfence.data.rating_values import parse_ratings
-from goodfence.data.times import keep_times, without_times
+from goodfence.data.scale import parse_ratings
+from goodfence.data.times import found_among, keep_times, without_times
 from goodfence.errors import ColumnProblem, FileProblem, GoodfenceWarning, require
 
 LONGEST_LINE = 2**20
@@ -57,12 +69,37 @@ _LOOKED_AT = 20  # lines that tell how a file is laid out
 _BYTES_OF_A_TIME = 24  # as text; it is made into 8 bytes before anything else
 _CODED = pa.dictionary(pa.int32(), pa.string())
 
+STAND_IN = b"\x1f"
+"""The one-byte separator that takes the place of `::` and of runs of blanks; ASCII calls it the unit separator."""
+BLANKS = " "
+"""The separator that stands for any run of spaces and tabs."""
+_ANY = (",", "\t", "::", ";", "|", BLANKS)
+_ENDINGS = {
+    ".csv": (",",),
+    ".tsv": ("\t",),
+    ".tab": ("\t",),
+    ".inter": ("\t",),
+    ".dat": ("::", "\t"),
+    ".data": ("\t",),
+    ".base": ("\t",),
+    ".test": ("\t",),
+}
+"""What separates the fields, by the ending of the file's name; several are told apart by the first lines."""
+_NAMES = {"\t": "tabs", "::": "'::'", BLANKS: "spaces"}
+_NUMBER = re.compile(r"[+-]?(\d+[.,]?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
+_SEPARATOR = re.compile(r'::|[^"\r\n\0\x1f\x80-\U0010ffff]')
+_RUN = re.compile(rb"[ \t]+")
+_EDGE = re.compile(rb"(?m)^\x1f|\x1f(?=\r?$)")
+SECTION = re.compile(rb"(?m)^(\d{1,18}):\r?\n")
+"""The line that begins a section of the Netflix Prize's files."""
+SECTIONED: dict[str, str | None] = {"user": "1", "item": "4", "rating": "2"}
+"""Which positions hold what in the Netflix Prize's files, after the item was put at the end of each line."""
+
 
 class Lines:
-    """The checked lines of one text file as UTF-8, read once from its beginning to its end.
+    """The checked lines of one text file as UTF-8, read once; they may inflate to `max_bytes`.
 
-    It is gzip if its name ends in `.gz`. It may inflate to `max_bytes`, and have as many lines as fit into them with
-    `BYTES_OF_A_ROW` each. `encoding`, one of `ENCODINGS`, is how its text is written; None is UTF-8.
+    `encoding`, one of `ENCODINGS`, is how its text is written; None is UTF-8.
     """
 
     def __init__(self, file: RatingsFile, max_bytes: int, encoding: str | None = None) -> None:
@@ -72,15 +109,19 @@ class Lines:
         """How many lines that are not blank were read."""
         self.n_read = 0
         """How many lines were read."""
-        self._file, self._max_bytes = file, max_bytes
+        self.file, self._max_bytes = file, max_bytes
         self._encoding = None if encoding == "utf-8" else encoding
         self._chunks = self._checked()
+
+    def again(self) -> Lines:
+        """Return the lines once more, from the beginning, without a limit."""
+        return Lines(self.file, sys.maxsize, self._encoding)
 
     def head(self, n: int = 1) -> list[bytes]:
         """Return the first lines that are not blank, one at least, `n` at most; `chunks` gives them again."""
         chunk = next((one for one in self._chunks if one.strip()), b"")
         if not chunk:
-            raise FileProblem(f"{self._file.name!r} must hold ratings, and is empty")
+            raise FileProblem(f"{self.file.name!r} must hold ratings, and is empty")
         self._chunks = chain([chunk], self._chunks)
         lines = chunk.lstrip(b"\r\n").split(b"\n", 2 * n)[:-1]
         return [line.rstrip(b"\r") for line in lines if line not in (b"", b"\r")][:n]
@@ -105,7 +146,7 @@ class Lines:
         for number, piece in enumerate(self._text()):
             n_bytes += len(piece)
             if max(n_bytes, self.n_read * BYTES_OF_A_ROW) > self._max_bytes:
-                raise too_large(self._file.name, self._max_bytes)
+                raise too_large(self.file.name, self._max_bytes)
             chunk = held + (piece if number else self._without_mark(piece))
             end = chunk.rfind(b"\n") + 1
             held = chunk[end:]
@@ -118,7 +159,6 @@ class Lines:
             yield held + b"\n"
 
     def _text(self) -> Iterator[bytes]:
-        """Yield the file's bytes as UTF-8."""
         if self._encoding is None:
             yield from self._pieces()
             return
@@ -129,12 +169,12 @@ class Lines:
             yield decoder.decode(b"", final=True).encode()
         except UnicodeError:
             raise FileProblem(
-                f"{self._file.name!r} is not {self._encoding} text, as read='encoding=...' (--read) says"
+                f"{self.file.name!r} is not {self._encoding} text, as read='encoding=...' (--read) says"
             ) from None
 
     def _pieces(self) -> Iterator[bytes]:
-        path, name, packed = self._file.path, self._file.name, self._file.suffixes[1] == ".gz"
-        if packed and not self._file.beginning.startswith(b"\x1f\x8b"):
+        path, name, packed = self.file.path, self.file.name, self.file.suffixes[1] == ".gz"
+        if packed and not self.file.beginning.startswith(b"\x1f\x8b"):
             raise FileProblem(f"{name!r} must be a gzip file, as its name says, and is not")
         try:
             with gzip.open(path, "rb") if packed else path.open("rb") as stream:
@@ -151,7 +191,7 @@ class Lines:
         for mark, encoding in _OTHER_MARKS:
             if piece.startswith(mark):
                 raise FileProblem(
-                    f"{self._file.name!r} must be UTF-8 text, and is {encoding.upper()}; save it as UTF-8, or say "
+                    f"{self.file.name!r} must be UTF-8 text, and is {encoding.upper()}; save it as UTF-8, or say "
                     f"read='encoding={encoding}' (--read)"
                 )
         return piece.removeprefix(BYTE_ORDER_MARK)
@@ -171,7 +211,7 @@ class Lines:
         n_ends = lines.count(b"\n")
         self.n_read += n_ends
         if n_ends * BYTES_OF_A_ROW > self._max_bytes:  # one chunk of nothing but ends
-            raise too_large(self._file.name, self._max_bytes)
+            raise too_large(self.file.name, self._max_bytes)
         blank = b"\n\n" in lines or b"\n\r\n" in lines or lines[:1] in (b"\n", b"\r")
         self.n_lines += n_ends - (len(_BLANK.findall(lines)) if blank else 0)
 
@@ -182,22 +222,182 @@ class Lines:
             if end < 0:
                 line = self.n_read + lines.count(b"\n", 0, start) + 1
                 raise FileProblem(
-                    f"{self._file.name!r} must have lines of at most {readable(LONGEST_LINE)}, line {line} is longer"
+                    f"{self.file.name!r} must have lines of at most {readable(LONGEST_LINE)}, line {line} is longer"
                 )
             start = end + 1
 
     def _problem(self, rule: str, before: bytes, advice: str = "") -> FileProblem:
         line = self.n_read + before.count(b"\n") + 1
-        return FileProblem(f"{self._file.name!r} must be {rule}, line {line} is not{advice}")
+        return FileProblem(f"{self.file.name!r} must be {rule}, line {line} is not{advice}")
+
+
+@dataclass(frozen=True, slots=True, kw_only=True)
+class Dialect:
+    """What separates the fields of a file, the fields of its first line, and which of them are the ratings'."""
+
+    separator: str
+    fields: tuple[str, ...]
+    columns: Columns
+
+    @property
+    def delimiter(self) -> str:
+        """The one character between fields after `single`."""
+        return STAND_IN.decode() if self.separator in ("::", BLANKS) else self.separator
+
+    @property
+    def quotes(self) -> bool:
+        """Whether a field may be quoted."""
+        return self.delimiter == self.separator
+
+    def single(self, lines: bytes) -> bytes:
+        """Return whole lines with one byte for every separator."""
+        if self.separator == "::":
+            return lines.replace(b"::", STAND_IN)
+        return _joined(lines) if self.separator == BLANKS else lines
+
+
+def _joined(lines: bytes) -> bytes:
+    """Return the lines with one character for each run of blanks, and none at their ends."""
+    single = b"  " not in lines and b"\t" not in lines
+    marked = lines.replace(b" ", STAND_IN) if single else _RUN.sub(STAND_IN, lines)
+    edges = (b"\x1f\n", b"\x1f\r", b"\n\x1f")
+    edged = marked[:1] == STAND_IN or any(edge in marked for edge in edges)
+    return _EDGE.sub(b"", marked) if edged else marked
+
+
+def recognise(
+    lines: Sequence[str], file: RatingsFile, separator: str | None, roles: Roles
+) -> Dialect:
+    """Return how a file is laid out, from its first lines that are not blank; None finds the separator."""
+    used = _separator(lines, file, separator, "explicit" if "rating" in roles else "implicit")
+    fields = split(lines[0], used)
+    if are_positions(roles) or _is_data(fields, roles):
+        columns, rows = find_positions(len(fields), roles), lines
+    else:
+        columns, rows = find_columns(fields, roles), lines[1:]
+    if columns.time is None:
+        known = (split(row, used) for row in rows)  # a row of another length is told of later
+        by_column = list(zip(*(row for row in known if len(row) == len(fields)), strict=True))
+        names = [str(at) for at in range(1, len(fields) + 1)] if columns.positional else fields
+        texts = dict.fromkeys(names, ()) | dict(zip(names[::-1], by_column[::-1], strict=False))
+        columns = found_among(columns, texts)
+    return Dialect(separator=used, fields=tuple(fields), columns=columns)
+
+
+def _is_data(fields: list[str], roles: Roles) -> bool:
+    """Return whether the first line is a rating and not a header: no known name, and a number where ratings are."""
+    if all(map(_NUMBER.fullmatch, fields)):
+        return True
+    if are_known(fields) or any(name in fields for name in roles.values()):
+        return False
+    looked_at = fields[2:3] if "rating" in roles and len(fields) in POSITIONAL else fields
+    return any(map(_NUMBER.fullmatch, looked_at))
+
+
+def _separator(
+    lines: Sequence[str], file: RatingsFile, given: str | None, feedback: Feedback
+) -> str:
+    """Return what separates the fields of the first lines, or refuse to guess."""
+    if given is not None:
+        good = isinstance(given, str) and _SEPARATOR.fullmatch(given)
+        require(bool(good), "separator", "one ASCII character or '::'", given)
+    stated = (given,) if given is not None else _ENDINGS.get(file.suffixes[0], _ANY)
+    fewest = FEWEST[feedback]
+    check_number(max(lines[0].count(one) for one in stated))
+    fitting = [one for one in stated if _fits(lines[0], one, fewest)]
+    if len(fitting) > 1:
+        fitting = _steady(lines, fitting) or fitting
+    if given is None and (not fitting or (fitting == ["\t"] and _doubled(lines))):
+        fitting = _steady(lines, [one for one in _ANY if _fits(lines[0], one, fewest)]) or fitting
+    if len(fitting) == 1:
+        return fitting[0]
+    if fitting:
+        raise FileProblem(
+            f"{file.name!r} must have one separator, and {_listed(fitting)} both fit its first "
+            "line; say which with read='separator=...' (--read)"
+        )
+    other = [one for one in _ANY if _fits(lines[0], one, fewest)]
+    if other:
+        raise FileProblem(
+            f"{file.name!r} must be separated by {_listed(stated)}, and looks separated by "
+            f"{_listed(other[:1])}; if so, say it with read='separator=...' (--read)"
+        )
+    roles = "user, item and rating" if feedback == "explicit" else "user and item"
+    two = feedback == "explicit" and any(len(split(lines[0], one)) == 2 for one in (*stated, *_ANY))
+    events = f"; if each line is an event, a user and an item, {DECLARE}" if two else ""
+    raise ColumnProblem(
+        f"{file.name!r} must have columns for {roles} separated by "
+        f"{_listed(stated)}, and its first line has {len(split(lines[0], stated[0]))} field(s){events}"
+    )
+
+
+def _fits(line: str, separator: str, fewest: int) -> bool:
+    return len(split(line, separator)) >= fewest
+
+
+def _steady(lines: Sequence[str], separators: list[str]) -> list[str]:
+    """Return the separators with which all lines have equally many fields."""
+    found = [one for one in separators if len({len(split(line, one)) for line in lines}) == 1]
+    if BLANKS in found and len(found) > 1:
+        # Runs of blanks may fit where one tab does; they are meant only where tabs leave empty fields.
+        others = [one for one in found if one != BLANKS]
+        found = [BLANKS] if others == ["\t"] and _doubled(lines) else others
+    return found
+
+
+def _doubled(lines: Sequence[str]) -> bool:
+    """Return whether single tabs would leave an empty field in each line."""
+    return all("" in split(line, "\t") for line in lines)
+
+
+def _listed(separators: Sequence[str]) -> str:
+    return " or ".join(_NAMES.get(one, repr(one)) for one in separators)
+
+
+def split(line: str, separator: str) -> list[str]:
+    """Return the fields of a line, without blanks around them; those of a csv file may be quoted."""
+    if separator == BLANKS:
+        return line.split()
+    if separator == "::":
+        return [field.strip() for field in line.split(separator)]
+    try:
+        return [field.strip() for field in next(csv.reader([line], delimiter=separator))]
+    except csv.Error:  # a field beyond all measure
+        return []
+
+
+class Sections:
+    r"""Puts the item of its section at the end of each line, chunk by chunk.
+
+    Examples
+    --------
+    >>> put = Sections()
+    >>> put(b"7:\n1,5,2005-09-06\n"), put(b"2,3,2005-09-07\n"), put.n_found
+    (b'1,5,2005-09-06,7\n', b'2,3,2005-09-07,7\n', 1)
+    """
+
+    def __init__(self) -> None:
+        self.n_found = 0
+        """How many sections there were."""
+        self._item = b""
+
+    def __call__(self, lines: bytes) -> bytes:
+        """Return whole lines, without those that begin a section."""
+        # What belongs to the last item; then an item and what belongs to it, and so on.
+        pieces = SECTION.split(lines)
+        parts = [self._with_item(pieces[0])]
+        for item, piece in zip(pieces[1::2], pieces[2::2], strict=True):
+            self._item = item
+            self.n_found += 1
+            parts.append(self._with_item(piece))
+        return b"".join(parts) or (b"\n" if lines else b"")
+
+    def _with_item(self, piece: bytes) -> bytes:
+        return piece.replace(b"\r\n", b"\n").replace(b"\n", b"," + self._item + b"\n")
 
 
 def read_text(file: RatingsFile, options: ReadOptions) -> tuple[pa.Table, Columns]:
-    """Return the columns user, item and rating of a text file, its times, and what they are called in it.
-
-    A first line of numbers, or with a number third of three or four and no known name, is a rating, not a header; of
-    events, one with any number. Ids are integers where every one of the column is written as an integer is ("7", not
-    "007" or "7.0"), else text.
-    """
+    """Return the columns user, item and rating of a text file, its times, and what they are called in it."""
     fields = read_fields(file, options)
     fields.check_rows()
     times, columns = keep_times(
@@ -220,7 +420,6 @@ def read_text(file: RatingsFile, options: ReadOptions) -> tuple[pa.Table, Column
 
 
 def _release_unused(max_bytes: int) -> None:
-    """Give back what arrow needed to parse, where the limit on memory is near."""
     if pa.total_allocated_bytes() > max_bytes // 8:
         pa.default_memory_pool().release_unused()
 
@@ -235,7 +434,7 @@ def _check_ids(table: pa.Table, file: RatingsFile, max_bytes: int) -> None:
 
 
 def _count_different(column: pa.ChunkedArray, most: int) -> int:
-    """Return how many different ids a column has, or any number above `most`; pieces are joined as they add up."""
+    """Return how many different ids a column has, or any number above `most`."""
     seen, waiting, n_waiting = pa.array([], pa.string()), [], 0
     for chunk in column.chunks:
         waiting.append(chunk.dictionary)
@@ -255,20 +454,17 @@ class Fields:
     table: pa.Table
     """The user, item and rating of each row as dictionaries of text, null where a field is empty."""
     times: list[pa.Array]
-    """The times as text, which most often are all different, in chunks; taken out of it as they are read."""
+    """The times as text, in chunks; taken out of it as they are read."""
     dialect: Dialect
-    file: RatingsFile
-    encoding: str | None
     lines: Lines
-    """The lines that were read."""
-    n_sections: int | None
-    """How many lines begin a section, where there are sections."""
+    n_sections: int
+    """How many lines begin a section of the Netflix Prize's layout."""
     ragged: list[tuple[int, int]]
     """The rows, counted from 1, that have another number of fields than the first line, and how many."""
 
     def check_rows(self) -> None:
         """Check that every line became one row: a quotation mark without its partner swallows the lines after it."""
-        name, positional = self.file.name, self.dialect.columns.positional
+        name, positional = self.lines.file.name, self.dialect.columns.positional
         if self.ragged:
             row, n_fields = self.ragged[0]
             raise FileProblem(
@@ -278,17 +474,17 @@ class Fields:
         if n_rows == 0:
             raise FileProblem(f"{name!r} must hold ratings, and has a header line only")
         if self.table.num_rows != n_rows:
-            numbered = Lines(self.file, sys.maxsize, self.encoding).numbered()
+            numbered = self.lines.again().numbered()
             odd = next((number for number, line in numbered if line.count(b'"') % 2), 1)
             raise FileProblem(
                 f"{name!r} must close each quoted field on the line where it opens, line {odd} does not"
             )
 
     def line_numbers(self) -> Iterator[int]:
-        """Yield the number of the line of each row: the header, blank lines and those that begin a section are none."""
+        """Yield the number of the line of each row, without the header, blank lines and beginnings of sections."""
         full = (
             number
-            for number, line in Lines(self.file, sys.maxsize, self.encoding).numbered()
+            for number, line in self.lines.again().numbered()
             if line and not (self.n_sections and SECTION.match(line + b"\n"))
         )
         if not self.dialect.columns.positional:
@@ -305,7 +501,8 @@ def read_fields(file: RatingsFile, options: ReadOptions, *, tolerant: bool = Fal
     head = [line.decode() for line in lines.head(_LOOKED_AT)]
     sections, roles = None, options.columns
     if SECTION.fullmatch(head[0].encode() + b"\n"):
-        sections, head = Sections(), Sections.head(head)
+        sections, text = Sections(), "".join(f"{line}\n" for line in head)
+        head = Sections()(text.encode()).decode().splitlines()
         if not options.rated:
             raise ColumnProblem(
                 f"{file.name!r} must hold events, and has the sections of the Netflix Prize, which hold ratings; say "
@@ -317,7 +514,7 @@ def read_fields(file: RatingsFile, options: ReadOptions, *, tolerant: bool = Fal
         raise FileProblem(f"{file.name!r} must hold ratings, and has none in its first section")
     dialect = recognise(head, file, options.separator, roles)
     ragged: list[tuple[int, int]] = []
-    feed = Feed(_prepared(lines, dialect, file, sections))
+    feed = Feed(_prepared(lines, dialect, sections))
     table = _parsed(feed, dialect, ragged, file, options.max_bytes, tolerant=tolerant)
     _release_unused(options.max_bytes)
     table, times = without_times(table)
@@ -325,10 +522,8 @@ def read_fields(file: RatingsFile, options: ReadOptions, *, tolerant: bool = Fal
         table=table,
         times=times,
         dialect=dialect,
-        file=file,
-        encoding=options.encoding,
         lines=lines,
-        n_sections=sections.n_found if sections else None,
+        n_sections=sections.n_found if sections else 0,
         ragged=ragged,
     )
 
@@ -409,24 +604,18 @@ class Feed:
         """Do nothing: the file is closed when its last line was read."""
 
 
-def _prepared(
-    lines: Lines, dialect: Dialect, file: RatingsFile, sections: Sections | None
-) -> Iterator[bytes]:
+def _prepared(lines: Lines, dialect: Dialect, sections: Sections | None) -> Iterator[bytes]:
     """Yield the rows, with one byte for each separator."""
     stray = stray_quotes(dialect.separator) if dialect.quotes else None
-    steps: list[Callable[[bytes], bytes] | None] = [sections, dialect.single]
     for piece in lines.chunks(without_first=not dialect.columns.positional):
         found = stray.search(piece) if stray is not None and b'"' in piece else None
         if found is not None:
             n_before = lines.n_read - piece.count(b"\n")
             line = n_before + piece.count(b"\n", 0, found.end()) + 1
             raise FileProblem(
-                f"{file.name!r} must quote a whole field or nothing of it, line {line} does not"
+                f"{lines.file.name!r} must quote a whole field or nothing of it, line {line} does not"
             )
-        chunk = piece
-        for step in steps:
-            chunk = chunk if step is None else step(chunk)
-        yield chunk
+        yield dialect.single(piece if sections is None else sections(piece))
 
 
 def stray_quotes(separator: str) -> re.Pattern[bytes]:

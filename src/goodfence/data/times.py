@@ -8,7 +8,9 @@ from __future__ import annotations
 
 import re
 import warnings
+from bisect import bisect_left
 from collections.abc import Mapping, Sequence
+from contextlib import suppress
 from datetime import UTC, datetime
 
 import numpy as np
@@ -17,7 +19,14 @@ import pyarrow.compute as pc
 
 from goodfence.arrays import Integers
 from goodfence.data.columns import Columns, fold_name, words
-from goodfence.data.ids import SPACE, is_text, plain_type, refuse_rows, type_in_words
+from goodfence.data.ids import (
+    SPACE,
+    is_text,
+    plain_type,
+    refuse_rows,
+    signed_integers,
+    type_in_words,
+)
 from goodfence.errors import GoodfenceWarning, ValueProblem
 
 NAMES = words(
@@ -36,7 +45,6 @@ _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}([T ].*)?", re.ASCII)
 _WRITTEN = tuple(pa.timestamp(unit, zone) for unit in ("us", "ns") for zone in (None, "UTC"))
 """How a time may be written: without a zone or with one, with up to six or nine digits after the second."""
 _RULE = "must be an integer or a date as in 2026-11-17 or 2026-11-17T20:15:00Z"
-_WHOLE = 2.0**53
 TOO_MANY_TIMES = (
     "times are left out: they would take more memory than read='max_bytes=...' (--read) allows"
 )
@@ -45,11 +53,7 @@ BYTES_OF_A_TIME = 16
 
 
 def found_among(columns: Columns, texts: Mapping[str, Sequence[str]]) -> Columns:
-    """Return the columns with the time, where one that is not used is called so and looks so in the first rows.
-
-    `texts` is what the first rows say. In a file without a header line, the one column that is left over is taken where
-    it holds nothing but likely times.
-    """
+    """Return the columns with the time: the one called so, or left over, whose first `texts` are times."""
     if columns.positional:
         left = columns.unused if columns.rating is not None and len(columns.unused) == 1 else ()
         likely = [name for name in left if texts[name] and all(map(_is_likely, texts[name]))]
@@ -57,16 +61,13 @@ def found_among(columns: Columns, texts: Mapping[str, Sequence[str]]) -> Columns
         likely = [
             name
             for name in columns.unused
-            if fold_name(name) in NAMES and texts[name] and looks_like_times(texts[name])
+            if fold_name(name) in NAMES and texts[name] and _look_like_times(texts[name])
         ]
     return columns.with_time(likely[0]) if len(likely) == 1 else columns
 
 
 def named_times(columns: Columns, types: Mapping[str, pa.DataType]) -> Columns:
-    """Return the columns with the time, where exactly one that is not used is called so and is of a type that can be.
-
-    Text counts only where no other column is one of times.
-    """
+    """Return the columns with the time: the one called so and of such a type; text only where no other is."""
     called = [name for name in columns.unused if fold_name(name) in NAMES and name in types]
     for fits in (_is_temporal, is_text):
         likely = [name for name in called if fits(plain_type(types[name]))]
@@ -77,27 +78,25 @@ def named_times(columns: Columns, types: Mapping[str, pa.DataType]) -> Columns:
 
 def _is_temporal(kind: pa.DataType) -> bool:
     types = pa.types
-    holds = (types.is_integer, types.is_timestamp, types.is_date, types.is_floating)
-    return any(one(kind) for one in holds)
+    return any(
+        holds(kind)
+        for holds in (types.is_integer, types.is_timestamp, types.is_date, types.is_floating)
+    )
 
 
-def looks_like_times(texts: Sequence[str]) -> bool:
+def _look_like_times(texts: Sequence[str]) -> bool:
     """Return whether all of these are integers, or all of them dates."""
-    return all(map(_INTEGER.fullmatch, texts)) or _are_dates(texts)
-
-
-def _are_dates(texts: Sequence[str]) -> bool:
-    if not all(map(_DATE.fullmatch, texts)):
-        return False
-    written = pa.array(texts, pa.string())
-    return any(_cast(written, kind) is not None for kind in _WRITTEN)
+    if all(map(_INTEGER.fullmatch, texts)):
+        return True
+    dates = all(map(_DATE.fullmatch, texts))
+    return dates and _cast(pa.array(texts, pa.string()), *_WRITTEN) is not None
 
 
 def _is_likely(text: str) -> bool:
     found = _INTEGER.fullmatch(text)
     if found:
         return _unit(int(found[1]), int(found[1])) is not None
-    return _are_dates([text])
+    return _look_like_times([text])
 
 
 def _unit(first: int, last: int) -> int | None:
@@ -127,18 +126,15 @@ def without_times(table: pa.Table) -> tuple[pa.Table, list[pa.Array]]:
 def keep_times(
     chunks: list[pa.Array], columns: Columns, *, named: bool
 ) -> tuple[dict[str, pa.ChunkedArray], Columns]:
-    """Return the times as a column "time"; none where one that was not `named` holds something else.
-
-    A warning says so where the first rows looked like times. The chunks are taken out of their list one by one.
-    """
+    """Return the times as a column "time"; a warning and none where one that was not `named` holds something else."""
     if columns.time is None:
         return {}, columns
     first = next((_decoded(chunk.slice(0, 20)) for chunk in chunks if len(chunk)), pa.array([]))
     first = first.drop_null()
-    unlike = is_text(first.type) and not looks_like_times(first.to_pylist())
+    unlike = is_text(first.type) and not _look_like_times(first.to_pylist())
     numbered = columns.positional and len(first) and _INTEGER.fullmatch(str(first[0]).strip(SPACE))
     try:
-        times = _taken(chunks, columns.label("time"))
+        times = read_times(chunks, columns.label("time"))
         if numbered and not named and _unit(int(times.min()), int(times.max())) is None:
             raise ValueProblem(
                 f"{columns.label('time')} must be times between 1973 and 2100, and is not"
@@ -153,21 +149,16 @@ def keep_times(
     return {"time": pa.chunked_array([times])}, columns
 
 
-def read_times(column: pa.ChunkedArray, label: str) -> Integers:
-    """Return a column as integers; what is missing or no time is an error that names its row.
+def read_times(chunks: list[pa.Array], label: str) -> Integers:
+    """Return a column as integers; its chunks are taken out of the list, which frees them one by one.
 
     Examples
     --------
-    >>> read_times(pa.chunked_array([["1970-01-02", "1970-01-01T00:00:01.9"]]), "time")
+    >>> read_times([pa.array(["1970-01-02", "1970-01-01T00:00:01.9"])], "time")
     array([86400,     1])
     """
-    return _taken(list(column.chunks), label)
-
-
-def _taken(chunks: list[pa.Array], label: str) -> Integers:
-    """Return the integers of all chunks, which are taken out of the list and freed one by one."""
     times = np.empty(sum(map(len, chunks)), dtype=np.int64)
-    at, kinds = 0, None
+    at, kinds = 0, ()
     chunks.reverse()
     while chunks:
         chunk = _decoded(chunks.pop())
@@ -176,7 +167,9 @@ def _taken(chunks: list[pa.Array], label: str) -> Integers:
         refuse_rows(np.asarray(chunk.is_null()), f"{label} must not be missing", "is", at)
         if is_text(chunk.type):
             chunk = pc.utf8_trim(chunk, SPACE)
-            kinds = kinds or _kinds(chunk, label)
+            empty = np.asarray(pc.equal(chunk, ""), dtype=np.bool_)
+            refuse_rows(empty, f"{label} must not be missing", "is", at)
+            kinds = kinds or _kinds(chunk)
             chunk = _parsed(chunk, kinds, label, at)
         times[at : at + len(chunk)] = _seconds(chunk, label, at)
         at += len(chunk)
@@ -192,16 +185,8 @@ def _decoded(chunk: pa.Array) -> pa.Array:
 def _seconds(chunk: pa.Array, label: str, at: int) -> Integers:
     """Return what is typed as integers; `at` is how many rows come before."""
     kind, types = chunk.type, pa.types
-    if types.is_floating(kind):  # as pandas makes of integers
-        floats = chunk.to_numpy(zero_copy_only=False).astype(np.float64)
-        refuse_rows(np.isnan(floats), f"{label} must not be missing", "is", at)
-        broken = (floats != np.floor(floats)) | (np.abs(floats) > _WHOLE)
-        refuse_rows(broken, f"{label} {_RULE}", "is not", at)
-        integers: Integers = floats.astype(np.int64)
-        return integers
-    if types.is_uint64(kind):
-        beyond = np.asarray(pc.greater(chunk, pa.scalar(2**63 - 1, pa.uint64())))
-        refuse_rows(beyond, f"{label} must fit in a signed 64-bit integer", "does not", at)
+    if types.is_floating(kind) or types.is_uint64(kind):
+        return np.asarray(signed_integers(chunk, label, _RULE, at))
     if types.is_date(kind):
         chunk = chunk.cast(pa.timestamp("ms"))
     elif not (types.is_integer(kind) or types.is_timestamp(kind)):
@@ -209,48 +194,35 @@ def _seconds(chunk: pa.Array, label: str, at: int) -> Integers:
     return np.asarray(chunk.cast(pa.int64())) // _OF_A_SECOND[getattr(chunk.type, "unit", "s")]
 
 
-def _kinds(texts: pa.Array, label: str) -> tuple[pa.DataType, ...]:
+def _kinds(texts: pa.Array) -> tuple[pa.DataType, ...]:
     """Return how the first row is written: as an integer, as a date, or as one with a zone."""
-    for kinds in ((pa.int64(),), _WRITTEN[::2], _WRITTEN[1::2]):
-        if texts[0].as_py() and any(_cast(texts.slice(0, 1), kind) is not None for kind in kinds):
-            return kinds
-    rule = _RULE if texts[0].as_py() else "must not be missing"
-    raise ValueProblem(f"{label} {rule}, row 1 is{' not' if rule == _RULE else ''}")
+    kinds = ((pa.int64(),), _WRITTEN[::2], _WRITTEN[1::2])
+    return next((some for some in kinds if _cast(texts.slice(0, 1), *some) is not None), ())
 
 
 def _parsed(texts: pa.Array, kinds: Sequence[pa.DataType], label: str, at: int) -> pa.Array:
     """Return texts as one of these kinds, or name the first that is none."""
-    empty = np.asarray(pc.equal(texts, ""), dtype=np.bool_)
-    refuse_rows(empty, f"{label} must not be missing", "is", at)
+    found = _cast(texts, *kinds)
+    if found is not None:
+        return found
+    row = bisect_left(
+        range(len(texts)), True, key=lambda n: _cast(texts.slice(0, n + 1), *kinds[-1:]) is None
+    )
+    raise ValueProblem(f"{label} {_RULE}, row {at + row + 1} is not")
+
+
+def _cast(texts: pa.Array, *kinds: pa.DataType) -> pa.Array | None:
+    """Return texts as the first of these kinds that all of them are."""
     for kind in kinds:
-        found = _cast(texts, kind)
-        if found is not None:
-            return found
-    raise ValueProblem(f"{label} {_RULE}, row {at + _first_broken(texts, kinds[-1]) + 1} is not")
-
-
-def _cast(texts: pa.Array, kind: pa.DataType) -> pa.Array | None:
-    if pa.types.is_integer(kind):
-        if not pc.all(pc.match_substring_regex(texts, _DIGITS)).as_py():
-            return None
-        if pc.any(pc.match_substring(texts, ".")).as_py():
-            texts = pc.replace_substring_regex(texts, _NOTHING, "")
-    try:
-        return texts.cast(kind)
-    except pa.ArrowException:  # whose message quotes the text
-        return None
-
-
-def _first_broken(texts: pa.Array, kind: pa.DataType) -> int:
-    """Return the first place that cannot be cast, by halving; at least one cannot."""
-    low, high = 0, len(texts)  # the first `low` can, the first `high` cannot
-    while high - low > 1:
-        middle = (low + high) // 2
-        if _cast(texts.slice(low, middle - low), kind) is None:
-            high = middle
-        else:
-            low = middle
-    return low
+        numbers = texts
+        if pa.types.is_integer(kind):
+            if not pc.all(pc.match_substring_regex(texts, _DIGITS)).as_py():
+                continue
+            if pc.any(pc.match_substring(texts, ".")).as_py():
+                numbers = pc.replace_substring_regex(texts, _NOTHING, "")
+        with suppress(pa.ArrowException):  # whose message quotes the text
+            return numbers.cast(kind)
+    return None
 
 
 def span(times: Integers) -> tuple[str, str]:

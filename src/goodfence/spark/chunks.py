@@ -26,8 +26,7 @@ from goodfence.data.columns import ROLES, find_columns
 from goodfence.data.frame import ReadOptions
 from goodfence.data.ids import code_ids
 from goodfence.data.load import read_table
-from goodfence.data.rating_values import check_grades, rating_values, without_unrated
-from goodfence.data.scale import Scale
+from goodfence.data.scale import Scale, check_grades, rating_values, without_unrated
 from goodfence.errors import ColumnProblem, DataError, GoodfenceWarning, ValueProblem, require
 from goodfence.neighbours.similarity import EXACT, FACTORS, ON_GRID
 from goodfence.parallel import ranges

@@ -23,8 +23,8 @@ from goodfence.data.columns import ROLES
 from goodfence.data.frame import Duplicates, ReadOptions, find_repeats
 from goodfence.data.ids import code_ids
 from goodfence.data.matrix import liked_cells
-from goodfence.data.rating_values import check_spread, warn_of_sentinels
 from goodfence.data.ratings import Ratings
+from goodfence.data.scale import check_spread, warn_of_sentinels
 from goodfence.errors import DuplicateProblem, GoodfenceWarning, require
 from goodfence.neighbours.candidate_lists import Axis, rows_along
 from goodfence.neighbours.similarity import Profiles, grid_of
