@@ -28,6 +28,11 @@ class Csr(NamedTuple):
     values: npt.NDArray[Any]
 
 
+def as_csr(matrix: Any) -> Csr:
+    """Return a sparse matrix of scipy as kernels take it."""
+    return Csr(matrix.indptr, matrix.indices, matrix.data)
+
+
 def row_numbers(starts: AnyIntegers) -> Integers:
     """Return the row number of every stored cell of a CSR matrix, given its `indptr`."""
     return np.repeat(np.arange(len(starts) - 1), np.diff(starts))

@@ -62,7 +62,7 @@ def test_lists_are_the_same_wherever_the_border_is(
     monkeypatch.setattr(layout, "POPULAR", border)
     profiles = random_profiles(2, 260, 60, 0.4, 5)
     raters = np.diff(profiles.rows.tocsc().indptr)
-    assert ItemNumbers.of(profiles, 5).n_popular == (raters / 260 > border).sum()
+    assert ItemNumbers.of(profiles).n_popular == (raters / 260 > border).sum()
     both(profiles, 30)
 
 
@@ -147,7 +147,7 @@ def call_add_strips(sums: np.ndarray, strips: np.ndarray, items: np.ndarray, val
 def test_a_tile_is_a_matrix_product(highest: int) -> None:
     profiles = random_profiles(9, 300, 30, 0.8, highest)
     rows = np.random.default_rng(1).permutation(300).astype(np.int32)
-    items = ItemNumbers.of(profiles, highest)
+    items = ItemNumbers.of(profiles)
     assert (items.n_popular > 0) == (highest <= 31)
     laid = lay_out_blocks(profiles, rows, items, WIDTH, threads=2)
     dense = profiles.rows.toarray()[rows]

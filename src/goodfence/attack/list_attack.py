@@ -12,7 +12,7 @@ from typing import Annotated, ClassVar, NamedTuple
 
 import numpy as np
 
-from goodfence.arrays import Flags, Floats, Rows
+from goodfence.arrays import Flags, Floats, Rows, as_csr
 from goodfence.attack import DEFAULT_FAKES, DEFAULT_KNOWN
 from goodfence.attack.attack import Attack, Worlds, seeds
 from goodfence.attack.knn_attack import Ask
@@ -24,7 +24,6 @@ from goodfence.data.columns import Feedback
 from goodfence.data.ratings import Ratings
 from goodfence.kernels.list_attack import fill, rank_popular, vote
 from goodfence.models.method import traits_of
-from goodfence.neighbours.lists import as_csr
 from goodfence.rng import Streams
 from goodfence.settings import Count, at_least, checked
 

@@ -16,7 +16,7 @@ from typing import Any, NamedTuple, TypeAlias
 import numpy as np
 from scipy import sparse
 
-from goodfence.arrays import Floats, Integers, Rows, Words
+from goodfence.arrays import Floats, Integers, Rows, Words, as_csr
 from goodfence.attack.targets import (
     Asked,
     FakeSensitivity,
@@ -38,7 +38,7 @@ from goodfence.kernels.lists import NO_ITEM
 from goodfence.models.neighbour_cf import NeighbourCF
 from goodfence.neighbours.candidate_lists import RowsAgainstAll
 from goodfence.neighbours.draw import check_similarity
-from goodfence.neighbours.lists import UserVotes, as_csr
+from goodfence.neighbours.lists import UserVotes
 from goodfence.neighbours.predict import Neighbourhoods
 from goodfence.neighbours.similarity import Profiles
 from goodfence.parallel import ranges, run

@@ -1,8 +1,7 @@
 """All pairs by tiles: the fast engine of candidate lists, for the cosine of non-negative integer ratings.
 
 Rows are in positions of ascending norm, cut in blocks. A tile is a block against a block; each pair of rows is in one
-tile only, and is offered to the lists of both. There is never an n x n matrix: each row keeps a buffer of its best
-candidates so far, in the memory of the result.
+tile only, and is offered to both lists. Each row keeps a buffer of its best candidates, in the memory of the result.
 """
 
 from __future__ import annotations
@@ -31,25 +30,17 @@ from goodfence.kernels.tiles.tile import SMALLEST, Bounds, Sample, process_tile,
 from goodfence.neighbours.similarity import Profiles, Similarity
 from goodfence.parallel import Advance, ranges, run, run_pairs, thread_count
 
-BLOCK = 4096
-"""The most rows of a block: what a tile reads of its columns stays in the cache."""
-DEPTH = 1024
-"""Rows of a tile whose popular items are added in one go."""
-SAMPLE = 2048
-"""Rows that give every row its first threshold."""
-EXTRA_BYTES = 384 << 20
-"""The most memory for buffers beyond the result."""
-DOT_LIMIT = 1 << 32
-"""Dot products are kept in 32 bits."""
-POPULAR = 0.0165
-"""An item is laid out dense where more than this share of rows rated it; `./scripts/bench border` measures the time
-around it. Only time depends on it."""
-DENSE_BYTES = 320 << 20
-"""The most memory that dense items may take."""
-LARGEST_DENSE = 31
-"""Above this rating 8-bit sums hold too few items to pay."""
-MOST_POPULAR = 65_000
-"""Popular items are numbered with 16 bits."""
+BLOCK = 4096  # the most rows of a block: what a tile reads of its columns stays in the cache
+DEPTH = 1024  # rows of a tile whose popular items are added in one go
+SAMPLE = 2048  # rows that give every row its first threshold
+EXTRA_BYTES = 384 << 20  # the most memory for buffers beyond the result
+DOT_LIMIT = 1 << 32  # dot products are kept in 32 bits
+POPULAR = (
+    0.0165  # items that more rows rated are dense: only time changes (`./scripts/bench border`)
+)
+DENSE_BYTES = 320 << 20  # the most memory that dense items may take
+LARGEST_DENSE = 31  # above this rating 8-bit sums hold too few items to pay
+MOST_POPULAR = 65_000  # they are numbered with 16 bits
 
 
 def fits(profiles: Profiles, similarity: Similarity) -> bool:
@@ -114,10 +105,7 @@ class AllPairs:
     @classmethod
     def over(cls, profiles: Profiles, rows: Rows, n: int, block: int, threads: int) -> AllPairs:
         """Lay `rows` of the profiles out in that order, and make room for the lists of all rows."""
-        items, n_rows = (
-            ItemNumbers.of(profiles, int(profiles.rows.data.max(initial=0))),
-            profiles.n_rows,
-        )
+        items, n_rows = ItemNumbers.of(profiles), profiles.n_rows
         layout = lay_out_blocks(profiles, rows, items, block, threads=threads)
         ordered = np.zeros(layout.padded)
         ordered[: len(rows)] = profiles.squared_norms[rows]
@@ -137,7 +125,7 @@ class AllPairs:
 
     def estimate(self) -> None:
         """Set a first threshold for each row, from its similarities to a sample of all norms."""
-        n_rows = self.layout.n_positions
+        n_rows = len(self.layout.rows)
         if n_rows <= 4 * SAMPLE:
             return
         chosen = np.arange(SAMPLE) * n_rows // SAMPLE
@@ -166,7 +154,7 @@ class AllPairs:
 
     def repeat_unsure(self, guesses: Float32s) -> None:
         """Compare again, without a threshold, the rows whose first threshold may have been too high."""
-        guessed = guesses[: self.layout.n_positions]
+        guessed = guesses[: len(self.layout.rows)]
         unsure = np.zeros(len(guessed), dtype=np.bool_)
         find_unsure(guessed, self.buffers, unsure)
         unsure &= guessed > SMALLEST
@@ -184,12 +172,10 @@ class AllPairs:
 
     def finish(self) -> tuple[Rows, Floats]:
         """Sort the lists, and return them."""
-
-        def work(piece: tuple[int, int]) -> None:
-            finish_rows(*piece, self.buffers, self.indices, self.similarities)
-
-        run(work, self.layout.blocks, threads=self.threads)
-        return self.indices, self.similarities
+        lists = self.indices, self.similarities
+        blocks = self.layout.blocks
+        run(lambda piece: finish_rows(*piece, self.buffers, *lists), blocks, threads=self.threads)
+        return lists
 
     def shorten(self) -> None:
         """Leave to the rows little more than the n best that they have found so far."""
@@ -205,7 +191,7 @@ class AllPairs:
         starts = np.concatenate([[0], np.cumsum(lengths, dtype=np.int64)])
         rows, similarities = np.empty(starts[-1], dtype=np.int32), np.empty(starts[-1])
         positions = np.empty(self.profiles.n_rows, dtype=np.int64)
-        positions[self.layout.rows] = np.arange(self.layout.n_positions)
+        positions[self.layout.rows] = np.arange(len(self.layout.rows))
         own = positions[first:last]
         write_found(first, own, self.buffers, numbers, starts, rows, similarities)
         return Found(lengths, rows, similarities)
@@ -257,13 +243,13 @@ class ItemNumbers(NamedTuple):
     n_popular: int
 
     @classmethod
-    def of(cls, profiles: Profiles, largest: int) -> ItemNumbers:
+    def of(cls, profiles: Profiles) -> ItemNumbers:
         """Choose the items whose dense sums (count x rows) cost less than their sparse updates (count squared)."""
         counts = np.bincount(profiles.rows.indices, minlength=profiles.n_columns)
-        n_popular = (
-            int((counts > POPULAR * profiles.n_rows).sum()) if largest <= LARGEST_DENSE else 0
-        )
+        n_popular = int((counts > POPULAR * profiles.n_rows).sum())
         n_popular = min(n_popular, DENSE_BYTES // max(profiles.n_rows, 1), MOST_POPULAR)
+        if profiles.rows.data.max(initial=0) > LARGEST_DENSE:
+            n_popular = 0
         popular = np.argsort(-counts, kind="stable")[:n_popular]
         numbers = np.zeros(profiles.n_columns, dtype=np.int32)
         numbers[popular] = 1
@@ -277,8 +263,7 @@ class Layout:
     """Some rows in some order ("positions"), cut in blocks."""
 
     block: int
-    rows: Rows
-    """(positions,): which row is there."""
+    rows: Rows  # (positions,): which row is there
     row_side: RowSide
     strips: npt.NDArray[np.uint8]
     list_starts: npt.NDArray[np.uint32]
@@ -286,14 +271,9 @@ class Layout:
     list_ratings: npt.NDArray[Any]
 
     @property
-    def n_positions(self) -> int:
-        """The number of rows laid out."""
-        return len(self.rows)
-
-    @property
     def blocks(self) -> list[tuple[int, int]]:
         """Where each block begins and ends."""
-        return ranges(self.n_positions, self.block)
+        return ranges(len(self.rows), self.block)
 
     @property
     def padded(self) -> int:
@@ -302,9 +282,8 @@ class Layout:
 
     def columns(self, block: int) -> ColumnSide:
         """Return the column side of a block."""
-        first = block * self.block
-        last = min(first + self.block, self.padded)
-        strips = self.strips[first // WIDTH : last // WIDTH]
+        first, n_strips = block * self.block // WIDTH, self.block // WIDTH
+        strips = self.strips[first : first + n_strips]
         return ColumnSide(strips, self.list_starts[block], self.list_columns, self.list_ratings)
 
     def width(self, block: int) -> int:

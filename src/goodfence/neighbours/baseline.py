@@ -18,10 +18,8 @@ USER_DAMPING = 15.0
 ITEM_DAMPING = 10.0
 """How many ratings without a bias each user, and each item, is given beside its own (lambda_3 and lambda_2 of Koren,
 "Factor in the neighbors", 2010)."""
-SWEEPS = 10
-"""How often the item biases and then the user biases are estimated, each given the other."""
-_NOTHING = 1e-12
-"""A deviation below this is rounding noise, and would be a direction of its own in a cosine."""
+SWEEPS = 10  # how often the item biases and then the user biases are estimated
+_NOTHING = 1e-12  # a smaller deviation is rounding noise: a direction of its own in a cosine
 
 
 @dataclass(frozen=True, eq=False)
@@ -29,14 +27,12 @@ class Baseline:
     """`overall + rows[u] + columns[i]` for each user u and item i [BIAS]."""
 
     overall: float
-    rows: Floats
-    """(users,): the user means or biases, 0 where they do not count."""
-    columns: Floats
-    """(items,): the item means or biases, likewise."""
-    mean: float
-    """The mean of all ratings: that of a row without any."""
-    damping: tuple[float | None, float | None]
-    """What the rows, and the columns, are regularised with: 0 for a mean, None for no term at all."""
+    rows: Floats  # (users,): the user means or biases, 0 where they do not count
+    columns: Floats  # (items,): the item means or biases, likewise
+    mean: float  # of all ratings: that of a row without any
+    damping: tuple[
+        float | None, float | None
+    ]  # of rows and columns: 0 for a mean, None for no term
 
     @classmethod
     def of(cls, ratings: Ratings, base: Base) -> Baseline:
@@ -45,7 +41,9 @@ class Baseline:
         n_users, n_items = ratings.shape
         nothing = cls(0.0, np.zeros(n_users), np.zeros(n_items), mean, (None, None))
         if base == "user_mean":
-            rows = _row_means(ratings.csr, mean)
+            counts = np.diff(ratings.csr.indptr)
+            sums = np.bincount(row_numbers(ratings.csr.indptr), ratings.csr.data, n_users)
+            rows = np.where(counts > 0, sums / np.maximum(counts, 1), mean)
             return replace(nothing, rows=rows, damping=(0.0, None))
         if base == "item_mean":
             return cls.of(ratings.transposed, "user_mean").transposed
@@ -103,9 +101,3 @@ def _biases(ratings: Ratings, nothing: Baseline) -> Baseline:
         item_biases = (item_sums - rated.T @ user_biases) / (ITEM_DAMPING + n_raters)
         user_biases = (user_sums - rated @ item_biases) / (USER_DAMPING + n_rated)
     return Baseline(mean, user_biases, item_biases, mean, (USER_DAMPING, ITEM_DAMPING))
-
-
-def _row_means(csr: sparse.csr_array, overall: float) -> Floats:
-    counts = np.diff(csr.indptr)
-    sums = np.bincount(row_numbers(csr.indptr), csr.data, minlength=csr.shape[0])
-    return np.where(counts > 0, sums / np.maximum(counts, 1), overall)

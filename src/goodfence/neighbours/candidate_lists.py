@@ -8,7 +8,7 @@ from typing import Literal, TypeAlias
 
 import numpy as np
 
-from goodfence.arrays import AnyIntegers, Csr, Floats, Rows
+from goodfence.arrays import AnyIntegers, Csr, Floats, Rows, as_csr
 from goodfence.data.ratings import Profile, Ratings
 from goodfence.errors import require
 from goodfence.kernels.moments import (
@@ -42,8 +42,7 @@ class CandidateLists:
     """(rows, n): how similar."""
 
     def __repr__(self) -> str:
-        shape = " x ".join(f"{size:,}" for size in self.indices.shape)
-        return f"CandidateLists({shape})"
+        return f"CandidateLists({' x '.join(f'{size:,}' for size in self.indices.shape)})"
 
 
 def rows_along(ratings: Ratings, axis: Axis) -> Ratings:
@@ -107,9 +106,8 @@ def candidate_lists(
     length = list_length(n, rows_along(ratings, axis).shape[0] - 1, short_lists)
     measure = Similarity.of(similarity)
     profiles = compared_rows(ratings, axis, measure)
-    return CandidateLists(
-        *nearest_rows(profiles, length, measure, threads=threads, progress=progress)
-    )
+    found = nearest_rows(profiles, length, measure, threads=threads, progress=progress)
+    return CandidateLists(*found)
 
 
 def nearest_rows(
@@ -153,19 +151,14 @@ def profile_candidates(
     length = list_length(rows.shape[0] if n is None else n, rows.shape[0], "error")
     measure = Similarity.of(similarity)
     profiles = compared_rows(ratings, axis, measure)
-    others = profiles_beside(profiles, rows, batch)
+    cells = [rows.profile_cells(one) for one in batch]
+    others = profiles.lay_out([own[0] for own in cells], [own[1] for own in cells])
     engine = RowsAgainstAll(profiles, measure)
     every = np.arange(len(batch))
     indices, values = engine.nearest(others, every, length, themselves=False, threads=threads)
     if isinstance(profile, Mapping):
         return CandidateLists(indices[0], values[0])
     return CandidateLists(indices, values)
-
-
-def profiles_beside(profiles: Profiles, rows: Ratings, batch: Sequence[Profile]) -> Profiles:
-    """Return out-of-sample profiles, given by ids, in the units and columns of `profiles`."""
-    cells = [rows.profile_cells(profile) for profile in batch]
-    return profiles.lay_out([own[0] for own in cells], [own[1] for own in cells])
 
 
 _PIECE = 64
@@ -201,14 +194,13 @@ class RowsAgainstAll:
             for place, row in enumerate(rows.tolist()):
                 result[place] = self.similarities(self.profiles, row)
             return result
-        own = Csr(self.profiles.rows.indptr, self.profiles.rows.indices, self.profiles.rows.data)
+        own = as_csr(self.profiles.rows)
         cosines_of_rows(rows, own, self.profiles.squared_norms, self._columns, result)
         return result
 
     @property
     def _columns(self) -> Csr:
-        columns = self.profiles.columns
-        return Csr(columns.indptr, columns.indices, columns.data)
+        return as_csr(self.profiles.columns)
 
     def _over_all(
         self, columns: AnyIntegers, values: Floats, squared_norm: float
@@ -255,8 +247,7 @@ class RowsAgainstAll:
         advance: Advance | None = None,
     ) -> tuple[Rows, Floats]:
         """Return the n nearest rows to each of `rows` of `others`; with `themselves`, `others` are the profiles."""
-        indices = np.empty((len(rows), n), dtype=np.int32)
-        values = np.empty((len(rows), n))
+        indices, values = np.empty((len(rows), n), dtype=np.int32), np.empty((len(rows), n))
         self.compute_shared()
         _ = others.squared_norms
 
@@ -264,14 +255,13 @@ class RowsAgainstAll:
             scratch = np.empty(self.profiles.n_rows)
             for position in range(*piece):
                 row = int(rows[position])
-                similarities = self.similarities(others, row)
-                skip = row if themselves else -1
-                nearest(similarities, skip, scratch, indices[position], values[position])
+                found, skip = self.similarities(others, row), row if themselves else -1
+                nearest(found, skip, scratch, indices[position], values[position])
 
         run(work, ranges(len(rows), _PIECE), threads=threads, advance=advance)
         return indices, values
 
     def compute_shared(self) -> None:
         """Compute what the threads share before they start."""
-        _ = self.profiles.columns, self.profiles.squared_norms
-        _ = self.profiles.totals, self.profiles.counts
+        own = self.profiles
+        _ = own.columns, own.squared_norms, own.totals, own.counts

@@ -29,22 +29,17 @@ from goodfence.selection.sensitivity import (
     sensitivities,
 )
 
-_PIECE = 4096
-"""The most rows whose neighbours one thread chooses at a time."""
-_PIECE_CELLS = 2_000_000
-"""The most list entries that one thread holds at a time: about 100 MB with all that is computed from them."""
+_PIECE = 4096  # the most rows whose neighbours one thread chooses at a time
+_PIECE_CELLS = 2_000_000  # the most list entries of a thread: 100 MB with all that they need
 
 
 @dataclass(frozen=True, eq=False)
 class Chosen:
-    """The chosen neighbours of some rows, nearest first."""
+    """The chosen neighbours of some rows, nearest first; all arrays have shape (rows, k)."""
 
-    neighbours: Rows
-    """(rows, k): row numbers."""
+    neighbours: Rows  # row numbers
     similarities: Floats
-    """(rows, k): how similar each one is."""
-    weights: Floats
-    """(rows, k): what each one counts in a prediction: the similarity, with noise if the mechanism adds it."""
+    weights: Floats  # in a prediction: the similarity, with noise if the mechanism adds it
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,8 +49,7 @@ class Draws:
     profiles: Profiles
     mechanism: Mechanism
     similarity: Similarity
-    key: int
-    """The key of the random stream: the draw of a row depends on the key and its row number only."""
+    key: int  # of the random stream: the draw of a row depends on the key and its row number only
 
     def __post_init__(self) -> None:
         check_similarity(self.mechanism, self.similarity)
@@ -74,7 +68,7 @@ class Draws:
         lists = self._lists(askers, reach, rows is None, how)
         options = self.mechanism.sensitivity
         by_pair = options is not None and options.scope == "pair"
-        bounds = None if options is None or by_pair else self._target_sensitivities[askers]
+        bounds = None if by_pair else self.row_bounds(askers)
         shape = (len(askers), self.mechanism.k)
         chosen = Chosen(np.empty(shape, dtype=np.int32), np.empty(shape), np.empty(shape))
 
@@ -102,14 +96,13 @@ class Draws:
         self, askers: AnyIntegers, reach: int, everybody: bool, how: dict[str, Any]
     ) -> Callable[[slice], tuple[Rows, Floats]]:
         """Return what hands out the candidate lists of a part of `askers`."""
-        if everybody and reach < self.profiles.n_rows - 1:
-            indices, similarities = nearest_rows(self.profiles, reach, self.similarity, **how)
+        own = self.profiles
+        if everybody and reach < own.n_rows - 1:
+            indices, similarities = nearest_rows(own, reach, self.similarity, **how)
             return lambda part: (indices[part], similarities[part])
-        engine = RowsAgainstAll(self.profiles, self.similarity)
+        engine = RowsAgainstAll(own, self.similarity)
         engine.compute_shared()
-        return lambda part: engine.nearest(
-            self.profiles, askers[part], reach, themselves=True, threads=1
-        )
+        return lambda part: engine.nearest(own, askers[part], reach, themselves=True, threads=1)
 
     def row_bounds(self, askers: AnyIntegers) -> Floats | None:
         """Return RS of each asker, or with `scope="pair"` of each asker and each row; None where none is needed."""
@@ -153,8 +146,7 @@ def choose_from_lists(
 ) -> tuple[Rows, Floats, Floats]:
     """Return the chosen neighbours of `askers`, their similarities and their weights, given candidate lists.
 
-    `bounds` is RS where the mechanism needs it, for each asker or each list entry. A draw depends on the key and the
-    row numbers only.
+    `bounds` is RS where the mechanism needs it, for each asker or each list entry.
     """
     positions, weights = draw_with_noise(mechanism, key, askers, indices, similarities, bounds)
     neighbours = np.take_along_axis(indices, positions, axis=1)
@@ -200,10 +192,9 @@ def draw_neighbours(
     key: int,
     sensitivity: RS = None,
 ) -> Integers:
-    """Return which positions of each target's list are the neighbours, shape (rows, k), ascending.
+    """Return which positions of each target's list are the neighbours, shape (targets, k), ascending.
 
-    `similarities` and `rows`, (targets, n), are the candidate lists; `askers` the targets' row numbers; `key` comes
-    from `Streams.key`; `sensitivity` is RS, (targets,), or (targets, n) with `scope="pair"`.
+    `similarities` and `rows`, (targets, n), are the candidate lists; `sensitivity` is RS, (targets,) or (targets, n).
     """
     if similarities.ndim != 2 or rows.shape != similarities.shape:
         raise SettingError("similarities and rows must both have shape (targets, candidates)")
@@ -224,11 +215,7 @@ def draw_neighbours(
 
 
 def laplace_noise(rows: AnyIntegers, askers: AnyIntegers, key: int, scale: npt.ArrayLike) -> Floats:
-    """Return Laplace noise, one number for each (target, neighbour), the same when asked again.
-
-    `rows`, (targets, k), are the neighbours' row numbers, `askers` the targets'. `scale` is one number, (targets,), or
-    (targets, k); 0 is no noise.
-    """
+    """Return Laplace noise for each (target, neighbour), the same when asked again; `scale` may differ for each."""
     scales = np.asarray(scale, dtype=np.float64)
     if not (np.isfinite(scales).all() and (scales >= 0).all()):
         raise SettingError("scale must be finite and at least 0")

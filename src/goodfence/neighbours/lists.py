@@ -9,7 +9,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy import sparse
 
-from goodfence.arrays import AnyFloats, AnyIntegers, Csr, Flags, Floats, Rows
+from goodfence.arrays import AnyFloats, AnyIntegers, Csr, Flags, Floats, Rows, as_csr
 from goodfence.kernels.lists import (
     NO_ITEM,
     rank_block,
@@ -21,10 +21,8 @@ from goodfence.kernels.lists import (
 )
 from goodfence.parallel import ranges, run
 
-_TOGETHER = 512
-"""How many rows are ranked at a time, at most."""
-_CELLS = 1 << 22
-"""How many scores a thread holds at a time, unless one row has more."""
+_TOGETHER = 512  # how many rows are ranked at a time, at most
+_CELLS = 1 << 22  # how many scores a thread holds at a time, unless one row has more
 
 
 class Ranked(NamedTuple):
@@ -117,8 +115,7 @@ def rank_alike(
 class UserVotes:
     """User-based scores of lists: of each item, the weights of the neighbours who have it times how much, summed."""
 
-    rated: sparse.csr_array
-    """users x items: ratings, or events."""
+    rated: sparse.csr_array  # users x items: ratings, or events
 
     def scores(self, neighbours: AnyIntegers, weights: Floats) -> Floats:
         """Return the scores of all items for one user with these neighbours, NaN where none of them has the item."""
@@ -147,8 +144,7 @@ class UserVotes:
 class ItemVotes:
     """Item-based scores of lists: of each item, the weights of its neighbours that the user has, times how much."""
 
-    near: sparse.csr_array
-    """items x items: whose neighbour each item is, and with what weight."""
+    near: sparse.csr_array  # items x items: whose neighbour each item is, and with what weight
 
     @classmethod
     def of(cls, neighbours: Rows, weights: Floats, n_items: int, first: int = 0) -> ItemVotes:
@@ -175,8 +171,3 @@ class ItemVotes:
             rank_by_profiles(own, near, allowed, columns, scores)
 
         return _rank_in_pieces(profiles, n, rank, threads)
-
-
-def as_csr(matrix: sparse.csr_array) -> Csr:
-    """Return a sparse matrix as kernels take it."""
-    return Csr(matrix.indptr, matrix.indices, matrix.data)

@@ -8,7 +8,7 @@ from typing import Any, Literal, TypeAlias
 import numpy as np
 from scipy import sparse
 
-from goodfence.arrays import AnyIntegers, Csr, Flags, Floats, Rows
+from goodfence.arrays import AnyIntegers, Flags, Floats, Rows, as_csr
 from goodfence.kernels.predict import CellGroups, predict_cells, predict_for_profile
 from goodfence.parallel import ranges, run, thread_count
 
@@ -21,14 +21,10 @@ _PIECE = 65_536
 class Neighbourhoods:
     """Who the chosen neighbours of each row are, and how much each of them counts."""
 
-    neighbours: Rows
-    """(rows, k)."""
-    weights: Floats
-    """(rows, k): the similarities, with noise where the mechanism adds it."""
-    over_raters: bool
-    """Divide by the weights of those who rated the item, or of all neighbours."""
-    least: int = 1
-    """With fewer neighbours who rated the item than this there is no prediction."""
+    neighbours: Rows  # (rows, k)
+    weights: Floats  # (rows, k): the similarities, with noise where the mechanism adds it
+    over_raters: bool  # divide by the weights of those who rated the item, or of all neighbours
+    least: int = 1  # with fewer neighbours who rated the item there is no prediction
 
     def predict(
         self,
@@ -46,10 +42,7 @@ class Neighbourhoods:
         return predictions
 
     def predict_column(self, rated: AnyIntegers, values: Floats, rows: AnyIntegers) -> Floats:
-        """Return the predictions of `rows` in one column, where the rows `rated` have `values`.
-
-        Item-based: what one user rated, and the items that are asked for.
-        """
+        """Return the predictions of `rows` (items) in one column, where the rows `rated` have `values`."""
         predictions = self._predict_column(rated, values, rows)
         if self.least > 1:
             shares = self._shares._predict_column(rated, np.ones(len(rated)), rows)
@@ -87,7 +80,7 @@ class Neighbourhoods:
             np.r_[True, sorted_rows[1:] != sorted_rows[:-1]][: len(sorted_rows)]
         )
         groups = np.append(starts, len(sorted_rows)).astype(np.int64)
-        rated, results = Csr(csr.indptr, csr.indices, csr.data), np.empty(len(cells))
+        rated, results = as_csr(csr), np.empty(len(cells))
         group_rows, near = sorted_rows[starts], (self.neighbours, self.weights)
 
         def work(piece: tuple[int, int]) -> None:

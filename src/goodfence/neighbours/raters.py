@@ -3,9 +3,6 @@
 The candidate list of a cell (row, column) holds the other rows that rated the column and are at all similar, filled up
 with nobody where it is too short. Draw and noise depend on (key, row, candidate) only: asking again, or about another
 column, reveals no other number. Where everybody rated everything these are the neighbours of `among="all"`.
-
-The similarities of items are computed in `fit`, if there is room; those of users a block of rows at a time, and kept
-from the second time on while there is room.
 """
 
 from __future__ import annotations
@@ -17,7 +14,7 @@ from typing import NamedTuple
 import numpy as np
 from scipy import sparse
 
-from goodfence.arrays import AnyIntegers, Csr, Floats, Integers, row_numbers
+from goodfence.arrays import AnyIntegers, Csr, Floats, Integers, as_csr, row_numbers
 from goodfence.errors import SettingError
 from goodfence.kernels.predict import (
     NOBODY,
@@ -33,28 +30,20 @@ from goodfence.neighbours.similarity import Profiles
 from goodfence.parallel import ranges, run, thread_count
 from goodfence.selection.mechanism import shortest_list
 
-_BLOCK_CELLS = 1 << 18
-"""The most similarities that one thread holds at a time, unless one row has more: they stay in the cache."""
-_LIST_CELLS = 1 << 20
-"""The most list entries that one thread draws from at a time."""
-_COLUMN_CELLS = 1 << 24
-"""The most similarities that one column is predicted from at once."""
-_KEPT_BYTES = 256 << 20
-"""The most memory for similarities that are kept to be asked for again."""
-_LONGEST = 1 << 24
-"""A mechanism that needs a longer list than this is refused."""
+_BLOCK_CELLS = 1 << 18  # the most similarities of a thread: they stay in the cache
+_LIST_CELLS = 1 << 20  # the most list entries that one thread draws from at a time
+_COLUMN_CELLS = 1 << 24  # the most similarities that one column is predicted from at once
+_KEPT_BYTES = 256 << 20  # the most memory for similarities that are kept to be asked for again
+_LONGEST = 1 << 24  # a mechanism that needs a longer list is refused
 
 
 class Askers(NamedTuple):
     """Some rows that ask, beside the candidates that they can have."""
 
     candidates: RaterCandidates
-    askers: AnyIntegers
-    """(rows,): the row numbers that ask; that of an out-of-sample row is the number of rows."""
-    numbers: AnyIntegers
-    """(candidates,): the row numbers of the candidates."""
-    bounds: Floats | None
-    """RS of each asker, (rows,), or of each pair, (rows, candidates); None where the mechanism needs none."""
+    askers: AnyIntegers  # (rows,): row numbers; that of an out-of-sample row is the number of rows
+    numbers: AnyIntegers  # (candidates,): their row numbers
+    bounds: Floats | None  # RS of each asker, (rows,), or of each pair, (rows, candidates)
     key: int
 
 
@@ -100,12 +89,9 @@ class RaterNeighbourhoods:
     """Predicts each cell from neighbours drawn among those who rated its column."""
 
     draws: Draws
-    raters: sparse.csr_array
-    """columns x rows: who rated each column, and what is averaged: the ratings, or their deviations."""
-    least: int
-    """With fewer neighbours than this there is no prediction."""
-    summed: bool = False
-    """Whether what the neighbours have is added up by their weights, for lists, and not averaged [PRED]."""
+    raters: sparse.csr_array  # columns x rows: who rated each column, and what is averaged
+    least: int  # with fewer neighbours there is no prediction
+    summed: bool = False  # add up what the neighbours have, for lists; do not average it [PRED]
 
     def __post_init__(self) -> None:
         _ = self._shortest
@@ -120,22 +106,18 @@ class RaterNeighbourhoods:
         self, rows: AnyIntegers, columns: AnyIntegers, threads: int | None = None
     ) -> Floats:
         """Return the prediction for each cell (row, column), NaN where too few neighbours rated it."""
-        return self._by_rows(rows, columns, self._raters, threads)
+        return self._by_rows(rows, columns, as_csr(self.raters), threads)
 
     def predict_fold_in(self, others: Profiles, key: int, columns: AnyIntegers) -> Floats:
         """Return the predictions of an out-of-sample row, the one row of `others`, drawn with its own key."""
         similarities = self.similarities.engine.similarities(others, 0)[np.newaxis]
-        candidates = RaterCandidates(similarities, np.array([-1]), self._raters)
-        bounds = self.draws.profile_bounds(others)
-        askers = np.array([self._n_rows])
+        candidates = RaterCandidates(similarities, np.array([-1]), as_csr(self.raters))
+        bounds, askers = self.draws.profile_bounds(others), np.array([self._n_rows])
         asking = Askers(candidates, askers, self._every, bounds, key)
         return self._answers(asking, np.zeros(len(columns), dtype=np.int64), np.asarray(columns))
 
     def predict_column(self, rated: AnyIntegers, values: Floats, rows: AnyIntegers) -> Floats:
-        """Return the predictions of `rows` (items) in one column, where the rows `rated` have `values`.
-
-        Similarities are symmetric, so the fewer of both are compared with all.
-        """
+        """Return the predictions of `rows` (items) in one column, where the rows `rated` have `values`."""
         order = np.argsort(rated)
         numbers = np.asarray(rated, dtype=np.int64)[order]
         averaged = np.asarray(values, dtype=np.float64)[order]
@@ -143,12 +125,15 @@ class RaterNeighbourhoods:
         one = np.zeros(len(asked), dtype=np.int64)
         if not len(numbers) < len(asked) <= _COLUMN_CELLS // max(len(numbers), 1):
             return self._by_rows(asked, one, Csr(ends, numbers, averaged), threads=1)
+        # Similarities are symmetric: the fewer of both are compared with all.
         similarities = np.ascontiguousarray(self.similarities.of(numbers)[:, asked].T)
         places = np.searchsorted(numbers, asked)
         own = np.where(np.isin(asked, numbers), places, -1)
         raters = Csr(ends, np.arange(len(numbers)), averaged)
-        bounds = self._bounds(asked, numbers)
-        candidates = RaterCandidates(similarities, own, raters)
+        candidates, bounds = (
+            RaterCandidates(similarities, own, raters),
+            self._bounds(asked, numbers),
+        )
         asking = Askers(candidates, asked, numbers, bounds, self.draws.key)
         return self._answers(asking, np.arange(len(asked)), one)
 
@@ -248,10 +233,6 @@ class RaterNeighbourhoods:
     def similarities(self) -> KeptSimilarities:
         """The similarities of all rows, as far as they were asked for."""
         return KeptSimilarities(RowsAgainstAll(self.draws.profiles, self.draws.similarity))
-
-    @cached_property
-    def _raters(self) -> Csr:
-        return Csr(self.raters.indptr, self.raters.indices, self.raters.data)
 
     @cached_property
     def _every(self) -> Integers:

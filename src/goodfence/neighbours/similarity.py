@@ -30,10 +30,8 @@ Name: TypeAlias = Literal[
 ]
 Centre: TypeAlias = Literal["all", "corated"]
 
-OVER_ALL = ("cosine", "centred_cosine", "jaccard")
-"""These divide by what is said of all ratings of a row; the others look at the co-rated ones only."""
-_SHRINKAGE = {"pearson_baseline": 100.0}
-"""How much a similarity is shrunk unless another number is given; by nothing, if it is not here."""
+OVER_ALL = ("cosine", "centred_cosine", "jaccard")  # the others look at co-rated columns only
+_SHRINKAGE = {"pearson_baseline": 100.0}  # the default where it is not 0
 
 
 @checked
@@ -108,12 +106,8 @@ class Similarity:
         """Return what is subtracted from the ratings before they are compared."""
         means: tuple[Base, Base] = ("user_mean", "item_mean")
         own, other = means if axis == "user" else means[::-1]
-        bases: dict[str, Base] = {
-            "centred_cosine": own,
-            "adjusted_cosine": other,
-            "pearson_baseline": "bias",
-        }
-        return bases.get(self.name)
+        bases: dict[str, Base] = {"centred_cosine": own, "adjusted_cosine": other}
+        return "bias" if self.name == "pearson_baseline" else bases.get(self.name)
 
     def __str__(self) -> str:
         words = [str(self.name)]
@@ -136,12 +130,9 @@ _TOGETHER = 1 << 15
 class Profiles:
     """Rows to be compared with each other, and how to lay out other rows beside them."""
 
-    rows: sparse.csr_array
-    """rows x columns, integers in float64 where the ratings lie on a grid."""
-    factor: int
-    """What the ratings were multiplied with to become integers; 0 where they are real-valued."""
-    baseline: Baseline | None = None
-    """What was subtracted from the ratings, and is from those of other rows; None for nothing."""
+    rows: sparse.csr_array  # integers in float64 where the ratings lie on a grid
+    factor: int  # what made the ratings integers; 0 where they are real-valued
+    baseline: Baseline | None = None  # what was subtracted from the ratings
 
     @classmethod
     def of(cls, csr: sparse.csr_array, baseline: Baseline | None = None) -> Profiles:
@@ -212,21 +203,18 @@ class Profiles:
         csr = sparse.csr_array((data, indices, indptr), shape=(len(counts), self.n_columns))
         csr.sort_indices()
         if self.baseline is not None:
-            return Profiles(self._without_baseline(csr, self.baseline), 0, self.baseline)
-        scaled = csr.data * max(self.factor, 1)
-        rounded = np.rint(scaled)
-        exact = self.are_integers & (np.abs(scaled - rounded) < ON_GRID)
-        units = np.where(exact, rounded, scaled)
-        return Profiles(read_only((units, csr.indices, csr.indptr), csr.shape), self.factor)
-
-    def _without_baseline(self, csr: sparse.csr_array, baseline: Baseline) -> sparse.csr_array:
-        """Return other rows without what the baseline expects of them, each by its own mean or bias."""
-        left = csr.data.copy()
-        for row in range(csr.shape[0]):
-            part = slice(csr.indptr[row], csr.indptr[row + 1])
-            columns, values = csr.indices[part], csr.data[part]
-            left[part] -= baseline.for_own(baseline.own(columns, values), columns)
-        return read_only((without_noise(left), csr.indices, csr.indptr), csr.shape)
+            left = csr.data.copy()
+            for part in map(slice, csr.indptr[:-1], csr.indptr[1:]):
+                own, rated = csr.indices[part], csr.data[part]
+                left[part] -= self.baseline.for_own(self.baseline.own(own, rated), own)
+            units = without_noise(left)
+        else:
+            scaled = csr.data * max(self.factor, 1)
+            rounded = np.rint(scaled)
+            exact = self.are_integers & (np.abs(scaled - rounded) < ON_GRID)
+            units = np.where(exact, rounded, scaled)
+        laid = read_only((units, csr.indices, csr.indptr), csr.shape)
+        return Profiles(laid, self.factor, self.baseline)
 
 
 def grid_of(values: Floats) -> int:

@@ -14,7 +14,7 @@ from typing import Any, Literal
 import numpy as np
 from scipy import sparse
 
-from goodfence.arrays import AnyFloats, AnyIntegers, Csr, Floats, Integers, row_numbers
+from goodfence.arrays import AnyFloats, AnyIntegers, Csr, Floats, Integers, as_csr, row_numbers
 from goodfence.errors import DataError, SettingError
 from goodfence.kernels.sensitivity import (
     N_PEAKS,
@@ -96,7 +96,7 @@ def sensitivities(csr: sparse.csr_array, options: Sensitivity | None = None) -> 
         return np.minimum(out, 1.0) if stated.clamp else out
     order = sparse.csr_array((np.arange(csr.nnz), csr.indices, csr.indptr), csr.shape).tocsc().data
     turned = csr.tocsc()
-    by_item = Csr(turned.indptr, turned.indices, turned.data)
+    by_item = as_csr(turned)
     strongest_pair(rated, RatedRows(by_item, rated.rests[order], rated.norms), stated.clamp, out)
     return out
 
@@ -190,7 +190,7 @@ def _rated(csr: sparse.csr_array) -> RatedRows:
     owners = row_numbers(csr.indptr)
     squares = csr.data * csr.data
     totals = np.bincount(owners, weights=squares, minlength=csr.shape[0])
-    ratings = Csr(csr.indptr, csr.indices, csr.data)
+    ratings = as_csr(csr)
     return RatedRows(ratings, np.sqrt(totals[owners] - squares), np.sqrt(totals))
 
 

@@ -11,7 +11,7 @@ from dataclasses import dataclass
 import numpy as np
 from scipy import sparse
 
-from goodfence.arrays import AnyIntegers, Csr, Floats, Integers
+from goodfence.arrays import AnyIntegers, Floats, Integers, as_csr
 from goodfence.data.ratings import Ratings
 from goodfence.errors import require
 from goodfence.kernels.co_occurrence import add_co_occurrences, subtract_centre, weigh_users
@@ -146,7 +146,7 @@ def co_occurrence_totals(
     added = np.empty((n_users, 3), dtype=np.int64)
     power = 1 if unit == "event" else 2
     weigh_users(rows.indptr, rows.indices, centre, (UNIT, SPARE), FINER * size, power, added)
-    by_item, by_user = cells_by_item(rows), Csr(rows.indptr, rows.indices, rows.data)
+    by_item, by_user = cells_by_item(rows), as_csr(rows)
     weights, out = np.ascontiguousarray(added[:, 0]), np.zeros((n_items, n_items), dtype=np.int64)
 
     def work(chunk: tuple[int, int]) -> None:

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from scipy import sparse
 
-from goodfence.arrays import AnyIntegers, Csr, Floats, Integers
+from goodfence.arrays import AnyIntegers, Csr, Floats, Integers, as_csr
 from goodfence.errors import require
 from goodfence.kernels.co_occurrence import add_pairs, user_scales
 from goodfence.kernels.private import (
@@ -281,7 +281,7 @@ def cells_by_item(rows: sparse.csr_array) -> Csr:
     """Return for each column the rows that have it, and where their cells are."""
     positions = (np.arange(rows.nnz), rows.indices, rows.indptr)
     columns = sparse.csr_array(positions, shape=rows.shape).tocsc()
-    return Csr(columns.indptr, columns.indices, columns.data)
+    return as_csr(columns)
 
 
 def sum_pairs(rows: sparse.csr_array, scales: Floats, *, toward_zero: bool) -> Integers:

@@ -11,7 +11,7 @@ import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from goodfence.arrays import AnyFloats, AnyIntegers, Csr, Flags, Float32s, Floats
+from goodfence.arrays import AnyFloats, AnyIntegers, Csr, Flags, Float32s, Floats, as_csr
 from goodfence.data.ratings import Feedback, Ratings
 from goodfence.errors import ModelFileError
 from goodfence.kernels.factor_lists import TILE, Loadings, rank_by_factors, weigh_profiles
@@ -30,7 +30,7 @@ from goodfence.models.private.co_occurrence import (
 from goodfence.models.private.estimation import leading_eigenvectors
 from goodfence.models.private.releases import Noisy, most_rated
 from goodfence.models.recommender import IdsLike, rated_rows
-from goodfence.neighbours.lists import Ranked, as_csr, no_lists, rank_alike
+from goodfence.neighbours.lists import Ranked, no_lists, rank_alike
 from goodfence.parallel import ranges, run
 from goodfence.privacy.accounting import lattice_distance
 from goodfence.privacy.guarantee import Unit
