@@ -199,7 +199,7 @@ def test_nothing_is_left_when_saving_fails(tmp_path: Path, monkeypatch: pytest.M
         raise OSError(28, "No space left on device")
 
     monkeypatch.setattr("pyarrow.parquet.write_table", fail)
-    with pytest.raises(FileProblem, match="folder must be written, and could not be: no space"):
+    with pytest.raises(FileProblem, match="folder could not be written: no space"):
         save_result(small_report(), tmp_path / "report")
     assert list(tmp_path.iterdir()) == []
 

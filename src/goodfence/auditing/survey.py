@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import asdict, dataclass, replace
-from typing import Any
+from dataclasses import dataclass, replace
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from goodfence.arrays import Flags, Floats, Integers
 from goodfence.attack import DEFAULT_FAKES, FRONTIER_TARGETS
 from goodfence.attack.attack import Attack, Subject
-from goodfence.attack.report import LeakReport
+from goodfence.attack.report import LeakReport, as_plain
 from goodfence.attack.scoring import CONFIDENCE, Estimate, Outcomes, combination
 from goodfence.attack.strongest import usual_attackers
 from goodfence.attack.targets import RULES
@@ -74,8 +74,8 @@ class Survey:
             "guarantee": self.audit.guarantee.to_dict(),
             "by_known": [report.to_dict() for report in self.by_known],
             "by_strategy": [report.to_dict() for report in self.by_strategy],
-            "by_activity": [group.to_dict() for group in self.by_activity],
-            "by_popularity": [group.to_dict() for group in self.by_popularity],
+            "by_activity": [as_plain(group) for group in self.by_activity],
+            "by_popularity": [as_plain(group) for group in self.by_popularity],
             "frontier": {
                 **self.frontier.to_dict(),
                 "guarantees": [guarantee.to_dict() for guarantee in self.guarantees],
@@ -187,8 +187,7 @@ SMALLEST = 10
 _STEPS = (1, 2, 5)
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Group:
+class Group(NamedTuple):
     """Some of those attacked, and what was recovered of them.
 
     The intervals of all groups of a table hold together: each is that much wider (Bonferroni).
@@ -204,11 +203,6 @@ class Group:
     recovery_without: Estimate
     advantage: Estimate
     guess: Estimate
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return the group as plain values."""
-        names = ("recovery", "recovery_without", "advantage", "guess")
-        return asdict(self) | {name: getattr(self, name)._asdict() for name in names}
 
 
 def by_activity(report: LeakReport) -> tuple[Group, ...]:

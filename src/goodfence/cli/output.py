@@ -141,7 +141,7 @@ def _check_writable(folder: Path) -> None:
 def _unwritten(problem: OSError) -> str:
     """Return why a result could not be written, in the system's words and without the path."""
     reason = (problem.strerror or type(problem).__name__).strip()
-    return f"out must be written, and could not be: {reason[:1].lower()}{reason[1:]}"
+    return f"out could not be written: {reason[:1].lower()}{reason[1:]}"
 
 
 def is_page(out: Path | None) -> bool:

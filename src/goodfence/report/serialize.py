@@ -87,7 +87,7 @@ def named_cause(name: str) -> Iterator[None]:
         yield
     except OSError as problem:
         cause = (problem.strerror or type(problem).__name__).lower()
-        raise FileProblem(f"{name} must be written, and could not be: {cause}") from None
+        raise FileProblem(f"{name} could not be written: {cause}") from None
 
 
 def write_json(path: str | PathLike[str], value: Any, *, name: str = "path") -> None:
