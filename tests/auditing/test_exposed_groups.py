@@ -113,7 +113,7 @@ def test_counts_alone_cannot_be_grouped(report: AttackReport) -> None:
 
 
 def test_a_group_holds_no_id() -> None:
-    assert not [name for name in Group.__slots__ if name in ("users", "items", "rows", "columns")]
+    assert not [name for name in Group._fields if name in ("users", "items", "rows", "columns")]
 
 
 def test_groups_begin_and_end_at_round_numbers(report: AttackReport) -> None:
