@@ -13,7 +13,7 @@ from mpyc.runtime import mpc
 from scipy import sparse
 
 from benchmarks.results import write_table
-from goodfence.papers.published.matrix_factorisation import solve_rows
+from goodfence.papers.published.encrypted import solve_rows
 
 USERS, ITEMS, RANK, SWEEPS, PENALTY = 6, 5, 2, 2, 0.1
 WITHIN = 1e-3

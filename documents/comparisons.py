@@ -149,11 +149,11 @@ class Compared:
 
     def error(self, series: str) -> float:
         """Return the error without an attack."""
-        return self.free.statistic("mae", series, self.beta).value
+        return self.free.value("mae", series, self.beta)
 
     def attacked(self, metric: str, series: str) -> float:
         """Return a number under attack."""
-        return self.attack.statistic(metric, series, self.beta_attack).value
+        return self.attack.value(metric, series, self.beta_attack)
 
 
 def compare_interpretations(ratings: Ratings, size: Size, advance: Advance) -> Iterator[Compared]:

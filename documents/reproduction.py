@@ -167,7 +167,7 @@ def _data_sets(extras: Extras) -> str:
         held = extras.held_out[name]
         for series in _SERIES:
             paper, honest = (
-                [sums.statistic(metric, series, beta).value for metric in ("mae", "coverage")]
+                [sums.value(metric, series, beta) for metric in ("mae", "coverage")]
                 for sums, beta in ((one.free, one.beta), (held, BETA))
             )
             shares = (one.attacked(metric, series) for metric in ("recovery", "advantage"))

@@ -119,7 +119,7 @@ def sums(first: list[float], second: list[float], below: list[float]) -> Sums:
 
 def test_an_estimate_is_a_ratio_of_sums_and_a_difference_is_paired() -> None:
     found = sums([1.0, 2.0, 6.0], [2.0, 2.0, 8.0], [1.0, 2.0, 3.0])
-    assert found.statistic("mae", "a", 1).value == 1.5
+    assert found.value("mae", "a", 1) == 1.5
     difference = found.difference("mae", "a", "b", [1])
     assert difference.value == pytest.approx(-0.5)
     # Residuals of the difference: (a - b) - (-0.5) * cells, over 6 cells.
@@ -150,7 +150,7 @@ def test_a_trend_is_the_rise_of_the_straight_line() -> None:
 
 def test_nothing_to_count_is_no_number() -> None:
     counts: Counts = {(1, "a"): {"error": np.zeros(2), "predicted": np.zeros(2)}}
-    assert np.isnan(Sums(counts).statistic("mae", "a", 1).value)
+    assert np.isnan(Sums(counts).value("mae", "a", 1))
 
 
 def test_a_reproduction_is_plain_values_of_its_claims_and_its_manifest() -> None:

@@ -17,10 +17,9 @@ import goodfence as gf
 from goodfence.attack.refits import RefitWorlds
 from goodfence.errors import DataError, ModelFileError, SettingError
 from goodfence.neighbours.similarity import Similarity
-from goodfence.papers.published.blurme import indication
 from goodfence.papers.published.dp_als import CLAMP, DPALS
 from goodfence.papers.published.ind_knn import IndKNN
-from goodfence.papers.published.nends import _chained
+from goodfence.papers.published.perturbations import _chained, indication
 from goodfence.papers.published.perturbed import means_and_spreads
 from goodfence.papers.published.published_recommender import require_few_items
 from goodfence.papers.published.randomised_response import (
@@ -553,7 +552,7 @@ def test_the_factors_are_the_least_squares_of_each_side() -> None:
 
 
 def model_row(model: gf.papers.MatrixFactorisation, row: int) -> Any:
-    from goodfence.papers.published.matrix_factorisation import solve_rows
+    from goodfence.papers.published.encrypted import solve_rows
 
     return solve_rows(SMALL.csr[[row]], model.item_factors_, model.penalty)[0]
 

@@ -13,7 +13,7 @@ import goodfence as gf
 from goodfence.arrays import Flags, Floats
 from goodfence.evaluation import Scores
 from goodfence.models.recommender import unfitted_copy
-from goodfence.papers.published.blurme import indication
+from goodfence.papers.published.perturbations import indication
 from goodfence.papers.published.published_recommender import indicators
 from goodfence.rng import Streams
 

@@ -127,10 +127,7 @@ class DPALS(PrivatePredictor):
     def _bounded(
         self, biases: ItemBiases, columns: AnyIntegers, values: Floats, own: AnyFloats
     ) -> tuple[AnyIntegers, Floats, Floats]:
-        """Return a user's items that count, their factors of length at most 1, and residuals of at most `CLAMP`.
-
-        Of many items the rarest count, by the counts that were released.
-        """
+        """Return a user's rarest items (by released counts), factors of length <= 1, residuals up to `CLAMP`."""
         kept = np.argsort(biases.counts[columns], kind="stable")[: self.per_user]
         taste = np.asarray(own[1:] / LONGEST, dtype=np.float64)
         taste = taste / max(1.0, float(np.linalg.norm(taste)) * UP)

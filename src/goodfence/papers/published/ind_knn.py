@@ -108,9 +108,8 @@ class IndKNN(PublishedRecommender):
         turned, centre = self.ratings_.transposed.csr, middle(self.ratings_)
         part = slice(turned.indptr[item], turned.indptr[item + 1])
         raters, given = turned.indices[part], turned.data[part]
-        counting = (
-            3 * self.budget / self.questions
-        )  # what being counted with noise sigma_1 = sqrt(T / (6 B)) costs
+        # What being counted with noise sigma_1 = sqrt(T / (6 B)) costs.
+        counting = 3 * self.budget / self.questions
         able = (near[raters] > self.threshold) & (raters != row) & (self.left_[raters] > counting)
         raters, given = raters[able], given[able]
         self.left_[raters] -= counting

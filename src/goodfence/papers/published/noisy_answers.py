@@ -12,9 +12,8 @@ from goodfence.arrays import Floats
 from goodfence.errors import ModelFileError, SettingError, require
 from goodfence.models.persistence import Arrays
 from goodfence.models.recommender import Traits
-from goodfence.papers.published.published_recommender import Items, middle, person
+from goodfence.papers.published.published_recommender import Items, Wrapper, middle, person
 from goodfence.papers.published.randomised_response import laplace, words_for
-from goodfence.papers.published.wrapper import Wrapper
 from goodfence.privacy.guarantee import Guarantee
 from goodfence.registry import register
 from goodfence.rng import Streams
@@ -96,13 +95,9 @@ class NoisyAnswers(Wrapper):
         return {"asked": np.array([self.asked_], dtype=np.int64)}
 
     def _told(
-        self,
-        told: Floats,
-        columns: Items,
-        values: Floats,
-        wanted: Items,
-        row: int,  # noqa: ARG002
+        self, told: Floats, columns: Items, values: Floats, wanted: Items, row: int
     ) -> Floats:
+        del row
         scale = self.ratings_.scale
         instead = middle(self.ratings_) if self.fallback is None else self.fallback
         plain = np.where(np.isnan(told), instead, told)

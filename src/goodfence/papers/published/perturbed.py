@@ -20,8 +20,7 @@ from goodfence.data.scale import Scale
 from goodfence.errors import ModelFileError, require
 from goodfence.models.persistence import Arrays
 from goodfence.models.recommender import Traits, row_of, unfitted_copy
-from goodfence.papers.published.published_recommender import Items, person
-from goodfence.papers.published.wrapper import Wrapper
+from goodfence.papers.published.published_recommender import Items, Wrapper, person
 from goodfence.privacy.guarantee import Guarantee
 from goodfence.registry import made_of, register, settings_of
 from goodfence.rng import RNG, Streams
@@ -36,9 +35,8 @@ class Sent(NamedTuple):
     ratings: Ratings
     """The changed ratings, of the same users and items."""
     means: Floats | None = None
-    """Each user's own mean, where only deviations from it are sent; the ratings then are mean + spread * sent."""
+    """Each user's own mean, where only deviations are sent; the ratings then are mean + spread * sent."""
     spreads: Floats | None = None
-    """Each user's own standard deviation, likewise."""
 
 
 class Perturbation(Protocol):
@@ -163,13 +161,9 @@ class Perturbed(Wrapper):
         return on_wide_scale(self.ratings_, moved)
 
     def _told(
-        self,
-        told: Floats,
-        columns: Items,  # noqa: ARG002 - for others
-        values: Floats,
-        wanted: Items,  # noqa: ARG002
-        row: int,
+        self, told: Floats, columns: Items, values: Floats, wanted: Items, row: int
     ) -> Floats:
+        del columns, wanted
         if self.means_ is None or self.spreads_ is None:
             return told
         if row >= 0:

@@ -2,9 +2,10 @@
 
 from __future__ import annotations
 
+import copy
 from abc import abstractmethod
 from collections.abc import Mapping
-from dataclasses import fields, replace
+from dataclasses import dataclass, field, fields, replace
 from hashlib import blake2b
 from typing import Any, ClassVar, Self, TypeAlias, cast
 
@@ -15,20 +16,26 @@ from scipy import sparse
 from goodfence.arrays import AnyIntegers, Floats
 from goodfence.data.ratings import Ratings
 from goodfence.errors import ModelFileError, require
-from goodfence.models.persistence import Arrays
+from goodfence.models.method import as_recommender, traits_of
+from goodfence.models.neighbour_cf import NeighbourCF
+from goodfence.models.persistence import Arrays, refusing
 from goodfence.models.recommender import (
     FittedRecommender,
     Traits,
     by_user,
     require_feedback,
     row_of,
+    unfitted_copy,
 )
 from goodfence.privacy.guarantee import Guarantee
+from goodfence.registry import find_kind
 from goodfence.rng import RNG, Streams
+from goodfence.selection.knn import KNN
 from goodfence.settings import checked
 
 Items: TypeAlias = AnyIntegers
 """Items by column number."""
+_NOT_SAVED = ("recommender", "rng")
 MOST_ITEMS = 8_000
 """More items than this, and two arrays of items x items would take more than a gigabyte."""
 
@@ -54,9 +61,8 @@ class PublishedRecommender(NoGuarantee, FittedRecommender):
     @property
     def traits(self) -> Traits:
         """What attack and audit must know: it is fitted in each world, and asked there."""
-        plain = Traits(
-            family=self.label, settings=self._words(), title=repr(self), fresh_answers=False
-        )
+        words = self._words()
+        plain = Traits(family=self.label, settings=words, title=repr(self), fresh_answers=False)
         return replace(plain, **self._own_traits)
 
     _own_traits: ClassVar[Mapping[str, Any]] = {}
@@ -77,9 +83,7 @@ class PublishedRecommender(NoGuarantee, FittedRecommender):
     def settings(self) -> dict[str, Any]:
         """Return the arguments that make this model again, as they are saved."""
         declared = [one.name for one in fields(cast("Any", self)) if one.init]
-        return {
-            name: getattr(self, name) for name in declared if name not in ("recommender", "rng")
-        }
+        return {name: getattr(self, name) for name in declared if name not in _NOT_SAVED}
 
     @checked
     def fit(self, ratings: Ratings) -> Self:
@@ -128,7 +132,7 @@ class PublishedRecommender(NoGuarantee, FittedRecommender):
         return {"arguments": self.settings(), "key": self.key_, "seeded": self.seeded}
 
     def _arrays(self) -> dict[str, npt.NDArray[Any]]:
-        """Return the arrays of the saved model but for its ratings; seed and guarantee are said twice."""
+        """Return the arrays but for the ratings; seed and guarantee are stated twice."""
         seeded = np.array([self.seeded], dtype=np.uint8)
         return {**self._state(), "seeded": seeded, "guaranteed": self._bounds()}
 
@@ -151,7 +155,7 @@ class PublishedRecommender(NoGuarantee, FittedRecommender):
 
     @classmethod
     def _restored(cls, ratings: Ratings, settings: dict[str, Any], arrays: Arrays) -> Self:
-        key = checked_key(settings, arrays)
+        key = _checked_key(settings, arrays)
         model = cls(**settings["arguments"])
         model.ratings_ = ratings
         model._restore_state(arrays)
@@ -161,7 +165,7 @@ class PublishedRecommender(NoGuarantee, FittedRecommender):
         return model
 
 
-def checked_key(settings: dict[str, Any], arrays: Arrays) -> int:
+def _checked_key(settings: dict[str, Any], arrays: Arrays) -> int:
     """Return the key of a saved model's chance, and refuse what `save` cannot have written."""
     key, seeded = settings["key"], settings["seeded"]
     if type(key) is not int or not 0 <= key < 1 << 64:
@@ -197,12 +201,86 @@ def person(user: Any) -> int:
 
 def require_few_items(ratings: Ratings, what: str) -> None:
     """Refuse more items than arrays of items x items can hold."""
-    n_items = ratings.shape[1]
-    require(
-        n_items <= MOST_ITEMS, "ratings", f"of at most {MOST_ITEMS:,} items for {what}", n_items
-    )
+    n_items, most = ratings.shape[1], f"of at most {MOST_ITEMS:,} items for {what}"
+    require(n_items <= MOST_ITEMS, "ratings", most, n_items)
 
 
 def middle(ratings: Ratings) -> float:
     """Return the middle of the scale."""
     return (ratings.scale.lowest + ratings.scale.highest) / 2
+
+
+@dataclass(eq=False, kw_only=True, repr=False)
+class Wrapper(PublishedRecommender):
+    """Another recommender, of which a copy is fitted; `_told` says what becomes of its predictions."""
+
+    wraps: ClassVar[bool] = True
+    """As an option, k and the settings of `NeighbourCF` are those of the recommender inside."""
+
+    recommender: Any = field(default=None, kw_only=False)
+    rng: RNG = None
+
+    def __post_init__(self) -> None:
+        inside = self.recommender
+        self.recommender = NeighbourCF(KNN(k=50)) if inside is None else as_recommender(inside)
+
+    def __repr__(self) -> str:
+        own = "".join(f", {name}={value!r}" for name, value in self.settings().items())
+        return f"{type(self).__name__}({self.recommender!r}{own})"
+
+    def _traits(self, settings: str, *, fresh_answers: bool | None) -> Traits:
+        kept = ("similarity", "n_neighbours", "among", "center")
+        inside = traits_of(self.recommender)
+        return Traits(
+            family=self.label,
+            settings=settings,
+            title=repr(self),
+            fresh_answers=fresh_answers,
+            **{name: getattr(inside, name) for name in kept},
+        )
+
+    def _learn(self, streams: Streams) -> None:
+        self.inner_ = unfitted_copy(self.recommender, streams.key(1)).fit(self.ratings_)
+
+    def _answer(self, columns: Items, values: Floats, wanted: Items, row: int) -> Floats:
+        items = self.ratings_.items[wanted]
+        if row >= 0:
+            told = self.inner_.predict(np.repeat(self.ratings_.users[row], len(items)), items)
+        else:
+            rated = self.ratings_.items[columns].tolist()
+            told = self.inner_.answer(dict(zip(rated, values.tolist(), strict=True)), items)
+        return self._told(np.asarray(told, dtype=np.float64), columns, values, wanted, row)
+
+    @abstractmethod
+    def _told(
+        self, told: Floats, columns: Items, values: Floats, wanted: Items, row: int
+    ) -> Floats:
+        """Return what becomes of the predictions for one user; the rest as in `_answer`."""
+
+    def packed(
+        self, ratings: Ratings | None = None
+    ) -> tuple[str, dict[str, Any], dict[str, npt.NDArray[Any]]]:
+        """Return the kind, the settings and the arrays of the saved model, the fitted recommender's inside."""
+        self._require_fitted()
+        kind, settings, arrays = self.inner_.packed(ratings)
+        stated = {**self._stated(), "inside": {"kind": kind, "settings": settings}}
+        return type(self).__name__, stated, {**arrays, **self._arrays()}
+
+    @classmethod
+    def from_saved(cls, settings: dict[str, Any], arrays: Arrays) -> Self:
+        """Return the fitted model of a manifest's settings and its arrays."""
+        with refusing("the model's settings are not sound; save the model again"):
+            inside, key = find_kind(settings["inside"]["kind"]), _checked_key(settings, arrays)
+            if inside is None or issubclass(inside, Wrapper):
+                raise ModelFileError("the model holds another of a kind that is not known")
+            fitted: Any = inside.from_saved(settings["inside"]["settings"], arrays)
+            model = cls._made_of(copy.copy(fitted), settings["arguments"])
+            model.inner_, model.key_, model.ratings_ = fitted, key, fitted.ratings_
+            model.seeded_ = settings["seeded"]
+            model._restore_state(arrays)
+            model._check_guarantee(arrays)
+        return model
+
+    @classmethod
+    def _made_of(cls, recommender: Any, arguments: dict[str, Any]) -> Self:
+        return cls(recommender, **arguments)

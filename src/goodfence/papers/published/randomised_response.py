@@ -59,10 +59,8 @@ class Channel:
 
     def send(self, held: Integers, words: Words) -> Integers:
         """Return what is sent for each of the held values (their positions), by one random word each."""
-        edges, draws = (
-            np.cumsum(self.counts, axis=1),
-            (words >> np.uint64(64 - BITS)).astype(np.int64),
-        )
+        edges = np.cumsum(self.counts, axis=1)
+        draws = (words >> np.uint64(64 - BITS)).astype(np.int64)
         sent = np.empty(len(held), dtype=np.int64)
         for value in np.unique(held).tolist():
             at = held == value
@@ -86,14 +84,11 @@ def randomised_response(n_values: int, epsilon: float) -> Channel:
     return Channel.of(table, epsilon)
 
 
-def laplace(n_values: int, finer: int, epsilon: float, beyond: int = 0) -> Channel:
-    """Return Laplace noise of scale L/epsilon on a grid `finer` times as fine as the values.
-
-    What would lie more than `beyond` steps of the grid outside the values' range is sent as the last of these.
-    """
+def laplace(n_values: int, finer: int, epsilon: float) -> Channel:
+    """Return Laplace noise of scale L/epsilon on a grid `finer` times as fine as the values, clipped to their range."""
     require(n_values >= 2, "scale", "of at least two values", n_values)
     length = (n_values - 1) * finer
-    steps = np.abs(np.arange(n_values)[:, None] * finer - np.arange(-beyond, length + 1 + beyond))
+    steps = np.abs(np.arange(n_values)[:, None] * finer - np.arange(length + 1))
     decay = math.exp(-epsilon * (1 - 1e-9) / length)
     table = (1 - decay) / (1 + decay) * decay**steps
     table[:, [0, -1]] = decay ** steps[:, [0, -1]] / (1 + decay)

@@ -90,18 +90,15 @@ class SlopeOne(PublishedRecommender):
         users = self.ratings_.users.tolist()
         for row in np.flatnonzero(self._sends).tolist():
             columns, _ = row_of(csr, row)
-            draws = streams.at(person(users[row])).uniform(
-                -self.noise, self.noise, (len(columns),) * 2
-            )
-            above = np.triu(draws, 1)
+            generator, shape = streams.at(person(users[row])), (len(columns),) * 2
+            above = np.triu(generator.uniform(-self.noise, self.noise, shape), 1)
             self.differences_[np.ix_(columns, columns)] += above - above.T
 
     def _answer(self, columns: Items, values: Floats, wanted: Items, row: int) -> Floats:  # noqa: ARG002 - for others
-        counts = self.counts_[np.ix_(wanted, columns)]
+        cells = np.ix_(wanted, columns)
+        counts, differences = self.counts_[cells], self.differences_[cells]
         totals = counts.sum(axis=1)
-        sums = counts @ values + (self.differences_[np.ix_(wanted, columns)] * (counts > 0)).sum(
-            axis=1
-        )
+        sums = counts @ values + (differences * (counts > 0)).sum(axis=1)
         return np.where(totals > 0, sums / np.maximum(totals, 1), np.nan)
 
     def _state(self) -> dict[str, npt.NDArray[Any]]:

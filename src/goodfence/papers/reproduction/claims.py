@@ -34,6 +34,7 @@ MARGIN = 0.01
 WITHOUT_ATTACK = ("item-movielens", "user-movielens", "user-douban")
 _ENOUGH_KNOWN = 8
 """The number of known ratings from which on, says the paper, kNN gives everything away."""
+_LEAKS = ("recovery", "exact", "advantage")
 _UNKNOWN = "The difference is too small to be told with so few targets: {changes}."
 
 ClaimVerdict: TypeAlias = Literal["holds", "fails", "reversed", "cannot tell"]
@@ -43,15 +44,13 @@ Side: TypeAlias = Literal["below", "above", "neither"]
 
 @dataclass(frozen=True, slots=True)
 class JudgedComparison:
-    """One comparison of a claim, judged."""
+    """One comparison of a claim, judged, with its interval and its number of targets."""
 
     what: str
-    """What is compared, in words."""
     value: float
     low: float
     high: float
     targets: int
-    """On how many targets it rests."""
     outcome: Outcome
     needed: int | None = None
     """How many targets would settle an open one."""
@@ -62,7 +61,6 @@ class Claim:
     """One claim of the paper with its verdict."""
 
     number: int
-    """The number of the claim, 1 to 16."""
     text: str
     """What the paper says."""
     verdict: ClaimVerdict
@@ -72,11 +70,9 @@ class Claim:
     """How it was judged."""
     comparisons: tuple[JudgedComparison, ...] = ()
     numbers: dict[str, float] = field(default_factory=dict)
-    """What else was measured."""
     figures: tuple[str, ...] = ()
-    """The figures it was judged by."""
     part: str = ""
-    """Which part of a claim that is judged in two: a or b."""
+    """a or b where a claim is judged in two parts."""
 
     @property
     def label(self) -> str:
@@ -156,54 +152,34 @@ def verdict_of(comparisons: Sequence[JudgedComparison]) -> ClaimVerdict:
 
 @cache
 def _texts() -> dict[str, dict[str, str]]:
-    """Return what the paper says, the rule, and a sentence for each verdict, by the label of the claim."""
     file = files("goodfence.papers.reproduction") / "definitions" / "claims.toml"
     return tomllib.loads(file.read_text(encoding="utf-8"))
 
 
 def claim_of(
     label: str,
-    tests: Sequence[Question],
-    numbers: Mapping[str, float],
-    figures: Iterable[str],
-    **words: object,
-) -> Claim:
-    """Return the claim with the verdict of its tests; `words` are what its sentences name."""
-    comparisons = judged(tests)
-    # Adding 0 makes a rounded -0 positive.
-    changes = "; ".join(f"{one.what} {round(one.value, 3) + 0.0:+.3f}" for one in comparisons)
-    return _claim(
-        label, verdict_of(comparisons), numbers, figures, {"changes": changes, **words}, comparisons
-    )
-
-
-def settled(
-    label: str,
+    tests: Sequence[Question] | bool,
     numbers: Mapping[str, float],
     figures: Iterable[str] = (),
-    *,
-    holds: bool,
     **words: object,
 ) -> Claim:
-    """Return a claim that no chance is in: it holds, or a counterexample refutes it."""
-    return _claim(label, "holds" if holds else "fails", numbers, figures, words)
+    """Return the claim with the verdict of its tests, or whether it holds where no chance is in it.
 
-
-def _claim(
-    label: str,
-    verdict: ClaimVerdict,
-    numbers: Mapping[str, float],
-    figures: Iterable[str],
-    words: Mapping[str, object],
-    comparisons: tuple[JudgedComparison, ...] = (),
-) -> Claim:
+    `words` are what its sentences name.
+    """
+    comparisons = judged(tests) if isinstance(tests, Sequence) else ()
+    verdict: ClaimVerdict = "holds" if tests else "fails"
+    if comparisons:
+        verdict = verdict_of(comparisons)
+    # Adding 0 makes a rounded -0 positive.
+    changes = "; ".join(f"{one.what} {round(one.value, 3) + 0.0:+.3f}" for one in comparisons)
     stated, digits = _texts()[label], label.rstrip("ab")
     return Claim(
         number=int(digits),
         part=label.removeprefix(digits),
         text=stated["text"],
         verdict=verdict,
-        sentence=stated.get(verdict, _UNKNOWN).format(**words),
+        sentence=stated.get(verdict, _UNKNOWN).format(changes=changes, **words),
         rule=stated["rule"],
         comparisons=comparisons,
         numbers=dict(numbers),
@@ -257,10 +233,10 @@ def claims_of_figures(figures: Figures) -> tuple[Claim, ...]:
     """Return the claims that these figures can judge, by number; small data leaves some too few points."""
     telling = {name: figure for name, figure in figures.items() if figure.tells}
     judges: tuple[tuple[tuple[str, ...], Callable[[Figures], Claim]], ...] = (
-        (WITHOUT_ATTACK, _ppns_is_best),
+        (WITHOUT_ATTACK, lambda there: _ppns_is_best("1", there)),
         ((*WITHOUT_ATTACK, "attack-beta"), _grows_with_beta),
         ((*WITHOUT_ATTACK, "attack-beta"), _one_partition),
-        (("attack-beta",), _lowest_under_attack),
+        (("attack-beta",), lambda there: _ppns_is_best("4", there, *_LEAKS)),
         (("attack-m",), _knn_is_zero),
         (("attack-k",), lambda there: _error_falls("6", there, ("PPNS",))),
         (("attack-epsilon",), lambda there: _error_falls("7", there, ("PNCF", "PPNS"))),
@@ -278,16 +254,12 @@ def claims_of_figures(figures: Figures) -> tuple[Claim, ...]:
 
 def against_others(figures: Figures) -> list[Question]:
     """Return PPNS minus each other private method, on common cells, mean over more than one partition."""
-    return [
-        Question(
-            f"{name}: PPNS - {other}",
-            figure.sums.difference("mae_common", "PPNS", other, figure.several),
-            "below",
-            figure.margin,
-        )
-        for name, figure in figures.items()
-        for other in ("nPNS", "PNCF")
-    ]
+    tests = []
+    for name, figure in figures.items():
+        for other in ("nPNS", "PNCF"):
+            found = figure.sums.difference("mae_common", "PPNS", other, figure.several)
+            tests.append(Question(f"{name}: PPNS - {other}", found, "below", figure.margin))
+    return tests
 
 
 def _own_numbers(figures: Figures, *metrics: str) -> dict[str, float]:
@@ -301,7 +273,6 @@ def _own_numbers(figures: Figures, *metrics: str) -> dict[str, float]:
 
 
 def _errors_along(figures: Figures, series: Iterable[str]) -> dict[str, float]:
-    """Return the errors of some series at each point."""
     return {
         f"{name} {one} MAE at {figure.definition.x}={x:g}": figure.sums.value("mae", one, x)
         for one in series
@@ -310,10 +281,12 @@ def _errors_along(figures: Figures, series: Iterable[str]) -> dict[str, float]:
     }
 
 
-def _ppns_is_best(figures: Figures) -> Claim:
+def _ppns_is_best(label: str, figures: Figures, *metrics: str) -> Claim:
     tests = against_others(figures)
-    numbers = _own_numbers(figures, "mae", "mae_clipped", "coverage")
-    return claim_of("1", tests, numbers, figures, least=-max(test.found.value for test in tests))
+    numbers = _own_numbers(figures, "mae", "mae_clipped", "coverage", *metrics)
+    least = -max(test.found.value for test in tests)
+    leaks = numbers.get("attack-beta PPNS advantage")
+    return claim_of(label, tests, numbers, figures, least=least, leaks=leaks)
 
 
 def _grows_with_beta(figures: Figures) -> Claim:
@@ -336,16 +309,7 @@ def _one_partition(figures: Figures) -> Claim:
             numbers[f"{name}: targets that differ"] = float(apart.sum())
             numbers[f"{name}: targets"] = float(len(apart))
     differ = any(value for name, value in numbers.items() if name.endswith("differ"))
-    return settled("3", numbers, figures, holds=not differ)
-
-
-def _lowest_under_attack(figures: Figures) -> Claim:
-    tests = against_others(figures)
-    metrics = ("mae", "mae_clipped", "coverage", "recovery", "exact", "advantage")
-    numbers = _own_numbers(figures, *metrics)
-    least = -max(test.found.value for test in tests)
-    leaks = numbers["attack-beta PPNS advantage"]
-    return claim_of("4", tests, numbers, figures, least=least, leaks=leaks)
+    return claim_of("3", not differ, numbers, figures)
 
 
 def _knn_is_zero(figures: Figures) -> Claim:
@@ -359,26 +323,18 @@ def _knn_is_zero(figures: Figures) -> Claim:
         counts = figure.sums.counts[x, "kNN"]
         numbers[f"m={x}: wrong predictions"] = float((counts["predicted"] - counts["exact"]).sum())
     first = figure.enough[0]
-    return settled(
-        "5",
-        numbers,
-        figures,
-        holds=not any(numbers[f"m={x}: wrong predictions"] for x in figure.enough),
-        first=first,
-        recovery=numbers[f"m={first}: recovery"],
-        missed=1 - numbers[f"m={first}: target_chosen"],
-    )
+    holds = not any(numbers[f"m={x}: wrong predictions"] for x in figure.enough)
+    recovery, missed = numbers[f"m={first}: recovery"], 1 - numbers[f"m={first}: target_chosen"]
+    return claim_of("5", holds, numbers, figures, first=first, recovery=recovery, missed=missed)
 
 
 def _error_falls(label: str, figures: Figures, series: Sequence[str]) -> Claim:
-    """Judge that the error which fakes get from some series falls along the axis of the one figure."""
     (figure,) = figures.values()
     tests = [figure.rise(one, "below", one) for one in series]
     return claim_of(label, tests, _errors_along(figures, series), figures)
 
 
 def _error_is_not_zero(figures: Figures) -> Claim:
-    """Judge that the error of no private method is zero, which is how the paper tells that nothing is released."""
     figure = figures["attack-m"]
     errors = {
         (series, x): figure.sums.value("mae", series, x)
@@ -387,7 +343,7 @@ def _error_is_not_zero(figures: Figures) -> Claim:
     }
     numbers = {f"{series} m={x}: MAE": error for (series, x), error in errors.items()}
     (series, x), least = min(errors.items(), key=lambda one: one[1])
-    return settled("9a", numbers, figures, holds=least > 0, least=least, series=series, known=x)
+    return claim_of("9a", least > 0, numbers, figures, least=least, series=series, known=x)
 
 
 def _nothing_given_away(figures: Figures) -> Claim:

@@ -8,7 +8,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from functools import cache
 from importlib.resources import files
-from typing import Any, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias, cast
 
 import numpy as np
 
@@ -43,6 +43,7 @@ PRIVATE = ("nPNS", "PNCF", "PPNS")
 """The series that a claim compares with each other."""
 COMPARED = ("kNN", *PRIVATE)
 """The methods of the paper."""
+_AS_READ = ("id", "caption", "protocol", "axis", "fixed", "series")
 LARGEST_RS = "PNCF, largest RS"
 """PNCF once more, with one RS for a target instead of one for each pair."""
 
@@ -58,15 +59,11 @@ class Definition:
     """`paper`: all ratings of some targets, in place. `attack`: the hidden ratings of attacked targets."""
     axis: Literal["user", "item"]
     data: str
-    """The catalogue name of the ratings, or a path."""
     note: str
-    """What a reader must know of the data."""
     x: str
-    """The parameter on the x-axis."""
     label: str
     scale: Literal["linear", "log"]
     values: tuple[Number, ...]
-    """The points of the x-axis."""
     fixed: Mapping[str, Number]
     bounded: bool
     """Whether only points within the paper's own bound of beta, `n / (2 k)`, are drawn."""
@@ -92,8 +89,7 @@ class Definition:
             name: parameters[value] if name != "mechanism" and isinstance(value, str) else value
             for name, value in self.series[series].items()
         }
-        made: Mechanism = made_of(settings)
-        return made
+        return cast("Mechanism", made_of(settings))
 
     def known(self, x: Number) -> int:
         """Return m, how many ratings the attacker knows, at one point."""
@@ -112,11 +108,7 @@ class Definition:
         return max(map(self.known, self.values)) if self.protocol == "attack" else 0
 
     def fitted(self, ratings: Ratings) -> Definition:
-        """Return the definition with the points that these ratings can hold.
-
-        Without an attack the paper goes up to `n / (2 k)` partitions, and a figure that does not says so; nowhere can
-        beta * k exceed the list.
-        """
+        """Return the definition with the points that these ratings can hold."""
         n_rows = ratings.shape[0 if self.axis == "user" else 1]
         kept = tuple(x for x in self.values if self._fits(x, n_rows, ratings))
         if not kept:
@@ -131,30 +123,16 @@ class Definition:
         parameters = self.parameters(x)
         if self.bounded and not self._within_bound(x, n_rows):
             return False
-        if parameters["beta"] * parameters["k"] > n_rows - 1:
-            return False
-        if self.protocol == "paper":
-            return True
-        return bool((np.diff(ratings.csr.indptr) > parameters["known"]).any())
+        longer = np.diff(ratings.csr.indptr) > parameters.get("known", 0)
+        within = parameters["beta"] * parameters["k"] <= n_rows - 1
+        return bool(within and (self.protocol == "paper" or longer.any()))
 
 
 @cache
 def definition(
     name: str, *, quick: bool = False, bundled: bool = False, data: str | None = None
 ) -> Definition:
-    """Return the definition of a figure.
-
-    Parameters
-    ----------
-    name
-        One of `ORDER`.
-    quick
-        Fewer points.
-    bundled
-        On the ratings that come with goodfence.
-    data
-        On these ratings instead of those of the paper.
-    """
+    """Return a figure of `ORDER`: on the ratings that come with goodfence (`bundled`), or on other `data`."""
     near = did_you_mean(name, ORDER)
     require(name in ORDER, "figure", f"one of {', '.join(ORDER)}", name, near)
     file = files("goodfence.papers.reproduction") / "definitions" / f"{name}.toml"
@@ -167,20 +145,15 @@ def definition(
         where = "the bundled MovieTweetings" if elsewhere == BUNDLED else "other ratings"
         note = f"Drawn from {where}, NOT from {DATA_LABELS[read['data']]} as in the paper."
     return Definition(
-        id=read["id"],
+        **{name: read[name] for name in _AS_READ},
         title=read["title"].format(data=DATA_LABELS.get(name_of_data, name_of_data)),
-        caption=read["caption"],
-        protocol=read["protocol"],
-        axis=read["axis"],
         data=name_of_data,
         note=note,
         x=read["x"]["name"],
         label=read["x"]["label"],
         scale=read["x"]["scale"],
         values=tuple(points["quick" if quick else "values"]),
-        fixed=read["fixed"],
         bounded=read["x"].get("bounded", False),
-        series=read["series"],
     )
 
 
@@ -226,8 +199,7 @@ class Interpretation:
             settings["sensitivity"] = {**asked, "scope": scope}
         if is_pncf:
             settings |= {"reading": self.pncf, "noise": self.noise}
-        made: Mechanism = made_of(settings)
-        return made
+        return cast("Mechanism", made_of(settings))
 
 
 DEFAULT = Interpretation()

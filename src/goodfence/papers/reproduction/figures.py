@@ -50,7 +50,8 @@ if TYPE_CHECKING:
     import altair
 
 N_SEEDS, N_TARGETS = 5, 200
-QUICK_SEEDS, QUICK_TARGETS = 2, 100
+_QUICK = 2, 100
+"""How many seeds and targets a quick run has."""
 _LISTS = 2_000
 """The most rows of which the second half of the list is looked at: all of MovieLens."""
 
@@ -134,21 +135,17 @@ class _Run:
     ) -> None:
         self.rng = secrets.randbits(32) if rng is None else rng
         require(self.rng >= 0, "rng", "None, or an integer of at least 0", rng)
-        self.sources, self.quick, self.threads = Sources(data), quick, threads
-        self.keep = None if keep is None else Path(keep)
-        self.n_targets = QUICK_TARGETS if quick else N_TARGETS
+        self.sources, self.quick = Sources(data), quick
+        self.n_seeds, self.n_targets = _QUICK if quick else (N_SEEDS, N_TARGETS)
+        self._how: dict[str, Any] = {
+            "threads": threads,
+            "keep": None if keep is None else Path(keep),
+        }
 
     def experiment(self, name: str) -> Experiment:
         definition, ratings = self.sources.figure(name, quick=self.quick)
-        return Experiment(
-            definition=definition,
-            ratings=ratings,
-            n_seeds=QUICK_SEEDS if self.quick else N_SEEDS,
-            n_targets=self.n_targets,
-            rng=self.rng,
-            threads=self.threads,
-            keep=self.keep,
-        )
+        size: dict[str, Any] = {"n_seeds": self.n_seeds, "n_targets": self.n_targets}
+        return Experiment(definition=definition, ratings=ratings, rng=self.rng, **size, **self._how)
 
     def figure(self, experiment: Experiment, advance: Advance) -> Figure:
         started = time.perf_counter(), time.process_time()
@@ -158,13 +155,8 @@ class _Run:
             n_computed += computed
             advance(1)
         counted = Counted(definition, Sums.of(points), experiment.ratings.scale)
-        manifest = {
-            **self.stated(),
-            **experiment.stated(),
-            "points": experiment.n_points,
-            "points_computed": n_computed,
-            **_taken(*started),
-        }
+        counts = {"points": experiment.n_points, "points_computed": n_computed}
+        manifest = {**self.stated(), **experiment.stated(), **counts, **_taken(*started)}
         return Figure(
             definition=definition,
             table=tidy(definition, points),
@@ -205,7 +197,23 @@ def _taken(wall: float, cpu: float) -> dict[str, float]:
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Figure:
+class _Judged:
+    claims: tuple[Claim, ...]
+    """A figure has those that it alone can judge; a reproduction all sixteen, two of them in two parts."""
+    manifest: Mapping[str, Any]
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return claims and manifest as plain values."""
+        return {"claims": [one.to_dict() for one in self.claims], "manifest": dict(self.manifest)}
+
+    def _save_claims(self, folder: Path) -> None:
+        told = self.to_dict()
+        write_json(folder / "claims.json", {"claims": told["claims"]})
+        write_json(folder / "manifest.json", told["manifest"])
+
+
+@dataclass(frozen=True, eq=False, kw_only=True)
+class Figure(_Judged):
     """One figure of the paper, drawn again."""
 
     definition: Definition
@@ -213,18 +221,11 @@ class Figure:
     """(figure, series, x, seed, metric, value): the same for the same seed, byte for byte."""
     summary: pa.Table
     """(figure, series, x, metric, value, low, high, targets): over all seeds, with 95% intervals."""
-    claims: tuple[Claim, ...]
-    """The claims that this figure alone can judge."""
-    manifest: Mapping[str, Any]
     counted: Counted
 
     def __repr__(self) -> str:
         verdicts = ", ".join(f"{claim.label} {claim.verdict}" for claim in self.claims)
         return f"Figure({self.definition.id}: {self.table.num_rows:,} values; claims: {verdicts})"
-
-    def to_dict(self) -> dict[str, Any]:
-        """Return claims and manifest as plain values."""
-        return {"claims": [one.to_dict() for one in self.claims], "manifest": dict(self.manifest)}
 
     def chart(self) -> altair.VConcatChart:
         """Return the chart."""
@@ -232,8 +233,7 @@ class Figure:
             import altair
         except ImportError:
             raise MissingExtra("a chart needs altair; install altair") from None
-        chart: altair.VConcatChart = altair.VConcatChart.from_dict(self.chart_spec())
-        return chart
+        return altair.VConcatChart.from_dict(self.chart_spec())
 
     def chart_spec(self) -> Spec:
         """Return the chart as a Vega-Lite specification: one panel for each measure, one legend for all."""
@@ -276,39 +276,26 @@ class Figure:
             for name, content in chart_files(spec).items():
                 with atomic_write(target / name.replace("chart", stem)) as file:
                     file.write(content)
-        _save_claims(target, self)
+        self._save_claims(target)
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
-class Reproduction:
+class Reproduction(_Judged):
     """All figures of the paper and all its claims."""
 
     figures: tuple[Figure, ...]
-    claims: tuple[Claim, ...]
-    """The sixteen claims, judged by all figures together; two of them in two parts."""
-    manifest: Mapping[str, Any]
 
     def __repr__(self) -> str:
         verdicts = [claim.verdict for claim in self.claims]
         told = ", ".join(f"{verdicts.count(each)} {each}" for each in dict.fromkeys(verdicts))
         return f"Reproduction({len(self.figures)} figures, {len(self.claims)} claims: {told})"
 
-    def to_dict(self) -> dict[str, Any]:
-        """Return claims and manifest as plain values."""
-        return {"claims": [one.to_dict() for one in self.claims], "manifest": dict(self.manifest)}
-
     def save(self, folder: str | PathLike[str]) -> None:
         """Write every figure to a folder of its own in `folder`, and the claims beside them."""
         target = place(folder, "folder")
         for figure in self.figures:
             figure.save(target / figure.definition.id)
-        _save_claims(target, self)
-
-
-def _save_claims(folder: Path, found: Figure | Reproduction) -> None:
-    told = found.to_dict()
-    write_json(folder / "claims.json", {"claims": told["claims"]})
-    write_json(folder / "manifest.json", told["manifest"])
+        self._save_claims(target)
 
 
 _CHART: Spec = json.loads(
@@ -343,13 +330,9 @@ _AS_PRINTED = Panel("mae", "", "MAE")
 
 
 def _view(definition: Definition, panel: Panel, *, plain: bool = False) -> Spec:
-    """Return one panel: for each series a line, and its points with their intervals, a little beside each other.
-
-    A `plain` one has lines and points only, each where it belongs; its legend has no other series.
-    """
-    looks = {
-        name: one for name, one in _CHART["looks"].items() if not plain or name in panel.series
-    }
+    """Return one panel: for each series a line, points and intervals; a `plain` one has no intervals."""
+    shown = panel.series if plain else _CHART["looks"]
+    looks = {name: one for name, one in _CHART["looks"].items() if name in shown}
     values = [float(value) for value in definition.values]
     x = {
         **{"field": "x", "type": "quantitative", "title": definition.label},
@@ -364,13 +347,13 @@ def _view(definition: Definition, panel: Panel, *, plain: bool = False) -> Spec:
     colour = _coded({name: one["colour"] for name, one in looks.items()})
     shared = {"x": x, "y": {**y, "field": "value"}, "color": colour, "opacity": _CHART["shown"]}
     between = {**shared, "y": {**y, "field": "low"}, "y2": {"field": "high"}}
-    numbers = {"value": panel.metric, "low": "95% from", "high": "to"}
+    titles = {"value": panel.metric, "low": "95% from", "high": "to"}
     tooltip: list[Spec] = [
         {"field": "series", "type": "nominal", "title": "method"},
         {"field": "x", "type": "quantitative", "title": definition.x},
         *(
             {"field": name, "type": "quantitative", "title": title, "format": ".4f"}
-            for name, title in numbers.items()
+            for name, title in titles.items()
         ),
     ]
     shape = _coded({name: one["shape"] for name, one in looks.items()})

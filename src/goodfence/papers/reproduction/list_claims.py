@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any, TypeAlias
@@ -18,7 +18,7 @@ from goodfence.data.splits import sample_targets
 from goodfence.neighbours.candidate_lists import Axis, RowsAgainstAll, rows_along
 from goodfence.neighbours.similarity import Profiles, Similarity
 from goodfence.papers.protocol import TARGETS
-from goodfence.papers.reproduction.claims import MARGIN, Claim, Question, claim_of, settled
+from goodfence.papers.reproduction.claims import MARGIN, Claim, Question, claim_of
 from goodfence.papers.reproduction.definition import DEFAULT, Interpretation
 from goodfence.papers.reproduction.runs import Seed, Unattacked
 from goodfence.rng import Streams
@@ -68,7 +68,7 @@ def allocation_is_optimal(ratings: Ratings, seed: Seed, n_lists: int = 20) -> Cl
                 n_better += margin < -_EXACT
                 least = min(least, margin)
     numbers = {"allocations tried": n_tried, "better ones": n_better, "least margin": least}
-    return settled("10", numbers, holds=n_better == 0)
+    return claim_of("10", n_better == 0, numbers)
 
 
 def manly_is_good(ratings: Ratings, seed: Seed, n_lists: int = 10) -> Claim:
@@ -103,7 +103,7 @@ def manly_is_good(ratings: Ratings, seed: Seed, n_lists: int = 10) -> Claim:
     numbers["equal weights: largest error of a probability"] = max(equal)
     largest = max(value for name, value in numbers.items() if name.endswith("probability"))
     holds = largest <= _GOOD and max(equal) <= _EXACT
-    return settled("11", numbers, holds=holds, largest=largest)
+    return claim_of("11", holds, numbers, largest=largest)
 
 
 def _manly_errors(
@@ -154,7 +154,7 @@ def partition_one(
     }
     holds = bool(first.all() and (similar == 1.0).all())
     outside = 1 - first.mean()
-    return settled("12", numbers, holds=holds, similar=similar.mean(), outside=outside)
+    return claim_of("12", holds, numbers, similar=similar.mean(), outside=outside)
 
 
 def second_half_is_zero(
@@ -186,16 +186,9 @@ def fakes_to_cover(
         f"{n_fakes} fakes: share of targets with no stranger": float(share)
         for n_fakes, share in free.items()
     }
-    return settled(
-        "14a",
-        numbers,
-        holds=free[most - 1] == 0,
-        fewer=most - 1,
-        all=most,
-        beta=MECHANISM.beta,
-        covered=free[most],
-        early=free[most - 1],
-    )
+    counts: dict[str, Any] = {"fewer": most - 1, "all": most, "beta": MECHANISM.beta}
+    early = free[most - 1]
+    return claim_of("14a", early == 0, numbers, **counts, covered=free[most], early=early)
 
 
 def fakes_needed(ratings: Ratings, seed: Seed, n_targets: int) -> Claim:
@@ -211,17 +204,10 @@ def fakes_needed(ratings: Ratings, seed: Seed, n_targets: int) -> Claim:
         numbers[f"{n_fakes} fakes: probability of being alone"] = alone[n_fakes]
         numbers[f"{n_fakes} fakes: advantage"] = found.raw_advantage
     _, fewer, most = tried
-    return settled(
-        "14b",
-        numbers,
-        holds=not any(alone[n_fakes] > 0 for n_fakes in tried[:-1]),
-        fewer=fewer,
-        all=most,
-        alone=alone[fewer],
-        alone_of_all=alone[most],
-        k=k,
-        gain=numbers[f"{k} fakes: advantage"],
-    )
+    holds = not any(alone[n_fakes] > 0 for n_fakes in tried[:-1])
+    words: dict[str, Any] = {"fewer": fewer, "all": most, "k": k, "alone": alone[fewer]}
+    words |= {"alone_of_all": alone[most], "gain": numbers[f"{k} fakes: advantage"]}
+    return claim_of("14b", holds, numbers, **words)
 
 
 def largest_alpha(
@@ -239,12 +225,13 @@ def largest_alpha(
         alphas[name] = {}
         for series, mechanism in _rivals(k, _ALPHA[1], interpretation).items():
             rs = lists.sensitivities(mechanism)
-            bounds = [None] * n_lists if rs is None else list(rs)
-            alphas[name][series] = _alphas(mechanism, list(lists.similarities), bounds)
+            bounds = [None] * n_lists if rs is None else rs
+            pairs = zip(lists.similarities, bounds, strict=True)
+            alphas[name][series] = _alphas(mechanism, pairs)
     k, beta = MECHANISM.k, MECHANISM.beta
     seen = _fake_lists(attacked, seed, n_lists, interpretation)
     alphas["lists of fakes"] = {
-        series: _alphas(mechanism, *zip(*(one.listed(k, mechanism) for one in seen), strict=True))
+        series: _alphas(mechanism, (one.listed(k, mechanism) for one in seen))
         for series, mechanism in _rivals(k, beta, interpretation).items()
     }
     numbers: dict[str, float] = {}
@@ -260,11 +247,10 @@ def largest_alpha(
         f"{name}: " + ", ".join(f"{series} {each.mean():.1f}" for series, each in found.items())
         for name, found in alphas.items()
     )
-    return settled("15", numbers, settings, holds=not larger, means=means, shares=", ".join(larger))
+    return claim_of("15", not larger, numbers, settings, means=means, shares=", ".join(larger))
 
 
 def _rivals(k: int, beta: int, interpretation: Interpretation) -> dict[str, Mechanism]:
-    """Return the randomised methods of one beta."""
     mechanisms: dict[str, Mechanism] = {
         "PPNS": PPNS(k=k, beta=beta, sensitivity=PAIR),
         "PNCF": PNCF(k=k, within=beta, sensitivity=PAIR),
@@ -273,9 +259,8 @@ def _rivals(k: int, beta: int, interpretation: Interpretation) -> dict[str, Mech
     return {series: interpretation.applied(one) for series, one in mechanisms.items()}
 
 
-def _alphas(mechanism: Mechanism, lists: Sequence[Floats], bounds: Sequence[RS]) -> Floats:
-    pairs = zip(lists, bounds, strict=True)
-    return np.array([alpha(mechanism, listed, rs) for listed, rs in pairs])
+def _alphas(mechanism: Mechanism, lists: Iterable[tuple[Floats, RS]]) -> Floats:
+    return np.array([alpha(mechanism, listed, rs) for listed, rs in lists])
 
 
 def differentially_private() -> Claim:
@@ -294,7 +279,7 @@ def differentially_private() -> Claim:
         numbers[f"epsilon=1: probability of the {what}"]
         for what in ("choice, without it", "answer, with the rating")
     )
-    return settled("16", numbers, holds=worst <= 1, without=without, answer=answer)
+    return claim_of("16", worst <= 1, numbers, without=without, answer=answer)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -303,7 +288,6 @@ class _FakeList:
 
     similarities: Floats
     rows: Integers
-    """Who is at each position."""
     rank: int
     """How many real users are before the target."""
     peaks: ItemPeaks
@@ -370,12 +354,10 @@ class _FakeList:
 def _fake_lists(
     ratings: Ratings, seed: Seed, n_targets: int, interpretation: Interpretation = DEFAULT
 ) -> list[_FakeList]:
-    """Return the list of the fakes of each target."""
     streams = Streams(seed)
     whom: Any = n_targets
-    if interpretation.more_than:
-        generator, more_than = streams.at(TARGETS), interpretation.more_than
-        whom = sample_targets(ratings, n_targets, rng=generator, more_than=more_than)
+    if more_than := interpretation.more_than:
+        whom = sample_targets(ratings, n_targets, rng=streams.at(TARGETS), more_than=more_than)
     targets, _ = find_targets(ratings, whom, KNOWN, interpretation.choose, streams)
     profiles = Profiles.of(ratings.csr)
     fakes = profiles.lay_out(list(targets.known_columns), list(targets.known_ratings))
@@ -393,7 +375,6 @@ def _fake_lists(
 
 
 def _zeros(ratings: Ratings, axis: Axis, seed: Seed, n: int, similarity: str) -> Floats:
-    """Return the share of zeros in the second half of the list, for each of `n` rows."""
     rows = rows_along(ratings, axis)
     askers = rows.rows(sample_targets(rows, n, rng=Streams(seed).at(TARGETS)))
     profiles = Profiles.of(rows.csr)

@@ -7,12 +7,11 @@ import json
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import asdict, dataclass, field
-from functools import cached_property
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, TypeAlias
 
 import numpy as np
-import numpy.typing as npt
 import pyarrow as pa
 import pyarrow.compute as pc
 import pyarrow.parquet as pq
@@ -86,16 +85,13 @@ class Predictions:
     chosen: Floats | None = None
     """(targets,): the share of the asking fakes that had the target among their neighbours."""
     metrics: Floats | None = None
-    """(targets, 2): alpha [ACCURACY] by Manly's mean [approx], and beta; None where they are not asked for."""
+    """(targets, 2): alpha [ACCURACY] by Manly's mean [approx], and beta."""
 
 
 def count(
     answers: Mapping[str, Predictions], targets: Targets, ratings: Ratings, numbers: Integers
 ) -> pa.Table:
-    """Return one line of counts for each series and target, the targets named by `numbers`.
-
-    Methods are compared on the common ratings, those that all private methods predict.
-    """
+    """Return the counts of each series and target; common ratings are those that all private methods predict."""
     private = [~np.isnan(answers[series].with_target) for series in PRIVATE if series in answers]
     common = np.logical_and.reduce(private)
     counts = [_counts(told, common, targets, ratings) for told in answers.values()]
@@ -108,9 +104,7 @@ def count(
 
 
 def _counts(told: Predictions, common: Flags, targets: Targets, ratings: Ratings) -> CountsByName:
-    def tally(values: Floats) -> Tally:
-        return Tally.of(values, targets, ratings)
-
+    tally = partial(Tally.of, targets=targets, ratings=ratings)
     values = told.with_target
     clipped = np.clip(values, ratings.scale.lowest, ratings.scale.highest)
     own, shared = tally(values), tally(np.where(common, values, np.nan))
@@ -138,7 +132,7 @@ def _counts(told: Predictions, common: Flags, targets: Targets, ratings: Ratings
 
 
 def _item_means(targets: Targets, ratings: Ratings) -> Floats:
-    """Return for each hidden rating the mean of the item's other ratings, NaN where it has none."""
+    """Return the mean of the other ratings of each hidden item, NaN where there is none."""
     csr = ratings.csr
     counts = np.bincount(csr.indices, minlength=csr.shape[1])[targets.columns] - 1
     sums = np.bincount(csr.indices, weights=csr.data, minlength=csr.shape[1])[targets.columns]
@@ -165,18 +159,14 @@ class Sums:
                     np.add.at(into.setdefault(name, np.zeros(len(numbers))), positions, values)
         return cls(counts)
 
-    def statistic(self, metric: str, series: str, x: Number) -> Statistic:
-        """Return one metric of one series at one point."""
-        return self._combined(metric, [(1.0, series, x)])
-
     def value(self, metric: str, series: str, x: Number) -> float:
-        """Return the same, its value alone."""
-        return self.statistic(metric, series, x).value
+        """Return one metric of one series at one point."""
+        return self.mean(metric, series, [x]).value
 
     def estimate(self, metric: str, series: str, x: Number) -> Estimate:
         """Return the same with its 95% interval, inside what is possible."""
         lowest, highest = _LOWEST.get(metric, 0.0), _HIGHEST.get(metric, 1.0)
-        return self.statistic(metric, series, x).estimate(lowest=lowest, highest=highest)
+        return self.mean(metric, series, [x]).estimate(lowest=lowest, highest=highest)
 
     def difference(self, metric: str, first: str, second: str, xs: Sequence[Number]) -> Statistic:
         """Return the first series' metric minus the second's, the mean over `xs`, paired over targets."""
@@ -195,11 +185,11 @@ class Sums:
         positions = np.log(xs) if log else np.asarray(xs, dtype=np.float64)
         centred = positions - positions.mean()
         weights = centred / (centred @ centred) * (positions[-1] - positions[0])
-        pairs = zip(weights.tolist(), xs, strict=True)
-        return self._combined(metric, [(weight, series, x) for weight, x in pairs])
+        return self._combined(
+            metric, list(zip(weights.tolist(), [series] * len(xs), xs, strict=True))
+        )
 
     def _combined(self, metric: str, terms: Sequence[tuple[float, str, Number]]) -> Statistic:
-        """Return a weighted sum of a metric, (weight, series, x) each."""
         above, below = METRICS[metric]
         found = ((weight, self.counts[x, series]) for weight, series, x in terms)
         return combination((weight, each[above], each[below]) for weight, each in found)
@@ -226,7 +216,7 @@ def summary(definition: Definition, sums: Sums) -> pa.Table:
         for series in definition.series:
             for metric in _metrics(definition, series):
                 found = sums.estimate(metric, series, x)
-                n_targets = sums.statistic(metric, series, x).n
+                n_targets = sums.mean(metric, series, [x]).n
                 lines.append((definition.id, series, float(x), metric, *found, n_targets))
     names = ("figure", "series", "x", "metric", "value", "low", "high", "targets")
     return _table(names, lines)
@@ -262,7 +252,6 @@ class Experiment:
     interpretation: Interpretation = DEFAULT
     threads: int | None = None
     keep: Path | None = None
-    """Where finished points are kept; None keeps none."""
 
     def __repr__(self) -> str:
         return f"Experiment({self.definition.id}, {self.n_seeds} seeds x {self.n_targets} targets)"
@@ -281,23 +270,30 @@ class Experiment:
         """Return the seed of the run with this number: what `rng=` takes to repeat it by hand."""
         return [self.rng, number]
 
+    def _settings(self) -> dict[str, Any]:
+        definition = self.definition
+        return {
+            "figure": definition.id,
+            "protocol": definition.protocol,
+            "axis": definition.axis,
+            "ratings": self.checksum,
+            "targets": self.n_targets,
+            "interpretation": asdict(self.interpretation),
+        }
+
     def stated(self) -> dict[str, Any]:
         """Return what a manifest says of the experiment."""
         definition, last = self.definition, self.definition.values[-1]
         drawn = {name: definition.mechanism(name, last) for name in definition.series}
         return {
-            "figure": definition.id,
-            **{name: getattr(definition, name) for name in ("protocol", "axis", "data", "note")},
-            "ratings": self.checksum,
+            **self._settings(),
+            **{name: getattr(definition, name) for name in ("data", "note", "x")},
             "shape": list(self.ratings.shape),
             "scale": asdict(self.ratings.scale),
             "seeds": [self.seed(number) for number in range(self.n_seeds)],
-            "targets": self.n_targets,
-            "x": definition.x,
             "values": list(definition.values),
             "fixed": dict(definition.fixed),
             "series_at_last_x": {name: settings_of(one) for name, one in drawn.items()},
-            "interpretation": asdict(self.interpretation),
         }
 
     def points(self) -> Iterator[tuple[Number, int, pa.Table, bool]]:
@@ -330,17 +326,12 @@ class Experiment:
             return None
         definition = self.definition
         stated = {
+            **self._settings(),
             "version": goodfence.__version__,
-            "figure": definition.id,
-            "protocol": definition.protocol,
-            "axis": definition.axis,
             "series": {name: repr(definition.mechanism(name, x)) for name in definition.series},
             "parameters": definition.parameters(x),
             "most_known": definition.most_known,
-            "interpretation": asdict(self.interpretation),
-            "n_targets": self.n_targets,
             "seed": self.seed(number),
-            "ratings": self.checksum,
         }
         text = json.dumps(stated, sort_keys=True)
         name = hashlib.sha256(text.encode()).hexdigest()[:16]
@@ -357,28 +348,24 @@ class _Protocol:
 
     def counts(self, x: Number) -> pa.Table:
         """Return one line of counts for each series and target at x."""
-        experiment = self.experiment
-        definition = experiment.definition
+        experiment, definition = self.experiment, self.experiment.definition
         known = definition.known(x) if definition.protocol == "attack" else 0
-        targets = self._attacked.targets(known) if known else self._unattacked.targets
+        targets = self._targets(known) if known else self._unattacked.targets
+        # Alpha and beta have no chance in them but that of the targets.
+        metrics = self.seed == experiment.seed(0)
         predictions = {}
         for series in definition.series:
             mechanism = definition.mechanism(series, x)
             key = repr(mechanism), known
             if key not in self._made:  # many series are the same at every x
                 self._made[key] = (
-                    self._attacked.predict(mechanism, targets, metrics=self.first)
+                    self._attacked(mechanism, targets, metrics=metrics)
                     if known
-                    else self._unattacked.predict(mechanism, metrics=self.first)
+                    else self._unattacked.predict(mechanism, metrics=metrics)
                 )
             predictions[series] = self._made[key]
         numbers = experiment.target_numbers[targets.rows]
         return count(predictions, targets, experiment.ratings, numbers)
-
-    @property
-    def first(self) -> bool:
-        """Whether this is the first seed: alpha and beta have no chance in them but that of the targets."""
-        return self.seed == self.experiment.seed(0)
 
     @cached_property
     def _unattacked(self) -> Unattacked:
@@ -386,43 +373,25 @@ class _Protocol:
         how: dict[str, Any] = {"interpretation": of.interpretation, "threads": of.threads}
         return Unattacked.of(of.ratings, of.n_targets, self.seed, axis=axis, **how)
 
-    @cached_property
-    def _attacked(self) -> Attacked:
-        of, generator = self.experiment, Streams(self.seed).at(TARGETS)
+    def _targets(self, known: int) -> Targets:
+        """Return what the attacker knows of the targets, the same ones for any `known`, and what is hidden."""
+        of, streams = self.experiment, Streams(self.seed)
         least = max(of.definition.most_known, of.interpretation.more_than)
-        ids = sample_targets(of.ratings, of.n_targets, rng=generator, more_than=least)
-        return Attacked(of.ratings, ids, self.seed, of.interpretation, of.threads)
+        ids = sample_targets(of.ratings, of.n_targets, rng=streams.at(TARGETS), more_than=least)
+        return find_targets(of.ratings, ids, known, of.interpretation.choose, streams)[0]
 
-
-@dataclass(frozen=True, eq=False, repr=False)
-class Attacked:
-    """Some targets under the kNN attack: the same ones whatever the attacker knows of them."""
-
-    ratings: Ratings
-    ids: npt.NDArray[np.generic]
-    seed: Seed
-    interpretation: Interpretation
-    threads: int | None = None
-
-    def targets(self, known: int) -> Targets:
-        """Return what the attacker knows of the targets, and what is hidden."""
-        choose = self.interpretation.choose
-        found, _ = find_targets(self.ratings, self.ids, known, choose, Streams(self.seed))
-        return found
-
-    def predict(
-        self, mechanism: Mechanism, targets: Targets, *, metrics: bool = False
-    ) -> Predictions:
-        """Return what the first fake of each target is told, with and without the target; alpha and beta if asked."""
-        applied, over = self.interpretation.applied(mechanism), self.interpretation.over
-        model = NeighbourCF(applied, similarity=self.interpretation.similarity, over=over)
-        worlds = NeighbourWorlds(self.ratings, model, applied.k, threads=self.threads)
+    def _attacked(self, mechanism: Mechanism, targets: Targets, *, metrics: bool) -> Predictions:
+        """Return what the first fake of each target is told, with and without the target."""
+        of, how = self.experiment, self.experiment.interpretation
+        applied = how.applied(mechanism)
+        model = NeighbourCF(applied, similarity=how.similarity, over=how.over)
+        worlds = NeighbourWorlds(of.ratings, model, applied.k, threads=of.threads)
         attack = KNNAttack(known=targets.known_columns.shape[1])
         told = attack.answers(worlds, targets, Streams(self.seed), progress=False)
         found = None
         if metrics:
             lists = worlds.lists(targets)[0]
-            found = measured_lists(applied, lists.similarities, lists.bounds)
+            found = _list_metrics(applied, lists.similarities, lists.bounds)
         return Predictions(told.with_target, told.without_target, told.chosen, found)
 
 
@@ -431,10 +400,8 @@ class Unattacked:
     """Targets by the paper's protocol, with their candidate lists, which every mechanism draws from."""
 
     rows: Ratings
-    """What the neighbours are found with, the things to be compared as rows."""
     profiles: Profiles
     targets: Targets
-    """Nothing is known of them: every rating is asked for."""
     indices: Rows
     similarities: Floats
     key: int
@@ -462,7 +429,7 @@ class Unattacked:
         n_candidates = profiles.n_rows - 1
         lists = engine.nearest(profiles, askers, n_candidates, themselves=True, threads=threads)
         asked = rows if held_out is None else rows_along(held_out, axis)
-        targets = _every_rating(asked, askers)
+        targets = _every_rating(asked, askers)  # nothing is known of them
         return cls(rows, profiles, targets, *lists, streams.key(CHOICES), interpretation, threads)
 
     def sensitivities(self, mechanism: Mechanism) -> Floats | None:
@@ -480,7 +447,7 @@ class Unattacked:
         return self._sensitivities[options]
 
     def predict(self, mechanism: Mechanism, *, metrics: bool = False) -> Predictions:
-        """Return the prediction of each rating that is asked for, NaN where no neighbour rated it; metrics if asked."""
+        """Return the prediction of each rating that is asked for, NaN where no neighbour rated it."""
         applied, targets = self.interpretation.applied(mechanism), self.targets
         reach = applied.reach(self.profiles.n_rows - 1)
         similarity = Similarity.of(self.interpretation.similarity)
@@ -493,22 +460,19 @@ class Unattacked:
         near = Neighbourhoods(neighbours, weights, self.interpretation.over == "raters")
         csr = self.rows.csr
         told = near.predict(csr, targets.owners, targets.columns, threads=self.threads)
-        return Predictions(
-            told, metrics=measured_lists(applied, listed, bounds) if metrics else None
-        )
+        found = _list_metrics(applied, listed, bounds) if metrics else None
+        return Predictions(told, metrics=found)
 
 
-def measured_lists(mechanism: Mechanism, similarities: Floats, bounds: Floats | None) -> Floats:
+def _list_metrics(mechanism: Mechanism, similarities: Floats, bounds: Floats | None) -> Floats:
     """Return alpha and beta of each list, (lists, 2)."""
-    found = (
-        list_metrics(mechanism, listed, None if bounds is None else bounds[row], method="manly")
-        for row, listed in enumerate(similarities)
-    )
-    return np.array(list(found), dtype=np.float64).reshape(-1, 2)
+    each = [None] * len(similarities) if bounds is None else list(bounds)
+    pairs = zip(similarities, each, strict=True)
+    found = [list_metrics(mechanism, listed, one, method="manly") for listed, one in pairs]
+    return np.array(found, dtype=np.float64).reshape(-1, 2)
 
 
 def _every_rating(ratings: Ratings, rows: Integers) -> Targets:
-    """Return these rows as targets of whom nothing is known."""
     csr = ratings.csr[rows]
     known = np.empty((len(rows), 0), dtype=np.int64)
     starts, columns = csr.indptr.astype(np.int64), csr.indices.astype(np.int64)
