@@ -301,10 +301,8 @@ def merge_block(n: int, partition: int, inbox: Inbox) -> Iterator[BlockLists]:
         fill_up(indices[own], similarities[own], np.where(uncertain[own], n, lengths), first)
         if bounds is not None:
             bounds[own] = rs
-    rows = np.flatnonzero(uncertain)
-    yield BlockLists(
-        partition, partition, begin, indices, similarities, rows, bounds, count=len(rows)
-    )
+    lists = indices, similarities, np.flatnonzero(uncertain), bounds
+    yield BlockLists(partition, partition, begin, *lists, count=int(uncertain.sum()))
 
 
 def combine_waiting(n: int, waiting: Sequence[Message]) -> list[Message]:

@@ -32,7 +32,7 @@ from goodfence.neighbours.similarity import EXACT, FACTORS, ON_GRID
 from goodfence.parallel import ranges
 from goodfence.spark import messages, shuffle
 from goodfence.spark.messages import AnyNumbers, ChunkFacts, ChunkIds, ChunkRatings, Message
-from goodfence.spark.session import SparkConfig
+from goodfence.spark.session import Batches, SparkConfig
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
@@ -67,9 +67,8 @@ def encode(given: Given, config: SparkConfig) -> DataFrame:
     if isinstance(given, str | os.PathLike):
         reader = reader_of(os.fspath(given), config)
         if reader is not None:
-            n_splits = len(reader.splits)
-            frame = config.spark.range(0, n_splits, 1, n_splits)
-            return shuffle.map_messages(frame, partial(encoder.read, reader))
+            splits = config.spark.range(0, len(reader.splits), 1, len(reader.splits))
+            return shuffle.map_messages(splits, partial(encoder.read, reader))
         frame = config.spark.read.parquet(os.fspath(given))
     if not isinstance(frame, DataFrame):
         kind = type(given).__name__
@@ -139,7 +138,7 @@ class WholeFile:
     copied: bool = False  # whether Spark copies it to the machine of the task
     splits: tuple[None] = (None,)  # one: only the whole file says which ids are integers
 
-    def read(self, _split: int) -> Iterator[pa.RecordBatch]:
+    def read(self, _split: int) -> Batches:
         """Yield the columns user, item and rating."""
         from pyspark import SparkFiles
 
@@ -177,7 +176,7 @@ class PlainFiles:
         """The number of rows of all files."""
         return sum(_n_rows(group) for split in self.splits for group in split)
 
-    def read(self, split: int) -> Iterator[pa.RecordBatch]:
+    def read(self, split: int) -> Batches:
         """Yield user, item and rating as Spark has them: integers that are too large as the nearest double."""
         plain = [pa.string() if pa.types.is_large_string(one) else one for one in self.types]
         how = {"columns": list(self.names), "batch_size": _ROWS_AT_A_TIME, "use_threads": False}
@@ -245,9 +244,7 @@ class Encoder:
         most = min(config.memory // _CHUNKS_IN_MEMORY, _LARGEST_CHUNK)
         return cls(most=most, scale=scale, weighted=config.read.weight is not None)
 
-    def read(
-        self, reader: WholeFile | PlainFiles, batches: Iterator[pa.RecordBatch]
-    ) -> Iterator[Message]:
+    def read(self, reader: WholeFile | PlainFiles, batches: Batches) -> Iterator[Message]:
         """Yield the chunks of the splits that a task reads, then what the reader warned of or raised."""
         for split in (split for batch in batches for split in batch.column("id").to_pylist()):
             error = None
@@ -261,15 +258,14 @@ class Encoder:
             told = [str(one.message) for one in notes if one.category is GoodfenceWarning]
             yield ChunkFacts(-1, split, notes=told, error=error)
 
-    def rows(self, batches: Iterator[pa.RecordBatch]) -> Iterator[Message]:
+    def rows(self, batches: Batches) -> Iterator[Message]:
         """Yield the chunks of a task that Spark gives the rows of a data frame."""
         from pyspark import TaskContext
 
-        context = TaskContext.get()
-        assert context is not None  # noqa: S101 - tasks alone run this
+        context: Any = TaskContext.get()
         return self.encode(batches, context.partitionId())
 
-    def encode(self, batches: Iterator[pa.RecordBatch], split: int) -> Iterator[Message]:
+    def encode(self, batches: Batches, split: int) -> Iterator[Message]:
         """Yield the chunks of one split; one in which something is wrong has facts and nothing else."""
         for number, table in enumerate(_gathered(batches, self.most)):
             facts, ratings = self.examine(table, split, number)
@@ -300,7 +296,7 @@ class Encoder:
         return replace(facts, extremes=extremes_of(ratings)), ratings
 
 
-def _gathered(batches: Iterator[pa.RecordBatch], most: int) -> Iterator[pa.Table]:
+def _gathered(batches: Batches, most: int) -> Iterator[pa.Table]:
     """Yield batches together, as soon as they have `most` bytes."""
     waiting: list[pa.RecordBatch] = []
     n_bytes = 0

@@ -35,7 +35,7 @@ from goodfence.spark.messages import (
     SortedIds,
     from_arrow,
 )
-from goodfence.spark.session import BatchTask, map_batches
+from goodfence.spark.session import Batches, BatchTask, map_batches
 from goodfence.spark.shuffle import Inbox, Persist
 
 if TYPE_CHECKING:
@@ -90,7 +90,7 @@ def cut_at(ids: pa.Array, borders: Borders) -> list[pa.Array]:
 
 
 def sample_ids(
-    n_ranges: tuple[int, int], id_bytes: Sequence[int], partition: int, inbox: Inbox
+    n_ranges: Sequence[int], id_bytes: Sequence[int], partition: int, inbox: Inbox
 ) -> Iterator[ChunkIds]:
     """Send ids of one chunk, the same number apart from each other, and more of a larger chunk."""
     chunk, sampled = inbox.only(ChunkIds), []
@@ -100,7 +100,7 @@ def sample_ids(
     yield ChunkIds(0, partition, chunk.stamp, *sampled)
 
 
-def ranges_from(samples: Sequence[ChunkIds], n_ranges: tuple[int, int]) -> IdRanges:
+def ranges_from(samples: Sequence[ChunkIds], n_ranges: Sequence[int]) -> IdRanges:
     """Return the ranges that share out what the chunks sent in equal parts."""
 
     def borders(sampled: list[pa.Array], n: int) -> Borders:
@@ -111,7 +111,7 @@ def ranges_from(samples: Sequence[ChunkIds], n_ranges: tuple[int, int]) -> IdRan
     return IdRanges(*map(borders, kinds, n_ranges))
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False)
 class IdIndex:
     """The ids of the rows or of the columns, and their numbers."""
 
@@ -154,9 +154,8 @@ def index_ids(
 ) -> tuple[IdIndex, IdIndex, DataFrame]:
     """Return the index of the users and that of the items, and `IdPositions` for each chunk."""
     most = min(memory, _MOST)  # of text arrow joins no more in one array
-    wanted_users, wanted_items = (-(-_COPIES * n_bytes // most) for n_bytes in facts.id_bytes)
-    wanted, id_ranges = (wanted_users, wanted_items), IdRanges()
-    if wanted != (1, 1):
+    wanted, id_ranges = [-(-_COPIES * n_bytes // most) for n_bytes in facts.id_bytes], IdRanges()
+    if wanted != [1, 1]:
         task = partial(sample_ids, wanted, facts.id_bytes)
         samples = shuffle.collect(shuffle.run_tasks(chunk_ids, task), ChunkIds)
         id_ranges = ranges_from(samples, wanted)
@@ -168,17 +167,11 @@ def index_ids(
     if max(int(one.sum()) for one in by_kind) > _MOST:
         raise SizeProblem(f"there must be at most {_MOST:,} ids of each kind, and there are more")
     starts = tuple(np.concatenate([np.cumsum(one) - one for one in by_kind]).tolist())
-    users, items = (
-        IdIndex(
-            sorted_ids=sorted_ids.where(f"partition {compared} {id_ranges.n_users}"),
-            starts=starts,
-            n_ranges=len(own),
-            n=int(own.sum()),
-            id_type=id_type,
-        )
-        for compared, own, id_type in zip(("<", ">="), by_kind, facts.id_types, strict=True)
-    )
-    return users, items, shuffle.of_kind(index, IdPositions)
+    indices = []
+    for compared, own, id_type in zip(("<", ">="), by_kind, facts.id_types, strict=True):
+        ids = sorted_ids.where(f"partition {compared} {id_ranges.n_users}")
+        indices.append(IdIndex(ids, starts, len(own), int(own.sum()), id_type))
+    return indices[0], indices[1], shuffle.of_kind(index, IdPositions)
 
 
 def with_ids(
@@ -188,12 +181,10 @@ def with_ids(
     block_rows: int,
     columns: dict[str, str],
 ) -> DataFrame:
-    """Return, complete, the columns `id`, `row` and one array for each of `columns` (name: type of its elements).
-
-    The ids come to the messages of their blocks: a join of the rows would move all their arrays.
-    """
+    """Return, complete, the columns `id`, `row` and one array for each of `columns` (name: type of its elements)."""
     fields = ", ".join(f"{name} array<{element}>" for name, element in columns.items())
     schema = f"id {ids.id_type}, row int, {fields}"
+    # The ids come to the messages of their blocks: a join of the rows would move all their arrays.
     sent = shuffle.run_tasks(ids.sorted_ids, partial(send_to_blocks, ids.starts, block_rows))
     blocks = lists.union(sent).repartitionById(-(-ids.n // block_rows), "partition")
     task = partial(_rows_with_ids, kind, list(columns))
@@ -210,8 +201,8 @@ def made(frame: DataFrame) -> DataFrame:
 
 
 def _rows_with_ids(
-    kind: type[BlockLists | BlockNeighbours], names: list[str], batches: Iterator[pa.RecordBatch]
-) -> Iterator[pa.RecordBatch]:
+    kind: type[BlockLists | BlockNeighbours], names: list[str], batches: Batches
+) -> Batches:
     inbox = Inbox(from_arrow(batches))
     for lists in inbox.every(kind):
         ids = pa.concat_arrays([one.ids for one in inbox.every(SortedIds)])
@@ -226,17 +217,14 @@ def _rows_with_ids(
 
 
 def _written(frame: DataFrame, task: BatchTask, schema: str) -> DataFrame:
-    """Return what a task makes of each partition, complete, in files of this machine.
-
-    Spark would take the rows from Python one by one. The files go with the session, or by `unpersist`.
-    """
+    """Return what a task makes of each partition in files, until `unpersist`: Spark would take rows one by one."""
     from pyspark import SparkFiles
 
     folder = Path(SparkFiles.getRootDirectory()) / f"goodfence-{secrets.token_hex(8)}"
     folder.mkdir()
     plain: Any = {"compression": "none", "use_dictionary": False, "write_statistics": False}
 
-    def write(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def write(batches: Batches) -> Batches:
         rows = task(batches)
         for first in rows:
             path = folder / f"{secrets.token_hex(12)}.parquet"

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
@@ -77,8 +77,7 @@ def spark_candidate_lists(
         with lists_of(rows, settings, settled, "candidate lists", n_tasks) as lists:
             if rows.ids:
                 return with_ids(lists, BlockLists, rows.ids[0], layout.block_rows, _LISTED)
-            found = shuffle.collect(lists, BlockLists)
-    return CandidateLists(*_joined(found, _LISTED))
+            return CandidateLists(*_collected(lists, BlockLists, _LISTED))
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -141,7 +140,7 @@ def choose_neighbours(
     with _chosen(ratings, choice, settled) as (rows, chosen):
         if rows.ids:
             return with_ids(chosen, BlockNeighbours, rows.ids[0], rows.layout.block_rows, _CHOSEN)
-        return Chosen(*_joined(shuffle.collect(chosen, BlockNeighbours), _CHOSEN))
+        return Chosen(*_collected(chosen, BlockNeighbours, _CHOSEN))
 
 
 def fit_on_spark(
@@ -153,12 +152,13 @@ def fit_on_spark(
     """Fit a `NeighbourCF`: tasks choose the neighbours of every row; `completed` adds what is known of the ratings."""
     choice = Choice.of(model)
     with _chosen(ratings, choice, config) as (rows, chosen):
-        found = Chosen(*_joined(shuffle.collect(chosen, BlockNeighbours), _CHOSEN))
+        found = Chosen(*_collected(chosen, BlockNeighbours, _CHOSEN))
         fitted = ratings if isinstance(ratings, Ratings) else rows.collect(choice.axis, config)
     return model.restore(completed(fitted), choice.key, found)
 
 
-def _joined(found: Sequence[Message], names: Iterable[str]) -> Iterator[Any]:
+def _collected(frame: DataFrame, kind: type[Message], names: Iterable[str]) -> Iterator[Any]:
+    found = shuffle.collect(frame, kind)
     return (np.concatenate([getattr(one, name) for one in found]) for name in names)
 
 

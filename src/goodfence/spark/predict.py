@@ -42,7 +42,7 @@ from goodfence.spark.ratings import (
     merged_rows,
     open_ratings,
 )
-from goodfence.spark.session import SparkConfig, config_of, job
+from goodfence.spark.session import Batches, SparkConfig, config_of, job
 from goodfence.spark.shuffle import Inbox
 
 if TYPE_CHECKING:
@@ -268,11 +268,9 @@ def _predict_arrays(
         cell = order[numbers == group]
         neighbours.append(_neighbours(group, np.unique(own[cell]), chosen))
         asked.append(Cells(group, -1, own[cell], columns[cell], cell))
-    near, to_predict = (
-        shuffle.frame_of(rows.blocks.sparkSession, one) for one in (neighbours, asked)
-    )
+    frames = (shuffle.frame_of(rows.blocks.sparkSession, one) for one in (neighbours, asked))
     predictions = np.full(len(own), np.nan)
-    for one in shuffle.collect(groups.predicted(rows.blocks, near, to_predict), Cells):
+    for one in shuffle.collect(groups.predicted(rows.blocks, *frames), Cells):
         predictions[one.positions] = one.predictions
     return predictions
 
@@ -294,14 +292,13 @@ def _predict_frame(
     neighbours = _in_groups(asking, groups.group_rows, rows)
     asked = _gathered(numbered, groups.group_rows, ("row", "column"), _group_cells)
     found = groups.predicted(rows.blocks, neighbours, asked)
-    schema = "row int, column int, prediction double"
 
     def arrays_of(one: Cells) -> list[Any]:
         return [*(pa.array(own, pa.int32()) for own in (one.rows, one.columns)), one.predictions]
 
-    predicted = shuffle.rows_of_messages(found, Cells, arrays_of, schema)
-    predicted = predicted.dropDuplicates(["row", "column"])
-    return numbered.join(predicted, ["row", "column"]).select("user", "item", "prediction")
+    schema, cell = "row int, column int, prediction double", ["row", "column"]
+    predicted = shuffle.rows_of_messages(found, Cells, arrays_of, schema).dropDuplicates(cell)
+    return numbered.join(predicted, cell).select("user", "item", "prediction")
 
 
 def _gathered(
@@ -312,7 +309,7 @@ def _gathered(
 ) -> DataFrame:
     """Return rows of a data frame as one message for each group, whatever partitions they come from."""
 
-    def sent(batches: Iterator[pa.RecordBatch]) -> Iterator[Message]:
+    def sent(batches: Batches) -> Iterator[Message]:
         arrived = [batch for batch in batches if batch.num_rows]
         if arrived:
             table = pa.Table.from_batches(arrived)
@@ -333,8 +330,7 @@ def _group_neighbours(group: int, table: pa.Table) -> GroupNeighbours:
 
 
 def _group_cells(group: int, table: pa.Table) -> Cells:
-    own = (table.column(name).to_numpy().astype(np.int64) for name in ("row", "column"))
-    return Cells(group, -1, *own)
+    return Cells(group, -1, *(one.to_numpy().astype(np.int64) for one in table.columns[1:]))
 
 
 def _ranked_frame(best: DataFrame, rows: RatingBlocks) -> DataFrame:

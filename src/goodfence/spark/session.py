@@ -27,7 +27,8 @@ from goodfence.parallel import Advance, bar, shown
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-BatchTask: TypeAlias = Callable[[Iterator[pa.RecordBatch]], Iterator[pa.RecordBatch]]
+Batches: TypeAlias = Iterator[pa.RecordBatch]
+BatchTask: TypeAlias = Callable[[Batches], Batches]
 MEMORY = 1 << 30  # bytes that a task may take in Python by default
 _LEAST_MEMORY = 16 << 20
 _GROUPS_PER_CORE = 3  # at least, so that the last groups do not run alone

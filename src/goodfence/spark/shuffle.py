@@ -25,6 +25,7 @@ import goodfence
 from goodfence.errors import SettingError
 from goodfence.spark.messages import SCHEMA, Message, from_arrow, to_arrow
 from goodfence.spark.session import (
+    Batches,
     SparkConfig,
     failures_in_one_sentence,
     map_batches,
@@ -104,13 +105,11 @@ def run_tasks(frame: DataFrame, task: Task, combine: Combiner | None = None) -> 
     return map_messages(frame, partial(run_partitions, task=task, combine=combine))
 
 
-def map_messages(
-    frame: DataFrame, sent: Callable[[Iterator[pa.RecordBatch]], Iterator[Message]]
-) -> DataFrame:
+def map_messages(frame: DataFrame, sent: Callable[[Batches], Iterator[Message]]) -> DataFrame:
     """Return the messages that `sent` makes of the batches of each partition."""
     directory = SPILL.get()
 
-    def mapped(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def mapped(batches: Batches) -> Batches:
         yield from (to_arrow([one], directory) for one in sent(batches))
         freeze_memory()
 
@@ -118,7 +117,7 @@ def map_messages(
 
 
 def run_partitions(
-    batches: Iterator[pa.RecordBatch], task: Task, combine: Combiner | None = None
+    batches: Batches, task: Task, combine: Combiner | None = None
 ) -> Iterator[Message]:
     """Yield what `task` sends, one partition after the other."""
     arrived: dict[int, list[Message]] = {}
@@ -178,7 +177,7 @@ def rows_of_messages(
     """Return the rows that `arrays_of` makes of each message of a kind, as a data frame of this schema."""
     names = [column.split()[0] for column in schema.split(", ")]
 
-    def mapped(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+    def mapped(batches: Batches) -> Batches:
         for one in Inbox(from_arrow(batches)).every(kind):
             yield pa.record_batch(arrays_of(one), names=names)
 
@@ -249,9 +248,7 @@ class Checkpoint:
         return bool(place.getFileSystem(spark._jsc.hadoopConfiguration()).exists(place))
 
 
-if (
-    __name__ == "__main__"
-):  # Spark forks its workers from here: each would load numba and arrow anew
+if __name__ == "__main__":  # Spark forks its workers from here, with numba and arrow loaded
     from pyspark.daemon import manager
 
     gc.freeze()
