@@ -1,8 +1,4 @@
-"""Which column of a table holds the user, which the item and which the rating; of events, the weight and the time.
-
-Columns are found by name, whatever the case and the punctuation, or by position where a file has no header line. What
-could be meant in two ways is an error, not a guess.
-"""
+"""Which columns of a table hold user, item, rating, weight and time, by name or by position."""
 
 from __future__ import annotations
 
@@ -208,8 +204,7 @@ def _check_events(columns: Columns) -> None:
 def find_positions(n_columns: int, roles: Roles = RATED) -> Columns:
     """Return which positions hold what in a file without a header line, counted from 1.
 
-    They are the first, the second and the third of three or four, as in the MovieLens files, unless the caller says
-    otherwise. Of events they are the first and the second, where the caller names all others.
+    They are the first three of three or four, of events the first two, unless the caller says otherwise.
 
     Examples
     --------

@@ -16,7 +16,7 @@ import pyarrow as pa
 from scipy import sparse
 
 from goodfence.arrays import AnyIntegers, Floats, Integers, Rows
-from goodfence.data.columns import FEEDBACK, ROLES, Columns, Feedback, find_columns, fold_name
+from goodfence.data.columns import ROLES, Columns, Feedback, find_columns, fold_name
 from goodfence.data.files import DEFAULT_MAX_BYTES, check_limit
 from goodfence.data.ids import Ids, code_ids, refuse_rows
 from goodfence.data.matrix import read_only
@@ -33,7 +33,7 @@ from goodfence.errors import (
     did_you_mean,
     require,
 )
-from goodfence.settings import checked, finite, one_of
+from goodfence.settings import Finite, checked
 
 Duplicates = Literal["error", "last", "first", "mean", "once", "count", "sum"]
 RATING_RULES: tuple[Duplicates, ...] = ("error", "last", "first", "mean")
@@ -65,7 +65,7 @@ class ReadOptions:
     """Of events: the column that says how much each counts; None counts each once."""
     feedback: Feedback = "explicit"
     """Whether a row is a rating, or an event without one."""
-    likes: float | None = None
+    likes: Finite | None = None
     """The least rating that counts as an event, where ratings are read as events."""
     scale: ScaleLike | None = None
     """What ratings can be given; None observes it."""
@@ -118,9 +118,6 @@ class ReadOptions:
         return replace(self, **kept)
 
     def __post_init__(self) -> None:
-        one_of(self.feedback, "feedback", FEEDBACK)
-        if self.likes is not None:
-            finite(self.likes, "likes")
         check_limit(self.max_bytes)
 
     def check(self) -> None:
@@ -196,18 +193,16 @@ def read_triplets(frame: Any, options: ReadOptions | None = None) -> Triplets:
     given = options or ReadOptions()
     known = _known_frame(frame)
     columns = find_columns(known.columns, given.columns)
+    if columns.time is None:
+        types = {}
+        for name in columns.unused:
+            with suppress(ColumnProblem):  # of several kinds
+                if fold_name(name) in TIME_NAMES:
+                    types[name] = _arrow(known, name, name).type
+        columns = named_times(columns, types)
     arrays = {
         role: _arrow(known, name, columns.label(role)) for role, name in columns.by_role.items()
     }
-    if columns.time is None:
-        called = [name for name in columns.unused if fold_name(name) in TIME_NAMES]
-        types = {}
-        for name in called:
-            with suppress(ColumnProblem):  # of several kinds
-                types[name] = _arrow(known, name, name).type
-        columns = named_times(columns, types)
-        if columns.time is not None:
-            arrays["time"] = _arrow(known, columns.time, columns.label("time"))
     chunks = arrays.pop("time").chunks if "time" in arrays else []
     times, columns = keep_times(chunks, columns, named=given.time is not None)
     arrays |= times

@@ -193,10 +193,8 @@ def _path(name: str | os.PathLike[str]) -> Path:
         exists = False
     if not isinstance(name, str) or path.suffix or len(path.parts) > 1 or exists or name == STDIN:
         return path
-    known = ", ".join(DATASETS)
-    raise UnknownDataset(
-        f"name must be a file or one of {known}, got {name!r}{did_you_mean(name, DATASETS)}"
-    )
+    near = did_you_mean(name, DATASETS)
+    raise UnknownDataset(f"name must be a file or one of {', '.join(DATASETS)}, got {name!r}{near}")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -206,14 +204,10 @@ class ReadReport:
     ratings: Ratings
     columns: Columns
     n_repeated: int
-    """How many rows repeated a pair of user and item and were merged as the caller asked."""
 
 
 def read_ratings(path: str | os.PathLike[str], options: ReadOptions | None = None) -> Ratings:
-    """Return the ratings of a file of text or parquet, by the ending of its name and its first lines.
-
-    Everything in it is checked, and nothing is repaired.
-    """
+    """Return the checked ratings of a file of text or parquet, by the ending of its name and its first lines."""
     return read_reported(path, options).ratings
 
 
@@ -235,10 +229,7 @@ def read_reported(path: str | os.PathLike[str], options: ReadOptions | None = No
 def read_table(
     path: str | os.PathLike[str], options: ReadOptions | None = None
 ) -> tuple[pa.Table, Columns]:
-    """Return a file's user, item and rating as an arrow table, and what they are called in it.
-
-    Of events it is the user and the item, and the weight if there is one. The time is last, where there is one.
-    """
+    """Return a file's columns by role as an arrow table, the time last, and what they are called in it."""
     given = options or ReadOptions()
     with open_ratings_file(path, given.max_bytes) as file:
         if file.suffixes[0] in PARQUET:  # never packed: `opened` refuses that

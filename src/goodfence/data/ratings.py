@@ -243,9 +243,8 @@ class Ratings:
     def cells(self, rows: Any, columns: Any) -> tuple[Integers, Integers]:
         """Return row and column numbers as kernels take them: as many of each, and all within the matrix."""
         asked = []
-        for name, numbers, size in zip(
-            ("rows", "columns"), (rows, columns), self.shape, strict=True
-        ):
+        n_rows, n_columns = self.shape
+        for name, numbers, size in (("rows", rows, n_rows), ("columns", columns, n_columns)):
             array = np.asarray(numbers)
             whole = array.ndim == 1 and (array.dtype.kind in "iu" or not array.size)
             if not whole or (array.size and not (array.min() >= 0 and array.max() < size)):
@@ -373,8 +372,9 @@ class Ratings:
     def _repr_html_(self) -> str:
         n_users, n_items = self.shape
         implicit = self._feedback == "implicit"
-        rows = [("users", f"{n_users:,}"), ("items", f"{n_items:,}")]
-        rows.append(("events" if implicit else "ratings", f"{self.n_ratings:,}"))
+        what = "events" if implicit else "ratings"
+        counts = {"users": n_users, "items": n_items, what: self.n_ratings}
+        rows = [(name, f"{count:,}") for name, count in counts.items()]
         if not implicit:
             rows.append(("scale", str(self.scale)))
         elif self._liked_from is not None:

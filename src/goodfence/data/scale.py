@@ -234,13 +234,10 @@ def warn_of_sentinels(values: Floats, label: str) -> None:
 def find_sentinels(values: Floats) -> list[tuple[float, float, str]]:
     """Return which of the lowest and the highest rating may mean "not rated": number, share of all rows, and why.
 
-    One of the usual numbers (-1, 0, 99, ...) that is twice as far from the rest as these are from each other, any
-    number that is farther than all of their range, or a 0 that is a fifth of all and three times as frequent as the
-    rating next to it.
+    It is far from the others (less so if it is -1, 0, 99 or the like), or a 0 that is frequent beside a rare rating.
     """
-    counted = pc.value_counts(
-        pa.array(values)
-    ).flatten()  # by hashing: all ratings take long to sort
+    # By hashing, which is faster than sorting all ratings; -0.0 is the same as 0.0.
+    counted = pc.value_counts(pa.array(values + 0.0)).flatten()
     order = np.argsort(counted[0].to_numpy())
     grades, counts = (part.to_numpy()[order] for part in counted)
     found: list[tuple[float, float, str]] = []

@@ -76,13 +76,8 @@ BLANKS = " "
 _ANY = (",", "\t", "::", ";", "|", BLANKS)
 _ENDINGS = {
     ".csv": (",",),
-    ".tsv": ("\t",),
-    ".tab": ("\t",),
-    ".inter": ("\t",),
     ".dat": ("::", "\t"),
-    ".data": ("\t",),
-    ".base": ("\t",),
-    ".test": ("\t",),
+    **dict.fromkeys((".tsv", ".tab", ".inter", ".data", ".base", ".test"), ("\t",)),
 }
 """What separates the fields, by the ending of the file's name; several are told apart by the first lines."""
 _NAMES = {"\t": "tabs", "::": "'::'", BLANKS: "spaces"}
@@ -105,10 +100,8 @@ class Lines:
     def __init__(self, file: RatingsFile, max_bytes: int, encoding: str | None = None) -> None:
         rule = f"one of {', '.join(ENCODINGS)}"
         require(encoding is None or encoding in ENCODINGS, "encoding", rule, encoding)
-        self.n_lines = 0
-        """How many lines that are not blank were read."""
-        self.n_read = 0
-        """How many lines were read."""
+        self.n_read = self.n_lines = 0
+        """How many lines were read, and how many of them are not blank."""
         self.file, self._max_bytes = file, max_bytes
         self._encoding = None if encoding == "utf-8" else encoding
         self._chunks = self._checked()
@@ -304,11 +297,13 @@ def _separator(
     stated = (given,) if given is not None else _ENDINGS.get(file.suffixes[0], _ANY)
     fewest = FEWEST[feedback]
     check_number(max(lines[0].count(one) for one in stated))
-    fitting = [one for one in stated if _fits(lines[0], one, fewest)]
+    n_fields = {one: len(split(lines[0], one)) for one in (*stated, *_ANY)}
+    fitting = [one for one in stated if n_fields[one] >= fewest]
+    any_fitting = [one for one in _ANY if n_fields[one] >= fewest]
     if len(fitting) > 1:
         fitting = _steady(lines, fitting) or fitting
     if given is None and (not fitting or (fitting == ["\t"] and _doubled(lines))):
-        fitting = _steady(lines, [one for one in _ANY if _fits(lines[0], one, fewest)]) or fitting
+        fitting = _steady(lines, any_fitting) or fitting
     if len(fitting) == 1:
         return fitting[0]
     if fitting:
@@ -316,23 +311,18 @@ def _separator(
             f"{file.name!r} must have one separator, and {_listed(fitting)} both fit its first "
             "line; say which with read='separator=...' (--read)"
         )
-    other = [one for one in _ANY if _fits(lines[0], one, fewest)]
-    if other:
+    if any_fitting:
         raise FileProblem(
             f"{file.name!r} must be separated by {_listed(stated)}, and looks separated by "
-            f"{_listed(other[:1])}; if so, say it with read='separator=...' (--read)"
+            f"{_listed(any_fitting[:1])}; if so, say it with read='separator=...' (--read)"
         )
     roles = "user, item and rating" if feedback == "explicit" else "user and item"
-    two = feedback == "explicit" and any(len(split(lines[0], one)) == 2 for one in (*stated, *_ANY))
+    two = feedback == "explicit" and 2 in n_fields.values()
     events = f"; if each line is an event, a user and an item, {DECLARE}" if two else ""
     raise ColumnProblem(
         f"{file.name!r} must have columns for {roles} separated by "
-        f"{_listed(stated)}, and its first line has {len(split(lines[0], stated[0]))} field(s){events}"
+        f"{_listed(stated)}, and its first line has {n_fields[stated[0]]} field(s){events}"
     )
-
-
-def _fits(line: str, separator: str, fewest: int) -> bool:
-    return len(split(line, separator)) >= fewest
 
 
 def _steady(lines: Sequence[str], separators: list[str]) -> list[str]:

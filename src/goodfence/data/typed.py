@@ -100,9 +100,10 @@ def _read(file: RatingsFile, columns: Columns, n_rows: int, max_bytes: int) -> p
             piece.validate(full=True)  # a damaged page can hold indices beyond its dictionary
             pieces.append(piece.rename_columns(list(columns.by_role)))
             n_read += piece.num_rows
-            for role in columns.by_role:
-                texts = sum(one.dictionary.nbytes for one in _dictionaries(pieces[-1][role]))
-                n_bytes += texts * (1 if role == "time" else TIMES_HELD)
+            for role, column in zip(columns.by_role, piece.columns, strict=True):
+                if pa.types.is_dictionary(column.type):
+                    texts = sum(one.dictionary.nbytes for one in column.chunks)
+                    n_bytes += texts * (1 if role == "time" else TIMES_HELD)
             if n_read * BYTES_OF_A_ROW + n_bytes > max_bytes:
                 raise too_large(file.name, max_bytes)
         if n_read != n_rows:
@@ -110,19 +111,16 @@ def _read(file: RatingsFile, columns: Columns, n_rows: int, max_bytes: int) -> p
         return pa.concat_tables(pieces)
 
 
-def _dictionaries(column: pa.ChunkedArray) -> list[pa.DictionaryArray]:
-    return column.chunks if pa.types.is_dictionary(column.type) else []
-
-
 def _pieces(file: RatingsFile, names: list[str], max_bytes: int) -> Iterator[pa.Table]:
     """Yield the rows a group at a time. Text stays a dictionary: an id that is on many rows is stored once."""
     reader = parquet.ParquetFile(file.path, read_dictionary=names)
-    groups = [reader.metadata.row_group(at) for at in range(reader.num_row_groups)]
-    largest = max(group.total_byte_size for group in groups)
+    left = list(range(reader.num_row_groups))
+    largest = max(reader.metadata.row_group(at).total_byte_size for at in left)
     if largest > max_bytes:
         raise too_large(file.name, max_bytes)
     try:
-        for at in range(len(groups)):
+        for at in range(reader.num_row_groups):
+            left = list(range(at, reader.num_row_groups))
             yield reader.read_row_group(at, names, use_threads=False).select(names)
     except OSError as problem:
         if "Not yet implemented" not in str(problem):
@@ -132,7 +130,7 @@ def _pieces(file: RatingsFile, names: list[str], max_bytes: int) -> Iterator[pa.
         reader = parquet.ParquetFile(file.path)
         n_together = max(1, min(_FEW, max_bytes // (16 * stored)))
         held, n_bytes = [], 0
-        for batch in reader.iter_batches(n_together, columns=names, use_threads=False):
+        for batch in reader.iter_batches(n_together, left, columns=names, use_threads=False):
             held.append(batch.select(names))
             n_bytes += held[-1].nbytes  # the footer may understate it
             if n_bytes > max_bytes // 16 or len(held) * n_together >= _ROWS:
@@ -177,10 +175,7 @@ def is_json(file: RatingsFile) -> bool:
 def read_json(
     file: RatingsFile, options: ReadOptions, *, timed: bool = True
 ) -> tuple[pa.Table, Columns]:
-    """Return the user, item and rating of a file of JSON lines, its times, and what they are called in it.
-
-    The columns are found among the members of the first line; times that the caller did not name only if `timed`.
-    """
+    """Return as `read_parquet`; times that the caller did not name are looked for only if `timed`."""
     lines = Lines(file, options.max_bytes, options.encoding)
     first = lines.head()[0]
     if first.lstrip().startswith(b"["):
