@@ -110,7 +110,7 @@ def test_run_settings() -> None:
     with pytest.raises(SettingError, match="RS is not defined for pearson"):
         attack.run(secret_ratings(), gf.NeighbourCF(gf.PNCF(k=2), similarity="pearson"))
     with pytest.raises(SettingError, match="must be a selection mechanism"):
-        exposure(secret_ratings(), gf.NeighbourCF(gf.KNN(k=2)), attack=attack)  # type: ignore[arg-type]
+        exposure(secret_ratings(), gf.NeighbourCF(gf.KNN(k=2), axis="item"), attack=attack)
 
 
 def test_drawn_targets_are_those_that_can_be_attacked() -> None:

@@ -119,6 +119,18 @@ def test_refused() -> None:
         rating_exposure(made_up(), gf.KNN(k=1), 0, attack=gf.KNNAttack(known=24))
 
 
+def test_a_recommender_brings_its_similarity() -> None:
+    """With the usual similarity it is as exposed as its mechanism; with another one, otherwise."""
+    films, draws = gf.synthetic(users=40, items=20, ratings=400, rng=7), gf.NPNS(k=5)
+    models = [gf.NeighbourCF(draws, similarity=name) for name in ("cosine", "jaccard")]
+    attack = gf.KNNAttack(known=3)
+    alone, same, other = (
+        gf.exposure(films, one, attack=attack, targets=9, rng=7).chosen for one in (draws, *models)
+    )
+    assert (same == alone).all()
+    assert (other != alone).any()
+
+
 def test_what_is_found_becomes_plain_values() -> None:
     """Shares of many targets without ids; the ratings of one user, for that user."""
     films = gf.synthetic(users=40, items=20, ratings=400, rng=7)

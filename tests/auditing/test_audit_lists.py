@@ -11,7 +11,7 @@ import pytest
 import goodfence as gf
 from goodfence.attack.attack import Subject
 from goodfence.attack.report import ListAttackReport
-from goodfence.attack.strongest import NEVER_TRIED_ON_LISTS, usual_attackers
+from goodfence.attack.strongest import NEVER_TRIED, usual_attackers
 from goodfence.auditing.frontier import Frontier, frontier
 from goodfence.errors import SettingError
 from goodfence.models.method import default_recommenders, traits_of
@@ -39,7 +39,8 @@ def test_an_audit_of_events_attacks_lists() -> None:
     assert (report.exhibit.unit, report.exhibit.without) == ("event", 0.0)
     assert "one event" in report.summary
     assert len(leakage.tried) == 5
-    assert leakage.not_tried[-len(NEVER_TRIED_ON_LISTS) :] == NEVER_TRIED_ON_LISTS
+    never = NEVER_TRIED["implicit"]
+    assert leakage.not_tried[-len(never) :] == never
     told = report.to_dict()["leakage"]
     assert {"precision", "precision_without"} <= set(told["tried"][0])
     assert "recovery" not in json.dumps(told["tried"])

@@ -61,11 +61,7 @@ class BlackBox:
     """
 
     def __init__(
-        self,
-        box: Callable[..., Any] | object,
-        *,
-        asks: Asks = "users",
-        rng: int | None = None,
+        self, box: Callable[..., Any] | object, *, asks: Asks = "users", rng: int | None = None
     ) -> None:
         one_of(asks, "asks", get_args(Asks))
         self.box = Endpoint(url=box) if isinstance(box, str) else box
@@ -81,23 +77,20 @@ class BlackBox:
     @checked
     def fit(self, ratings: Ratings) -> Self:
         """Let the box learn from these ratings."""
-        trained = _trained(self.box, ratings, self.rng)
-        method = getattr(trained, _METHOD[self.asks], trained)
+        trained, name = _trained(self.box, ratings, self.rng), _METHOD[self.asks]
+        method = getattr(trained, name, trained)
         if not callable(method):
-            raise BlackBoxProblem(
-                f"what the black box trained must be a function or have {_METHOD[self.asks]}, "
-                f"got {type(trained).__name__}"
-            )
+            rule = f"must be a function or have {name}, got {type(trained).__name__}"
+            raise BlackBoxProblem(f"what the black box trained {rule}")
         self.trained_: Callable[..., Any] = method
         return self
 
     def __getattr__(self, name: str) -> Callable[..., Any]:
         """Return the one method by which this box is asked: an attack looks for `predict` to see which it is."""
-        if name in _METHOD.values():
-            if name == _METHOD[self.asks]:
-                return self._ask
-            raise AttributeError(f"this black box is asked otherwise: use {_METHOD[self.asks]}")
-        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}")
+        if name in _METHOD.values() and name == _METHOD[self.asks]:
+            return self._ask
+        hint = f"; use {_METHOD[self.asks]}" if name in _METHOD.values() else ""
+        raise AttributeError(f"{type(self).__name__!r} object has no attribute {name!r}{hint}")
 
     def guarantee(self) -> Guarantee:
         """Return that there is none: a guarantee is a property of what is inside."""

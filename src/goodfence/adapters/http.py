@@ -250,16 +250,14 @@ def _check_url(url: str) -> None:
     require(web and printable, "url", "an address, https://... or http://...", "another text")
     bare = not (parts.query or parts.fragment or "@" in parts.netloc)
     require(bare, "url", "without password and query (use headers=)", "one with")
-    try:
-        here = ip_address(parts.hostname or "").is_loopback
-    except ValueError:
-        here = parts.hostname == "localhost"
+    here = parts.hostname == "localhost"
+    with suppress(ValueError):
+        here |= ip_address(parts.hostname or "").is_loopback
     if parts.scheme == "http" and not here:
-        warnings.warn(
-            "the ratings are sent to another machine without encryption; use https where you can",
-            GoodfenceWarning,
-            stacklevel=4,
+        plain = (
+            "the ratings are sent to another machine without encryption; use https where you can"
         )
+        warnings.warn(plain, GoodfenceWarning, stacklevel=4)
 
 
 class _Deadline:

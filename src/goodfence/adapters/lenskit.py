@@ -134,6 +134,5 @@ def _predictions(lenskit: Any, model: Any, users: IdsLike, items: IdsLike) -> Fl
     predictions = np.full(len(askers), np.nan)
     for user in dict.fromkeys(askers.tolist()):
         places = np.flatnonzero(askers == user)
-        scored = lenskit.predict(model, user, wanted[places].tolist())
-        predictions[places] = scored.scores()
+        predictions[places] = lenskit.predict(model, user, wanted[places].tolist()).scores()
     return predictions

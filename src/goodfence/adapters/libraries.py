@@ -8,7 +8,7 @@ import warnings
 from collections.abc import Sequence
 from dataclasses import replace
 from importlib import import_module
-from typing import Any, Literal, NamedTuple, TypeAlias, get_args
+from typing import Any, Literal, TypeAlias, get_args
 
 import numpy as np
 import numpy.typing as npt
@@ -47,34 +47,18 @@ def library(module: str) -> Any:
 
 
 def base_class(module: str, name: str) -> Any:
-    """Return a class of an optional library to derive from.
-
-    If the library is missing, return a class that cannot be instantiated. So the module that derives from it can be
-    imported and documented everywhere.
-    """
+    """Return a class of an optional library to derive from; if that is missing, one that cannot be instantiated."""
     try:
         return getattr(library(module), name)
     except MissingExtra:
         return type(name, (), {"__new__": lambda *_, **__: library(module)})
 
 
-class Flat(NamedTuple):
-    """One entry for each rating, in row order: the ids of users and items, and the ratings."""
-
-    users: npt.NDArray[Any]
-    items: npt.NDArray[Any]
-    values: Floats
-
-    def __repr__(self) -> str:
-        return f"Flat({len(self.values):,} ratings)"
-
-
-def flatten(ratings: Ratings) -> Flat:
-    """Return ratings as three columns: users, items and values."""
+def flatten(ratings: Ratings) -> tuple[npt.NDArray[Any], npt.NDArray[Any], Floats]:
+    """Return ratings as three columns in row order: users, items and values."""
     csr = ratings.csr
-    return Flat(
-        ratings.users[row_numbers(csr.indptr)], ratings.items[csr.indices], np.array(csr.data)
-    )
+    users = ratings.users[row_numbers(csr.indptr)]
+    return users, ratings.items[csr.indices], np.array(csr.data)
 
 
 def ratings_from_columns(
@@ -97,10 +81,7 @@ def ratings_from_columns(
 def predict_known(
     recommender: Any, ratings: Ratings, users: npt.NDArray[Any], items: npt.NDArray[Any]
 ) -> Floats:
-    """Return predictions where both the user and the item are in `ratings`, NaN elsewhere.
-
-    Other libraries split ratings so that a test may hold unknown users and items; goodfence raises an error for these.
-    """
+    """Return predictions where both the user and the item are in `ratings`, NaN elsewhere."""
     known = among(users, ratings.users) & among(items, ratings.items)
     predictions = np.full(len(known), np.nan)
     if known.any():
@@ -116,7 +97,7 @@ def among(wanted: npt.NDArray[Any], ids: npt.NDArray[Any]) -> Flags:
     if ids.dtype != object and wanted.dtype.kind in "iu":
         return np.isin(wanted, ids)
     known = set(ids.tolist())
-    return np.fromiter((one in known for one in wanted.tolist()), np.bool_, len(wanted))
+    return np.array([one in known for one in wanted.tolist()], dtype=np.bool_)
 
 
 def seeded_copy(model: Any, rng: int | None) -> Any:

@@ -48,11 +48,7 @@ class RecommenderRegressor(_RegressorMixin, _BaseEstimator):  # type: ignore[mis
     """
 
     def __init__(
-        self,
-        recommender: Any,
-        *,
-        scale: ScaleLike | None = None,
-        missing: Missing = "mean",
+        self, recommender: Any, *, scale: ScaleLike | None = None, missing: Missing = "mean"
     ) -> None:
         self.recommender = recommender
         self.scale = scale
@@ -61,12 +57,9 @@ class RecommenderRegressor(_RegressorMixin, _BaseEstimator):  # type: ignore[mis
     def fit(self, X: Any, y: Any) -> Self:  # noqa: N803 - scikit-learn's name
         """Learn from pairs (user, item) and their ratings."""
         require(self.missing in ("mean", "nan"), "missing", "'mean' or 'nan'", self.missing)
-        users, items = _columns(X)
-        ratings = ratings_from_columns(
-            users, items, np.asarray(y, dtype=np.float64), scale=self.scale
-        )
-        self.recommender_ = copy.copy(self.recommender).fit(ratings)
-        self.ratings_ = ratings
+        values = np.asarray(y, dtype=np.float64)
+        self.ratings_ = ratings_from_columns(*_columns(X), values, scale=self.scale)
+        self.recommender_ = copy.copy(self.recommender).fit(self.ratings_)
         self.n_features_in_ = 2
         return self
 

@@ -48,9 +48,8 @@ class RecommenderAlgo(_AlgoBase):  # type: ignore[misc]  # of a library that may
     def fit(self, trainset: Any) -> Self:
         """Learn from a Surprise training set."""
         super().fit(trainset)
-        ratings = ratings_from_surprise(trainset, scale=self.scale)
-        self.recommender_ = copy.copy(self.recommender).fit(ratings)
-        self.ratings_ = ratings
+        self.ratings_ = ratings_from_surprise(trainset, scale=self.scale)
+        self.recommender_ = copy.copy(self.recommender).fit(self.ratings_)
         self._at_once: dict[tuple[Any, Any], float] = {}
         return self
 
@@ -68,13 +67,13 @@ class RecommenderAlgo(_AlgoBase):  # type: ignore[misc]  # of a library that may
     def estimate(self, u: Any, i: Any) -> float:
         """Return the prediction for one user and item, by Surprise's inner ids."""
         if not (self.trainset.knows_user(u) and self.trainset.knows_item(i)):
-            raise _impossible("the user or the item is not in the training set")
+            raise library("surprise").PredictionImpossible("not in the training set")
         user, item = self.trainset.to_raw_uid(u), self.trainset.to_raw_iid(i)
         value = self._at_once.get((user, item))
         if value is None:
             value = float(self.recommender_.predict([user], [item])[0])
         if np.isnan(value):
-            raise _impossible("the recommender predicts nothing here")
+            raise library("surprise").PredictionImpossible("the recommender predicts nothing here")
         return value
 
 
@@ -112,7 +111,7 @@ def ratings_from_surprise(data: Any, *, scale: ScaleLike | None = None) -> Ratin
     users, items, values = zip(*cells, strict=True)
     numbers = np.array(values, dtype=np.float64)
     return ratings_from_columns(
-        users, items, numbers, scale=observed_within(numbers, ends) if scale is None else scale
+        users, items, numbers, scale=scale or observed_within(numbers, ends)
     )
 
 
@@ -137,11 +136,4 @@ def _trainset(surprise: Any, ratings: Ratings) -> Any:
 
 
 def _ids(values: list[Any]) -> npt.NDArray[Any]:
-    array = np.empty(len(values), dtype=object)
-    array[:] = values
-    return array
-
-
-def _impossible(why: str) -> Exception:
-    problem: Exception = library("surprise").PredictionImpossible(why)
-    return problem
+    return np.fromiter(values, dtype=object, count=len(values))

@@ -38,7 +38,7 @@ from goodfence.models.neighbour_cf import NeighbourCF
 from goodfence.models.recommender import Recommender, row_of
 from goodfence.parallel import bar, ranges
 from goodfence.rng import RNG, Streams
-from goodfence.selection.mechanism import Mechanism, is_mechanism, pool_arrays
+from goodfence.selection.mechanism import Mechanism, pool_arrays
 from goodfence.settings import checked, integer
 
 _NODES, _NODE_WEIGHTS = np.polynomial.legendre.leggauss(16)
@@ -83,7 +83,7 @@ class Exposure:
 @checked
 def exposure(
     ratings: Ratings,
-    mechanism: Mechanism,
+    mechanism: Mechanism | NeighbourCF,
     *,
     attack: Attack,
     targets: Wanted = DEFAULT_TARGETS,
@@ -96,8 +96,9 @@ def exposure(
     Parameters
     ----------
     mechanism
-        A selection mechanism. Where it adds noise to the similarities (`PNCF`), a prediction that rests on the
-        target alone is the target's rating or, where the noise made the weight negative, minus that.
+        A selection mechanism, or a user-based `NeighbourCF` with one and any similarity. Where the mechanism adds noise
+        to the similarities (`PNCF`), a prediction that rests on the target alone is the target's rating or, where the
+        noise made the weight negative, minus that.
     attack
         What the attacker knows, and how many fake profiles there are. With the same `rng` the targets and what is
         known of them are those of `attack.run`.
@@ -113,11 +114,13 @@ def exposure(
     >>> 0 < found.share.value < 1
     True
     """
-    if not is_mechanism(mechanism):
-        raise SettingError("mechanism must be a selection mechanism: its pools decide exposure")
-    streams = Streams(rng)
-    n_fakes = attack.n_fakes(mechanism, ratings.shape[0])
-    worlds = NeighbourWorlds(ratings, NeighbourCF(mechanism), n_fakes, threads=threads)
+    subject, streams = Subject(ratings, mechanism, threads=threads), Streams(rng)
+    if subject.traits.needs_refits or subject.recommender.over != "raters":
+        raise SettingError(
+            "mechanism must be a selection mechanism, or a user-based NeighbourCF that predicts over raters"
+        )
+    n_fakes = attack.n_fakes(subject.recommender, ratings.shape[0])
+    worlds = NeighbourWorlds(ratings, subject.recommender, n_fakes, threads=threads)
     found, _ = find_targets(ratings, targets, attack.known, attack.choose, streams)
     raters = ratings.transposed.csr
     parts = []

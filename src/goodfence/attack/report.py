@@ -18,6 +18,7 @@ import pyarrow as pa
 from goodfence.arrays import Flags, Floats, Integers, Rows
 from goodfence.attack import GUESSING
 from goodfence.attack.scoring import (
+    UNKNOWN,
     Estimate,
     Informed,
     Outcomes,
@@ -47,15 +48,15 @@ class Tried(NamedTuple):
     """The attack, with its settings."""
     what: str
     """What its accounts do, in words."""
-    n_fakes: int
-    n_targets: int
-    recovery: Estimate
+    n_fakes: int = 0
+    n_targets: int = 0
+    recovery: Estimate = UNKNOWN
     """What they found: recovery of ratings, precision of lists."""
-    recovery_without: Estimate
+    recovery_without: Estimate = UNKNOWN
     """The same in the world without the target."""
-    advantage: Estimate
-    fully_recovered: Estimate
-    strongest: bool
+    advantage: Estimate = UNKNOWN
+    fully_recovered: Estimate = UNKNOWN
+    strongest: bool = False
     """Whether this one was chosen, and attacked the other half."""
     failed: str | None = None
     """Why there are no figures: the recommender's own error."""

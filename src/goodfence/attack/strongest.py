@@ -21,37 +21,32 @@ from goodfence.attack.attack import Attack, Choose, Subject
 from goodfence.attack.knn_attack import AdaptiveAttack, Combine, CoverAttack, Helpers, KNNAttack
 from goodfence.attack.list_attack import ListAttack
 from goodfence.attack.report import LeakReport, NotTried, Tried
-from goodfence.attack.scoring import UNKNOWN, first_half
+from goodfence.attack.scoring import first_half
 from goodfence.attack.targets import Wanted, find_targets
 from goodfence.errors import BlackBoxProblem, SettingError
 from goodfence.parallel import bar
 from goodfence.registry import find_kind
 from goodfence.rng import RNG, Streams, seed_of
 
-NEVER_TRIED = tuple(
-    NotTried(attack, reason)
-    for attack, reason in {
-        "recommended lists": "only predicted ratings were asked for; gf.ListAttack asks which items are shown",
-        "related-items lists over time": "they need the lists of several days",
-        "membership": "whether somebody is in the data at all was not asked",
-        "shilling over time": "accounts that rate on, or are opened, between many refits",
-        "knowledge of everybody else": "the attacker knew ratings of the target only",
-        "timing, caches and errors": "only the answers themselves were used",
-        "inside access": "whoever sees the data, the model or the logs needs no fake accounts",
-    }.items()
-)
-"""What an attack on predicted ratings does not try, whatever is attacked."""
-NEVER_TRIED_ON_LISTS = (
-    NotTried(
-        "scores of the listed items", "only which items are shown, and in which order, was used"
+_NEVER_TRIED = {
+    "related-items lists over time": "they need the lists of several days",
+    "membership": "whether somebody is in the data at all was not asked",
+    "shilling over time": "accounts that rate on, or are opened, between many refits",
+    "knowledge of everybody else": "the attacker knew data of the target only",
+    "timing, caches and errors": "only the answers themselves were used",
+    "inside access": "whoever sees the data, the model or the logs needs no fake accounts",
+}
+_ONLY_RATINGS = "only predicted ratings were asked for; gf.ListAttack asks which items are shown"
+_ONLY_LISTS = "only which items are shown, and in which order, was used"
+NEVER_TRIED = {
+    "explicit": tuple(
+        map(NotTried._make, [("recommended lists", _ONLY_RATINGS), *_NEVER_TRIED.items()])
     ),
-    *(
-        one._replace(reason=one.reason.replace("ratings of the target", "items of the target"))
-        for one in NEVER_TRIED
-        if one.attack != "recommended lists"
+    "implicit": tuple(
+        map(NotTried._make, [("scores of the listed items", _ONLY_LISTS), *_NEVER_TRIED.items()])
     ),
-)
-"""What an attack on lists does not try."""
+}
+"""What an attack on ratings, and one on lists, does not try, whatever is attacked."""
 LEAST = 10
 """So many users are attacked however long it takes."""
 MOST_CHOOSING = 20
@@ -159,16 +154,10 @@ def strongest(
     """Return the report of the attacker who gains most on one half of the targets, about the other half.
 
     So nobody is reported for having been lucky. One attacker attacks all targets, and a single target is for both.
-
-    Parameters
-    ----------
-    targets
-        How many users are attacked, or which; None for 200, or 30 where every target needs fits.
     """
     if targets is None:
         targets = DEFAULT_TARGETS_REFITTED if subject.traits.needs_refits else DEFAULT_TARGETS
-    never = NEVER_TRIED_ON_LISTS if subject.ratings.feedback == "implicit" else NEVER_TRIED
-    missing = (*_others(attackers), *never)
+    missing = (*_others(attackers), *NEVER_TRIED[subject.ratings.feedback])
     if len(attackers) == 1:
         report = attackers[0].run_on(subject, targets=targets, rng=rng, progress=progress)
         return replace(report, not_tried=missing)
@@ -218,18 +207,16 @@ def _all_reports(
 
 
 def _tried(attack: Attack, report: LeakReport | None, failed: str | None, best: Attack) -> Tried:
-    found = {} if report is None else report.estimates
-    return Tried(
-        attack=repr(attack),
-        what=attack.describe(),
-        n_fakes=0 if report is None else report.n_fakes,
-        n_targets=0 if report is None else report.n_targets,
-        recovery=UNKNOWN if report is None else report.found,
-        recovery_without=UNKNOWN if report is None else report.found_without,
-        advantage=found.get("advantage", UNKNOWN),
-        fully_recovered=found.get("fully_recovered", UNKNOWN),
-        strongest=attack is best,
-        failed=failed,
+    tried = Tried(repr(attack), attack.describe(), strongest=attack is best, failed=failed)
+    if report is None:
+        return tried
+    return tried._replace(
+        n_fakes=report.n_fakes,
+        n_targets=report.n_targets,
+        recovery=report.found,
+        recovery_without=report.found_without,
+        advantage=report.estimates["advantage"],
+        fully_recovered=report.fully_recovered,
     )
 
 

@@ -261,17 +261,12 @@ class NeighbourWorlds:
         """Return the predictions of the hidden cells, (askers, hidden)."""
         n_targets, n_askers, k = neighbours.shape
         if helper_rating is not None:
-            rated, answers = as_csr(self.ratings.csr), np.empty((n_askers, n_targets))
-            for asker in range(n_askers):
-                predict_beside_helpers(
-                    targets.columns,
-                    helper_rating,
-                    np.ascontiguousarray(neighbours[:, asker]),
-                    np.ascontiguousarray(weights[:, asker]),
-                    rated,
-                    self.over_raters,
-                    answers[asker],
-                )
+            rated, answers = as_csr(self.ratings.csr), np.empty((1, n_targets))
+            near, over = (
+                (neighbours[:, 0], weights[:, 0]),
+                self.over_raters,
+            )  # one asks, the others help
+            predict_beside_helpers(targets.columns, helper_rating, *near, rated, over, answers[0])
             return answers
         # Fakes rated none of the hidden items: an empty row stands in for each of them.
         near = np.where(neighbours == FAKE, np.int32(self.n_rows), neighbours)

@@ -79,12 +79,13 @@ class PNCF:
         require_list(beta * self.k, n_candidates, k=self.k, beta=beta)
         return n_candidates
 
-    def edges(self, lists: Floats, sensitivity: RS = None) -> tuple[Floats, Floats]:
+    def edges(self, similarities: Floats, sensitivity: RS = None) -> tuple[Floats, Floats]:
         """Return the band's lower and upper edge, `sim_k - lambda` and `sim_k + lambda`.
 
         lambda is `min(sim_k, (4 k RS / epsilon) ln(k (n-k) / rho))`, `sim_k` where k = n, and never
         below 0 (which matters with negative similarities only).
         """
+        lists = as_lists(similarities)
         n = lists.shape[-1]
         self.reach(n)
         kth = lists[..., self.k - 1]
