@@ -266,7 +266,7 @@ class NeighbourWorlds:
                 (neighbours[:, 0], weights[:, 0]),
                 self.over_raters,
             )  # one asks, the others help
-            predict_beside_helpers(targets.columns, helper_rating, *near, rated, over, answers[0])
+            predict_beside_helpers(targets.columns, helper_rating, *one, rated, over, answers[0])
             return answers
         # Fakes rated none of the hidden items: an empty row stands in for each of them.
         near = np.where(neighbours == FAKE, np.int32(self.n_rows), neighbours)
