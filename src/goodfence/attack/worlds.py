@@ -261,12 +261,10 @@ class NeighbourWorlds:
         """Return the predictions of the hidden cells, (askers, hidden)."""
         n_targets, n_askers, k = neighbours.shape
         if helper_rating is not None:
+            # One asks, the others help.
             rated, answers = as_csr(self.ratings.csr), np.empty((1, n_targets))
-            near, over = (
-                (neighbours[:, 0], weights[:, 0]),
-                self.over_raters,
-            )  # one asks, the others help
-            predict_beside_helpers(targets.columns, helper_rating, *one, rated, over, answers[0])
+            asked, over = (neighbours[:, 0], weights[:, 0]), self.over_raters
+            predict_beside_helpers(targets.columns, helper_rating, *asked, rated, over, answers[0])
             return answers
         # Fakes rated none of the hidden items: an empty row stands in for each of them.
         near = np.where(neighbours == FAKE, np.int32(self.n_rows), neighbours)
