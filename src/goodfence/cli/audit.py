@@ -86,30 +86,29 @@ class Audited(Method):
             return self.configured(running)
         if len(given) > 1 or self.method != Method().method:
             raise SettingError(f"{given[0]} must stand alone: give one of method, model and url")
+        from goodfence.adapters.black_box import BlackBox
+        from goodfence.adapters.deployed import Deployed
+        from goodfence.adapters.http import Endpoint
         from goodfence.auditing.frontier import name_of
         from goodfence.models.method import Configured
         from goodfence.models.persistence import load_model
         from goodfence.models.recommender import guarantee_of
 
+        found: Any = None
         if self.model is not None:
-            found: Any = load_model(self.model)
+            found = load_model(self.model)
             label = name_of(found)
+        elif self.mapping is not None:
+            found = Deployed(str(self.url), self.mapping)
+            label = f"the service at {found.endpoint.shown}"
         else:
-            found, label = self._service(feedback)
-        stated: dict[str, Any] = {"label": label, "settings": {"mechanism": label}}
-        return Configured(recommender=found, guarantee=guarantee_of(found), **stated)
-
-    def _service(self, feedback: Feedback) -> tuple[Any, str]:
-        from goodfence.adapters.black_box import BlackBox
-        from goodfence.adapters.deployed import Deployed
-        from goodfence.adapters.http import Endpoint
-
-        if self.mapping is not None:
-            deployed = Deployed(str(self.url), self.mapping)
-            return deployed, f"the service at {deployed.endpoint.shown}"
-        endpoint = Endpoint(url=str(self.url))
-        asks: Any = "users" if feedback == "explicit" else "lists"
-        return BlackBox(endpoint, asks=asks), f"the service at {endpoint.shown}"
+            endpoint = Endpoint(url=str(self.url))
+            found = BlackBox(endpoint, asks="users" if feedback == "explicit" else "lists")
+            label = f"the service at {endpoint.shown}"
+        settings = {"mechanism": label}
+        return Configured(
+            recommender=found, guarantee=guarantee_of(found), label=label, settings=settings
+        )
 
 
 @command("Measure how much user data a recommender leaks.")
@@ -199,24 +198,18 @@ def print_finding(report: LeakReport, chosen: Configured) -> None:
     """Print the verdict and its scope, then users, ratings, attackers and guarantee."""
     from goodfence.auditing.audit import neighbourhood
 
-    near = neighbourhood(chosen.recommender)
-    print_paragraphs(
-        [
-            ("Verdict", wording.verdict(report, chosen.label)),
-            ("Scope", wording.scope(report, near)),
-            ("Assumed", wording.assumed(report)),
-        ]
-    )
-    typer.echo()
-    print_paragraphs(
-        [
-            ("People", wording.people(report)),
-            (wording.words_of(report).held.capitalize(), wording.recovered(report)),
-            ("Advantage", wording.advantage(report)),
-            ("Beside", wording.beside(report)),
-        ]
-    )
-    typer.echo()
+    lines = [
+        ("Verdict", wording.verdict(report, chosen.label)),
+        ("Scope", wording.scope(report, neighbourhood(chosen.recommender))),
+        ("Assumed", wording.assumed(report)),
+        ("", ""),
+        ("People", wording.people(report)),
+        (wording.words_of(report).held.capitalize(), wording.recovered(report)),
+        ("Advantage", wording.advantage(report)),
+        ("Beside", wording.beside(report)),
+        ("", ""),
+    ]
+    print_paragraphs(lines)
     if report.tried:
         rows = [
             [f"{'>' if row.chosen else ' '} {row.what}", row.accounts, row.advantage]
@@ -237,13 +230,10 @@ def finding_as_json(report: LeakReport, chosen: Configured) -> dict[str, Any]:
 
     near = neighbourhood(chosen.recommender)
     line = wording.verdict_line(report, chosen.label, near)
-    first = {"verdict_line": line, "neighbourhood": near}
-    return _reported(report, chosen, report.ratings, first)
+    return _reported(report, chosen, report.ratings, verdict_line=line, neighbourhood=near)
 
 
-def _reported(
-    found: Any, chosen: Configured, ratings: Ratings, first: dict[str, Any]
-) -> dict[str, Any]:
+def _reported(found: Any, chosen: Configured, ratings: Ratings, **first: str) -> dict[str, Any]:
     """Return a report between the attacked recommender and its guarantee, `first` before everything else."""
     from goodfence import __version__
     from goodfence.report.serialize import describe
@@ -275,7 +265,7 @@ def _audit_apart(
         targets = attacker.n_targets(ratings.shape[0], DEFAULT_TARGETS)
         how = {"threads": running.threads, **running.how}
         found = attack.run(ratings, chosen.recommender, targets=targets, **how)
-        told = _reported(found, chosen, ratings, {})
+        told = _reported(found, chosen, ratings)
         return told, lambda: print_membership(found, chosen.label)
     if audited != Audited():
         raise SettingError("method must be left out with --attack related-items: it replays a log")

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 from dataclasses import asdict
-from typing import TYPE_CHECKING, Any, NamedTuple
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from goodfence.cli.audit import finding_as_json
-from goodfence.cli.command import command, flag, panel
+from goodfence.cli.command import command
 from goodfence.cli.doctor import compiled_kernels
 from goodfence.cli.options import Method, SeededRunning
 from goodfence.cli.output import print_paragraphs, print_table
@@ -21,11 +21,18 @@ if TYPE_CHECKING:
     from goodfence.evaluation import Scores
     from goodfence.models.method import Configured
 
+    Tried = tuple[Configured, LeakReport, Scores]
+
 DATASET = "movietweetings"
 _LIKED = 8
 """The lowest rating that counts as a like."""
 _AT_ONCE, _REFITTED = 200, 60
 """How many users are attacked, and how many where each needs two fits, so that it takes seconds."""
+_LISTS = typer.Option(
+    "--lists",
+    rich_help_panel="Demo",
+    help=f"Recommend lists of films; ratings of {_LIKED} or more are likes.",
+)
 _HOW = {False: "predict from", True: "list items liked by"}
 _ABOUT = """
   Results are for the strongest of several attackers, selected on some users and evaluated on others
@@ -44,28 +51,8 @@ _MEASURES = {
 }
 
 
-class DemoRow(NamedTuple):
-    """One recommender: what the attack recovered, and the accuracy."""
-
-    chosen: Configured
-    report: LeakReport
-    scores: Scores
-
-
-@panel("Demo")
-class DemoOptions:
-    """Predicted ratings, or lists."""
-
-    lists: bool = flag(
-        None,
-        f"Recommend lists of films; ratings of {_LIKED} or more are likes.",
-        "--lists",
-        default=False,
-    )
-
-
 @command("Show what kNN leaks on bundled film ratings, and what stops it.")
-def demo_command(shape: DemoOptions, running: SeededRunning) -> None:
+def demo_command(running: SeededRunning, lists: Annotated[bool, _LISTS] = False) -> None:
     """Audit kNN on the film ratings that come with goodfence, and show what stops the leak."""
     running.say("reading the film ratings that come with goodfence")
     from goodfence.data.load import load
@@ -74,17 +61,18 @@ def demo_command(shape: DemoOptions, running: SeededRunning) -> None:
 
     if compiled_kernels()["compiled"] == 0:
         running.say("compiling kernels; this takes about a minute, once")
-    films = load(DATASET, likes=_LIKED if shape.lists else None)
+    films = load(DATASET, likes=_LIKED if lists else None)
     summary = summarise(films)
     tried = [_tried(line, films, running) for line in default_methods("demo", films.feedback)]
     told: dict[str, Any] = {"dataset": DATASET, **asdict(summary)}
     told["tried"] = [
-        {**finding_as_json(one.report, one.chosen), "scores": one.scores.to_dict()} for one in tried
+        {**finding_as_json(report, chosen), "scores": scores.to_dict()}
+        for chosen, report, scores in tried
     ]
     running.tell(told, lambda: _print(summary, tried))
 
 
-def _tried(line: str, films: Ratings, running: SeededRunning) -> DemoRow:
+def _tried(line: str, films: Ratings, running: SeededRunning) -> Tried:
     """Attack a recommender, fewer users where each needs fits, and score it on held-out ratings."""
     from goodfence.attack.attack import Subject
     from goodfence.attack.list_attack import LISTED
@@ -101,10 +89,10 @@ def _tried(line: str, films: Ratings, running: SeededRunning) -> DemoRow:
     train, test = holdout(films, rng=running.seed)
     answering = Method(method=f"{line} fallback=item_mean" if at_once and not lists else line)
     fitted = answering.configured(running, rng=running.seed).recommender.fit(train)
-    return DemoRow(chosen, report, evaluate(fitted, test, n=LISTED if lists else None))
+    return chosen, report, evaluate(fitted, test, n=LISTED if lists else None)
 
 
-def _print(summary: Summary, tried: list[DemoRow]) -> None:
+def _print(summary: Summary, tried: list[Tried]) -> None:
     _heading("MovieTweetings: film ratings that people posted in public, bundled with goodfence")
     chosen, report, _ = tried[0]
     words = wording.words_of(report)
@@ -125,22 +113,23 @@ def _print(summary: Summary, tried: list[DemoRow]) -> None:
     _heading("What stops it")
     head = ["method", "fully recovered %", "advantage %", f"{words.measure} %"]
     quality = "NDCG@10" if words.lists else "MAE"
-    print_table([*head, quality, "guarantee"], [_row(one) for one in tried])
-    at_once, refitted = (
-        f"{one.n_choosing} and {one.n_targets}" for one in (report, tried[-1].report)
-    )
-    private = tried[-1].chosen.label.split()[0]
-    numbers = {"at_once": at_once, "private": private, "refitted": refitted}
-    typer.echo(_ABOUT.format(**numbers, measures=_MEASURES[words.lists]))
+    print_table([*head, quality, "guarantee"], [_row(*one) for one in tried])
+    private, last, _ = tried[-1]
+    numbers: dict[str, str] = {
+        "private": private.label.split()[0],
+        "measures": _MEASURES[words.lists],
+    }
+    for name, one in (("at_once", report), ("refitted", last)):
+        numbers[name] = f"{one.n_choosing} and {one.n_targets}"
+    typer.echo(_ABOUT.format(**numbers))
 
 
 def _heading(text: str) -> None:
     typer.echo(f"\n{typer.style(text, bold=True)}\n")
 
 
-def _row(tried: DemoRow) -> list[str]:
-    estimates, scores = tried.report.estimates, tried.scores
-    shares = (estimates["fully_recovered"], estimates["advantage"], tried.report.found)
+def _row(chosen: Configured, report: LeakReport, scores: Scores) -> list[str]:
+    shares = (report.estimates["fully_recovered"], report.estimates["advantage"], report.found)
     quality = f"{scores.mae:.2f}" if scores.ndcg is None else f"{scores.ndcg:.3f}"
-    guarantee = wording.guarantee_short(tried.chosen.guarantee)
-    return [tried.chosen.label, *map(wording.measured, shares), quality, guarantee]
+    guarantee = wording.guarantee_short(chosen.guarantee)
+    return [chosen.label, *map(wording.measured, shares), quality, guarantee]

@@ -76,14 +76,22 @@ def _data() -> dict[str, Any]:
 
 
 def _lines(found: dict[str, Any]) -> list[tuple[str, str]]:
-    data, libraries = found["data"], found["libraries"].items()
+    data, cache = found["data"], found["kernels"]
+    kernels = f"{cache['compiled']} compiled in {cache['cache']}"
+    if cache["cache"] is None:
+        kernels = "the compiler is off (NUMBA_DISABLE_JIT), so everything is slow"
+    elif not cache["writable"]:
+        kernels += ", which cannot be written: set NUMBA_CACHE_DIR"
     lines = [
         ("goodfence", f"{found['goodfence']}   {found['python']}   {found['platform']}"),
         ("Python", found["executable"]),
-        ("Libraries", "   ".join(f"{name} {version or 'missing'}" for name, version in libraries)),
-        *(("Extra", _extra(name, parts)) for name, parts in found["extras"].items()),
+        ("Libraries", _versions(found["libraries"])),
+        *(
+            ("Extra", f"{name}: {_versions(parts, name)}")
+            for name, parts in found["extras"].items()
+        ),
         ("Threads", f"{found['threads']['used']} of {found['threads']['cores']} cores"),
-        ("Kernels", _kernel_line(found["kernels"])),
+        ("Kernels", kernels),
         ("Data", f"{data['variable']}: {data['folder'] or 'not set'}"),
         ("Cache", f"{data['cache']}{'' if data['cached'] else ' (not there yet)'}"),
         ("Data sets", ", ".join(data["here"]) or "none"),
@@ -91,14 +99,7 @@ def _lines(found: dict[str, Any]) -> list[tuple[str, str]]:
     return lines if data["problem"] is None else [*lines, ("Problem", data["problem"])]
 
 
-def _extra(name: str, parts: dict[str, str | None]) -> str:
+def _versions(parts: dict[str, str | None], extra: str = "") -> str:
     shown = "   ".join(f"{part} {version or 'missing'}" for part, version in parts.items())
-    hint = f"; pip install 'goodfence[{name}]'" if None in parts.values() else ""
-    return f"{name}: {shown}{hint}"
-
-
-def _kernel_line(kernels: dict[str, Any]) -> str:
-    if kernels["cache"] is None:
-        return "the compiler is off (NUMBA_DISABLE_JIT), so everything is slow"
-    state = "" if kernels["writable"] else ", which cannot be written: set NUMBA_CACHE_DIR"
-    return f"{kernels['compiled']} compiled in {kernels['cache']}{state}"
+    missing = extra and None in parts.values()
+    return f"{shown}; pip install 'goodfence[{extra}]'" if missing else shown

@@ -25,7 +25,6 @@ from goodfence.report import wording
 
 if TYPE_CHECKING:
     from goodfence.auditing.frontier import Frontier
-    from goodfence.data.ratings import Ratings
     from goodfence.privacy.guarantee import Guarantee
 
 _COLUMNS = (
@@ -80,18 +79,24 @@ def frontier_command(
     lines = comparison.method or default_methods("usual", source.kind)
     chosen = [Method(method=line).configured(running) for line in lines]
     ratings = source.load(running)
+    from goodfence.auditing.frontier import frontier, name_of
+    from goodfence.models.private.base import PrivateRecommender
+    from goodfence.privacy.fixed_point import require_declared
+
     methods: list[Any] = [one.recommender for one in chosen]
     names = [one.label for one in chosen]
     if comparison.full:
-        from goodfence.auditing.frontier import name_of
-
         methods = default_recommenders("full", ratings.shape[0], ratings.feedback)
         names = [name_of(one) for one in methods]
-    data = Path(source.file).name
-    found = _compared(ratings, methods, comparison, running)
+    private = any(isinstance(one, PrivateRecommender) for one in methods)
+    if private and ratings.feedback == "explicit":
+        require_declared(ratings.scale)  # at once, and not after minutes
+    running.say(f"comparing {len(methods)} recommenders")
+    how: dict[str, Any] = {"known": comparison.known, "targets": comparison.targets}
+    found = frontier(ratings, methods, **how, **running.how)
+    data, least = Path(source.file).name, comparison.min_ndcg
     found = replace(found, settings={**found.settings, "data": data})
-    best = found.recommended(comparison.max_mae, min_ndcg=comparison.min_ndcg)
-    least = comparison.min_ndcg
+    best = found.recommended(comparison.max_mae, min_ndcg=least)
     max_loss = comparison.max_mae if least is None else 1.0 - least
     choice = None if best is None else names[found.points.index(best)]
     stated = [method.guarantee() for method in methods]
@@ -113,21 +118,6 @@ def frontier_command(
         FrontierPage(found=found, guarantees=stated, max_loss=max_loss, **about).save(path)
 
     running.tell({**told, "recommended": choice}, show, out, write)
-
-
-def _compared(
-    ratings: Ratings, methods: list[Any], comparison: FrontierOptions, running: Running
-) -> Frontier:
-    from goodfence.auditing.frontier import frontier
-    from goodfence.models.private.base import PrivateRecommender
-    from goodfence.privacy.fixed_point import require_declared
-
-    private = any(isinstance(one, PrivateRecommender) for one in methods)
-    if private and ratings.feedback == "explicit":
-        require_declared(ratings.scale)  # at once, and not after minutes
-    running.say(f"comparing {len(methods)} recommenders")
-    how: dict[str, Any] = {"known": comparison.known, "targets": comparison.targets}
-    return frontier(ratings, methods, **how, **running.how)
 
 
 def _print(found: Frontier, names: list[str], guarantees: list[Guarantee], choice: str) -> None:

@@ -6,6 +6,7 @@ A flag has the name of the Python argument (`rng` is `--seed`) and the same mean
 from __future__ import annotations
 
 import shlex
+import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import MISSING, fields, replace
@@ -15,14 +16,8 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from goodfence.cli.command import argument, flag, panel, parse_scale
-from goodfence.cli.output import (
-    JSON,
-    collected_notes,
-    print_json,
-    print_notes,
-    print_paragraphs,
-    printable,
-)
+from goodfence.cli.output import JSON, print_json, print_notes, print_paragraphs, printable
+from goodfence.errors import GoodfenceWarning
 
 if TYPE_CHECKING:
     from goodfence.data.frame import ReadOptions
@@ -78,8 +73,11 @@ class Output:
     @contextmanager
     def noting(self) -> Iterator[list[str]]:
         """Print the warnings of goodfence in the block as notes on stderr; the list has them afterwards."""
-        with collected_notes() as notes:
+        notes: list[str] = []
+        with warnings.catch_warnings(record=True) as caught:
+            warnings.simplefilter("always", GoodfenceWarning)
             yield notes
+        notes += [str(one.message) for one in caught if one.category is GoodfenceWarning]
         print_notes([] if self.quiet else notes)
 
 
@@ -202,25 +200,15 @@ def command_line(name: str, *groups: Any, **others: Any) -> str:
     >>> command_line("audit", source, seed=7, out=Path("x/audit.html"))
     "goodfence audit 'my ratings.csv' --scale 0 10 --seed 7 --out audit.html"
     """
+    given = [(getattr(group, one.name), one) for group in groups for one in fields(group)]
+    stated = [(one.name, value, one.default) for value, one in given]
     words = ["goodfence", name]
-    for group in groups:
-        for one in fields(group):
-            value = getattr(group, one.name)
-            if one.default is MISSING:
-                words.append(shlex.quote(Path(str(value)).name))
-            elif value != one.default:
-                words += _words(one.name, value)
-    for key, value in others.items():
-        words += _words(key, value)
+    for key, value, default in [*stated, *((key, value, None) for key, value in others.items())]:
+        for one in value if isinstance(value, list) else [value]:
+            if one is None or one is False or one == default:
+                continue
+            text = Path(one).name if default is MISSING or isinstance(one, Path) else str(one)
+            words += [] if default is MISSING else [f"--{key.replace('_', '-')}"]
+            if one is not True:
+                words += text.split(",") if key == "scale" else [shlex.quote(text)]
     return " ".join(words)
-
-
-def _words(name: str, value: Any) -> Iterator[str]:
-    for one in value if isinstance(value, list) else [value]:
-        if one is None or one is False:
-            continue
-        yield f"--{name.replace('_', '-')}"
-        if name == "scale":
-            yield str(one).replace(",", " ")
-        elif one is not True:
-            yield shlex.quote(one.name if isinstance(one, Path) else str(one))

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import os
-import warnings
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -13,7 +12,7 @@ from typing import Any
 import typer
 
 from goodfence import errors
-from goodfence.errors import FileProblem, GoodfenceError, GoodfenceWarning, SettingError
+from goodfence.errors import FileProblem, GoodfenceError, SettingError
 
 _WIDTH = 9
 _HARD = "\N{NO-BREAK SPACE}"
@@ -50,8 +49,9 @@ def printable(text: str) -> str:
 def print_lines(lines: Sequence[tuple[str, str]]) -> None:
     """Print pairs of a label and what it labels."""
     for label, text in lines:
-        name = typer.style(label.ljust(_WIDTH), bold=True)
-        typer.echo(f"  {name} {printable(text.replace(_HARD, ' '))}".rstrip())
+        name = typer.style(label, bold=True) if label else ""
+        space = " " * (_WIDTH + 1 - len(label))
+        typer.echo(f"  {name}{space}{printable(text.replace(_HARD, ' '))}".rstrip())
 
 
 def print_paragraphs(lines: Sequence[tuple[str, str]]) -> None:
@@ -81,16 +81,6 @@ def print_json(result: Mapping[str, object]) -> None:
     from goodfence.report.serialize import to_json
 
     typer.echo(to_json(result, ascii_only=True))
-
-
-@contextmanager
-def collected_notes() -> Iterator[list[str]]:
-    """Collect the warnings of goodfence; the list is filled when the block ends without an error."""
-    notes: list[str] = []
-    with warnings.catch_warnings(record=True) as caught:
-        warnings.simplefilter("always", GoodfenceWarning)
-        yield notes
-        notes.extend(str(one.message) for one in caught if one.category is GoodfenceWarning)
 
 
 def print_notes(notes: Sequence[str]) -> None:
