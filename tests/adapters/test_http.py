@@ -134,7 +134,7 @@ def test_nobody_there() -> None:
     with socket.socket() as taken:
         taken.bind(("127.0.0.1", 0))
         port = taken.getsockname()[1]
-        with pytest.raises(BlackBoxProblem, match=r"must be reached .* \(ConnectionRefusedError\)"):
+        with pytest.raises(BlackBoxProblem, match=r"cannot be reached \(ConnectionRefusedError\)"):
             ask(Endpoint(url=f"http://127.0.0.1:{port}", timeout=2))
 
 
@@ -239,7 +239,7 @@ def test_one_deadline_holds_for_dripped_headers_and_bodies(dripped: bytes) -> No
         thread.start()
         start = time.monotonic()
         endpoint = Endpoint(url=f"http://127.0.0.1:{server.getsockname()[1]}", timeout=0.5)
-        with pytest.raises(BlackBoxProblem, match=r"must answer within 0\.5 seconds, and did not"):
+        with pytest.raises(BlackBoxProblem, match=r"did not answer within 0\.5 seconds"):
             endpoint.post("fit", {})
         assert time.monotonic() - start < 3
         thread.join(5)

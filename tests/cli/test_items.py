@@ -143,8 +143,8 @@ def _empty(folder: Path) -> Path:
 
 
 BAD: dict[str, tuple[Callable[[Path], Path], str]] = {
-    "missing": (_missing, "GF201: 'nowhere.txt' must be a file, and there is none of that name"),
-    "a folder": (lambda folder: folder, "must be a file, and is a directory"),
+    "missing": (_missing, "GF201: 'nowhere.txt' does not exist"),
+    "a folder": (lambda folder: folder, "is a directory"),
     "Latin-1": (_latin, "GF201: 'list.txt' must be UTF-8 text, line 1 is not"),
     "empty": (_empty, "GF201: 'list.txt' must list items, one id a line, and is empty"),
     "blank": (lambda folder: put(folder, "", " "), "must list items, one id a line, and is empty"),

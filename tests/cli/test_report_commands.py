@@ -66,7 +66,7 @@ def test_frontier_writes_a_page(small: Path, tmp_path: Path) -> None:
     ("out", "code", "says"),
     [
         ("a.pdf", 2, ".json or .html, got .pdf"),
-        ("no/such/a.html", 3, "out must be in a folder that is there"),
+        ("no/such/a.html", 3, "the folder of out does not exist"),
     ],
 )
 def test_what_cannot_be_written_is_told_at_once(

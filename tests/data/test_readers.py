@@ -212,7 +212,7 @@ def test_a_first_chunk_of_blank_lines(tmp_path: Path) -> None:
 
 def test_a_field_beyond_measure_in_the_first_line(tmp_path: Path) -> None:
     path = put(tmp_path, "a.csv", "user,item,rating," + "x" * 200_000 + "\n1,2,3,4\n")
-    with pytest.raises(ColumnProblem, match="must have columns for user, item and rating"):
+    with pytest.raises(ColumnProblem, match="needs columns for user, item and rating"):
         read_ratings(path)
 
 

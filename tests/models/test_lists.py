@@ -156,13 +156,13 @@ def test_settings_that_average_ratings_are_refused(settings: Any, message: str) 
     ids=lambda model: type(model).__name__,
 )
 def test_models_of_ratings_say_so(model: Any) -> None:
-    with pytest.raises(DataError, match=f"{type(model).__name__} must be fitted to ratings"):
+    with pytest.raises(DataError, match=f"{type(model).__name__} needs ratings"):
         model.fit(EVENTS)
 
 
 @pytest.mark.parametrize("model", [gf.EASE(), gf.Popularity()], ids=["EASE", "Popularity"])
 def test_models_of_events_say_so(model: Any) -> None:
-    with pytest.raises(DataError, match=r"must be fitted to events.*ratings.likes\(4\)"):
+    with pytest.raises(DataError, match=r"needs events.*ratings.likes\(4\)"):
         model.fit(gf.synthetic(users=20, items=10, ratings=90, rng=3))
 
 

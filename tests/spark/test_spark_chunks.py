@@ -173,13 +173,13 @@ def test_a_text_file_is_read_whole_and_its_warnings_and_errors_reach_the_driver(
     for text, options, kind, sentence in (
         (b"user,item,rating\n7,a,four\n", {}, ValueProblem, "must be a number, row 1 is not"),
         (b"user,item,rating\n7,a,4\n8,a\n", {}, FileProblem, "must have 3 fields in each row"),
-        (b"user,item\n7,a\n", {}, ColumnProblem, "must have columns for user, item and rating"),
+        (b"user,item\n7,a\n", {}, ColumnProblem, "needs columns for user, item and rating"),
         (b"user,item,rating\n7,a,4\n", {"max_bytes": 10}, ValueError, "must be at most 10 bytes"),
     ):
         path.write_bytes(gzip.compress(text))
         with pytest.raises(kind, match=sentence):
             read(path, **options)
-    with pytest.raises(FileProblem, match="there is none of that name"):
+    with pytest.raises(FileProblem, match="does not exist"):
         read(tmp_path / "nothing.csv")
 
 

@@ -159,7 +159,7 @@ def test_what_is_wrong_with_a_file_is_one_sentence(fit_there: Any, tmp_path: Pat
     assert "4.25" not in stderr
     code, _, stderr = fit_there(str(tmp_path / "nothing.parquet"), "-o", out)
     assert code == 3
-    assert "must be a file, and there is none of that name" in stderr
+    assert "does not exist" in stderr
     code, _, stderr = fit_there("-", "-o", out)
     assert code == 2
     assert "FILE must be a file on Spark" in stderr

@@ -229,7 +229,7 @@ def _bad_parquet() -> list[BadInput]:
         ),
         *many(
             "parquet: events without columns",
-            "or the like, and none of the",
+            "or the like; name the column",
             {"names": written("a.parquet", as_bytes(pa.table(ids).rename_columns(["who", "what"])))},
             IMPLICIT,
         ),

@@ -102,7 +102,7 @@ def _no_files() -> list[BadInput]:
     ordinary = "must be an ordinary file"
     devices = {name: below(Path("/dev"), name) for name in ("null", "zero", "tty")}
     kinds = [
-        *many("missing file", "there is none of that name", none),
+        *many("missing file", "does not exist", none),
         *many(
             "directory",
             "is a directory",
@@ -212,7 +212,7 @@ def _not_its_name() -> list[BadInput]:
         ),
         *many("unknown ending", unknown, {end: written("a" + end, table()) for end in endings}),
         *many("not JSON lines", "must", lines),
-        *many("no table", "must have columns for user, item and rating", prose),
+        *many("no table", "needs columns for user, item and rating", prose),
     ]
 
 

@@ -199,7 +199,7 @@ def _wrong_columns() -> list[BadInput]:
         *_many("no rows", "has no rows", {"typed": _written(as_bytes(none))}),
         *_many(
             "missing column",
-            "or the like, and none of the",
+            "or the like; name the column",
             {
                 name: _written(as_bytes(good.rename_columns(names)))
                 for name, names in (

@@ -39,7 +39,7 @@ def _separators() -> list[BadInput]:
         *many("wrong stated delimiter", "looks separated by", stated, ("--read", "separator=;")),
         *many(
             "one column",
-            "must have columns for user, item and rating",
+            "needs columns for user, item and rating",
             {
                 "csv": written("a.csv", b"rating\n" + RATINGS[0].encode() + b"\n"),
                 "number": written("a.csv", RATINGS[0].encode() + b"\n"),
@@ -76,7 +76,7 @@ def _columns() -> list[BadInput]:
     same = "must be different columns"
     mean = "did you mean 'movieId'?"
     return [
-        *many("missing column", "or the like, and none of the", none),
+        *many("missing column", "or the like; name the column", none),
         *many("ambiguous column", "could each be it", two),
         *many("misspelt user", "there is none called 'usr'", good, ("--user", "usr")),
         *many("misspelt item", mean, good, ("--item", "movieid")),

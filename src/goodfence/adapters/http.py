@@ -39,7 +39,7 @@ import numpy as np
 from goodfence.arrays import Floats, row_numbers
 from goodfence.data.files import check_limit, readable
 from goodfence.data.ratings import Id, Profile, Ratings
-from goodfence.errors import BlackBoxProblem, GoodfenceWarning, require
+from goodfence.errors import BlackBoxProblem, GoodfenceWarning, SettingError, require
 from goodfence.models.recommender import IdsLike
 from goodfence.settings import Positive, checked
 
@@ -152,9 +152,11 @@ class Endpoint:
         except BlackBoxProblem as problem:
             rule = str(problem)
         except (OSError, HTTPException) as error:
-            rule = f"must be reached within {self.timeout:g} seconds, and was not ({type(error).__name__})"
+            rule = (
+                f"cannot be reached ({type(error).__name__}); check the address, and that it runs"
+            )
         if deadline.passed:
-            rule = f"must answer within {self.timeout:g} seconds, and did not"
+            rule = f"did not answer within {self.timeout:g} seconds"
         raise BlackBoxProblem(f"the recommender at {self.shown} {rule}")
 
     def _connection(self, deadline: _Deadline) -> HTTPConnection:
@@ -247,7 +249,8 @@ def _check_url(url: str) -> None:
         parts, port_is_right = urlsplit(""), False
     web = parts.scheme in ("http", "https") and bool(parts.hostname) and port_is_right
     printable = url.isascii() and url.isprintable() and " " not in url
-    require(web and printable, "url", "an address, https://... or http://...", "another text")
+    if not (web and printable):
+        raise SettingError("url must be an address that begins with https:// or http://")
     bare = not (parts.query or parts.fragment or "@" in parts.netloc)
     require(bare, "url", "without password and query (use headers=)", "one with")
     here = parts.hostname == "localhost"

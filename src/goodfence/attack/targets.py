@@ -109,7 +109,7 @@ def find_targets(
         require(n >= 1, "targets", "a positive integer, or ids", wanted)
         if not eligible.any():
             raise DataError(
-                "no user can be attacked: nobody has more ratings than the attacker knows"
+                "no user can be attacked: nobody has more ratings than the attacker knows; lower known"
             )
         order = ratings.rows(sample_targets(ratings, ratings.shape[0], rng=streams.at(TARGETS)))
         rows = order[eligible[order]][: int(n)]

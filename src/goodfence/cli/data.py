@@ -69,7 +69,7 @@ def export_command(
     dataset, likes = wanted.dataset(), wanted.likes
     file = wanted.file or out
     if file is None or None not in (wanted.file, out):
-        raise SettingError("out must be given once, as FILE or as -o FILE")
+        raise SettingError("the file to write is required once, as FILE or as -o FILE")
     check_out(file, CSV, PARQUET)
     output.say(f"reading {dataset.name}")
     from goodfence.data.files import write_table

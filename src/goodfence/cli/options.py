@@ -17,7 +17,7 @@ import typer
 
 from goodfence.cli.command import argument, flag, panel, parse_scale
 from goodfence.cli.output import JSON, print_json, print_notes, print_paragraphs, printable
-from goodfence.errors import GoodfenceWarning
+from goodfence.errors import GoodfenceWarning, require
 
 if TYPE_CHECKING:
     from goodfence.data.frame import ReadOptions
@@ -87,6 +87,9 @@ class Running(Output):
 
     seed: int | None = flag("N", "Repeat an experiment; a seeded model has no guarantee.")
     threads: int | None = flag("N", "Number of threads.", shown="all cores", hidden=True)
+
+    def __post_init__(self) -> None:
+        require(self.seed is None or self.seed >= 0, "seed", "an integer of at least 0", self.seed)
 
     @property
     def how(self) -> dict[str, Any]:

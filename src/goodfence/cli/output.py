@@ -118,7 +118,7 @@ def check_out(out: Path | None, *endings: str) -> None:
 
 def _check_writable(folder: Path) -> None:
     if not folder.is_dir():
-        raise FileProblem("out must be in a folder that is there")
+        raise FileProblem("the folder of out does not exist; create it first")
     try:
         with TemporaryFile(dir=folder, prefix=".goodfence-") as probe:
             probe.write(_PROBE)
@@ -183,6 +183,7 @@ def _usage(problem: Any) -> str:
         told = f"there is no option {option}{near}"
     else:
         said = problem.format_message().rstrip(".").replace(". Did you mean", "; did you mean")
+        said = said.partition(", unable to parse")[0].replace("Input should be", "it must be")
         told = f"{said[:1].lower()}{said[1:]}"
     return f"{told}{' See' if told.endswith('?') else '; see'} {where} --help"
 

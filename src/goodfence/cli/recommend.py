@@ -32,9 +32,9 @@ def recommend_command(
 ) -> None:
     """Print the best items that a user has not rated, with their scores, or write them to a file."""
     if request.everybody == (request.user is not None):
-        raise SettingError("user must be given, or --all, and not both")
+        raise SettingError("either USER or --all is required")
     if request.everybody and out is None:
-        raise SettingError("out must be given with --all, as in -o recommendations.parquet")
+        raise SettingError("--all needs a file, as in -o recommendations.parquet")
     check_out(out, CSV, PARQUET)
     from goodfence.data.files import DEFAULT_MAX_BYTES
     from goodfence.data.load import read_item_list

@@ -269,8 +269,8 @@ def _recognised(role: str, names: Sequence[str], given: Roles) -> str:
         # The names that are there are not listed: in a file without a header line they are
         # somebody's rating.
         raise ColumnProblem(
-            f"{role} must be a column called {_EXAMPLES[role]} or the like, and none of the "
-            f"{len(names)} is; name it with {role}= (--{role}), or give positions if the file has no header line "
+            f"none of the {len(names)} columns is called {_EXAMPLES[role]} or the like; "
+            f"name the column with {role}= (--{role}), or give positions if the file has no header line "
             f"({positions}){events}"
         )
     return found[0]

@@ -70,7 +70,7 @@ def find_file(
     try:
         status = place.stat()  # before opening: to open a named pipe would wait for a writer
         if stat.S_ISDIR(status.st_mode):
-            raise FileProblem(f"{name!r} must be a file, and is a directory")
+            raise FileProblem(f"{name!r} is a directory; name a file in it")
         if not stat.S_ISREG(status.st_mode):
             raise FileProblem(f"{name!r} must be an ordinary file, and {_NO_FILE}")
         if status.st_size > max_bytes:
@@ -80,7 +80,7 @@ def find_file(
     except GoodfenceError:
         raise
     except FileNotFoundError:
-        raise FileProblem(f"{name!r} must be a file, and there is none of that name") from None
+        raise FileProblem(f"{name!r} does not exist; check the path") from None
     except PermissionError:
         raise FileProblem(f"{name!r} must be readable, and you may not read it") from None
     except (OSError, ValueError):  # a loop of links, a name too long, a NUL in the name

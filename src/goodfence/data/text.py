@@ -114,7 +114,7 @@ class Lines:
         """Return the first lines that are not blank, one at least, `n` at most; `chunks` gives them again."""
         chunk = next((one for one in self._chunks if one.strip()), b"")
         if not chunk:
-            raise FileProblem(f"{self.file.name!r} must hold ratings, and is empty")
+            raise FileProblem(f"{self.file.name!r} is empty; it must hold ratings")
         self._chunks = chain([chunk], self._chunks)
         lines = chunk.lstrip(b"\r\n").split(b"\n", 2 * n)[:-1]
         return [line.rstrip(b"\r") for line in lines if line not in (b"", b"\r")][:n]
@@ -320,8 +320,8 @@ def _separator(
     two = feedback == "explicit" and 2 in n_fields.values()
     events = f"; if each line is an event, a user and an item, {DECLARE}" if two else ""
     raise ColumnProblem(
-        f"{file.name!r} must have columns for {roles} separated by "
-        f"{_listed(stated)}, and its first line has {n_fields[stated[0]]} field(s){events}"
+        f"{file.name!r} needs columns for {roles} separated by "
+        f"{_listed(stated)}; its first line has {n_fields[stated[0]]} field(s){events}"
     )
 
 
@@ -462,7 +462,7 @@ class Fields:
             )
         n_rows = self.lines.n_lines - (self.n_sections or int(not positional))
         if n_rows == 0:
-            raise FileProblem(f"{name!r} must hold ratings, and has a header line only")
+            raise FileProblem(f"{name!r} has a header line only, and no ratings")
         if self.table.num_rows != n_rows:
             numbered = self.lines.again().numbered()
             odd = next((number for number, line in numbered if line.count(b'"') % 2), 1)

@@ -390,9 +390,9 @@ def require_feedback(ratings: Ratings, wanted: Feedback, what: str) -> None:
     if ratings.feedback == wanted:
         return
     if wanted == "explicit":
-        raise DataError(f"{what} must be fitted to ratings, and these are events (clicks or likes)")
+        raise DataError(f"{what} needs ratings, and these are events (clicks or likes)")
     raise DataError(
-        f"{what} must be fitted to events, and these are ratings; ratings.likes(4) makes events of those of 4 or more"
+        f"{what} needs events, and these are ratings; ratings.likes(4) (--likes 4) makes events of ratings of 4 or more"
     )
 
 

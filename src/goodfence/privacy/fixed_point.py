@@ -35,8 +35,8 @@ def require_declared(scale: Scale) -> None:
     """Refuse a scale that was only observed: its ends are ratings that somebody gave."""
     if not scale.declared:
         raise DataError(
-            "the scale of the ratings must be declared for a private model, because an observed one is itself "
-            "taken from the data; give scale=(lowest, highest, step) with the ratings"
+            "the scale of the ratings must be declared for a private model, because an observed one "
+            "reveals ratings; give scale=(lowest, highest, step) (--scale LOW HIGH STEP)"
         )
     length = scale.highest - scale.lowest
     if not 0 < length < math.inf:
