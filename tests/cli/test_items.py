@@ -146,8 +146,8 @@ BAD: dict[str, tuple[Callable[[Path], Path], str]] = {
     "missing": (_missing, "GF201: 'nowhere.txt' does not exist"),
     "a folder": (lambda folder: folder, "is a directory"),
     "Latin-1": (_latin, "GF201: 'list.txt' must be UTF-8 text, line 1 is not"),
-    "empty": (_empty, "GF201: 'list.txt' must list items, one id a line, and is empty"),
-    "blank": (lambda folder: put(folder, "", " "), "must list items, one id a line, and is empty"),
+    "empty": (_empty, "GF201: 'list.txt' is empty; it must list items"),
+    "blank": (lambda folder: put(folder, "", " "), "is empty; it must list items"),
     "twice": (
         lambda folder: put(folder, *ITEMS, "", ITEMS[1]),
         "GF203: 'list.txt' must list each item once, line 7 repeats line 2",

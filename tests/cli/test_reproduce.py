@@ -49,7 +49,7 @@ def test_json_is_one_object_and_a_second_run_takes_the_points_up(out: Path) -> N
     ("arguments", "sentence"),
     [
         (["attack-z"], "did you mean 'attack-"),
-        (["attack-m", "--seed", "-1"], "rng must be None, or an integer"),
+        (["attack-m", "--seed", "-1"], "seed must be an integer of at least 0"),
     ],
 )
 def test_wrong_usage_is_one_sentence(arguments: list[str], sentence: str) -> None:

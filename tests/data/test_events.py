@@ -219,7 +219,7 @@ def test_positions_of_time_and_weight(tmp_path: Path) -> None:
 
 def test_text_without_a_header_is_not_taken_for_one(tmp_path: Path) -> None:
     path = put(tmp_path, "a.csv", "ann,p1\nbob,p2\n")
-    with pytest.raises(ColumnProblem, match="user must be a column called") as caught:
+    with pytest.raises(ColumnProblem, match="columns is called user") as caught:
         gf.load(path, feedback="implicit")
     assert "ann" not in str(caught.value)
     with pytest.warns(GoodfenceWarning, match="user in column 1, item in column 2; if"):

@@ -266,12 +266,12 @@ def _empty() -> list[BadInput]:
     return [
         *many(
             "empty file",
-            "and is empty",
+            "is empty; it must",
             {n: written(n, b"") for n in ("a.csv", "a.tsv", "a.dat", "a.csv.gz", "a.parquet", "a")},
         ),
         *many(
             "nothing but blanks",
-            "and is empty",
+            "is empty; it must",
             {
                 "lines": written("a.csv", b"\n\n\n"),
                 "windows": written("a.csv", b"\r\n\r\n"),

@@ -62,7 +62,7 @@ class AttackLine(NamedTuple):
         if known is not None or name != "related-items":
             settings.setdefault("known", DEFAULT_KNOWN if known is None else known)
         line = cls(name, settings)
-        of = _kind("list") if events and not line.apart else line.kind
+        of = _kind("list") if events and not line.apart else _kind(name)
         allowed = {*inspect.signature(of).parameters}
         allowed |= {"precision"} if name == "related-items" else set()
         allowed -= {"adaptive"} if name in ("adaptive", "cover") else set()
@@ -78,11 +78,6 @@ class AttackLine(NamedTuple):
         """Whether the attack has a report of its own, and not one of recovered ratings."""
         return self.name in ("membership", "related-items")
 
-    @property
-    def kind(self) -> Any:
-        """The class of the attack."""
-        return _kind(self.name)
-
     def made(self, recommender: Any, feedback: Feedback) -> Any:
         """Return the attack on this recommender."""
         from goodfence.models.method import traits_of
@@ -95,17 +90,17 @@ class AttackLine(NamedTuple):
                 good = all(part.isascii() and part.isdecimal() for part in parts)
                 require(good, "every", "integers, as in every=1,20,100", settings["every"])
                 settings["every"] = tuple(int(part) for part in parts)
-            return self.kind(**settings)
+            return _kind(self.name)(**settings)
         if feedback == "implicit" and not self.apart:
             if self.name == "adaptive":
                 settings["adaptive"] = True
             elif self.name == "cover":
-                fakes = self.kind(known=1).n_fakes(recommender, _ANY_NUMBER)
+                fakes = _kind("cover")(known=1).n_fakes(recommender, _ANY_NUMBER)
                 settings = {"ask": "all", "fakes": fakes, **settings}
             return _kind("list")(**settings)
         if self.name != "pair" and not traits_of(recommender).n_neighbours:
             settings.setdefault("fakes", DEFAULT_FAKES)
-        return self.kind(**settings)
+        return _kind(self.name)(**settings)
 
     @property
     def precision(self) -> float:

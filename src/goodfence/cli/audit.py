@@ -32,6 +32,7 @@ if TYPE_CHECKING:
     from goodfence.auditing.audit import AuditReport
     from goodfence.data.ratings import Feedback, Ratings
     from goodfence.models.method import Configured
+    from goodfence.report.pages import AuditPage
 
 _ALL = "all"
 
@@ -136,26 +137,17 @@ def audit_command(
     running.say(f"attacking {chosen.label}")
     report = _audited(ratings, chosen, attack, attacker, running)
 
-    def show() -> None:
-        print_finding(report.leakage, chosen)
-        print_paragraphs(_tests(report))
-
-    def write(path: Path) -> None:
+    def page() -> AuditPage:
         from goodfence.auditing.survey import survey
-        from goodfence.report.pages import AuditPage, save_result
+        from goodfence.report.pages import AuditPage
 
-        if not is_page(path):
-            save_result(report.leakage, path)
-            return
         running.say("comparing other attackers and other recommenders")
-        shown = command_line("audit", source, audited, attacker, seed=running.seed, out=path)
-        around = survey(report, progress=running.progress)
-        named = {"data": Path(source.file).name, "command": shown}
-        AuditPage(survey=around, label=chosen.label, **named).save(path)
+        shown = command_line("audit", source, audited, attacker, seed=running.seed, out=out)
+        named = {"data": Path(source.file).name, "label": chosen.label, "command": shown}
+        return AuditPage(survey=survey(report, progress=running.progress), **named)
 
-    running.tell(
-        {**finding_as_json(report.leakage, chosen), "tested": report.tested()}, show, out, write
-    )
+    told = {**finding_as_json(report.leakage, chosen), "tested": report.tested()}
+    running.tell(told, lambda: _print_finding(report, chosen), out, page, report.leakage)
     getattr(chosen.recommender, "close", lambda: None)()  # accounts that the audit opened
     attacker.exit_if_above(report.leakage, running)
 
@@ -183,21 +175,11 @@ def _audited(
     return audit(ratings, chosen.recommender, targets=n_targets, **how, **running.how)
 
 
-def _tests(report: AuditReport) -> list[tuple[str, str]]:
-    lines = []
-    if report.exhibit is not None:
-        lines.append(("Evidence", str(report.exhibit)))
-    if report.bound is not None:
-        lines.append(("Trials", f"{report.summary} {report.bound}; {report.pair}."))
-    elif report.guarantee.status == "proved":
-        lines.append(("", "This audit did not test it: --trials 1000 does."))
-    return lines
-
-
-def print_finding(report: LeakReport, chosen: Configured) -> None:
-    """Print the verdict and its scope, then users, ratings, attackers and guarantee."""
+def _print_finding(found: AuditReport, chosen: Configured) -> None:
+    """Print the verdict and its scope, then users, ratings, attackers, guarantee and tests of it."""
     from goodfence.auditing.audit import neighbourhood
 
+    report = found.leakage
     lines = [
         ("Verdict", wording.verdict(report, chosen.label)),
         ("Scope", wording.scope(report, neighbourhood(chosen.recommender))),
@@ -221,7 +203,14 @@ def print_finding(report: LeakReport, chosen: Configured) -> None:
     else:
         print_paragraphs([("Attacker", f"{wording.who_attacks(report)}.")])
     stated = f"{wording.guarantee_cell(chosen.guarantee)}. {chosen.guarantee.reason}"
-    print_paragraphs([("Not tried", wording.not_tried(report)), ("Guarantee", stated)])
+    lines = [("Not tried", wording.not_tried(report)), ("Guarantee", stated)]
+    if found.exhibit is not None:
+        lines.append(("Evidence", str(found.exhibit)))
+    if found.bound is not None:
+        lines.append(("Trials", f"{found.summary} {found.bound}; {found.pair}."))
+    elif found.guarantee.status == "proved":
+        lines.append(("", "This audit did not test it: --trials 1000 does."))
+    print_paragraphs(lines)
 
 
 def finding_as_json(report: LeakReport, chosen: Configured) -> dict[str, Any]:

@@ -74,7 +74,11 @@ def command(summary: str) -> Callable[[Callable[..., None]], Callable[..., None]
         groups.pop("return", None)
 
         def run(**given: Any) -> None:
-            body(**{name: _gathered(kind, name, given) for name, kind in groups.items()})
+            made = {}
+            for name, kind in groups.items():
+                own = [one.name for one in fields(kind)] if is_dataclass(kind) else []
+                made[name] = kind(**{key: given[key] for key in own}) if own else given[name]
+            body(**made)
 
         parameters = [one for name, kind in groups.items() for one in _spread(kind, name, body)]
         # The parser needs parameters without a default first.
@@ -102,13 +106,6 @@ def _spread(kind: Any, name: str, body: Callable[..., None]) -> Iterator[inspect
         default = inspect.Parameter.empty if one.default is MISSING else one.default
         annotation = annotate[hints[one.name], one.metadata[_INFO]]
         yield inspect.Parameter(one.name, only, default=default, annotation=annotation)
-
-
-def _gathered(kind: Any, name: str, given: dict[str, Any]) -> Any:
-    group: Any = kind
-    if not is_dataclass(kind):
-        return given[name]
-    return group(**{one.name: given[one.name] for one in fields(kind)})
 
 
 def add_commands(app: typer.Typer, *declared: Any) -> None:

@@ -53,17 +53,13 @@ def _lines(label: str, least: float | None, scores: Scores) -> list[tuple[str, s
             ("Error", f"MAE {scores.mae:.4f}   RMSE {scores.rmse:.4f}"),
             ("Coverage", f"{of_100(scores.coverage)}% of {scores.n:,} held-out ratings"),
         ]
-    return [*lines, *_of_lists(scores)]
-
-
-def _of_lists(scores: Scores) -> list[tuple[str, str]]:
     if scores.top is None or scores.intervals is None:
-        return []
+        return lines
     low, high = scores.intervals["ndcg"]
     shown = {"recall": scores.recall, "precision": scores.precision, "hit rate": scores.hit_rate}
     shown |= {"MRR": scores.mrr, "MAP": scores.map}
     figures = "   ".join(f"{name} {value:.4f}" for name, value in shown.items())
-    lines = [
+    lines += [
         ("Lists", f"of {scores.top}: NDCG {scores.ndcg:.4f} ({low:.4f} to {high:.4f}, 95%)"),
         ("", figures),
     ]

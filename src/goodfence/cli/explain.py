@@ -2,11 +2,11 @@
 
 from __future__ import annotations
 
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
-from goodfence.cli.command import argument, command, panel
+from goodfence.cli.command import command
 from goodfence.cli.options import Output
 from goodfence.errors import SettingError, did_you_mean
 
@@ -21,25 +21,20 @@ _SHOWN = {
 """The parts of each kind of explanation, as they are labelled."""
 
 
-@panel("Topic")
-class Topic:
-    """What is explained."""
-
-    about: str | None = argument(
-        "METHOD|TERM|CODE",
-        "A recommender, as in ppns, a term, as in epsilon, or the code of an error, as in GF203.",
-        default=None,
-    )
+_TOPIC = typer.Argument(
+    metavar="METHOD|TERM|CODE",
+    help="A recommender, as in ppns, a term, as in epsilon, or the code of an error, as in GF203.",
+    rich_help_panel="Topic",
+)
 
 
 @command("Explain a recommender, a term or an error.")
-def explain_command(topic: Topic, output: Output) -> None:
+def explain_command(output: Output, about: Annotated[str | None, _TOPIC] = None) -> None:
     """Explain a recommender, a term or the code of an error; without one, list them all."""
     texts = {kind: explanations(kind) for kind in _SHOWN}
-    if topic.about is None or not any(_key(kind, topic.about) in texts[kind] for kind in texts):
+    if about is None or not any(_key(kind, about) in texts[kind] for kind in texts):
         texts["mechanisms"] |= _unwritten(texts["mechanisms"])
     titles = {name: text["title"] for listed in texts.values() for name, text in listed.items()}
-    about = topic.about
     if about is None:
         output.tell(titles, lambda: _print_list(titles))
         return
@@ -103,13 +98,12 @@ def _print_list(titles: dict[str, str]) -> None:
 
 def _tell(kind: str, name: str, text: dict[str, Any], output: Output) -> None:
     """Print an explanation; a list in it has one line for each of its parts."""
-    stated: dict[str, Any] = {}
     if kind == "mechanisms":
-        stated["guarantee"] = guaranteed(text["configuration"])
+        text = {**text, "guarantee": guaranteed(text["configuration"])}
     lines = [(name, text["title"])]
     for label in _SHOWN[kind]:
-        value = {**text, **stated}.get(label.casefold(), [])
+        value = text.get(label.casefold(), [])
         parts = value if isinstance(value, list) else [value]
         shown = "Exit code" if label == "Exit" else label
         lines += [("" if at else shown, str(part)) for at, part in enumerate(parts)]
-    output.tell({"code" if kind == "errors" else "name": name, **text, **stated}, lines)
+    output.tell({"code" if kind == "errors" else "name": name, **text}, lines)

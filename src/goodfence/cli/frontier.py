@@ -26,6 +26,7 @@ from goodfence.report import wording
 if TYPE_CHECKING:
     from goodfence.auditing.frontier import Frontier
     from goodfence.privacy.guarantee import Guarantee
+    from goodfence.report.pages import FrontierPage
 
 _COLUMNS = (
     "fully recovered: users whose hidden ratings were all recovered. recovery: share of hidden ratings recovered from "
@@ -107,17 +108,14 @@ def frontier_command(
     def show() -> None:
         _print(found, names, stated, wording.recommendation(found, choice, best, max_loss))
 
-    def write(path: Path) -> None:
-        from goodfence.report.pages import FrontierPage, save_result
+    def page() -> FrontierPage:
+        from goodfence.report.pages import FrontierPage
 
-        if not is_page(path):
-            save_result(found, path)
-            return
-        line = command_line("frontier", source, comparison, seed=running.seed, out=path)
+        line = command_line("frontier", source, comparison, seed=running.seed, out=out)
         about: dict[str, Any] = {"ratings": ratings, "data": data, "command": line}
-        FrontierPage(found=found, guarantees=stated, max_loss=max_loss, **about).save(path)
+        return FrontierPage(found=found, guarantees=stated, max_loss=max_loss, **about)
 
-    running.tell({**told, "recommended": choice}, show, out, write)
+    running.tell({**told, "recommended": choice}, show, out, page, found)
 
 
 def _print(found: Frontier, names: list[str], guarantees: list[Guarantee], choice: str) -> None:

@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import typer
 
 from goodfence.cli.command import argument, flag, panel, parse_scale
-from goodfence.cli.output import JSON, print_json, print_notes, print_paragraphs, printable
+from goodfence.cli.output import JSON, is_page, print_json, print_notes, print_paragraphs, printable
 from goodfence.errors import GoodfenceWarning, require
 
 if TYPE_CHECKING:
@@ -50,9 +50,10 @@ class Output:
         result: Mapping[str, object],
         show: Callable[[], None] | Sequence[tuple[str, str]],
         out: Path | None = None,
-        write: Callable[[Path], None] | None = None,
+        page: Callable[[], Any] | None = None,
+        table: Any = None,
     ) -> None:
-        """Print a result, as JSON or as `show` says; then write it to `out`, which may fail, as JSON or by `write`."""
+        """Print a result, as JSON or as `show` says; then write it to `out`: JSON, a `page`, or a folder of `table`."""
         if self.json:
             print_json(result)
         elif callable(show):
@@ -61,12 +62,15 @@ class Output:
             print_paragraphs(show)
         if out is None:
             return
-        if write is None or out.suffix.lower() == JSON:
-            from goodfence.report.serialize import write_json
+        from goodfence.report.pages import save_result
+        from goodfence.report.serialize import write_json
 
+        if page is None or out.suffix.lower() == JSON:
             write_json(out, result, name="out")
+        elif is_page(out):
+            page().save(out)
         else:
-            write(out)
+            save_result(table, out)
         if not self.json:
             print_paragraphs([("Saved", str(out))])
 

@@ -86,7 +86,7 @@ def find_file(
     except (OSError, ValueError):  # a loop of links, a name too long, a NUL in the name
         raise FileProblem(f"{name!r} must be readable, and the system could not open it") from None
     if status.st_size == 0:
-        raise FileProblem(f"{name!r} must {purpose}, and is empty")
+        raise FileProblem(f"{name!r} is empty; it must {purpose}")
     for start, kind, endings in _BEGINNINGS:
         if beginning.startswith(start) and place.suffix.lower() not in endings:
             hint = f"; rename it to end in {endings[0]}" if endings else ""

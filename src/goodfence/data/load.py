@@ -357,7 +357,7 @@ def read_item_list(path: Path, max_bytes: int) -> ItemList:
         message = f"{file.name!r} has ids with spaces around them; the spaces were left out"
         warnings.warn(message, GoodfenceWarning, stacklevel=2)
     if not first:
-        raise FileProblem(f"{file.name!r} must {purpose}, and is empty")
+        raise FileProblem(f"{file.name!r} is empty; it must {purpose}")
     return ItemList(file=file.name, lines=first)
 
 
