@@ -209,7 +209,9 @@ def _wrong_columns() -> list[BadInput]:
                 )
             },
         ),
-        *_many("no columns", "none of the 0 is", {"none": _written(as_bytes(pa.table({})))}),
+        *_many(
+            "no columns", "none of the 0 columns is", {"none": _written(as_bytes(pa.table({})))}
+        ),
         *_many("ambiguous", "could each be it", {"twice": _written(as_bytes(twice))}),
         *_many(
             "misspelt", "did you mean 'rating'?", {"rating": _replaced()}, ("--rating", "raiting")
