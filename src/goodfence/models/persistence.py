@@ -75,8 +75,7 @@ def load_model(
     found = find_kind(kind)
     if found is None or not hasattr(found, "from_saved"):
         raise ModelFileError("the model is of a kind that this goodfence does not know; upgrade it")
-    with refusing("the model's settings are not sound; save the model again"):
-        model: FittedRecommender = found.from_saved(settings, arrays)
+    model: FittedRecommender = found.from_saved(settings, arrays)
     return model
 
 
@@ -94,10 +93,7 @@ def refusing(text: str) -> Iterator[None]:
 def write_model(
     path: str | PathLike[str], kind: str, settings: Mapping[str, Any], arrays: Arrays
 ) -> None:
-    """Write a model's settings and arrays to the file `path`, a new one readable by its owner only.
-
-    A saved model at that path is replaced atomically; anything else there is an error.
-    """
+    """Write a model to the file `path`, a new one readable by its owner only; only a saved model is replaced."""
     target = place(path, "path")
     check_replaceable(target)
     bound = {**arrays, _BOUND: settings_digest(kind, settings)}
@@ -168,10 +164,7 @@ def manifest_checksum(manifest: Mapping[str, Any]) -> str:
 def read_model(
     path: str | PathLike[str], *, max_bytes: int = DEFAULT_MAX_BYTES
 ) -> tuple[str, dict[str, Any], dict[str, npt.NDArray[Any]]]:
-    """Return the kind, the settings and the arrays of the model in the file `path`.
-
-    The arrays are read-only, of the shapes that the manifest states, and of four kinds: float64, int64, int32, uint8.
-    """
+    """Return the kind, the settings and the arrays (read-only, as the manifest states) of the model in a file."""
     check_limit(max_bytes)
     packed = _read_file(place(path, "path"), max_bytes)
     with refusing(_DAMAGED):
@@ -280,11 +273,9 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
 
 
 def unpack_model(packed: bytes) -> tuple[bytes, dict[str, npt.NDArray[Any]]]:
-    """Return the manifest and the arrays of a file that `pack_model` wrote, without a copy; anything else raises.
-
-    No header is evaluated and nothing is inflated. The members must fill the file up to its directory, one after the
-    other, each with a name of its own and the crc that is stated; each shape must fill its member exactly.
-    """
+    """Return the manifest and the arrays of a file that `pack_model` wrote, without a copy; anything else raises."""
+    # No header is evaluated and nothing is inflated. The members must fill the file up to its directory, one after the
+    # other, each with a name of its own and the crc that is stated; each shape must fill its member exactly.
     mark, *_, count, size, _, comment = struct.unpack("<4s4H2LH", packed[-22:])
     # A large directory would take long to read, and a model has a few arrays.
     _require(mark == b"PK\x05\x06" and not comment)

@@ -198,11 +198,11 @@ def _factors(covariance: Noisy, reach: Floats) -> tuple[Floats, Floats, Floats]:
 
 def _start(covariance: Noisy, reach: Floats) -> Floats:
     """Return factors from the leading eigenvectors, their eigenvalues shrunk by what noise adds."""
-    matrix, n_items = covariance.values, len(reach)
+    n_items = len(reach)
     most = min(MOST_FACTORS, n_items - 1)
     if most < 1:
         return np.zeros((n_items, 0))
-    values, vectors = leading_eigenvectors(matrix, most)
+    values, vectors = leading_eigenvectors(covariance.values, most)
     edge = 2 * covariance.noise * np.sqrt(n_items)
     rank = min(most, int((values > edge).sum()) + _SPARE_FACTORS)
     kept = np.maximum(values[:rank].astype(np.float64), 1e-9)
@@ -236,8 +236,11 @@ def refine(step: HalfStep, items: ItemBiases, factors: Floats) -> tuple[ItemBias
     precision = data @ solved
     pull = np.einsum("ijk,ij->ik", solved, step.items)
     variance, shares = _FIRST_VARIANCE * np.eye(n_factors), items.shares
+    prior = np.zeros(data.shape)  # the inverse of its variances, one matrix an item
+    prior[:, 0, 0] = 1 / items.variances
     for _ in range(_REFINE_STEPS):
-        spread = np.linalg.inv(precision + _prior_precision(items.variances, variance))
+        prior[:, 1:, 1:] = np.linalg.inv(variance)
+        spread = np.linalg.inv(precision + prior)
         change = np.einsum("ijk,ik->ij", spread, pull)
         moved, around = change[:, 1:], spread[:, 1:, 1:]
         variance = np.einsum("i,ij,ik->jk", shares, moved, moved)
@@ -251,15 +254,6 @@ def _moment(scores: Floats) -> Floats:
     """Return the mean moment of (1, score): the noisy sum over the noisy number, made positive."""
     values, vectors = np.linalg.eigh(scores / max(float(scores[0, 0]), 1.0))
     return np.asarray((vectors * np.clip(values, 1e-3, None)) @ vectors.T)
-
-
-def _prior_precision(of_biases: Floats, of_factors: Floats) -> Floats:
-    """Return the inverse of the prior's variances, one matrix an item."""
-    n_factors = len(of_factors)
-    out = np.zeros((len(of_biases), n_factors + 1, n_factors + 1))
-    out[:, 0, 0] = 1 / of_biases
-    out[:, 1:, 1:] = np.linalg.inv(of_factors)
-    return out
 
 
 def free_factors(items: ItemBiases) -> Floats:
