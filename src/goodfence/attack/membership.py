@@ -155,11 +155,7 @@ class MembershipReport:
         if stated.status != "proved":
             return "No guarantee is proved, so nothing bounds the true positive rate."
         if stated.unit != "user":
-            one = stated.unit
-            return (
-                f"The guarantee is for one {one}. A user is as many {one}s as they gave: epsilon, times that number, "
-                "bounds nothing."
-            )
+            return f"The guarantee is for one {stated.unit}: epsilon times all that a user gave bounds nothing."
         if stated.adjacency != "add/remove":
             return "The guarantee is for a replaced user, not for one who is added or removed."
         return None
@@ -372,8 +368,7 @@ def list_scores(lists: Rows, left_out: Integers) -> Floats:
     """
     there = lists == left_out[:, np.newaxis]
     places = np.where(there.any(axis=1), there.argmax(axis=1), lists.shape[1])
-    scores: Floats = 1.0 - places / lists.shape[1]
-    return scores
+    return np.asarray(1.0 - places / lists.shape[1])
 
 
 def scores_of(answers: Floats, questions: Targets, scale: Scale) -> Floats:
@@ -405,9 +400,8 @@ def threshold_at(scores: Floats, rate: float) -> float:
 def auc(members: Floats, others: Floats) -> Estimate:
     """Return how often a member scores above another user, ties half, with Newcombe's score interval.
 
-    The interval (Newcombe 2006, method 5) solves `|A - theta| = z sqrt(V(theta))` for theta, with V the variance
-    that Hanley and McNeil give; it stays honest near 0 and 1. It takes the two sets of scores as independent, and so is
-    too wide rather than too narrow where the same users are in both.
+    The interval (2006, method 5) solves `|A - theta| = z sqrt(V(theta))`, with Hanley and McNeil's variance V. It takes
+    the two sets of scores as independent, and so is too wide where the same users are in both.
 
     Examples
     --------
@@ -434,7 +428,6 @@ def auc(members: Floats, others: Floats) -> Estimate:
 def true_positive_bound(epsilon: float, delta: float, rate: float) -> float:
     """Return the largest true positive rate at a false positive `rate` under (epsilon, delta)-differential privacy.
 
-    For every event E, P(E) <= e^epsilon P'(E) + delta, and the same for its complement with the worlds exchanged:
     TPR <= min(e^epsilon FPR + delta, 1 - e^-epsilon (1 - delta - FPR)).
 
     Examples

@@ -70,18 +70,13 @@ class NotTried(NamedTuple):
 
 
 class Counts(NamedTuple):
-    """What the attacker got, for each target: arrays of shape (targets,)."""
+    """What there was to find, and what answers alone and the informed attacker got; arrays of shape (targets,)."""
 
     possible: Floats
-    """How much there was to find."""
     answered: Floats
-    """How much the answers alone claimed."""
     right: Floats
-    """How much of that was right."""
     informed: Floats
-    """How much the informed attacker found."""
     informed_without: Floats
-    """The same in the world without the target."""
 
 
 class Value:
@@ -246,9 +241,7 @@ class LeakReport(ABC):
     def table(self, *, ids: bool = False) -> pa.Table:
         """Return one line for each target, numbered from 0; with the caller's own ids only if `ids`."""
         counts = self.counts
-        found, without = (
-            one / counts.possible for one in (counts.informed, counts.informed_without)
-        )
+        found, without = np.array([counts.informed, counts.informed_without]) / counts.possible
         columns: dict[str, npt.NDArray[Any]] = {
             "target": np.arange(self.n_targets),
             **({"user": self.ratings.users[self.rows]} if ids else {}),
@@ -359,16 +352,14 @@ class AttackReport(LeakReport):
         counted = self.informed
         inside, outside, guess = counted.with_target, counted.without_target, counted.guessed
         hidden, told, told_without = raw.hidden, raw.estimates(), raw_without.estimates()
+        most = np.maximum(hidden, 1.0)
         return {
             "recovery": share(inside.recovered, hidden),
             "recovery_without": share(outside.recovered, hidden),
             "advantage": difference(inside.recovered, outside.recovered, hidden),
             "fully_recovered": frequency(self.fully.astype(float)),
             "fully_recovered_without": frequency(self.fully_without.astype(float)),
-            "worst_tenth_loss": worst_tenth_loss(
-                inside.recovered / np.maximum(hidden, 1.0),
-                outside.recovered / np.maximum(hidden, 1.0),
-            ),
+            "worst_tenth_loss": worst_tenth_loss(inside.recovered / most, outside.recovered / most),
             "guess": share(guess.recovered, hidden),
             "within_one_step": share(inside.near, hidden),
             "within_one_step_without": share(outside.near, hidden),
@@ -404,7 +395,7 @@ class AttackReport(LeakReport):
         return {**columns, "target_chosen": self.chosen, "guess": guess}
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class ListHits:
     """What the lists of some targets got, for each target: arrays of shape (targets,)."""
 
@@ -412,9 +403,6 @@ class ListHits:
     """How many items were claimed to be the target's."""
     hits: Floats
     """How many of these are: hidden items of the target."""
-
-    def __repr__(self) -> str:
-        return f"ListHits({len(self.hits):,} targets)"
 
     @classmethod
     def of(cls, lists: Rows, targets: Targets) -> ListHits:
@@ -490,12 +478,8 @@ class ListAttackReport(LeakReport):
         """Every number of the report with its 95% interval over targets; all but the raw ones are means over these."""
         each = np.ones(self.n_targets)
         raw, raw_without = self.with_target, self.without_target
-        precision, without = (
-            one.hits / self.possible for one in (self.informed, self.informed_without)
-        )
-        recall, recall_without = (
-            one.hits / self.hidden for one in (self.informed, self.informed_without)
-        )
+        found, found_without = self.informed.hits, self.informed_without.hits
+        precision, without = found / self.possible, found_without / self.possible
         terms = [(1.0, raw.hits, raw.listed), (-1.0, raw_without.hits, raw_without.listed)]
         return {
             "precision": share(precision, each),
@@ -505,8 +489,8 @@ class ListAttackReport(LeakReport):
             "fully_recovered_without": frequency(self.fully_without.astype(float)),
             "worst_tenth_loss": worst_tenth_loss(precision, without),
             "popularity": share(self.popular.hits / self.possible, each),
-            "recall": share(recall, each),
-            "recall_without": share(recall_without, each),
+            "recall": share(found / self.hidden, each),
+            "recall_without": share(found_without / self.hidden, each),
             "raw_precision": share(raw.hits, raw.listed),
             "raw_precision_without": share(raw_without.hits, raw_without.listed),
             "raw_advantage": combination(terms).estimate(lowest=-1.0, highest=1.0),

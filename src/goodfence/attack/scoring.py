@@ -59,9 +59,7 @@ class Statistic(NamedTuple):
     ) -> Estimate:
         """Return the number with its interval, inside what is possible.
 
-        Where all targets are at one end of the possible, nothing spreads, and Student's interval would have no width.
-        Then the interval is Wilson's of so many targets with no exception: whatever is at an end for a target with
-        probability p has a mean no nearer to that end than p allows.
+        Where all targets are at one end of the possible, nothing spreads: the interval is Wilson's with no exception.
         """
         half = self.half_width(confidence)
         low, high = max(self.value - half, lowest), min(self.value + half, highest)
@@ -75,7 +73,7 @@ class Statistic(NamedTuple):
         return Estimate(self.value, low, high)
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Tally:
     """What one set of answers got, for each target: arrays of shape (targets,)."""
 
@@ -91,9 +89,6 @@ class Tally:
     """How many equal it."""
     near: Floats
     """How many round to it or to the next value of the scale; without steps, as many as `recovered`."""
-
-    def __repr__(self) -> str:
-        return f"Tally({len(self.hidden):,} targets)"
 
     @classmethod
     def of(cls, answers: Floats, targets: Targets, ratings: Ratings) -> Tally:
@@ -140,8 +135,7 @@ def is_rating(values: Floats, scale: Scale) -> Flags:
 def combination(terms: Iterable[tuple[float, Floats, Floats]]) -> Statistic:
     """Return a weighted sum of ratios, (weight, numerators, denominators) each, over the same targets.
 
-    A ratio is that of two sums over targets, and its error the ratio estimator's of survey sampling: the spread of
-    `numerator - ratio * denominator` over the targets. In a difference of ratios each target is paired with itself.
+    The error is the ratio estimator's of survey sampling: the spread of `numerator - ratio * denominator`.
 
     Examples
     --------
@@ -170,8 +164,6 @@ def ratio(
     numerators: Floats, denominators: Floats, *, lowest: float = 0.0, highest: float = np.inf
 ) -> Estimate:
     """Return the ratio of two sums over targets, with its interval over targets, inside what is possible.
-
-    One target gives no interval, and neither do targets of which none has anything to count.
 
     Examples
     --------
@@ -221,11 +213,8 @@ def more_often(first: Flags, second: Flags) -> bool:
 def worst_tenth_loss(recovered: Floats, without: Floats) -> Estimate:
     """Return the mean of the highest tenth of `recovered` minus that of the highest tenth of `without`.
 
-    Each world has its own tenth, so that nobody is in it for having been lucky in one of them. One value between 0 and
-    1 for each target; the mean of a tenth is `q + mean(max(x - q, 0)) / 0.1` with q its threshold, and the interval is
-    that of its influence function, each target paired with itself. Where all of a tenth are alike (among ten targets
-    it is one) nothing spreads: then the two means have intervals of their own (`_tied_tenth`), and that of their
-    difference reaches from end to end of these.
+    The mean of a tenth is `q + mean(max(x - q, 0)) / 0.1` with q its threshold; the interval is that of its influence
+    function, each target paired with itself. Where all of a tenth are alike, each mean has its own (`_tied_tenth`).
 
     Examples
     --------
@@ -252,16 +241,13 @@ def _highest_tenth(values: Floats) -> Floats:
     in_tenth = max(1, int(np.ceil(_TENTH * len(values))))
     threshold = np.sort(values)[-in_tenth]
     part = in_tenth / len(values)
-    parts: Floats = threshold + np.maximum(values - threshold, 0.0) / part
-    return parts
+    return np.asarray(threshold + np.maximum(values - threshold, 0.0) / part)
 
 
 def _tied_tenth(values: Floats) -> Estimate:
     """Return the mean of the highest tenth, all of one value v, with an interval that needs no spread.
 
-    By Clopper and Pearson's bounds on how many of all have v, and on how many could have more and were not seen: if a
-    share p below a tenth has v, their mean is at least p / 0.1 of it; and a share p of those with more lifts it by
-    p / 0.1 of the way to 1.
+    By Clopper and Pearson's bounds on the share p with v (p / 0.1 of it at least), and of those with more, not seen.
     """
     value, n = float(values.max()), len(values)
     risk, n_having = (1 - CONFIDENCE) / 2, np.array(float((values == value).sum()))
@@ -282,7 +268,7 @@ def highest_rate(seen: Floats, n: int, risk: float) -> Floats:
     return np.where(seen >= n, 1.0, betaincinv(inner + 1, n - inner, 1 - risk))
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class Outcomes:
     """One entry for each hidden rating: whose it is, of which item, and what recovered it. The rating is not in it."""
 
@@ -296,9 +282,6 @@ class Outcomes:
     """(hidden,): the same in the world without the target."""
     guessed: Flags
     """(hidden,): whether the guess does."""
-
-    def __repr__(self) -> str:
-        return f"Outcomes({len(self.owners):,} hidden ratings)"
 
 
 GUESSES = ("item mean", "item mode", "item mean and the bias of the known ratings")
@@ -314,7 +297,7 @@ def first_half(n: int, streams: Streams) -> Flags:
     return chosen
 
 
-@dataclass(frozen=True, eq=False, kw_only=True)
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
 class Informed:
     """What the informed attacker gets in both worlds, for each target, and by guessing alone."""
 
@@ -328,9 +311,6 @@ class Informed:
     """The same in the world without the target."""
     rules: Mapping[str, tuple[str, str]]
     """How they guess and what they believe in each world, for each half of the targets."""
-
-    def __repr__(self) -> str:
-        return f"Informed({len(self.guessed.hidden):,} targets)"
 
 
 class Answers(NamedTuple):
@@ -376,10 +356,7 @@ def informed(
 def _best(
     values: Floats, names: Sequence[str], targets: Targets, ratings: Ratings, first: Flags
 ) -> tuple[Floats, tuple[str, str]]:
-    """Return the values, of (options, hidden), that are right most often, for one half of the targets by the other.
-
-    With the names of the two that are believed; of several, the first.
-    """
+    """Return the values, of (options, hidden), right most often, for one half by the other; and the two names."""
     right = np.array([is_recovered(each, targets, ratings) for each in values])
     in_first = first[targets.owners]
     ours, theirs = (int(right[:, cells].sum(axis=1).argmax()) for cells in (~in_first, in_first))
@@ -414,8 +391,7 @@ def _other_means(
     others = np.maximum(csr.nnz - lengths, 1)
     middle = (ratings.scale.lowest + ratings.scale.highest) / 2
     overall = np.where(csr.nnz > lengths, (csr.data.sum() - own) / others, middle)
-    means: Floats = np.where(counts > 0, sums / np.maximum(counts, 1), overall[owners])
-    return means
+    return np.where(counts > 0, sums / np.maximum(counts, 1), overall[owners])
 
 
 def _modes(targets: Targets, ratings: Ratings, means: Floats) -> Floats:
