@@ -291,10 +291,11 @@ def _separator(
     lines: Sequence[str], file: RatingsFile, given: str | None, feedback: Feedback
 ) -> str:
     """Return what separates the fields of the first lines, or refuse to guess."""
+    stated = _ENDINGS.get(file.suffixes[0], _ANY)
     if given is not None:
         good = isinstance(given, str) and _SEPARATOR.fullmatch(given)
         require(bool(good), "separator", "one ASCII character or '::'", given)
-    stated = (given,) if given is not None else _ENDINGS.get(file.suffixes[0], _ANY)
+        stated = (given,)
     fewest = FEWEST[feedback]
     check_number(max(lines[0].count(one) for one in stated))
     n_fields = {one: len(split(lines[0], one)) for one in (*stated, *_ANY)}
@@ -306,20 +307,31 @@ def _separator(
         fitting = _steady(lines, any_fitting) or fitting
     if len(fitting) == 1:
         return fitting[0]
+    raise _undecided(file, stated, (fitting, any_fitting), n_fields, feedback)
+
+
+def _undecided(
+    file: RatingsFile,
+    stated: Sequence[str],
+    found: tuple[list[str], list[str]],
+    n_fields: dict[str, int],
+    feedback: Feedback,
+) -> FileProblem | ColumnProblem:
+    fitting, others = found
     if fitting:
-        raise FileProblem(
+        return FileProblem(
             f"{file.name!r} must have one separator, and {_listed(fitting)} both fit its first "
             "line; say which with read='separator=...' (--read)"
         )
-    if any_fitting:
-        raise FileProblem(
+    if others:
+        return FileProblem(
             f"{file.name!r} must be separated by {_listed(stated)}, and looks separated by "
-            f"{_listed(any_fitting[:1])}; if so, say it with read='separator=...' (--read)"
+            f"{_listed(others[:1])}; if so, say it with read='separator=...' (--read)"
         )
     roles = "user, item and rating" if feedback == "explicit" else "user and item"
     two = feedback == "explicit" and 2 in n_fields.values()
     events = f"; if each line is an event, a user and an item, {DECLARE}" if two else ""
-    raise ColumnProblem(
+    return ColumnProblem(
         f"{file.name!r} needs columns for {roles} separated by "
         f"{_listed(stated)}; its first line has {n_fields[stated[0]]} field(s){events}"
     )
