@@ -75,10 +75,7 @@ class Subject:
 
     @cached_property
     def answers_differ(self) -> bool:
-        """Whether several fakes are told more than one: equal profiles, or equal questions, get different answers.
-
-        Said by the recommender, or found by asking the same question twice.
-        """
+        """Whether several fakes are told more than one: equal profiles, or equal questions, get different answers."""
         if not self.traits.answers_alike or self.traits.fresh_answers:
             return True
         if not self.traits.needs_refits or self.traits.fresh_answers is False:
@@ -100,10 +97,7 @@ class Subject:
 
     @cached_property
     def shares_fits(self) -> bool:
-        """Whether questions about one target can share a fit.
-
-        They can where one release answers all, and where neighbours are chosen per item: that is tried on two.
-        """
+        """Whether questions about one target can share a fit: one release answers all, or two do not disturb."""
         if self.traits.released:
             return True
         worlds, streams = self.worlds(_HELPERS), Streams(_SEED)

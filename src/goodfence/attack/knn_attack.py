@@ -104,9 +104,6 @@ Combine: TypeAlias = Literal["mode", "mean"]
 def combined(answers: Floats, how: Combine, scale: Scale) -> Floats:
     """Return one answer for each hidden rating from `answers`, (askers, hidden), NaN where no fake got one.
 
-    A single answer stays as it is. `mode` takes the most frequent of the rounded answers, the lowest of these
-    if there are several.
-
     Examples
     --------
     >>> told = np.array([[2.9, 4.0], [3.1, np.nan], [5.0, np.nan]])
@@ -272,9 +269,7 @@ class Helping(NamedTuple):
 
 
 def helper_ratings(scale: Scale) -> tuple[float, float]:
-    """Return the two ratings that helpers give: the lowest of the scale, and the next.
-
-    Low ratings move a helper least away from the one who asks.
+    """Return the two ratings that helpers give, which move them least: the lowest of the scale, and the next.
 
     Examples
     --------
@@ -288,8 +283,6 @@ def helper_ratings(scale: Scale) -> tuple[float, float]:
 
 def solve(helping: list[Helping], first: Floats, second: Floats) -> Floats:
     """Return the target's rating from two answers, x and x', and their helpers; NaN where they hold nothing of it.
-
-    That is where the answers are the helpers' own ratings (s is 0), and where they do not depend on the helpers at all.
 
     Examples
     --------

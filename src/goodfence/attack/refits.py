@@ -85,10 +85,7 @@ class RefitWorlds:
     def _groups(
         self, targets: Targets, seeds: Sequence[int], helper_rating: float | None
     ) -> list[tuple[int, int]]:
-        """Return which entries share a fit: questions about one target whose helpers do not disturb each other.
-
-        Where answers rest on a release, the attacker opens the helpers of all questions at once: one release is enough.
-        """
+        """Return which entries share a fit: questions about one target whose helpers do not disturb each other."""
         n = len(targets)
         alone = [(position, position + 1) for position in range(n)]
         about_one = n > 1 and bool((targets.rows == targets.rows[0]).all())
@@ -108,10 +105,7 @@ class RefitWorlds:
     def undisturbed(
         self, targets: Targets, seeds: Sequence[int], helper_rating: float
     ) -> bool | None:
-        """Return whether the answers are the same with the helpers of all questions in the data; None if none came.
-
-        They are where neighbours are chosen among the raters of an item: other items' helpers did not rate it.
-        """
+        """Return whether the answers are the same with the helpers of all questions in the data; None if none came."""
         parts = [
             self._remembered(targets.part(place, place + 1), seed, 1, helper_rating)
             for place, seed in enumerate(seeds)

@@ -161,10 +161,7 @@ def _knowledge(
 def fake_profiles(
     profiles: Profiles, targets: Targets, helper_rating: float | None
 ) -> tuple[Profiles, Profiles]:
-    """Return what the asking fake of each target rated, and what the other fakes of the same target did.
-
-    All rate exactly what the attacker knows; with a `helper_rating` the others also rate the one hidden item.
-    """
+    """Return what the asking fake of each target rated, and what the others did: with a `helper_rating`, one more."""
     askers = profiles.lay_out(list(targets.known_columns), list(targets.known_ratings))
     if helper_rating is None:
         return askers, askers
@@ -182,11 +179,7 @@ def helper_cells(targets: Targets, helper_rating: float) -> tuple[Integers, Floa
 
 
 def fake_similarities(askers: Profiles, helpers: Profiles, similarity: Similarity) -> Floats:
-    """Return the similarity of each asker to the other fakes of its target, (targets,).
-
-    That is 1 for equal profiles, but for rounding where ratings are not on a grid, and for profiles without
-    length or variance.
-    """
+    """Return the similarity of each asker to the other fakes of its target, (targets,); mostly 1 for equal profiles."""
     if askers is helpers and similarity.is_plain_cosine and askers.are_integers:
         return np.where(askers.squared_norms > 0, 1.0, 0.0)
     engine = RowsAgainstAll(helpers, similarity)

@@ -147,14 +147,9 @@ class NeighbourWorlds:
         n_askers: int,
         helper_rating: float | None = None,
     ) -> Asked:
-        """Return what the first `n_askers` fakes are told about the hidden items of each target.
+        """Return what the first `n_askers` fakes are told about the hidden items of each target, by its own seed.
 
-        Parameters
-        ----------
-        seeds
-            One for each target; both of its worlds use it.
-        helper_rating
-            Every fake but the first also gives this rating to the one hidden item of its target.
+        With a `helper_rating`, every fake but the first also gives it to the one hidden item of its target.
         """
         keys, told = keys_of(seeds), []
         for lists in self.lists(targets, helper_rating):
@@ -166,10 +161,7 @@ class NeighbourWorlds:
         return Asked(with_target, without_target, among.mean(axis=1))
 
     def lists(self, targets: Targets, helper_rating: float | None = None) -> tuple[Lists, Lists]:
-        """Return the candidate lists of the asking fakes, in the world with each target and without.
-
-        They are the same for every fake that asks, but for the numbers of the others.
-        """
+        """Return the candidate lists of the asking fakes, in the world with each target and without."""
         askers, helpers = fake_profiles(self.profiles, targets, helper_rating)
         first, second = self.lists_of(askers, helpers, targets.rows, (True, False))
         return first, second
