@@ -93,15 +93,9 @@ def models(name: str) -> dict[Key, Callable[[], Any]]:
     for unit, epsilon in EPSILON.items():
         budget: Any = {"epsilon": epsilon, "delta": delta, "unit": unit}
         made[AUTO, unit] = lambda budget=budget: PrivateCF(**budget, items="from ratings")
-        made[MEANS, unit] = lambda budget=budget: PrivateCF(
-            **budget, plan="means", items="from ratings"
-        )
-        made["PrivateMeans", unit] = lambda budget=budget: PrivateMeans(
-            **budget, items="from ratings"
-        )
-    made["McSherryMironov", "rating"] = lambda: McSherryMironov(
-        epsilon=1.0, delta=delta, items="from ratings"
-    )
+        made[MEANS, unit] = lambda budget=budget: PrivateCF(**budget, plan="means", items="from ratings")
+        made["PrivateMeans", unit] = lambda budget=budget: PrivateMeans(**budget, items="from ratings")
+    made["McSherryMironov", "rating"] = lambda: McSherryMironov(epsilon=1.0, delta=delta, items="from ratings")
     return made
 
 
@@ -316,13 +310,9 @@ def main() -> None:
     parser.add_argument("--data", nargs="*", default=[*DATA, *ELSEWHERE])
     parser.add_argument("--seeds", type=int, default=3)
     parser.add_argument("--without-peers", action="store_true", help="the private models only")
-    parser.add_argument(
-        "--ours", action="store_true", help="PrivateCF and PrivateMeans only; other rows stay"
-    )
+    parser.add_argument("--ours", action="store_true", help="PrivateCF and PrivateMeans only; other rows stay")
     parser.add_argument("--keep", type=Path, default=None, help="folder of finished splits")
-    parser.add_argument(
-        "--only-neighbours", action="store_true", help="NeighbourCF.accurate() only"
-    )
+    parser.add_argument("--only-neighbours", action="store_true", help="NeighbourCF.accurate() only")
     asked = parser.parse_args()
     keep = asked.keep or CACHE / "accuracy" / fingerprint("models", "privacy", "kernels")
     keep.mkdir(parents=True, exist_ok=True)

@@ -22,9 +22,7 @@ LEFT_OUT = 5
 """One in this many of the hidden ratings is left out of the third world."""
 MODELS: dict[str, Any] = {
     "PrivateCF, rating, epsilon 1": gf.PrivateCF(epsilon=1.0, unit="rating", items="from ratings"),
-    "PrivateMeans, rating, epsilon 1": gf.PrivateMeans(
-        epsilon=1.0, unit="rating", items="from ratings"
-    ),
+    "PrivateMeans, rating, epsilon 1": gf.PrivateMeans(epsilon=1.0, unit="rating", items="from ratings"),
 }
 EDGES = (1, 21, 51, 101, 201)
 """Where groups of items begin, by how many users rated them."""
@@ -54,9 +52,7 @@ def without_cells(ratings: gf.Ratings, row: int, columns: npt.NDArray[np.int64])
     return ratings.replaced(sparse.csr_array(cells, shape=csr.shape))
 
 
-def is_read(
-    model: Any, ratings: gf.Ratings, removed: int | None, target: Targets, seed: int
-) -> Booleans:
+def is_read(model: Any, ratings: gf.Ratings, removed: int | None, target: Targets, seed: int) -> Booleans:
     """Return which hidden ratings a fake reads off a model that is fitted to these ratings and the fakes."""
     known = [target.known_columns[0]] * FAKES, [target.known_ratings[0]] * FAKES
     world, ids = with_fakes(ratings, removed, *known)

@@ -21,9 +21,7 @@ GOAL = {"ml-100k": 1000, "netflix-tenth": 100}
 
 def timed(ratings: gf.Ratings, attacked: Any, targets: Any) -> tuple[AttackReport, float]:
     start = time.perf_counter()
-    report = KNNAttack(known=KNOWN).run(
-        ratings, attacked, targets=targets, rng=SEED, threads=THREADS
-    )
+    report = KNNAttack(known=KNOWN).run(ratings, attacked, targets=targets, rng=SEED, threads=THREADS)
     _ = report.estimates
     return report, time.perf_counter() - start
 

@@ -73,9 +73,7 @@ def main() -> None:
             print(*rows[-1], sep="  ", flush=True)
             guesses.add(f"{report.guess:.3f}")
     for name, mechanism in MECHANISMS.items():
-        found = exposure(
-            ratings, mechanism, attack=KNNAttack(known=KNOWN), targets=n_targets, rng=SEED
-        )
+        found = exposure(ratings, mechanism, attack=KNNAttack(known=KNOWN), targets=n_targets, rng=SEED)
         chosen, alone = found.target_chosen.value, found.share.value
         computed = ["exposure, computed", name, f"{chosen:.3f}", "", "", f"{alone:.3f}", "", "", ""]
         rows.append(computed)

@@ -32,14 +32,10 @@ WIDEST = 150
 """Pairs that differ in more integers than this are not released 1e5 times: it would take too long."""
 FITS: dict[str, Any] = {
     "PrivateMeans, rating, epsilon 1": gf.PrivateMeans(epsilon=1.0, items="from ratings"),
-    "PrivateMeans, user, epsilon 4": gf.PrivateMeans(
-        epsilon=4.0, unit="user", items="from ratings"
-    ),
+    "PrivateMeans, user, epsilon 4": gf.PrivateMeans(epsilon=4.0, unit="user", items="from ratings"),
     "PrivateCF auto, rating, epsilon 1": gf.PrivateCF(epsilon=1.0, items="from ratings"),
     "PrivateCF auto, user, epsilon 4": gf.PrivateCF(epsilon=4.0, unit="user", items="from ratings"),
-    "PrivateCF covariance, rating, epsilon 1": gf.PrivateCF(
-        epsilon=1.0, plan="covariance", items="from ratings"
-    ),
+    "PrivateCF covariance, rating, epsilon 1": gf.PrivateCF(epsilon=1.0, plan="covariance", items="from ratings"),
     "PrivateCF covariance, user, epsilon 4": gf.PrivateCF(
         epsilon=4.0, unit="user", plan="covariance", items="from ratings"
     ),
@@ -78,9 +74,7 @@ def release_lines(name: str, model: Any, trials: int) -> list[list[str]]:
     lines = []
     for what, stage in best.items():
         sensitivity = stage.release.sensitivity
-        found = audit_release(
-            f"{name}: {what}", stage.own, stage.other, sensitivity, trials=trials, delta=DELTA
-        )
+        found = audit_release(f"{name}: {what}", stage.own, stage.other, sensitivity, trials=trials, delta=DELTA)
         lines.append(line(found, trials))
     return lines
 
@@ -153,9 +147,7 @@ def twin_lines(trials: int, repeats: int) -> list[list[str]]:
         moved = np.array([0]), np.array([round(mu * SIGMA)])
         for part in (1.0, 0.95, 0.9, 0.8, 0.5):
             found = [
-                audit_release(
-                    "twin", *moved, int(moved[1][0]), noise=WeakNoise(part), trials=trials
-                )
+                audit_release("twin", *moved, int(moved[1][0]), noise=WeakNoise(part), trials=trials)
                 for _ in range(repeats)
             ]
             caught = sum(audit.broken for audit in found)
@@ -192,10 +184,7 @@ def main() -> None:
         for name, model in FITS.items()
         if "auto" not in name
     ]
-    work += [
-        (f"whole fit: {name}", (fit_lines, f"whole fit: {name}", model, wanted))
-        for name, model in FITS.items()
-    ]
+    work += [(f"whole fit: {name}", (fit_lines, f"whole fit: {name}", model, wanted)) for name, model in FITS.items()]
     for twin in twins:
         name = f"whole fit: {twin}, noise x 0.5"
         work.append((name, (fit_lines, name, FITS[twin], wanted, 0.5)))

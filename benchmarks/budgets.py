@@ -64,9 +64,7 @@ def main() -> None:
     head = ["data", "unit", *(f"epsilon {epsilon:g}" for epsilon in EPSILONS)]
     head += ["largest rise", "beyond noise"]
     title = "The error of PrivateCF over the budget"
-    write_table(
-        "budgets", title, head, rows, split="80/20, the first", noise="from the operating system"
-    )
+    write_table("budgets", title, head, rows, split="80/20, the first", noise="from the operating system")
 
 
 if __name__ == "__main__":

@@ -75,15 +75,11 @@ def scikit_learn(csr, n, threads):
     from sklearn.neighbors import NearestNeighbors
 
     def job():
-        model = NearestNeighbors(
-            n_neighbors=n + 1, metric="cosine", algorithm="brute", n_jobs=threads
-        )
+        model = NearestNeighbors(n_neighbors=n + 1, metric="cosine", algorithm="brute", n_jobs=threads)
         distances, near = model.fit(csr).kneighbors(csr)
         n_rows = csr.shape[0]
         starts = np.arange(0, n_rows * (n + 1) + 1, n + 1)
-        return sparse.csr_matrix(
-            (1 - distances.ravel(), near.ravel(), starts), shape=(n_rows, n_rows)
-        )
+        return sparse.csr_matrix((1 - distances.ravel(), near.ravel(), starts), shape=(n_rows, n_rows))
 
     return job
 

@@ -102,9 +102,7 @@ async def run(ratings: gf.Ratings, timer: Timer, key_bits: int) -> tuple[Any, An
     """Run the protocol for the first user against all others; return sums, counts, and how many are near."""
     model = gf.papers.ThresholdNeighbours(threshold=THRESHOLD, dense=DENSE, bits=BITS).fit(ratings)
     paillier = Paillier.from_security_parameter(key_length=key_bits, precision=0)
-    dgk = DGK.from_security_parameter(
-        v_bits=160, n_bits=1024, u=next_prime(1 << (LENGTH + 2)), full_decryption=False
-    )
+    dgk = DGK.from_security_parameter(v_bits=160, n_bits=1024, u=next_prime(1 << (LENGTH + 2)), full_decryption=False)
     box = Mailbox()
     asker = KeyHolder(LENGTH, End(box, "asker"), "provider", paillier, dgk)
     provider = Initiator(LENGTH, End(box, "provider"), "asker")
@@ -164,13 +162,9 @@ def main() -> None:
     if not (np.array_equal(sums, clear[0]) and np.array_equal(counts, clear[1]) and near > 0):
         raise SystemExit("the encrypted sums are not those in the clear")
     others = whole.shape[0] - 1
-    each = sum(
-        timer.mean(name) for name in ("similarity", "comparison", "masked ratings and counts")
-    )
+    each = sum(timer.mean(name) for name in ("similarity", "comparison", "masked ratings and counts"))
     alone = sum(timer.mean(name) for name in ("asker encrypts the profile", "asker decrypts"))
-    rows = [
-        [name, f"{timer.mean(name):.3f} s", str(len(took))] for name, took in timer.seconds.items()
-    ]
+    rows = [[name, f"{timer.mean(name):.3f} s", str(len(took))] for name, took in timer.seconds.items()]
     question = others * each + alone
     rows += [
         [f"one asker, {others} others, one core", f"{question / 60:.1f} min", "computed"],

@@ -40,9 +40,7 @@ def in_the_clear(ratings: np.ndarray, rated: np.ndarray) -> np.ndarray:
     return items
 
 
-def solved(
-    ratings: list[list[Any]], rated: list[list[Any]], factors: list[list[Any]]
-) -> list[list[Any]]:
+def solved(ratings: list[list[Any]], rated: list[list[Any]], factors: list[list[Any]]) -> list[list[Any]]:
     """Return the factors of each row on shares: nobody learns who rated what, or how."""
     found = []
     for own, has in zip(ratings, rated, strict=True):

@@ -65,15 +65,11 @@ def chart(rows: list[dict[str, float]], exponent: float) -> None:
     import altair as alt
     import pyarrow as pa
 
-    table = pa.Table.from_pylist(
-        [{"pairs": row["work"], "seconds": row["seconds"]} for row in rows]
-    )
+    table = pa.Table.from_pylist([{"pairs": row["work"], "seconds": row["seconds"]} for row in rows])
     x = alt.X("pairs:Q", title="pair work: sum of squared item counts").scale(type="log")
     y = alt.Y("seconds:Q", title="seconds, two threads").scale(type="log")
     title = f"Candidate lists, n = 350: time grows as (pair work)^{exponent:.2f}"
-    picture = (
-        alt.Chart(table, title=title, width=520, height=320).mark_line(point=True).encode(x=x, y=y)
-    )
+    picture = alt.Chart(table, title=title, width=520, height=320).mark_line(point=True).encode(x=x, y=y)
     picture.save(ROOT / "docs" / "growth.png", scale_factor=2)
 
 

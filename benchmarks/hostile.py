@@ -103,9 +103,7 @@ def settings() -> list[list[str]]:
     rows, total = [], Counter[str]()
     for first in range(0, len(names), TOGETHER):
         some = names[first : first + TOGETHER]
-        done = subprocess.run(
-            [sys.executable, "-c", SETTINGS, *some], capture_output=True, text=True, check=False
-        )
+        done = subprocess.run([sys.executable, "-c", SETTINGS, *some], capture_output=True, text=True, check=False)
         lines = [line.split("\t", 3) for line in done.stdout.splitlines()]
         last = lines[-1][0] if lines else some[0]
         for name in some:
@@ -146,9 +144,7 @@ def write_files() -> None:
 def write_bombs() -> None:
     head = ["file", "MiB", "came to", "memory over the limit", "processor, s"]
     limit = f"{odd_files.LIMIT // 2**20} MiB"
-    write_table(
-        "hostile_bombs", "Files that inflate", head, bombs(), command="hostile", limit=limit
-    )
+    write_table("hostile_bombs", "Files that inflate", head, bombs(), command="hostile", limit=limit)
 
 
 def write_bits() -> None:

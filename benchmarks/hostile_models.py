@@ -45,9 +45,7 @@ def mutated(n: int, only: tuple[str, ...]) -> None:
 
 
 def _row(model: str, counts: Counter[str]) -> list[str]:
-    raw = sum(
-        n for outcome, n in counts.items() if outcome not in (*GOOD, "signal", "wrong guarantee")
-    )
+    raw = sum(n for outcome, n in counts.items() if outcome not in (*GOOD, "signal", "wrong guarantee"))
     total = counts.total() - counts["not written"]
     told = (counts["refused"], counts["answers"], counts["signal"], raw, counts["wrong guarantee"])
     return [model, f"{total:,}", *(f"{n:,}" for n in told)]
@@ -56,14 +54,10 @@ def _row(model: str, counts: Counter[str]) -> list[str]:
 def interrupted() -> None:
     """Interrupt saves, and write how often there was a whole model afterwards."""
     program = [sys.executable, "-m", "tests.support.interrupted_saves"]
-    done = subprocess.run(
-        [*program, str(SAVES), str(SEED), "mount"], capture_output=True, text=True, check=True
-    )
+    done = subprocess.run([*program, str(SAVES), str(SEED), "mount"], capture_output=True, text=True, check=True)
     rows = [[kind, f"{n:,}", f"{whole:,}"] for kind, (n, whole) in json.loads(done.stdout).items()]
     head = ["saving", "times", "a whole model at the path afterwards"]
-    write_table(
-        "interrupted_saves", "Interrupted saves", head, rows, command="hostile_models", seed=SEED
-    )
+    write_table("interrupted_saves", "Interrupted saves", head, rows, command="hostile_models", seed=SEED)
 
 
 def memory() -> None:

@@ -174,9 +174,7 @@ class Fit:
         own = rows.values[part].copy()
         if value is not None:
             own[place] = centred(np.array([value]), self.scale)[0]
-        alone = UserProfiles(
-            rows.starts - rows.starts[0], rows.columns[part], own, self.profiles.n_items
-        )
+        alone = UserProfiles(rows.starts - rows.starts[0], rows.columns[part], own, self.profiles.n_items)
         replayer = Replayer(self.noise, released=self.recorder.noisy)
         self.model._learn(alone, self.mu, replayer)
         return _flat(replayer.totals)
@@ -272,12 +270,7 @@ def _one_target(
         owners=np.full(len(cells), row),
         guessed=priors.argmax(axis=1) == right,
         recovered=np.array([recovered(one, value, *shift) for one, value, shift in each]),
-        gains=np.array(
-            [
-                expected_gain(one, moved, chance)
-                for one, (moved, _) in zip(priors, shifts, strict=True)
-            ]
-        ),
+        gains=np.array([expected_gain(one, moved, chance) for one, (moved, _) in zip(priors, shifts, strict=True)]),
         bounds=bound_of(priors, fit.mu),
     )
 

@@ -47,9 +47,7 @@ TARGETS = {"ml-100k": 24, "ml-1m": 12}
 """How many users are attacked, both halves together, where `--targets` says nothing else."""
 AUDITED, AUDIT_TARGETS, AUDIT_MUST, AUDIT_SECONDS = "LensKit UserKNNScorer", 20, 0.45, 120
 THREADED = ("OPENBLAS", "OMP", "MKL", "NUMBA", "RAYON", "LK")
-KINDS: dict[str, type[RatingAttack]] = {
-    kind.__name__: kind for kind in (KNNAttack, CoverAttack, AdaptiveAttack)
-}
+KINDS: dict[str, type[RatingAttack]] = {kind.__name__: kind for kind in (KNNAttack, CoverAttack, AdaptiveAttack)}
 HEAD = [
     *("data", "known", "recommender", "its defaults", "targets", "ratings", "recovery"),
     *("without target", "advantage", "fully recovered", "without target, too"),
@@ -96,9 +94,7 @@ def usual(subject: Subject, known: int, attacked: Library) -> Sequence[RatingAtt
 
     Adaptive attackers solve the equations of neighbourhoods, so what has none is left to the plain ones.
     """
-    everybody = [
-        one for one in usual_attackers(subject, known=known) if isinstance(one, RatingAttack)
-    ]
+    everybody = [one for one in usual_attackers(subject, known=known) if isinstance(one, RatingAttack)]
     if attacked.fakes is None:
         return everybody
     return [
@@ -161,9 +157,7 @@ class Measured:
             attack: [folder / f"{path.stem}-{number}.npz" for path in batches]
             for number, attack in enumerate(attackers_of(cell, keep))
         }
-        self.paths = {
-            attack: each for attack, each in paths.items() if all(one.is_file() for one in each)
-        }
+        self.paths = {attack: each for attack, each in paths.items() if all(one.is_file() for one in each)}
         self.n_targets = BATCH * len(batches)
         self.first: Flags = first_half(self.n_targets, Streams(SEED))
 
@@ -189,9 +183,7 @@ class Measured:
             attack = next(iter(self.paths))
             return [attack], counted(self.ratings, attack, self.paths[attack])
         of_first, of_second = self.strongest
-        about_first, about_second = (
-            counted(self.ratings, one, self.paths[one]) for one in (of_second, of_first)
-        )
+        about_first, about_second = (counted(self.ratings, one, self.paths[one]) for one in (of_second, of_first))
         both = list(dict.fromkeys((of_first, of_second)))
         return both, joined(about_first, about_second, self.first)
 
@@ -200,9 +192,7 @@ def joined(one: AttackReport, other: AttackReport, first: Flags) -> AttackReport
     """Return a report with `one` of the first targets and the `other` of the rest."""
 
     def tally(inside: Tally, outside: Tally) -> Tally:
-        parts = (
-            (getattr(inside, each.name), getattr(outside, each.name)) for each in fields(Tally)
-        )
+        parts = ((getattr(inside, each.name), getattr(outside, each.name)) for each in fields(Tally))
         return Tally(*(np.where(first, *pair) for pair in parts))
 
     names = ("with_target", "without_target", "guessed", "sure", "sure_without")
@@ -276,9 +266,7 @@ def measure_all(keep: Path, began: float, options: argparse.Namespace) -> None:
 def audit_line(data: str) -> list[str]:
     """Return what a plain `audit` finds, which does not know the library nor its k, and how long it takes."""
     ratings, made, began = gf.load(data), LIBRARIES[AUDITED].made(), time.process_time()
-    audited = gf.audit(
-        ratings, made, known=max(KNOWN), targets=AUDIT_TARGETS, trials=0, rng=SEED, progress=False
-    )
+    audited = gf.audit(ratings, made, known=max(KNOWN), targets=AUDIT_TARGETS, trials=0, rng=SEED, progress=False)
     report = audited.leakage
     seconds, found = time.process_time() - began, report.estimates
     met = found["advantage"].value >= AUDIT_MUST and seconds < AUDIT_SECONDS
@@ -306,9 +294,7 @@ def main() -> None:
         subprocess.run(["./scripts/adapters-test", "--set-up"], cwd=ROOT, check=True)
         again = [str(PYTHON), "-m", "benchmarks.libraries", *sys.argv[1:]]
         limits = {f"{name}_NUM_THREADS": "1" for name in THREADED}
-        sys.exit(
-            subprocess.run(again, cwd=ROOT, env={**os.environ, **limits}, check=False).returncode
-        )
+        sys.exit(subprocess.run(again, cwd=ROOT, env={**os.environ, **limits}, check=False).returncode)
     versions = f"LensKit {version('lenskit')}, Surprise {version('scikit-surprise')}"
     if options.audit:
         write_table(

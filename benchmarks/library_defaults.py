@@ -86,14 +86,9 @@ LIBRARIES: dict[str, Library] = {
     "LensKit ItemKNNScorer": Library(
         "20 of the user's items, centred cosine", lambda: _lenskit("knn", "ItemKNNScorer"), 20
     ),
-    **{
-        f"Surprise {name}": _neighbours(name)
-        for name in ("KNNBasic", "KNNWithMeans", "KNNBaseline")
-    },
+    **{f"Surprise {name}": _neighbours(name) for name in ("KNNBasic", "KNNWithMeans", "KNNBaseline")},
     "Surprise SlopeOne": Library("has none", lambda: _surprise("SlopeOne"), 50, neighbours=False),
-    "Surprise SVD": Library(
-        "100 factors, 20 epochs", lambda: _surprise("SVD"), 50, neighbours=False
-    ),
+    "Surprise SVD": Library("100 factors, 20 epochs", lambda: _surprise("SVD"), 50, neighbours=False),
     "LensKit BiasedMFScorer": Library(
         "50 factors, 10 epochs of ALS",
         lambda: _lenskit("als", "BiasedMFScorer"),
@@ -102,12 +97,8 @@ LIBRARIES: dict[str, Library] = {
     ),
     "goodfence KNN, among raters": Library(
         "k=20 of the item's raters, centred cosine",
-        lambda: gf.NeighbourCF(
-            gf.KNN(k=20), similarity="centred_cosine", center="user_mean", among="raters"
-        ),
+        lambda: gf.NeighbourCF(gf.KNN(k=20), similarity="centred_cosine", center="user_mean", among="raters"),
         None,
     ),
-    "goodfence KNN, as in the paper": Library(
-        "k=50 of all users, cosine", lambda: gf.KNN(k=50), None
-    ),
+    "goodfence KNN, as in the paper": Library("k=50 of all users, cosine", lambda: gf.KNN(k=50), None),
 }

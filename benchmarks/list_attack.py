@@ -36,9 +36,7 @@ PEOPLE = {"ml-100k": 10_000, "ml-1m": 1_000}
 """How many people are attacked, if there are as many."""
 DRAWS = {"ml-100k": 3, "ml-1m": 1}
 """How often each is attacked where there is noise; each person counts by the mean."""
-NOISE = (
-    "of a seed, the same in both worlds of a target; on ml-100k each person by the mean of 3 draws"
-)
+NOISE = "of a seed, the same in both worlds of a target; on ml-100k each person by the mean of 3 draws"
 
 
 class SameNoise(gf.PrivateTopN):
@@ -143,9 +141,7 @@ def attacked(question: Question, events: gf.Ratings, folder: Path, until: float)
     return mean_of(reports), n_draws * n_done / seconds
 
 
-def keep_claims(
-    path: Path, attack: gf.ListAttack, events: gf.Ratings, model: Any, some: Any, streams: Streams
-) -> None:
+def keep_claims(path: Path, attack: gf.ListAttack, events: gf.Ratings, model: Any, some: Any, streams: Streams) -> None:
     """Attack some people, and keep what is claimed of them in both worlds."""
     start = time.perf_counter()
     claims = attack.answers(Subject(events, model, threads=1).worlds(K), some, streams)
@@ -154,9 +150,7 @@ def keep_claims(
         np.savez(file, spent=time.perf_counter() - start, **claims._asdict())
 
 
-def judged(
-    attack: gf.ListAttack, people: Any, parts: list[dict[str, Any]], events: gf.Ratings
-) -> ListAttackReport:
+def judged(attack: gf.ListAttack, people: Any, parts: list[dict[str, Any]], events: gf.Ratings) -> ListAttackReport:
     """Return the report about these people from the parts that were kept."""
     claims = Claims(*(np.concatenate([part[name] for part in parts]) for name in Claims._fields))
     return attack.judged(claims, people, events, Streams(SEED))
@@ -216,11 +210,7 @@ def main() -> None:
             for known in KNOWN:
                 question = Question(data, name, known)
                 wanted = events is not None and options.only in name
-                done = (
-                    attacked(question, events, folder, until)
-                    if wanted and events is not None
-                    else None
-                )
+                done = attacked(question, events, folder, until) if wanted and events is not None else None
                 if done is not None:
                     rows.append(line(question, done[0], done[1], code))
                     print(*rows[-1], flush=True)

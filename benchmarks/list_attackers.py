@@ -37,10 +37,7 @@ def attackers(events: gf.Ratings) -> None:
     """Measure each attacker on each mechanism."""
     rows = []
     for name, attack in ATTACKERS.items():
-        reports = [
-            attack.run(events, one, targets=N_TARGETS, rng=SEED, threads=1)
-            for one in MECHANISMS.values()
-        ]
+        reports = [attack.run(events, one, targets=N_TARGETS, rng=SEED, threads=1) for one in MECHANISMS.values()]
         rows.append([name, *(shown(report.estimates["advantage"]) for report in reports)])
     write_table(
         "list_attackers",

@@ -68,9 +68,7 @@ def recommenders(name: str, n_items: int) -> dict[str, Any]:
     for unit, usual in USUAL.items():
         for epsilon in BUDGETS if name == "ml-1m" else (usual,):
             budget: Any = {"epsilon": epsilon, "unit": unit}
-            made[f"PrivateTopN|{unit} {epsilon:g}"] = gf.PrivateTopN(
-                **budget, delta=DELTA, items="from ratings"
-            )
+            made[f"PrivateTopN|{unit} {epsilon:g}"] = gf.PrivateTopN(**budget, delta=DELTA, items="from ratings")
     return made
 
 

@@ -38,9 +38,7 @@ def main() -> None:
     dp.enable_features("contrib")
     timed: dict[str, Callable[[int], object]] = {
         "goodfence": SystemNoise().draw,
-        "goodfence, the operating system's random bytes alone": lambda n: system_words(
-            WORDS_A_DRAW * n
-        ),
+        "goodfence, the operating system's random bytes alone": lambda n: system_words(WORDS_A_DRAW * n),
         "OpenDP": opendp_draws,
     }
     rows = []

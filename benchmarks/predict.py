@@ -55,9 +55,7 @@ def speed(found: dict[str, float], which: str = "predict") -> float:
     return found["n"] / found[which]
 
 
-def row(
-    data: str, axis: str, k: int, peer: str, found: dict[str, float], ours: tuple[float, float]
-) -> list[str]:
+def row(data: str, axis: str, k: int, peer: str, found: dict[str, float], ours: tuple[float, float]) -> list[str]:
     single = f"{found['recommend_ms']:.2f}" if "recommend_ms" in found else ""
     return [
         data,
@@ -89,9 +87,7 @@ def fit_against_lists(rounds: int, threads: int) -> list[list[str]]:
 
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument(
-        "--data", nargs="*", default=["ml-100k", "ml-1m"], help="none: only the fit"
-    )
+    parser.add_argument("--data", nargs="*", default=["ml-100k", "ml-1m"], help="none: only the fit")
     parser.add_argument("--k", type=int, default=50)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--threads", type=int, default=1)

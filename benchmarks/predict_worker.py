@@ -58,14 +58,10 @@ def lenskit(train, users, items, axis, k, threads):
     )
     kind = UserKNNScorer if axis == "user" else ItemKNNScorer
     scorer = kind(max_nbrs=k, min_nbrs=1)
-    by_user = (
-        pd.Series(items).groupby(users).apply(lambda wanted: ItemList(item_ids=wanted.to_numpy()))
-    )
+    by_user = pd.Series(items).groupby(users).apply(lambda wanted: ItemList(item_ids=wanted.to_numpy()))
 
     # What a pipeline's history look-up would add is prepared here, outside the measured time.
-    queries = {
-        user: RecQuery(user_id=user, user_items=data.user_row(user)) for user in by_user.index
-    }
+    queries = {user: RecQuery(user_id=user, user_items=data.user_row(user)) for user in by_user.index}
 
     def predict():
         for user, wanted in by_user.items():
@@ -84,9 +80,7 @@ def surprise(train, users, items, axis, k, _threads):
 
     reader = Reader(rating_scale=(train["rating"].min(), train["rating"].max()))
     trainset = Dataset.load_from_df(train[["user", "item", "rating"]], reader).build_full_trainset()
-    model = KNNBasic(
-        k=k, sim_options={"name": "cosine", "user_based": axis == "user"}, verbose=False
-    )
+    model = KNNBasic(k=k, sim_options={"name": "cosine", "user_based": axis == "user"}, verbose=False)
 
     def predict():
         for user, item in zip(users, items, strict=True):

@@ -35,18 +35,12 @@ MUST, PARTS = 0.02, 16
 PRIVATE: dict[str, Any] = {
     "PrivateCF, rating, epsilon 1": gf.PrivateCF(epsilon=1.0, unit="rating", items="from ratings"),
     "PrivateCF, user, epsilon 4": gf.PrivateCF(epsilon=4.0, unit="user", items="from ratings"),
-    "PrivateMeans, rating, epsilon 1": gf.PrivateMeans(
-        epsilon=1.0, unit="rating", items="from ratings"
-    ),
-    "PrivateMeans, user, epsilon 4": gf.PrivateMeans(
-        epsilon=4.0, unit="user", items="from ratings"
-    ),
+    "PrivateMeans, rating, epsilon 1": gf.PrivateMeans(epsilon=1.0, unit="rating", items="from ratings"),
+    "PrivateMeans, user, epsilon 4": gf.PrivateMeans(epsilon=4.0, unit="user", items="from ratings"),
 }
 OPEN = {"kNN, k 50": gf.KNN(k=K), "PPNS, k 50, beta 7, epsilon 1": gf.PPNS(k=K, beta=BETA)}
 ONCE, AGAIN = "8 known, one asks", "8 known, one asks after each of 5 refits"
-PLAIN: dict[str, RatingAttack] = {
-    f"{m} known, one asks": gf.KNNAttack(known=m, fakes=K) for m in (8, 16, 32)
-}
+PLAIN: dict[str, RatingAttack] = {f"{m} known, one asks": gf.KNNAttack(known=m, fakes=K) for m in (8, 16, 32)}
 ADAPTIVE: dict[str, RatingAttack] = {
     f"8 known, adaptive{', centred' * centred}{', equal helpers' * (helpers == 'equal')}": (
         gf.AdaptiveAttack(known=8, fakes=K, items=ADAPTIVE_ITEMS, centred=centred, helpers=helpers)
@@ -98,18 +92,14 @@ def targets_of(ratings: gf.Ratings, attack: RatingAttack, ids: list[Any]) -> Tar
     return attack._asked_for(found, streams)
 
 
-def counted(
-    ratings: gf.Ratings, attack: RatingAttack, paths: list[Path], those: Flags | None = None
-) -> AttackReport:
+def counted(ratings: gf.Ratings, attack: RatingAttack, paths: list[Path], those: Flags | None = None) -> AttackReport:
     """Return the report of all targets of some parts, or of `those`; what is believed is chosen on half of them."""
     parts = [dict(np.load(path)) for path in paths]
     joined = {name: np.concatenate([part[name] for part in parts]) for name in parts[0]}
     ids = joined.pop("targets")
     if those is not None:
         cells = those[targets_of(ratings, attack, ids.tolist()).owners]
-        joined = {
-            name: each[those if len(each) == len(those) else cells] for name, each in joined.items()
-        }
+        joined = {name: each[those if len(each) == len(those) else cells] for name, each in joined.items()}
         ids = ids[those]
     asked_for = targets_of(ratings, attack, ids.tolist())
     answers = Answers(**joined)
@@ -237,9 +227,7 @@ def attack_all(asked: list[Question], options: argparse.Namespace) -> None:
                 done, under_way = wait(under_way, return_when=FIRST_COMPLETED)
                 for future in done:
                     future.result()
-            print(
-                f"{time.monotonic() - began:6.0f} s, part {place + 1} of {len(waiting)}", flush=True
-            )
+            print(f"{time.monotonic() - began:6.0f} s, part {place + 1} of {len(waiting)}", flush=True)
         for future in under_way:
             future.result()
 

@@ -55,9 +55,7 @@ def main() -> None:
             done = subprocess.run(command, stdout=subprocess.PIPE, text=True, check=True)
             found = json.loads(done.stdout)
             seconds, gib = MUST.get(name, (None, None))
-            most = ", ".join(
-                f"{limit} {word}" for limit, word in ((seconds, "s"), (gib, "GiB")) if limit
-            )
+            most = ", ".join(f"{limit} {word}" for limit, word in ((seconds, "s"), (gib, "GiB")) if limit)
             cells = [f"{found['seconds']:.1f}", f"{found['gib']:.2f}", most]
             table.append([name, f"{unit} {settings['epsilon']:g}", *cells])
     head = ["data", "unit, epsilon", "PrivateCF fit s", "peak GiB", "at most"]

@@ -75,9 +75,7 @@ def genders() -> dict[int, bool]:
 
 
 def blurred(extra: float, strategy: Any) -> Callable[[], Any]:
-    return lambda: gf.papers.Perturbed(
-        knn(), by=gf.papers.BlurMe(attribute=genders(), extra=extra, strategy=strategy)
-    )
+    return lambda: gf.papers.Perturbed(knn(), by=gf.papers.BlurMe(attribute=genders(), extra=extra, strategy=strategy))
 
 
 BOTH, ADAPTED, PAIRS = ("one asks", "all ask"), ("one asks", "adaptive"), ("one asks", "pairs")

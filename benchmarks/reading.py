@@ -66,9 +66,7 @@ def measure(path: Path) -> tuple[float, float, float, int]:
     """Return the seconds to import and to read, the peak in MiB and the ratings, of the fastest run."""
     runs = []
     for _ in range(TIMES):
-        done = subprocess.run(
-            [sys.executable, "-c", WORKER, str(path)], capture_output=True, text=True, check=True
-        )
+        done = subprocess.run([sys.executable, "-c", WORKER, str(path)], capture_output=True, text=True, check=True)
         runs.append(tuple(json.loads(done.stdout)))
     return min(runs, key=lambda run: run[1])
 
@@ -82,9 +80,7 @@ def main() -> None:
         for name, path in cases(Path(data), Path(folder)).items():
             imported, seconds, peak, n_ratings = measure(path)
             size = f"{path.stat().st_size / 2**20:.0f}"
-            rows.append(
-                [name, f"{n_ratings:,}", size, f"{imported:.2f}", f"{seconds:.2f}", f"{peak:.0f}"]
-            )
+            rows.append([name, f"{n_ratings:,}", size, f"{imported:.2f}", f"{seconds:.2f}", f"{peak:.0f}"])
     head = ["file", "ratings", "MiB on disk", "import, s", "read, s", "peak, MiB"]
     write_table("reading", "Ratings from files", head, rows, cores=os.cpu_count(), best_of=TIMES)
 

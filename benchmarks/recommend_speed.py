@@ -55,9 +55,7 @@ def measure(data: str, rounds: int, threads: int, only: str) -> list[list[str]]:
         for name, settings in asked.items():
             peer = IMPLICIT if name == IMPLICIT else "goodfence"
             words = (str(file), str(N), str(rounds), json.dumps(settings), str(threads))
-            line = run_worker(
-                peer, "recommend_speed_worker.py", *words, threads=threads, timeout=3000
-            )
+            line = run_worker(peer, "recommend_speed_worker.py", *words, threads=threads, timeout=3000)
             if line is None:
                 continue
             found = json.loads(line)

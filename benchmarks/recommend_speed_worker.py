@@ -22,9 +22,7 @@ def implicit(events, n, _settings, threads):
     from implicit.als import AlternatingLeastSquares
 
     # How long lists take depends on the number of factors, and not on how often these were improved.
-    model = AlternatingLeastSquares(
-        factors=FACTORS, iterations=1, num_threads=threads, random_state=7
-    )
+    model = AlternatingLeastSquares(factors=FACTORS, iterations=1, num_threads=threads, random_state=7)
     liked = sparse.csr_matrix(events.astype(np.float32))
     model.fit(liked, show_progress=False)
     users = np.arange(liked.shape[0])

@@ -79,9 +79,7 @@ def audit_release(
     # Both are measured from the same point: only the noise may hide that they are not the same.
     centre = float(pair[0] @ direction)
     scores = [_scores(each, direction, sensitivity, source, trials) - centre for each in pair]
-    release = Release(
-        name=name, sensitivity=sensitivity, sigma=SIGMA, dimension=max(without.size, 1)
-    )
+    release = Release(name=name, sensitivity=sensitivity, sigma=SIGMA, dimension=max(without.size, 1))
     account = Account((release,))
     return ReleaseAudit(
         name=name,
@@ -92,9 +90,7 @@ def audit_release(
     )
 
 
-def _scores(
-    totals: Integers, direction: Floats, sensitivity: int, noise: Noise, trials: int
-) -> Floats:
+def _scores(totals: Integers, direction: Floats, sensitivity: int, noise: Noise, trials: int) -> Floats:
     scores = np.zeros(trials)
     if len(totals) == 0:
         return scores

@@ -28,18 +28,14 @@ def write_table(
     lines = [_line(head, widths), "|" + "|".join("-" * (width + 2) for width in widths) + "|"]
     lines += [_line(row, widths) for row in rows]
     words = ", ".join(f"{key} {value}" for key, value in settings.items())
-    libraries = ", ".join(
-        f"{package} {version(package)}" for package in ("goodfence", "numpy", "numba")
-    )
+    libraries = ", ".join(f"{package} {version(package)}" for package in ("goodfence", "numpy", "numba"))
     own = command or name
     by = own if own.startswith("./") else f"./scripts/bench {own}"
     about = (
         f"Measured {datetime.now(UTC):%Y-%m-%d} by `{by}`"
         f" on {platform.machine()}, Python {platform.python_version()}, {libraries}"
     )
-    text = "\n".join(
-        [f"# {title}", "", f"{about}; {words}." if words else f"{about}.", "", *lines, ""]
-    )
+    text = "\n".join([f"# {title}", "", f"{about}; {words}." if words else f"{about}.", "", *lines, ""])
     FOLDER.mkdir(exist_ok=True)
     path = FOLDER / f"{name}.md"
     path.write_text(text, encoding="utf-8")

@@ -21,9 +21,7 @@ AS_COMPUTED = gf.Sensitivity(clamp=False)
 Floats = npt.NDArray[np.float64]
 
 
-def of_fakes(
-    ratings: gf.Ratings, peaks: ItemPeaks, n_rated: int, chance: np.random.Generator
-) -> Floats:
+def of_fakes(ratings: gf.Ratings, peaks: ItemPeaks, n_rated: int, chance: np.random.Generator) -> Floats:
     """Return RS before the clamp of K fakes with some of each user's ratings; infinite where N' = 0 for a pair."""
     csr = ratings.csr
     found = []
@@ -31,9 +29,7 @@ def of_fakes(
         cells = start + chance.choice(stop - start, n_rated, replace=False)
         profile = csr.indices[cells], csr.data[cells]
         one = profile_sensitivity(peaks, *profile, n_copies=K)
-        found.append(
-            np.inf if n_rated == 1 else one
-        )  # without its only rating a fake has no length
+        found.append(np.inf if n_rated == 1 else one)  # without its only rating a fake has no length
     return np.array(found)
 
 
@@ -43,9 +39,7 @@ def facts(ratings: gf.Ratings) -> list[list[str]]:
     films = sensitivities(ratings.transposed.csr)
     raters = np.diff(ratings.transposed.csr.indptr)
     n_candidates = len(users) - 1
-    wide = (
-        4 * K * users * np.log(K * (n_candidates - K) / RHO)
-    )  # lambda's second bound, at epsilon 1
+    wide = 4 * K * users * np.log(K * (n_candidates - K) / RHO)  # lambda's second bound, at epsilon 1
     rows = [
         ["films: RS is 1", f"{100 * (films >= 1).mean():.1f} %"],
         ["films: one rater", f"{(raters == 1).sum():,}"],

@@ -60,10 +60,7 @@ def ratios() -> None:
     """Run both searches and write their table; a ratio is cut, not rounded, so that only 1 is 1."""
     begun = first()
     hunted = [dict(second(mu)) for mu in BUDGETS]
-    rows = [
-        [*key, *(_cut(found) for found in (begun[key], *(each[key] for each in hunted)))]
-        for key in begun
-    ]
+    rows = [[*key, *(_cut(found) for found in (begun[key], *(each[key] for each in hunted)))] for key in begun]
     small = ["item sums, bound without the user bias", "rating", _cut(without_the_user_bias())]
     rows.append([*small, *[""] * len(BUDGETS)])
     head = ["released", "unit", f"first search, mu {MU:g}"]

@@ -26,9 +26,7 @@ class SentWorlds:
 
     one_by_one = False
 
-    def __init__(
-        self, ratings: gf.Ratings, model: gf.papers.Perturbed, n_fakes: int, seed: int
-    ) -> None:
+    def __init__(self, ratings: gf.Ratings, model: gf.papers.Perturbed, n_fakes: int, seed: int) -> None:
         self.ratings, self.n_fakes = ratings, n_fakes
         fitted = unfitted_copy(model, seed)
         fitted.fit_sent(fitted.perturbed(ratings, seed))

@@ -69,9 +69,7 @@ def measure(ratings: gf.Ratings, users: int, keep: Path) -> list[Point]:
             for model, make in MODELS.items():
                 budget: Any = {"epsilon": epsilon, "delta": delta_of(DATA), "unit": unit}
                 error = gf.evaluate(make(**budget, items="from ratings").fit(train), test).mae
-                points.append(
-                    {**size, "model": model, "unit": unit, "epsilon": epsilon, "error": error}
-                )
+                points.append({**size, "model": model, "unit": unit, "epsilon": epsilon, "error": error})
                 print(points[-1], flush=True)
     with atomic_write(path) as file:
         file.write(json.dumps(points).encode())
@@ -82,11 +80,7 @@ def tabled(name: str, keep: Path) -> list[Point]:
     """Return the errors on a whole data set, as the table of errors has them, the unprotected one last."""
     ratings = ratings_of(name)
     size = {"users": ratings.shape[0], "items": ratings.shape[1], "ratings": ratings.n_ratings}
-    rows = {
-        (row["model"], row["unit, epsilon"]): row["MAE"]
-        for row in measured("accuracy")
-        if row["data"] == name
-    }
+    rows = {(row["model"], row["unit, epsilon"]): row["MAE"] for row in measured("accuracy") if row["data"] == name}
     points = [
         {
             **size,
@@ -165,10 +159,7 @@ def write_points(points: list[Point]) -> None:
 
 def write_rule(points: list[Point]) -> dict[tuple[str, str], tuple[float, float, float]]:
     kinds = dict.fromkeys((point["model"], point.get("unit", "")) for point in points)
-    laws = {
-        kind: fitted([p for p in points if (p["model"], p.get("unit", "")) == kind])
-        for kind in kinds
-    }
+    laws = {kind: fitted([p for p in points if (p["model"], p.get("unit", "")) == kind]) for kind in kinds}
     rows = [[*kind, *(f"{value:.4f}" for value in law)] for kind, law in laws.items()]
     head = ["model", "unit", "floor", "slope", "power"]
     title = "The rule of what error to expect: floor + slope x^-power, a share of the scale"

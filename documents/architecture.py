@@ -72,9 +72,7 @@ def _named(text: str) -> Iterator[tuple[str, str]]:
             yield file, ""
         elif _NAME.fullmatch(span[1]):
             following = spans[position + 1] if position + 1 < len(spans) else None
-            borrowed = (
-                following is not None and text[span.end() : following.start()].strip() == "of"
-            )
+            borrowed = following is not None and text[span.end() : following.start()].strip() == "of"
             yield (following[1] if borrowed and following else file), span[1]
 
 
@@ -85,9 +83,7 @@ def defined(file: str) -> frozenset[str]:
     if not path.is_file():
         return frozenset()
     kinds = (ast.FunctionDef, ast.ClassDef)
-    top = [
-        one for one in ast.parse(path.read_text(encoding="utf-8")).body if isinstance(one, kinds)
-    ]
+    top = [one for one in ast.parse(path.read_text(encoding="utf-8")).body if isinstance(one, kinds)]
     inner = [
         f"{one.name}.{method.name}"
         for one in top

@@ -82,9 +82,7 @@ def agree(kind: str, shown: str, found: str) -> bool:
 def _without_noise(text: str) -> list[str]:
     """Return the lines with single spaces, and those of private models without numbers."""
     lines = [" ".join(line.split()) for line in _CHOICE.sub("", text).splitlines()]
-    return [
-        _NUMBER.sub("#", line) if line.lower().startswith("private") else line for line in lines
-    ]
+    return [_NUMBER.sub("#", line) if line.lower().startswith("private") else line for line in lines]
 
 
 def written_again(text: str, kinds: tuple[str, ...]) -> str:

@@ -109,9 +109,7 @@ def hold_out(ratings: Ratings, size: Size) -> Sums:
         seed = [size.rng, number]
         train, test = holdout(ratings, fraction=FRACTION, rng=seed)
         lists = Unattacked.of(train, size.n_targets, seed, held_out=test)
-        predictions = {
-            series: lists.predict(figure.mechanism(series, BETA)) for series in figure.series
-        }
+        predictions = {series: lists.predict(figure.mechanism(series, BETA)) for series in figure.series}
         table = count(predictions, lists.targets, train, lists.targets.rows)
         points.append((BETA, number, table))
     return Sums.of(points)
@@ -169,9 +167,7 @@ def compare(ratings: Ratings, name: str, interpretation: Interpretation, size: S
     attack = _at("attack-beta", 7)
     sums = {}
     for each in (free, attack):
-        experiment = Experiment(
-            definition=each, ratings=ratings, interpretation=interpretation, **size._asdict()
-        )
+        experiment = Experiment(definition=each, ratings=ratings, interpretation=interpretation, **size._asdict())
         sums[each.id] = Sums.of([point[:3] for point in experiment.points()])
     best = tuple(_best(Counted(each, sums[each.id], ratings.scale)) for each in (free, attack))
     return Compared(
@@ -193,9 +189,5 @@ def _best(figure: Counted) -> str:
     outcomes = [one.outcome for one in judged(against_others({figure.definition.id: figure}))]
     if all(outcome == "as claimed" for outcome in outcomes):
         return "yes"
-    beaten = [
-        other
-        for other, outcome in zip(PRIVATE[:-1], outcomes, strict=True)
-        if outcome != "as claimed"
-    ]
+    beaten = [other for other, outcome in zip(PRIVATE[:-1], outcomes, strict=True) if outcome != "as claimed"]
     return f"no ({', '.join(beaten)})"

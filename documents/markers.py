@@ -27,9 +27,7 @@ def written_again(text: str, sources: Sources) -> str:
         raise UnknownSource("a marker has no partner, or does not read `<!-- shown: name -->`")
 
     if _FIRST.search(text):
-        raise UnknownSource(
-            "a number between markers must not begin a line: Markdown ends a paragraph there"
-        )
+        raise UnknownSource("a number between markers must not begin a line: Markdown ends a paragraph there")
 
     def again(match: re.Match[str]) -> str:
         opening, name, words, _, closing = match.groups()

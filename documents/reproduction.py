@@ -89,9 +89,7 @@ def _run(found: Reproduction) -> dict[str, object]:
 def _short(found: Reproduction) -> dict[str, object]:
     verdicts = [claim.verdict for claim in found.claims]
     others = [each for each in dict.fromkeys(verdicts) if each != "holds"]
-    told = ", ".join(
-        f"{verdicts.count(each)} {_plural(each, verdicts.count(each))}" for each in others
-    )
+    told = ", ".join(f"{verdicts.count(each)} {_plural(each, verdicts.count(each))}" for each in others)
     free = [
         abs(one.value)
         for claim in found.claims
@@ -107,10 +105,7 @@ def _short(found: Reproduction) -> dict[str, object]:
         "beta_moves": f"{max(free):.4f}",
         "verdicts": _table(
             ("", "the paper says", "verdict", "what was found"),
-            (
-                (one.label, one.text, f"**{one.verdict}**", one.sentence + _sample(one))
-                for one in found.claims
-            ),
+            ((one.label, one.text, f"**{one.verdict}**", one.sentence + _sample(one)) for one in found.claims),
         ),
         "figures": "\n\n".join(map(_figure, found.figures)),
         "comparisons": _comparisons(found.claims),
@@ -135,10 +130,7 @@ def _shares(extras: Extras) -> dict[str, object]:
 def _interpretations(extras: Extras) -> dict[str, object]:
     free = _table(
         ("interpretation", *_SERIES, "PPNS lowest"),
-        (
-            (one.name, *(f"{one.error(each):.3f}" for each in _SERIES), one.best[0])
-            for one in extras.interpretations
-        ),
+        ((one.name, *(f"{one.error(each):.3f}" for each in _SERIES), one.best[0]) for one in extras.interpretations),
     )
     attack = _table(
         ("interpretation", *_SERIES, "PNCF clipped", "PPNS lowest", "kNN leaks", "PPNS leaks"),
@@ -183,9 +175,7 @@ def _data_sets(extras: Extras) -> str:
                 )
             )
     names = ("MAE, paper's protocol (coverage)", "MAE, hold-out (coverage)", "MAE, attacked")
-    return _table(
-        ("data", "method", *names, "recovered", "leaked (advantage)", "PPNS lowest"), lines
-    )
+    return _table(("data", "method", *names, "recovered", "leaked (advantage)", "PPNS lowest"), lines)
 
 
 def _told(found: Reproduction) -> dict[str, object]:
@@ -193,11 +183,7 @@ def _told(found: Reproduction) -> dict[str, object]:
     numbers = {claim.label: claim.numbers for claim in found.claims}
     without, leaks, alphas = numbers["1"], numbers["9b"], numbers["15"]
     [larger_epsilon] = [
-        one.value
-        for claim in found.claims
-        if claim.label == "7"
-        for one in claim.comparisons
-        if one.what == "PPNS"
+        one.value for claim in found.claims if claim.label == "7" for one in claim.comparisons if one.what == "PPNS"
     ]
     attack = next(one for one in found.figures if one.definition.id == "attack-m")
     most = attack.definition.values[-1]

@@ -59,10 +59,7 @@ def counterexamples() -> str:
 
 def attackers(*names: str) -> str:
     """Return the advantage of some attackers over each mechanism."""
-    found = [
-        [name, *(cell("attackers", name, mechanism, "advantage") for mechanism in MECHANISMS)]
-        for name in names
-    ]
+    found = [[name, *(cell("attackers", name, mechanism, "advantage") for mechanism in MECHANISMS)] for name in names]
     return as_table(["attacker", *MECHANISMS], found)
 
 
@@ -86,9 +83,7 @@ LEAKS = {
 def leaks() -> str:
     """Return what each recommender leaks, costs and guarantees."""
     names = ("settings", "advantage", "MAE", "guarantee")
-    rows = [
-        [title, *(cell("frontier", *row, name) for name in names)] for title, row in LEAKS.items()
-    ]
+    rows = [[title, *(cell("frontier", *row, name) for name in names)] for title, row in LEAKS.items()]
     return as_table(["recommender", *names], rows)
 
 

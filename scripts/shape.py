@@ -56,9 +56,7 @@ def main() -> None:
     parser.add_argument("--json", action="store_true", help="print JSON")
     parser.add_argument("--where", action="store_true", help="name the places behind each figure")
     options = parser.parse_args()
-    trees = {
-        file: ast.parse(file.read_text(encoding="utf-8")) for file in sorted(SOURCE.rglob("*.py"))
-    }
+    trees = {file: ast.parse(file.read_text(encoding="utf-8")) for file in sorted(SOURCE.rglob("*.py"))}
     found = {**sizes(trees), **surface(), **functions(trees), **repeated(trees), **words()}
     above = [name for name, (value, _) in found.items() if value > LIMITS.get(name, value)]
     if options.json:

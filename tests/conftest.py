@@ -146,16 +146,12 @@ def pytest_sessionfinish(session: pytest.Session) -> None:
         session.exitstatus = pytest.ExitCode.TESTS_FAILED
 
 
-def pytest_terminal_summary(
-    terminalreporter: pytest.TerminalReporter, config: pytest.Config
-) -> None:
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter, config: pytest.Config) -> None:
     lines = skip_lines(_skipped(config))
     if not lines:
         return
     strict = config.getoption("--no-skips")
-    terminalreporter.section(
-        "skipped, and not allowed to be" if strict else "not everything was run"
-    )
+    terminalreporter.section("skipped, and not allowed to be" if strict else "not everything was run")
     for line in lines:
         terminalreporter.line(line, red=strict, yellow=not strict)
 

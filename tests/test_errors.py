@@ -16,11 +16,7 @@ from goodfence.errors import (
     require,
 )
 
-TREE = [
-    kind
-    for kind in vars(errors).values()
-    if isinstance(kind, type) and issubclass(kind, GoodfenceError)
-]
+TREE = [kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, GoodfenceError)]
 BUILTINS = (ValueError, RuntimeError, ImportError)
 
 

@@ -132,9 +132,7 @@ def test_figures_are_those_of_ir_measures() -> None:
         for rank, column in enumerate(own)
         if column >= 0
     ]
-    theirs = ir_measures.calc_aggregate(
-        [nDCG @ 10, R @ 10, P @ 10, Success @ 10, RR @ 10, AP @ 10], relevant, run
-    )
+    theirs = ir_measures.calc_aggregate([nDCG @ 10, R @ 10, P @ 10, Success @ 10, RR @ 10, AP @ 10], relevant, run)
     scores = gf.evaluate(model, test, n=10)
     ours = {
         nDCG @ 10: scores.ndcg,
@@ -175,9 +173,7 @@ def test_targets_by_number_or_by_id() -> None:
     ratings = gf.synthetic(users=80, items=50, ratings=1_500, rng=4)
     by_id = gf.papers.paper_protocol(ratings, gf.KNN(k=5), targets=ratings.users[:7])
     assert by_id.n == int(ratings.csr.indptr[7])
-    drawn = [
-        gf.papers.paper_protocol(ratings, gf.PPNS(k=5, beta=2), targets=9, rng=1) for _ in range(2)
-    ]
+    drawn = [gf.papers.paper_protocol(ratings, gf.PPNS(k=5, beta=2), targets=9, rng=1) for _ in range(2)]
     assert drawn[0] == drawn[1]
 
 

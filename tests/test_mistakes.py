@@ -31,9 +31,7 @@ def test_a_mechanism_used_as_a_recommender_names_neighbour_cf(mechanism: Any, me
     ],
 )
 def test_eps_is_called_epsilon(make: Any) -> None:
-    with pytest.raises(
-        TypeError, match="unexpected keyword argument 'eps'; did you mean 'epsilon'"
-    ):
+    with pytest.raises(TypeError, match="unexpected keyword argument 'eps'; did you mean 'epsilon'"):
         make()
 
 
@@ -43,15 +41,11 @@ def test_a_mistyped_argument_of_a_function_is_suggested() -> None:
 
 
 def test_a_mistyped_name_is_suggested() -> None:
-    with pytest.raises(
-        AttributeError, match="no attribute 'PrivateTopn'; did you mean 'PrivateTopN'"
-    ):
+    with pytest.raises(AttributeError, match="no attribute 'PrivateTopn'; did you mean 'PrivateTopN'"):
         _ = API.PrivateTopn
 
 
-@pytest.mark.parametrize(
-    "name", ["BlurMe", "SlopeOne", "reproduce", "paper_protocol", "PairAttack"]
-)
+@pytest.mark.parametrize("name", ["BlurMe", "SlopeOne", "reproduce", "paper_protocol", "PairAttack"])
 def test_a_name_that_moved_says_where_it_is(name: str) -> None:
     with pytest.raises(AttributeError, match=rf"it is gf\.papers\.{name}"):
         getattr(API, name)

@@ -57,9 +57,7 @@ def test_what_is_no_dataclass_has_no_settings() -> None:
 
 def test_names_stand_in_the_order_of_packages_whatever_was_imported_first() -> None:
     packages = ["selection", "models", "models.private", "papers", "papers.published"]
-    homes = [
-        kind.__module__.removeprefix("goodfence.").rpartition(".")[0] for kind in named().values()
-    ]
+    homes = [kind.__module__.removeprefix("goodfence.").rpartition(".")[0] for kind in named().values()]
     assert list(dict.fromkeys(homes)) == packages
     assert homes == sorted(homes, key=packages.index)
     assert [kind.label for kind in named().values()][:4] == ["kNN", "nPNS", "PNCF", "PPNS"]

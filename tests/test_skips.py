@@ -37,9 +37,7 @@ def test_a_skipped_group_is_named_with_what_was_missing_and_can_be_an_error() ->
     assert output.splitlines()[-1].startswith("1 passed, 1 skipped")
 
 
-def test_only_the_sets_a_test_names_are_missed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_only_the_sets_a_test_names_are_missed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "ml-1m").mkdir()
     monkeypatch.setenv("GOODFENCE_DATA", str(tmp_path))
     assert conftest.missing_sets(("ml-1m",)) == []

@@ -108,13 +108,6 @@ def require(holds: bool, name: str, rule: str, got: object, hint: str = "") -> N
     """Raise `SettingError` with "`name` must be `rule`, got `got`" and a hint unless `holds`.
 
     For settings only: never pass a rating, a similarity or somebody's id as `got`.
-
-    Examples
-    --------
-    >>> require(0 >= 1, "k", "a positive integer", 0)
-    Traceback (most recent call last):
-    ...
-    goodfence.errors.SettingError: k must be a positive integer, got 0
     """
     if not holds:
         raise SettingError(f"{name} must be {rule}, got {given(got)}{hint}")
@@ -124,13 +117,7 @@ _LONGEST_GIVEN = 80
 
 
 def given(value: object) -> str:
-    """Return how an error shows what a setting was given: numbers and short text as they are, else the type.
-
-    Examples
-    --------
-    >>> given("x" * 200)[:8], given([0.1, 0.2]), given({"ann": 5}), given(True), given(range(10**9))
-    ("'xxxxxxx", '[0.1, 0.2]', 'a dict', 'True', 'a range')
-    """
+    """Return how an error shows what a setting was given: numbers and short text as they are, else the type."""
     if isinstance(value, type):
         return f"a {value.__name__}"
     plain = (bool, int, float, str, bytes, type(None))
@@ -145,12 +132,6 @@ def given(value: object) -> str:
 
 
 def did_you_mean(wrong: str, known: Iterable[str]) -> str:
-    """Return "; did you mean 'x'?" for the nearest of `known`, or nothing if none is near.
-
-    Examples
-    --------
-    >>> did_you_mean("movietweets", ["ml-100k", "movietweetings"])
-    "; did you mean 'movietweetings'?"
-    """
+    """Return "; did you mean 'x'?" for the nearest of `known`, or nothing if none is near."""
     near = get_close_matches(wrong.casefold(), list(known), n=1, cutoff=0.6)
     return f"; did you mean {near[0]!r}?" if near else ""

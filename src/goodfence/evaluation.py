@@ -36,11 +36,6 @@ class Scores:
 
     Figures of lists are means over the users of whom something was held out, except `catalogue_coverage`. Whatever was
     held out of a user counts as relevant, and all of it alike.
-
-    Examples
-    --------
-    >>> Scores.of(np.array([3.0, np.nan, 5.0]), np.array([4.0, 2.0, 5.0]))
-    Scores(mae=0.5, rmse=0.7071, coverage=0.6667, n=3)
     """
 
     mae: float
@@ -166,9 +161,7 @@ def _listed(model: Any, test: Ratings, rows: Integers, n: int) -> Integers:
     return found
 
 
-def list_figures(
-    listed: Integers, test: Ratings, rows: Integers, fitted: Ratings | None = None
-) -> dict[str, Any]:
+def list_figures(listed: Integers, test: Ratings, rows: Integers, fitted: Ratings | None = None) -> dict[str, Any]:
     """Return the figures of lists, as `Scores` names them, with their intervals.
 
     `listed` is (users, n) columns of `test`, best first, below 0 for none; `rows` are the users' rows in `test`. What

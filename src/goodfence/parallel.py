@@ -86,13 +86,7 @@ def run_pairs(
 
 
 def ranges(n: int, size: int) -> list[tuple[int, int]]:
-    """Cut 0..n in ranges of at most `size`.
-
-    Examples
-    --------
-    >>> ranges(5, 2)
-    [(0, 2), (2, 4), (4, 5)]
-    """
+    """Cut 0..n in ranges of at most `size`."""
     return [(start, min(start + size, n)) for start in range(0, n, size)]
 
 

@@ -33,24 +33,12 @@ def _missing(mechanism: object, name: str) -> Any:
     """Raise `AttributeError`; a mechanism that is used as a recommender is told what to write."""
     kind, hint = type(mechanism).__name__, ""
     if name in ("fit", "predict", "recommend", "similar_items", "save"):
-        hint = (
-            f"; {kind} only selects neighbours, so write gf.NeighbourCF({mechanism!r}).fit(ratings)"
-        )
+        hint = f"; {kind} only selects neighbours, so write gf.NeighbourCF({mechanism!r}).fit(ratings)"
     raise AttributeError(f"{kind!r} object has no attribute {name!r}{hint}")
 
 
 def find(text: str) -> type[Any]:
-    """Return the mechanism or model that is meant, by its name or its class name.
-
-    Examples
-    --------
-    >>> find("PPNS").label, find("private_cf").__name__
-    ('PPNS', 'PrivateCF')
-    >>> find("pnps")  # doctest: +ELLIPSIS
-    Traceback (most recent call last):
-    ...
-    goodfence.errors.SettingError: method must be one of knn, npns, ..., got 'pnps'; did you mean 'ppns'?
-    """
+    """Return the mechanism or model that is meant, by its name or its class name."""
     name = text.casefold().replace("_", "-").replace(" ", "-")
     for kind in _with_names():
         if name in (kind.name, kind.__name__.casefold()):

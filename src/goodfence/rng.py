@@ -26,12 +26,6 @@ class Streams:
     rng
         `None` for fresh entropy from the operating system, or a seed for a repeatable experiment: an integer,
         a sequence of integers, a `SeedSequence`, or a `Generator` (from which one seed is drawn).
-
-    Examples
-    --------
-    >>> streams = Streams(7)
-    >>> bool(streams.at(3).random() == Streams(7).at(3).random())
-    True
     """
 
     def __init__(self, rng: RNG = None) -> None:
@@ -78,9 +72,7 @@ def _entropy(rng: RNG) -> int | Sequence[int]:
 
 
 def _seeds(listed: Sequence[int]) -> list[int]:
-    integers = all(
-        isinstance(one, int | np.integer) and not isinstance(one, bool) for one in listed
-    )
+    integers = all(isinstance(one, int | np.integer) and not isinstance(one, bool) for one in listed)
     if not listed or not integers or min(listed) < 0:
         raise SettingError("rng must be a seed of non-negative integers")
     return [int(seed) for seed in listed]

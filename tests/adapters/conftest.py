@@ -54,10 +54,7 @@ def split(films: gf.Ratings) -> tuple[gf.Ratings, gf.Ratings]:
     """The same ratings, a fifth of them held out, of items that have others: elsewhere the rest are unknown."""
     kept, held_out = gf.holdout(films, fraction=0.2, rng=7)
     rated = np.flatnonzero(_counts(kept))
-    parts = [
-        gf.Ratings(part.csr[:, rated], part.users, part.items[rated], part.scale)
-        for part in (kept, held_out)
-    ]
+    parts = [gf.Ratings(part.csr[:, rated], part.users, part.items[rated], part.scale) for part in (kept, held_out)]
     return parts[0], parts[1]
 
 

@@ -81,12 +81,7 @@ def test_an_inter_file_with_other_fields_and_separator(tmp_path: Path) -> None:
     path = tmp_path / "tiny.inter"
     text = INTER.replace("user_id", "uid").replace("item_id", "mid").replace("\t", "|")
     path.write_text(text, encoding="utf-8")
-    assert (
-        ratings_from_inter(
-            path, ReadOptions(separator="|"), fields=("uid", "mid", "rating")
-        ).n_ratings
-        == 3
-    )
+    assert ratings_from_inter(path, ReadOptions(separator="|"), fields=("uid", "mid", "rating")).n_ratings == 3
 
 
 def test_an_inter_file_without_ratings_is_refused(tmp_path: Path) -> None:

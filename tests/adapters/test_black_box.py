@@ -165,7 +165,5 @@ def test_what_goes_wrong_inside_is_told_as_it_is() -> None:
 
     with pytest.raises(ZeroDivisionError, match="mine"):
         BlackBox(broken).fit(RATINGS)
-    with pytest.raises(
-        TypeError, match="not iterable"
-    ):  # written in C: nobody can see whether it takes a seed
+    with pytest.raises(TypeError, match="not iterable"):  # written in C: nobody can see whether it takes a seed
         BlackBox(max).fit(RATINGS)

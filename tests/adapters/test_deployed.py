@@ -90,9 +90,7 @@ def test_what_is_no_list_is_one_clear_error(body: bytes) -> None:
         ('items = "shelf', 'items = 3 # "shelf', "items must be text such as"),
     ],
 )
-def test_a_mapping_that_says_nonsense_is_refused(
-    tmp_path: Path, old: str, new: str, words: str
-) -> None:
+def test_a_mapping_that_says_nonsense_is_refused(tmp_path: Path, old: str, new: str, words: str) -> None:
     path = write_mapping(tmp_path, MAPPING.replace(old, new, 1))
     with pytest.raises((FileProblem, SettingError, GoodfenceError), match=words):
         ServiceMapping.read(path)

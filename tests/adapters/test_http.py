@@ -188,9 +188,7 @@ def test_an_address_that_is_none_is_refused_without_repeating_it(url: str) -> No
     assert "passwd" not in str(caught.value)
 
 
-@pytest.mark.parametrize(
-    "headers", [{"A": f"{SECRET}\r\nB: c"}, {f"{SECRET}\n": "c"}, {"A": 3}, {"A": "é"}]
-)
+@pytest.mark.parametrize("headers", [{"A": f"{SECRET}\r\nB: c"}, {f"{SECRET}\n": "c"}, {"A": 3}, {"A": "é"}])
 def test_headers_that_cannot_be_sent_are_refused_without_repeating_them(headers: Any) -> None:
     with pytest.raises(SettingError, match="headers must be") as caught:
         Endpoint(url="https://example.org", headers=headers)
@@ -220,9 +218,7 @@ def test_no_repr_shows_a_key() -> None:
 HEAD = b"HTTP/1.1 200 OK\r\nContent-Type: application/json\r\nContent-Length: 10000\r\n"
 
 
-@pytest.mark.parametrize(
-    "dripped", [HEAD + b"X-Slow: " + b"a" * 10_000, HEAD + b"\r\n" + b" " * 10_000]
-)
+@pytest.mark.parametrize("dripped", [HEAD + b"X-Slow: " + b"a" * 10_000, HEAD + b"\r\n" + b" " * 10_000])
 def test_one_deadline_holds_for_dripped_headers_and_bodies(dripped: bytes) -> None:
     """A server that sends a byte now and then never lets a time-out of the socket pass."""
     with socket.create_server(("127.0.0.1", 0)) as server:

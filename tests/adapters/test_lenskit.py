@@ -87,9 +87,7 @@ def test_its_batch_recommends_what_we_predict_best(peer: Any, split: Split) -> N
         predicted[split[0].csr[[row]].indices] = np.nan
         best = np.sort(predicted[~np.isnan(predicted)])[::-1][:5]
         assert theirs.scores() == pytest.approx(best, rel=SINGLE)  # equal scores in any order
-        assert model.predict([key.user_id] * 5, theirs.ids()) == pytest.approx(
-            theirs.scores(), rel=SINGLE
-        )
+        assert model.predict([key.user_id] * 5, theirs.ids()) == pytest.approx(theirs.scores(), rel=SINGLE)
 
 
 def test_a_stranger_is_known_by_her_history(peer: Any, split: Split) -> None:

@@ -29,9 +29,7 @@ def margins(model: gf.NeighbourCF, rows: Any, columns: Any) -> Any:
     """Return by how much the k-th nearest rater of each cell is nearer than the next; infinite where there is none."""
     profiles, k = model._draws.profiles, model.mechanism.k
     n = profiles.n_rows - 1
-    lists = gf.candidate_lists(
-        model.ratings_, n=n, axis=model.axis, similarity=model.similarity, short_lists="shorten"
-    )
+    lists = gf.candidate_lists(model.ratings_, n=n, axis=model.axis, similarity=model.similarity, short_lists="shorten")
     rated = [set(row.indices.tolist()) for row in profiles.columns]
     found = []
     for row, column in zip(rows.tolist(), columns.tolist(), strict=True):
@@ -124,9 +122,7 @@ def test_the_predictions_of_surprise(
     pandas = library("pandas")
     frame = pandas.DataFrame(dict(zip(("users", "items", "values"), flatten(train), strict=True)))
     whole = peer.Dataset.load_from_df(frame, reader).build_full_trainset()
-    least = (
-        2 if kind == "KNNBasic" else 1
-    )  # below min_k the other two divide what they have not added up
+    least = 2 if kind == "KNNBasic" else 1  # below min_k the other two divide what they have not added up
     algo = getattr(peer, kind)(
         k=10,
         min_k=least,

@@ -148,12 +148,8 @@ def test_its_nearest_neighbours_give_the_target_away(peer: Any, films: gf.Rating
             return [self.last_.get(item, np.nan) for item in X[:, 1].tolist()]
 
     last = films.users[-1]
-    report = gf.KNNAttack(known=8, fakes=3).run(
-        films, from_sklearn(LastRater()), targets=[last], rng=1
-    )
-    assert (
-        report.recovery == 1
-    )  # the target is the last real row, and the fakes rated nothing that is hidden
+    report = gf.KNNAttack(known=8, fakes=3).run(films, from_sklearn(LastRater()), targets=[last], rng=1)
+    assert report.recovery == 1  # the target is the last real row, and the fakes rated nothing that is hidden
     assert report.estimates["recovery_without"].value < 1
 
 

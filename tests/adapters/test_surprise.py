@@ -48,9 +48,7 @@ class OneFold:
 
 
 @pytest.mark.parametrize("axis", ["user", "item"])
-def test_its_cross_validation_gives_our_error(
-    peer: Any, films: gf.Ratings, split: Split, axis: Any
-) -> None:
+def test_its_cross_validation_gives_our_error(peer: Any, films: gf.Ratings, split: Split, axis: Any) -> None:
     cross_validate = library("surprise.model_selection").cross_validate
 
     algo = RecommenderAlgo(knn(axis=axis))
@@ -61,9 +59,7 @@ def test_its_cross_validation_gives_our_error(
     assert theirs["test_rmse"][0] == pytest.approx(ours.rmse, abs=1e-9)
 
 
-def test_what_we_cannot_predict_is_impossible_there(
-    peer: Any, films: gf.Ratings, split: Split
-) -> None:
+def test_what_we_cannot_predict_is_impossible_there(peer: Any, films: gf.Ratings, split: Split) -> None:
     trainset, testset = next(OneFold(split).split(dataset(peer, films)))
     algo = RecommenderAlgo(knn()).fit(trainset)
     made = algo.test(testset)
@@ -85,16 +81,12 @@ def test_its_grid_of_folds_runs(peer: Any, films: gf.Ratings) -> None:
     cross_validate = model_selection.cross_validate
 
     folds = model_selection.KFold(n_splits=3, random_state=1)
-    theirs = cross_validate(
-        RecommenderAlgo(knn()), dataset(peer, films), measures=["mae"], cv=folds
-    )
+    theirs = cross_validate(RecommenderAlgo(knn()), dataset(peer, films), measures=["mae"], cv=folds)
     ours = []
     for trainset, testset in folds.split(dataset(peer, films)):
         model = knn(fallback="global_mean").fit(ratings_from_surprise(trainset))
         known = [
-            one
-            for one in testset
-            if one[0] in trainset._raw2inner_id_users and one[1] in trainset._raw2inner_id_items
+            one for one in testset if one[0] in trainset._raw2inner_id_users and one[1] in trainset._raw2inner_id_items
         ]
         users, items, values = zip(*known, strict=True)
         errors = np.abs(model.predict(users, items) - np.array(values)).tolist()
@@ -103,9 +95,7 @@ def test_its_grid_of_folds_runs(peer: Any, films: gf.Ratings) -> None:
     assert theirs["test_mae"] == pytest.approx(ours, abs=1e-9)
 
 
-def test_its_algorithm_evaluated_here_has_its_own_error(
-    peer: Any, films: gf.Ratings, split: Split
-) -> None:
+def test_its_algorithm_evaluated_here_has_its_own_error(peer: Any, films: gf.Ratings, split: Split) -> None:
     algo = peer.KNNBasic(k=20, verbose=False)
     trainset, testset = next(OneFold(split).split(dataset(peer, films)))
     predictions = algo.fit(trainset).test(testset)
@@ -151,9 +141,7 @@ def test_its_data_is_read_with_its_own_ids(peer: Any, films: gf.Ratings) -> None
 
 
 @pytest.mark.parametrize("name", ["KNNBasic", "KNNWithMeans", "KNNBaseline"])
-def test_similarities_when_asked_for_are_those_of_all_pairs(
-    peer: Any, films: gf.Ratings, name: str
-) -> None:
+def test_similarities_when_asked_for_are_those_of_all_pairs(peer: Any, films: gf.Ratings, name: str) -> None:
     """The table of what practice leaks computes only the rows of those who ask: every answer is the same."""
     rng = np.random.default_rng(7)
     users, items = (rng.choice(ids, 400) for ids in (films.users[:40], films.items))

@@ -24,9 +24,7 @@ def tastes(seed: int = 3, n_users: int = 90, n_items: int = 40) -> gf.Ratings:
     """Return ratings by taste and chance, about two thirds of all items each: every item has many raters."""
     rng = np.random.default_rng(seed)
     kind, liked = rng.normal(size=(n_users, 2)), rng.normal(size=(2, n_items))
-    values = (
-        3 + rng.normal(0, 0.6, (n_users, 1)) + kind @ liked + rng.normal(0, 0.8, (n_users, n_items))
-    )
+    values = 3 + rng.normal(0, 0.6, (n_users, 1)) + kind @ liked + rng.normal(0, 0.8, (n_users, n_items))
     rated = rng.random((n_users, n_items)) < 0.65
     cells = np.clip(np.rint(values), 1, 5) * rated
     return gf.Ratings(sparse.csr_array(cells), range(n_users), range(n_items), scale=(1, 5))
@@ -77,10 +75,7 @@ def test_the_equations_hold() -> None:
         rng.uniform(-2, 5, 50),
     )
     helped = [Helping(weight[turn], rng.uniform(-3, 5, 50)) for turn in (0, 1)]
-    answers = [
-        (one.weights * one.ratings + similarity * rating) / (one.weights + similarity)
-        for one in helped
-    ]
+    answers = [(one.weights * one.ratings + similarity * rating) / (one.weights + similarity) for one in helped]
     np.testing.assert_allclose(solve(helped, *answers), rating, atol=1e-7)
 
 
@@ -108,9 +103,7 @@ def test_what_adds_everybody_up_is_not_read(box: Any, centred: bool) -> None:
 @pytest.mark.parametrize("mechanism", [gf.KNN(k=6), gf.PPNS(k=6, beta=2)], ids=repr)
 def test_a_selection_mechanism_has_no_means_and_none_are_taken_away(mechanism: Any) -> None:
     probed = AdaptiveAttack(known=8, items=3).run(tastes(), mechanism, targets=8, rng=1)
-    told = AdaptiveAttack(known=8, items=3, centred=False).run(
-        tastes(), mechanism, targets=8, rng=1
-    )
+    told = AdaptiveAttack(known=8, items=3, centred=False).run(tastes(), mechanism, targets=8, rng=1)
     assert probed.table().equals(told.table())
 
 
@@ -155,9 +148,7 @@ def test_questions_share_a_fit_where_helpers_do_not_disturb_each_other() -> None
         counted[alone] = fits
     assert reports[0].table().equals(reports[1].table())
     assert counted[True] == 6 * 5 * 2 * 2
-    assert (
-        counted[False] == 6 * 2 * 2 + 5 * 2
-    )  # the first questions are also asked one by one, to see
+    assert counted[False] == 6 * 2 * 2 + 5 * 2  # the first questions are also asked one by one, to see
 
 
 def test_fixed_neighbourhoods_do_not_share() -> None:

@@ -97,9 +97,7 @@ def secret_ratings() -> gf.Ratings:
         (CoverAttack(known=1), ItemMeans(), 2, SettingError, "fakes must be given"),
     ],
 )
-def test_refused(
-    attack: KNNAttack, mechanism: Any, targets: Any, error: type[Exception], message: str
-) -> None:
+def test_refused(attack: KNNAttack, mechanism: Any, targets: Any, error: type[Exception], message: str) -> None:
     with pytest.raises(error, match=message) as caught:
         attack.run(secret_ratings(), mechanism, targets=targets, rng=1)
     assert "secret" not in str(caught.value)

@@ -163,18 +163,14 @@ def test_saved_whole_with_a_manifest(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize("killed", ["targets.parquet", "manifest.json"])
-def test_an_interrupted_overwrite_is_noticed(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, killed: str
-) -> None:
+def test_an_interrupted_overwrite_is_noticed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch, killed: str) -> None:
     report, folder = small_report(), tmp_path / "report"
     save_result(report, folder)
     replace = Path.replace
 
     def stop(self: Path, target: Path) -> Path:
         if target.name == killed:
-            (folder / f".{killed}.0123456789ab").write_bytes(
-                b"half"
-            )  # as a killed process leaves it
+            (folder / f".{killed}.0123456789ab").write_bytes(b"half")  # as a killed process leaves it
             raise KeyboardInterrupt
         return replace(self, target)
 
@@ -225,9 +221,7 @@ def test_scores_are_those_of_the_reference() -> None:
     answers = generator.choice([0.2, 1.0, 2.5, 3.4999, 4.0000001, 5.7, np.nan], size=40)
     hidden = generator.integers(1, 6, size=40).astype(float)
     nothing = np.empty((2, 0))
-    targets = Targets(
-        np.arange(2), nothing.astype(int), nothing, np.array([0, 25, 40]), np.zeros(40, int), hidden
-    )
+    targets = Targets(np.arange(2), nothing.astype(int), nothing, np.array([0, 25, 40]), np.zeros(40, int), hidden)
     tally = Tally.of(answers, targets, ratings)
     for target, part in enumerate((slice(0, 25), slice(25, 40))):
         expected = reference.attack_scores(answers[part].tolist(), hidden[part].tolist(), 1, 5)
@@ -236,9 +230,7 @@ def test_scores_are_those_of_the_reference() -> None:
 
 
 def test_combining_takes_the_most_frequent_or_the_mean() -> None:
-    told = np.array(
-        [[1.2, 4.6, np.nan, 2.0], [0.9, 1.0, np.nan, 3.0], [5.0, np.nan, np.nan, np.nan]]
-    )
+    told = np.array([[1.2, 4.6, np.nan, 2.0], [0.9, 1.0, np.nan, 3.0], [5.0, np.nan, np.nan, np.nan]])
     scale = gf.Scale(1, 5)
     np.testing.assert_array_equal(combined(told, "mode", scale), [1, 1, np.nan, 2])
     np.testing.assert_allclose(combined(told, "mean", scale), [7.1 / 3, 2.8, np.nan, 2.5])

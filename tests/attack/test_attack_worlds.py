@@ -44,9 +44,7 @@ class Refitted(gf.NeighbourCF):
     """Another class, of which an attack knows nothing but how to fit and ask it."""
 
 
-def same(
-    attack: RatingAttack, ratings: gf.Ratings, mechanism: Any, **settings: Any
-) -> AttackReport:
+def same(attack: RatingAttack, ratings: gf.Ratings, mechanism: Any, **settings: Any) -> AttackReport:
     """Attack both ways, require equal reports, and return one of them."""
     common: dict[str, Any] = {"targets": 5, "rng": 11}
     fast = attack.run(ratings, gf.NeighbourCF(mechanism, **settings), **common)
@@ -66,9 +64,7 @@ def require_equal(fast: AttackReport, slow: AttackReport) -> None:
 
 
 @pytest.mark.parametrize("mechanism", [gf.KNN(k=4), gf.PPNS(k=4, beta=3)], ids=repr)
-def test_a_model_is_attacked_as_fast_as_its_mechanism(
-    mechanism: Any, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_model_is_attacked_as_fast_as_its_mechanism(mechanism: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """Nothing is fitted, and the report is the same; the model's own settings count."""
 
     def refused(*_: Any) -> None:
@@ -129,18 +125,14 @@ def test_fast_equals_refit_when_adaptive(mechanism: Any) -> None:
     same(AdaptiveAttack(known=3, items=2), tied_ratings(2), mechanism)
 
 
-@pytest.mark.parametrize(
-    "mechanism", [gf.KNN(k=4), gf.PPNS(k=4, beta=3), gf.NPNS(k=4, within=2)], ids=repr
-)
+@pytest.mark.parametrize("mechanism", [gf.KNN(k=4), gf.PPNS(k=4, beta=3), gf.NPNS(k=4, within=2)], ids=repr)
 def test_fast_equals_refit_when_covering(mechanism: Any) -> None:
     report = same(CoverAttack(known=3), tied_ratings(3), mechanism)
     assert report.n_fakes == mechanism.reach(10**6)
 
 
 @pytest.mark.parametrize("fakes", [1, 2, 9, 40])
-@pytest.mark.parametrize(
-    "mechanism", [gf.KNN(k=4), gf.PPNS(k=4, beta=3), gf.PNCF(k=4), gf.NPNS(k=4)], ids=repr
-)
+@pytest.mark.parametrize("mechanism", [gf.KNN(k=4), gf.PPNS(k=4, beta=3), gf.PNCF(k=4), gf.NPNS(k=4)], ids=repr)
 def test_fast_equals_refit_for_any_number_of_fakes(mechanism: Any, fakes: int) -> None:
     attack = KNNAttack(known=3, fakes=fakes, ask="all", combine="mode", rounds=2)
     assert same(attack, tied_ratings(4), mechanism).n_fakes == fakes
@@ -154,9 +146,7 @@ def test_fast_equals_refit_for_other_similarities(mechanism: Any, similarity: st
 
 
 @pytest.mark.parametrize("values", [(0, 1, 3), (0.5, 1, 4.5), (0,)])
-@pytest.mark.parametrize(
-    "mechanism", [gf.KNN(k=4), gf.PPNS(k=4, beta=3), gf.PNCF(k=4), gf.NPNS(k=4)], ids=repr
-)
+@pytest.mark.parametrize("mechanism", [gf.KNN(k=4), gf.PPNS(k=4, beta=3), gf.PNCF(k=4), gf.NPNS(k=4)], ids=repr)
 def test_fast_equals_refit_on_other_scales(mechanism: Any, values: tuple[float, ...]) -> None:
     same(KNNAttack(known=3, ask="all"), tied_ratings(6, values=values), mechanism)
 

@@ -62,9 +62,7 @@ def test_guesses_do_not_depend_on_the_hidden_ratings() -> None:
         hidden = cells[~np.isin(changed.indices[cells], known)]
         one = gf.Ratings(_with(changed, hidden), ratings.users, ratings.items, ratings.scale)
         place = int(np.flatnonzero(targets.rows == row)[0])
-        again, _ = find_targets(
-            one, [ratings.users[row]], 3, tuple(ratings.items[known]), Streams(2)
-        )
+        again, _ = find_targets(one, [ratings.users[row]], 3, tuple(ratings.items[known]), Streams(2))
         part = slice(targets.starts[place], targets.starts[place + 1])
         np.testing.assert_allclose(all_guesses(again, one), before[:, part])
 
@@ -86,9 +84,7 @@ def one_hidden_each(ratings: list[float]) -> Targets:
     nothing = np.empty((n, 0))
     columns = np.zeros(n, dtype=np.int64)
     rows = np.arange(n)
-    return Targets(
-        rows, nothing.astype(np.int64), nothing, np.arange(n + 1), columns, np.array(ratings)
-    )
+    return Targets(rows, nothing.astype(np.int64), nothing, np.arange(n + 1), columns, np.array(ratings))
 
 
 def test_what_is_believed_is_chosen_on_the_other_half_in_each_world() -> None:
@@ -210,9 +206,7 @@ def test_the_strongest_of_many_who_learn_nothing_gains_nothing() -> None:
     """Somebody is always the luckiest on the half that chooses; on the other half nobody is lucky."""
     ratings = tied_ratings(4, n_users=60, n_items=20, values=(1, 2, 3, 4, 5))
     attackers = [KNNAttack(known=4, fakes=fakes) for fakes in range(1, 9)]
-    reports = [
-        strongest(Subject(ratings, Dice()), attackers, targets=24, rng=seed) for seed in range(40)
-    ]
+    reports = [strongest(Subject(ratings, Dice()), attackers, targets=24, rng=seed) for seed in range(40)]
     luck = np.mean([max(one.advantage.value for one in report.tried) for report in reports])
     found = np.array([report.advantage for report in reports])
     error = found.std(ddof=1) / np.sqrt(len(found))

@@ -49,9 +49,7 @@ ATTACKS = [
 
 def require_same(first: ListAttackReport, second: ListAttackReport) -> None:
     """Require equal tables, but for what nobody sees of a stranger: its neighbours."""
-    one, other = (
-        report.table().drop_columns(["target_chosen", "target_alone"]) for report in (first, second)
-    )
+    one, other = (report.table().drop_columns(["target_chosen", "target_alone"]) for report in (first, second))
     assert one.equals(other)
     assert first.rules == second.rules
 
@@ -79,9 +77,7 @@ class Refitted(gf.NeighbourCF):
     ],
     ids=repr,
 )
-def test_fast_worlds_equal_refits_of_our_own_model(
-    mechanism: Any, similarity: str, attack: gf.ListAttack
-) -> None:
+def test_fast_worlds_equal_refits_of_our_own_model(mechanism: Any, similarity: str, attack: gf.ListAttack) -> None:
     events = make_events(10)
     model = gf.NeighbourCF(mechanism, similarity=similarity)
     fast = attack.run(events, model, targets=6, rng=11)
@@ -105,16 +101,12 @@ def test_fast_worlds_equal_refits_where_events_count_more_than_once(attack: gf.L
     csr = sparse.csr_array((counts, plain.csr.indices, plain.csr.indptr), shape=plain.shape)
     events = gf.Ratings(csr, plain.users, plain.items, feedback="implicit")
     fast = attack.run(events, gf.NPNS(k=4), targets=6, rng=11)
-    assert fast.table().equals(
-        attack.run(events, Refitted(gf.NPNS(k=4)), targets=6, rng=11).table()
-    )
+    assert fast.table().equals(attack.run(events, Refitted(gf.NPNS(k=4)), targets=6, rng=11).table())
 
 
 def test_two_threads_say_the_same() -> None:
     events, attack = make_events(13, n_users=90), gf.ListAttack(known=3, n=4, ask="all")
-    one, two = (
-        attack.run(events, gf.NPNS(k=4), targets=90, rng=3, threads=threads) for threads in (1, 2)
-    )
+    one, two = (attack.run(events, gf.NPNS(k=4), targets=90, rng=3, threads=threads) for threads in (1, 2))
     require_same(one, two)
 
 
@@ -232,9 +224,7 @@ def test_hits_are_hidden_items_only() -> None:
     targets, _ = find_targets(events, 5, 3, "random", Streams(1))
     lists = np.tile(np.arange(18, dtype=np.int32), (5, 1))
     counted = ListHits.of(lists, targets)
-    assert (
-        counted.hits.tolist() == np.diff(targets.starts).tolist()
-    )  # everything listed: all hidden are hit
+    assert counted.hits.tolist() == np.diff(targets.starts).tolist()  # everything listed: all hidden are hit
     assert counted.listed.tolist() == [18.0] * 5
 
 
@@ -263,13 +253,9 @@ def test_what_cannot_be_asked_for_lists_is_told() -> None:
 
 def test_each_attack_names_the_other_where_the_data_are_of_the_other_kind() -> None:
     events = make_events(1)
-    with pytest.raises(
-        SettingError, match=r"KNNAttack must be given ratings, got events: .*ListAttack"
-    ):
+    with pytest.raises(SettingError, match=r"KNNAttack must be given ratings, got events: .*ListAttack"):
         gf.KNNAttack(known=3).run(events, gf.KNN(k=4), targets=2, rng=1)
-    with pytest.raises(
-        SettingError, match=r"ListAttack must be given events, got ratings: .*KNNAttack"
-    ):
+    with pytest.raises(SettingError, match=r"ListAttack must be given events, got ratings: .*KNNAttack"):
         gf.ListAttack(known=3).run(gf.load("movietweetings"), gf.KNN(k=4), targets=2, rng=1)
 
 

@@ -61,9 +61,7 @@ class Released:
 def test_a_proved_guarantee_bounds_the_true_positives() -> None:
     """One fit for all questions about a target: the bound is that of one release."""
     events = make_events(3, n_users=60, n_items=40)
-    found = gf.MembershipAttack(known=6, left_out=3, n=10).run(
-        events, Released(), targets=20, rng=5
-    )
+    found = gf.MembershipAttack(known=6, left_out=3, n=10).run(events, Released(), targets=20, rng=5)
     assert (found.n_fits, found.n_fakes) == (1, 1)
     assert found.bound(0.05) == pytest.approx(np.e * 0.05 + 1e-5)
 

@@ -76,9 +76,7 @@ def slow_scores(ratings: gf.Ratings, model: Any, attack: gf.MembershipAttack, rn
         fake[questions.known_columns[place]] = dense[row, questions.known_columns[place]]
         column = int(questions.columns[place])
         assert np.isnan(fake[column])
-        for world, kept in enumerate(
-            (np.arange(len(dense)), np.delete(np.arange(len(dense)), row))
-        ):
+        for world, kept in enumerate((np.arange(len(dense)), np.delete(np.arange(len(dense)), row))):
             cells = np.vstack([dense[kept], *[fake] * model.mechanism.k])
             rows, columns = np.nonzero(~np.isnan(cells))
             starts = np.concatenate([[0], np.cumsum((~np.isnan(cells)).sum(axis=1))])
@@ -93,9 +91,7 @@ def slow_scores(ratings: gf.Ratings, model: Any, attack: gf.MembershipAttack, rn
     return scores
 
 
-@pytest.mark.parametrize(
-    "mechanism", [gf.KNN(k=4), gf.PPNS(k=4, beta=3), gf.NPNS(k=4), gf.PNCF(k=4)], ids=repr
-)
+@pytest.mark.parametrize("mechanism", [gf.KNN(k=4), gf.PPNS(k=4, beta=3), gf.NPNS(k=4), gf.PNCF(k=4)], ids=repr)
 def test_scores_are_those_of_the_long_way(mechanism: Any) -> None:
     """Fast worlds, refitted worlds, and matrices written out by hand give the same scores."""
     ratings, attack = tied_ratings(2), gf.MembershipAttack(known=4, left_out=2)
@@ -268,8 +264,7 @@ def test_one_fit_asks_the_same_of_who_ignores_fakes() -> None:
     ratings = tied_ratings(8)
     common: dict[str, Any] = {"known": 4, "left_out": 4, "fakes": 1}
     one, each = (
-        gf.MembershipAttack(**common, fits=fits).run(ratings, OwnMean(), targets=6, rng=1)
-        for fits in ("one", "each")
+        gf.MembershipAttack(**common, fits=fits).run(ratings, OwnMean(), targets=6, rng=1) for fits in ("one", "each")
     )
     np.testing.assert_array_equal(one.scores, each.scores)
 
@@ -300,9 +295,7 @@ def test_refused() -> None:
     once = gf.MembershipAttack(known=3, left_out=2, fits="one", fakes=2)
     with pytest.raises(SettingError, match="cannot predict for its users"):
         once.run(ratings, AnswersOnly(gf.KNN(k=3)), targets=4, rng=1)
-    found = gf.MembershipAttack(known=3, left_out=2, fakes=3).run(
-        ratings, AnswersOnly(gf.KNN(k=3)), targets=4, rng=1
-    )
+    found = gf.MembershipAttack(known=3, left_out=2, fakes=3).run(ratings, AnswersOnly(gf.KNN(k=3)), targets=4, rng=1)
     assert found.n_fits == 2
 
 
@@ -322,9 +315,7 @@ def test_a_report_is_plain_and_holds_no_id() -> None:
 @pytest.mark.parametrize("rng", [5, [5, 6], np.random.SeedSequence(5)], ids=str)
 def test_a_seed_repeats_it(rng: Any) -> None:
     attack = gf.MembershipAttack(known=3, left_out=2)
-    first, second = (
-        attack.run(tied_ratings(11), gf.PPNS(k=3, beta=2), targets=8, rng=rng) for _ in range(2)
-    )
+    first, second = (attack.run(tied_ratings(11), gf.PPNS(k=3, beta=2), targets=8, rng=rng) for _ in range(2))
     np.testing.assert_array_equal(first.scores, second.scores)
     np.testing.assert_array_equal(first.measured, second.measured)
 
@@ -332,9 +323,7 @@ def test_a_seed_repeats_it(rng: Any) -> None:
 def test_a_generator_gives_one_set_of_targets() -> None:
     """What is published is about the targets that were scored, whatever randomness is given."""
     for rng in (np.random.default_rng(3), None):
-        found = gf.MembershipAttack(known=4, left_out=3).run(
-            strangers(), gf.KNN(k=3), targets=5, rng=rng
-        )
+        found = gf.MembershipAttack(known=4, left_out=3).run(strangers(), gf.KNN(k=3), targets=5, rng=rng)
         assert found.recovery.n_targets == 5
         assert found.recovery.found.value == 1
 

@@ -39,12 +39,7 @@ def test_each_half_is_shown_by_the_strongest_of_the_other(kept: Path) -> None:
         told = [report.informed for report in alone]
         gains.append(
             [
-                float(
-                    np.mean(
-                        (one.with_target.recovered - one.without_target.recovered)
-                        / one.with_target.hidden
-                    )
-                )
+                float(np.mean((one.with_target.recovered - one.without_target.recovered) / one.with_target.hidden))
                 for one in told
             ]
         )
@@ -59,20 +54,14 @@ def test_each_half_is_shown_by_the_strongest_of_the_other(kept: Path) -> None:
     assert per_person(report)["recovery"].value == pytest.approx(expected.mean())
 
 
-def test_who_was_lucky_on_one_half_is_not_shown_on_it(
-    kept: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_who_was_lucky_on_one_half_is_not_shown_on_it(kept: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where each half has its own strongest, the two are swapped."""
     measured = Measured(CELL, kept)
     one, other = list(measured.paths)[:2]
     monkeypatch.setattr(Measured, "strongest", (one, other))
     attackers, report = measured.shown()
-    whole = {
-        attack: counted(measured.ratings, attack, measured.paths[attack]) for attack in (one, other)
-    }
-    hidden = np.where(
-        measured.first, whole[other].with_target.recovered, whole[one].with_target.recovered
-    )
+    whole = {attack: counted(measured.ratings, attack, measured.paths[attack]) for attack in (one, other)}
+    hidden = np.where(measured.first, whole[other].with_target.recovered, whole[one].with_target.recovered)
     assert attackers == [one, other]
     assert report.with_target.recovered.tolist() == hidden.tolist()
     assert whole[one].with_target.recovered.tolist() != whole[other].with_target.recovered.tolist()

@@ -124,9 +124,7 @@ def test_a_recommender_brings_its_similarity() -> None:
     films, draws = gf.synthetic(users=40, items=20, ratings=400, rng=7), gf.NPNS(k=5)
     models: list[Any] = [gf.NeighbourCF(draws, similarity=name) for name in ("cosine", "jaccard")]
     attack = gf.KNNAttack(known=3)
-    alone, same, other = (
-        gf.exposure(films, one, attack=attack, targets=9, rng=7).chosen for one in (draws, *models)
-    )
+    alone, same, other = (gf.exposure(films, one, attack=attack, targets=9, rng=7).chosen for one in (draws, *models))
     assert (same == alone).all()
     assert (other != alone).any()
 

@@ -22,9 +22,7 @@ from goodfence.errors import DataError, SettingError
 from goodfence.report.serialize import plain
 
 
-def random_log(
-    seed: int, n_users: int = 25, n_items: int = 20, n: int = 260, **more: Any
-) -> gf.Ratings:
+def random_log(seed: int, n_users: int = 25, n_items: int = 20, n: int = 260, **more: Any) -> gf.Ratings:
     """Return distinct pairs in an order of chance; popular items are rated by most."""
     generator = np.random.default_rng(seed)
     cells = generator.permutation(n_users * n_items)[:n]
@@ -160,9 +158,7 @@ def test_lists_of_ones_own_see_the_ratings_so_far() -> None:
         return {}
 
     rated = random_log(5, rating=[2.0] * 260)
-    found = gf.RelatedItemsAttack(known=3, n=5, every=(50,)).run(
-        rated, lists=lists, targets=25, rng=1
-    )
+    found = gf.RelatedItemsAttack(known=3, n=5, every=(50,)).run(rated, lists=lists, targets=25, rng=1)
     sizes = [n for n, _ in seen]
     assert {100, 150, 200, 250, 260} <= set(sizes)
     assert set(sizes) - {
@@ -236,9 +232,7 @@ def test_settings(settings: dict[str, Any], message: str) -> None:
         gf.RelatedItemsAttack(**settings)
 
 
-def refreshes(
-    every: int, named: int, right: int, chance: int = 0, n_targets: int = 400
-) -> Refreshes:
+def refreshes(every: int, named: int, right: int, chance: int = 0, n_targets: int = 400) -> Refreshes:
     counts = (np.full(n_targets, float(one)) for one in (10, named, right, 100, chance, 5, 1))
     return Refreshes(every, *counts)
 
@@ -253,16 +247,12 @@ def refreshes(
         ([1.0, None, None], 0.1, 20),  # nothing is named
     ],
 )
-def test_the_advice_by_hand(
-    precisions: list[float | None], level: float, advised: int | None
-) -> None:
+def test_the_advice_by_hand(precisions: list[float | None], level: float, advised: int | None) -> None:
     rows = [
         refreshes(every, 0, 0) if one is None else refreshes(every, 100, int(100 * one))
         for every, one in zip((1, 20, 100), precisions, strict=True)
     ]
-    report = RelatedItemsReport(
-        refreshes=tuple(rows), n_targets=400, n_left_out=0, settings={}, seed=None
-    )
+    report = RelatedItemsReport(refreshes=tuple(rows), n_targets=400, n_left_out=0, settings={}, seed=None)
     assert report.refresh_after(level) == advised
     assert plain(report.to_dict(level))["advice"]["refresh_after"] == advised
 
@@ -271,9 +261,7 @@ def test_what_chance_gives_is_no_leak() -> None:
     """Half of what is named is right, and would be without the target's ratings: nothing to wait for."""
     row = refreshes(1, 100, 50, chance=50)
     assert (row.precision.value, row.precision_without.value, row.gain.value) == (0.5, 0.5, 0)
-    report = RelatedItemsReport(
-        refreshes=(row,), n_targets=400, n_left_out=0, settings={}, seed=None
-    )
+    report = RelatedItemsReport(refreshes=(row,), n_targets=400, n_left_out=0, settings={}, seed=None)
     assert report.refresh_after(0.1) == 1
 
 

@@ -28,9 +28,7 @@ SEED = 11
         gf.papers.NeNDS(),
         gf.papers.NeNDS(within="person"),
         gf.papers.ItemSwap(p=0.5),
-        gf.papers.BlurMe(
-            attribute={user: user % 2 == 0 for user in RATINGS.users.tolist()}, extra=0.1
-        ),
+        gf.papers.BlurMe(attribute={user: user % 2 == 0 for user in RATINGS.users.tolist()}, extra=0.1),
     ],
     ids=lambda by: repr(by)[:24],
 )
@@ -48,9 +46,7 @@ def test_answers_are_those_of_refits(by: Any) -> None:
 
 
 def test_an_attack_runs_on_what_was_sent_once() -> None:
-    model = gf.papers.Perturbed(
-        gf.NeighbourCF(gf.KNN(k=6)), by=gf.papers.RandomisedResponse(epsilon=8.0)
-    )
+    model = gf.papers.Perturbed(gf.NeighbourCF(gf.KNN(k=6)), by=gf.papers.RandomisedResponse(epsilon=8.0))
     subject = SentOnce(RATINGS, model, SEED)
     report = gf.KNNAttack(known=8, fakes=6).run_on(subject, targets=20, rng=1, progress=False)
     assert report.n_targets == 20

@@ -24,9 +24,7 @@ def test_the_report_is_that_of_the_audit() -> None:
     report = assert_leak_below(gf.KNN(k=20), FILMS, 100, targets=40)
     audited = gf.audit(FILMS, gf.KNN(k=20), targets=40, trials=0, rng=0).leakage
     assert report.table().equals(audited.table())
-    alone = assert_leak_below(
-        gf.KNN(k=20), FILMS, 100, attack=gf.KNNAttack(known=8, fakes=20), targets=40
-    )
+    alone = assert_leak_below(gf.KNN(k=20), FILMS, 100, attack=gf.KNNAttack(known=8, fakes=20), targets=40)
     attack = gf.KNNAttack(known=8, fakes=20).run(FILMS, gf.KNN(k=20), targets=40, rng=0)
     assert alone.table().equals(attack.table())
 
@@ -55,9 +53,7 @@ def test_the_limit_itself_is_allowed_and_a_hair_less_is_not() -> None:
 
 def test_the_failure_says_who_recovered_how_much() -> None:
     with pytest.raises(AssertionError) as caught:
-        assert_leak_below(
-            gf.KNN(k=20), FILMS, 5, attack=gf.KNNAttack(known=4, fakes=20), targets=40
-        )
+        assert_leak_below(gf.KNN(k=20), FILMS, 5, attack=gf.KNNAttack(known=4, fakes=20), targets=40)
     found = gf.KNNAttack(known=4, fakes=20).run(FILMS, gf.KNN(k=20), targets=40, rng=0)
     value, low, high = (100 * one for one in found.estimates["recovery"])
     gained = 100 * found.advantage
@@ -70,15 +66,11 @@ def test_the_failure_says_who_recovered_how_much() -> None:
 
 
 def test_judged_by_the_upper_end() -> None:
-    report = assert_leak_below(
-        gf.KNN(k=20), FILMS, 100, attack=gf.KNNAttack(known=8, fakes=20), targets=40
-    )
+    report = assert_leak_below(gf.KNN(k=20), FILMS, 100, attack=gf.KNNAttack(known=8, fakes=20), targets=40)
     estimate = report.estimates["fully_recovered"]
     assert estimate.value > report.estimates["advantage"].high
     between = 50 * (estimate.value + estimate.high)
-    assert_leak_below(
-        gf.KNN(k=20), FILMS, between, attack=gf.KNNAttack(known=8, fakes=20), targets=40
-    )
+    assert_leak_below(gf.KNN(k=20), FILMS, between, attack=gf.KNNAttack(known=8, fakes=20), targets=40)
     with pytest.raises(AssertionError, match="not surely within the limit"):
         assert_leak_below(
             gf.KNN(k=20),
@@ -102,14 +94,10 @@ def test_judged_by_the_upper_end() -> None:
 def test_a_box_that_hides_its_k_meets_attackers_of_several_sizes() -> None:
     box = BlackBox(gf.NeighbourCF(gf.KNN(k=10), progress=False))
     fifty = assert_leak_below(box, FILMS, 0, attack=KNN_50, targets=3)
-    assert (
-        fifty.estimates["raw_recovery"].value == 0
-    )  # they crowd the target out of each other's neighbourhoods
+    assert fifty.estimates["raw_recovery"].value == 0  # they crowd the target out of each other's neighbourhoods
     with pytest.raises(AssertionError, match=r"opens \d+ account"):
         assert_leak_below(box, FILMS, 5, targets=4)
-    most = assert_leak_below(
-        box, FILMS, 100, targets=4, attack=[KNN_50, gf.KNNAttack(known=8, fakes=10)]
-    )
+    most = assert_leak_below(box, FILMS, 100, targets=4, attack=[KNN_50, gf.KNNAttack(known=8, fakes=10)])
     assert (most.n_fakes, most.n_targets) == (10, 2)
 
 
@@ -142,9 +130,7 @@ def test_a_low_pooled_rate_does_not_hide_people_who_are_fully_recovered() -> Non
     assert report.above(0.3) == ("fully_recovered",)
     assert report.above(0.45) == ()
     with pytest.raises(AssertionError, match=r"^fully recovered above the limit of 30%"):
-        assert_leak_below(
-            gf.KNN(k=5), ratings, 30, attack=gf.KNNAttack(known=8, fakes=5), targets=people
-        )
+        assert_leak_below(gf.KNN(k=5), ratings, 30, attack=gf.KNNAttack(known=8, fakes=5), targets=people)
     with pytest.raises(AssertionError, match="fully recovered above"):  # the usual attackers, too
         assert_leak_below(gf.KNN(k=5), ratings, 30, targets=people)
 

@@ -196,9 +196,7 @@ def test_missing_answers_are_answers_too() -> None:
     assert bound_of_answers(lambda _: np.array([np.nan]), 300).epsilon == 0
 
 
-@pytest.mark.parametrize(
-    ("trials", "named"), [(5, "trials"), (Trials(30, 0.0), "conf"), (Trials(30, 1.0), "conf")]
-)
+@pytest.mark.parametrize(("trials", "named"), [(5, "trials"), (Trials(30, 0.0), "conf"), (Trials(30, 1.0), "conf")])
 def test_settings_are_checked(trials: int | Trials, named: str) -> None:
     with pytest.raises(SettingError, match=named):
         audit(made_up(), KNN(k=5), trials=trials)
@@ -324,9 +322,7 @@ def test_a_transcript_is_laid_out_on_the_catalogue_as_a_fit_is() -> None:
     """A rating of an item that is not in the catalogue is in no release."""
     pair = made_pair(np.array([5.0, 1.0]), "rating", Scale(1, 5))
     moved = {
-        last: Transcripts(
-            PrivateMeans(epsilon=1.0, catalogue=[*range(10, 60), last]), pair.without, pair.with_it
-        )
+        last: Transcripts(PrivateMeans(epsilon=1.0, catalogue=[*range(10, 60), last]), pair.without, pair.with_it)
         for last in (1, 9)
     }
     assert moved[9].moved() == 0

@@ -80,9 +80,7 @@ def test_a_stranger_meets_several_numbers_of_fakes() -> None:
 def test_a_leak_above_the_limit_fails_and_names_the_list() -> None:
     with pytest.raises(AssertionError, match=r"knows 8 items .* precision \d+\.\d%"):
         gf.assert_leak_below(gf.KNN(k=20), LIKES, 10, targets=40)
-    report = gf.assert_leak_below(
-        gf.Popularity(), LIKES, 20, attack=gf.ListAttack(known=8, fakes=5), targets=6
-    )
+    report = gf.assert_leak_below(gf.Popularity(), LIKES, 20, attack=gf.ListAttack(known=8, fakes=5), targets=6)
     assert report.advantage < 0.2
 
 
@@ -112,10 +110,7 @@ def test_what_stops_the_attackers_and_lists_best_is_recommended(found: Frontier)
 
 
 def test_what_is_compared_by_default_is_made_for_events() -> None:
-    families = [
-        traits_of(one).family
-        for one in default_recommenders("page", LIKES.shape[0], "implicit", 20)
-    ]
+    families = [traits_of(one).family for one in default_recommenders("page", LIKES.shape[0], "implicit", 20)]
     wanted = ["kNN", "PPNS", "nPNS", "PNCF", "kNN, item-based", "EASE", "Popularity"]
     assert families == [*wanted, "PrivateTopN, per event", "PrivateTopN, per user"]
     assert len(default_recommenders("full", LIKES.shape[0], "implicit")) == 18

@@ -64,9 +64,7 @@ def test_what_is_audited_stands_on_the_frontier_once(around: Survey) -> None:
         (gf.KNNAttack(known=1, choose=[int(FILMS.items[0])]), gf.KNN(k=20), 0),
     ],
 )
-def test_other_attackers_are_those_that_apply_each_once(
-    attack: Attack, audited: Compared, n_expected: int
-) -> None:
+def test_other_attackers_are_those_that_apply_each_once(attack: Attack, audited: Compared, n_expected: int) -> None:
     subject = Subject(FILMS, audited)
     report = gf.KNNAttack(known=8).run(FILMS, gf.KNN(k=20), targets=2, rng=7)
     others = _strategies(replace(report, attacker=attack), subject)

@@ -52,10 +52,7 @@ def test_a_private_model_is_attacked_by_all_in_ten_fits_for_each_world() -> None
     attackers = usual_attackers(subject, known=3)
     helping = [one for one in attackers if isinstance(one, AdaptiveAttack)]
     assert {(one.fakes, one.centred, one.helpers) for one in helping} == {
-        (n, centred, helpers)
-        for n in (10, 20, 50)
-        for centred in (False, True)
-        for helpers in ("measured", "equal")
+        (n, centred, helpers) for n in (10, 20, 50) for centred in (False, True) for helpers in ("measured", "equal")
     }
     before = Slow.fits
     for one in attackers:

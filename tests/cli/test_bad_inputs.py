@@ -91,9 +91,7 @@ def test_a_process_refuses_it_soon_and_with_little_memory(name: str, tmp_path: P
     path = bad.make(tmp_path)
     note = tmp_path / "status"
     command = [sys.executable, "-c", RUN, str(note), "check", str(path), *bad.arguments]
-    done = subprocess.run(
-        command, capture_output=True, text=True, timeout=LONGEST_SECONDS / 2, check=False
-    )
+    done = subprocess.run(command, capture_output=True, text=True, timeout=LONGEST_SECONDS / 2, check=False)
     assert (done.returncode, done.stdout) == (3, "")
     _check_sentence(done.stderr, bad)
     peak = next(line for line in note.read_text().splitlines() if line.startswith("VmHWM:"))

@@ -55,9 +55,7 @@ def test_the_bars_are_as_long_as_the_shares(tmp_path: Path) -> None:
     rows = "".join(f"{n},1,{1 + (n >= 8)}\n" for n in range(10))
     (tmp_path / "a.csv").write_text("user,item,rating\n" + rows)
     _, stdout, _ = run("check", tmp_path / "a.csv")
-    assert (
-        f"  Ratings   1  {'#' * 40}  80.0%\n            2  {'#' * 10}{' ' * 30}  20.0%\n" in stdout
-    )
+    assert f"  Ratings   1  {'#' * 40}  80.0%\n            2  {'#' * 10}{' ' * 30}  20.0%\n" in stdout
     many = "".join(f"{n},1,{n / 7}\n" for n in range(70))
     (tmp_path / "a.csv").write_text("user,item,rating\n" + many)
     _, stdout, _ = run("check", tmp_path / "a.csv")
@@ -275,9 +273,7 @@ def test_the_numbers_after_scale_are_joined() -> None:
         (MissingExtra("the spark extra is not installed"), 4, "error GF401: the spark extra"),
     ],
 )
-def test_faults(
-    fault: BaseException, code: int, says: str, file: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_faults(fault: BaseException, code: int, says: str, file: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def fail(*_: object, **__: object) -> None:
         raise fault
 

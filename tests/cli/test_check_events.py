@@ -35,9 +35,7 @@ def run(*arguments: object) -> tuple[int, str, str]:
 def test_what_was_read_is_printed(clicks: Path) -> None:
     code, stdout, stderr = run("check", clicks, "--feedback", "implicit")
     assert code == 0
-    assert stderr.startswith(
-        "note: 'plays' sounds like a count and is not used: each row is one event"
-    )
+    assert stderr.startswith("note: 'plays' sounds like a count and is not used: each row is one event")
     assert stdout.splitlines() == [
         "  Columns   user <- user   item <- item   time <- date   (plays not used)",
         "  Events    each counts 1",

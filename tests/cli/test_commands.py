@@ -79,9 +79,7 @@ def test_a_private_model_keeps_its_guarantee_in_the_file(name: str, tmp_path: Pa
 
 
 @pytest.mark.parametrize("as_json", [(), ("--json",)], ids=["text", "json"])
-def test_fitting_a_private_model_tells_no_counts(
-    as_json: tuple[str, ...], small: Path, tmp_path: Path
-) -> None:
+def test_fitting_a_private_model_tells_no_counts(as_json: tuple[str, ...], small: Path, tmp_path: Path) -> None:
     model = tmp_path / "model.gf"
     private = ("--method", "private-means epsilon=1")
     arguments = ("--scale", 1, 5, "--items", "from-ratings")
@@ -235,9 +233,7 @@ def test_audit_leaves_out_who_has_too_few_ratings() -> None:
     assert f"all users except {n_few:,} with too few ratings" in stdout
 
 
-def test_audit_samples_where_the_data_are_large(
-    small: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_audit_samples_where_the_data_are_large(small: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(AUDIT, "affordable_targets", lambda _: 3)
     arguments = ("audit", small, "--method", "knn k=5", "--known", 3, "--seed", 7)
     code, stdout, stderr = run(*arguments)
@@ -320,9 +316,7 @@ def test_doctor_tells_versions_threads_and_caches(monkeypatch: pytest.MonkeyPatc
     assert "GOODFENCE_DATA: not set" in stdout
 
 
-def test_doctor_names_a_folder_that_is_not_there(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_doctor_names_a_folder_that_is_not_there(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("GOODFENCE_DATA", str(tmp_path / "nowhere"))
     code, stdout, _ = run("doctor")
     assert code == 0
@@ -343,9 +337,7 @@ def test_a_neighbourhood_has_its_settings_on_the_command_line(tmp_path: Path) ->
     method = "knn k=20 axis=item similarity=centred_cosine center=item_mean among=raters shrinkage=2 min_common=2"
     code, stdout, _ = run("fit", FILMS, "--method", f"{method} min_neighbours=3", "-o", model)
     assert code == 0
-    assert "center=item_mean among=raters shrinkage=2 min_common=2 min_neighbours=3" in " ".join(
-        stdout.split()
-    )
+    assert "center=item_mean among=raters shrinkage=2 min_common=2 min_neighbours=3" in " ".join(stdout.split())
     same = gf.NeighbourCF(
         gf.KNN(k=20),
         axis="item",

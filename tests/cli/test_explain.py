@@ -79,9 +79,7 @@ def test_texts_are_of_mechanisms() -> None:
 
 
 @pytest.mark.parametrize("name", named())
-def test_a_mechanism_without_a_text_is_explained_by_its_class(
-    name: str, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_mechanism_without_a_text_is_explained_by_its_class(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     others = {kind: {} if kind == "mechanisms" else explanations(kind) for kind in EXPLAINED}
     monkeypatch.setattr("goodfence.cli.explain.explanations", others.__getitem__)
     kind = named()[name]

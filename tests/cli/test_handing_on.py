@@ -89,9 +89,7 @@ def test_recommendations_for_everybody_are_those_of_each(model: Path, tmp_path: 
         (("--all", "-o", "a.txt"), r"out must end in .csv or .parquet"),
     ],
 )
-def test_whom_to_recommend_to_must_be_said(
-    arguments: tuple[str, ...], says: str, model: Path
-) -> None:
+def test_whom_to_recommend_to_must_be_said(arguments: tuple[str, ...], says: str, model: Path) -> None:
     code, _, stderr = run("recommend", model, *arguments)
     assert code == 2
     assert says in stderr
@@ -210,16 +208,12 @@ def test_several_users_at_once_are_told_what_to_call() -> None:
     fitted = gf.NeighbourCF(gf.KNN(k=5), rng=7).fit(films)
     several: list[Any] = [films.users[:3], films.users[:3].tolist(), (1, 2, 3)]
     for users in several:
-        with pytest.raises(
-            gf.SettingError, match=r"user must be one id, got a \w+ of 3; ask for each: "
-        ):
+        with pytest.raises(gf.SettingError, match=r"user must be one id, got a \w+ of 3; ask for each: "):
             fitted.recommend(users)
 
 
 def test_too_few_neighbours_are_told_without_a_beta_that_nobody_gave() -> None:
     films = gf.synthetic(users=3, items=20, ratings=30, rng=7)
-    with pytest.raises(
-        gf.SettingError, match=r"^k must be at most the list's length 2, got 50: "
-    ) as caught:
+    with pytest.raises(gf.SettingError, match=r"^k must be at most the list's length 2, got 50: ") as caught:
         gf.NeighbourCF(gf.KNN(k=50)).fit(films)
     assert "beta" not in str(caught.value)

@@ -27,9 +27,7 @@ def clicks(tmp_path_factory: pytest.TempPathFactory) -> Path:
 
 def test_an_audit_of_clicks_is_what_python_finds(clicks: Path) -> None:
     told = run_json("audit", clicks, "--feedback", "implicit", *SMALL)
-    report = gf.audit(
-        gf.load(clicks, feedback="implicit"), gf.KNN(k=20), targets=24, rng=7, trials=0
-    )
+    report = gf.audit(gf.load(clicks, feedback="implicit"), gf.KNN(k=20), targets=24, rng=7, trials=0)
     assert told["estimates"]["precision"]["value"] == report.leakage.found.value
     assert told["data"]["feedback"] == "implicit"
     assert told["attack"]["name"] == "ListAttack"
@@ -99,9 +97,7 @@ def test_fail_above_is_about_lists(clicks: Path) -> None:
         (("--attack", "list ask=all fakes=7"), "fakes=7"),
     ],
 )
-def test_the_attacker_of_lists_is_as_said(
-    clicks: Path, tmp_path: Path, given: tuple[object, ...], name: str
-) -> None:
+def test_the_attacker_of_lists_is_as_said(clicks: Path, tmp_path: Path, given: tuple[object, ...], name: str) -> None:
     out = tmp_path / "report"
     code, _, _ = run("audit", clicks, "--feedback", "implicit", *SMALL, *given, "-o", out)
     assert code == 0

@@ -22,9 +22,7 @@ def log(tmp_path: Path) -> Path:
     generator = np.random.default_rng(7)
     cells = generator.permutation(400)[:200]
     lines = ["userId,movieId,rating,timestamp"]
-    lines += [
-        f"{one // 20},m{one % 20},{one % 5 + 1},{time}" for time, one in enumerate(cells.tolist())
-    ]
+    lines += [f"{one // 20},m{one % 20},{one % 5 + 1},{time}" for time, one in enumerate(cells.tolist())]
     path = tmp_path / "log.csv"
     path.write_text("\n".join(lines) + "\n")
     return path
@@ -104,9 +102,7 @@ def test_related_items_are_what_python_finds(log: Path, named: bool) -> None:
         ("precision=2 known=3", (), 2, "precision must be between 0 and 1"),
     ],
 )
-def test_what_is_wrong_is_said(
-    log: Path, settings: str, arguments: tuple[object, ...], code: int, says: str
-) -> None:
+def test_what_is_wrong_is_said(log: Path, settings: str, arguments: tuple[object, ...], code: int, says: str) -> None:
     done, stdout, stderr = run("audit", log, "--attack", f"related-items {settings}", *arguments)
     assert (done, stdout) == (code, "")
     assert says in stderr.splitlines()[-1]

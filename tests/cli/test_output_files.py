@@ -41,9 +41,7 @@ def test_a_folder_of_that_name_is_told_at_once(name: str, small: Path, tmp_path:
 
 
 @pytest.mark.parametrize("name", ["audit.html", "audit.json"])
-def test_a_pipe_of_that_name_is_told_at_once_and_stays(
-    name: str, small: Path, tmp_path: Path
-) -> None:
+def test_a_pipe_of_that_name_is_told_at_once_and_stays(name: str, small: Path, tmp_path: Path) -> None:
     os.mkfifo(tmp_path / name)
     code, stdout, stderr = run("audit", small, *FEW, "-o", tmp_path / name)
     assert (code, stdout) == (3, "")
@@ -68,9 +66,7 @@ def test_a_link_of_that_name_stays_and_its_file_is_written(small: Path, tmp_path
     [("audit", "a.html"), ("audit", "a.json"), ("audit", "a"), ("frontier", "a")],
 )
 @pytest.mark.skipif(not READ_ONLY.is_dir(), reason="a folder that nobody can write to is missing")
-def test_a_place_that_cannot_be_written_is_told_at_once_with_its_cause(
-    command: str, name: str, small: Path
-) -> None:
+def test_a_place_that_cannot_be_written_is_told_at_once_with_its_cause(command: str, name: str, small: Path) -> None:
     code, stdout, stderr = run(command, small, "-o", READ_ONLY / name)
     assert (code, stdout) == (3, "")
     assert "out could not be written: " in stderr
@@ -79,9 +75,7 @@ def test_a_place_that_cannot_be_written_is_told_at_once_with_its_cause(
 
 
 @pytest.mark.parametrize(("command", "name"), [("audit", "a.html"), ("frontier", "a.html")])
-def test_a_full_disk_is_told_before_the_work(
-    command: str, name: str, small: Path, tmp_path: Path
-) -> None:
+def test_a_full_disk_is_told_before_the_work(command: str, name: str, small: Path, tmp_path: Path) -> None:
     with no_file_larger_than(1_000):
         code, stdout, stderr = run(command, small, "-o", tmp_path / name)
     assert (code, stdout) == (3, "")

@@ -18,9 +18,7 @@ PPNS = ("--method", "ppns k=20 beta=3")
 @pytest.mark.parametrize("axis", ["user", "item"])
 def test_one_prediction_is_that_of_the_fitted_model(axis: str) -> None:
     told = run_json(*ASKED, "--method", f"ppns k=20 beta=3 axis={axis}", "--show-neighbours")
-    model = gf.NeighbourCF(
-        gf.PPNS(k=20, beta=3), axis="item" if axis == "item" else "user", rng=7
-    ).fit(FILMS)
+    model = gf.NeighbourCF(gf.PPNS(k=20, beta=3), axis="item" if axis == "item" else "user", rng=7).fit(FILMS)
     assert told["prediction"] == model.predict([USER], [ITEM])[0]
     row, ids = (3, FILMS.users) if axis == "user" else (POPULAR, FILMS.items)
     assert [one["neighbour"] for one in told["neighbours"]] == ids[model.neighbours_[row]].tolist()
@@ -81,9 +79,7 @@ def test_what_cannot_be_meant_is_one_sentence(arguments: tuple[object, ...], say
 
 
 def test_alpha_of_the_command_is_that_of_the_lists() -> None:
-    told = run_json(
-        "paper", "alpha", "movietweetings", *PPNS, "--targets", 10, "--seed", 7, "--quiet"
-    )
+    told = run_json("paper", "alpha", "movietweetings", *PPNS, "--targets", 10, "--seed", 7, "--quiet")
     assert told["beta"] == 3
     assert told["n"] == 10
     assert told["alpha"] < told["largest"]

@@ -46,9 +46,7 @@ def test_help_imports_only_what_it_shows() -> None:
     done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
     loaded = done.stdout.splitlines()[-1].split()
     own = {".".join(name.split(".")[:2]) for name in loaded if name.startswith("goodfence.")}
-    assert own == {
-        f"goodfence.{name}" for name in ("attack", "cli", "errors", "registry", "report")
-    }
+    assert own == {f"goodfence.{name}" for name in ("attack", "cli", "errors", "registry", "report")}
     assert not [name for name in loaded if name.startswith("goodfence.attack.")]
     assert len(loaded) < MOST_MODULES
 

@@ -108,9 +108,7 @@ def test_quiet_is_quiet() -> None:
 
 @pytest.mark.parametrize("width", [80, 120])
 @pytest.mark.parametrize("name", COMMANDS)
-def test_help_fits_the_terminal_and_says_something(
-    name: str, width: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_help_fits_the_terminal_and_says_something(name: str, width: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setenv("COLUMNS", str(width))
     text = run(name, "--help")[1]
     assert max(map(len, text.splitlines())) <= width

@@ -47,9 +47,7 @@ def tiny(base: str = "http://127.0.0.1:9", content: bytes = b"zip") -> Dataset:
         shape=(2, 2),
         n_ratings=3,
         sha256=hashlib.sha256(DATA).hexdigest(),
-        archive=replace(
-            original.archive, url=f"{base}/ml-100k.zip", sha256=checksum, n_bytes=len(content)
-        ),
+        archive=replace(original.archive, url=f"{base}/ml-100k.zip", sha256=checksum, n_bytes=len(content)),
     )
 
 
@@ -225,9 +223,7 @@ def test_a_path_is_read_as_a_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatc
         gf.load("other.csv")
 
 
-def test_a_name_comes_before_a_file_of_that_name(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_name_comes_before_a_file_of_that_name(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     (tmp_path / "movietweetings").write_text("user,item,rating\nann,x,2\n")
     monkeypatch.chdir(tmp_path)
     assert gf.load("movietweetings").n_ratings == 45_027
@@ -310,9 +306,7 @@ def test_the_catalogue_states_what_the_publishers_do(
     assert (entry.archive is not None, entry.bundled) == (fetched, bundled)
 
 
-def test_a_server_counts_as_gone_after_the_time_that_was_given(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_server_counts_as_gone_after_the_time_that_was_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     content = archive_like_the_original(tmp_path / "made.zip")
     waited = []
 

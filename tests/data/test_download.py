@@ -123,9 +123,7 @@ def test_a_silent_server_is_given_up(tmp_path: Path) -> None:
     assert names_in(tmp_path) == []
 
 
-def test_an_interrupt_before_the_check_leaves_nothing(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_an_interrupt_before_the_check_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def interrupt(file: Path) -> str:
         raise KeyboardInterrupt
 

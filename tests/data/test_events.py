@@ -87,9 +87,7 @@ def test_weights_are_summed_and_times_are_those_of_the_first(tmp_path: Path, end
     assert found.times.tolist() == [40, 30, 20]
 
 
-@pytest.mark.parametrize(
-    "make", [pd.DataFrame, pl.DataFrame, pa.table], ids=["pandas", "polars", "arrow"]
-)
+@pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame, pa.table], ids=["pandas", "polars", "arrow"])
 def test_frames(make: Any) -> None:
     frame = make(CLICKS)
     with pytest.warns(GoodfenceWarning, match="'plays' sounds like a count and is not used"):
@@ -135,9 +133,7 @@ def test_no_other_separator_is_taken_because_two_fields_are_few(tmp_path: Path) 
 @pytest.mark.parametrize("name", ["rating", "stars", "Score", "label", "value", "overall"])
 def test_ratings_are_no_events_until_somebody_says_which(tmp_path: Path, name: str) -> None:
     path = put(tmp_path, "a.csv", f"user,item,{name}\n1,2,1\n1,3,5\n2,2,4\n")
-    with pytest.raises(
-        ColumnProblem, match="say which of them count as likes with likes= \\(--likes\\)"
-    ):
+    with pytest.raises(ColumnProblem, match="say which of them count as likes with likes= \\(--likes\\)"):
         gf.load(path, feedback="implicit")
     for declared in FEEDBACK:
         found = gf.load(path, likes=4, feedback=declared)
@@ -273,9 +269,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
 
 
 @pytest.mark.parametrize(("settings", "said"), WRONG)
-def test_settings_that_do_not_go_together(
-    tmp_path: Path, settings: dict[str, Any], said: str
-) -> None:
+def test_settings_that_do_not_go_together(tmp_path: Path, settings: dict[str, Any], said: str) -> None:
     path = written(tmp_path, ".csv", "user", "item", "plays")
     with pytest.raises(SettingError, match=said):
         gf.load(path, read=ReadOptions(**settings))

@@ -76,9 +76,7 @@ def test_where_a_program_prints_is_no_file(tmp_path: Path) -> None:
     with (tmp_path / "deleted").open("w") as deleted:
         (tmp_path / "deleted").unlink()
         for stdout in (subprocess.PIPE, deleted):
-            done = subprocess.run(
-                [sys.executable, "-c", line], stdout=stdout, stderr=subprocess.PIPE, check=False
-            )
+            done = subprocess.run([sys.executable, "-c", line], stdout=stdout, stderr=subprocess.PIPE, check=False)
             assert NOT_A_FILE.encode() in done.stderr
     assert list(tmp_path.iterdir()) == []
 

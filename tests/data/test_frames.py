@@ -102,9 +102,7 @@ def test_outside_the_scale_names_the_row(frame: Frame) -> None:
 
 @pytest.mark.parametrize(("rule", "kept"), [("first", 1.0), ("last", 5.0), ("mean", 3.0)])
 def test_duplicates(rule: Any, kept: float, frame: Frame) -> None:
-    table = frame(
-        {"user": [7, 8, 7, 7], "item": ["x", "x", "x", "x"], "rating": [1.0, 2.0, 3.0, 5.0]}
-    )
+    table = frame({"user": [7, 8, 7, 7], "item": ["x", "x", "x", "x"], "rating": [1.0, 2.0, 3.0, 5.0]})
     with pytest.raises(DuplicateProblem, match=r"row 3 repeats row 1 \(2 such rows\)"):
         Ratings.from_frame(table)
     with pytest.warns(GoodfenceWarning, match=f"2 ratings repeat.*kept the {rule}"):
@@ -162,14 +160,10 @@ def test_arrow_s_views_of_text() -> None:
 
 def test_dictionaries_that_are_too_narrow_together() -> None:
     chunks = [
-        pa.DictionaryArray.from_arrays(
-            pa.array(np.arange(100), pa.int8()), [f"{chunk}-{n}" for n in range(100)]
-        )
+        pa.DictionaryArray.from_arrays(pa.array(np.arange(100), pa.int8()), [f"{chunk}-{n}" for n in range(100)])
         for chunk in range(3)
     ]
-    table = pa.table(
-        {"user": pa.chunked_array(chunks), "item": [1] * 300, "rating": [1, 2, 3] * 100}
-    )
+    table = pa.table({"user": pa.chunked_array(chunks), "item": [1] * 300, "rating": [1, 2, 3] * 100})
     assert Ratings.from_frame(table).shape == (300, 1)
 
 

@@ -18,9 +18,7 @@ import goodfence as gf
 from goodfence.errors import ColumnProblem, FileProblem, SizeProblem
 
 N = 1000
-TABLE = pa.table(
-    {"user": [f"user{n % 77}" for n in range(N)], "item": np.arange(N), "rating": np.arange(N) % 5}
-)
+TABLE = pa.table({"user": [f"user{n % 77}" for n in range(N)], "item": np.arange(N), "rating": np.arange(N) % 5})
 OPTIONS: list[dict[str, Any]] = [
     {},
     {"row_group_size": 7},

@@ -80,9 +80,7 @@ def test_blank_lines_in_pieces_that_are_read_one_after_the_other(tmp_path: Path)
 def test_sections_are_no_rows(tmp_path: Path) -> None:
     """Films in sections, as the Netflix Prize has them: the third row is on line 5."""
     path = tmp_path / "combined_data_1.txt"
-    path.write_text(
-        "1:\n5,3,2005-01-01\n6,4,2005-01-01\n2:\n5,,2005-01-01\n6,1,2005-01-02\n", encoding="utf-8"
-    )
+    path.write_text("1:\n5,3,2005-01-01\n6,4,2005-01-01\n2:\n5,,2005-01-01\n6,1,2005-01-02\n", encoding="utf-8")
     assert problems(path) == {"without a rating": (1, (5,))}
 
 

@@ -152,9 +152,7 @@ def test_sections_across_chunks_and_rows(tmp_path: Path) -> None:
         ("old.json", "{'user': 1}\n", "one JSON object a line, line 1"),
     ],
 )  # fmt: skip
-def test_what_is_not_read_gets_the_setting_that_helps(
-    file: str, text: str, says: str, tmp_path: Path
-) -> None:
+def test_what_is_not_read_gets_the_setting_that_helps(file: str, text: str, says: str, tmp_path: Path) -> None:
     with pytest.raises(DataError, match=says):
         gf.load(put(tmp_path, file, text))
 
@@ -166,9 +164,7 @@ def test_half_a_character_is_no_id(member: str, tmp_path: Path) -> None:
     lines = ["{" + ", ".join(f'"{name}": {value}' for name, value in whole.items()) + "}"]
     half = {**whole, member: '"a\\ud83d"', "rating": "4"}
     lines.append("{" + ", ".join(f'"{name}": {value}' for name, value in half.items()) + "}")
-    assert cells(gf.load(put(tmp_path, "a.json", lines[0] + "\n"), scale=(1, 5))) == {
-        ("😀", "b"): 3.0
-    }
+    assert cells(gf.load(put(tmp_path, "a.json", lines[0] + "\n"), scale=(1, 5))) == {("😀", "b"): 3.0}
     with pytest.raises(DataError, match=rf"'{member}'\) must be an integer or text, line 2 is not"):
         gf.load(put(tmp_path, "b.json", "\n".join(lines) + "\n"))
 
@@ -219,15 +215,9 @@ def test_a_decimal_comma(tmp_path: Path) -> None:
 
 
 def test_what_stands_for_not_rated_is_left_out_on_request(tmp_path: Path) -> None:
-    text = (
-        "user_id,anime_id,rating\n"
-        + "".join(f"{n},1,{n % 10 + 1}\n" for n in range(50))
-        + "99,1,-1\n"
-    )
+    text = "user_id,anime_id,rating\n" + "".join(f"{n},1,{n % 10 + 1}\n" for n in range(50)) + "99,1,-1\n"
     path = put(tmp_path, "rating.csv", text)
-    with pytest.warns(
-        GoodfenceWarning, match=r"-1 \(2 of 100 ratings\) may mean .not rated.*unrated=-1"
-    ):
+    with pytest.warns(GoodfenceWarning, match=r"-1 \(2 of 100 ratings\) may mean .not rated.*unrated=-1"):
         assert gf.load(path).n_ratings == 51
     with pytest.warns(GoodfenceWarning, match=r"1 rows say that there is no rating \(unrated="):
         assert gf.load(path, read=ReadOptions(unrated=-1)).n_ratings == 50
@@ -236,15 +226,11 @@ def test_what_stands_for_not_rated_is_left_out_on_request(tmp_path: Path) -> Non
     with warnings.catch_warnings():
         warnings.simplefilter("error")
         assert gf.load(path, scale=(-1, 10)).n_ratings == 51
-    with pytest.raises(
-        gf.SettingError, match="unrated must be a number or a sequence or None, got 'none'"
-    ):
+    with pytest.raises(gf.SettingError, match="unrated must be a number or a sequence or None, got 'none'"):
         gf.load(path, read=ReadOptions(unrated="none"))  # type: ignore[arg-type]
 
 
-@pytest.mark.parametrize(
-    "content", [HEADED.encode(), gzip.compress(HEADED.encode())], ids=["plain", "gz"]
-)
+@pytest.mark.parametrize("content", [HEADED.encode(), gzip.compress(HEADED.encode())], ids=["plain", "gz"])
 def test_standard_input(content: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdin", types.SimpleNamespace(buffer=io.BytesIO(content)))
     assert cells(gf.load("-")) == CELLS
@@ -260,18 +246,14 @@ def test_standard_input_has_the_limit_of_files(monkeypatch: pytest.MonkeyPatch) 
 def test_clicks_are_no_ratings(rows: int, tmp_path: Path) -> None:
     text = "user,item,rating\n" + "".join(f"{n},{n},1\n" for n in range(rows))
     path = put(tmp_path, "clicks.csv", text)
-    with pytest.raises(
-        ValueProblem, match=r"is the same in all .*: these look like clicks.*--scale"
-    ):
+    with pytest.raises(ValueProblem, match=r"is the same in all .*: these look like clicks.*--scale"):
         gf.load(path)
     assert gf.load(path, scale=(1, 5)).n_ratings == rows
 
 
 def test_times_are_no_ratings_even_if_there_are_few(tmp_path: Path) -> None:
     text = "1,2,881250949,4\n2,2,881250950,5\n3,2,881250949,4\n"
-    with pytest.raises(
-        ColumnProblem, match="must look like ratings, and holds integers that are ids or times"
-    ):
+    with pytest.raises(ColumnProblem, match="must look like ratings, and holds integers that are ids or times"):
         gf.load(put(tmp_path, "a.csv", text))
     assert gf.load(tmp_path / "a.csv", user="1", item="2", rating="4").n_ratings == 3
 
@@ -281,9 +263,7 @@ def test_times_are_no_ratings_even_if_there_are_few(tmp_path: Path) -> None:
     ["9007199254740993", "1e-400", "-1E-999", "123456789012345678901", "1e-9999999999999999999"],
 )
 @pytest.mark.parametrize("name", ["a.csv", "a.json"])
-def test_a_rating_that_a_float_would_change_is_refused(
-    name: str, written: str, tmp_path: Path
-) -> None:
+def test_a_rating_that_a_float_would_change_is_refused(name: str, written: str, tmp_path: Path) -> None:
     text = f"user,item,rating\n1,2,3\n1,3,{written}\n"
     if name == "a.json":
         text = f'{{"user":1,"item":2,"rating":3}}\n{{"user":1,"item":3,"rating":{written}}}\n'
@@ -291,9 +271,7 @@ def test_a_rating_that_a_float_would_change_is_refused(
         gf.load(put(tmp_path, name, text))
 
 
-@pytest.mark.parametrize(
-    "number", ["9007199254740992", "0.0", "1e-300", "0.1000000000000000055", "5e-324"]
-)
+@pytest.mark.parametrize("number", ["9007199254740992", "0.0", "1e-300", "0.1000000000000000055", "5e-324"])
 def test_a_rating_that_a_float_holds_is_read(number: str, tmp_path: Path) -> None:
     path = put(tmp_path, "a.csv", f"user,item,rating\n1,2,3\n1,3,{number}\n")
     with warnings.catch_warnings():
@@ -301,20 +279,14 @@ def test_a_rating_that_a_float_holds_is_read(number: str, tmp_path: Path) -> Non
         assert cells(gf.load(path))[1, 3] == float(number)
 
 
-@pytest.mark.parametrize(
-    "line", ['1,"a"b,3', '1, "a",3', '1,"a""b"c,3', '"1"0,a,3', '1,a,"3"4', '1,"a" ,3']
-)
+@pytest.mark.parametrize("line", ['1,"a"b,3', '1, "a",3', '1,"a""b"c,3', '"1"0,a,3', '1,a,"3"4', '1,"a" ,3'])
 def test_a_field_is_quoted_as_a_whole_or_not_at_all(line: str, tmp_path: Path) -> None:
     path = put(tmp_path, "a.csv", f"user,item,rating\n7,b,4\n\n{line}\n")
-    with pytest.raises(
-        FileProblem, match="must quote a whole field or nothing of it, line 4 does not"
-    ):
+    with pytest.raises(FileProblem, match="must quote a whole field or nothing of it, line 4 does not"):
         gf.load(path)
 
 
-@pytest.mark.parametrize(
-    ("line", "item"), [('"1","a, ""b"", c",3', 'a, "b", c'), ('1,5" disk,3', '5" disk')]
-)
+@pytest.mark.parametrize(("line", "item"), [('"1","a, ""b"", c",3', 'a, "b", c'), ('1,5" disk,3', '5" disk')])
 def test_marks_inside_fields(line: str, item: str, tmp_path: Path) -> None:
     path = put(tmp_path, "a.csv", f"user,item,rating\n7,b,4\n{line}\n")
     assert cells(gf.load(path))[1, item] == 3
@@ -337,9 +309,7 @@ def test_a_named_data_set_states_its_own_settings() -> None:
         "encoding": "utf-8",
         "unrated": 0,
     }.items():
-        with pytest.raises(
-            gf.SettingError, match=f"{setting} must be left out for a named data set"
-        ):
+        with pytest.raises(gf.SettingError, match=f"{setting} must be left out for a named data set"):
             gf.load("movietweetings", read=ReadOptions(**{setting: value}))  # type: ignore[arg-type]
 
 
@@ -353,9 +323,7 @@ def test_the_rarer_options_can_be_written_in_a_line(tmp_path: Path) -> None:
     with pytest.warns(GoodfenceWarning, match="left out"):
         found = gf.load(path, read="encoding=latin-1 decimal=, separator=; unrated=99")
     assert found.n_ratings == 1
-    assert ReadOptions.parse("separator=tab max-bytes=100") == ReadOptions(
-        separator="\t", max_bytes=100
-    )
+    assert ReadOptions.parse("separator=tab max-bytes=100") == ReadOptions(separator="\t", max_bytes=100)
 
 
 @pytest.mark.parametrize(

@@ -115,9 +115,7 @@ def test_an_observed_scale_stays_observed_on_other_columns(ratings: Ratings) -> 
         (["1", "2"], SettingError, "same kind"),
     ],
 )
-def test_a_list_of_items_is_checked(
-    ratings: Ratings, items: list[Any], problem: type[Exception], says: str
-) -> None:
+def test_a_list_of_items_is_checked(ratings: Ratings, items: list[Any], problem: type[Exception], says: str) -> None:
     with pytest.raises(problem, match=says) as caught:
         ratings.on_items(items)
     assert not any(character.isdigit() for character in str(caught.value))
@@ -145,9 +143,7 @@ def broken(form: str, part: str, value: Any) -> Any:
     """Return a sparse array of 3 x 2 whose arrays were changed behind scipy's back, as any caller can."""
     matrix = getattr(sparse, f"{form}_array")(np.array([[5.0, 3.0], [0.0, 4.0], [2.0, 0.0]]))
     if form == "coo":
-        matrix.coords = tuple(
-            np.asarray(value) if i == int(part) else c for i, c in enumerate(matrix.coords)
-        )
+        matrix.coords = tuple(np.asarray(value) if i == int(part) else c for i, c in enumerate(matrix.coords))
     else:
         setattr(matrix, part, np.asarray(value))
     return matrix

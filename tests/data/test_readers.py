@@ -282,9 +282,7 @@ def test_a_disk_that_fails_while_reading(tmp_path: Path, monkeypatch: pytest.Mon
         ("ml-1m/ratings.parquet", (6040, 3706), 1_000_209, "integers 1-5 (observed)"),
     ],
 )
-def test_real_files(
-    file: str, shape: tuple[int, int], n_ratings: int, scale: str, real_data: Path
-) -> None:
+def test_real_files(file: str, shape: tuple[int, int], n_ratings: int, scale: str, real_data: Path) -> None:
     ratings = read_ratings(real_data / file)
     assert ratings.shape == shape
     assert ratings.n_ratings == n_ratings
@@ -345,9 +343,7 @@ def test_what_can_separate_fields(separator: Any, tmp_path: Path) -> None:
     ],
 )
 @pytest.mark.parametrize("n_pieces", [0, 1, 2])
-def test_lines_are_counted_over_all_pieces(
-    last: str, says: str, n_pieces: int, tmp_path: Path
-) -> None:
+def test_lines_are_counted_over_all_pieces(last: str, says: str, n_pieces: int, tmp_path: Path) -> None:
     """What is wrong on the last line is told with its number, however many pieces were read before it."""
     row = f"7,{'x' * 50_000},3\n"
     n_rows = n_pieces * (CHUNK // len(row) + 1)
@@ -366,9 +362,7 @@ def test_a_comma_is_spoken_of_only_where_there_is_one(tmp_path: Path) -> None:
 
 
 def test_ids_that_lie_close_need_no_sorting_and_far_ones_do() -> None:
-    dense, far = (
-        pa.chunked_array([pa.array(ids)]) for ids in (range(1000), range(0, 10**9, 10**6))
-    )
+    dense, far = (pa.chunked_array([pa.array(ids)]) for ids in (range(1000), range(0, 10**9, 10**6)))
     assert _bytes_of_ids(dense) == 0
     assert _bytes_of_ids(far) > 8 * len(far)
     text = pa.chunked_array([pa.array(["a", "bb", "bb"]).dictionary_encode()])
@@ -392,9 +386,7 @@ def test_a_rating_of_json_that_a_float_would_change_is_refused(rating: str, tmp_
 
 
 @pytest.mark.parametrize("between", ["", " ", ",\n", "\n\n,"])
-def test_objects_of_json_that_are_not_on_a_line_each_are_refused(
-    between: str, tmp_path: Path
-) -> None:
+def test_objects_of_json_that_are_not_on_a_line_each_are_refused(between: str, tmp_path: Path) -> None:
     lines = between.join(['{"user":1,"item":2,"rating":3}', '{"user":2,"item":2,"rating":4}'])
     with pytest.raises(FileProblem, match="one JSON object a line"):
         read_ratings(put(tmp_path, "a.jsonl", lines))

@@ -28,8 +28,7 @@ def ratings() -> Ratings:
 def cells(part: Ratings) -> dict[tuple[int, int], float]:
     coo = part.csr.tocoo()
     return {
-        (int(row), int(column)): float(value)
-        for row, column, value in zip(coo.row, coo.col, coo.data, strict=True)
+        (int(row), int(column)): float(value) for row, column, value in zip(coo.row, coo.col, coo.data, strict=True)
     }
 
 

@@ -144,9 +144,7 @@ def test_kernels_equal_their_slow_twins() -> None:
     levels = np.empty(20)
     made_of = Levels(users, groups, items, item_groups, tastes, 0.2)
     rate_items(0, 5, indptr, chosen, made_of, key, levels)
-    slow = reference.rate_items(
-        indptr, chosen, users, groups, items, item_groups, tastes, 0.2, int(key)
-    )
+    slow = reference.rate_items(indptr, chosen, users, groups, items, item_groups, tastes, 0.2, int(key))
     np.testing.assert_allclose(levels, slow, rtol=0, atol=1e-12)
 
 
@@ -185,9 +183,7 @@ def test_noise_has_mean_0_and_variance_1() -> None:
     assert abs(np.corrcoef(uniforms.T)[0, 1]) < 0.08
 
 
-@pytest.mark.parametrize(
-    "wrong", [{"users": 0}, {"items": 0}, {"ratings": 0}, {"ratings": 75_001}, {"users": 2**31}]
-)
+@pytest.mark.parametrize("wrong", [{"users": 0}, {"items": 0}, {"ratings": 0}, {"ratings": 75_001}, {"users": 2**31}])
 def test_impossible_sizes_are_refused(wrong: dict[str, int]) -> None:
     with pytest.raises(SettingError, match=f"{next(iter(wrong))} must be"):
         gf.synthetic(**cast("Size", {**SIZE, **wrong}), rng=3)

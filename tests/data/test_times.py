@@ -73,18 +73,10 @@ TYPED = {
     "uint64": pa.array([5, 7, 6], pa.uint64()),
     "float": pa.array([5.0, 7.0, 6.0]),
     "seconds": pa.array([5, 7, 6], pa.timestamp("s")),
-    "nanoseconds with a zone": pa.array(
-        [5_999_999_999, 7 * 10**9, 6 * 10**9], pa.timestamp("ns", "Europe/Paris")
-    ),
-    "a dictionary": pa.array(
-        ["1970-01-01T00:00:05", "1970-01-01T00:00:07", "1970-01-01T00:00:06"]
-    ).dictionary_encode(),
-    "a zone": pa.array(
-        ["1970-01-01T01:00:05+01:00", "1970-01-01T00:00:07Z", "1970-01-01T00:00:06Z"]
-    ),
-    "nine digits": pa.array(
-        ["1970-01-01T00:00:05.123456789", "1970-01-01T00:00:07", "1970-01-01T00:00:06"]
-    ),
+    "nanoseconds with a zone": pa.array([5_999_999_999, 7 * 10**9, 6 * 10**9], pa.timestamp("ns", "Europe/Paris")),
+    "a dictionary": pa.array(["1970-01-01T00:00:05", "1970-01-01T00:00:07", "1970-01-01T00:00:06"]).dictionary_encode(),
+    "a zone": pa.array(["1970-01-01T01:00:05+01:00", "1970-01-01T00:00:07Z", "1970-01-01T00:00:06Z"]),
+    "nine digits": pa.array(["1970-01-01T00:00:05.123456789", "1970-01-01T00:00:07", "1970-01-01T00:00:06"]),
     "floats as text": pa.array(["5.0", "7.", "6"]),
     "large text": pa.array(["5", "7", "6"], pa.large_string()),
     "a view": pa.array(["5", "7", "6"], pa.string_view()),
@@ -140,9 +132,7 @@ def test_the_row_is_counted_over_all_chunks() -> None:
 @pytest.mark.parametrize("ending", [".csv", ".parquet", ".jsonl"])
 def test_a_named_column_must_hold_times(tmp_path: Path, ending: str) -> None:
     path = written(tmp_path, ["2020-01-01", "Undine Quark", "2020-01-03"], ending, "seen")
-    with pytest.raises(
-        ValueProblem, match="time \\(column 'seen'\\) must be an integer or a date"
-    ) as caught:
+    with pytest.raises(ValueProblem, match="time \\(column 'seen'\\) must be an integer or a date") as caught:
         gf.load(path, time="seen")
     assert "Undine" not in str(caught.value)
     assert gf.load(path).times is None  # it is not called a time
@@ -160,9 +150,7 @@ def test_a_found_column_that_holds_something_else_is_not_used(tmp_path: Path, en
 
 
 @pytest.mark.parametrize("ending", [".csv", ".parquet", ".jsonl"])
-def test_a_found_column_that_breaks_off_is_left_out_with_a_warning(
-    tmp_path: Path, ending: str
-) -> None:
+def test_a_found_column_that_breaks_off_is_left_out_with_a_warning(tmp_path: Path, ending: str) -> None:
     path = written(tmp_path, ["2020-01-01"] * 3, ending, "date")
     if ending == ".parquet":
         table = pa.table({**rows(["2020-01-01"] * 3, "date")})
@@ -173,8 +161,7 @@ def test_a_found_column_that_breaks_off_is_left_out_with_a_warning(
     else:
         line = path.read_text().splitlines()[-1]
         more = [
-            line.replace("a", f"u{n}", 1) if ending == ".csv" else line.replace('"a"', f'"u{n}"')
-            for n in range(30)
+            line.replace("a", f"u{n}", 1) if ending == ".csv" else line.replace('"a"', f'"u{n}"') for n in range(30)
         ]
         more[-1] = more[-1].replace("2020-01-01", "Undine Quark")
         path.write_text(path.read_text() + "".join(f"{one}\n" for one in more))
@@ -210,9 +197,7 @@ def test_a_fourth_column_without_a_name_must_be_likely_times(tmp_path: Path) -> 
         assert gf.load(path).times is None
 
 
-@pytest.mark.parametrize(
-    "make", [pd.DataFrame, pl.DataFrame, pa.table], ids=["pandas", "polars", "arrow"]
-)
+@pytest.mark.parametrize("make", [pd.DataFrame, pl.DataFrame, pa.table], ids=["pandas", "polars", "arrow"])
 @pytest.mark.parametrize("times", [SECONDS, DATES], ids=["seconds", "dates"])
 def test_times_of_frames(make: Any, times: list[Any]) -> None:
     found = gf.Ratings.from_frame(make(rows(times)))
@@ -232,9 +217,7 @@ def test_times_of_pandas_own_type() -> None:
 
 @pytest.mark.parametrize(("rule", "kept"), [("first", 30), ("last", 10), ("mean", 10)])
 def test_of_a_repeated_rating_the_time_is_that_of_its_row(rule: Any, kept: int) -> None:
-    table = pa.table(
-        {"user": [1, 1, 1], "item": [1, 1, 2], "rating": [3, 5, 1], "time": [30, 10, 20]}
-    )
+    table = pa.table({"user": [1, 1, 1], "item": [1, 1, 2], "rating": [3, 5, 1], "time": [30, 10, 20]})
     with pytest.warns(GoodfenceWarning, match="repeat a pair"):
         found = gf.Ratings.from_frame(table, read=ReadOptions(duplicates=rule))
     assert found.times is not None
@@ -261,9 +244,7 @@ def test_a_span_of_days_or_of_integers() -> None:
 
 
 @pytest.mark.parametrize("ending", [".csv", ".parquet"])
-def test_times_are_left_out_where_memory_is_short_unless_they_are_named(
-    tmp_path: Path, ending: str
-) -> None:
+def test_times_are_left_out_where_memory_is_short_unless_they_are_named(tmp_path: Path, ending: str) -> None:
     n = 2000  # by hand: 64 bytes a row and 80 for each of 90 ids, and 16 more for a time
     rows = [(at // 50, at % 50, at % 5, 881250949 + at) for at in range(n)]
     path = tmp_path / f"a{ending}"

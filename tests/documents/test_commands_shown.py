@@ -44,9 +44,7 @@ def test_the_documented_commands_print_this() -> None:
     assert len(compared) >= 8
     with reader_folder():
         now = {text: printed(text) for text, _ in compared}
-    assert {
-        text: now[text] for text, output in compared if not agree(EXACT, output, now[text])
-    } == {}
+    assert {text: now[text] for text, output in compared if not agree(EXACT, output, now[text])} == {}
 
 
 @pytest.mark.parametrize("command", MENTIONED)

@@ -50,9 +50,7 @@ def test_the_date_of_a_run_makes_nothing_stale(monkeypatch: pytest.MonkeyPatch) 
         return SimpleNamespace(exit_code=0, stdout=text, stderr="")
 
     monkeypatch.setattr(CliRunner, "invoke", ran)
-    assert commands.printed("a-dated-command | head -2") == (
-        "Scope a-dated-command, 2026-11-18\nsecond\n"
-    )
+    assert commands.printed("a-dated-command | head -2") == ("Scope a-dated-command, 2026-11-18\nsecond\n")
 
 
 def test_a_stale_document_makes_the_check_fail(
@@ -203,9 +201,7 @@ def test_a_published_method_is_shown_under_its_strongest_attack() -> None:
     assert line["strongest attack"] == strongest["attacker"] == "all ask"
 
 
-def test_a_report_without_its_data_is_refused_before_the_run(
-    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_a_report_without_its_data_is_refused_before_the_run(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def offline(*_: object, **__: object) -> Path:
         raise DownloadProblem("no network")
 

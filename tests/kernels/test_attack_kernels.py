@@ -54,9 +54,7 @@ def test_lists_with_fakes_are_sorted_lists(seed: int, removed: int) -> None:
     for asker in range(n_fakes):
         numbers = np.empty(length, dtype=np.int32)
         number_rows(rows[0], removed, N_ROWS - (removed >= 0), asker, numbers)
-        expected = reference.fake_candidates(
-            similarities.tolist(), fake_similarity, n_fakes, removed, asker
-        )
+        expected = reference.fake_candidates(similarities.tolist(), fake_similarity, n_fakes, removed, asker)
         assert list(zip(numbers.tolist(), listed[0].tolist(), strict=True)) == expected
 
 
@@ -99,15 +97,11 @@ def test_predictions_beside_helpers(over_raters: bool) -> None:
     weights = np.array([[0.5, -0.25, 1.0], [0.3, 0.2, 0.7], [0.0, 0.4, 0.0]])
     cells = np.array([0, 1, 1])
     predictions = np.empty(3)
-    predict_beside_helpers(
-        cells, 1.5, neighbours, weights, Csr(starts, columns, ratings), over_raters, predictions
-    )
+    predict_beside_helpers(cells, 1.5, neighbours, weights, Csr(starts, columns, ratings), over_raters, predictions)
     for question, cell in enumerate(cells.tolist()):
         helper = {cell: 1.5}
         near = [4 if row == FAKE else row for row in neighbours[question].tolist()]
-        expected = reference.prediction(
-            near, weights[question].tolist(), [*rows, helper], cell, over_raters
-        )
+        expected = reference.prediction(near, weights[question].tolist(), [*rows, helper], cell, over_raters)
         assert predictions[question] == pytest.approx(expected, nan_ok=True)
 
 

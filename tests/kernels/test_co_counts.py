@@ -78,10 +78,7 @@ def test_nearest_items_are_those_of_a_full_sort(seed: int, n: int) -> None:
 @pytest.mark.parametrize("seed", range(8))
 def test_what_rose_is_what_is_higher_than_before(seed: int) -> None:
     generator = np.random.default_rng(seed)
-    before, after = (
-        np.stack([generator.permutation(9)[:4] for _ in range(5)]).astype(np.int32)
-        for _ in range(2)
-    )
+    before, after = (np.stack([generator.permutation(9)[:4] for _ in range(5)]).astype(np.int32) for _ in range(2))
     before[0, 2:], after[1, 1:], after[2] = -1, -1, -1
     scores = np.zeros(9, dtype=np.int64)
     count_risen(before, after, np.empty(9, dtype=np.int64), scores)

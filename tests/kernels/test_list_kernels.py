@@ -22,9 +22,7 @@ from goodfence.neighbours.lists import (
 from tests.support import reference
 
 N_ITEMS = 9
-SCORES = st.lists(
-    st.sampled_from([0.0, 1.0, 1.5, -2.0, np.nan]), min_size=N_ITEMS, max_size=N_ITEMS
-)
+SCORES = st.lists(st.sampled_from([0.0, 1.0, 1.5, -2.0, np.nan]), min_size=N_ITEMS, max_size=N_ITEMS)
 COLUMNS = st.sets(st.integers(0, N_ITEMS - 1))
 
 
@@ -32,9 +30,7 @@ def listed(lists: Ranked, row: int) -> list[tuple[int, float]]:
     full = lists.columns[row] >= 0
     assert (np.diff(full.astype(int)) <= 0).all()  # nothing after the end of a list
     assert np.isnan(lists.scores[row][~full]).all()
-    return list(
-        zip(lists.columns[row][full].tolist(), lists.scores[row][full].tolist(), strict=True)
-    )
+    return list(zip(lists.columns[row][full].tolist(), lists.scores[row][full].tolist(), strict=True))
 
 
 def flags(columns: Any) -> Any:
@@ -66,9 +62,7 @@ def test_blocks_of_rows_are_ranked_as_each_row_is(
 
 
 @given(SCORES, st.lists(COLUMNS, min_size=1, max_size=5), COLUMNS, st.integers(1, 12))
-def test_the_same_order_for_everybody(
-    scores: list[float], seen: list[set[int]], allowed: set[int], n: int
-) -> None:
+def test_the_same_order_for_everybody(scores: list[float], seen: list[set[int]], allowed: set[int], n: int) -> None:
     rows = sparse.csr_array(np.array([flags(own) for own in seen], dtype=np.float64))
     lists = rank_alike(np.array(scores), rows, flags(allowed), n)
     for row, own in enumerate(seen):
@@ -117,9 +111,7 @@ def test_item_votes_are_the_weights_of_the_neighbours_that_a_user_has() -> None:
 @pytest.mark.kernel
 @pytest.mark.parametrize("k", [1, 10, 50, 300])
 @pytest.mark.parametrize("falls", [0.0, 6.0])
-def test_a_limit_that_exactly_k_reach_is_found_where_there_are_no_ties(
-    k: int, falls: float
-) -> None:
+def test_a_limit_that_exactly_k_reach_is_found_where_there_are_no_ties(k: int, falls: float) -> None:
     ranks = (np.arange(1000) + 0.5) / 1000
     similarities = np.exp(-falls * ranks) if falls else ranks
     limit = limit_of_nearest(similarities, k)

@@ -72,9 +72,7 @@ def test_normalised_sums(seed: int) -> None:
     rest = (1024, 1.5, 1.5, 10**6)
     add_normalised(Csr(indptr, indices, values_of(users, np.int64)), *rest, sums, counts)
     twin = reference.normalised_sums(users, *rest, N_ITEMS)
-    assert np.abs(sums - twin[0]).max() <= len(
-        users
-    )  # a last bit may fall on the other side of an integer
+    assert np.abs(sums - twin[0]).max() <= len(users)  # a last bit may fall on the other side of an integer
     assert np.abs(counts - twin[1]).max() <= len(users)
 
 

@@ -56,9 +56,7 @@ def test_tiles_equal_rows_for_every_length(n: int) -> None:
 
 
 @pytest.mark.parametrize("border", [0.0, 0.2, 1.0])
-def test_lists_are_the_same_wherever_the_border_is(
-    border: float, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_lists_are_the_same_wherever_the_border_is(border: float, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(layout, "POPULAR", border)
     profiles = random_profiles(2, 260, 60, 0.4, 5)
     raters = np.diff(profiles.rows.tocsc().indptr)
@@ -105,9 +103,7 @@ def test_rows_guessed_too_high_are_compared_again(monkeypatch: pytest.MonkeyPatc
 
 
 def test_rows_of_nothing_and_of_zeros() -> None:
-    rows = sparse.csr_array(
-        (np.array([0.0, 0.0, 3.0]), np.array([0, 1, 1]), np.array([0, 0, 2, 3, 3])), shape=(4, 2)
-    )
+    rows = sparse.csr_array((np.array([0.0, 0.0, 3.0]), np.array([0, 1, 1]), np.array([0, 0, 2, 3, 3])), shape=(4, 2))
     both(Profiles.of(rows), 3)
 
 

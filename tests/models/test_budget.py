@@ -111,9 +111,7 @@ def test_no_more_is_spent_than_is_useful_and_the_model_says_so_after_loading(
 ) -> None:
     """An epsilon of 64 spends what an epsilon of about 16 allows; its guarantee holds all the more."""
     made = gf.synthetic(users=60, items=40, ratings=900, rng=3)
-    allowed, asked = (
-        gf.PrivateCF(epsilon=epsilon, items="from ratings").fit(made) for epsilon in (4.0, 64.0)
-    )
+    allowed, asked = (gf.PrivateCF(epsilon=epsilon, items="from ratings").fit(made) for epsilon in (4.0, 64.0))
     assert allowed.account_.mu < MOST_SPENT
     assert 0.9 * MOST_SPENT <= asked.account_.mu <= MOST_SPENT * (1 + 1e-6)
     asked.save(tmp_path / "model.gf")

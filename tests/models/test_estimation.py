@@ -85,9 +85,7 @@ def test_factors_of_a_clear_covariance_are_found() -> None:
 
 def test_noise_alone_gives_no_factors_to_speak_of() -> None:
     noise = np.random.default_rng(3).normal(size=(40, 40))
-    found = factorise(
-        Noisy(((noise + noise.T) / np.sqrt(2)).astype(np.float32), 1.0), np.ones(40), 0.0
-    )[0]
+    found = factorise(Noisy(((noise + noise.T) / np.sqrt(2)).astype(np.float32), 1.0), np.ones(40), 0.0)[0]
     assert np.abs(found @ found.T).max() < 0.5
 
 
@@ -178,9 +176,7 @@ def test_residuals_move_biases_by_their_precision() -> None:
     assert found.biases[0] == pytest.approx(0.2 + slope * 6.0 / variance / precision)
     assert found.variances[0] == pytest.approx(1 / precision)
     wide = update_biases(Noisy(np.array([6.0]), 3.0), items, 2.0)
-    assert wide.variances[0] == pytest.approx(
-        1 / ((20 * (2 * norm.cdf(2 / 0.93) - 1)) ** 2 / (9 + 20 * 0.75) + 10)
-    )
+    assert wide.variances[0] == pytest.approx(1 / ((20 * (2 * norm.cdf(2 / 0.93) - 1)) ** 2 / (9 + 20 * 0.75) + 10))
 
 
 def test_the_variance_to_expect_is_that_of_the_update() -> None:

@@ -91,9 +91,7 @@ class TestNeighbourCF(RecommenderContract):
 
 @pytest.mark.parametrize("axis", ["user", "item"])
 @pytest.mark.parametrize("mechanism", MECHANISMS, ids=lambda one: type(one).__name__)
-def test_neighbours_among_those_who_have_the_item(
-    mechanism: Any, axis: Any, tmp_path: Path
-) -> None:
+def test_neighbours_among_those_who_have_the_item(mechanism: Any, axis: Any, tmp_path: Path) -> None:
     model = gf.NeighbourCF(mechanism, axis=axis, among="raters", rng=1).fit(EVENTS)
     found = model.recommend(EVENTS.users[4], n=8)
     asked = np.repeat(EVENTS.users[4], len(found.items))

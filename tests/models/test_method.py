@@ -8,9 +8,7 @@ from goodfence.errors import SettingError
 from goodfence.models.method import pairs, parsed
 
 
-@pytest.mark.parametrize(
-    "line", ["noisy-answers epsilon=2 k=7", "nends k=7", "randomised-response epsilon=2 k=7"]
-)
+@pytest.mark.parametrize("line", ["noisy-answers epsilon=2 k=7", "nends k=7", "randomised-response epsilon=2 k=7"])
 def test_what_is_put_around_a_neighbourhood_takes_its_k(line: str) -> None:
     found = parsed(line).recommender
     assert found.recommender.mechanism.k == 7

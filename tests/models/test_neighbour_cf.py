@@ -34,8 +34,7 @@ def rows_of(ratings: gf.Ratings) -> list[dict[int, float]]:
     csr = ratings.csr
     pairs = zip(csr.indptr[:-1], csr.indptr[1:], strict=True)
     return [
-        dict(zip(csr.indices[start:stop].tolist(), csr.data[start:stop].tolist(), strict=True))
-        for start, stop in pairs
+        dict(zip(csr.indices[start:stop].tolist(), csr.data[start:stop].tolist(), strict=True)) for start, stop in pairs
     ]
 
 
@@ -68,9 +67,7 @@ def test_the_printed_formula_gives_zero_where_no_neighbour_rated() -> None:
 
 
 def test_without_its_second_noise_pncf_draws_the_same_and_predicts_by_similarities() -> None:
-    noisy, quiet = (
-        gf.NeighbourCF(gf.PNCF(k=6, noise=noise), rng=7).fit(SMALL) for noise in (True, False)
-    )
+    noisy, quiet = (gf.NeighbourCF(gf.PNCF(k=6, noise=noise), rng=7).fit(SMALL) for noise in (True, False))
     assert (noisy.neighbours_ == quiet.neighbours_).all()
     assert (quiet.weights_ == quiet.similarities_).all()
     assert not (noisy.weights_ == noisy.similarities_).any()
@@ -82,9 +79,7 @@ def test_few_and_many_cells_of_a_row_are_predicted_alike(settings: dict[str, Any
     users, items = every_cell(SMALL)
     together = model.predict(users, items)
     shuffled = np.random.default_rng(1).permutation(len(users))
-    assert np.array_equal(
-        model.predict(users[shuffled], items[shuffled]), together[shuffled], equal_nan=True
-    )
+    assert np.array_equal(model.predict(users[shuffled], items[shuffled]), together[shuffled], equal_nan=True)
     for cell in range(0, len(users), 331):
         alone = model.predict(users[[cell]], items[[cell]])
         assert np.array_equal(alone, together[[cell]], equal_nan=True)
@@ -160,9 +155,7 @@ def test_recommend_takes_a_profile_too() -> None:
 
 @pytest.mark.parametrize("settings", SETTINGS, ids=str)
 @pytest.mark.parametrize("mechanism", MECHANISMS, ids=lambda m: type(m).__name__)
-def test_a_profile_gets_the_same_answer_in_any_order(
-    mechanism: Mechanism, settings: dict[str, Any]
-) -> None:
+def test_a_profile_gets_the_same_answer_in_any_order(mechanism: Mechanism, settings: dict[str, Any]) -> None:
     model = gf.NeighbourCF(mechanism, **settings).fit(SMALL)
     profile = {int(item): 3.0 for item in SMALL.items[:6]}
     first = model.answer(profile, SMALL.items)
@@ -289,6 +282,4 @@ def test_a_cell_that_is_asked_for_twice_is_answered_twice() -> None:
     model = gf.NeighbourCF(gf.KNN(k=4)).fit(films)
     once = model.predict_cells(np.zeros(8, dtype=int), np.arange(8))
     columns = np.array([0, 0, *range(8), 0, 7])
-    np.testing.assert_array_equal(
-        model.predict_cells(np.zeros(len(columns), dtype=int), columns), once[columns]
-    )
+    np.testing.assert_array_equal(model.predict_cells(np.zeros(len(columns), dtype=int), columns), once[columns])

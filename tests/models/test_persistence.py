@@ -90,9 +90,7 @@ def test_settings_and_answers_survive_exactly(model: NeighbourCF, tmp_path: Path
 def test_text_ids_and_titles_survive(tmp_path: Path) -> None:
     import pyarrow as pa
 
-    table = pa.table(
-        {"user": ["Zoë", "a b", "007", "é"], "item": ["x", "x", "y", "y"], "rating": [1, 2, 3, 4]}
-    )
+    table = pa.table({"user": ["Zoë", "a b", "007", "é"], "item": ["x", "x", "y", "y"], "rating": [1, 2, 3, 4]})
     ratings = gf.Ratings.from_frame(table, scale=(1, 5))
     gf.NeighbourCF(gf.KNN(k=1)).fit(ratings).save(tmp_path / "model.gf")
     loaded = gf.load_model(tmp_path / "model.gf")
@@ -199,9 +197,7 @@ def change_text(saved: Path, change: Callable[[bytes], bytes]) -> None:
         ({"settings__ratings__scale__lowest": "1"}, "not sound"),
     ],
 )
-def test_a_changed_manifest_is_refused(
-    saved: Path, changes: dict[str, object], message: str
-) -> None:
+def test_a_changed_manifest_is_refused(saved: Path, changes: dict[str, object], message: str) -> None:
     if 1e400 in changes.values():
         change_text(saved, lambda text: re.sub(rb'"key": \d+', b'"key": 1e400', text))
     else:
@@ -272,9 +268,7 @@ def test_a_model_of_an_earlier_version_is_named(tmp_path: Path) -> None:
     ("model", "argument"),
     [
         (
-            gf.papers.Perturbed(
-                gf.NeighbourCF(gf.KNN(k=2)), by=gf.papers.RandomisedResponse(epsilon=2.0)
-            ),
+            gf.papers.Perturbed(gf.NeighbourCF(gf.KNN(k=2)), by=gf.papers.RandomisedResponse(epsilon=2.0)),
             "by",
         ),
         (gf.papers.NoisyAnswers(gf.NeighbourCF(gf.KNN(k=2)), epsilon=2.0, questions=9), "epsilon"),
@@ -293,9 +287,7 @@ def test_a_published_system_cannot_carry_a_smaller_epsilon_than_it_was_fitted_wi
     else:
         settings["arguments"]["epsilon"] = 0.5
     write_model(tmp_path / "model.gf", kind, settings, arrays)
-    with pytest.raises(
-        ModelFileError, match=r"another guarantee than its fit had|left of every user's budget"
-    ):
+    with pytest.raises(ModelFileError, match=r"another guarantee than its fit had|left of every user's budget"):
         gf.load_model(tmp_path / "model.gf")
 
 
@@ -411,9 +403,7 @@ def deflated(whole: bytes) -> bytes:
     ],
 )
 @pytest.mark.filterwarnings("ignore:Duplicate name")
-def test_a_zip_that_goodfence_did_not_write_is_refused(
-    saved: Path, craft: Callable[[bytes], bytes]
-) -> None:
+def test_a_zip_that_goodfence_did_not_write_is_refused(saved: Path, craft: Callable[[bytes], bytes]) -> None:
     crafted = craft(saved.read_bytes())
     assert crafted != saved.read_bytes()
     saved.write_bytes(crafted)
@@ -456,9 +446,7 @@ def test_bad_arrays_are_refused_before_anything_is_made_of_them(saved: Path, kin
         gf.load_model(saved)
 
 
-@pytest.mark.parametrize(
-    "starts", [[0, 3, 1, 4], [0, 9, 9, 4], [1, 2, 3, 4], [0, 2, 3, 5], [4, 4, 4, 4], []]
-)
+@pytest.mark.parametrize("starts", [[0, 3, 1, 4], [0, 9, 9, 4], [1, 2, 3, 4], [0, 2, 3, 5], [4, 4, 4, 4], []])
 def test_starts_of_text_are_checked(starts: list[int]) -> None:
     arrays = {"items_bytes": np.frombuffer(b"abcd", np.uint8), "items_starts": np.array(starts)}
     with pytest.raises((ModelFileError, gf.DataError)):
@@ -559,9 +547,7 @@ def test_what_a_killed_writer_left_is_swept(saved: Path) -> None:
     assert [path.exists() for path in (left, young, others)] == [False, True, True]
 
 
-def test_where_the_rename_fails_the_old_model_stays(
-    saved: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_where_the_rename_fails_the_old_model_stays(saved: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     def fails(path: Path, target: Path) -> Path:
         raise OSError(28, "No space left on device")
 
@@ -621,9 +607,7 @@ PRIVATE = gf.PrivateMeans(epsilon=1.0, items="from ratings")
         {"fit": None},
     ],
 )
-def test_a_guarantee_that_the_fit_does_not_bear_out_is_refused(
-    tmp_path: Path, changes: dict[str, object]
-) -> None:
+def test_a_guarantee_that_the_fit_does_not_bear_out_is_refused(tmp_path: Path, changes: dict[str, object]) -> None:
     """With a checksum that fits: whoever changes a file can compute that, too."""
     PRIVATE.fit(RATINGS).save(tmp_path / "model")
     stated = gf.load_model(tmp_path / "model").guarantee()
@@ -666,9 +650,7 @@ def test_a_private_model_of_impossible_numbers_is_refused(
 ) -> None:
     PRIVATE.fit(RATINGS).save(tmp_path / "model")
     arrays = rows_of(tmp_path / "model")
-    change_arrays(
-        tmp_path / "model", **{name: change(arrays[name]) for name, change in changes.items()}
-    )
+    change_arrays(tmp_path / "model", **{name: change(arrays[name]) for name, change in changes.items()})
     with pytest.raises(ModelFileError, match="one row an item"):
         gf.load_model(tmp_path / "model")
 

@@ -51,9 +51,7 @@ def test_public_features_of_any_size_never_raise(copies: int) -> None:
     features = np.tile(release_days(), (1, copies))
     for ratings in neighbours():
         for _ in range(10):
-            model = PrivateCF(
-                epsilon=1.0, unit="user", plan="half_step", features=features, items="from ratings"
-            )
+            model = PrivateCF(epsilon=1.0, unit="user", plan="half_step", features=features, items="from ratings")
             assert np.abs(model.fit(ratings).model_.features).max() <= FARTHEST
 
 
@@ -160,9 +158,7 @@ def test_the_search_moves_what_is_really_released(clamp: float) -> None:
     first = int(users.first[0])
     apart = np.repeat(users.apart[:, 0], [first, count - first, 1])
     chosen = np.arange(count + 1 if users.chosen[0] else first + 1)
-    order = np.r_[
-        np.arange(first), count, np.arange(first, count)
-    ]  # the new rating after the first block
+    order = np.r_[np.arange(first), count, np.arange(first, count)]  # the new rating after the first block
     biases = np.where(apart > 0, -2.5, 1.5)
     clamps = Clamps(near=SPAN, prior=prior, wide=clamp)
 

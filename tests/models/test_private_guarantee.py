@@ -38,12 +38,8 @@ def frame(with_one_more: bool) -> Ratings:
 
 @pytest.mark.parametrize("plan", ["auto", "means", "covariance"])
 @pytest.mark.parametrize("epsilon", [0.05, 2.0])
-def test_the_stated_epsilon_does_not_tell_which_stages_were_taken(
-    plan: Any, epsilon: float
-) -> None:
-    model = PrivateCF(epsilon=epsilon, plan=plan, items="from ratings").fit(
-        made_up(n_users=60, n_items=20)
-    )
+def test_the_stated_epsilon_does_not_tell_which_stages_were_taken(plan: Any, epsilon: float) -> None:
+    model = PrivateCF(epsilon=epsilon, plan=plan, items="from ratings").fit(made_up(n_users=60, n_items=20))
     assert model.guarantee().epsilon == epsilon
     assert model.account_.epsilon(model.delta) <= epsilon
 
@@ -107,9 +103,7 @@ def test_an_item_that_one_user_rated_does_not_show_in_a_given_catalogue(kind: An
 
 
 def test_without_a_catalogue_the_list_of_items_is_said_to_be_public() -> None:
-    fits = [
-        PrivateMeans(epsilon=0.1, items="from ratings").fit(frame(more)) for more in (False, True)
-    ]
+    fits = [PrivateMeans(epsilon=0.1, items="from ratings").fit(frame(more)) for more in (False, True)]
     shapes = {model.model_.bias.shape for model in fits}
     assert shapes == {(2,), (3,)}  # which is why it must be said
     reason = fits[0].guarantee().reason
@@ -190,19 +184,13 @@ def test_the_largest_budget_leaves_room_to_the_ends_of_the_noise() -> None:
     ("n_items", "delta", "message"),
     [(300, 1e-5, "larger, or covariance_items fewer"), (60, 1e-7, "larger, got")],
 )
-def test_a_budget_too_small_for_the_rounding_is_refused(
-    n_items: int, delta: float, message: str
-) -> None:
+def test_a_budget_too_small_for_the_rounding_is_refused(n_items: int, delta: float, message: str) -> None:
     """Where rounding alone exceeds the sensitivity, nothing of the budget is left for the statistics."""
     with pytest.raises(SettingError, match=f"epsilon must be {message}"):
-        McSherryMironov(epsilon=1e-6, delta=delta, items="from ratings").fit(
-            made_up(n_users=5, n_items=n_items)
-        )
+        McSherryMironov(epsilon=1e-6, delta=delta, items="from ratings").fit(made_up(n_users=5, n_items=n_items))
 
 
 @pytest.mark.parametrize("kind", [PrivateMeans, PrivateCF, McSherryMironov])
 def test_what_is_not_fitted_speaks_of_no_earlier_fit(kind: Any) -> None:
     reason = kind(epsilon=1.0, items="from ratings").guarantee().reason
-    assert reason.endswith(
-        "The scale and the list of items in the ratings are public. Each fit spends this again."
-    )
+    assert reason.endswith("The scale and the list of items in the ratings are public. Each fit spends this again.")

@@ -38,19 +38,14 @@ def made_up(n_users: int = 400, n_items: int = 60, low: float = 1, high: float =
     rows, columns = np.nonzero(rated)
     csr = sparse.csr_array((values[rows, columns], (rows, columns)), shape=rated.shape)
     step = (high - low) / 4
-    return Ratings(
-        csr, users=range(n_users), items=[f"i{i}" for i in range(n_items)], scale=(low, high, step)
-    )
+    return Ratings(csr, users=range(n_users), items=[f"i{i}" for i in range(n_items)], scale=(low, high, step))
 
 
 def every_model(**settings: Any) -> list[PrivateRecommender]:
     return [
         PrivateMeans(**settings, items="from ratings"),
         PrivateMeans(**settings, unit="user", items="from ratings"),
-        *(
-            PrivateCF(**settings, plan=plan, items="from ratings")
-            for plan in ("auto", "means", "covariance")
-        ),
+        *(PrivateCF(**settings, plan=plan, items="from ratings") for plan in ("auto", "means", "covariance")),
         *(
             PrivateCF(**settings, plan=plan, unit="user", items="from ratings")
             for plan in ("auto", "means", "covariance", "half_step")
@@ -142,12 +137,8 @@ def test_one_item_can_be_fitted(model: PrivateRecommender) -> None:
 
 @pytest.mark.parametrize(("epsilon", "most"), [(0.1, FARTHEST), (1.0, 5), (4.0, 5), (30.0, 5)])
 @pytest.mark.parametrize("plan", ["covariance", "half_step"])
-def test_factors_reach_their_bounds_by_much_noise_only(
-    plan: Any, epsilon: float, most: float
-) -> None:
-    model = PrivateCF(epsilon=epsilon, unit="user", plan=plan, items="from ratings").fit(
-        load("movietweetings")
-    )
+def test_factors_reach_their_bounds_by_much_noise_only(plan: Any, epsilon: float, most: float) -> None:
+    model = PrivateCF(epsilon=epsilon, unit="user", plan=plan, items="from ratings").fit(load("movietweetings"))
     assert model.model_.features.shape[1] > 1
     assert np.abs(model.model_.features).max() <= most
     assert np.abs(model.model_.bias).max() <= most
@@ -272,9 +263,7 @@ def test_public_features_help_and_cost_nothing() -> None:
     ratings = made_up()
     features = np.tile(np.eye(4), (15, 1))
     plain = PrivateCF(epsilon=1.0, plan="means", items="from ratings").fit(ratings)
-    with_features = PrivateCF(
-        epsilon=1.0, plan="means", features=features, items="from ratings"
-    ).fit(ratings)
+    with_features = PrivateCF(epsilon=1.0, plan="means", features=features, items="from ratings").fit(ratings)
     first, second = (model.account_.releases for model in (with_features, plain))
     assert [each.name for each in first] == [each.name for each in second]
     assert [each.dimension for each in first] == [each.dimension for each in second]
@@ -325,9 +314,7 @@ def test_every_plan_spends_the_same() -> None:
     for unit in ("rating", "user"):
         assert MEANS[unit].total + FIRST_SHARE[unit] == pytest.approx(1.0)
         for plan in ("auto", "means", "covariance") + (("half_step",) if unit == "user" else ()):
-            model = PrivateCF(epsilon=3.0, unit=unit, plan=plan, rng=0, items="from ratings").fit(
-                ratings
-            )
+            model = PrivateCF(epsilon=3.0, unit=unit, plan=plan, rng=0, items="from ratings").fit(ratings)
             assert model.stages_.total + FIRST_SHARE[unit] == pytest.approx(1.0)
 
 
@@ -342,9 +329,7 @@ def test_stages_are_chosen_from_what_was_released() -> None:
     [(200.0, 0.01, True), (200.0, 0.5, False), (0.1, 0.01, False)],
     ids=["sure and much rated", "unsure", "hardly rated"],
 )
-def test_a_half_step_needs_sure_biases_and_loadings_that_survive(
-    count: float, variance: float, taken: bool
-) -> None:
+def test_a_half_step_needs_sure_biases_and_loadings_that_survive(count: float, variance: float, taken: bool) -> None:
     each = np.ones(50)
     items = ItemBiases(0 * each, variance * each, count * each)
     stages = choose_stages("auto", "user", items, 1000.0, 0.9)

@@ -166,9 +166,7 @@ def test_an_out_of_sample_user_gets_what_a_row_with_these_events_gets() -> None:
     events = made_up()
     model = model_of("event", rng=1).fit(events)
     own = events.items[events.csr[[5]].tocoo().coords[1]].tolist()
-    assert model.answer(own, events.items) == pytest.approx(
-        model.predict([5] * N_ITEMS, events.items), rel=1e-6
-    )
+    assert model.answer(own, events.items) == pytest.approx(model.predict([5] * N_ITEMS, events.items), rel=1e-6)
     alone, listed = model.recommend(5, n=7), model.answer_list(own, n=7)
     together = next(iter(model.recommend_many([5], n=7)))
     assert list(alone.items) == list(listed.items) == list(together.items)
@@ -233,9 +231,7 @@ def test_saved_without_the_events(tmp_path: Path) -> None:
     model.save(tmp_path / "model", ratings=False)
     _, settings, arrays = read_model(tmp_path / "model")
     assert len(arrays["data"]) == len(arrays["indices"]) == len(arrays["users"]) == 0
-    assert (
-        settings["ratings"]["scale"]["highest"] == 1
-    )  # how often somebody had something is not there
+    assert settings["ratings"]["scale"]["highest"] == 1  # how often somebody had something is not there
     again = gf.PrivateTopN.load(tmp_path / "model")
     assert again.guarantee() == model.guarantee()
     assert list(again.answer_list(["i3"]).items) == list(model.answer_list(["i3"]).items)
@@ -292,8 +288,7 @@ def test_settings_are_checked(settings: dict[str, Any]) -> None:
     with pytest.raises(SettingError):
         PrivateTopN(**settings)
     assert all(
-        parameter.kind is parameter.KEYWORD_ONLY
-        for parameter in inspect.signature(PrivateTopN).parameters.values()
+        parameter.kind is parameter.KEYWORD_ONLY for parameter in inspect.signature(PrivateTopN).parameters.values()
     )
 
 
@@ -308,9 +303,7 @@ def test_asked_before_it_is_fitted() -> None:
     stated = model_of("event").guarantee()
     assert stated.unit == "event"
     assert "a user's own events are used for their own lists only" in stated.reason
-    assert stated.reason.endswith(
-        "The list of items in the events is public. Each fit spends this again."
-    )
+    assert stated.reason.endswith("The list of items in the events is public. Each fit spends this again.")
 
 
 def test_how_many_are_chosen_is_decided_by_noisy_counts() -> None:
@@ -344,6 +337,4 @@ def test_a_factor_that_an_accounts_own_items_carry_alone_counts_little() -> None
     of_popularity, *of_factors = model.weigh(profiles).T
     assert of_popularity == pytest.approx([0.501, 1.501, 0.751])  # what is negative is left out
     # The items carry a factor 3, 3/2 and 1 times as much as all in the mean; 2 are allowed.
-    assert np.transpose(of_factors) == pytest.approx(
-        np.array([[(2 / 3) ** 4, 0, 0], [1, 1, 0], [1, 1, 1]])
-    )
+    assert np.transpose(of_factors) == pytest.approx(np.array([[(2 / 3) ** 4, 0, 0], [1, 1, 0], [1, 1, 1]]))

@@ -118,9 +118,7 @@ def test_factors_after_half_steps_are_posterior_means() -> None:
     means = np.zeros((12, 2))
     means[chosen] = rng.normal(0, 0.3, (7, 2))
     found = FactorPosterior(means, chosen, spread, np.array([0.05, 0.02]))
-    steps = [
-        Projected(rng.normal(0, 3, (12, 3)), 0.7, rng.normal(0, 0.1, (12, 3))) for _ in range(2)
-    ]
+    steps = [Projected(rng.normal(0, 3, (12, 3)), 0.7, rng.normal(0, 0.1, (12, 3))) for _ in range(2)]
     q, done = means, []
     for step in steps:
         chance = [min(2 * items.shares @ column**2, LONGEST**2) for column in step.directions.T]
@@ -156,9 +154,7 @@ def test_half_steps_find_the_factors_that_made_the_ratings() -> None:
     made = gf.synthetic(users=2000, items=150, ratings=120_000, rng=5)
     train, test = gf.holdout(made, fraction=0.2, rng=1)
     means, auto = (
-        gf.evaluate(
-            gf.PrivateCF(epsilon=4.0, plan=plan, items="from ratings", rng=1).fit(train), test
-        ).mae
+        gf.evaluate(gf.PrivateCF(epsilon=4.0, plan=plan, items="from ratings", rng=1).fit(train), test).mae
         for plan in ("means", "auto")
     )
     assert auto < means - 0.01

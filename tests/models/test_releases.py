@@ -61,9 +61,7 @@ def residuals_of(row: dict[int, int], biases: Floats, clamps: Clamps) -> dict[in
     off = {item: value - 3.5 - biases[item] for item, value in row.items()}
     own = sum(float(np.clip(each, -clamps.near, clamps.near)) for each in off.values())
     own /= len(row) + clamps.prior
-    return {
-        item: float(np.clip(each - own, -clamps.wide, clamps.wide)) for item, each in off.items()
-    }
+    return {item: float(np.clip(each - own, -clamps.wide, clamps.wide)) for item, each in off.items()}
 
 
 def test_item_sums_and_counts(profiles: UserProfiles) -> None:

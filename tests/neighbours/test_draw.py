@@ -19,9 +19,7 @@ Floats = npt.NDArray[np.float64]
 KEY = 0x0123456789ABCDEF
 
 
-def drawn(
-    log_weights: Floats, rows: npt.NDArray[np.int32], pools: list[tuple[int, int, int]], asker: int
-) -> list[int]:
+def drawn(log_weights: Floats, rows: npt.NDArray[np.int32], pools: list[tuple[int, int, int]], asker: int) -> list[int]:
     arrays = PoolArrays(*(np.array(part, dtype=np.int64) for part in zip(*pools, strict=True)))
     out = np.empty(int(arrays.takes.sum()), dtype=np.int64)
     draw(log_weights, rows, arrays, np.uint64(KEY), np.uint64(asker), out)
@@ -45,9 +43,7 @@ KINDS = ["equal", "mild", "steep", "extreme", "some zero", "mostly zero"]
 
 @pytest.mark.kernel
 @pytest.mark.parametrize("kind", KINDS)
-@pytest.mark.parametrize(
-    "pools", [[(0, 40, 3)], [(0, 10, 9), (30, 40, 1)], [(0, 0, 0), (2, 6, 4), (6, 39, 20)]]
-)
+@pytest.mark.parametrize("pools", [[(0, 40, 3)], [(0, 10, 9), (30, 40, 1)], [(0, 0, 0), (2, 6, 4), (6, 39, 20)]])
 def test_it_draws_what_the_plain_twin_draws(kind: str, pools: list[tuple[int, int, int]]) -> None:
     log_weights = some_weights(kind, 40)
     rows = np.random.default_rng(1).permutation(1000)[:40].astype(np.int32)
@@ -118,9 +114,7 @@ def test_any_order_any_part_and_any_threads_give_the_same(mechanism: PPNS | NPNS
     whole = draw_neighbours(mechanism, similarities, rows, askers, KEY, rs)
 
     def part(picked: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:
-        return draw_neighbours(
-            mechanism, similarities[picked], rows[picked], askers[picked], KEY, rs[picked]
-        )
+        return draw_neighbours(mechanism, similarities[picked], rows[picked], askers[picked], KEY, rs[picked])
 
     backwards = np.arange(60)[::-1]
     assert np.array_equal(part(backwards), whole[::-1])

@@ -33,8 +33,7 @@ def rows_of(ratings: gf.Ratings) -> list[dict[int, float]]:
     csr = ratings.csr
     pairs = zip(csr.indptr[:-1], csr.indptr[1:], strict=True)
     return [
-        dict(zip(csr.indices[start:stop].tolist(), csr.data[start:stop].tolist(), strict=True))
-        for start, stop in pairs
+        dict(zip(csr.indices[start:stop].tolist(), csr.data[start:stop].tolist(), strict=True)) for start, stop in pairs
     ]
 
 
@@ -43,9 +42,7 @@ def every_cell(ratings: gf.Ratings) -> tuple[Any, Any]:
     return np.repeat(ratings.users, n_items), np.tile(ratings.items, n_users)
 
 
-def expected_predictions(
-    axis: str, name: str, center: str | None, k: int, least: int, **more: Any
-) -> np.ndarray:
+def expected_predictions(axis: str, name: str, center: str | None, k: int, least: int, **more: Any) -> np.ndarray:
     """Return every prediction by the book: similarities, the k nearest raters, the mean of deviations."""
     users, (n_users, n_items) = rows_of(MADE_UP), MADE_UP.shape
     rows = reference.compared_rows(users, n_items, axis, name)
@@ -161,9 +158,7 @@ def test_an_item_based_answer_is_the_prediction_for_that_profile(
         assert few == pytest.approx(expected[row, :2], rel=1e-12, nan_ok=True)
     monkeypatch.setattr(engine, "_KEPT_BYTES", 8 * 25 * 4)  # room for four of the rows
     again = gf.NeighbourCF(mechanism, rng=3, **settings).fit(MADE_UP)
-    assert np.array_equal(
-        again.predict(*every_cell(MADE_UP)).reshape(MADE_UP.shape), expected, equal_nan=True
-    )
+    assert np.array_equal(again.predict(*every_cell(MADE_UP)).reshape(MADE_UP.shape), expected, equal_nan=True)
 
 
 @pytest.mark.parametrize("axis", ["user", "item"])

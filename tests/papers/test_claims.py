@@ -49,9 +49,7 @@ def test_where_no_difference_is_claimed_there_is_no_other_side() -> None:
 
 
 def test_every_claim_has_a_sentence_for_every_verdict_it_can_get() -> None:
-    told = tomllib.loads(
-        (files("goodfence.papers.reproduction") / "definitions" / "claims.toml").read_text()
-    )
+    told = tomllib.loads((files("goodfence.papers.reproduction") / "definitions" / "claims.toml").read_text())
     assert list(told) == [
         *map(str, range(1, 9)),
         "9a",
@@ -92,9 +90,7 @@ def test_the_false_positive_rate_is_shared_among_the_comparisons() -> None:
 )
 def test_the_verdict_of_two_comparisons(values: tuple[float, ...], verdict: str) -> None:
     errors = {0.0: 1e-4, 0.02: 0.02}
-    tests = [
-        Question("a", Statistic(value, errors.get(value, 0.01), N), "below") for value in values
-    ]
+    tests = [Question("a", Statistic(value, errors.get(value, 0.01), N), "below") for value in values]
     assert verdict_of(judged(tests)) == verdict
 
 
@@ -103,9 +99,7 @@ def test_an_open_comparison_says_what_it_would_take() -> None:
     assert one.needed is not None
     enough = Statistic(0.02, 0.02 * np.sqrt(N / one.needed), one.needed)
     assert judged([Question("a", enough, "below")])[0].outcome == "opposite"
-    claim = Claim(
-        number=1, text="", verdict="cannot tell", sentence="", rule="", comparisons=(one,)
-    )
+    claim = Claim(number=1, text="", verdict="cannot tell", sentence="", rule="", comparisons=(one,))
     assert claim.needed == one.needed
     assert claim.to_dict()["needed"] == one.needed
 
@@ -136,10 +130,7 @@ def test_with_one_cell_a_target_the_difference_is_the_paired_t_test() -> None:
 
 
 def test_a_trend_is_the_rise_of_the_straight_line() -> None:
-    counts: Counts = {
-        (x, "a"): {"error": np.array([3.0 + 0.5 * x] * 2), "predicted": np.ones(2)}
-        for x in (1, 2, 4, 8)
-    }
+    counts: Counts = {(x, "a"): {"error": np.array([3.0 + 0.5 * x] * 2), "predicted": np.ones(2)} for x in (1, 2, 4, 8)}
     rise = Sums(counts).trend("mae", "a", [1, 2, 4, 8])
     assert rise.value == pytest.approx(3.5)
     assert rise.error == pytest.approx(0.0)
@@ -154,9 +145,7 @@ def test_nothing_to_count_is_no_number() -> None:
 
 
 def test_a_reproduction_is_plain_values_of_its_claims_and_its_manifest() -> None:
-    claim = Claim(
-        number=3, text="said", verdict="holds", sentence="so", rule="is", numbers={"a": 1}
-    )
+    claim = Claim(number=3, text="said", verdict="holds", sentence="so", rule="is", numbers={"a": 1})
     told = Reproduction(figures=(), claims=(claim,), manifest={"seed": 7}).to_dict()
     assert told["manifest"] == {"seed": 7}
     assert [one["verdict"] for one in told["claims"]] == ["holds"]
@@ -167,17 +156,14 @@ def figure_of(errors: dict[tuple[str, int], list[float]], scale: str = "linear")
     """Return a figure of these errors, of one cell a target, as far as a claim looks at it."""
     xs = sorted({x for _, x in errors})
     counts = {
-        (x, series): {"error": np.array(each), "predicted": np.ones(len(each))}
-        for (series, x), each in errors.items()
+        (x, series): {"error": np.array(each), "predicted": np.ones(len(each))} for (series, x), each in errors.items()
     }
     definition = SimpleNamespace(scale=scale, judged=tuple(xs), values=tuple(xs))
     return Counted(cast("Any", definition), Sums(cast("Any", counts)), gf.Scale(1, 5))
 
 
 @pytest.mark.parametrize(("least", "verdict"), [(0.25, "holds"), (0.0, "fails")])
-def test_the_error_of_no_private_method_is_zero_where_all_is_known(
-    least: float, verdict: str
-) -> None:
+def test_the_error_of_no_private_method_is_zero_where_all_is_known(least: float, verdict: str) -> None:
     known = max(claims._ENOUGH_KNOWN, 8)
     errors = {(series, known): [1.0, 2.0] for series in PRIVATE}
     errors[PRIVATE[1], known] = [least, least]

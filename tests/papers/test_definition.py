@@ -21,15 +21,10 @@ from goodfence.papers.reproduction.definition import (
 @pytest.mark.parametrize("bundled", [False, True])
 @pytest.mark.parametrize("quick", [False, True])
 @pytest.mark.parametrize("name", ORDER)
-def test_every_point_of_every_figure_has_four_mechanisms(
-    name: str, quick: bool, bundled: bool
-) -> None:
+def test_every_point_of_every_figure_has_four_mechanisms(name: str, quick: bool, bundled: bool) -> None:
     figure = definition(name, quick=quick, bundled=bundled)
     assert list(figure.series) == [*COMPARED, LARGEST_RS]
-    scopes = [
-        getattr(figure.mechanism(one, figure.values[-1]), "sensitivity", None)
-        for one in figure.series
-    ]
+    scopes = [getattr(figure.mechanism(one, figure.values[-1]), "sensitivity", None) for one in figure.series]
     assert [None if one is None else one.scope for one in scopes] == [
         None,
         None,

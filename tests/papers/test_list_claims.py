@@ -34,9 +34,7 @@ def small_setting(monkeypatch: pytest.MonkeyPatch) -> gf.PPNS:
 
 
 @pytest.mark.parametrize("n_fakes", [4, 11, 12, 13])
-def test_strangers_are_those_of_the_data_with_the_fakes(
-    n_fakes: int, small_setting: gf.PPNS
-) -> None:
+def test_strangers_are_those_of_the_data_with_the_fakes(n_fakes: int, small_setting: gf.PPNS) -> None:
     lists = of_lists._fake_lists(SMALL, SEED, N)
     targets, _ = find_targets(SMALL, N, 3, "random", Streams(SEED))
     n_users, top = SMALL.shape[0], small_setting.k * small_setting.beta
@@ -85,9 +83,7 @@ def test_with_the_co_rated_cosine_the_target_has_similarity_one() -> None:
 
 
 @pytest.mark.parametrize("scope", ["target", "pair"])
-def test_rs_of_a_fakes_list_is_that_of_the_data_with_the_fakes(
-    scope: Any, small_setting: gf.PPNS
-) -> None:
+def test_rs_of_a_fakes_list_is_that_of_the_data_with_the_fakes(scope: Any, small_setting: gf.PPNS) -> None:
     options, n_fakes = gf.Sensitivity(scope=scope), 4
     mechanism = gf.PPNS(k=4, beta=3, sensitivity=options)
     lists = of_lists._fake_lists(SMALL, SEED, N)

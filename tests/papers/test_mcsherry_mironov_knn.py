@@ -120,10 +120,7 @@ def test_interpolation_is_the_best_linear_prediction_from_the_nearest(seed: int)
     residuals = generator.uniform(-1, 1, len(columns))
     wanted, out = np.arange(30), np.empty(30)
     interpolate(columns, residuals, wanted, factors, unexplained, 6, out)
-    expected = [
-        reference.interpolated(columns, residuals, item, factors, unexplained, 6)
-        for item in range(30)
-    ]
+    expected = [reference.interpolated(columns, residuals, item, factors, unexplained, 6) for item in range(30)]
     np.testing.assert_allclose(out, expected, atol=1e-10)
 
 
@@ -150,8 +147,7 @@ def test_an_answer_is_average_user_bias_and_what_the_nearest_items_say() -> None
     residuals = np.clip(left - bias, -1, 1)
     assert np.abs(left - bias).max() > 1  # the clamp has something to do
     nearest = [
-        reference.interpolated(columns, residuals, item, model._factors, model._unexplained, 4)
-        for item in range(40)
+        reference.interpolated(columns, residuals, item, model._factors, model._unexplained, 4) for item in range(40)
     ]
     np.testing.assert_allclose(told, np.clip(model._averages + bias + nearest + 3.5, 1, 5))
 

@@ -181,9 +181,7 @@ def test_fixed_noise_is_of_the_profile_and_the_item() -> None:
     ("epsilon", "q", "p"),
     [(1.0, 0.404610, 0.148848), (2.0, 0.648786, 0.087804), (4.0, 0.931738, 0.017065)],
 )
-def test_randomised_response_keeps_the_value_as_often_as_it_says(
-    epsilon: float, q: float, p: float
-) -> None:
+def test_randomised_response_keeps_the_value_as_often_as_it_says(epsilon: float, q: float, p: float) -> None:
     table = randomised_response(5, epsilon).counts / TOTAL
     assert np.diag(table) == pytest.approx(np.full(5, q), abs=1e-6)
     assert table[0, 1] == pytest.approx(p, abs=1e-6)
@@ -299,9 +297,7 @@ def _person(user: Any) -> int:
 
 
 def test_filling_never_touches_what_was_rated() -> None:
-    filled = gf.papers.RandomisedPerturbation(sigma_max=0.0, beta_max=50.0).perturb(
-        SMALL, Streams(1)
-    )
+    filled = gf.papers.RandomisedPerturbation(sigma_max=0.0, beta_max=50.0).perturb(SMALL, Streams(1))
     dense, plain = filled.ratings.csr.toarray(), SMALL.csr.toarray()
     np.testing.assert_allclose(dense[plain > 0], plain[plain > 0])
     assert filled.ratings.n_ratings > SMALL.n_ratings
@@ -333,11 +329,7 @@ def test_with_continuous_ratings_nobody_keeps_their_own(where: Any) -> None:
     distinct = gf.Ratings(csr, SMALL.users, SMALL.items, gf.Scale(1, 5, None))
     sent = gf.papers.NeNDS(within=where).perturb(distinct, Streams(1)).ratings
     rows = np.repeat(np.arange(60), np.diff(distinct.csr.indptr))
-    alone = (
-        np.bincount(rows)[rows] == 1
-        if where == "person"
-        else np.bincount(csr.indices)[csr.indices] == 1
-    )
+    alone = np.bincount(rows)[rows] == 1 if where == "person" else np.bincount(csr.indices)[csr.indices] == 1
     assert ((sent.csr.data != distinct.csr.data) | alone).all()
     assert alone.mean() < 0.1
 
@@ -346,9 +338,7 @@ def test_with_continuous_ratings_nobody_keeps_their_own(where: Any) -> None:
 def test_blurme_adds_and_changes_nothing(strategy: Any) -> None:
     sparse_ones = gf.synthetic(users=60, items=300, ratings=900, rng=3)
     kinds = {user: user % 3 == 0 for user in sparse_ones.users.tolist()}
-    sent = gf.papers.BlurMe(attribute=kinds, extra=0.2, strategy=strategy).perturb(
-        sparse_ones, Streams(1)
-    )
+    sent = gf.papers.BlurMe(attribute=kinds, extra=0.2, strategy=strategy).perturb(sparse_ones, Streams(1))
     dense, plain = sent.ratings.csr.toarray(), sparse_ones.csr.toarray()
     np.testing.assert_array_equal(dense[plain > 0], plain[plain > 0])
     added = np.diff(sent.ratings.csr.indptr) - np.diff(sparse_ones.csr.indptr)
@@ -385,9 +375,7 @@ def test_what_indicates_a_kind_is_the_minimum_of_the_logistic_loss() -> None:
 
 
 def test_cells_are_grouped_with_the_most_similar_items_that_are_left() -> None:
-    alike = np.array(
-        [[0, 0.1, 0.2, 0.9], [0.1, 0, 0.3, 0.8], [0.2, 0.3, 0, 0.7], [0.9, 0.8, 0.7, 0]]
-    )
+    alike = np.array([[0, 0.1, 0.2, 0.9], [0.1, 0, 0.3, 0.8], [0.2, 0.3, 0, 0.7], [0.9, 0.8, 0.7, 0]])
     cells = np.arange(4)
     assert _chained(cells, cells, alike, 2).tolist() == [0, 3, 1, 2]
     assert _chained(cells[::-1], cells, alike, 3).tolist() == [3, 0, 1, 2]
@@ -437,10 +425,7 @@ def test_differences_are_antisymmetric_and_one_user_moves_only_their_items() -> 
     np.testing.assert_allclose(model.differences_, -model.differences_.T, atol=1e-9)
     assert (np.diag(model.counts_) == 0).all()
     rest = gf.Ratings(SMALL.csr[1:], SMALL.users[1:], SMALL.items, SMALL.scale)
-    changed = (
-        np.abs(gf.papers.SlopeOne(noise=1.0, rng=1).fit(rest).differences_ - model.differences_)
-        > 1e-9
-    )
+    changed = np.abs(gf.papers.SlopeOne(noise=1.0, rng=1).fit(rest).differences_ - model.differences_) > 1e-9
     own = np.zeros(SMALL.shape[1], dtype=bool)
     own[SMALL.csr[[0]].indices] = True
     assert not changed[~own].any()
@@ -458,9 +443,7 @@ def test_a_constant_more_of_the_asker_is_a_constant_more_of_the_answer() -> None
 def test_noise_of_pairs_is_bounded_and_uniform() -> None:
     many = of_rows([{"a": 3.0, "b": 3.0} for _ in range(2_000)])
     alone = [
-        gf.papers.SlopeOne(noise=2.0, rng=1).fit(
-            gf.Ratings(many.csr[[row]], [row], many.items, (1, 5))
-        )
+        gf.papers.SlopeOne(noise=2.0, rng=1).fit(gf.Ratings(many.csr[[row]], [row], many.items, (1, 5)))
         for row in range(300)
     ]
     noise = np.array([model.differences_[0, 1] for model in alone])
@@ -481,9 +464,7 @@ def test_whoever_attacks_adds_no_noise() -> None:
 
 
 def test_too_many_items_are_refused() -> None:
-    wide = gf.Ratings(
-        sparse.csr_array(([3.0], ([0], [0])), shape=(1, 9_000)), [1], list(range(9_000)), (1, 5)
-    )
+    wide = gf.Ratings(sparse.csr_array(([3.0], ([0], [0])), shape=(1, 9_000)), [1], list(range(9_000)), (1, 5))
     with pytest.raises(SettingError, match="at most 8,000 items for Slope One"):
         gf.papers.SlopeOne().fit(wide)
 
@@ -494,9 +475,7 @@ def test_the_pair_attack_reads_a_single_common_rater_for_certain() -> None:
     assert report.estimates["confident_precision"].value == 1.0
     assert report.estimates["confident_coverage"].value > 0.1
     assert report.n_fakes == 6
-    noisy = gf.papers.PairAttack(known=5).run(
-        ratings, gf.papers.SlopeOne(noise=2.0), targets=8, rng=1
-    )
+    noisy = gf.papers.PairAttack(known=5).run(ratings, gf.papers.SlopeOne(noise=2.0), targets=8, rng=1)
     assert noisy.estimates["confident_precision"].value < 0.7
     with pytest.raises(SettingError, match="item differences"):
         gf.papers.PairAttack(known=5).run(ratings, gf.KNN(k=3), targets=2, rng=1)
@@ -567,9 +546,7 @@ def test_a_user_in_the_data_is_answered_as_a_fold_in() -> None:
 
 # ReuseKNN.
 
-HAND = of_rows(
-    [{"a": 5.0, "b": 3.0}, {"a": 4.0, "b": 2.0, "c": 1.0, "d": 5.0}, {"a": 5.0, "d": 1.0}]
-)
+HAND = of_rows([{"a": 5.0, "b": 3.0}, {"a": 4.0, "b": 2.0, "c": 1.0, "d": 5.0}, {"a": 5.0, "d": 1.0}])
 
 
 def test_expect_and_gain_by_hand() -> None:
@@ -590,9 +567,7 @@ def test_expect_and_gain_by_hand() -> None:
 def test_without_a_limit_it_is_plain_knn_among_raters() -> None:
     free = gf.papers.ReuseKNN(k=5, tau=None, rng=1).fit(SMALL)
     similar = gf.Similarity(name="cosine_corated")
-    plain = gf.NeighbourCF(
-        gf.KNN(k=5), similarity=similar, among="raters", fallback="global_mean"
-    ).fit(SMALL)
+    plain = gf.NeighbourCF(gf.KNN(k=5), similarity=similar, among="raters", fallback="global_mean").fit(SMALL)
     cells = np.repeat(np.arange(20), 40), np.tile(np.arange(40), 20)
     told, wanted = free.predict_cells(*cells), plain.predict_cells(*cells)
     # Ties at similarity 1 are broken otherwise.
@@ -631,9 +606,7 @@ def test_nobody_spends_more_than_their_budget_and_everybody_used_pays() -> None:
 
 
 def test_what_is_charged_is_what_is_contributed() -> None:
-    model = IndKNN(epsilon=50.0, questions=10, threshold=0.0, rng=1).fit(
-        of_rows([{"a": 5.0, "b": 4.0}, {"a": 4.0}])
-    )
+    model = IndKNN(epsilon=50.0, questions=10, threshold=0.0, rng=1).fit(of_rows([{"a": 5.0, "b": 4.0}, {"a": 4.0}]))
     budget = model.budget
     draws = Streams(model.key_).at(0)
     counting = 3 * budget / 10

@@ -72,9 +72,7 @@ def test_the_error_is_that_of_the_specification(
     [(gf.papers.NeNDS(), 0.080, 0.003), (gf.papers.NeNDS(within="person"), 0.64, 0.01)],
     ids=["column", "person"],
 )
-def test_how_many_ratings_nends_changes(
-    by: gf.papers.NeNDS, share: float, within: float, films: gf.Ratings
-) -> None:
+def test_how_many_ratings_nends_changes(by: gf.papers.NeNDS, share: float, within: float, films: gf.Ratings) -> None:
     changed = by.perturb(films, Streams(1)).ratings.csr.data != films.csr.data
     assert changed.mean() == pytest.approx(share, abs=within)
 
@@ -88,9 +86,7 @@ def test_blurme_announces_what_it_hides(films: gf.Ratings, real_data: Path) -> N
     learnt = indication(sparse.csr_array(films.csr[~tried]), kinds[~tried])
     rest = gf.Ratings(films.csr[tried], films.users[tried], films.items, films.scale)
     assert area(indicators(rest.csr) @ learnt, kinds[tried]) > 0.6
-    blurred = gf.papers.BlurMe(extra=0.1, strategy="greedy").added(
-        rest, kinds[tried], learnt, Streams(1)
-    )
+    blurred = gf.papers.BlurMe(extra=0.1, strategy="greedy").added(rest, kinds[tried], learnt, Streams(1))
     hidden = area(indicators(blurred.csr) @ learnt, kinds[tried])
     assert hidden < 0.05
     assert 1 - hidden > 0.95  # turned round
@@ -102,9 +98,7 @@ def area(scores: Floats, kinds: Flags) -> float:
 
 
 def test_all_asking_average_the_noise_away(films: gf.Ratings) -> None:
-    model = gf.papers.NoisyAnswers(
-        KNN, epsilon=4.0, clip=False
-    )  # clipped answers have a biased mean
+    model = gf.papers.NoisyAnswers(KNN, epsilon=4.0, clip=False)  # clipped answers have a biased mean
     attack = {"known": 16, "fakes": 50}
     one = gf.KNNAttack(**attack).run(films, model, targets=8, rng=SEED)  # type: ignore[arg-type]
     everybody = gf.KNNAttack(**attack, ask="all", combine="mean")  # type: ignore[arg-type]

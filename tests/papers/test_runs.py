@@ -33,9 +33,7 @@ def films() -> gf.Ratings:
 
 @pytest.mark.parametrize("mechanism", MECHANISMS, ids=str)
 @pytest.mark.parametrize("axis", ["user", "item"])
-def test_predictions_are_those_of_the_papers_protocol(
-    films: gf.Ratings, axis: Axis, mechanism: Mechanism
-) -> None:
+def test_predictions_are_those_of_the_papers_protocol(films: gf.Ratings, axis: Axis, mechanism: Mechanism) -> None:
     other = Interpretation(similarity="cosine_corated", over="neighbours")
     interpretation = other if axis == "item" else DEFAULT
     lists = Unattacked.of(films, 40, SEED, axis=axis, interpretation=interpretation)
@@ -64,9 +62,7 @@ def test_predictions_of_held_out_ratings_are_those_of_the_model(films: gf.Rating
     model = gf.NeighbourCF(mechanism).fit(train)
     chosen = replace(model._draws, key=lists.key).choose()
     model.restore(train, lists.key, chosen)
-    expected = model.predict(
-        films.users[targets.rows[targets.owners]], films.items[targets.columns]
-    )
+    expected = model.predict(films.users[targets.rows[targets.owners]], films.items[targets.columns])
     np.testing.assert_array_equal(lists.predict(mechanism).with_target, expected)
     assert (test.csr[targets.rows].data == targets.ratings).all()
 
@@ -77,9 +73,7 @@ def test_an_attacked_point_is_what_the_attack_reports(films: gf.Ratings, series:
     experiment = Experiment(definition=figure, ratings=films, n_seeds=1, n_targets=25, rng=7)
     points = [(x, seed, table) for x, seed, table, _ in experiment.points()]
     sums = Sums.of(points)
-    report = KNNAttack(known=8).run(
-        films, figure.mechanism(series, 7), targets=25, rng=experiment.seed(0)
-    )
+    report = KNNAttack(known=8).run(films, figure.mechanism(series, 7), targets=25, rng=experiment.seed(0))
     # The paper's attacker does not guess: no prediction is not recovered.
     informed = {"recovery": "raw_recovery", "advantage": "raw_advantage"}
     for metric in ("mae", "coverage", "recovery", "advantage", "exact", "target_chosen"):

@@ -47,9 +47,7 @@ def test_rho_and_epsilon_are_those_of_opendp(sensitivity: int) -> None:
     curve = converted.map(float(sensitivity))
     for delta in (1e-4, 1e-5, 1e-8):
         # OpenDP searches its order too, so the two agree closely, not exactly.
-        assert zcdp_epsilon(account.rho, delta) == pytest.approx(
-            curve.epsilon(delta), rel=1e-4, abs=1e-6
-        )
+        assert zcdp_epsilon(account.rho, delta) == pytest.approx(curve.epsilon(delta), rel=1e-4, abs=1e-6)
 
 
 @pytest.mark.parametrize("mu", [0.1, 0.25, 0.5, 1.0, 2.0])
@@ -84,18 +82,14 @@ def test_known_values(epsilon: float, concentrated: float, gaussian: float) -> N
     delta=st.floats(1e-12, 1e-2),
     distance=st.sampled_from([0.0, 1e-12, 1e-9]),
 )
-def test_calibration_is_on_the_safe_side_and_tight(
-    epsilon: float, delta: float, distance: float
-) -> None:
+def test_calibration_is_on_the_safe_side_and_tight(epsilon: float, delta: float, distance: float) -> None:
     mu = total_mu(epsilon, delta, distance)
     assert total_epsilon(mu, distance, delta) <= epsilon
     assert total_epsilon(mu * 1.001, distance, delta) > epsilon
 
 
 @given(mu=st.floats(0.01, 5), delta=st.floats(1e-10, 1e-2))
-def test_the_gaussian_bound_is_never_worse_than_the_concentrated_one(
-    mu: float, delta: float
-) -> None:
+def test_the_gaussian_bound_is_never_worse_than_the_concentrated_one(mu: float, delta: float) -> None:
     assert gaussian_epsilon(mu, delta) <= zcdp_epsilon(mu**2 / 2, delta) + 1e-9
 
 

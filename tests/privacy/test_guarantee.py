@@ -25,9 +25,7 @@ FULL: dict[str, Any] = {
 
 
 def test_it_reads_as_a_sentence() -> None:
-    assert str(Guarantee(**FULL)) == (
-        "proved: epsilon=1, delta=1e-06 per rating (add/remove). It is so."
-    )
+    assert str(Guarantee(**FULL)) == ("proved: epsilon=1, delta=1e-06 per rating (add/remove). It is so.")
     assert str(Guarantee(status="none", reason="No guarantee.")) == "none: No guarantee."
 
 

@@ -22,13 +22,9 @@ def naive(rows: list[dict[int, float]], target: int, name: str, centre: str = "a
 
 @settings(max_examples=150, deadline=None)
 @given(rated_rows(), st.sampled_from(["cosine", "cosine_corated"]), st.integers(1, 14))
-def test_cosines_equal_the_reference(
-    data: tuple[list[dict[int, float]], int], name: str, n: int
-) -> None:
+def test_cosines_equal_the_reference(data: tuple[list[dict[int, float]], int], name: str, n: int) -> None:
     rows, n_columns = data
-    lists = gf.candidate_lists(
-        from_rows(rows, n_columns), n=n, similarity=name, short_lists="shorten", threads=2
-    )
+    lists = gf.candidate_lists(from_rows(rows, n_columns), n=n, similarity=name, short_lists="shorten", threads=2)
     for target in range(len(rows)):
         similarities = naive(rows, target, name)
         expected = reference.candidate_list(similarities, target, n)
@@ -38,9 +34,7 @@ def test_cosines_equal_the_reference(
 
 @settings(max_examples=100, deadline=None)
 @given(rated_rows(values=SCALES["one to five"]), st.integers(1, 14))
-def test_the_cosine_order_is_that_of_exact_fractions(
-    data: tuple[list[dict[int, float]], int], n: int
-) -> None:
+def test_the_cosine_order_is_that_of_exact_fractions(data: tuple[list[dict[int, float]], int], n: int) -> None:
     rows, n_columns = data
     whole = [{column: int(rating) for column, rating in row.items()} for row in rows]
     lists = gf.candidate_lists(from_rows(rows, n_columns), n=n, short_lists="shorten")
@@ -50,9 +44,7 @@ def test_the_cosine_order_is_that_of_exact_fractions(
 
 @settings(max_examples=100, deadline=None)
 @given(rated_rows(), st.sampled_from(["all", "corated"]))
-def test_pearson_equals_the_reference(
-    data: tuple[list[dict[int, float]], int], centre: Centre
-) -> None:
+def test_pearson_equals_the_reference(data: tuple[list[dict[int, float]], int], centre: Centre) -> None:
     rows, n_columns = data
     similarity = gf.Similarity(name="pearson", centre=centre)
     n = len(rows) - 1
@@ -97,7 +89,5 @@ def test_a_profile_has_the_list_of_a_row_with_the_same_ratings(
     similarities = [reference.similarity(rows[target], other, "cosine") for other in others]
     expected = reference.candidate_list(similarities, -1, len(others))
     # A profile off the grid of the data is compared in its own units: equal up to rounding.
-    assert found.similarities == pytest.approx(
-        [similarities[row] for row in found.indices], rel=1e-12
-    )
+    assert found.similarities == pytest.approx([similarities[row] for row in found.indices], rel=1e-12)
     assert found.similarities == pytest.approx([similarities[row] for row in expected], rel=1e-12)

@@ -69,9 +69,7 @@ def test_a_generator_that_expects_the_wrong_thing_is_noticed(tmp_path: Path) -> 
         *("dates.csv.gz", "timed.parquet", "dated.parquet", "events.csv.gz"),
     ],
 )
-def test_no_file_takes_more_memory_than_one_and_a_half_times_the_limit(
-    name: str, tmp_path: Path
-) -> None:
+def test_no_file_takes_more_memory_than_one_and_a_half_times_the_limit(name: str, tmp_path: Path) -> None:
     bomb = next(one for one in bombs() if one.name == name)
     bomb.make(tmp_path / name)
     command = [sys.executable, "-c", MEASURED, str(tmp_path / name), str(LIMIT)]
@@ -129,12 +127,7 @@ def test_a_word_that_is_none_of_the_known_and_a_number_that_is_none_are_refused(
 def test_every_public_callable_is_tried() -> None:
     untried = {"DataError", "GoodfenceError", "SettingError"}  # errors
     untried |= {"audit_page", "reproduce", "reproduce_all"}  # which run for minutes
-    public = {
-        name
-        for module in (gf, gf.papers)
-        for name in module.__all__
-        if callable(getattr(module, name))
-    }
+    public = {name for module in (gf, gf.papers) for name in module.__all__ if callable(getattr(module, name))}
     tried_names = {one.name for one in callables()}
     assert public - untried <= tried_names
     assert {name for name in tried_names if name[0].isupper()} <= public | {"Scores.of"}

@@ -20,9 +20,7 @@ log_weights = st.lists(
 
 @settings(max_examples=60, deadline=None)
 @given(weights=log_weights, data=st.data())
-def test_any_pool_has_the_inclusion_probabilities_of_its_law(
-    weights: list[float], data: st.DataObject
-) -> None:
+def test_any_pool_has_the_inclusion_probabilities_of_its_law(weights: list[float], data: st.DataObject) -> None:
     take = data.draw(st.integers(0, len(weights)))
     exact = reference.inclusion([Fraction(float(np.exp(one))) for one in weights], take)
     included = pool_inclusion(np.array(weights), take)
@@ -36,9 +34,7 @@ def test_any_pool_has_the_inclusion_probabilities_of_its_law(
     shift=st.floats(-1e6, 1e6),
     data=st.data(),
 )
-def test_a_larger_weight_is_never_included_less(
-    weights: list[float], shift: float, data: st.DataObject
-) -> None:
+def test_a_larger_weight_is_never_included_less(weights: list[float], shift: float, data: st.DataObject) -> None:
     take = data.draw(st.integers(1, len(weights)))
     ordered = -np.sort(-np.array(weights))
     for method in ("exact", "manly"):

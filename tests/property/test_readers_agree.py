@@ -35,9 +35,7 @@ GRADES = st.floats(-1e6, 1e6, allow_nan=False).map(lambda value: value + 0.0)
 def cells(kind: st.SearchStrategy[Any]) -> st.SearchStrategy[Cells]:
     ids = st.lists(kind, min_size=1, max_size=6, unique=True)
     pairs = st.tuples(ids, ids).flatmap(
-        lambda both: st.lists(
-            st.tuples(st.sampled_from(both[0]), st.sampled_from(both[1])), min_size=1, unique=True
-        )
+        lambda both: st.lists(st.tuples(st.sampled_from(both[0]), st.sampled_from(both[1])), min_size=1, unique=True)
     )
     return pairs.flatmap(lambda found: st.fixed_dictionaries(dict.fromkeys(found, GRADES)))
 
@@ -126,9 +124,7 @@ def test_repeats_are_what_a_dictionary_makes_of_them(rows: list[tuple[int, int, 
 
 
 LOGS = st.lists(
-    st.tuples(
-        st.integers(0, 5), st.integers(0, 5), st.integers(-(2**40), 2**40), st.integers(1, 9)
-    ),
+    st.tuples(st.integers(0, 5), st.integers(0, 5), st.integers(-(2**40), 2**40), st.integers(1, 9)),
     min_size=1,
     max_size=30,
 )
@@ -147,9 +143,7 @@ def by_event_file(name: str, separator: str) -> Callable[[list[Any], dict[str, A
 
 
 def event_columns(rows: list[Any]) -> dict[str, list[Any]]:
-    return dict(
-        zip(("user", "item", "seen", "plays"), map(list, zip(*rows, strict=True)), strict=True)
-    )
+    return dict(zip(("user", "item", "seen", "plays"), map(list, zip(*rows, strict=True)), strict=True))
 
 
 def by_event_parquet(rows: list[Any], how: dict[str, Any]) -> Ratings:
@@ -163,15 +157,9 @@ EVENT_READERS: dict[str, Callable[[list[Any], dict[str, Any]], Ratings]] = {
     "tsv.gz": by_event_file("a.tsv.gz", "\t"),
     "dat": by_event_file("a.dat", "::"),
     "parquet": by_event_parquet,
-    "pandas": lambda rows, how: Ratings.from_frame(
-        pd.DataFrame(event_columns(rows)), read=ReadOptions(**how)
-    ),
-    "polars": lambda rows, how: Ratings.from_frame(
-        pl.DataFrame(event_columns(rows)), read=ReadOptions(**how)
-    ),
-    "arrow": lambda rows, how: Ratings.from_frame(
-        pa.table(event_columns(rows)), read=ReadOptions(**how)
-    ),
+    "pandas": lambda rows, how: Ratings.from_frame(pd.DataFrame(event_columns(rows)), read=ReadOptions(**how)),
+    "polars": lambda rows, how: Ratings.from_frame(pl.DataFrame(event_columns(rows)), read=ReadOptions(**how)),
+    "arrow": lambda rows, how: Ratings.from_frame(pa.table(event_columns(rows)), read=ReadOptions(**how)),
 }
 
 

@@ -39,9 +39,7 @@ PIECES = [
     b"1e999",
     b" ",
 ]
-CHANGE = st.tuples(
-    st.floats(0, 1), st.integers(0, 8), st.sampled_from(PIECES) | st.binary(max_size=4)
-)
+CHANGE = st.tuples(st.floats(0, 1), st.integers(0, 8), st.sampled_from(PIECES) | st.binary(max_size=4))
 
 
 def outcome(path: Path) -> str:

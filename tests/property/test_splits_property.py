@@ -43,9 +43,7 @@ def test_a_holdout_makes_up_the_whole(whole: Ratings, fraction: float, seed: int
 
 
 @given(ratings(), st.integers(1, 4), st.integers(0, 2**32))
-def test_a_holdout_per_user_leaves_everybody_something(
-    whole: Ratings, per_user: int, seed: int
-) -> None:
+def test_a_holdout_per_user_leaves_everybody_something(whole: Ratings, per_user: int, seed: int) -> None:
     with warnings.catch_warnings(action="ignore"):
         train, test = holdout(whole, per_user=per_user, rng=seed)
     before, held = np.diff(whole.csr.indptr), np.diff(test.csr.indptr)
@@ -65,9 +63,7 @@ def test_every_rating_is_tested_once(whole: Ratings, seed: int, data: st.DataObj
 
 
 @given(ratings(), st.integers(1, 10), st.integers(0, 6), st.integers(0, 2**32))
-def test_targets_are_different_and_have_enough(
-    whole: Ratings, n: int, more_than: int, seed: int
-) -> None:
+def test_targets_are_different_and_have_enough(whole: Ratings, n: int, more_than: int, seed: int) -> None:
     targets = sample_targets(whole, n, more_than=more_than, rng=seed).tolist()
     enough = np.flatnonzero(np.diff(whole.csr.indptr) > more_than).tolist()
     assert len(set(targets)) == len(targets) == min(n, len(enough))
@@ -75,9 +71,7 @@ def test_targets_are_different_and_have_enough(
 
 
 @given(ratings(), st.integers(1, 3), st.integers(1, 3))
-def test_a_core_is_what_is_left_when_one_goes_at_a_time(
-    whole: Ratings, per_user: int, per_item: int
-) -> None:
+def test_a_core_is_what_is_left_when_one_goes_at_a_time(whole: Ratings, per_user: int, per_item: int) -> None:
     left = cells_of(whole)
     while weak := _first_weak(left, per_user, per_item):
         axis, place = weak
@@ -101,9 +95,7 @@ def _first_weak(cells: Cells, per_user: int, per_item: int) -> tuple[int, int] |
 
 
 @given(ratings(), st.floats(0.01, 0.99), st.data())
-def test_by_time_each_user_s_last_are_held_out(
-    whole: Ratings, fraction: float, data: st.DataObject
-) -> None:
+def test_by_time_each_user_s_last_are_held_out(whole: Ratings, fraction: float, data: st.DataObject) -> None:
     stamps = st.lists(st.integers(0, 4), min_size=whole.n_ratings, max_size=whole.n_ratings)
     timed = whole.replaced(whole.csr, np.array(data.draw(stamps)))
     train, test = holdout(timed, by="time", fraction=fraction)

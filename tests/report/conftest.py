@@ -45,9 +45,7 @@ def comparison(ratings: gf.Ratings) -> FrontierPage:
 
 
 @pytest.fixture(scope="session")
-def files(
-    page: AuditPage, comparison: FrontierPage, tmp_path_factory: pytest.TempPathFactory
-) -> dict[str, Path]:
+def files(page: AuditPage, comparison: FrontierPage, tmp_path_factory: pytest.TempPathFactory) -> dict[str, Path]:
     """Both pages on disk."""
     folder = tmp_path_factory.mktemp("pages")
     page.save(folder / "audit.html")

@@ -81,9 +81,7 @@ def test_the_browser_tells_what_a_page_asks_for(browser: Browser, tmp_path: Path
 
 
 @PAGES
-def test_no_request_leaves_and_everything_is_there(
-    browser: Browser, files: dict[str, Path], name: str
-) -> None:
+def test_no_request_leaves_and_everything_is_there(browser: Browser, files: dict[str, Path], name: str) -> None:
     browser.width(1200)
     browser.go(files[name])
     asked = [url for url in browser.requests if not url.startswith("data:")]
@@ -100,9 +98,7 @@ def test_no_request_leaves_and_everything_is_there(
 
 @PAGES
 @pytest.mark.parametrize("pixels", [320, 375, 768, 1200])
-def test_nothing_overflows(
-    browser: Browser, files: dict[str, Path], name: str, pixels: int
-) -> None:
+def test_nothing_overflows(browser: Browser, files: dict[str, Path], name: str, pixels: int) -> None:
     browser.width(pixels, phone=pixels < 500)
     browser.go(files[name])
     browser.value("document.querySelectorAll('details').forEach(one => { one.open = true })")
@@ -112,17 +108,13 @@ def test_nothing_overflows(
 
 
 @pytest.mark.parametrize(("pixels", "longest"), [(1200, 4_800), (375, 7_500)])
-def test_the_page_is_not_long(
-    browser: Browser, files: dict[str, Path], pixels: int, longest: int
-) -> None:
+def test_the_page_is_not_long(browser: Browser, files: dict[str, Path], pixels: int, longest: int) -> None:
     browser.width(pixels, phone=pixels < 500)
     browser.go(files["audit"])
     assert 2_000 < browser.value("document.documentElement.scrollHeight") < longest
 
 
-def test_the_verdict_and_the_squares_are_on_the_first_screen(
-    browser: Browser, files: dict[str, Path]
-) -> None:
+def test_the_verdict_and_the_squares_are_on_the_first_screen(browser: Browser, files: dict[str, Path]) -> None:
     browser.width(1200)
     browser.go(files["audit"])
     shown = "Array.from(document.querySelectorAll('.finding, .waffles'))"
@@ -144,9 +136,7 @@ def test_a_chart_runs_no_script_from_a_name(tmp_path: Path) -> None:
         assert one.value("document.querySelectorAll('script').length") >= 1
 
 
-def test_a_phone_shows_the_narrow_charts_in_letters_that_can_be_read(
-    browser: Browser, files: dict[str, Path]
-) -> None:
+def test_a_phone_shows_the_narrow_charts_in_letters_that_can_be_read(browser: Browser, files: dict[str, Path]) -> None:
     browser.width(375, phone=True)
     browser.go(files["audit"])
     assert (browser.value(shown("wide")), browser.value(shown("narrow"))) == (0, 2)
@@ -156,9 +146,7 @@ def test_a_phone_shows_the_narrow_charts_in_letters_that_can_be_read(
     )
     assert smallest >= 12
     pixels = "parseFloat(getComputedStyle(one).fontSize)"
-    texts = (
-        f"Array.from(document.querySelectorAll('p, td, li, dd, figcaption')).map(one => {pixels})"
-    )
+    texts = f"Array.from(document.querySelectorAll('p, td, li, dd, figcaption')).map(one => {pixels})"
     assert browser.value(f"Math.min(...{texts})") >= 12
 
 
@@ -191,9 +179,7 @@ CONTRASTS = """
 
 @PAGES
 @pytest.mark.parametrize("scheme", ["light", "dark"])
-def test_every_text_stands_out(
-    browser: Browser, files: dict[str, Path], name: str, scheme: str
-) -> None:
+def test_every_text_stands_out(browser: Browser, files: dict[str, Path], name: str, scheme: str) -> None:
     chosen = [{"name": "prefers-color-scheme", "value": scheme}]
     browser.ask("Emulation.setEmulatedMedia", media="screen", features=chosen)
     browser.go(files[name])

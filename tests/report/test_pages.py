@@ -46,9 +46,7 @@ class Elements(HTMLParser):
 
 
 def enclosed(html: str) -> object:
-    found = re.search(
-        r'<script type="application/json" id="goodfence">(.*?)</script>', html, re.DOTALL
-    )
+    found = re.search(r'<script type="application/json" id="goodfence">(.*?)</script>', html, re.DOTALL)
     assert found is not None
     return json.loads(found[1])
 
@@ -96,9 +94,7 @@ def test_the_figures_are_inside_twice(page: AuditPage) -> None:
     )
     assert "checksum" not in told["data"]
     assert told["data"]["users"] == 160
-    assert [one["targets"] for one in told["by_known"]] == [
-        r.n_targets for r in page.survey.by_known
-    ]
+    assert [one["targets"] for one in told["by_known"]] == [r.n_targets for r in page.survey.by_known]
 
 
 def test_every_part_of_the_audit_is_told(page: AuditPage) -> None:
@@ -110,9 +106,7 @@ def test_every_part_of_the_audit_is_told(page: AuditPage) -> None:
     assert len(survey.audit.leakage.tried) == 4
     for report in (*survey.by_known, *survey.by_strategy):
         assert f">{report.n_targets:,}</td>" in html
-    assert {
-        card for card in ("proved", "claimed", "refuted", "none") if f"card {card}" in html
-    } == {
+    assert {card for card in ("proved", "claimed", "refuted", "none") if f"card {card}" in html} == {
         "proved",
         "claimed",
         "refuted",
@@ -237,10 +231,7 @@ def test_a_scale_that_was_only_seen_is_told(ratings: gf.Ratings) -> None:
 def test_one_amount_of_knowledge_is_no_chart(page: AuditPage) -> None:
     alone = replace(page.survey, by_known=(page.survey.audit.leakage,))
     assert "how many of the target’s ratings the attacker knows" in page.html
-    assert (
-        "how many of the target’s ratings the attacker knows"
-        not in replace(page, survey=alone).html
-    )
+    assert "how many of the target’s ratings the attacker knows" not in replace(page, survey=alone).html
 
 
 def test_an_audit_is_not_saved_as_a_page_by_mistake(page: AuditPage, tmp_path: Path) -> None:
@@ -250,9 +241,7 @@ def test_an_audit_is_not_saved_as_a_page_by_mistake(page: AuditPage, tmp_path: P
     assert json.loads((tmp_path / "audit.json").read_text())["kind"] == "AuditReport"
 
 
-def test_a_page_that_cannot_be_written_is_told_without_its_path(
-    page: AuditPage, tmp_path: Path
-) -> None:
+def test_a_page_that_cannot_be_written_is_told_without_its_path(page: AuditPage, tmp_path: Path) -> None:
     (tmp_path / "audit.html").mkdir()
     with pytest.raises(FileProblem) as caught:
         page.save(tmp_path / "audit.html")

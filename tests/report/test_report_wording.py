@@ -127,9 +127,7 @@ def test_the_verdict_is_about_the_attackers_tried(
 
 def test_what_leaks_is_decided_by_the_whole_interval(report: LeakReport) -> None:
     assert report.leaks is True
-    private = gf.KNNAttack(known=8, fakes=5).run(
-        FILMS, gf.PrivateMeans(epsilon=0.1), targets=2, rng=7
-    )
+    private = gf.KNNAttack(known=8, fakes=5).run(FILMS, gf.PrivateMeans(epsilon=0.1), targets=2, rng=7)
     assert private.leaks is not True
     assert isinstance(report, AttackReport)
     same = replace(
@@ -142,9 +140,7 @@ def test_what_leaks_is_decided_by_the_whole_interval(report: LeakReport) -> None
 
 def test_who_was_tried(report: LeakReport) -> None:
     rows = tried_rows(report)
-    assert [(row.what, row.accounts, row.chosen) for row in rows] == [
-        ("one asks", "20 (also 1)", True)
-    ]
+    assert [(row.what, row.accounts, row.chosen) for row in rows] == [("one asks", "20 (also 1)", True)]
     unknown = (UNKNOWN, UNKNOWN, UNKNOWN, UNKNOWN)
     failed = Tried("X()", "x", 0, 0, *unknown, strongest=False, failed="its own error")
     told = tried_rows(replace(report, tried=(*report.tried, failed)))

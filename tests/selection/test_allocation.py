@@ -81,10 +81,7 @@ def test_each_further_draw_adds_a_similarity_of_its_partition() -> None:
 
 def test_with_equal_similarities_every_allocation_is_as_good() -> None:
     same = np.full(6, 0.5)
-    values = {
-        round(alpha(PPNS(k=3, beta=2, allocation=counts), same, 0.1), 12)
-        for counts in feasible(3, 2)
-    }
+    values = {round(alpha(PPNS(k=3, beta=2, allocation=counts), same, 0.1), 12) for counts in feasible(3, 2)}
     assert values == {1.5}
 
 

@@ -49,9 +49,7 @@ def test_the_two_data_sets_differ_in_one_rating(found: Counterexample) -> None:
 
 @pytest.mark.parametrize("epsilon", EPSILONS)
 @pytest.mark.parametrize("make", [ppns_counterexample, pncf_counterexample])
-def test_a_choice_is_impossible_with_the_rating_and_possible_without(
-    make: Any, epsilon: float
-) -> None:
+def test_a_choice_is_impossible_with_the_rating_and_possible_without(make: Any, epsilon: float) -> None:
     with_it, without_it = make(epsilon).probabilities()
     assert with_it == 0.0
     assert without_it > 0.1
@@ -75,14 +73,10 @@ def test_an_answer_is_possible_with_the_rating_and_impossible_without(mechanism:
 def test_draws_bear_it_out(make: Any) -> None:
     found = make()
     n_draws = 4000
-    for ratings, probability in zip(
-        (found.ratings, found.ratings_without), found.probabilities(), strict=True
-    ):
+    for ratings, probability in zip((found.ratings, found.ratings_without), found.probabilities(), strict=True):
         rows, similarities, rs = candidate_list(ratings, found.mechanism.sensitivity)
         lists, everyone = np.tile(similarities, (n_draws, 1)), np.tile(rows, (n_draws, 1))
-        places = draw_neighbours(
-            found.mechanism, lists, everyone, np.arange(n_draws), 8, np.full(n_draws, rs)
-        )
+        places = draw_neighbours(found.mechanism, lists, everyone, np.arange(n_draws), 8, np.full(n_draws, rs))
         seen = sum(set(one) == found.chosen for one in rows[places].tolist())
         spread = np.sqrt(n_draws * probability * (1 - probability))
         assert abs(seen - n_draws * probability) <= 5 * spread

@@ -101,9 +101,7 @@ def test_extreme_ratios_become_a_certain_order(method: Any, gap: float) -> None:
     log_weights = np.array([2.0, 2.0, 1.0, 0.0, 0.0, 0.0]) * (gap / 2)
     included = pool_inclusion(log_weights, 4, method=method)
     assert included == pytest.approx([1, 1, 1, 1 / 3, 1 / 3, 1 / 3], abs=1e-9)
-    assert pool_inclusion(log_weights, 1, method=method) == pytest.approx(
-        [0.5, 0.5, 0, 0, 0, 0], abs=1e-9
-    )
+    assert pool_inclusion(log_weights, 1, method=method) == pytest.approx([0.5, 0.5, 0, 0, 0, 0], abs=1e-9)
 
 
 @pytest.mark.parametrize("epsilon", [1e-6, 1e-2, 1.0, 1e3, 1e6])
@@ -170,9 +168,7 @@ def test_beta_of_any_mechanism_is_the_farthest_partition_it_can_reach() -> None:
         "all": PPNS(k=5, beta=4, allocation=(1, 2, 2, 0)),
     }
     found = {name: list_metrics(one, listed, 0.1) for name, one in mechanisms.items()}
-    assert {name: one[1] for name, one in found.items()} == {
-        **{"kNN": 1, "PPNS": 4, "nPNS": 3, "PNCF": 3, "all": 3}
-    }
+    assert {name: one[1] for name, one in found.items()} == {**{"kNN": 1, "PPNS": 4, "nPNS": 3, "PNCF": 3, "all": 3}}
     assert found["kNN"][0] == pytest.approx(listed[:5].sum())
     assert found["PPNS"][0] == alpha(PPNS(k=5, beta=4), listed, 0.1)
 

@@ -313,12 +313,8 @@ def test_settings_that_are_not_given() -> None:
 
 
 @pytest.mark.parametrize("mechanism", [KNN(k=2), NPNS(k=2), PNCF(k=2), PPNS(k=2, beta=2)], ids=str)
-@pytest.mark.parametrize(
-    "lists", ["0.9", None, True, 3.0, np.array(0.5), np.zeros((1, 1, 4)), [0.9, np.nan], {0.9: 1}]
-)
-def test_what_is_no_list_of_similarities_is_refused_in_one_sentence(
-    mechanism: Any, lists: Any
-) -> None:
+@pytest.mark.parametrize("lists", ["0.9", None, True, 3.0, np.array(0.5), np.zeros((1, 1, 4)), [0.9, np.nan], {0.9: 1}])
+def test_what_is_no_list_of_similarities_is_refused_in_one_sentence(mechanism: Any, lists: Any) -> None:
     for method in (mechanism.pools, mechanism.log_weights):
         with pytest.raises(SettingError, match="similarities must be finite numbers in an array"):
             method(lists, 0.1)

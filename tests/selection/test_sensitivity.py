@@ -23,11 +23,7 @@ from goodfence.selection.sensitivity import (
 from tests.support import reference
 
 Floats = npt.NDArray[np.float64]
-OPTIONS = [
-    Sensitivity(reading=reading, clamp=clamp)
-    for reading in ("printed", "derived")
-    for clamp in (True, False)
-]
+OPTIONS = [Sensitivity(reading=reading, clamp=clamp) for reading in ("printed", "derived") for clamp in (True, False)]
 
 
 def some_ratings(seed: int, n_rows: int = 9, n_items: int = 7) -> sparse.csr_array:
@@ -48,10 +44,7 @@ def as_dicts(csr: sparse.csr_array) -> list[dict[int, float]]:
 
 def targets_by_hand(csr: sparse.csr_array, options: Sensitivity) -> list[float]:
     rows = as_dicts(csr)
-    return [
-        reference.target_sensitivity(rows, row, options.reading, options.clamp)
-        for row in range(len(rows))
-    ]
+    return [reference.target_sensitivity(rows, row, options.reading, options.clamp) for row in range(len(rows))]
 
 
 @pytest.mark.kernel
@@ -74,10 +67,7 @@ def test_pairs_are_the_terms_written_out(options: Sensitivity) -> None:
     targets = np.array([0, 3, 8])
     candidates = np.array([[1, 2, 3], [0, 1, 2], [0, 4, 5]])
     wanted = [
-        [
-            reference.pair_sensitivity(rows[a], rows[i], options.reading, options.clamp)
-            for i in others
-        ]
+        [reference.pair_sensitivity(rows[a], rows[i], options.reading, options.clamp) for i in others]
         for a, others in zip(targets, candidates, strict=True)
     ]
     assert pair_sensitivities(csr, targets, candidates, options) == pytest.approx(np.array(wanted))
@@ -96,9 +86,7 @@ def test_a_profile_beside_the_data_is_a_row_of_the_longer_matrix(
         kept = [row for row in range(csr.shape[0]) if row != without]
         appended = sparse.csr_array(sparse.vstack([csr[kept], *[dense_row] * n_copies]))
         wanted = sensitivities(appended, options)[len(kept)]
-        got = profile_sensitivity(
-            item_peaks(csr, options), columns, values, n_copies=n_copies, without=without
-        )
+        got = profile_sensitivity(item_peaks(csr, options), columns, values, n_copies=n_copies, without=without)
         assert got == pytest.approx(wanted, rel=1e-12)
 
 
@@ -119,10 +107,7 @@ def test_a_profile_and_each_row(options: Sensitivity) -> None:
     profile = some_ratings(60, n_rows=1)
     rows, copy = profile_pair_sensitivities(item_peaks(csr, options), profile.indices, profile.data)
     own = as_dicts(profile)[0]
-    wanted = [
-        reference.pair_sensitivity(own, row, options.reading, options.clamp)
-        for row in as_dicts(csr)
-    ]
+    wanted = [reference.pair_sensitivity(own, row, options.reading, options.clamp) for row in as_dicts(csr)]
     assert rows == pytest.approx(wanted)
     itself = reference.pair_sensitivity(own, own, options.reading, options.clamp)
     assert copy == pytest.approx(itself)

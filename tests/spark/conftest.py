@@ -83,6 +83,4 @@ def failing(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> Iterator[None]:
 @pytest.fixture
 def finished() -> Callable[[Path], dict[str, int]]:
     """When each checkpoint of a work folder was finished."""
-    return lambda folder: {
-        one.parent.name: one.stat().st_mtime_ns for one in folder.glob("*/_SUCCESS")
-    }
+    return lambda folder: {one.parent.name: one.stat().st_mtime_ns for one in folder.glob("*/_SUCCESS")}

@@ -40,9 +40,7 @@ def test_any_cut_gives_the_lists_of_one_machine(
     rows, n_columns = rated
     ratings = from_rows(rows, n_columns)
     n = data.draw(st.integers(1, len(rows) - 1))
-    similarity = data.draw(
-        st.sampled_from(["cosine", "cosine_corated", "pearson", "jaccard", "msd"])
-    )
+    similarity = data.draw(st.sampled_from(["cosine", "cosine_corated", "pearson", "jaccard", "msd"]))
     same(ratings, n, block_rows, similarity)
 
 
@@ -52,17 +50,13 @@ def test_films_in_blocks_of_any_size(block_rows: int) -> None:
 
 
 @pytest.mark.parametrize("block_rows", [300, 500])
-def test_blocks_of_several_parts_meet_each_pair_once(
-    block_rows: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_blocks_of_several_parts_meet_each_pair_once(block_rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tiles, "BLOCK", WIDTH)
     assert same(gf.load("movietweetings"), 40, block_rows) == 0
 
 
 @pytest.mark.parametrize("n_rows", [1, 64, 250])
-def test_lists_are_sent_and_merged_slice_by_slice(
-    n_rows: int, monkeypatch: pytest.MonkeyPatch
-) -> None:
+def test_lists_are_sent_and_merged_slice_by_slice(n_rows: int, monkeypatch: pytest.MonkeyPatch) -> None:
     films = gf.synthetic(users=330, items=120, ratings=9_000, rng=1)
     monkeypatch.setattr(all_pairs, "_SLICE", 40 * n_rows)
     how = replace(by_hand.settings_of(films, 40, 100), bounds=gf.Sensitivity())
@@ -104,8 +98,6 @@ def test_thresholds_that_are_far_too_high_are_made_good(monkeypatch: pytest.Monk
 
 def test_every_row_is_judged_by_its_own_threshold(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(tiles, "SAMPLE", WIDTH)
-    monkeypatch.setattr(
-        tiles, "sample_rank", lambda *_, **__: 10
-    )  # too high for about every other row
+    monkeypatch.setattr(tiles, "sample_rank", lambda *_, **__: 10)  # too high for about every other row
     monkeypatch.setattr(all_pairs, "_SLICE", 100 * 90)
     assert 200 < same(gf.load("movietweetings"), 100, 400) < 1000

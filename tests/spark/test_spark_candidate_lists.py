@@ -40,22 +40,16 @@ def forbidden(*_: Any) -> Any:
 @pytest.mark.real("ml-1m")
 @pytest.mark.real("douban-movie")
 @pytest.mark.parametrize(("data", "block_rows"), [("ml-1m", None), ("douban-movie", 5000)])
-def test_real_lists_while_tasks_fail(
-    spark: Any, failing: None, data: str, block_rows: int | None
-) -> None:
+def test_real_lists_while_tasks_fail(spark: Any, failing: None, data: str, block_rows: int | None) -> None:
     ratings = gf.load(data)
     config = engine.SparkConfig(spark=spark, block_rows=block_rows)
-    same_lists(
-        engine.candidate_lists(ratings, n=100, config=config), gf.candidate_lists(ratings, n=100)
-    )
+    same_lists(engine.candidate_lists(ratings, n=100, config=config), gf.candidate_lists(ratings, n=100))
 
 
 @pytest.mark.spark
 @pytest.mark.real("ml-1m")
 @pytest.mark.real("douban-movie")
-@pytest.mark.parametrize(
-    ("data", "axis", "parts"), [("ml-1m", "item", 7), ("douban-movie", "user", 3)]
-)
+@pytest.mark.parametrize(("data", "axis", "parts"), [("ml-1m", "item", 7), ("douban-movie", "user", 3)])
 def test_real_lists_of_a_data_frame(
     spark: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch, data: str, axis: Any, parts: int
 ) -> None:
@@ -126,9 +120,7 @@ def test_lists_of_a_data_frame_while_tasks_fail(
     st.integers(1, 5),
     st.integers(1, 3),
 )
-def test_merged_lists_are_sorted_lists(
-    offers: list[tuple[int, int, float]], n: int, n_parts: int
-) -> None:
+def test_merged_lists_are_sorted_lists(offers: list[tuple[int, int, float]], n: int, n_parts: int) -> None:
     parts = [sorted(offers[first::n_parts], key=lambda one: one[0]) for first in range(n_parts)]
     found = [
         RaggedLists(
@@ -142,8 +134,7 @@ def test_merged_lists_are_sorted_lists(
     ]
     indices, values, lengths = merge(found, 4, n)
     assert reference.merged_lists(offers, 4, n) == [
-        list(zip(indices[i, :k].tolist(), values[i, :k].tolist(), strict=True))
-        for i, k in enumerate(lengths)
+        list(zip(indices[i, :k].tolist(), values[i, :k].tolist(), strict=True)) for i, k in enumerate(lengths)
     ]
 
 
@@ -175,9 +166,7 @@ def test_files_give_the_lists_of_one_machine(
     if work:  # the same ratings in another order, and by Spark, are the same job; so nothing is left to be done
         monkeypatch.setattr("goodfence.spark.all_pairs.compare_tiles", forbidden)
         frame = spark.createDataFrame(table_of(FILMS, seed=1)).repartition(3)
-        same_lists(
-            frame_of_lists(engine.candidate_lists(frame, n=20, config=config), FILMS.users), local
-        )
+        same_lists(frame_of_lists(engine.candidate_lists(frame, n=20, config=config), FILMS.users), local)
 
 
 class Part:
@@ -194,9 +183,7 @@ def test_what_all_tiles_find_is_every_part_of_the_checkpoint_once() -> None:
     """70 tiles in at most 32 parts: of 3 each, and one in the last."""
     settings = SimpleNamespace(layout=SimpleNamespace(n_tiles=70))
     checkpoint = SimpleNamespace(root="work", keep=lambda name, _: Part(name))
-    found: Any = all_pairs.compare_in_parts(
-        *[cast("Any", one) for one in (None, settings, checkpoint)]
-    )
+    found: Any = all_pairs.compare_in_parts(*[cast("Any", one) for one in (None, settings, checkpoint)])
     assert found.names == (*(f"tiles-{at}-{at + 2}" for at in range(0, 69, 3)), "tiles-69-69")
 
 

@@ -40,9 +40,7 @@ ANY = ReadOptions()
 def config(master: str = "local[2]", default: str = "file:///", **read: Any) -> SparkConfig:
     conf = SimpleNamespace(get=lambda _: default)
     session: Any = SimpleNamespace(
-        sparkContext=SimpleNamespace(
-            master=master, defaultParallelism=2, addFile=lambda path: sent.append(path)
-        ),
+        sparkContext=SimpleNamespace(master=master, defaultParallelism=2, addFile=lambda path: sent.append(path)),
         _jsc=SimpleNamespace(hadoopConfiguration=lambda: conf),
     )
     sent: list[str] = session.sparkContext.__dict__.setdefault("sent", [])

@@ -27,9 +27,7 @@ from tests.support.running import run
 from tests.support.spark_chunks import encoded, merged, numbered, of_kind
 
 EVENTS = ReadOptions(feedback="implicit")
-CLICKS = pa.table(
-    {"user": ["b", "a", "a", "b", "c"], "item": [2, 1, 2, 2, 1], "plays": [1.0, 2.0, 3.0, 4.0, 5.0]}
-)
+CLICKS = pa.table({"user": ["b", "a", "a", "b", "c"], "item": [2, 1, 2, 2, 1], "plays": [1.0, 2.0, 3.0, 4.0, 5.0]})
 
 
 def read_whole(reader: WholeFile | PlainFiles) -> list[dict[str, Any]]:
@@ -79,9 +77,7 @@ def assembled(table: pa.Table, options: ReadOptions, shape: tuple[int, int]) -> 
     return in_order(shuffled(sent, assembly.assemble))
 
 
-PAIRS = st.lists(
-    st.tuples(st.integers(0, 4), st.integers(0, 3), st.integers(1, 5)), min_size=1, max_size=40
-)
+PAIRS = st.lists(st.tuples(st.integers(0, 4), st.integers(0, 3), st.integers(1, 5)), min_size=1, max_size=40)
 RULES = [
     ReadOptions(feedback="implicit"),
     ReadOptions(feedback="implicit", duplicates="count"),
@@ -93,13 +89,9 @@ RULES = [
 @settings(max_examples=40, deadline=None)
 @given(PAIRS, st.sampled_from(RULES))
 @pytest.mark.filterwarnings("ignore:.*repeat a pair")
-def test_blocks_are_those_of_one_machine(
-    rows: list[tuple[int, int, int]], options: ReadOptions
-) -> None:
+def test_blocks_are_those_of_one_machine(rows: list[tuple[int, int, int]], options: ReadOptions) -> None:
     users, items, grades = (list(column) for column in zip(*rows, strict=True))
-    values = (
-        np.array(grades, dtype=float) if options.rated or options.weight else np.ones(len(rows))
-    )
+    values = np.array(grades, dtype=float) if options.rated or options.weight else np.ones(len(rows))
     table = pa.table({"user": users, "item": items, "rating": values})
     own = table if options.rated or options.weight else table.drop(["rating"])
     read = {name: getattr(options, name) for name in ("feedback", "likes", "weight", "duplicates")}
@@ -124,9 +116,7 @@ def test_a_block_without_likes_has_no_facts() -> None:
     table = pa.table({"user": [1, 2, 3], "item": [1, 1, 1], "rating": [1.0, 2.0, 5.0]})
     blocks = assembled(table, ReadOptions(likes=5.0), (3, 1))
     facts = [
-        one
-        for block in blocks
-        for one in shuffled([block], lambda at, inbox: examine(Encoder(most=100), at, inbox))
+        one for block in blocks for one in shuffled([block], lambda at, inbox: examine(Encoder(most=100), at, inbox))
     ]
     told = [one for one in facts if isinstance(one, ChunkFacts)]
     assert [one.n_ratings for one in told] == [0, 1]
@@ -151,9 +141,7 @@ def events() -> gf.Ratings:
 @pytest.mark.spark
 @pytest.mark.parametrize("axis", ["user", "item"])
 @pytest.mark.parametrize("ending", [".csv", ".parquet"])
-def test_candidate_lists_of_events(
-    spark: Any, tmp_path: Path, events: gf.Ratings, ending: str, axis: Any
-) -> None:
+def test_candidate_lists_of_events(spark: Any, tmp_path: Path, events: gf.Ratings, ending: str, axis: Any) -> None:
     path = tmp_path / f"clicks{ending}"
     table = table_of(events, seed=3).select(["user", "item"])
     table = pa.concat_tables([table, table.slice(5, 7)])  # some happened twice
@@ -199,9 +187,7 @@ def test_a_model_of_events_is_that_of_one_machine(
     for engine_name in ("local", "spark"):
         out = tmp_path / f"{engine_name}.gf"
         settings_of = ("--method", "ppns k=5 beta=3", "--seed", "7")
-        code, _, stderr = run(
-            "fit", str(path), *flags, *settings_of, "--engine", engine_name, "-o", str(out)
-        )
+        code, _, stderr = run("fit", str(path), *flags, *settings_of, "--engine", engine_name, "-o", str(out))
         assert code == 0, stderr
         models.append(gf.load_model(out))
     here, there = models

@@ -46,9 +46,7 @@ def test_the_command_says_what_is_missing(tmp_path: Path, monkeypatch: pytest.Mo
         ),
     ],
 )
-def test_engine_options_outside_their_rule(
-    tmp_path: Path, arguments: list[str], sentence: str
-) -> None:
+def test_engine_options_outside_their_rule(tmp_path: Path, arguments: list[str], sentence: str) -> None:
     out = str(tmp_path / "model.gf")
     code, _, stderr = run("fit", "movietweetings", "-o", out, *arguments)
     assert code == 2
@@ -100,9 +98,7 @@ def same_model(here: Path, there: Path) -> None:
 
 
 @pytest.mark.spark
-def test_the_command_fits_the_model_of_one_machine(
-    fit_there: Any, tmp_path: Path, finished: Any
-) -> None:
+def test_the_command_fits_the_model_of_one_machine(fit_there: Any, tmp_path: Path, finished: Any) -> None:
     here, there = tmp_path / "here.gf", tmp_path / "there.gf"
     work = ["--work", str(tmp_path / "work"), "--memory", "256m"]
     told = [
@@ -118,9 +114,7 @@ def test_the_command_fits_the_model_of_one_machine(
 
 @pytest.mark.spark
 @pytest.mark.parametrize("ending", ["parquet", "csv", "float ids"])
-def test_every_file_gives_the_model_of_one_machine(
-    fit_there: Any, tmp_path: Path, ending: str
-) -> None:
+def test_every_file_gives_the_model_of_one_machine(fit_there: Any, tmp_path: Path, ending: str) -> None:
     """With repeated pairs, a declared scale and item-based neighbours."""
     table = table_of(FILMS)
     table = pyarrow.concat_tables([table, table.slice(0, 50).set_column(2, "rating", [[3.0] * 50])])
@@ -165,9 +159,7 @@ def test_what_is_wrong_with_a_file_is_one_sentence(fit_there: Any, tmp_path: Pat
     assert "FILE must be a file on Spark" in stderr
     listed = tmp_path / "items.txt"
     listed.write_text("2\n3\n")
-    code, _, stderr = fit_there(
-        str(path), "-o", out, "--items", str(listed), "--method", "knn axis=item"
-    )
+    code, _, stderr = fit_there(str(path), "-o", out, "--items", str(listed), "--method", "knn axis=item")
     assert code == 2
     assert "items must be left out for item-based neighbours on Spark" in stderr
 

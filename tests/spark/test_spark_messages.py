@@ -51,11 +51,7 @@ def test_a_block_survives_its_encoding() -> None:
 
 @pytest.mark.parametrize("ids", [["ann", "", "Zoë"], [3, -1], []])
 def test_ids_of_both_kinds_survive(ids: list[str] | list[int]) -> None:
-    given = (
-        pa.array(["out", *ids], pa.string())[1:]
-        if ids[:1] == ["ann"]
-        else pa.array(ids, pa.int16())
-    )
+    given = pa.array(["out", *ids], pa.string())[1:] if ids[:1] == ["ann"] else pa.array(ids, pa.int16())
     sent = ChunkIds(0, 0, 1, given, pa.array([1]))
     found = unpack("ChunkIds", pack(sent), 0, 0)
     assert isinstance(found, ChunkIds)

@@ -52,9 +52,7 @@ def same_answers(spark: Any, axis: Any, over: Any) -> None:
 
 
 @pytest.mark.parametrize("axis", ["user", "item"])
-def test_everything_with_data_frames_alone(
-    spark: Any, monkeypatch: pytest.MonkeyPatch, axis: Any
-) -> None:
+def test_everything_with_data_frames_alone(spark: Any, monkeypatch: pytest.MonkeyPatch, axis: Any) -> None:
     """Text ids that Unicode, case and length sort differently; the same answers by the caller's own ids."""
     plain = gf.synthetic(users=150, items=60, ratings=2_000, rng=3)
     users = [f"{'aZé𝄞'[i % 4]}{i % 13}-{i}" for i in range(150)]

@@ -30,9 +30,7 @@ from tests.support.strategies import from_rows, rated_rows
 WHOLE = IdRanges()
 
 
-def index_of(
-    chunks: list[Message], ranges: IdRanges
-) -> tuple[list[SortedIds], list[Message], tuple[int, ...]]:
+def index_of(chunks: list[Message], ranges: IdRanges) -> tuple[list[SortedIds], list[Message], tuple[int, ...]]:
     """Return the ranges of ids in order, where the ids of each chunk are, and the first number of each range."""
     found = shuffled(shuffled(of_kind(chunks, ChunkIds), ranges.share), ranges.sort)
     sorted_ids = [one for one in in_order(found) if isinstance(one, SortedIds)]

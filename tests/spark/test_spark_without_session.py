@@ -23,15 +23,10 @@ NO_SESSION = cast("Any", None)
 
 
 @pytest.mark.parametrize(("axis", "shape"), [("user", (70, 30)), ("item", (30, 70))])
-def test_rows_are_what_is_compared(
-    monkeypatch: pytest.MonkeyPatch, axis: Any, shape: tuple[int, int]
-) -> None:
+def test_rows_are_what_is_compared(monkeypatch: pytest.MonkeyPatch, axis: Any, shape: tuple[int, int]) -> None:
     frame: Any = SimpleNamespace(union=lambda _: frame)
     facts = SimpleNamespace(n_ratings=500, chunks=(0,), extremes=(-1.0, 5.0))
-    users, items = (
-        IdIndex(sorted_ids=frame, starts=(0, 0), n_ranges=1, n=n, id_type="bigint")
-        for n in (70, 30)
-    )
+    users, items = (IdIndex(sorted_ids=frame, starts=(0, 0), n_ranges=1, n=n, id_type="bigint") for n in (70, 30))
     monkeypatch.setattr(RATINGS.chunks, "facts_of", lambda *_: facts)
     monkeypatch.setattr(RATINGS.chunks, "numbered", lambda *_: frame)
     monkeypatch.setattr(RATINGS.chunks, "grid_factor", lambda *_: 1)

@@ -67,9 +67,7 @@ def test_one_person_s_many_ratings_are_one_sample() -> None:
 
 @pytest.mark.parametrize("n", [5, 10, 30, 200])
 @pytest.mark.parametrize("probability", [0.03, 0.08, 0.12, 0.3, 0.9])
-def test_the_worst_off_tenth_holds_the_truth_where_all_of_it_are_alike(
-    n: int, probability: float
-) -> None:
+def test_the_worst_off_tenth_holds_the_truth_where_all_of_it_are_alike(n: int, probability: float) -> None:
     """Everything is recovered of some people, nothing of the others; in the other world a fifth of it, or nothing.
 
     The mean of the worst-off tenth is then min(p, 0.1) / 0.1, less a fifth of the other world's.

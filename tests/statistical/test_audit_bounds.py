@@ -56,14 +56,10 @@ def test_rates_are_bounded_as_by_clopper_and_pearson(seen: int) -> None:
 def test_no_bound_above_the_truth_and_none_far_below(mu: float) -> None:
     """Normal scores with a known shift: mu is the truth, and epsilon at delta follows from it."""
     rng = np.random.default_rng(3)
-    found = lower_bound(
-        rng.normal(0, 1, 50_000), rng.normal(mu, 1, 50_000), delta=1e-5, confidence=SURE
-    )
+    found = lower_bound(rng.normal(0, 1, 50_000), rng.normal(mu, 1, 50_000), delta=1e-5, confidence=SURE)
     assert found.mu <= mu
     assert found.mu >= mu - 0.12
-    best = max(
-        np.log((stats.norm.sf(t - mu) - 1e-5) / stats.norm.sf(t)) for t in np.linspace(-3, 4, 200)
-    )
+    best = max(np.log((stats.norm.sf(t - mu) - 1e-5) / stats.norm.sf(t)) for t in np.linspace(-3, 4, 200))
     assert found.epsilon <= max(best, 0) + 1e-9
 
 

@@ -54,9 +54,7 @@ def test_it_is_the_distribution_of_opendp() -> None:
     assert chi2_contingency(table).pvalue > FALSE_ALARM
 
 
-@pytest.mark.parametrize(
-    "draws", [SystemNoise().draw(200_000), SeededNoise(Streams(SEED)).draw(200_000)]
-)
+@pytest.mark.parametrize("draws", [SystemNoise().draw(200_000), SeededNoise(Streams(SEED)).draw(200_000)])
 def test_the_noise_used_has_the_shape_of_a_gaussian(draws: npt.NDArray[np.int64]) -> None:
     # At this sigma the integer Gaussian is within 1e-9 of the real one, far below what 200,000 draws can tell.
     assert kstest(draws / SIGMA, norm.cdf).pvalue > FALSE_ALARM
@@ -110,9 +108,7 @@ def _draws(tree: ast.stmt) -> bool:
     for node in ast.walk(tree):
         if isinstance(node, ast.Attribute) and node.attr in generators:
             return True
-        names = (
-            [a.name for a in node.names] if isinstance(node, ast.Import | ast.ImportFrom) else []
-        )
+        names = [a.name for a in node.names] if isinstance(node, ast.Import | ast.ImportFrom) else []
         if isinstance(node, ast.ImportFrom):
             names.append(node.module or "")
         if {"random", "secrets", "numpy.random"} & set(names):

@@ -33,9 +33,7 @@ def test_ml_100k() -> None:
 
 def test_a_scale_of_ten_works_unchanged() -> None:
     train, test = gf.holdout(gf.load("movietweetings"), fraction=0.2, rng=0)
-    own = evaluate(
-        PrivateMeans(epsilon=1e-3, items="from ratings").fit(train), test
-    ).mae  # hardly anything is released
+    own = evaluate(PrivateMeans(epsilon=1e-3, items="from ratings").fit(train), test).mae  # hardly anything is released
     means = error(PrivateCF(epsilon=4.0, plan="means", items="from ratings"), train, test)
     assert means < own
     assert (
@@ -45,9 +43,7 @@ def test_a_scale_of_ten_works_unchanged() -> None:
 
 def test_more_budget_never_costs_error() -> None:
     """Few users and many ratings each: where noise vanishes chance is taken for structure if anywhere."""
-    train, test = gf.holdout(
-        gf.synthetic(users=400, items=250, ratings=25_000, rng=11), fraction=0.2, rng=0
-    )
+    train, test = gf.holdout(gf.synthetic(users=400, items=250, ratings=25_000, rng=11), fraction=0.2, rng=0)
     units: tuple[Unit, ...] = ("rating", "user")
     for unit in units:
         errors = [
@@ -65,8 +61,7 @@ def test_few_ratings_a_person_are_no_worse_than_a_noisy_mean() -> None:
         for settings in ({"epsilon": 1.0}, {"epsilon": 4.0, "unit": "user"}):
             budget: Any = {**settings, "items": "from ratings"}
             means, auto = (
-                np.mean([error(kind(**budget), train, test) for _ in range(3)])
-                for kind in (PrivateMeans, PrivateCF)
+                np.mean([error(kind(**budget), train, test) for _ in range(3)]) for kind in (PrivateMeans, PrivateCF)
             )
             assert auto <= means + MARGIN
 
@@ -74,7 +69,6 @@ def test_few_ratings_a_person_are_no_worse_than_a_noisy_mean() -> None:
 def test_more_budget_is_better() -> None:
     train, test = gf.holdout(gf.load("movietweetings"), fraction=0.2, rng=0)
     errors = [
-        error(PrivateCF(epsilon=epsilon, unit="user", items="from ratings"), train, test)
-        for epsilon in (0.1, 30.0)
+        error(PrivateCF(epsilon=epsilon, unit="user", items="from ratings"), train, test) for epsilon in (0.1, 30.0)
     ]
     assert errors[1] < errors[0] - 0.02

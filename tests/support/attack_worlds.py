@@ -13,9 +13,7 @@ import goodfence as gf
 Floats = npt.NDArray[np.float64]
 
 
-def tied_ratings(
-    seed: int, n_users: int = 24, n_items: int = 14, values: tuple[float, ...] = (1, 2, 5)
-) -> gf.Ratings:
+def tied_ratings(seed: int, n_users: int = 24, n_items: int = 14, values: tuple[float, ...] = (1, 2, 5)) -> gf.Ratings:
     """Return ratings of few values, with users that are copies of each other: ties everywhere."""
     generator = np.random.default_rng(seed)
     rated = generator.random((n_users, n_items)) < 0.5
@@ -28,9 +26,7 @@ def tied_ratings(
     csr = sparse.csr_array((cells[rows, columns], columns, starts), shape=cells.shape)
     step = 0.5 if any(value % 1 for value in values) else 1
     scale = (min(values), max(values), step)
-    return gf.Ratings(
-        csr, users=[f"user {row}" for row in range(n_users)], items=range(n_items), scale=scale
-    )
+    return gf.Ratings(csr, users=[f"user {row}" for row in range(n_users)], items=range(n_items), scale=scale)
 
 
 class ItemMeans:

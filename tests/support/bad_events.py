@@ -81,13 +81,9 @@ def _rated() -> list[BadInput]:
         return written("a.csv", "".join(",".join(row) + "\n" for row in rows).encode())
 
     names = ("rating", "Stars", "score", "overall", "label", "value", "user_rating", "Book-Rating")
-    sections = "".join(
-        f"{i}:\n{u},{r},2005-09-06\n" for u, i, r in zip(USERS, ITEMS, RATINGS, strict=True)
-    )
+    sections = "".join(f"{i}:\n{u},{r},2005-09-06\n" for u, i, r in zip(USERS, ITEMS, RATINGS, strict=True))
     columns = good_columns()
-    member = "".join(
-        json.dumps({"user": u, "item": i, "rating": 1}) + "\n" for u, i, *_ in event_rows()
-    )
+    member = "".join(json.dumps({"user": u, "item": i, "rating": 1}) + "\n" for u, i, *_ in event_rows())
     found: dict[str, Make] = {name: named(name) for name in names}
     found["parquet"] = written("a.parquet", as_bytes(pa.table(columns)))
     found["jsonl"] = written("a.jsonl", member.encode())

@@ -43,9 +43,7 @@ def written(name: str, content: bytes) -> Make:
     return lambda folder: put(folder, name, content)
 
 
-def many(
-    kind: str, says: str, variants: dict[str, Make], arguments: tuple[str, ...] = ()
-) -> list[BadInput]:
+def many(kind: str, says: str, variants: dict[str, Make], arguments: tuple[str, ...] = ()) -> list[BadInput]:
     """Return one bad input for each way to make it."""
     return [
         BadInput(kind=kind, variant=variant, make=make, says=says, arguments=arguments)
@@ -131,9 +129,7 @@ def _no_text() -> list[BadInput]:
     kinds = []
     for name, (codec, _) in encodings.items():
         text = table().decode().encode(codec)
-        big = (b"\xfe\xff" if name == "UTF-16" else b"\0\0\xfe\xff") + table().decode().encode(
-            f"{codec}-be"
-        )
+        big = (b"\xfe\xff" if name == "UTF-16" else b"\0\0\xfe\xff") + table().decode().encode(f"{codec}-be")
         variants = {
             "csv": written("a.csv", text),
             "big-endian": written("a.csv", big),
@@ -205,11 +201,7 @@ def _not_its_name() -> list[BadInput]:
     }
     endings = (".npz", ".pkl", ".xls", ".feather", ".csv.bz2")
     return [
-        *(
-            one
-            for key, make in variants.items()
-            for one in many("not what its name says", said[key], {key: make})
-        ),
+        *(one for key, make in variants.items() for one in many("not what its name says", said[key], {key: make})),
         *many("unknown ending", unknown, {end: written("a" + end, table()) for end in endings}),
         *many("not JSON lines", "must", lines),
         *many("no table", "needs columns for user, item and rating", prose),

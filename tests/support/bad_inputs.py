@@ -189,9 +189,7 @@ def _bad_pairs() -> list[BadInput]:
     ]
 
     def make(style: TextFormat, row: Row) -> Make:
-        return lambda folder: style.write(
-            folder, "".join(style.lines([*good_rows(), row])).encode()
-        )
+        return lambda folder: style.write(folder, "".join(style.lines([*good_rows(), row])).encode())
 
     return [
         BadInput(kind=kind, variant=v, make=make(style, row), says=says, arguments=arguments)
@@ -252,9 +250,7 @@ def _swallowed() -> list[BadInput]:
 
     says = "must close each quoted field on the line where it opens, line 3 does not"
     return [
-        BadInput(
-            kind="swallowed rows", variant=f"{v}-{n}", make=make(FORMATS[v], closing), says=says
-        )
+        BadInput(kind="swallowed rows", variant=f"{v}-{n}", make=make(FORMATS[v], closing), says=says)
         for v in QUOTING
         for n, closing in (("open", "fine"), ("closed", 'fine"'))
     ]

@@ -51,9 +51,7 @@ def _replaced(**columns: Any) -> Make:
     return make
 
 
-def _many(
-    kind: str, says: str, variants: dict[str, Make], arguments: tuple[str, ...] = ()
-) -> list[BadInput]:
+def _many(kind: str, says: str, variants: dict[str, Make], arguments: tuple[str, ...] = ()) -> list[BadInput]:
     return [
         BadInput(kind=f"parquet: {kind}", variant=v, make=make, says=says, arguments=arguments)
         for v, make in variants.items()
@@ -152,9 +150,7 @@ def _wrong_values() -> list[BadInput]:
     nothing = pa.nulls(5)
     return [
         *_many("missing id", "must not be missing, row 3 is", missing),
-        *_many(
-            "only missing ids", "must not be missing, row 1", {"null": _replaced(userId=nothing)}
-        ),
+        *_many("only missing ids", "must not be missing, row 1", {"null": _replaced(userId=nothing)}),
         *_many(
             "only missing ratings",
             "must not be missing, row 1",
@@ -209,13 +205,9 @@ def _wrong_columns() -> list[BadInput]:
                 )
             },
         ),
-        *_many(
-            "no columns", "none of the 0 columns is", {"none": _written(as_bytes(pa.table({})))}
-        ),
+        *_many("no columns", "none of the 0 columns is", {"none": _written(as_bytes(pa.table({})))}),
         *_many("ambiguous", "could each be it", {"twice": _written(as_bytes(twice))}),
-        *_many(
-            "misspelt", "did you mean 'rating'?", {"rating": _replaced()}, ("--rating", "raiting")
-        ),
+        *_many("misspelt", "did you mean 'rating'?", {"rating": _replaced()}, ("--rating", "raiting")),
     ]
 
 

@@ -209,9 +209,7 @@ def either(value: Any) -> str:
 
 def switch(*, optional: bool = False) -> Judge:
     """Return the judge of True and False."""
-    return lambda value: (
-        TAKEN if isinstance(value, bool) or (optional and value is None) else REFUSED
-    )
+    return lambda value: TAKEN if isinstance(value, bool) or (optional and value is None) else REFUSED
 
 
 def nothing_else(kind: type) -> Judge:
@@ -268,18 +266,14 @@ def callables() -> list[Public]:
     private = {"epsilon": number(0, math.inf), "delta": number(0, 1), "rng": RNG, "catalogue": ids}
     unit = words("rating", "user")
     return [
-        Public(
-            name="KNN", call=gf.KNN, good={"k": 5}, domains={"k": integer(1, 100, beyond=EITHER)}
-        ),
+        Public(name="KNN", call=gf.KNN, good={"k": 5}, domains={"k": integer(1, 100, beyond=EITHER)}),
         Public(
             name="NPNS",
             call=gf.NPNS,
             good={"k": 5},
             domains={
                 "k": integer(1, 100, beyond=EITHER),
-                "weights": words(
-                    "similarity", "uniform", "exponential", "weibull", "folded_normal"
-                ),
+                "weights": words("similarity", "uniform", "exponential", "weibull", "folded_normal"),
                 "within": integer(1, 100, optional=True, beyond=EITHER),
                 **dict.fromkeys(("rate", "shape", "scale", "mean", "deviation"), _only_none),
             },
@@ -816,12 +810,8 @@ def published(films: gf.Ratings, attack: dict[str, Judge]) -> list[Public]:
             good={},
             domains={"epsilon": epsilon},
         ),
-        Public(
-            name="LocalLaplace", call=gf.papers.LocalLaplace, good={}, domains={"epsilon": epsilon}
-        ),
-        Public(
-            name="ItemSwap", call=gf.papers.ItemSwap, good={}, domains={"p": share, "group": some}
-        ),
+        Public(name="LocalLaplace", call=gf.papers.LocalLaplace, good={}, domains={"epsilon": epsilon}),
+        Public(name="ItemSwap", call=gf.papers.ItemSwap, good={}, domains={"p": share, "group": some}),
         Public(
             name="SlopeOne",
             call=lambda **given: gf.papers.SlopeOne(**given).fit(films),
@@ -950,9 +940,7 @@ def methods() -> list[Public]:
     run |= {"threads": THREADS, "progress": PROGRESS, "over": words("raters", "neighbours")}
     for attack in (gf.KNNAttack(known=3), gf.AdaptiveAttack(known=3), gf.CoverAttack(known=3)):
         good = {"ratings": films, "attacked": model, **few}
-        found.append(
-            Public(name=f"{type(attack).__name__}.run", call=attack.run, good=good, domains=run)
-        )
+        found.append(Public(name=f"{type(attack).__name__}.run", call=attack.run, good=good, domains=run))
     found.append(
         Public(
             name="MembershipAttack.run",
@@ -1168,21 +1156,11 @@ def _no_ids_or_none(value: Any) -> str:
 
 
 def _no_list(value: Any) -> str:
-    return (
-        EITHER
-        if isinstance(value, range | list | tuple | np.ndarray | memoryview) or value is None
-        else REFUSED
-    )
+    return EITHER if isinstance(value, range | list | tuple | np.ndarray | memoryview) or value is None else REFUSED
 
 
 def _no_list_but_none(value: Any) -> str:
-    return (
-        EITHER
-        if value is not None and _no_list(value) == EITHER
-        else REFUSED
-        if value is not None
-        else SKIPPED
-    )
+    return EITHER if value is not None and _no_list(value) == EITHER else REFUSED if value is not None else SKIPPED
 
 
 def _no_list_or_none(value: Any) -> str:

@@ -24,9 +24,7 @@ from goodfence.spark.ratings import BlockLayout, cut_in_blocks
 from goodfence.spark.shuffle import Combiner, Task, run_partitions
 
 
-def shuffled(
-    messages: Iterable[Message], task: Task, combine: Combiner | None = None
-) -> list[Message]:
+def shuffled(messages: Iterable[Message], task: Task, combine: Combiner | None = None) -> list[Message]:
     """Bring messages to their partitions, in any order but the right one, and return what is sent from there."""
     partitions: dict[int, list[Message]] = {}
     for one in messages:
@@ -34,9 +32,7 @@ def shuffled(
     return [
         sent
         for arrived in partitions.values()
-        for sent in from_arrow(
-            to_arrow([one]) for one in run_partitions(iter([to_arrow(arrived)]), task, combine)
-        )
+        for sent in from_arrow(to_arrow([one]) for one in run_partitions(iter([to_arrow(arrived)]), task, combine))
     ]
 
 
@@ -44,9 +40,7 @@ def in_order(messages: Iterable[Message]) -> list[Message]:
     return sorted(messages, key=lambda one: (one.partition, one.sender))
 
 
-def settings_of(
-    ratings: gf.Ratings, n: int, block_rows: int, similarity: str = "cosine"
-) -> ListSettings:
+def settings_of(ratings: gf.Ratings, n: int, block_rows: int, similarity: str = "cosine") -> ListSettings:
     layout = BlockLayout(
         n_rows=ratings.shape[0],
         n_columns=ratings.shape[1],

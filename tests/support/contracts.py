@@ -115,9 +115,7 @@ class MechanismContract:
 
     def test_a_list_too_short_is_refused_with_its_length(self) -> None:
         short = self.mechanism.k - 1
-        with pytest.raises(
-            SettingError, match=rf"length {short}, got (beta=.*k=)?{self.mechanism.k}\b"
-        ):
+        with pytest.raises(SettingError, match=rf"length {short}, got (beta=.*k=)?{self.mechanism.k}\b"):
             self.mechanism.reach(short)
 
     @pytest.mark.parametrize("row", [0, 1, 2, 3])
@@ -139,8 +137,7 @@ class MechanismContract:
             rs = self.of_row(row)
             distribution = choice_distribution(self.mechanism, similarities, rs)
             wanted = [
-                sum(p for chosen, p in distribution.items() if place in chosen)
-                for place in range(similarities.size)
+                sum(p for chosen, p in distribution.items() if place in chosen) for place in range(similarities.size)
             ]
             included = inclusion_probabilities(self.mechanism, similarities, rs)
             assert included == pytest.approx(wanted, abs=1e-12)
@@ -162,9 +159,7 @@ def vars_of(mechanism: Any) -> dict[str, Any]:
     return {one.name: getattr(mechanism, one.name) for one in fields(mechanism)}
 
 
-def choice_distribution(
-    mechanism: Any, similarities: Floats, rs: Any
-) -> dict[frozenset[int], float]:
+def choice_distribution(mechanism: Any, similarities: Floats, rs: Any) -> dict[frozenset[int], float]:
     """Return the probability of each choice, from pools and log-weights, through all of them."""
     log_weights = mechanism.log_weights(similarities, rs)
     distribution = {frozenset[int](): 1.0}
@@ -181,9 +176,7 @@ def choice_distribution(
     return distribution
 
 
-def chi_squared(
-    seen: Counter[frozenset[int]], distribution: dict[frozenset[int], float], n: int
-) -> float:
+def chi_squared(seen: Counter[frozenset[int]], distribution: dict[frozenset[int], float], n: int) -> float:
     """Return the p-value of what was seen; outcomes expected less than five times are one."""
     often = [one for one, probability in distribution.items() if probability * n >= 5]
     observed = [seen[one] for one in often]

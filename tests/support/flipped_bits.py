@@ -40,12 +40,8 @@ def originals() -> dict[str, bytes]:
         "integers.parquet": _written(plain),
         "text.parquet": _written(texts),
         "groups.parquet": _written(texts, row_group_size=7, compression="zstd"),
-        "pages.parquet": _written(
-            texts, data_page_version="2.0", use_dictionary=False, write_page_index=True
-        ),
-        "delta.parquet": _written(
-            texts, use_dictionary=False, column_encoding={"userId": "DELTA_BYTE_ARRAY"}
-        ),
+        "pages.parquet": _written(texts, data_page_version="2.0", use_dictionary=False, write_page_index=True),
+        "delta.parquet": _written(texts, use_dictionary=False, column_encoding={"userId": "DELTA_BYTE_ARRAY"}),
         "a.csv": lines.encode(),
         "a.dat": lines.replace(",", "::").split("\n", 1)[1].encode(),
     }

@@ -30,7 +30,6 @@ def frame_of_lists(frame: Any, ids: npt.NDArray[Any]) -> CandidateLists:
     assert table["row"].to_pylist() == list(range(len(ids)))
     assert table["id"].to_pylist() == ids.tolist()
     arrays = [
-        table[name].combine_chunks().flatten().to_numpy().reshape(len(ids), -1)
-        for name in ("indices", "similarities")
+        table[name].combine_chunks().flatten().to_numpy().reshape(len(ids), -1) for name in ("indices", "similarities")
     ]
     return CandidateLists(*arrays)

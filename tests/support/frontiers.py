@@ -8,9 +8,7 @@ from goodfence.attack.scoring import Estimate
 from goodfence.auditing.frontier import Frontier, FrontierPoint
 
 
-def point(
-    family: str, label: str, mae: float, advantage: tuple[float, float, float], **other: Any
-) -> FrontierPoint:
+def point(family: str, label: str, mae: float, advantage: tuple[float, float, float], **other: Any) -> FrontierPoint:
     recovered = 0.37 + advantage[0]
     plain: dict[str, Any] = {
         "status": "none",
@@ -22,9 +20,7 @@ def point(
         "attack": "KNNAttack(known=8)",
         "n_targets": 50,
     }
-    return FrontierPoint(
-        family=family, label=label, mae=mae, advantage=Estimate(*advantage), **{**plain, **other}
-    )
+    return FrontierPoint(family=family, label=label, mae=mae, advantage=Estimate(*advantage), **{**plain, **other})
 
 
 def known_frontier() -> Frontier:
@@ -38,6 +34,4 @@ def known_frontier() -> Frontier:
         point("PrivateCF, per user", "ε=4", 0.75, (0.01, -0.01, 0.03), status="proved"),
         point("uncertain", "", 0.60, (0.1, -0.2, 0.4)),
     )
-    return Frontier(
-        points=points, guess=points[0].guess, settings={"shape": [943, 1682], "known": [8]}
-    )
+    return Frontier(points=points, guess=points[0].guess, settings={"shape": [943, 1682], "known": [8]})

@@ -77,9 +77,7 @@ def judged(path: Path) -> str:
     attempts: list[Callable[[], object]] = [lambda: read(path)]
     if path.suffix not in (".list", ".model"):
         attempts.append(lambda: count_problems(path, ReadOptions(max_bytes=LIMIT)))
-        attempts.append(
-            lambda: gf.load(path, feedback="implicit", read=ReadOptions(max_bytes=LIMIT))
-        )
+        attempts.append(lambda: gf.load(path, feedback="implicit", read=ReadOptions(max_bytes=LIMIT)))
     told = "read"
     for attempt in attempts:
         try:

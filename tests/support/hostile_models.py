@@ -159,9 +159,7 @@ def _parent(manifest: Manifest, path: tuple[Any, ...]) -> Any:
 class Mutation:
     """One way to change a model, drawn by chance; `manifest` and `arrays` are changed in place."""
 
-    def __init__(
-        self, original: Original, others: list[Original], rng: np.random.Generator
-    ) -> None:
+    def __init__(self, original: Original, others: list[Original], rng: np.random.Generator) -> None:
         self.rng = rng
         self.others = others
         self.manifest = copy.deepcopy(original.manifest)
@@ -212,9 +210,7 @@ class Mutation:
         other = self.pick(self.others)
         path = self._path(other.manifest)
         try:
-            _parent(self.manifest, path)[path[-1]] = copy.deepcopy(
-                _parent(other.manifest, path)[path[-1]]
-            )
+            _parent(self.manifest, path)[path[-1]] = copy.deepcopy(_parent(other.manifest, path)[path[-1]])
         except (KeyError, IndexError, TypeError):
             return f"nothing borrowed from {other.name}"
         self.bind &= path != ("settings",)  # with a digest that fits this would be the other model
@@ -263,11 +259,7 @@ class Mutation:
         at = self.rng.integers(array.size, size=int(self.rng.choice([1, 1, 3, array.size])))
         at = self.pick([at, np.array([array.size - 1]), np.array([0])])
         odd: list[float] = [0, 1, -1, 2**31 - 1, -(2**31), len(array), array.size, 255]
-        odd += (
-            [np.nan, np.inf, -np.inf, 1e308, 1e-320, 0.5]
-            if array.dtype.kind == "f"
-            else [2**62, -(2**62)]
-        )
+        odd += [np.nan, np.inf, -np.inf, 1e308, 1e-320, 0.5] if array.dtype.kind == "f" else [2**62, -(2**62)]
         value = self.pick(odd)
         with np.errstate(all="ignore"):
             array.flat[at] = np.array(value).astype(array.dtype)
@@ -313,9 +305,7 @@ def ask(model: Any) -> None:
         lambda: model.predict(np.repeat(users, len(items)), np.tile(items, len(users))),
         lambda: model.predict_cells(np.arange(len(users)), np.zeros(len(users), dtype=int)),
         lambda: model.recommend(users[0], n=5) if len(users) else None,
-        lambda: model.answer(
-            dict.fromkeys(items[:2].tolist(), float(ratings.scale.highest)), items
-        ),
+        lambda: model.answer(dict.fromkeys(items[:2].tolist(), float(ratings.scale.highest)), items),
         lambda: model.answer({}, items),
         lambda: model.answer_list({}, n=5),
         lambda: model.recommend_many(n=3),

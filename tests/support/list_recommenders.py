@@ -12,9 +12,7 @@ from goodfence.models.recommender import Recommendations
 from tests.support import reference
 
 
-def make_events(
-    seed: int, n_users: int = 24, n_items: int = 18, density: float = 0.5
-) -> gf.Ratings:
+def make_events(seed: int, n_users: int = 24, n_items: int = 18, density: float = 0.5) -> gf.Ratings:
     """Return events with users who are copies of each other: ties everywhere."""
     generator = np.random.default_rng(seed)
     held = generator.random((n_users, n_items)) < density
@@ -22,9 +20,7 @@ def make_events(
     held[n_users // 2 : n_users // 2 + 6] = held[:6]
     users = [f"user {row}" for row in range(n_users)]
     csr = sparse.csr_array(held.astype(np.float64))
-    return gf.Ratings(
-        csr, users, [f"item {column:02}" for column in range(n_items)], feedback="implicit"
-    )
+    return gf.Ratings(csr, users, [f"item {column:02}" for column in range(n_items)], feedback="implicit")
 
 
 def profiles_of(events: gf.Ratings) -> list[dict[int, float]]:

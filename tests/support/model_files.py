@@ -35,9 +35,7 @@ def packed(manifest: bytes, arrays: dict[str, Any]) -> bytes:
     return file.getvalue()
 
 
-def put_together(
-    saved: Path, manifest: dict[str, Any], arrays: dict[str, Any], *, bind: bool = False
-) -> None:
+def put_together(saved: Path, manifest: dict[str, Any], arrays: dict[str, Any], *, bind: bool = False) -> None:
     """Write a model with statements about its arrays and a checksum that fit, and, to `bind`, the settings' digest."""
     if bind:
         arrays = {**arrays, BOUND: settings_digest(manifest["kind"], manifest["settings"])}

@@ -26,9 +26,7 @@ from tests.support.hostile_models import ask
 def _private(items: Any, n_users: int = 0, per_user: int = 0) -> Any:
     columns = np.tile(np.arange(per_user), n_users)
     starts = np.arange(n_users + 1) * per_user
-    csr = sparse.csr_array(
-        (np.full(len(columns), 3.0), columns, starts), shape=(n_users, len(items))
-    )
+    csr = sparse.csr_array((np.full(len(columns), 3.0), columns, starts), shape=(n_users, len(items)))
     ratings = Ratings(csr, np.arange(n_users), items, scale=(1, 5))
     few = Ratings(sparse.csr_array((1, 2)), [1], [1, 2], scale=(1, 5))
     fitted = gf.PrivateMeans(epsilon=1.0, items="from ratings").fit(few)
@@ -106,12 +104,8 @@ if __name__ == "__main__":
     import tempfile
 
     place, limit = sys.argv[1:]
-    with (
-        tempfile.TemporaryDirectory() as name
-    ):  # what libraries and compiled code take is not the model's
-        for index, model in enumerate(
-            (_private(np.arange(50), 5, 10), _neighbours(30, 3, 10, "user"))
-        ):
+    with tempfile.TemporaryDirectory() as name:  # what libraries and compiled code take is not the model's
+        for index, model in enumerate((_private(np.arange(50), 5, 10), _neighbours(30, 3, 10, "user"))):
             model.save(Path(name) / str(index))
             ask(load_model(Path(name) / str(index)))
     _forget()

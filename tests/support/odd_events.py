@@ -135,9 +135,7 @@ def _two(chance: random.Random) -> OddFile:
     """Return two columns, with a header line or, where the ids are numbers, without."""
     named = chance.random() < 0.5
     log = made_up(chance, text=named and chance.random() < 0.5)
-    ending, separator = chance.choice(
-        [(".csv", ","), (".tsv", "\t"), (".dat", "::"), (".txt", " "), (".txt", "\t")]
-    )
+    ending, separator = chance.choice([(".csv", ","), (".tsv", "\t"), (".dat", "::"), (".txt", " "), (".txt", "\t")])
     lines = [separator.join(row[:2]) for row in log.rows]
     if named:
         lines.insert(0, separator.join(chance.choice(HEADERS)[:2]))
@@ -176,9 +174,7 @@ def _json(chance: random.Random) -> OddFile:
     rule, settings = _asked(chance, header)
     lines = []
     for user, item, time, weight in log.rows:
-        ids = (
-            int(one) if whole else one for one, whole in zip((user, item), log.whole, strict=True)
-        )
+        ids = (int(one) if whole else one for one, whole in zip((user, item), log.whole, strict=True))
         when = time if style == "seconds" else _written(time, style)
         lines.append(dict(zip(header, (*ids, when, weight), strict=True)) | {"page": ["a", {}]})
     content = "".join(json.dumps(line) + "\n" for line in lines).encode()
@@ -200,10 +196,7 @@ def _parquet(chance: random.Random) -> OddFile:
     header = chance.choice(HEADERS)
     rule, settings = _asked(chance, header)
     users, items, times, weights = (list(column) for column in zip(*log.rows, strict=True))
-    typed = [
-        [int(one) for one in ids] if whole else ids
-        for ids, whole in zip((users, items), log.whole, strict=True)
-    ]
+    typed = [[int(one) for one in ids] if whole else ids for ids, whole in zip((users, items), log.whole, strict=True)]
     seconds = pa.array(times, pa.timestamp("s"))
     kind = chance.choice(["integer", "seconds", "nanoseconds", "zone", "text"])
     column = {
@@ -296,9 +289,7 @@ HARMS: dict[str, Callable[[Harmed], None]] = {
     "no user": _cell(0, "", "  ", '""'),
     "no item": _cell(1, ""),
     "no time": _cell(2, "", " "),
-    "no such time": _cell(
-        2, "noon", "12:30", "2024-02-30x", "1.5", "nan", "9" * 20, "0x10", "1_000", "٨٨١"
-    ),
+    "no such time": _cell(2, "noon", "12:30", "2024-02-30x", "1.5", "nan", "9" * 20, "0x10", "1_000", "٨٨١"),
     "no weight": _cell(3, "", " "),
     "no such weight": _cell(3, "0", "-1", "often", "nan", "inf", "1e999", "0.0", "1e-400", "-0"),
     "ratings": lambda one: one.rename(3, "rating", "stars", "Score", "label", "value"),
@@ -326,9 +317,7 @@ def harmed(chance: random.Random) -> OddFile:
     kind = chance.choice(list(HARMS))
     HARMS[kind](one)
     content = "".join(",".join(row) + "\n" for row in [one.header, *one.rows]).encode()
-    odd = OddFile(
-        name="a.csv", content=content, kind=f"harmed: {kind}", cells=None, settings=one.settings
-    )
+    odd = OddFile(name="a.csv", content=content, kind=f"harmed: {kind}", cells=None, settings=one.settings)
     return packed(chance, odd)
 
 

@@ -113,13 +113,8 @@ def made_up(chance: random.Random, *, text: bool) -> Table:
     rows = [(user, item, chance.choice(grades)) for user, item in chosen]
     rows[0], rows[1] = (*rows[0][:2], grades[0]), (*rows[1][:2], grades[1])
     chance.shuffle(rows)
-    whole = {
-        role: are_integers([row[at] for row in rows]) for at, role in enumerate(("user", "item"))
-    }
-    cells = {
-        (int(u) if whole["user"] else u, int(i) if whole["item"] else i): float(r)
-        for u, i, r in rows
-    }
+    whole = {role: are_integers([row[at] for row in rows]) for at, role in enumerate(("user", "item"))}
+    cells = {(int(u) if whole["user"] else u, int(i) if whole["item"] else i): float(r) for u, i, r in rows}
     return Table(rows=rows, cells=cells)
 
 
@@ -135,10 +130,7 @@ def made_ids(chance: random.Random, n: int, text: bool, prefix: str) -> list[str
 
 
 def are_integers(ids: list[str]) -> bool:
-    return all(
-        one == "0" or (one.lstrip("-").isdecimal() and not one.lstrip("-").startswith("0"))
-        for one in ids
-    )
+    return all(one == "0" or (one.lstrip("-").isdecimal() and not one.lstrip("-").startswith("0")) for one in ids)
 
 
 HEADERS = (
@@ -181,9 +173,7 @@ def _delimited(chance: random.Random) -> OddFile:
         text = end * chance.randint(1, 3) + text.replace(end, end * 2, 1)
     return packed(
         chance,
-        OddFile(
-            name=f"a{ending}", content=marked(chance, text), kind="delimited", cells=table.cells
-        ),
+        OddFile(name=f"a{ending}", content=marked(chance, text), kind="delimited", cells=table.cells),
     )
 
 
@@ -192,9 +182,7 @@ def _shuffled(
 ) -> tuple[tuple[str, ...], list[tuple[str, ...]]]:
     moved = [tuple(row[at] for at in order) for row in rows]
     if extra:
-        moved = [
-            (*row, "timestamp" if at == 0 else str(881250949 + at)) for at, row in enumerate(moved)
-        ]
+        moved = [(*row, "timestamp" if at == 0 else str(881250949 + at)) for at, row in enumerate(moved)]
     return moved[0], moved[1:]
 
 
@@ -234,9 +222,7 @@ def _sections(chance: random.Random) -> OddFile:
     cells = {(int(u), int(i)): float(r) for u, i, r in rows}
     constant = len(set(cells.values())) == 1 and len(cells) > 1
     good = bool(cells) and not constant
-    return OddFile(
-        name="combined.txt", content=text.encode(), kind="sections", cells=cells if good else None
-    )
+    return OddFile(name="combined.txt", content=text.encode(), kind="sections", cells=cells if good else None)
 
 
 def _json(chance: random.Random) -> OddFile:
@@ -254,9 +240,7 @@ def _json(chance: random.Random) -> OddFile:
     ]
     text = "".join(json.dumps(line, ensure_ascii=chance.random() < 0.5) + "\n" for line in lines)
     name = chance.choice(["a.json", "a.jsonl", "a.ndjson", "a.txt"])
-    return packed(
-        chance, OddFile(name=name, content=text.encode(), kind="JSON lines", cells=table.cells)
-    )
+    return packed(chance, OddFile(name=name, content=text.encode(), kind="JSON lines", cells=table.cells))
 
 
 def _comma(chance: random.Random) -> OddFile:
@@ -267,9 +251,7 @@ def _comma(chance: random.Random) -> OddFile:
     cells = {(int(u), int(i)): float(r.replace(",", ".")) for u, i, r in rows}
     text = _lines([("user", "item", "rating"), *rows], ";")
     settings = chance.choice([{}, {"decimal": ","}])
-    return OddFile(
-        name="a.csv", content=text.encode(), kind="decimal comma", cells=cells, settings=settings
-    )
+    return OddFile(name="a.csv", content=text.encode(), kind="decimal comma", cells=cells, settings=settings)
 
 
 def _encoded(chance: random.Random) -> OddFile:
@@ -305,9 +287,7 @@ def _parquet(chance: random.Random) -> OddFile:
         "use_dictionary": chance.random() < 0.5,
     }
     if not options["use_dictionary"] and pa.types.is_string(made["userId"].type):
-        options["column_encoding"] = {
-            "userId": chance.choice(["DELTA_BYTE_ARRAY", "DELTA_LENGTH_BYTE_ARRAY", "PLAIN"])
-        }
+        options["column_encoding"] = {"userId": chance.choice(["DELTA_BYTE_ARRAY", "DELTA_LENGTH_BYTE_ARRAY", "PLAIN"])}
     sink = io.BytesIO()
     parquet.write_table(made, sink, **options)
     return OddFile(name="a.parquet", content=sink.getvalue(), kind="parquet", cells=table.cells)
@@ -321,13 +301,9 @@ def _quoted(chance: random.Random) -> OddFile:
         ("4", "it's", "1"),
     ]
     chance.shuffle(rows)
-    lines = ["user,item,rating"] + [
-        f'{u},"{i.replace(chr(34), chr(34) * 2)}",{r}' for u, i, r in rows
-    ]
+    lines = ["user,item,rating"] + [f'{u},"{i.replace(chr(34), chr(34) * 2)}",{r}' for u, i, r in rows]
     cells = {(int(u), i): float(r) for u, i, r in rows}
-    return OddFile(
-        name="a.csv", content=("\n".join(lines) + "\n").encode(), kind="quoted", cells=cells
-    )
+    return OddFile(name="a.csv", content=("\n".join(lines) + "\n").encode(), kind="quoted", cells=cells)
 
 
 LAYOUTS: dict[str, Callable[[random.Random], OddFile]] = {
@@ -358,9 +334,7 @@ def _csv(rows: list[tuple[str, ...]], name: str = "a.csv", **more: Any) -> OddFi
     return OddFile(name=name, content=text.encode(), kind="", cells=None, **more)
 
 
-def _cell(
-    value: list[str], place: int
-) -> Callable[[random.Random, list[tuple[str, ...]], int], OddFile]:
+def _cell(value: list[str], place: int) -> Callable[[random.Random, list[tuple[str, ...]], int], OddFile]:
     def harm(chance: random.Random, rows: list[tuple[str, ...]], at: int) -> OddFile:
         row = list(rows[at])
         row[place] = chance.choice(value)
@@ -376,18 +350,14 @@ def _line(
         lines = [",".join(row) for row in rows]
         lines[at] = made(rows[at])
         text = "user,item,rating\n" + "".join(f"{line}\n" for line in lines)
-        return OddFile(
-            name="a.csv", content=text.encode("utf-8", "surrogateescape"), kind="", cells=None
-        )
+        return OddFile(name="a.csv", content=text.encode("utf-8", "surrogateescape"), kind="", cells=None)
 
     return harm
 
 
 def _cut_gzip(chance: random.Random, rows: list[tuple[str, ...]], _at: int) -> OddFile:
     whole = gzip.compress(_csv(rows).content)
-    return OddFile(
-        name="a.csv.gz", content=whole[: chance.randint(2, len(whole) - 1)], kind="", cells=None
-    )
+    return OddFile(name="a.csv.gz", content=whole[: chance.randint(2, len(whole) - 1)], kind="", cells=None)
 
 
 def _with_bytes(raw: bytes) -> Callable[[random.Random, list[tuple[str, ...]], int], OddFile]:
@@ -406,9 +376,7 @@ def _with_bytes(raw: bytes) -> Callable[[random.Random, list[tuple[str, ...]], i
 
 HARMS: dict[str, Callable[[random.Random, list[tuple[str, ...]], int], OddFile]] = {
     "no rating": _cell(["", " ", '""'], 2),
-    "no number": _cell(
-        ["four", "4/5", "0x4", "1_0", "٤", "3.1.4", "true", "NA", "4 5", "--1", "1e", "#"], 2
-    ),
+    "no number": _cell(["four", "4/5", "0x4", "1_0", "٤", "3.1.4", "true", "NA", "4 5", "--1", "1e", "#"], 2),
     "not finite": _cell(["nan", "NaN", "inf", "-Infinity", "1e999", "-1e400"], 2),
     "changed by a float": _cell(["9007199254740993", "1e-400", "123456789012345678901"], 2),
     "no user": _cell(["", "  ", '""'], 0),
@@ -420,9 +388,7 @@ HARMS: dict[str, Callable[[random.Random, list[tuple[str, ...]], int], OddFile]]
     "a comment": _line(lambda row: f"# {row[0]}"),
     "a long line": _line(lambda row: f"{row[0]},{'x' * (2**20 + 1)},{row[2]}"),
     "twice": lambda _, rows, at: _csv([*rows, rows[at]]),
-    "off the scale": lambda _, rows, _at: _csv(
-        [*rows, ("0", "new", "99")], settings={"scale": (-10, 10, 0.01)}
-    ),
+    "off the scale": lambda _, rows, _at: _csv([*rows, ("0", "new", "99")], settings={"scale": (-10, 10, 0.01)}),
     "a cut gzip": _cut_gzip,
     "NUL": _with_bytes(b"\0"),
     "no UTF-8": _with_bytes(b"\xff"),
@@ -440,17 +406,13 @@ HARMS: dict[str, Callable[[random.Random, list[tuple[str, ...]], int], OddFile]]
     ),
     "two ratings": lambda _, rows, _at: OddFile(
         name="a.csv",
-        content=_lines(
-            [("user", "item", "rating", "stars"), *[(*row, "1") for row in rows]], ","
-        ).encode(),
+        content=_lines([("user", "item", "rating", "stars"), *[(*row, "1") for row in rows]], ",").encode(),
         kind="",
         cells=None,
     ),
     "times": lambda _, rows, _at: OddFile(
         name="a.csv",
-        content=_lines(
-            [(str(n), str(n), str(881250949 + n), "4") for n, _ in enumerate(rows)], ","
-        ).encode(),
+        content=_lines([(str(n), str(n), str(881250949 + n), "4") for n, _ in enumerate(rows)], ",").encode(),
         kind="",
         cells=None,
     ),
@@ -458,10 +420,7 @@ HARMS: dict[str, Callable[[random.Random, list[tuple[str, ...]], int], OddFile]]
     "header only": lambda _, _rows, _at: _csv([]),
     "another format": lambda chance, _rows, _at: OddFile(
         name=chance.choice(["a.csv", "a.txt", "a"]),
-        content=chance.choice(
-            [b"PK\x03\x04", b"%PDF-1.7\n", b"\x89HDF\r\n\x1a\n", b"SQLite format 3\x00"]
-        )
-        + bytes(50),
+        content=chance.choice([b"PK\x03\x04", b"%PDF-1.7\n", b"\x89HDF\r\n\x1a\n", b"SQLite format 3\x00"]) + bytes(50),
         kind="",
         cells=None,
     ),
@@ -486,10 +445,7 @@ def bombs() -> list[Bomb]:
     """Return files around what `LIMIT` allows: just allowed, and far beyond."""
     n = LIMIT // 64
     return [
-        *(
-            Bomb(name=f"{name}.csv.gz", make=_zipped(head, line, times))
-            for name, head, line, times in _ZIPPED
-        ),
+        *(Bomb(name=f"{name}.csv.gz", make=_zipped(head, line, times)) for name, head, line, times in _ZIPPED),
         Bomb(name="timed.parquet", make=lambda path: _timed(path, n * 7 // 10)),
         Bomb(name="many_times.parquet", make=lambda path: _timed(path, n * 9 // 10)),
         Bomb(name="dated.parquet", make=lambda path: _timed(path, n // 2, text=True)),

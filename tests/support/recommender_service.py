@@ -55,9 +55,7 @@ class Service:
             told = model.predict(sent["users"], sent["items"])
         else:
             known = sent["profile"]
-            told = model.answer(
-                dict(zip(known["items"], known["ratings"], strict=True)), sent["items"]
-            )
+            told = model.answer(dict(zip(known["items"], known["ratings"], strict=True)), sent["items"])
         predictions = [None if one != one else one for one in told.tolist()]
         return json.dumps({"predictions": predictions}).encode()
 

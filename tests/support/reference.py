@@ -55,9 +55,7 @@ def _similarity(first: dict[int, float], second: dict[int, float], name: str, ce
     mean_a = _mean(all_a if centre == "all" else a)
     mean_b = _mean(all_b if centre == "all" else b)
     centred_a, centred_b = [x - mean_a for x in a], [x - mean_b for x in b]
-    return _ratio(
-        _dot(centred_a, centred_b), _dot(centred_a, centred_a), _dot(centred_b, centred_b)
-    )
+    return _ratio(_dot(centred_a, centred_b), _dot(centred_a, centred_a), _dot(centred_b, centred_b))
 
 
 def baseline(users: list[dict[int, float]], n_items: int, base: str | None) -> list[list[float]]:
@@ -84,13 +82,9 @@ def baseline(users: list[dict[int, float]], n_items: int, base: str | None) -> l
     return [[overall + of_user[u] + of_item[i] for i in range(n_items)] for u in range(len(users))]
 
 
-def without_baseline(
-    users: list[dict[int, float]], expected: list[list[float]]
-) -> list[dict[int, float]]:
+def without_baseline(users: list[dict[int, float]], expected: list[list[float]]) -> list[dict[int, float]]:
     """Return by how much each rating differs from what is expected."""
-    left = [
-        {i: rating - expected[u][i] for i, rating in row.items()} for u, row in enumerate(users)
-    ]
+    left = [{i: rating - expected[u][i] for i, rating in row.items()} for u, row in enumerate(users)]
     return [{i: 0.0 if abs(d) < 1e-12 else d for i, d in row.items()} for row in left]
 
 
@@ -99,9 +93,7 @@ def turned(users: list[dict[int, float]], n_items: int) -> list[dict[int, float]
     return [{u: row[i] for u, row in enumerate(users) if i in row} for i in range(n_items)]
 
 
-def compared_rows(
-    users: list[dict[int, float]], n_items: int, axis: str, name: str
-) -> list[dict[int, float]]:
+def compared_rows(users: list[dict[int, float]], n_items: int, axis: str, name: str) -> list[dict[int, float]]:
     """Return the rows that a similarity compares: users, or items, without means or biases where it says so."""
     own, other = ("user_mean", "item_mean") if axis == "user" else ("item_mean", "user_mean")
     bases = {"centred_cosine": own, "adjusted_cosine": other, "pearson_baseline": "bias"}
@@ -109,9 +101,7 @@ def compared_rows(
     return left if axis == "user" else turned(left, n_items)
 
 
-def nearest_raters(
-    similarities: list[float], raters: dict[int, float], own: int, k: int
-) -> list[tuple[float, float]]:
+def nearest_raters(similarities: list[float], raters: dict[int, float], own: int, k: int) -> list[tuple[float, float]]:
     """Return (similarity, value) of the k nearest who rated: similarity falling, ties by number; none below 1e-6."""
     found = [(similarities[row], row) for row in raters if row != own and similarities[row] >= 1e-6]
     ordered = sorted(found, key=lambda pair: (-pair[0], pair[1]))[:k]
@@ -149,9 +139,7 @@ def prediction(
     over_raters: bool = True,
 ) -> float:
     """Return [PRED] for one column; NaN where its denominator is 0."""
-    raters = [
-        (w, rows[j][column]) for j, w in zip(neighbours, weights, strict=True) if column in rows[j]
-    ]
+    raters = [(w, rows[j][column]) for j, w in zip(neighbours, weights, strict=True) if column in rows[j]]
     size = sum(abs(weight) for weight, _ in raters)
     denominator = size if over_raters else sum(abs(weight) for weight in weights)
     if denominator == 0:
@@ -231,9 +219,7 @@ def choose_items(
     return result
 
 
-def _first_to_arrive(
-    cumulative: Any, own: range, own_share: float, key: int, row: int
-) -> list[int]:
+def _first_to_arrive(cumulative: Any, own: range, own_share: float, key: int, row: int) -> list[int]:
     n_items = len(cumulative) - 1
     arrival = []
     for item in range(n_items):
@@ -347,9 +333,7 @@ def inclusion(weights: list[Fraction], take: int) -> list[float]:
     ]
 
 
-def pair_sensitivity(
-    first: dict[int, float], second: dict[int, float], reading: str, clamp: bool
-) -> float:
+def pair_sensitivity(first: dict[int, float], second: dict[int, float], reading: str, clamp: bool) -> float:
     """Return RS of two rows given as {column: rating}, both terms written out."""
     shared = [s for s in first if s in second and first[s] * second[s] > 0]
     norms = _norm(first) * _norm(second)
@@ -366,16 +350,10 @@ def pair_sensitivity(
     return min(max(terms), 1.0) if clamp else max(terms)
 
 
-def target_sensitivity(
-    rows: list[dict[int, float]], target: int, reading: str, clamp: bool
-) -> float:
+def target_sensitivity(rows: list[dict[int, float]], target: int, reading: str, clamp: bool) -> float:
     """Return the largest RS of a row and any other."""
     return max(
-        (
-            pair_sensitivity(rows[target], row, reading, clamp)
-            for other, row in enumerate(rows)
-            if other != target
-        ),
+        (pair_sensitivity(rows[target], row, reading, clamp) for other, row in enumerate(rows) if other != target),
         default=0.0,
     )
 
@@ -407,9 +385,7 @@ def exposed(weights: list[Fraction], take: int, target: int, rivals: set[int]) -
     return sum(alone, Fraction(0))
 
 
-def attack_scores(
-    answers: list[float], ratings: list[float], lowest: int, highest: int
-) -> tuple[int, float, int, int]:
+def attack_scores(answers: list[float], ratings: list[float], lowest: int, highest: int) -> tuple[int, float, int, int]:
     """Return how many were predicted, the sum of errors, how many were recovered, how many are exact."""
     predicted, error, recovered, exact = 0, 0.0, 0, 0
     for answer, rating in zip(answers, ratings, strict=True):
@@ -475,9 +451,7 @@ def integer_gaussians(words: list[int], bits: int, n: int) -> tuple[list[int], i
     return [one() for _ in range(n)], position
 
 
-def residuals(
-    users: list[dict[int, int]], biases: list[int], near: int, prior: int, wide: int
-) -> list[dict[int, int]]:
+def residuals(users: list[dict[int, int]], biases: list[int], near: int, prior: int, wide: int) -> list[dict[int, int]]:
     """Each rating less its item bias and its user bias, cut at ±wide; users are {item: rating}."""
     out = []
     for user in users:
@@ -502,9 +476,7 @@ def normalised_sums(
     return sums, counts
 
 
-def pair_sums(
-    users: list[dict[int, int]], power: int, size: float, n_items: int, toward_zero: bool
-) -> list[list[int]]:
+def pair_sums(users: list[dict[int, int]], power: int, size: float, n_items: int, toward_zero: bool) -> list[list[int]]:
     """For each pair i < j the sum over users of size x_i x_j/|x|^power, each rounded by itself."""
     out = [[0] * n_items for _ in range(n_items)]
     for user in users:
@@ -598,9 +570,7 @@ def half_step(
 # Lists put together from what tiles found
 
 
-def merged_lists(
-    offers: list[tuple[int, int, float]], n_owners: int, n: int
-) -> list[list[tuple[int, float]]]:
+def merged_lists(offers: list[tuple[int, int, float]], n_owners: int, n: int) -> list[list[tuple[int, float]]]:
     """Return for each owner the n best of (owner, row, similarity), most similar first, then by row."""
     lists = []
     for owner in range(n_owners):
@@ -646,11 +616,7 @@ def interpolated(
     covariance = factors @ factors.T + np.diag(unexplained)
     spread = np.sqrt(np.diag(covariance))
     others = [at for at in range(len(columns)) if columns[at] != item]
-    others.sort(
-        key=lambda at: (
-            -round(covariance[item, columns[at]] / (spread[item] * spread[columns[at]]), 12)
-        )
-    )
+    others.sort(key=lambda at: -round(covariance[item, columns[at]] / (spread[item] * spread[columns[at]]), 12))
     nearest = others[:k]
     if not nearest:
         return 0.0
@@ -695,9 +661,7 @@ def co_occurrence(users: list[list[int]], centre: list[float], unit: str) -> lis
 # --- lists of the best items ----------------------------------------------------------------------------------
 
 
-def best_list(
-    scores: npt.ArrayLike, seen: Sequence[int], allowed: Sequence[int], n: int
-) -> list[tuple[int, float]]:
+def best_list(scores: npt.ArrayLike, seen: Sequence[int], allowed: Sequence[int], n: int) -> list[tuple[int, float]]:
     """Return the n best columns with their scores: sort all that may be listed, the lower column first of equals."""
     may = [
         (-float(score), column)
@@ -746,10 +710,7 @@ def factor_weights(
     n_factors = len(factors[0])
     chosen = [item for item in profile if any(factors[item])]
     lengths = [sum(row[factor] ** 2 for row in factors) for factor in range(n_factors)]
-    parts = [
-        sum(factors[item][factor] ** 2 for item in chosen) / lengths[factor]
-        for factor in range(n_factors)
-    ]
+    parts = [sum(factors[item][factor] ** 2 for item in chosen) / lengths[factor] for factor in range(n_factors)]
     weights = [0.001 + sum(max(popularity[item], 0.0) for item in profile)]
     for factor in range(n_factors):
         trust, n = min(lengths[factor], 1.0), max(len(chosen), 1)

@@ -139,10 +139,7 @@ def quantities(mu: float) -> dict[str, tuple[Totals, float, Unit, float]]:
     sums = rating_totals(profiles(zeros[:0]), zeros, SUMS["rating"], mu)[1]
     rests = residual_totals(profiles(zeros[:0]), zeros, RESIDUALS, mu)[1]
     assert max(sums, rests) <= target
-    sizes = {
-        unit: covariance_size(COVARIANCE, unit, N_ITEMS, N_ITEMS, int(target))
-        for unit in ("rating", "user")
-    }
+    sizes = {unit: covariance_size(COVARIANCE, unit, N_ITEMS, N_ITEMS, int(target)) for unit in ("rating", "user")}
 
     def pairs(unit: Unit) -> Totals:
         return lambda p, biases, enemy: pair_totals(
@@ -177,9 +174,7 @@ def half_step(part: int, n_factors: int, mu: float) -> float:
         factors = rng.choice([-length, length], (N_ITEMS, n_factors))
         features = np.concatenate([np.ones((N_ITEMS, 1)), factors], axis=1)
 
-        def totals(
-            p: UserProfiles, biases: Floats, _: Enemy, features: Floats = features
-        ) -> Integers:
+        def totals(p: UserProfiles, biases: Floats, _: Enemy, features: Floats = features) -> Integers:
             model = ItemModel(biases, features, np.full(N_ITEMS, 0.9))
             return half_step_totals(p, model, LONGEST[n_factors], *limits)[part]
 

@@ -89,17 +89,13 @@ def distance(totals: Totals, before: User, after: User) -> float:
     return float(np.sqrt((moved.astype(np.float64) ** 2).sum()))
 
 
-def largest(
-    totals: Totals, pairs: Iterator[tuple[User, User]], unit: Unit, rng: np.random.Generator
-) -> float:
+def largest(totals: Totals, pairs: Iterator[tuple[User, User]], unit: Unit, rng: np.random.Generator) -> float:
     """Return the largest distance of the pairs, after climbing from the best of them by changing one rating."""
     tried = [(distance(totals, *pair), pair) for pair in pairs]
     best, (before, after) = max(tried, key=lambda found: found[0])
     for _ in range(60):
         values = after[1].copy()
-        values[rng.integers(len(values))] = rng.choice(
-            [-2.5, -1.5, -0.5, 0.5, 1.5, rng.uniform(-2.5, 1.5)]
-        )
+        values[rng.integers(len(values))] = rng.choice([-2.5, -1.5, -0.5, 0.5, 1.5, rng.uniform(-2.5, 1.5)])
         candidate = (after[0], values)
         start = nobody() if unit == "user" else (before[0], values[:-1])
         found = distance(totals, start, candidate)
@@ -135,18 +131,14 @@ def item_sums(kind: str) -> float:
     settings = SUMS["rating"]
     bound = rating_totals(profiles_of(nobody()), known, settings, MU)[1]
     assert bound <= integer_sensitivity(MU)
-    found = largest(
-        lambda p: rating_totals(p, known, settings, MU)[0], rating_pairs(rng), "rating", rng
-    )
+    found = largest(lambda p: rating_totals(p, known, settings, MU)[0], rating_pairs(rng), "rating", rng)
     return found / bound
 
 
 def item_sums_of_users() -> float:
     rng = np.random.default_rng(2)
     known = biases(rng, "some")
-    found = largest(
-        lambda p: user_totals(p, known, SUMS["user"], MU)[0], single_users(rng), "user", rng
-    )
+    found = largest(lambda p: user_totals(p, known, SUMS["user"], MU)[0], single_users(rng), "user", rng)
     return found / integer_sensitivity(MU)
 
 
@@ -155,9 +147,7 @@ def item_residuals(kind: str) -> float:
     known = biases(rng, kind)
     bound = residual_totals(profiles_of(nobody()), known, RESIDUALS, MU)[1]
     assert bound <= integer_sensitivity(MU)
-    found = largest(
-        lambda p: residual_totals(p, known, RESIDUALS, MU)[0], rating_pairs(rng), "rating", rng
-    )
+    found = largest(lambda p: residual_totals(p, known, RESIDUALS, MU)[0], rating_pairs(rng), "rating", rng)
     return found / bound
 
 
@@ -167,9 +157,7 @@ def covariance(unit: Unit, n_chosen: int) -> float:
     target = integer_sensitivity(MU)
     size = covariance_size(COVARIANCE, unit, N_ITEMS, n_chosen, target)
     pairs = rating_pairs(rng) if unit == "rating" else single_users(rng)
-    found = largest(
-        lambda p: pair_totals(p, known, chosen, COVARIANCE, unit, size), pairs, unit, rng
-    )
+    found = largest(lambda p: pair_totals(p, known, chosen, COVARIANCE, unit, size), pairs, unit, rng)
     return found / target
 
 
@@ -186,9 +174,7 @@ def half_step(part: int, longest: float) -> float:
     features = np.concatenate([np.ones((N_ITEMS, 1)), rng.normal(0, 0.5, (N_ITEMS, 2))], axis=1)
     if longest == 0:
         features = features[:, :1]
-    model = ItemModel(
-        biases(rng, "some"), np.ascontiguousarray(features), rng.uniform(0.3, 1, N_ITEMS)
-    )
+    model = ItemModel(biases(rng, "some"), np.ascontiguousarray(features), rng.uniform(0.3, 1, N_ITEMS))
     limits = integer_sensitivity(MU), integer_sensitivity(MU / 6)
     found = largest(
         lambda p: half_step_totals(p, model, longest, *limits)[part],
@@ -222,9 +208,7 @@ def without_the_user_bias() -> float:
     settings, nothing = SUMS["rating"], np.zeros(N_ITEMS)
     _, _, (grid, one) = rating_totals(profiles_of(nobody()), nothing, settings, MU)
     careless = np.hypot(settings.clamps.wide * grid, one)
-    found = largest(
-        lambda p: rating_totals(p, nothing, settings, MU)[0], rating_pairs(rng), "rating", rng
-    )
+    found = largest(lambda p: rating_totals(p, nothing, settings, MU)[0], rating_pairs(rng), "rating", rng)
     return found / float(careless)
 
 
@@ -232,18 +216,14 @@ def searches() -> Iterator[Search]:
     """Yield every search, in the order of the releases."""
     units: tuple[Unit, Unit] = ("rating", "user")
 
-    def search(
-        released: str, unit: Unit, detail: str, ratio: Callable[[], float], at_least: float
-    ) -> Search:
+    def search(released: str, unit: Unit, detail: str, ratio: Callable[[], float], at_least: float) -> Search:
         return Search(released=released, unit=unit, detail=detail, ratio=ratio, at_least=at_least)
 
     for kind in ("none", "some"):
         yield search("item sums", "rating", f"{kind} known", partial(item_sums, kind), 0.9)
     yield search("item sums", "user", "some known", item_sums_of_users, 0.99)
     for kind in ("none", "some"):
-        yield search(
-            "item residuals", "rating", f"{kind} known", partial(item_residuals, kind), 0.85
-        )
+        yield search("item residuals", "rating", f"{kind} known", partial(item_residuals, kind), 0.85)
     for unit in units:
         for n_chosen in (300, 60):
             found = partial(covariance, unit, n_chosen)

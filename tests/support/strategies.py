@@ -23,9 +23,7 @@ def from_rows(rows: list[dict[int, float]], n_columns: int) -> gf.Ratings:
     values = [row[column] for row in rows for column in sorted(row)]
     parts = (np.array(values, dtype=np.float64), np.array(columns, dtype=np.int32), starts)
     csr = sparse.csr_array(parts, shape=(len(rows), n_columns))
-    return gf.Ratings(
-        csr, np.arange(len(rows)), np.arange(n_columns), scale=gf.Scale(-100, 100, None)
-    )
+    return gf.Ratings(csr, np.arange(len(rows)), np.arange(n_columns), scale=gf.Scale(-100, 100, None))
 
 
 @st.composite

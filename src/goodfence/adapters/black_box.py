@@ -60,9 +60,7 @@ class BlackBox:
     1.0
     """
 
-    def __init__(
-        self, box: Callable[..., Any] | object, *, asks: Asks = "users", rng: int | None = None
-    ) -> None:
+    def __init__(self, box: Callable[..., Any] | object, *, asks: Asks = "users", rng: int | None = None) -> None:
         one_of(asks, "asks", get_args(Asks))
         self.box = Endpoint(url=box) if isinstance(box, str) else box
         self.asks: Asks = asks
@@ -112,9 +110,7 @@ def _check_box(box: object, method: str) -> None:
     if isinstance(box, type) and learns:
         raise SettingError(f"box must be an instance, got the class {box.__name__}")
     if learns and not asked:
-        raise SettingError(
-            f"box must have {method} as well as fit (see asks=), got {type(box).__name__}"
-        )
+        raise SettingError(f"box must have {method} as well as fit (see asks=), got {type(box).__name__}")
     if not learns and (asked or not (callable(box) or isinstance(box, Endpoint))):
         raise SettingError(
             "box must be able to learn, because an attack compares two worlds: give a function train(ratings), an "

@@ -125,15 +125,7 @@ def _filled(body: Any, values: Mapping[str, Any]) -> Any:
 
 
 def found_at(answer: Any, path: str) -> Any:
-    """Return what is at a path of names and `*` (every entry of a list) in an answer; None for nothing.
-
-    Examples
-    --------
-    >>> found_at({"results": [{"id": 7}, {"id": 3}]}, "results.*.id")
-    [7, 3]
-    >>> found_at({"ids": [7, 3]}, "ids")
-    [7, 3]
-    """
+    """Return what is at a path of names and `*` (every entry of a list) in an answer; None for nothing."""
     found = [answer]
     for name in filter(None, path.split(".")):
         if name == "*":
@@ -162,9 +154,7 @@ class Deployed:
         What the names of all accounts begin with, so that they can be told from others.
     """
 
-    def __init__(
-        self, url: str | Endpoint, mapping: str | Path, *, prefix: str = "goodfence-"
-    ) -> None:
+    def __init__(self, url: str | Endpoint, mapping: str | Path, *, prefix: str = "goodfence-") -> None:
         self.endpoint = url if isinstance(url, Endpoint) else Endpoint(url=url)
         self.mapping = ServiceMapping.read(mapping)
         self.prefix = prefix
@@ -180,8 +170,7 @@ class Deployed:
         if ratings.feedback != "implicit":
             raise SettingError("what is deployed must be given events: it is asked for lists")
         wanted = {
-            user: ratings.items[row_of(ratings.csr, row)[0]].tolist()
-            for row, user in enumerate(ratings.users.tolist())
+            user: ratings.items[row_of(ratings.csr, row)[0]].tolist() for row, user in enumerate(ratings.users.tolist())
         }
         gone = [user for user, held in self._open.items() if wanted.get(user) != held]
         if gone and self.mapping.close is None:
@@ -201,9 +190,7 @@ class Deployed:
     def recommend(self, user: Any, n: int) -> list[Any]:
         """Return the ids of the items that the account of a user is shown, best first; of items in the data only."""
         if not hasattr(self, "ratings_"):
-            raise NotFittedError(
-                "the accounts must be opened before one is asked; call fit(events)"
-            )
+            raise NotFittedError("the accounts must be opened before one is asked; call fit(events)")
         answer = self.mapping.list.send(self.endpoint, user=self._name(user), n=n)
         try:
             told = found_at(json.loads(answer), self.mapping.items)

@@ -132,9 +132,7 @@ class Endpoint:
         """Return the error of a service that breaks a rule."""
         return BlackBoxProblem(f"the recommender at {self.shown} must {rule}, and did not")
 
-    def send(
-        self, method: str, path: str, body: bytes | None, statuses: tuple[int, ...] = (200,)
-    ) -> bytes:
+    def send(self, method: str, path: str, body: bytes | None, statuses: tuple[int, ...] = (200,)) -> bytes:
         """Return the body of the answer, with one deadline from the look-up of the name to the last byte.
 
         An error names the address, and nothing that was sent or received.
@@ -152,9 +150,7 @@ class Endpoint:
         except BlackBoxProblem as problem:
             rule = str(problem)
         except (OSError, HTTPException) as error:
-            rule = (
-                f"cannot be reached ({type(error).__name__}); check the address, and that it runs"
-            )
+            rule = f"cannot be reached ({type(error).__name__}); check the address, and that it runs"
         if deadline.passed:
             rule = f"did not answer within {self.timeout:g} seconds"
         raise BlackBoxProblem(f"the recommender at {self.shown} {rule}")
@@ -257,9 +253,7 @@ def _check_url(url: str) -> None:
     with suppress(ValueError):
         here |= ip_address(parts.hostname or "").is_loopback
     if parts.scheme == "http" and not here:
-        plain = (
-            "the ratings are sent to another machine without encryption; use https where you can"
-        )
+        plain = "the ratings are sent to another machine without encryption; use https where you can"
         warnings.warn(plain, GoodfenceWarning, stacklevel=4)
 
 

@@ -61,16 +61,8 @@ def flatten(ratings: Ratings) -> tuple[npt.NDArray[Any], npt.NDArray[Any], Float
     return users, ratings.items[csr.indices], np.array(csr.data)
 
 
-def ratings_from_columns(
-    users: Any, items: Any, values: Any, *, scale: ScaleLike | None = None
-) -> Ratings:
-    """Return ratings from three columns, checked like a file; the inverse of `flatten`.
-
-    Examples
-    --------
-    >>> ratings_from_columns(["ann", "bob"], [10, 10], [4, 5], scale=(1, 5))
-    Ratings(2 users x 1 items, 2 ratings, integers 1-5)
-    """
+def ratings_from_columns(users: Any, items: Any, values: Any, *, scale: ScaleLike | None = None) -> Ratings:
+    """Return ratings from three columns, checked like a file; the inverse of `flatten`."""
     columns = {}
     for name, given in {"user": users, "item": items, "rating": values}.items():
         array = np.asarray(given)  # numpy keeps text as objects, of which arrow makes text
@@ -78,9 +70,7 @@ def ratings_from_columns(
     return Ratings.from_frame(pa.table(columns), scale=scale)
 
 
-def predict_known(
-    recommender: Any, ratings: Ratings, users: npt.NDArray[Any], items: npt.NDArray[Any]
-) -> Floats:
+def predict_known(recommender: Any, ratings: Ratings, users: npt.NDArray[Any], items: npt.NDArray[Any]) -> Floats:
     """Return predictions where both the user and the item are in `ratings`, NaN elsewhere."""
     known = among(users, ratings.users) & among(items, ratings.items)
     predictions = np.full(len(known), np.nan)
@@ -180,11 +170,6 @@ def ratings_from_matrix(
         Whether the stored values are ratings, or events: clicks, purchases, plays.
     weights : bool, default False
         For events: use the stored values as weights; else each event counts 1.
-
-    Examples
-    --------
-    >>> ratings_from_matrix(sparse.csr_matrix([[5, 0], [3, 4]]), scale=(1, 5))
-    Ratings(2 users x 2 items, 3 ratings, integers 1-5)
     """
     events = one_of(feedback, "feedback", FEEDBACK) == "implicit"
     require(events or weights is False, "weights", "left out for ratings", weights)
@@ -195,9 +180,7 @@ def ratings_from_matrix(
     csr = sparse.csr_array(matrix, dtype=np.float64, copy=True)
     n_zeros = int((csr.data == 0).sum())
     if n_zeros and zeros == "error":
-        raise DataError(
-            f"the matrix has {n_zeros:,} stored zeros; choose zeros='keep' or zeros='drop'"
-        )
+        raise DataError(f"the matrix has {n_zeros:,} stored zeros; choose zeros='keep' or zeros='drop'")
     if zeros == "drop":
         csr.eliminate_zeros()
     if events:
@@ -227,16 +210,6 @@ def ratings_from_inter(
         a tab unless given.
     fields : tuple of str, default ("user_id", "item_id", "rating")
         RecBole's `USER_ID_FIELD`, `ITEM_ID_FIELD` and `RATING_FIELD`, without their types; events have no rating.
-
-    Examples
-    --------
-    >>> import pathlib, tempfile
-    >>> folder = tempfile.TemporaryDirectory()
-    >>> path = pathlib.Path(folder.name, "tiny.inter")
-    >>> _ = path.write_text("user_id:token\titem_id:token\trating:float\n7\ta\t4\n8\ta\t3.5\n")
-    >>> ratings_from_inter(path, ReadOptions(scale=(0.5, 5, 0.5)))
-    Ratings(2 users x 1 items, 2 ratings, 0.5-5 in steps of 0.5)
-    >>> folder.cleanup()
     """
     given = options or ReadOptions()
     least = 3 if given.rated else 2

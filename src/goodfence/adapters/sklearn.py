@@ -47,9 +47,7 @@ class RecommenderRegressor(_RegressorMixin, _BaseEstimator):  # type: ignore[mis
         of y, as Surprise does, or `nan`, which scikit-learn's scores refuse.
     """
 
-    def __init__(
-        self, recommender: Any, *, scale: ScaleLike | None = None, missing: Missing = "mean"
-    ) -> None:
+    def __init__(self, recommender: Any, *, scale: ScaleLike | None = None, missing: Missing = "mean") -> None:
         self.recommender = recommender
         self.scale = scale
         self.missing = missing

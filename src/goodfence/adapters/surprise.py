@@ -110,19 +110,11 @@ def ratings_from_surprise(data: Any, *, scale: ScaleLike | None = None) -> Ratin
         cells = [(raw[0](user), raw[1](item), value) for user, item, value in data.all_ratings()]
     users, items, values = zip(*cells, strict=True)
     numbers = np.array(values, dtype=np.float64)
-    return ratings_from_columns(
-        users, items, numbers, scale=scale or observed_within(numbers, ends)
-    )
+    return ratings_from_columns(users, items, numbers, scale=scale or observed_within(numbers, ends))
 
 
 def observed_within(values: Floats, ends: tuple[float, float]) -> Scale:
-    """Return the scale between `ends` with the step that the values show.
-
-    Examples
-    --------
-    >>> print(observed_within(np.array([2.0, 4.0]), (1, 5)))
-    integers 1-5 (observed)
-    """
+    """Return the scale between `ends` with the step that the values show."""
     lowest, highest = float(ends[0]), float(ends[1])
     seen = Scale.observed(np.append(values, (lowest, highest)))
     return Scale(lowest, highest, seen.step, declared=False)

@@ -86,9 +86,7 @@ class Subject:
     def lists_differ(self) -> bool:
         """Whether several fakes may be shown more than one: not where equal profiles surely get equal lists."""
         traits = self.traits
-        return not traits.answers_alike or (
-            traits.needs_refits and traits.fresh_answers is not False
-        )
+        return not traits.answers_alike or (traits.needs_refits and traits.fresh_answers is not False)
 
     @cached_property
     def centred(self) -> bool:
@@ -129,10 +127,7 @@ class Subject:
         up = scale.highest - float(low.max())
         worlds = RefitWorlds(self.ratings, self.recommender, 1, similarity=self.similarity)
         told = worlds.answers_to([(rated, low), (rated, low), (rated, low + up)], asked, _SEED)
-        differ = not all(
-            np.allclose(told[0], told[number], rtol=0, atol=1e-9, equal_nan=True)
-            for number in (1, 2)
-        )
+        differ = not all(np.allclose(told[0], told[number], rtol=0, atol=1e-9, equal_nan=True) for number in (1, 2))
         moved = told[3] - told[0]
         if up == 0 or np.isnan(moved).all():
             return differ, False
@@ -237,9 +232,7 @@ class Attack(ABC):
         subject = Subject(ratings, attacked, threads=threads)
         return self.run_on(subject, targets=targets, rng=rng, progress=progress)
 
-    def run_on(
-        self, subject: Subject, *, targets: Wanted, rng: RNG, progress: bool | None = None
-    ) -> LeakReport:
+    def run_on(self, subject: Subject, *, targets: Wanted, rng: RNG, progress: bool | None = None) -> LeakReport:
         """Attack as `run` does; attackers of the same `Subject` share what it was asked."""
         self.require_feedback(subject.ratings)
         streams, ratings = Streams(rng), subject.ratings
@@ -262,9 +255,7 @@ class Attack(ABC):
             },
         )
 
-    def answers(
-        self, worlds: Worlds, targets: Targets, streams: Streams, *, progress: bool | None = None
-    ) -> Any:
+    def answers(self, worlds: Worlds, targets: Targets, streams: Streams, *, progress: bool | None = None) -> Any:
         """Return what this attacker concludes about all targets, block by block."""
         parts = []
         blocks = ranges(len(targets), worlds.at_once(self._n_askers(worlds)))
@@ -310,9 +301,7 @@ class Attack(ABC):
         """Return the name and the settings as plain values."""
         stated = {"name": type(self).__name__, **dataclasses.asdict(self)}
         if isinstance(self.choose, tuple):
-            stated["choose"] = [
-                item.item() if isinstance(item, np.generic) else item for item in self.choose
-            ]
+            stated["choose"] = [item.item() if isinstance(item, np.generic) else item for item in self.choose]
         return stated
 
 
@@ -320,9 +309,7 @@ class Attack(ABC):
 class RatingAttack(Attack):
     """An attack on predicted ratings: fakes ask for the hidden ones, and `_answers` returns `Answers`."""
 
-    def judged(
-        self, told: Answers, targets: Targets, ratings: Ratings, streams: Streams
-    ) -> AttackReport:
+    def judged(self, told: Answers, targets: Targets, ratings: Ratings, streams: Streams) -> AttackReport:
         """As in `Attack`."""
         counted, outcomes = informed(told, targets, ratings, streams)
         raw = Tally.of(told.with_target, targets, ratings)

@@ -189,13 +189,6 @@ def rating_exposure(
         Who attacks, with `choose="random"`.
     draws : int, default 40
         How often the known ratings are drawn. A share of n draws has a standard error of at most 0.5 / sqrt(n).
-
-    Examples
-    --------
-    >>> import goodfence as gf
-    >>> films = gf.load("movietweetings")
-    >>> rating_exposure(films, gf.KNN(k=20), films.users[0], attack=gf.KNNAttack(known=8), rng=7)
-    RatingExposure(22 ratings, 16 of them at risk)
     """
     if attack.choose != RANDOM:
         raise SettingError("choose must be 'random': the known ratings are drawn anew each time")
@@ -235,11 +228,6 @@ def alone_in_pool(log_weights: Floats, take: int, target: int | None, rivals: Fl
     """Return the probability that `take` draws from a pool choose the target (at this position, or None) and no rival.
 
     Candidates with a log-weight of -inf are drawn last, uniformly.
-
-    Examples
-    --------
-    >>> round(alone_in_pool(np.zeros(3), 2, 0, np.array([False, True, False])), 6)
-    0.333333
     """
     weighted = log_weights > -np.inf
     n_weighted = int(weighted.sum())
@@ -275,9 +263,7 @@ def _alone(log_weights: Floats, take: int, target: int | None, rivals: Flags) ->
     return float(np.clip(probability, 0.0, 1.0))
 
 
-def _included(
-    others: Floats, candidates: list[float], take: int
-) -> tuple[list[float], list[float]]:
+def _included(others: Floats, candidates: list[float], take: int) -> tuple[list[float], list[float]]:
     """Return mu(w; c) and mu(w; c-1) of each candidate, one at a time beside `others`, by log-weights."""
     if candidates == [-np.inf]:
         return [0.0], [0.0]
@@ -322,9 +308,7 @@ def _statements(worlds: NeighbourWorlds, lists: Lists) -> list[_Pools]:
     return [_Pools(*row) for row in zip(log_weights, starts, stops, takes, counting, strict=True)]
 
 
-def _of_target(
-    target: Targets, listed: Rows, pools: _Pools, raters: sparse.csr_array
-) -> tuple[float, Floats]:
+def _of_target(target: Targets, listed: Rows, pools: _Pools, raters: sparse.csr_array) -> tuple[float, Floats]:
     """Return how likely the target is chosen, and for each of its hidden items, how likely it is chosen alone."""
     places = np.full(raters.shape[1], -1, dtype=np.int64)
     real = listed >= 0

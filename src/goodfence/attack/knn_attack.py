@@ -61,13 +61,11 @@ class KNNAttack(RatingAttack):
 
     def _answers(self, worlds: Worlds, targets: Targets, streams: Streams) -> Answers:
         turns = [
-            worlds.ask(targets, seeds(targets, streams, turn), self._n_askers(worlds))
-            for turn in range(self.rounds)
+            worlds.ask(targets, seeds(targets, streams, turn), self._n_askers(worlds)) for turn in range(self.rounds)
         ]
         scale, chosen = worlds.ratings.scale, np.mean([asked.chosen for asked in turns], axis=0)
         told = [
-            np.concatenate([getattr(asked, world) for asked in turns])
-            for world in ("with_target", "without_target")
+            np.concatenate([getattr(asked, world) for asked in turns]) for world in ("with_target", "without_target")
         ]
         with_target, without = (combined(one, self.combine, scale) for one in told)
         return Answers(with_target, without, chosen, *(agreed(one, scale) for one in told))
@@ -102,14 +100,7 @@ Combine: TypeAlias = Literal["mode", "mean"]
 
 
 def combined(answers: Floats, how: Combine, scale: Scale) -> Floats:
-    """Return one answer for each hidden rating from `answers`, (askers, hidden), NaN where no fake got one.
-
-    Examples
-    --------
-    >>> told = np.array([[2.9, 4.0], [3.1, np.nan], [5.0, np.nan]])
-    >>> combined(told, "mode", Scale(1, 5)), combined(told, "mean", Scale(1, 5))
-    (array([3., 4.]), array([3.66666667, 4.        ]))
-    """
+    """Return one answer for each hidden rating from `answers`, (askers, hidden), NaN where no fake got one."""
     if len(answers) == 1:
         return np.asarray(answers[0])
     if how == "mode":
@@ -121,13 +112,7 @@ def combined(answers: Floats, how: Combine, scale: Scale) -> Floats:
 
 
 def agreed(answers: Floats, scale: Scale) -> Flags:
-    """Return where all that was told, (askers, hidden), is the same rating: one neighbour rated the item, or all agree.
-
-    Examples
-    --------
-    >>> agreed(np.array([[3.0, 3.5, 4.0], [3.0, 3.5, np.nan]]), Scale(1, 5))
-    array([ True, False,  True])
-    """
+    """Return where all answers, (askers, hidden), are the same rating: one neighbour rated the item, or all agree."""
     made = ~np.isnan(answers)
     highest = np.where(made, answers, -np.inf).max(axis=0)
     lowest = np.where(made, answers, np.inf).min(axis=0)
@@ -269,27 +254,14 @@ class Helping(NamedTuple):
 
 
 def helper_ratings(scale: Scale) -> tuple[float, float]:
-    """Return the two ratings that helpers give, which move them least: the lowest of the scale, and the next.
-
-    Examples
-    --------
-    >>> helper_ratings(Scale(1, 5))
-    (1.0, 2.0)
-    """
+    """Return the two ratings that helpers give, which move them least: the lowest of the scale, and the next."""
     require(scale.lowest < scale.highest, "scale", "of at least two values", str(scale))
     step = (scale.highest - scale.lowest) / 4 if scale.step is None else scale.step
     return float(scale.lowest), float(scale.lowest + step)
 
 
 def solve(helping: list[Helping], first: Floats, second: Floats) -> Floats:
-    """Return the target's rating from two answers, x and x', and their helpers; NaN where they hold nothing of it.
-
-    Examples
-    --------
-    >>> low, high = (Helping(np.array([2.0]), np.array([rated])) for rated in (1.0, 2.0))
-    >>> solve([low, high], np.array([7 / 3]), np.array([3.0])).round(9)  # and a target of similarity 1 who rated 5
-    array([5.])
-    """
+    """Return the target's rating from two answers, x and x', and their helpers; NaN where they hold nothing of it."""
     low, high = helping
     with np.errstate(divide="ignore", invalid="ignore"):
         missing = low.weights * (low.ratings - first)

@@ -84,9 +84,7 @@ class ListAttack(Attack):
             text += "; all click the listed items and ask again"
         return text if self.pages == 1 else f"{text}; {self.pages} pages are read"
 
-    def judged(
-        self, told: Claims, targets: Targets, ratings: Ratings, streams: Streams
-    ) -> ListAttackReport:
+    def judged(self, told: Claims, targets: Targets, ratings: Ratings, streams: Streams) -> ListAttackReport:
         """As in `Attack`."""
         popular = popular_lists(ratings, targets, self.n_claimed(ratings))
         filled = [_filled(one, popular) for one in (told.with_target, told.without_target)]
@@ -185,9 +183,7 @@ def _believed(
     """
     possible = np.minimum(np.diff(targets.starts), popular.shape[1])
     options = [(told, popular) for told in lists]
-    precision = np.array(
-        [[ListHits.of(one, targets).hits / possible for one in world] for world in options]
-    )
+    precision = np.array([[ListHits.of(one, targets).hits / possible for one in world] for world in options])
     chosen = [_served(precision[:, :, half]) for half in (~first, first)]
     claimed, believed = [], []
     for world, (ours, others) in enumerate(zip(*chosen, strict=True)):

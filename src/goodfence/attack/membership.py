@@ -144,9 +144,7 @@ class MembershipReport:
         stated = self.guarantee
         if stated.epsilon is None or stated.delta is None or self._no_bound is not None:
             return None
-        return true_positive_bound(
-            self.n_fits * stated.epsilon, min(1.0, self.n_fits * stated.delta), rate
-        )
+        return true_positive_bound(self.n_fits * stated.epsilon, min(1.0, self.n_fits * stated.delta), rate)
 
     @property
     def _no_bound(self) -> str | None:
@@ -359,40 +357,21 @@ def _in_one_fit(
 
 
 def list_scores(lists: Rows, left_out: Integers) -> Floats:
-    """Return the part of each question in the score: how high the left-out item is on its list, 1 at the top.
-
-    Examples
-    --------
-    >>> list_scores(np.array([[7, 3], [7, 3], [7, -1]]), np.array([7, 3, 3]))
-    array([1. , 0.5, 0. ])
-    """
+    """Return the part of each question in the score: how high the left-out item is on its list, 1 at the top."""
     there = lists == left_out[:, np.newaxis]
     places = np.where(there.any(axis=1), there.argmax(axis=1), lists.shape[1])
     return np.asarray(1.0 - places / lists.shape[1])
 
 
 def scores_of(answers: Floats, questions: Targets, scale: Scale) -> Floats:
-    """Return the part of each question in the score: minus its error in steps, at most one; no answer is one wrong.
-
-    Examples
-    --------
-    >>> asked = Targets(np.zeros(3), np.empty((3, 0)), np.empty((3, 0)), np.arange(4), np.arange(3), np.full(3, 4.0))
-    >>> scores_of(np.array([4.25, 1.0, np.nan]), asked, Scale(1, 5))
-    array([-0.25, -1.  , -1.  ])
-    """
+    """Return the part of each question in the score: minus its error in steps, at most one; no answer is one wrong."""
     step = (scale.highest - scale.lowest) / 4 if scale.step is None else scale.step
     errors = np.abs(answers - questions.ratings) / (step or 1.0)
     return -np.where(np.isnan(errors), 1.0, np.minimum(errors, 1.0))
 
 
 def threshold_at(scores: Floats, rate: float) -> float:
-    """Return the lowest of the scores that at most this share of them exceeds.
-
-    Examples
-    --------
-    >>> threshold_at(np.array([-1.0, -2.0, -3.0, -4.0]), 0.25), threshold_at(np.array([-1.0, -1.0, -3.0]), 0.4)
-    (-2.0, -1.0)
-    """
+    """Return the lowest of the scores that at most this share of them exceeds."""
     require(0 <= rate < 1, "rate", "at least 0 and below 1", rate)
     return float(np.sort(scores)[::-1][math.floor(rate * len(scores) + 1e-9)])
 
@@ -402,11 +381,6 @@ def auc(members: Floats, others: Floats) -> Estimate:
 
     The interval (2006, method 5) solves `|A - theta| = z sqrt(V(theta))`, with Hanley and McNeil's variance V. It takes
     the two sets of scores as independent, and so is too wide where the same users are in both.
-
-    Examples
-    --------
-    >>> auc(np.array([3.0, 2.0]), np.array([2.0, 1.0])).value
-    0.875
     """
     n, m = len(members), len(others)
     ranks = stats.rankdata(np.concatenate([members, others]))[:n]
@@ -418,10 +392,7 @@ def auc(members: Floats, others: Floats) -> Estimate:
         variance = theta * (1 - theta) * spread / (n * m)
         return abs(value - theta) - z * math.sqrt(max(variance, 0.0))
 
-    ends = [
-        end if value == end else optimize.brentq(gap, end, value + (end - value) * 1e-9)
-        for end in (0.0, 1.0)
-    ]
+    ends = [end if value == end else optimize.brentq(gap, end, value + (end - value) * 1e-9) for end in (0.0, 1.0)]
     return Estimate(value, *map(float, ends))
 
 
@@ -429,11 +400,6 @@ def true_positive_bound(epsilon: float, delta: float, rate: float) -> float:
     """Return the largest true positive rate at a false positive `rate` under (epsilon, delta)-differential privacy.
 
     TPR <= min(e^epsilon FPR + delta, 1 - e^-epsilon (1 - delta - FPR)).
-
-    Examples
-    --------
-    >>> round(true_positive_bound(1.0, 0.0, 0.05), 3), true_positive_bound(0.0, 0.0, 0.05)
-    (0.136, 0.05)
     """
     grown = math.exp(min(epsilon, 700.0)) * rate + delta
     return min(1.0, grown, 1.0 - math.exp(-epsilon) * (1.0 - delta - rate))

@@ -31,9 +31,7 @@ class RefitWorlds:
 
     one_by_one = True
 
-    def __init__(
-        self, ratings: Ratings, recommender: Any, n_fakes: int, *, similarity: Similarity
-    ) -> None:
+    def __init__(self, ratings: Ratings, recommender: Any, n_fakes: int, *, similarity: Similarity) -> None:
         self.ratings, self.recommender, self.n_fakes = ratings, recommender, n_fakes
         self.similarity, self.traits = similarity, traits_of(recommender)
         events = ratings.feedback == "implicit"
@@ -82,9 +80,7 @@ class RefitWorlds:
         every, n = [*accounts, *silent], len(accounts)
         return self._told(*self._world(self._sent(seed), every, n, removed, seed), columns)
 
-    def _groups(
-        self, targets: Targets, seeds: Sequence[int], helper_rating: float | None
-    ) -> list[tuple[int, int]]:
+    def _groups(self, targets: Targets, seeds: Sequence[int], helper_rating: float | None) -> list[tuple[int, int]]:
         """Return which entries share a fit: questions about one target whose helpers do not disturb each other."""
         n = len(targets)
         alone = [(position, position + 1) for position in range(n)]
@@ -102,13 +98,10 @@ class RefitWorlds:
         """Whether neighbours may be chosen among the raters of each item, as far as that is known."""
         return self.traits.mechanism is None or self.traits.among == "raters"
 
-    def undisturbed(
-        self, targets: Targets, seeds: Sequence[int], helper_rating: float
-    ) -> bool | None:
+    def undisturbed(self, targets: Targets, seeds: Sequence[int], helper_rating: float) -> bool | None:
         """Return whether the answers are the same with the helpers of all questions in the data; None if none came."""
         parts = [
-            self._remembered(targets.part(place, place + 1), seed, 1, helper_rating)
-            for place, seed in enumerate(seeds)
+            self._remembered(targets.part(place, place + 1), seed, 1, helper_rating) for place, seed in enumerate(seeds)
         ]
         alone = Asked.joined(parts)
         if np.isnan(alone.with_target).all():
@@ -119,9 +112,7 @@ class RefitWorlds:
             for world in ("with_target", "without_target")
         )
 
-    def _remembered(
-        self, part: Targets, seed: int, n_askers: int, helper_rating: float | None
-    ) -> Asked:
+    def _remembered(self, part: Targets, seed: int, n_askers: int, helper_rating: float | None) -> Asked:
         """Return the answers about one target, or about the questions of one, asking only if nobody did before."""
         cells = part.rows, part.known_columns, part.columns
         key = seed, n_askers, helper_rating, *(array.tobytes() for array in cells)
@@ -170,9 +161,7 @@ class RefitWorlds:
     ) -> tuple[Any, Any]:
         """Return the recommender fitted in one world, and as whom its first accounts ask: by id, or by profile."""
         inside = accounts if self.asks_inside else accounts[n_asking:]
-        world, ids = with_fakes(
-            sent, removed, [cells for cells, _ in inside], [values for _, values in inside]
-        )
+        world, ids = with_fakes(sent, removed, [cells for cells, _ in inside], [values for _, values in inside])
         copied = unfitted_copy(self.recommender, None if self.traits.fresh_noise else seed)
         with theirs("fit"):
             fitted = fit_received(copied, world)
@@ -195,16 +184,11 @@ class RefitWorlds:
             told = [fitted.answer(profile, items) for profile in whom]
         return np.asarray(told, dtype=np.float64)
 
-    def shown(
-        self, accounts: Accounts, n_askers: int, n: int, present: Sequence[bool]
-    ) -> list[Shown]:
+    def shown(self, accounts: Accounts, n_askers: int, n: int, present: Sequence[bool]) -> list[Shown]:
         """Return what the first `n_askers` fakes are shown where the target is `present`, and where it is not."""
         found = []
         for there in present:
-            parts = [
-                self._of_one(place, accounts, n_askers, n, there)
-                for place in range(len(accounts.rows))
-            ]
+            parts = [self._of_one(place, accounts, n_askers, n, there) for place in range(len(accounts.rows))]
             found.append(Shown(*(np.concatenate(part) for part in zip(*parts, strict=True))))
         return found
 
@@ -261,13 +245,6 @@ def listed_columns(answer: Any, ratings: Ratings, held: Integers, n: int) -> Row
     """Return a list as columns, (n,): `answer` is ids, or (ids, scores), best first.
 
     What the account holds itself, and what is listed twice, tells nothing and is left out.
-
-    Examples
-    --------
-    >>> from scipy import sparse
-    >>> events = Ratings(sparse.csr_array(np.eye(3)), [1, 2, 3], ["a", "b", "c"], feedback="implicit")
-    >>> listed_columns(["c", "a", "c"], events, np.array([0]), 2)
-    array([ 2, -1], dtype=int32)
     """
     items = answer.items if isinstance(getattr(answer, "items", None), np.ndarray) else answer
     if isinstance(items, tuple) and len(items) == 2 and np.ndim(items[0]) == 1:

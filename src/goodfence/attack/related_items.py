@@ -221,9 +221,7 @@ class RelatedItemsAttack:
         """
         log, streams = RatingLog(ratings), Streams(rng)
         watched, n_left_out = _watched(log, targets, self.known, streams)
-        snapshots = (
-            _CoRated(log, watched, self.n) if lists is None else _Given(log, watched, self.n, lists)
-        )
+        snapshots = _CoRated(log, watched, self.n) if lists is None else _Given(log, watched, self.n, lists)
         windows = _windows(log, watched, self.every, streams)
         counts = self._play(snapshots, windows, watched, progress)
         return RelatedItemsReport(
@@ -289,12 +287,6 @@ def co_rated_lists(ratings: Ratings, n: int = 50) -> dict[Id, list[Id]]:
     """Return the n items most similar to each item by the cosine of their sets of raters, best first.
 
     Ties are in the order of the columns; items without a common rater are not listed.
-
-    Examples
-    --------
-    >>> matrix = sparse.csr_array(np.array([[1.0, 1.0, 0.0], [1.0, 1.0, 0.0], [0.0, 1.0, 1.0]]))
-    >>> co_rated_lists(Ratings(matrix, users=[1, 2, 3], items=["a", "b", "c"]))
-    {'a': ['b'], 'b': ['a', 'c'], 'c': ['b']}
     """
     log, every = RatingLog(ratings, np.arange(ratings.csr.nnz)), np.arange(ratings.shape[1])
     found = _CoRated(log, [_Watched(0, every, every[:0])], n).at(ratings.csr.nnz, 0)
@@ -375,9 +367,7 @@ class _Given:
         return found
 
 
-def _watched(
-    log: RatingLog, wanted: Wanted, known: int, streams: Streams
-) -> tuple[list[_Watched], int]:
+def _watched(log: RatingLog, wanted: Wanted, known: int, streams: Streams) -> tuple[list[_Watched], int]:
     """Return whom the attacker watches with what they know, and how many users cannot be watched."""
     starts = log.ratings.csr.indptr
     eligible: Flags = np.diff(starts) // 2 >= known
@@ -401,9 +391,7 @@ def _watched(
     return found, int((~eligible).sum())
 
 
-def _windows(
-    log: RatingLog, watched: list[_Watched], every: tuple[int, ...], streams: Streams
-) -> list[_Window]:
+def _windows(log: RatingLog, watched: list[_Watched], every: tuple[int, ...], streams: Streams) -> list[_Window]:
     """Return the windows with new ratings of each target, and as many without any, drawn by chance after the first."""
     found = []
     for interval, length in enumerate(every):

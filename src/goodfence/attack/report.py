@@ -297,10 +297,7 @@ class LeakReport(ABC):
 
 def as_plain(found: Any) -> dict[str, Any]:
     """Return a named tuple of values and estimates as plain values."""
-    return {
-        name: value._asdict() if isinstance(value, Estimate) else value
-        for name, value in found._asdict().items()
-    }
+    return {name: value._asdict() if isinstance(value, Estimate) else value for name, value in found._asdict().items()}
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
@@ -385,8 +382,7 @@ class AttackReport(LeakReport):
         columns: dict[str, Any] = {}
         for suffix, tally in (("", self.with_target), ("_without", self.without_target)):
             columns |= {
-                f"mae{suffix}": tally.error
-                / np.where(tally.predicted > 0, tally.predicted, np.nan),
+                f"mae{suffix}": tally.error / np.where(tally.predicted > 0, tally.predicted, np.nan),
                 f"coverage{suffix}": tally.predicted / tally.hidden,
                 f"raw_recovery{suffix}": tally.recovered / tally.hidden,
                 f"exact{suffix}": tally.exact / tally.hidden,

@@ -54,9 +54,7 @@ class Statistic(NamedTuple):
         """Return half the width of Student's interval; NaN for fewer than two targets."""
         return float(stats.t.ppf(0.5 + confidence / 2, max(self.n - 1, 1))) * self.error
 
-    def estimate(
-        self, *, lowest: float = 0.0, highest: float = np.inf, confidence: float = CONFIDENCE
-    ) -> Estimate:
+    def estimate(self, *, lowest: float = 0.0, highest: float = np.inf, confidence: float = CONFIDENCE) -> Estimate:
         """Return the number with its interval, inside what is possible.
 
         Where all targets are at one end of the possible, nothing spreads: the interval is Wilson's with no exception.
@@ -119,13 +117,7 @@ def is_recovered(answers: Floats, targets: Targets, ratings: Ratings, *, steps: 
 
 
 def is_rating(values: Floats, scale: Scale) -> Flags:
-    """Return which values are ratings of the scale; where any value is one, nothing can be told from it.
-
-    Examples
-    --------
-    >>> is_rating(np.array([3.001, 3.4, 6.0, np.nan]), Scale(1, 5))
-    array([ True, False, False, False])
-    """
+    """Return which values are ratings of the scale; where any value is one, nothing can be told from it."""
     if scale.step is None:
         return np.zeros(values.shape, dtype=np.bool_)
     near: Flags = np.abs(scale.round(values) - values) <= ON_GRID * scale.step
@@ -136,14 +128,6 @@ def combination(terms: Iterable[tuple[float, Floats, Floats]]) -> Statistic:
     """Return a weighted sum of ratios, (weight, numerators, denominators) each, over the same targets.
 
     The error is the ratio estimator's of survey sampling: the spread of `numerator - ratio * denominator`.
-
-    Examples
-    --------
-    >>> cells = np.array([2.0, 4.0, 4.0])
-    >>> first, second = np.array([1.0, 2.0, 3.0]), np.array([1.0, 1.0, 2.0])
-    >>> found = combination([(1.0, first, cells), (-1.0, second, cells)])
-    >>> round(found.value, 3), round(found.error, 3), found.n
-    (0.2, 0.06, 3)
     """
     value, residuals, effective = 0.0, np.zeros(()), np.inf
     for weight, numerators, denominators in terms:
@@ -160,16 +144,8 @@ def combination(terms: Iterable[tuple[float, Floats, Floats]]) -> Statistic:
     return Statistic(value, error, n, effective)
 
 
-def ratio(
-    numerators: Floats, denominators: Floats, *, lowest: float = 0.0, highest: float = np.inf
-) -> Estimate:
-    """Return the ratio of two sums over targets, with its interval over targets, inside what is possible.
-
-    Examples
-    --------
-    >>> print(ratio(np.array([1.0, 2.0, 3.0]), np.array([2.0, 4.0, 4.0])))
-    0.6000 (0.2057 to 0.9943)
-    """
+def ratio(numerators: Floats, denominators: Floats, *, lowest: float = 0.0, highest: float = np.inf) -> Estimate:
+    """Return the ratio of two sums over targets, with its interval over targets, inside what is possible."""
     return combination([(1.0, numerators, denominators)]).estimate(lowest=lowest, highest=highest)
 
 
@@ -187,11 +163,6 @@ def frequency(happened: Floats) -> Estimate:
     """Return how often something happened, one value between 0 and 1 for each target.
 
     Where each target says yes or no the interval is Wilson's, which stays honest near 0 and 1.
-
-    Examples
-    --------
-    >>> print(frequency(np.ones(100)))
-    1.0000 (0.9630 to 1.0000)
     """
     binary = np.isin(happened, (0.0, 1.0)).all() and len(happened) > 0
     if np.isnan(happened).any() or not binary:
@@ -215,12 +186,6 @@ def worst_tenth_loss(recovered: Floats, without: Floats) -> Estimate:
 
     The mean of a tenth is `q + mean(max(x - q, 0)) / 0.1` with q its threshold; the interval is that of its influence
     function, each target paired with itself. Where all of a tenth are alike, each mean has its own (`_tied_tenth`).
-
-    Examples
-    --------
-    >>> ranks = np.arange(200) / 200
-    >>> print(worst_tenth_loss(ranks, np.zeros(200)))
-    0.9475 (0.7411 to 0.9711)
     """
     if len(recovered) == 0:
         return UNKNOWN
@@ -329,9 +294,7 @@ class Answers(NamedTuple):
     """(hidden,): in the world without."""
 
 
-def informed(
-    answers: Answers, targets: Targets, ratings: Ratings, streams: Streams
-) -> tuple[Informed, Outcomes]:
+def informed(answers: Answers, targets: Targets, ratings: Ratings, streams: Streams) -> tuple[Informed, Outcomes]:
     """Return what the informed attacker gets, counted for each target and told for each hidden rating."""
     judged = targets, ratings, first_half(len(targets), streams)
     guesses, guessing = _best(all_guesses(targets, ratings), GUESSES, *judged)
@@ -378,9 +341,7 @@ def all_guesses(targets: Targets, ratings: Ratings) -> Floats:
     return np.stack([means, _modes(targets, ratings, means), means + biases[targets.owners]])
 
 
-def _other_means(
-    rows: Integers, owners: Integers, columns: Integers, values: Floats, ratings: Ratings
-) -> Floats:
+def _other_means(rows: Integers, owners: Integers, columns: Integers, values: Floats, ratings: Ratings) -> Floats:
     """Return for each cell the mean of the item's other ratings, or else of all others'."""
     csr = ratings.csr
     sums = np.bincount(csr.indices, weights=csr.data, minlength=csr.shape[1])[columns] - values

@@ -39,12 +39,8 @@ _NEVER_TRIED = {
 _ONLY_RATINGS = "only predicted ratings were asked for; gf.ListAttack asks which items are shown"
 _ONLY_LISTS = "only which items are shown, and in which order, was used"
 NEVER_TRIED = {
-    "explicit": tuple(
-        map(NotTried._make, [("recommended lists", _ONLY_RATINGS), *_NEVER_TRIED.items()])
-    ),
-    "implicit": tuple(
-        map(NotTried._make, [("scores of the listed items", _ONLY_LISTS), *_NEVER_TRIED.items()])
-    ),
+    "explicit": tuple(map(NotTried._make, [("recommended lists", _ONLY_RATINGS), *_NEVER_TRIED.items()])),
+    "implicit": tuple(map(NotTried._make, [("scores of the listed items", _ONLY_LISTS), *_NEVER_TRIED.items()])),
 }
 """What an attack on ratings, and one on lists, does not try, whatever is attacked."""
 LEAST = 10
@@ -53,22 +49,8 @@ MOST_CHOOSING = 20
 """On no more users than these the strongest is chosen where every question needs fits."""
 
 
-def usual_attackers(
-    subject: Subject, *, known: int = DEFAULT_KNOWN, choose: Choose = "random"
-) -> tuple[Attack, ...]:
-    """Return the attackers of a recommender where none is given: all that its traits, and a few questions, allow.
-
-    Examples
-    --------
-    >>> import goodfence as gf
-    >>> films = gf.load("movietweetings")
-    >>> [type(one).__name__ for one in usual_attackers(Subject(films, gf.PPNS(k=20, beta=3)))]
-    ['KNNAttack', 'KNNAttack', 'KNNAttack', 'CoverAttack', 'AdaptiveAttack']
-    >>> len(usual_attackers(Subject(films, gf.PrivateCF(epsilon=1.0, items="from ratings"))))
-    16
-    >>> [one.fakes for one in usual_attackers(Subject(films.likes(8), gf.PPNS(k=20, beta=3)))]
-    [None, 1, None, None, 60]
-    """
+def usual_attackers(subject: Subject, *, known: int = DEFAULT_KNOWN, choose: Choose = "random") -> tuple[Attack, ...]:
+    """Return the attackers of a recommender where none is given: all that its traits, and a few questions, allow."""
     k = subject.traits.n_neighbours
     numbers: tuple[int | None, ...] = (None,) if k else FAKES_TRIED
     if subject.ratings.feedback == "implicit":
@@ -77,9 +59,7 @@ def usual_attackers(
     if k != 1:
         plain.append(KNNAttack(known=known, choose=choose, fakes=1))
     if subject.answers_differ and k != 1:
-        combined: tuple[Any, ...] = (
-            get_args(Combine) if subject.traits.mechanism is None else ("mode",)
-        )
+        combined: tuple[Any, ...] = get_args(Combine) if subject.traits.mechanism is None else ("mode",)
         plain += [
             KNNAttack(known=known, choose=choose, fakes=n, ask="all", combine=how)
             for n, how in product(numbers, combined)
@@ -91,9 +71,7 @@ def usual_attackers(
     return (*plain, *_adaptive(subject, numbers, known, choose)) if helps else tuple(plain)
 
 
-def _list_attackers(
-    subject: Subject, numbers: Sequence[int | None], known: int, choose: Choose
-) -> tuple[Attack, ...]:
+def _list_attackers(subject: Subject, numbers: Sequence[int | None], known: int, choose: Choose) -> tuple[Attack, ...]:
     """Return the attackers of lists: one asks, all ask, all click and ask again, and as many as cover the list."""
     plain = ListAttack(known=known, choose=choose)
     listed: list[Attack] = [replace(plain, fakes=n) for n in (*numbers, 1)]
@@ -112,9 +90,7 @@ def _covers(subject: Subject, known: int, choose: Choose) -> list[Attack]:
     return [cover] if cover is not None and more else []
 
 
-def _adaptive(
-    subject: Subject, numbers: Sequence[int | None], known: int, choose: Choose
-) -> list[Attack]:
+def _adaptive(subject: Subject, numbers: Sequence[int | None], known: int, choose: Choose) -> list[Attack]:
     """Return the attackers whose fakes rate the hidden item too: the same questions, and several equations."""
     if not subject.traits.needs_refits:
         return [AdaptiveAttack(known=known, choose=choose, items=None, centred=False)]

@@ -108,9 +108,7 @@ def find_targets(
         n = wanted if isinstance(wanted, int | np.integer) and not isinstance(wanted, bool) else 0
         require(n >= 1, "targets", "a positive integer, or ids", wanted)
         if not eligible.any():
-            raise DataError(
-                "no user can be attacked: nobody has more ratings than the attacker knows; lower known"
-            )
+            raise DataError("no user can be attacked: nobody has more ratings than the attacker knows; lower known")
         order = ratings.rows(sample_targets(ratings, ratings.shape[0], rng=streams.at(TARGETS)))
         rows = order[eligible[order]][: int(n)]
     else:
@@ -152,15 +150,12 @@ def _knowledge(
         known_cells[position] = first + np.flatnonzero(inside)
         hidden_cells[starts[position] : starts[position + 1]] = first + np.flatnonzero(~inside)
     known_parts, hidden_parts = (
-        (csr.indices[cells].astype(np.int64), csr.data[cells])
-        for cells in (known_cells, hidden_cells)
+        (csr.indices[cells].astype(np.int64), csr.data[cells]) for cells in (known_cells, hidden_cells)
     )
     return Targets(rows, *known_parts, starts, *hidden_parts)
 
 
-def fake_profiles(
-    profiles: Profiles, targets: Targets, helper_rating: float | None
-) -> tuple[Profiles, Profiles]:
+def fake_profiles(profiles: Profiles, targets: Targets, helper_rating: float | None) -> tuple[Profiles, Profiles]:
     """Return what the asking fake of each target rated, and what the others did: with a `helper_rating`, one more."""
     askers = profiles.lay_out(list(targets.known_columns), list(targets.known_ratings))
     if helper_rating is None:
@@ -214,13 +209,7 @@ def with_fakes(
 
 
 def new_ids(users: npt.NDArray[Any], n: int) -> npt.NDArray[Any]:
-    """Return `n` ids of the same kind that none of the users has.
-
-    Examples
-    --------
-    >>> new_ids(np.array([3, 9]), 2)
-    array([10, 11])
-    """
+    """Return `n` ids of the same kind that none of the users has."""
     if users.dtype == object:
         taken = set(users.tolist())
         name = "fake"
@@ -329,11 +318,6 @@ def world_seed(rng: RNG | Streams, row: int, turn: int = 0) -> int:
     """Return the seed of the recommender in both worlds of the target in `row`, in round `turn`.
 
     Each target has its own: only then are targets independent of each other, as the intervals assume.
-
-    Examples
-    --------
-    >>> world_seed(7, row=3) == world_seed(7, row=3), world_seed(7, row=3) == world_seed(7, row=4)
-    (True, False)
     """
     streams = rng if isinstance(rng, Streams) else Streams(rng)
     return streams.key(WORLDS, row, turn)

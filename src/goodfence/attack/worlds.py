@@ -115,9 +115,7 @@ class NeighbourWorlds:
 
     one_by_one = False
 
-    def __init__(
-        self, ratings: Ratings, model: NeighbourCF, n_fakes: int, *, threads: int | None = None
-    ) -> None:
+    def __init__(self, ratings: Ratings, model: NeighbourCF, n_fakes: int, *, threads: int | None = None) -> None:
         check_similarity(model.mechanism, model.similarity)
         self.mechanism, self.similarity = model.mechanism, model.similarity
         self.over_raters = model.over == "raters"
@@ -166,9 +164,7 @@ class NeighbourWorlds:
         first, second = self.lists_of(askers, helpers, targets.rows, (True, False))
         return first, second
 
-    def lists_of(
-        self, askers: Profiles, helpers: Profiles, rows: Integers, present: Sequence[bool]
-    ) -> list[Lists]:
+    def lists_of(self, askers: Profiles, helpers: Profiles, rows: Integers, present: Sequence[bool]) -> list[Lists]:
         """Return the candidate lists of some askers in worlds where the target, in `rows`, is `present` or not."""
         engine = RowsAgainstAll(self.profiles, self.similarity)
         n_nearest = min(self.n_rows, self.reach + 1)
@@ -217,9 +213,7 @@ class NeighbourWorlds:
         log_weights = self.mechanism.log_weights(lists.similarities, lists.bounds)
         return np.ascontiguousarray(log_weights), pools
 
-    def _bounds(
-        self, rows: Rows, askers: Profiles, helpers: Profiles, removed: Integers
-    ) -> Floats | None:
+    def _bounds(self, rows: Rows, askers: Profiles, helpers: Profiles, removed: Integers) -> Floats | None:
         """Return RS of each asker, or of each pair, or None."""
         if self.sensitivity is None:
             return None
@@ -247,9 +241,7 @@ class NeighbourWorlds:
         noise_for_fakes(AttackedData(keys, lists.removed, self.n_rows), numbers, scales, noise)
         return weights + (noise + 0.0)
 
-    def _answers(
-        self, targets: Targets, neighbours: Rows, weights: Floats, helper_rating: float | None
-    ) -> Floats:
+    def _answers(self, targets: Targets, neighbours: Rows, weights: Floats, helper_rating: float | None) -> Floats:
         """Return the predictions of the hidden cells, (askers, hidden)."""
         n_targets, n_askers, k = neighbours.shape
         if helper_rating is not None:
@@ -266,9 +258,7 @@ class NeighbourWorlds:
         answers = groups.predict(self._rated, rows.ravel(), columns, threads=self.threads)
         return answers.reshape(n_askers, -1)
 
-    def shown(
-        self, accounts: Accounts, n_askers: int, n: int, present: Sequence[bool]
-    ) -> list[Shown]:
+    def shown(self, accounts: Accounts, n_askers: int, n: int, present: Sequence[bool]) -> list[Shown]:
         """Return what the first `n_askers` fakes are shown where the target is `present`, and where it is not."""
         columns, values = zip(*accounts.cells, strict=True)
         held = self.profiles.lay_out(columns, values)

@@ -242,14 +242,7 @@ def audit(
 
 
 def neighbourhood(model: Any) -> str:
-    """Return whose neighbours were attacked: kNN of another library is not the paper's kNN.
-
-    Examples
-    --------
-    >>> import goodfence as gf
-    >>> neighbourhood(gf.NeighbourCF(gf.KNN(k=20)))
-    'goodfence kNN k=20: neighbours of each user among all users, by cosine'
-    """
+    """Return whose neighbours were attacked: kNN of another library is not the paper's kNN."""
     traits = traits_of(model)
     if traits.mechanism is not None and traits.similarity is not None:
         among = getattr(model, "among", "all")
@@ -274,9 +267,7 @@ def _tested(
     return None, plain_runs(model, ratings.shape[0], trials)
 
 
-def _counterexample(
-    model: NeighbourCF, feedback: Feedback, trials: Trials
-) -> tuple[Exhibit | None, Runs]:
+def _counterexample(model: NeighbourCF, feedback: Feedback, trials: Trials) -> tuple[Exhibit | None, Runs]:
     """Return a counterexample where the distribution is known, and what runs on its data sets prove."""
     example = counterexample_against(model, feedback)
     if example is None:
@@ -295,22 +286,14 @@ def _counterexample(
     return exhibit, runs_on(model, pair, trials)
 
 
-def counterexample_against(
-    model: NeighbourCF, feedback: Feedback = "explicit"
-) -> Counterexample | None:
+def counterexample_against(model: NeighbourCF, feedback: Feedback = "explicit") -> Counterexample | None:
     """Return the counterexample against a model, where the distribution it is computed by is the model's."""
     plain = model.similarity.is_plain_cosine and not model.traits.needs_refits
     return settings_counterexample(model.mechanism, feedback) if plain else None
 
 
 def rounded(count: int) -> int:
-    """Return a count rounded to two digits, so that one user or rating more rarely shows.
-
-    Examples
-    --------
-    >>> rounded(943), rounded(100_000), rounded(7)
-    (940, 100000, 7)
-    """
+    """Return a count rounded to two digits, so that one user or rating more rarely shows."""
     unit: int = 10 ** max(len(str(count)) - 2, 0)
     return (count + unit // 2) // unit * unit
 
@@ -319,13 +302,6 @@ def affordable_targets(subject: Subject) -> int:
     """Return how many users to attack by default: everybody, or fewer where the data are large.
 
     The budget counts ratings and not seconds, so the figures are the same on every machine.
-
-    Examples
-    --------
-    >>> import goodfence as gf
-    >>> films = gf.load("movietweetings")
-    >>> [affordable_targets(Subject(films, one)) for one in (gf.KNN(k=20), gf.PrivateMeans(epsilon=1.0))]
-    [1238, 30]
     """
     n_users, n_ratings = subject.ratings.shape[0], max(subject.ratings.n_ratings, 1)
     if subject.traits.needs_refits:

@@ -133,9 +133,7 @@ class FrontierPoint:
         return {**line, "attack": self.attack, "n_targets": self.n_targets}
 
 
-def _measured(
-    subject: Subject, split: tuple[Ratings, Ratings], report: LeakReport, seed: RNG
-) -> FrontierPoint:
+def _measured(subject: Subject, split: tuple[Ratings, Ratings], report: LeakReport, seed: RNG) -> FrontierPoint:
     """Return one point: fitted on the first part of the split, asked for the second, attacked on all ratings."""
     fitted, quality = _held_out(subject.recommender, split, seed)
     guarantee, found, raw = guarantee_of(fitted), report.estimates, f"raw_{report.measure}"
@@ -159,9 +157,7 @@ def _measured(
     )
 
 
-def _held_out(
-    recommender: Any, split: tuple[Ratings, Ratings], seed: RNG
-) -> tuple[Any, dict[str, float]]:
+def _held_out(recommender: Any, split: tuple[Ratings, Ratings], seed: RNG) -> tuple[Any, dict[str, float]]:
     """Return the recommender fitted on the first part, and the quality of its answers on the second."""
     train, test = split
     if callable(getattr(recommender, "perturbed", None)):
@@ -182,14 +178,7 @@ def _held_out(
 
 
 def name_of(compared: object) -> str:
-    """Return family and settings.
-
-    Examples
-    --------
-    >>> import goodfence as gf
-    >>> name_of(gf.PPNS(k=5, beta=2)), name_of(gf.PrivateCF(epsilon=1.0, items="from ratings"))
-    ('PPNS k=5, β=2', 'PrivateCF, per rating ε=1')
-    """
+    """Return family and settings."""
     traits = traits_of(compared)
     return f"{traits.family} {traits.settings}".strip()
 
@@ -283,9 +272,7 @@ class Frontier:
         require(max_mae is None, "max_mae", "None for lists", max_mae)
         return self.best_within(None if min_ndcg is None else 1.0 - min_ndcg, bound=bound)
 
-    def best_within(
-        self, max_loss: float | None, *, bound: float = GUESSING
-    ) -> FrontierPoint | None:
+    def best_within(self, max_loss: float | None, *, bound: float = GUESSING) -> FrontierPoint | None:
         """Return the same where the `loss` of a point may be at most `max_loss`."""
         require(0 <= bound <= 1, "bound", "between 0 and 1", bound)
         able = [one for one in self.points if self._stops(one, bound)]

@@ -88,9 +88,7 @@ def _complaint(report: LeakReport, above: Sequence[str], limit: float, judged: J
     names = " and ".join(name.replace("_", " ") for name in above)
     held = "ratings" if report.feedback == "explicit" else "items"
     accounts = "1 account" if report.n_fakes == 1 else f"{report.n_fakes} accounts"
-    found_so = (
-        f"{report.measure} {_percent(report.found)}, {_percent(report.found_without)} without"
-    )
+    found_so = f"{report.measure} {_percent(report.found)}, {_percent(report.found_without)} without"
     return (
         f"{names} {over} of {limit:g}%. An attacker who knows {report.known} {held} of each target and opens "
         f"{accounts} has {found_so} the target's data and {_percent(report.guessed)} by guessing: advantage "

@@ -55,21 +55,11 @@ class LowerBound:
         )
 
 
-def lower_bound(
-    without: Floats, with_it: Floats, *, delta: float = 0.0, confidence: float = CONFIDENCE
-) -> LowerBound:
+def lower_bound(without: Floats, with_it: Floats, *, delta: float = 0.0, confidence: float = CONFIDENCE) -> LowerBound:
     """Return what the scores of runs on two neighbouring data sets prove, each bound with this confidence.
 
     One score for each run, as many for each data set, in the order of the runs. Any score gives a true bound; the
     log-likelihood ratio of what was released gives the best.
-
-    Examples
-    --------
-    >>> never, always = np.zeros(2000), np.ones(2000)
-    >>> round(lower_bound(never, always).epsilon, 2)
-    5.6
-    >>> lower_bound(never, never).epsilon
-    0.0
     """
     require(0 <= delta < 1, "delta", "at least 0 and less than 1", delta)
     require(0 < confidence < 1, "confidence", "between 0 and 1", confidence)

@@ -84,12 +84,6 @@ def for_made_up_items(model: PrivateRecommender) -> PrivateRecommender:
     """Return a copy of the model for at most `N_ITEMS` made-up items, with the first rows of its features.
 
     A guarantee holds for every catalogue, so the auditor may make that up too.
-
-    Examples
-    --------
-    >>> from goodfence.models.private.cf import PrivateMeans
-    >>> for_made_up_items(PrivateMeans(epsilon=1.0, catalogue=["a", "b"])).catalogue
-    range(0, 2)
     """
     small = copy.copy(model)
     features = model.features if isinstance(model, PrivateCF) else None
@@ -170,12 +164,6 @@ def bound_of_answers(
 
     A third of the runs shows which answers differ: the difference of their means over the variance, and whether there
     is an answer at all. The other runs are scored by that.
-
-    Examples
-    --------
-    >>> told = lambda which: np.array([float(which), np.nan])
-    >>> bound_of_answers(told, 300).epsilon > 3
-    True
     """
     require(trials >= 30, "trials", "at least 30", trials)
     n_learning = trials // 3
@@ -212,20 +200,13 @@ def dense_pair(with_it: Floats, without: Floats) -> tuple[Ratings, Ratings]:
     """Return two data sets given as matrices in which 0 is no rating: without, with."""
     users, items = range(len(with_it)), range(with_it.shape[1])
     first, second = (
-        Ratings(sparse.csr_array(each), users=users, items=items, scale=(1, 5))
-        for each in (without, with_it)
+        Ratings(sparse.csr_array(each), users=users, items=items, scale=(1, 5)) for each in (without, with_it)
     )
     return first, second
 
 
 def plain_pair(n_users: int) -> tuple[Ratings, Ratings]:
-    """Return two data sets of n users: without, with. The only user like the asker rated the third item, or not.
-
-    Examples
-    --------
-    >>> [each.n_ratings for each in plain_pair(20)]
-    [46, 47]
-    """
+    """Return two data sets of n users: without, with. The only user like the asker rated the third item, or not."""
     others = np.resize(_OTHERS, (max(n_users - 2, 0), len(_ALIKE)))
     with_it = np.concatenate([[_ALIKE, _ALIKE], others])
     with_it[1, 2] = 5
@@ -234,9 +215,7 @@ def plain_pair(n_users: int) -> tuple[Ratings, Ratings]:
     return dense_pair(with_it, without)
 
 
-def private_runs(
-    model: PrivateRecommender, scale: Scale, trials: Trials, rng: RNG, progress: bool | None
-) -> Runs:
+def private_runs(model: PrivateRecommender, scale: Scale, trials: Trials, rng: RNG, progress: bool | None) -> Runs:
     """Fit on the worst pair that was found, and score what was released by its exact likelihood ratio."""
     small = for_made_up_items(model)
     pair, shift = worst_pair(small, scale, rng)

@@ -99,15 +99,6 @@ def survey(
     """Attack again with other knowledge and by other attackers, and compare other recommenders, as `audit_page` says.
 
     Each further attacker attacks `targets` users: no more than the audit did, and 10 where every target needs fits.
-
-    Examples
-    --------
-    >>> import goodfence as gf
-    >>> films, fence = gf.load("movietweetings"), gf.KNN(k=20)
-    >>> report = gf.audit(films, fence, targets=40, trials=0, rng=7)
-    >>> found = survey(report, compared=[gf.PPNS(k=20, beta=3)], targets=20)
-    >>> [point.family for point in found.frontier.points], len(found.by_known) > 3
-    (['kNN', 'PPNS'], True)
     """
     leakage, ratings = audit.leakage, audit.leakage.ratings
     subject, seed = Subject(ratings, audit.recommender), leakage.settings["seed"]
@@ -115,9 +106,7 @@ def survey(
         k = subject.traits.n_neighbours or DEFAULT_FAKES
         compared = default_recommenders("page", ratings.shape[0], ratings.feedback, k)
     others = [
-        as_recommender(one, threads=subject.threads)
-        for one in compared
-        if name_of(one) != name_of(subject.recommender)
+        as_recommender(one, threads=subject.threads) for one in compared if name_of(one) != name_of(subject.recommender)
     ]
     everything = [subject.recommender, *others]
     fewer = min(SMALLEST, targets)
@@ -177,9 +166,7 @@ def _declared(ratings: Ratings) -> Ratings:
     scale = ratings.scale
     if scale.declared or ratings.feedback == "implicit":
         return ratings
-    return Ratings(
-        ratings.csr, ratings.users, ratings.items, replace(scale, declared=True), ratings.titles
-    )
+    return Ratings(ratings.csr, ratings.users, ratings.items, replace(scale, declared=True), ratings.titles)
 
 
 SMALLEST = 10
@@ -206,17 +193,7 @@ class Group(NamedTuple):
 
 
 def by_activity(report: LeakReport) -> tuple[Group, ...]:
-    """Return what was recovered of users with few ratings and with many; nothing below ten users.
-
-    Examples
-    --------
-    >>> import goodfence as gf
-    >>> films = gf.load("movietweetings")
-    >>> report = gf.KNNAttack(known=8).run(films, gf.KNN(k=20), targets=100, rng=7)
-    >>> groups = by_activity(report)
-    >>> sum(group.n_users for group in groups), min(group.n_users for group in groups) >= 10
-    (100, True)
-    """
+    """Return what was recovered of users with few ratings and with many; nothing below ten users."""
     n_ratings = np.diff(report.ratings.csr.indptr)[report.rows]
     found = _outcomes(report)
     return _grouped(n_ratings[found.owners], found)
@@ -262,9 +239,7 @@ def _grouped(sizes: Integers, found: Outcomes) -> tuple[Group, ...]:
     return tuple(groups)
 
 
-def _group(
-    least: int, below: int | None, cells: Flags, found: Outcomes, confidence: float
-) -> Group:
+def _group(least: int, below: int | None, cells: Flags, found: Outcomes, confidence: float) -> Group:
     _, owners = np.unique(found.owners[cells], return_inverse=True)
     hidden = np.bincount(owners).astype(np.float64)
 

@@ -42,13 +42,7 @@ class AttackLine(NamedTuple):
 
     @classmethod
     def parse(cls, text: str, known: int | None, feedback: Feedback = "explicit") -> AttackLine:
-        """Return the attack of a line of text; `known` is the setting of that name, unless the line has one.
-
-        Examples
-        --------
-        >>> AttackLine.parse("KNNAttack fakes=50", known=4)
-        AttackLine(name='knn', settings={'fakes': 50, 'known': 4})
-        """
+        """Return the attack of a line of text; `known` is the setting of that name, unless the line has one."""
         from goodfence.models.method import pairs
 
         first, *parts = text.split() or [""]
@@ -68,9 +62,7 @@ class AttackLine(NamedTuple):
         allowed -= {"adaptive"} if name in ("adaptive", "cover") else set()
         allowed -= {"n"} if name == "membership" and not events else set()
         for key in settings.keys() - allowed:
-            raise SettingError(
-                f"the attack {name} has no setting {key!r}{did_you_mean(key, allowed)}"
-            )
+            raise SettingError(f"the attack {name} has no setting {key!r}{did_you_mean(key, allowed)}")
         return line
 
     @property

@@ -41,9 +41,7 @@ _ALL = "all"
 class Attacker:
     """Who attacks, how many users, and which leak is too much."""
 
-    attack: str | None = flag(
-        "'NAME KEY=VALUE ...'", "As in 'knn fakes=50'; see `explain attack`.", shown="strongest"
-    )
+    attack: str | None = flag("'NAME KEY=VALUE ...'", "As in 'knn fakes=50'; see `explain attack`.", shown="strongest")
     known: int | None = flag("N", "Known ratings of each target.", shown="8")
     targets: str | None = flag("N|all", "Users to attack.", shown="all, 30 if each needs fits")
     trials: int = flag("N", "Also test the guarantee with N fits, 30 or more.", default=0)
@@ -107,9 +105,7 @@ class Audited(Method):
             found = BlackBox(endpoint, asks="users" if feedback == "explicit" else "lists")
             label = f"the service at {endpoint.shown}"
         settings = {"mechanism": label}
-        return Configured(
-            recommender=found, guarantee=guarantee_of(found), label=label, settings=settings
-        )
+        return Configured(recommender=found, guarantee=guarantee_of(found), label=label, settings=settings)
 
 
 @command("Measure how much user data a recommender leaks.")

@@ -100,10 +100,7 @@ def _histogram(grades: tuple[tuple[str, int], ...], what: str) -> list[tuple[str
     """Return a line for each grade, with a bar as long as its share of the most frequent one."""
     width = max(len(grade) for grade, _ in grades)
     total, most = sum(n for _, n in grades), max(n for _, n in grades)
-    lines = [
-        f"{grade:>{width}}  {'#' * round(_BAR * n / most):<{_BAR}} {100 * n / total:5.1f}%"
-        for grade, n in grades
-    ]
+    lines = [f"{grade:>{width}}  {'#' * round(_BAR * n / most):<{_BAR}} {100 * n / total:5.1f}%" for grade, n in grades]
     return [("" if at else what, line) for at, line in enumerate(lines)]
 
 

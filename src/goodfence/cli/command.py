@@ -117,9 +117,7 @@ def add_commands(app: typer.Typer, *declared: Any) -> None:
 
 def command_group(name: str, summary: str, *declared: Any) -> typer.Typer:
     """Return a command that has these commands below it."""
-    group = typer.Typer(
-        name=name, cls=Commands, help=summary, no_args_is_help=True, rich_markup_mode=None
-    )
+    group = typer.Typer(name=name, cls=Commands, help=summary, no_args_is_help=True, rich_markup_mode=None)
     add_commands(group, *declared)
     return group
 
@@ -177,13 +175,7 @@ class Commands(TyperGroup):
 
 
 def join_scale(arguments: list[str]) -> list[str]:
-    """Return the arguments with the numbers after `--scale` joined by commas.
-
-    Examples
-    --------
-    >>> join_scale(["--scale", "0.5", "5", "0.5", "ratings.csv"])
-    ['--scale=0.5,5,0.5', 'ratings.csv']
-    """
+    """Return the arguments with the numbers after `--scale` joined by commas."""
     if "--scale" not in arguments:
         return arguments
     first = arguments.index("--scale") + 1

@@ -38,14 +38,9 @@ def compare_command(pair: Audits, output: Output) -> None:
     figures, settings = list(_compared(old, new)), list(_different(old, new))
 
     def show() -> None:
-        rows = [
-            [one["figure"], _shown(one["old"]), _shown(one["new"]), one["verdict"]]
-            for one in figures
-        ]
+        rows = [[one["figure"], _shown(one["old"]), _shown(one["new"]), one["verdict"]] for one in figures]
         print_table(["", pair.old.name, pair.new.name, ""], rows)
-        shown = [
-            (name, *("not given" if x is None else x for x in both)) for name, *both in settings
-        ]
+        shown = [(name, *("not given" if x is None else x for x in both)) for name, *both in settings]
         texts = ["{}: {} -> {}".format(*one) for one in shown] or ["none"]
         changed = [("" if at else "Settings", text) for at, text in enumerate(texts)]
         print_paragraphs([("Columns", _COLUMNS), *changed])
@@ -69,9 +64,7 @@ def _read_audit(path: Path) -> dict[str, Any]:
         found = None
     estimates = found.get("estimates") if isinstance(found, dict) else None
     if not isinstance(estimates, dict) or not any(map(_is_estimate, estimates.values())):
-        raise FileProblem(
-            f"{file.name!r} must be the JSON of an audit, as `goodfence audit -o name.json` writes it"
-        )
+        raise FileProblem(f"{file.name!r} must be the JSON of an audit, as `goodfence audit -o name.json` writes it")
     audit: dict[str, Any] = found
     return audit
 

@@ -47,9 +47,7 @@ class NamedSet:
 
         if self.name not in DATASETS:
             near = did_you_mean(self.name, DATASETS)
-            raise UnknownDataset(
-                f"name must be one of {', '.join(DATASETS)}, got {self.name!r}{near}"
-            )
+            raise UnknownDataset(f"name must be one of {', '.join(DATASETS)}, got {self.name!r}{near}")
         return DATASETS[self.name]
 
 

@@ -66,8 +66,7 @@ def demo_command(running: SeededRunning, lists: Annotated[bool, _LISTS] = False)
     tried = [_tried(line, films, running) for line in default_methods("demo", films.feedback)]
     told: dict[str, Any] = {"dataset": DATASET, **asdict(summary)}
     told["tried"] = [
-        {**finding_as_json(report, chosen), "scores": scores.to_dict()}
-        for chosen, report, scores in tried
+        {**finding_as_json(report, chosen), "scores": scores.to_dict()} for chosen, report, scores in tried
     ]
     running.tell(told, lambda: _print(summary, tried))
 

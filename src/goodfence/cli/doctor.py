@@ -86,10 +86,7 @@ def _lines(found: dict[str, Any]) -> list[tuple[str, str]]:
         ("goodfence", f"{found['goodfence']}   {found['python']}   {found['platform']}"),
         ("Python", found["executable"]),
         ("Libraries", _versions(found["libraries"])),
-        *(
-            ("Extra", f"{name}: {_versions(parts, name)}")
-            for name, parts in found["extras"].items()
-        ),
+        *(("Extra", f"{name}: {_versions(parts, name)}") for name, parts in found["extras"].items()),
         ("Threads", f"{found['threads']['used']} of {found['threads']['cores']} cores"),
         ("Kernels", kernels),
         ("Data", f"{data['variable']}: {data['folder'] or 'not set'}"),

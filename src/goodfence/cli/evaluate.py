@@ -23,9 +23,7 @@ class Evaluation:
 
 
 @command("Measure the accuracy of a recommender.")
-def evaluate_command(
-    source: Source, method: Method, evaluation: Evaluation, running: Running
-) -> None:
+def evaluate_command(source: Source, method: Method, evaluation: Evaluation, running: Running) -> None:
     """Hold out ratings or events, fit on the rest, and measure the error of predictions and the quality of lists."""
     chosen = method.configured(running, rng=running.seed)
     ratings = source.load(running)

@@ -26,12 +26,8 @@ class Engine:
     """Where the work is done; the result is the same."""
 
     engine: str = flag("local|spark", "Fit on this machine or on Apache Spark.", default="local")
-    master: str | None = flag(
-        "URL", "spark: the cluster, as in yarn or spark://host:7077.", shown=_MASTER, hidden=True
-    )
-    work: str | None = flag(
-        "FOLDER", "spark: checkpoints; the same command resumes there.", hidden=True
-    )
+    master: str | None = flag("URL", "spark: the cluster, as in yarn or spark://host:7077.", shown=_MASTER, hidden=True)
+    work: str | None = flag("FOLDER", "spark: checkpoints; the same command resumes there.", hidden=True)
     memory: str | None = flag("SIZE", "spark: memory of a task, as in 2g.", shown="1g", hidden=True)
 
     def check(self, chosen: Configured) -> None:
@@ -52,9 +48,7 @@ class Engine:
         Choice.of(chosen.recommender)
         require_spark()
 
-    def fit(
-        self, chosen: Configured, source: Source, running: Running, *, on_items: bool = True
-    ) -> Any:
+    def fit(self, chosen: Configured, source: Source, running: Running, *, on_items: bool = True) -> Any:
         """Return the fitted model; Spark's tasks read the file themselves. `on_items` as in `Source.load`."""
         fitting = f"fitting {chosen.label}"
         if self.engine == "local":

@@ -55,9 +55,7 @@ class FrontierOptions:
     )
     full: bool = flag(None, "Compare many settings; takes hours.", "--full", default=False)
     known: int = flag("N", "Ratings of each target that the attacker knows.", default=DEFAULT_KNOWN)
-    targets: int = flag(
-        "N", "Users to attack, each in two fits of a private model.", default=FRONTIER_TARGETS
-    )
+    targets: int = flag("N", "Users to attack, each in two fits of a private model.", default=FRONTIER_TARGETS)
     max_mae: float | None = flag("X", "Choose no recommender with a larger error.")
     min_ndcg: float | None = flag("X", "Choose no recommender with a lower NDCG@10 (events).")
 
@@ -67,9 +65,7 @@ def frontier_command(
     source: Source,
     comparison: FrontierOptions,
     running: Running,
-    out: Annotated[
-        Path | None, out_option(JSON, HTML, FOLDER, of="a folder with table, manifest and chart")
-    ] = None,
+    out: Annotated[Path | None, out_option(JSON, HTML, FOLDER, of="a folder with table, manifest and chart")] = None,
 ) -> None:
     """Compare recommenders by leak, accuracy and guarantee, and choose one."""
     check_out(out, JSON, HTML, FOLDER)

@@ -126,9 +126,7 @@ class Source:
     feedback: str = flag("explicit|implicit", "Ratings, or events (clicks).", default="explicit")
     likes: float | None = flag("X", "Turn ratings of X or more into events.")
     read: list[str] | None = flag("'KEY=VALUE ...'", "As in 'decimal=,'; see `explain read`.")
-    items: Path | None = flag(
-        "FILE|from-ratings", "Public list of all items, one id a line.", hidden=True
-    )
+    items: Path | None = flag("FILE|from-ratings", "Public list of all items, one id a line.", hidden=True)
 
     @property
     def kind(self) -> Feedback:
@@ -180,9 +178,7 @@ class Source:
 class Method:
     """The recommender, as one line of text."""
 
-    method: str = flag(
-        "'NAME KEY=VALUE ...'", "As in 'ppns k=50 beta=7'; see `explain`.", default="knn"
-    )
+    method: str = flag("'NAME KEY=VALUE ...'", "As in 'ppns k=50 beta=7'; see `explain`.", default="knn")
 
     def configured(
         self, running: Running, *, rng: int | None = None, public: dict[str, Any] | None = None
@@ -199,14 +195,7 @@ class Method:
 
 
 def command_line(name: str, *groups: Any, **others: Any) -> str:
-    """Return the command that repeats a result: all options of `groups` and `others`, files without their folders.
-
-    Examples
-    --------
-    >>> source = Source(file="/home/ann/my ratings.csv", scale="0,10")
-    >>> command_line("audit", source, seed=7, out=Path("x/audit.html"))
-    "goodfence audit 'my ratings.csv' --scale 0 10 --seed 7 --out audit.html"
-    """
+    """Return the command that repeats a result: all options of `groups` and `others`, files without their folders."""
     given = [(getattr(group, one.name), one) for group in groups for one in fields(group)]
     stated = [(one.name, value, one.default) for value, one in given]
     words = ["goodfence", name]

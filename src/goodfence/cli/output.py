@@ -36,13 +36,7 @@ _UsageError: Any = typer.BadParameter.__mro__[1]  # the root of them, whichever 
 
 
 def printable(text: str) -> str:
-    r"""Return `text` with a question mark for what would move the cursor or change colours.
-
-    Examples
-    --------
-    >>> printable("a\x1b[31mb")
-    'a?[31mb'
-    """
+    r"""Return `text` with a question mark for what would move the cursor or change colours."""
     return "".join(letter if letter.isprintable() else "?" for letter in text)
 
 

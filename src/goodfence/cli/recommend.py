@@ -19,9 +19,7 @@ class Request:
     model: Path = argument("MODEL", "A model that `goodfence fit` saved.")
     user: str | None = argument("USER", "The user's id.", default=None)
     n: int = flag("N", "Number of items to recommend.", "--n", "-n", default=10)
-    everybody: bool = flag(
-        None, "Recommend to every user, into the file -o.", "--all", default=False
-    )
+    everybody: bool = flag(None, "Recommend to every user, into the file -o.", "--all", default=False)
     allowed: Path | None = flag("FILE", "Recommend only these items, one id a line.")
     max_bytes: int | None = flag("N", "Memory limit of the model, in bytes.", shown="2 GiB")
 

@@ -84,9 +84,7 @@ class TitleFile:
                     rows = (line.rstrip("\r\n").split(self.separator) for line in lines)
                 return {known[row[0]]: row[1] for row in rows if row and row[0] in known}
         except (UnicodeDecodeError, csv.Error, IndexError) as problem:
-            raise FileProblem(
-                f"{path} must be {self.encoding} text with an id and a title in each line"
-            ) from problem
+            raise FileProblem(f"{path} must be {self.encoding} text with an id and a title in each line") from problem
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -157,13 +155,7 @@ def named_folder(environment: Mapping[str, str] = os.environ) -> Path | None:
 
 
 def cache_folder(environment: Mapping[str, str] = os.environ, platform: str = sys.platform) -> Path:
-    """Return where this platform keeps what can be fetched again; it may not be there yet.
-
-    Examples
-    --------
-    >>> cache_folder({"XDG_CACHE_HOME": "/tmp/cache"}, "linux").as_posix()
-    '/tmp/cache/goodfence'
-    """
+    """Return where this platform keeps what can be fetched again; it may not be there yet."""
     if platform == "win32":
         local = environment.get("LOCALAPPDATA")
         return (Path(local) if local else Path.home() / "AppData" / "Local") / "goodfence" / "Cache"
@@ -282,9 +274,7 @@ def sha256(file: Path) -> str:
         return hashlib.file_digest(opened, "sha256").hexdigest()
 
 
-def extract(
-    path: Path, archive: Archive, folder: Path, max_bytes: int = MAX_FILE_BYTES
-) -> list[Path]:
+def extract(path: Path, archive: Archive, folder: Path, max_bytes: int = MAX_FILE_BYTES) -> list[Path]:
     """Write the wanted files of an archive into `folder`, in order, atomically, after checking all of the archive."""
     inside = f"{archive.folder}/" if archive.folder else ""
     wanted = [f"{inside}{name}" for name in archive.wanted]
@@ -295,9 +285,7 @@ def extract(
             for member in opened.infolist():
                 _check_member(member, path.name, expected, max_bytes)
             if len(set(names)) != len(names):
-                raise FileProblem(
-                    f"{path.name} must hold each file once, and one is there twice; not unpacked"
-                )
+                raise FileProblem(f"{path.name} must hold each file once, and one is there twice; not unpacked")
             if not set(wanted) <= set(names):
                 raise FileProblem(f"{path.name} must hold {', '.join(wanted)}; not unpacked")
             return [_write(opened, member, folder, max_bytes) for member in wanted]
@@ -310,13 +298,10 @@ def extract(
         ) from problem
 
 
-def _check_member(
-    member: zipfile.ZipInfo, archive: str, expected: Collection[str], max_bytes: int
-) -> None:
+def _check_member(member: zipfile.ZipInfo, archive: str, expected: Collection[str], max_bytes: int) -> None:
     if member.orig_filename not in expected or member.filename != member.orig_filename:
         raise FileProblem(
-            f"{archive} must hold nothing but the files of the data set, and one is none of them; "
-            "not unpacked"
+            f"{archive} must hold nothing but the files of the data set, and one is none of them; not unpacked"
         )
     kind = stat.S_IFMT(member.external_attr >> 16)
     if kind not in (0, stat.S_IFDIR if member.is_dir() else stat.S_IFREG):
@@ -337,8 +322,6 @@ def _write(opened: zipfile.ZipFile, member: str, folder: Path, max_bytes: int) -
         while chunk := source.read(_CHUNK):
             n_bytes += len(chunk)
             if n_bytes > max_bytes:  # the size a member states may be a lie
-                raise SizeProblem(
-                    f"a file in an archive must have at most {max_bytes:,} bytes when unpacked"
-                )
+                raise SizeProblem(f"a file in an archive must have at most {max_bytes:,} bytes when unpacked")
             file.write(chunk)
     return target

@@ -54,8 +54,7 @@ NAMES: Mapping[str, frozenset[str]] = MappingProxyType(
 SECOND: Mapping[str, frozenset[str]] = MappingProxyType(
     {
         "user": words(
-            "username useridx usercode userindex reviewername profilename reviewprofilename author profile "
-            "profileid"
+            "username useridx usercode userindex reviewername profilename reviewprofilename author profile profileid"
         ),
         "item": words(
             "title movietitle booktitle itemname itemidx itemcode itemindex moviename productname name parentasin "
@@ -161,13 +160,6 @@ def find_columns(names: Sequence[str], roles: Roles = RATED) -> Columns:
     """Return which of `names` have these roles: the one that the caller names, or that sounds like it.
 
     Without a rating among the roles these are events: a column that sounds like a rating is then an error.
-
-    Examples
-    --------
-    >>> find_columns(["userId", "movieId", "rating", "timestamp"]).unused
-    ('timestamp',)
-    >>> find_columns(["userId", "page", "when"], {"user": None, "item": "page", "time": "when"}).chosen
-    ('userId', 'page')
     """
     check_number(len(names))
     if not all(isinstance(name, str) for name in names):
@@ -205,11 +197,6 @@ def find_positions(n_columns: int, roles: Roles = RATED) -> Columns:
     """Return which positions hold what in a file without a header line, counted from 1.
 
     They are the first three of three or four, of events the first two, unless the caller says otherwise.
-
-    Examples
-    --------
-    >>> find_positions(3, {"user": None, "item": None, "time": "3"}).chosen
-    ('1', '2')
     """
     names = tuple(str(position) for position in range(1, n_columns + 1))
     rated, unnamed = "rating" in roles, None in roles.values()
@@ -242,8 +229,7 @@ def _named(role: str, name: str, names: Sequence[str]) -> str:
         # Names are suggested where one of them is known: in a file without a header line they are somebody's ids.
         known = names if any(are_known([one]) for one in names) else []
         raise ColumnProblem(
-            f"{role} must name a column, and there is none called "
-            f"{quote_name(name)}{did_you_mean(name, known)}"
+            f"{role} must name a column, and there is none called {quote_name(name)}{did_you_mean(name, known)}"
         )
     return name
 

@@ -61,9 +61,7 @@ class RatingsFile:
         return inner.suffix.lower(), ".gz" if packed else ""
 
 
-def find_file(
-    path: str | os.PathLike[str], max_bytes: int, purpose: str = "hold ratings"
-) -> RatingsFile:
+def find_file(path: str | os.PathLike[str], max_bytes: int, purpose: str = "hold ratings") -> RatingsFile:
     """Return the file at `path` if it is an ordinary one of 1 to `max_bytes` bytes; only its beginning is read."""
     place = Path(path)
     name = place.name or str(place)
@@ -117,9 +115,7 @@ def readable(n_bytes: int) -> str:
 
 
 @contextmanager
-def atomic_write(
-    target: Path, *, name: str = "path", mode: int | None = None
-) -> Iterator[BinaryIO]:
+def atomic_write(target: Path, *, name: str = "path", mode: int | None = None) -> Iterator[BinaryIO]:
     """Open a file that appears at `target`, or replaces it, only when the block ends well.
 
     A link stays, and what it points to is written; an older file's permissions stay, and a new one has `mode`.

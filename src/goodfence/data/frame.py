@@ -85,13 +85,7 @@ class ReadOptions:
 
     @classmethod
     def parse(cls, text: str | ReadOptions | None) -> ReadOptions:
-        """Return the rarer options, written as for `--read`; `separator` also takes "tab" and "space".
-
-        Examples
-        --------
-        >>> ReadOptions.parse("encoding=latin-1 decimal=, unrated=-1,99").unrated
-        (-1.0, 99.0)
-        """
+        """Return the rarer options, written as for `--read`; `separator` also takes "tab" and "space"."""
         if not isinstance(text, str):
             return text or cls()
         found: dict[str, Any] = {}
@@ -200,9 +194,7 @@ def read_triplets(frame: Any, options: ReadOptions | None = None) -> Triplets:
                 if fold_name(name) in TIME_NAMES:
                     types[name] = _arrow(known, name, name).type
         columns = named_times(columns, types)
-    arrays = {
-        role: _arrow(known, name, columns.label(role)) for role, name in columns.by_role.items()
-    }
+    arrays = {role: _arrow(known, name, columns.label(role)) for role, name in columns.by_role.items()}
     chunks = arrays.pop("time").chunks if "time" in arrays else []
     times, columns = keep_times(chunks, columns, named=given.time is not None)
     arrays |= times
@@ -213,14 +205,6 @@ def in_order(parts: dict[str, pa.ChunkedArray], columns: Columns, options: ReadO
     """Return the triplets of columns by their roles, which are taken out of `parts` one by one.
 
     An event counts 1, how often it happened, or the sum of its weights; its time is that of the first time.
-
-    Examples
-    --------
-    >>> parts = {"user": [1, 1, 2], "item": [7, 7, 8], "time": [30, 20, 10]}
-    >>> parts = {name: pa.chunked_array([part]) for name, part in parts.items()}
-    >>> found = in_order(parts, Columns(user="u", item="i"), ReadOptions(feedback="implicit"))
-    >>> found.values, found.times
-    (array([1., 1.]), array([20, 10]))
     """
     rated, rule = options.rated, options.repeated
     if len(parts["user"]) == 0:
@@ -261,9 +245,7 @@ def _checked_values(
     return values
 
 
-def _settled(
-    values: Floats, repeats: Repeats, rule: Duplicates, scale: Scale | None, *, rated: bool
-) -> Floats:
+def _settled(values: Floats, repeats: Repeats, rule: Duplicates, scale: Scale | None, *, rated: bool) -> Floats:
     """Return one value for each pair."""
     if repeats.n_repeated == 0:
         return repeats.first(values)
@@ -310,9 +292,7 @@ def _arrow(frame: nw.DataFrame[Any], name: str, label: str) -> pa.ChunkedArray:
     except Exception:  # arrow's message quotes the value, which may be somebody's id
         kinds = [(at, type(value)) for at, value in enumerate(series, 1) if value is not None]
         row = next((at for at, kind in kinds if kind is not kinds[0][1]), 1)
-        raise ColumnProblem(
-            f"{label} must hold one kind of value, row {row} is of another"
-        ) from None
+        raise ColumnProblem(f"{label} must hold one kind of value, row {row} is of another") from None
 
 
 @dataclass(frozen=True, slots=True)

@@ -35,12 +35,6 @@ class Ids:
     """Different ids in a fixed order.
 
     Text is kept as it was given: two spellings that differ only by Unicode normalisation are two ids.
-
-    Examples
-    --------
-    >>> ids = Ids.of(["ann", "bob", "Zoë"], "users")
-    >>> ids.positions(["Zoë", "ann"])
-    array([2, 0])
     """
 
     def __init__(self, values: npt.NDArray[Any], kind: str) -> None:
@@ -106,9 +100,7 @@ class Ids:
                 "answer(profile, items), or save the model with its ratings"
             )
         expected = "text" if self.are_text else "integers"
-        return UnknownId(
-            f"at least one of the {self.kind} asked for is not in the ratings (ids here are {expected})"
-        )
+        return UnknownId(f"at least one of the {self.kind} asked for is not in the ratings (ids here are {expected})")
 
     @cached_property
     def _ordered(self) -> tuple[npt.NDArray[Any], Integers | None]:
@@ -182,9 +174,7 @@ def _read_ids(column: pa.ChunkedArray, label: str) -> pa.ChunkedArray:
     return column
 
 
-def signed_integers(
-    numbers: pa.Array | pa.ChunkedArray, label: str, rule: str, n_before: int = 0
-) -> pa.ChunkedArray:
+def signed_integers(numbers: pa.Array | pa.ChunkedArray, label: str, rule: str, n_before: int = 0) -> pa.ChunkedArray:
     """Return floats without a fraction, as pandas makes of integers, or unsigned integers as int64."""
     if pa.types.is_floating(numbers.type):
         floats = np.asarray(numbers).astype(np.float64)  # arrow's nulls are NaN here

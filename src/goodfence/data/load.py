@@ -226,9 +226,7 @@ def read_reported(path: str | os.PathLike[str], options: ReadOptions | None = No
     return ReadReport(ratings=ratings, columns=columns, n_repeated=triplets.n_repeated)
 
 
-def read_table(
-    path: str | os.PathLike[str], options: ReadOptions | None = None
-) -> tuple[pa.Table, Columns]:
+def read_table(path: str | os.PathLike[str], options: ReadOptions | None = None) -> tuple[pa.Table, Columns]:
     """Return a file's columns by role as an arrow table, the time last, and what they are called in it."""
     given = options or ReadOptions()
     with open_ratings_file(path, given.max_bytes) as file:
@@ -257,9 +255,7 @@ def open_ratings_file(path: str | os.PathLike[str], max_bytes: int) -> Iterator[
         file = find_file(place, max_bytes)
         ending, packed = file.suffixes
         if ending in PARQUET and packed:
-            raise FileProblem(
-                f"{file.name!r} must be text inside its gzip, and says it is parquet; unpack it first"
-            )
+            raise FileProblem(f"{file.name!r} must be text inside its gzip, and says it is parquet; unpack it first")
         if ending in _NO_TEXT:
             raise FileProblem(
                 f"{file.name!r} must end in .csv, .tsv, .dat, .txt, .jsonl (each also with .gz) or .parquet, and says "
@@ -303,8 +299,7 @@ def _bytes_of_ids(column: pa.ChunkedArray) -> int:
     if not is_text(column.type.value_type):
         return BYTES_OF_AN_ID * max(len(chunk.dictionary) for chunk in column.chunks)
     return sum(
-        len(chunk.dictionary) * _BYTES_OF_A_TEXT + TIMES_HELD * chunk.dictionary.nbytes
-        for chunk in column.chunks
+        len(chunk.dictionary) * _BYTES_OF_A_TEXT + TIMES_HELD * chunk.dictionary.nbytes for chunk in column.chunks
     )
 
 
@@ -324,8 +319,7 @@ class ItemList:
         for text, number in self.lines.items():
             if not _is_integer(text):
                 raise ValueProblem(
-                    f"{self.file!r} must list integers, since the ratings number their items, "
-                    f"line {number} is not one"
+                    f"{self.file!r} must list integers, since the ratings number their items, line {number} is not one"
                 )
         return ratings.on_items([int(text) for text in self.lines])
 
@@ -350,9 +344,7 @@ def read_item_list(path: Path, max_bytes: int) -> ItemList:
         one = line.strip(SPACE)
         trimmed |= one != line
         if one and first.setdefault(one, number) != number:
-            raise ValueProblem(
-                f"{file.name!r} must list each item once, line {number} repeats line {first[one]}"
-            )
+            raise ValueProblem(f"{file.name!r} must list each item once, line {number} repeats line {first[one]}")
     if trimmed:
         message = f"{file.name!r} has ids with spaces around them; the spaces were left out"
         warnings.warn(message, GoodfenceWarning, stacklevel=2)

@@ -64,9 +64,7 @@ def frozen(csr: Any) -> sparse.csr_array:
             if len(indices) != len(csr.data):
                 raise DataError("csr must have one row and one column a rating")
     else:
-        raise DataError(
-            "csr must be a scipy sparse array, users x items, of the format csr, csc or coo"
-        )
+        raise DataError("csr must be a scipy sparse array, users x items, of the format csr, csc or coo")
     if csr.dtype.kind not in "buif":
         raise DataError("csr must hold numbers")
     frozen = sparse.csr_array(csr, dtype=np.float64)
@@ -89,9 +87,7 @@ def frozen(csr: Any) -> sparse.csr_array:
     return result
 
 
-def read_only(
-    parts: tuple[Floats, npt.NDArray[Any], npt.NDArray[Any]], shape: tuple[int, int]
-) -> sparse.csr_array:
+def read_only(parts: tuple[Floats, npt.NDArray[Any], npt.NDArray[Any]], shape: tuple[int, int]) -> sparse.csr_array:
     """Return a matrix that cannot be written to: one kind of array for the kernels, so they compile once."""
     views = [part.view() for part in parts]
     for view in views:

@@ -61,9 +61,7 @@ def count_problems(path: str | os.PathLike[str], options: ReadOptions) -> list[P
             found.append(("with another number of fields", ragged))
             found = [(kind, _lines(fields, rows)) for kind, rows in found if len(rows)]
     problems = [
-        Problem(kind=kind, n=len(rows), lines=tuple(rows[:_SHOWN].tolist()))
-        for kind, rows in found
-        if len(rows)
+        Problem(kind=kind, n=len(rows), lines=tuple(rows[:_SHOWN].tolist())) for kind, rows in found if len(rows)
     ]
     return sorted(problems, key=lambda one: -one.n)
 
@@ -72,9 +70,7 @@ def _lines(fields: Fields, rows: Integers) -> Integers:
     """Return the rows, the first few of them as the numbers of their lines."""
     wanted = rows[:_SHOWN].tolist()
     numbers = {
-        row: line
-        for row, line in zip(range(1, max(wanted) + 1), fields.line_numbers(), strict=False)
-        if row in wanted
+        row: line for row, line in zip(range(1, max(wanted) + 1), fields.line_numbers(), strict=False) if row in wanted
     }
     return np.concatenate([[numbers[row] for row in wanted], rows[_SHOWN:]])
 

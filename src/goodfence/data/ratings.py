@@ -133,9 +133,7 @@ class Ratings:
         Ratings(2 users x 2 items, 3 events)
         """
         columns = {"user": user, "item": item, "rating": rating, "time": time}
-        options = ReadOptions.parse(read).merged(
-            **columns, scale=scale, likes=likes, feedback=feedback
-        )
+        options = ReadOptions.parse(read).merged(**columns, scale=scale, likes=likes, feedback=feedback)
         ratings = cls.from_triplets(read_triplets(frame, options), options)
         return ratings if items is None else ratings.on_items(items)
 
@@ -248,9 +246,7 @@ class Ratings:
             array = np.asarray(numbers)
             whole = array.ndim == 1 and (array.dtype.kind in "iu" or not array.size)
             if not whole or (array.size and not (array.min() >= 0 and array.max() < size)):
-                raise DataError(
-                    f"{name} must be numbers of {name} of the ratings; at least one is not"
-                )
+                raise DataError(f"{name} must be numbers of {name} of the ratings; at least one is not")
             asked.append(np.asarray(array, dtype=np.int64))
         require(len(asked[0]) == len(asked[1]), "columns", "as many as rows", len(asked[1]))
         return asked[0], asked[1]
@@ -297,16 +293,12 @@ class Ratings:
         """
         wanted = Ids.of(items, "items")
         if len(self._item_ids) and wanted.are_text != self._item_ids.are_text:
-            raise SettingError(
-                "the given items must be ids of the same kind as those of the ratings"
-            )
+            raise SettingError("the given items must be ids of the same kind as those of the ratings")
         positions = positions_among(self._item_ids, wanted)
         rated = np.zeros(len(positions), dtype=np.bool_)
         rated[self._csr.indices] = True
         if (positions[rated] < 0).any():
-            raise DataError(
-                "items must list every item that was rated, and at least one is missing"
-            )
+            raise DataError("items must list every item that was rated, and at least one is missing")
         moved = move_columns(self._csr, positions, len(wanted))
         moved.sum_duplicates()  # in canonical order, as the times will be
         times = self._carried(lambda places: move_columns(places, positions, len(wanted)))

@@ -103,20 +103,11 @@ def folds(ratings: Ratings, *, n: int = 5, rng: RNG = None) -> Iterator[tuple[Ra
 
 
 @checked
-def sample_targets(
-    ratings: Ratings, n: int, *, rng: RNG = None, more_than: int = 0
-) -> npt.NDArray[Any]:
+def sample_targets(ratings: Ratings, n: int, *, rng: RNG = None, more_than: int = 0) -> npt.NDArray[Any]:
     """Return the ids of `n` different users who have more than `more_than` ratings, at random.
 
     Fewer such users than `n`: all of them. The order is that of the draw, so that with one seed the first hundred of
     two hundred are the hundred. For items, ask with `ratings.transposed`.
-
-    Examples
-    --------
-    >>> from scipy import sparse
-    >>> ratings = Ratings(sparse.csr_array(np.tri(5)), list("abcde"), range(5), scale=(1, 5))
-    >>> sorted(sample_targets(ratings, 9, more_than=3, rng=7))
-    ['d', 'e']
     """
     require(isinstance(ratings, Ratings), "ratings", "Ratings", type(ratings))
     n = integer(n, "n", least=1)
@@ -152,9 +143,7 @@ def _wanted(ratings: Ratings, per_user: int) -> Integers:
     counts = np.diff(ratings.csr.indptr)
     n_short = int(((counts > 0) & (counts <= per_user)).sum())
     if n_short:
-        message = (
-            f"{n_short:,} users have no more than {per_user:,} ratings; none of theirs is held out"
-        )
+        message = f"{n_short:,} users have no more than {per_user:,} ratings; none of theirs is held out"
         warnings.warn(message, GoodfenceWarning, stacklevel=3)
     return np.where(counts > per_user, min(per_user, int(counts.max(initial=0))), 0)
 
@@ -181,13 +170,6 @@ def core(ratings: Ratings, *, per_user: int, per_item: int) -> Ratings:
 
     Leaving out an item may bring a user below the limit, so it is repeated until stable. The result is the largest
     such part, in whatever order users and items go.
-
-    Examples
-    --------
-    >>> from scipy import sparse
-    >>> chain = Ratings(sparse.csr_array(np.tri(4)), list("abcd"), range(4), scale=(1, 5))
-    >>> core(chain, per_user=2, per_item=2)
-    Ratings(3 users x 3 items, 8 ratings, integers 1-5)
     """
     per_user = integer(per_user, "per_user", least=1)
     per_item = integer(per_item, "per_item", least=1)

@@ -171,9 +171,7 @@ def _choices(planted: Planted, indptr: Integers, key: int) -> Rows:
     columns = np.empty(int(indptr[-1]), dtype=np.int32)
     tastes = Tastes(planted.user_groups, starts, cumulative, by_group, _OWN_SHARE)
     stream = np.uint64(key)
-    _in_parts(
-        indptr, lambda first, last: choose_items(first, last, indptr, tastes, stream, columns)
-    )
+    _in_parts(indptr, lambda first, last: choose_items(first, last, indptr, tastes, stream, columns))
     return columns
 
 
@@ -190,9 +188,7 @@ def _levels(planted: Planted, indptr: Integers, columns: Rows, streams: Streams)
         _NOISE,
     )
     key, out = np.uint64(streams.key(_RATING)), np.empty(len(columns))
-    _in_parts(
-        indptr, lambda first, last: rate_items(first, last, indptr, columns, levels, key, out)
-    )
+    _in_parts(indptr, lambda first, last: rate_items(first, last, indptr, columns, levels, key, out))
     return out
 
 

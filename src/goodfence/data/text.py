@@ -174,9 +174,7 @@ class Lines:
                 while piece := stream.read(CHUNK):
                     yield piece
         except (EOFError, zlib.error, gzip.BadGzipFile):
-            raise FileProblem(
-                f"{name!r} must be a whole gzip file, and is cut short or damaged"
-            ) from None
+            raise FileProblem(f"{name!r} must be a whole gzip file, and is cut short or damaged") from None
         except OSError:
             raise FileProblem(f"{name!r} must be readable, and reading it failed") from None
 
@@ -258,9 +256,7 @@ def _joined(lines: bytes) -> bytes:
     return _EDGE.sub(b"", marked) if edged else marked
 
 
-def recognise(
-    lines: Sequence[str], file: RatingsFile, separator: str | None, roles: Roles
-) -> Dialect:
+def recognise(lines: Sequence[str], file: RatingsFile, separator: str | None, roles: Roles) -> Dialect:
     """Return how a file is laid out, from its first lines that are not blank; None finds the separator."""
     used = _separator(lines, file, separator, "explicit" if "rating" in roles else "implicit")
     fields = split(lines[0], used)
@@ -287,9 +283,7 @@ def _is_data(fields: list[str], roles: Roles) -> bool:
     return any(map(_NUMBER.fullmatch, looked_at))
 
 
-def _separator(
-    lines: Sequence[str], file: RatingsFile, given: str | None, feedback: Feedback
-) -> str:
+def _separator(lines: Sequence[str], file: RatingsFile, given: str | None, feedback: Feedback) -> str:
     """Return what separates the fields of the first lines, or refuse to guess."""
     stated = _ENDINGS.get(file.suffixes[0], _ANY)
     if given is not None:
@@ -369,14 +363,7 @@ def split(line: str, separator: str) -> list[str]:
 
 
 class Sections:
-    r"""Puts the item of its section at the end of each line, chunk by chunk.
-
-    Examples
-    --------
-    >>> put = Sections()
-    >>> put(b"7:\n1,5,2005-09-06\n"), put(b"2,3,2005-09-07\n"), put.n_found
-    (b'1,5,2005-09-06,7\n', b'2,3,2005-09-07,7\n', 1)
-    """
+    r"""Puts the item of its section at the end of each line, chunk by chunk."""
 
     def __init__(self) -> None:
         self.n_found = 0
@@ -402,9 +389,7 @@ def read_text(file: RatingsFile, options: ReadOptions) -> tuple[pa.Table, Column
     """Return the columns user, item and rating of a text file, its times, and what they are called in it."""
     fields = read_fields(file, options)
     fields.check_rows()
-    times, columns = keep_times(
-        fields.times, fields.dialect.columns, named=options.time is not None
-    )
+    times, columns = keep_times(fields.times, fields.dialect.columns, named=options.time is not None)
     _release_unused(options.max_bytes)
     _check_ids(fields.table, file, options.max_bytes)
     parts = {role: parse_ids(fields.table[role], columns.label(role)) for role in ("user", "item")}
@@ -478,9 +463,7 @@ class Fields:
         if self.table.num_rows != n_rows:
             numbered = self.lines.again().numbered()
             odd = next((number for number, line in numbered if line.count(b'"') % 2), 1)
-            raise FileProblem(
-                f"{name!r} must close each quoted field on the line where it opens, line {odd} does not"
-            )
+            raise FileProblem(f"{name!r} must close each quoted field on the line where it opens, line {odd} does not")
 
     def line_numbers(self) -> Iterator[int]:
         """Yield the number of the line of each row, without the header, blank lines and beginnings of sections."""
@@ -582,9 +565,7 @@ def _parsed(
                 raise too_large(file.name, max_bytes)
     except pa.ArrowException:  # which quotes the line
         if not ragged:
-            raise FileProblem(
-                f"{file.name!r} must be a table of rows and fields, and cannot be parsed"
-            ) from None
+            raise FileProblem(f"{file.name!r} must be a table of rows and fields, and cannot be parsed") from None
         batches = []  # what is wrong is known, and said by whoever asks
     schema = pa.schema(list(zip(wanted, kinds.values(), strict=True)))
     return pa.Table.from_batches(batches, schema).rename_columns(list(roles))
@@ -614,21 +595,12 @@ def _prepared(lines: Lines, dialect: Dialect, sections: Sections | None) -> Iter
         if found is not None:
             n_before = lines.n_read - piece.count(b"\n")
             line = n_before + piece.count(b"\n", 0, found.end()) + 1
-            raise FileProblem(
-                f"{lines.file.name!r} must quote a whole field or nothing of it, line {line} does not"
-            )
+            raise FileProblem(f"{lines.file.name!r} must quote a whole field or nothing of it, line {line} does not")
         yield dialect.single(piece if sections is None else sections(piece))
 
 
 def stray_quotes(separator: str) -> re.Pattern[bytes]:
-    r"""Return what finds a field of which only a part is quoted: text after its closing mark, or blanks before it.
-
-    Examples
-    --------
-    >>> found = stray_quotes(",").search
-    >>> bool(found(b'7,"a"b,3\n')), bool(found(b'7,"a""b",3\n')), bool(found(b'5" disk,2,3\n'))
-    (True, False, False)
-    """
+    r"""Return what finds a field of which only a part is quoted: text after its closing mark, or blanks before it."""
     between = re.escape(separator.encode())
     blank = b"[ ]" if separator == "\t" else b"[ \t]"
     quoted = rb'"(?:[^"\n]|"")*+"'

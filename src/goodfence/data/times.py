@@ -45,9 +45,7 @@ _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}([T ].*)?", re.ASCII)
 _WRITTEN = tuple(pa.timestamp(unit, zone) for unit in ("us", "ns") for zone in (None, "UTC"))
 """How a time may be written: without a zone or with one, with up to six or nine digits after the second."""
 _RULE = "must be an integer or a date as in 2026-11-17 or 2026-11-17T20:15:00Z"
-TOO_MANY_TIMES = (
-    "times are left out: they would take more memory than read='max_bytes=...' (--read) allows"
-)
+TOO_MANY_TIMES = "times are left out: they would take more memory than read='max_bytes=...' (--read) allows"
 BYTES_OF_A_TIME = 16
 """What a time takes in memory while a file is read, beside its row."""
 
@@ -78,10 +76,7 @@ def named_times(columns: Columns, types: Mapping[str, pa.DataType]) -> Columns:
 
 def _is_temporal(kind: pa.DataType) -> bool:
     types = pa.types
-    return any(
-        holds(kind)
-        for holds in (types.is_integer, types.is_timestamp, types.is_date, types.is_floating)
-    )
+    return any(holds(kind) for holds in (types.is_integer, types.is_timestamp, types.is_date, types.is_floating))
 
 
 def _look_like_times(texts: Sequence[str]) -> bool:
@@ -106,9 +101,7 @@ def _unit(first: int, last: int) -> int | None:
     return next(fits, None)
 
 
-def affordable(
-    columns: Columns, n_bytes: int, n_timed: int, max_bytes: int, *, named: bool
-) -> Columns:
+def affordable(columns: Columns, n_bytes: int, n_timed: int, max_bytes: int, *, named: bool) -> Columns:
     """Return the columns without the time, where `n_timed` bytes more are too many and it was not `named`."""
     if columns.time is None or named or not n_bytes <= max_bytes < n_bytes + n_timed:
         return columns
@@ -123,9 +116,7 @@ def without_times(table: pa.Table) -> tuple[pa.Table, list[pa.Array]]:
     return table.drop_columns(["time"]), table["time"].chunks
 
 
-def keep_times(
-    chunks: list[pa.Array], columns: Columns, *, named: bool
-) -> tuple[dict[str, pa.ChunkedArray], Columns]:
+def keep_times(chunks: list[pa.Array], columns: Columns, *, named: bool) -> tuple[dict[str, pa.ChunkedArray], Columns]:
     """Return the times as a column "time"; a warning and none where one that was not `named` holds something else."""
     if columns.time is None:
         return {}, columns
@@ -136,9 +127,7 @@ def keep_times(
     try:
         times = read_times(chunks, columns.label("time"))
         if numbered and not named and _unit(int(times.min()), int(times.max())) is None:
-            raise ValueProblem(
-                f"{columns.label('time')} must be times between 1973 and 2100, and is not"
-            )
+            raise ValueProblem(f"{columns.label('time')} must be times between 1973 and 2100, and is not")
     except ValueProblem as problem:
         if named:
             raise
@@ -150,13 +139,7 @@ def keep_times(
 
 
 def read_times(chunks: list[pa.Array], label: str) -> Integers:
-    """Return a column as integers; its chunks are taken out of the list, which frees them one by one.
-
-    Examples
-    --------
-    >>> read_times([pa.array(["1970-01-02", "1970-01-01T00:00:01.9"])], "time")
-    array([86400,     1])
-    """
+    """Return a column as integers; its chunks are taken out of the list, which frees them one by one."""
     times = np.empty(sum(map(len, chunks)), dtype=np.int64)
     at, kinds = 0, ()
     chunks.reverse()
@@ -205,9 +188,7 @@ def _parsed(texts: pa.Array, kinds: Sequence[pa.DataType], label: str, at: int) 
     found = _cast(texts, *kinds)
     if found is not None:
         return found
-    row = bisect_left(
-        range(len(texts)), True, key=lambda n: _cast(texts.slice(0, n + 1), *kinds[-1:]) is None
-    )
+    row = bisect_left(range(len(texts)), True, key=lambda n: _cast(texts.slice(0, n + 1), *kinds[-1:]) is None)
     raise ValueProblem(f"{label} {_RULE}, row {at + row + 1} is not")
 
 
@@ -226,13 +207,7 @@ def _cast(texts: pa.Array, *kinds: pa.DataType) -> pa.Array | None:
 
 
 def span(times: Integers) -> tuple[str, str]:
-    """Return the first and the last time: days where the integers are likely times, else the integers themselves.
-
-    Examples
-    --------
-    >>> span(np.array([893286638, 874724710])), span(np.array([1, 5]))
-    (('1997-09-20', '1998-04-22'), ('1', '5'))
-    """
+    """Return the first and the last time: days where the integers are likely times, else the integers themselves."""
     first, last = int(times.min()), int(times.max())
     unit = _unit(first, last)
     if unit is None:

@@ -172,9 +172,7 @@ def is_json(file: RatingsFile) -> bool:
     return start.startswith((b'{"', b'{ "', b"{'"))
 
 
-def read_json(
-    file: RatingsFile, options: ReadOptions, *, timed: bool = True
-) -> tuple[pa.Table, Columns]:
+def read_json(file: RatingsFile, options: ReadOptions, *, timed: bool = True) -> tuple[pa.Table, Columns]:
     """Return as `read_parquet`; times that the caller did not name are looked for only if `timed`."""
     lines = Lines(file, options.max_bytes, options.encoding)
     first = lines.head()[0]
@@ -207,15 +205,12 @@ def _parsed_lines(
     """Return the columns: integers or text as in the first line, floats for ratings."""
     texts = {name: pa.string() if type(one) is str else pa.int64() for name, one in members.items()}
     schema = pa.schema(
-        (name, pa.float64() if role in ("rating", "weight") else texts[name])
-        for role, name in columns.by_role.items()
+        (name, pa.float64() if role in ("rating", "weight") else texts[name]) for role, name in columns.by_role.items()
     )
     reader = arrow_json.open_json(
         pa.PythonFile(Feed(_exact(lines, columns)), mode="r"),
         read_options=arrow_json.ReadOptions(use_threads=False, block_size=2 * CHUNK),
-        parse_options=arrow_json.ParseOptions(
-            explicit_schema=schema, unexpected_field_behavior="ignore"
-        ),
+        parse_options=arrow_json.ParseOptions(explicit_schema=schema, unexpected_field_behavior="ignore"),
     )
     batches, n_rows, n_bytes = [], 0, 0
     for batch in reader:

@@ -59,9 +59,7 @@ def insert_fakes(
 
 
 @kernel
-def number_rows(
-    rows: AnyIntegers, removed: int, n_real: int, asker: int, numbers: AnyIntegers
-) -> None:
+def number_rows(rows: AnyIntegers, removed: int, n_real: int, asker: int, numbers: AnyIntegers) -> None:
     """Write the numbers in the attacked data: `n_real` rows, then the fakes; fake `asker` is not in the list."""
     fake = 0
     for place in range(rows.size):
@@ -97,9 +95,7 @@ def draw_for_fakes(
 
 
 @kernel
-def noise_for_fakes(
-    data: AttackedData, numbers: AnyIntegers, scales: AnyFloats, noise: AnyFloats
-) -> None:
+def noise_for_fakes(data: AttackedData, numbers: AnyIntegers, scales: AnyFloats, noise: AnyFloats) -> None:
     """Fill `noise` with Laplace noise for each (asking fake, neighbour): shapes (targets, askers, k)."""
     askers = np.empty(numbers.shape[1], np.int32)
     for target in range(numbers.shape[0]):
@@ -149,9 +145,7 @@ class RatedSoFar(NamedTuple):
 
 
 @kernel
-def count_ratings(
-    users: AnyIntegers, items: AnyIntegers, watch: Integers, so_far: RatedSoFar
-) -> None:
+def count_ratings(users: AnyIntegers, items: AnyIntegers, watch: Integers, so_far: RatedSoFar) -> None:
     """Add ratings, in the order of time; `watch` is each item's row among the watched, or -1."""
     for event in range(users.size):
         user, item = users[event], items[event]

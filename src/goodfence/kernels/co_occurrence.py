@@ -119,9 +119,7 @@ def add_pairs(
 
 
 @kernel
-def add_projected(
-    rows: Csr, directions: AnyIntegers, longest: float, size: float, out: AnyIntegers
-) -> None:
+def add_projected(rows: Csr, directions: AnyIntegers, longest: float, size: float, out: AnyIntegers) -> None:
     """Add to out[i] every user's size·x_i·s, rounded: s is their score along the directions without item i.
 
     `rows` holds the residuals x of each user, `directions` a row for each item, both integers. Scores Zᵀx/|x| that are

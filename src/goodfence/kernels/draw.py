@@ -103,9 +103,7 @@ def _firing_time(value: Word, log_weight: float) -> tuple[float, float]:
 def _later(times: Floats, rests: Floats, places: Integers, one: int, other: int) -> bool:
     if times[one] == times[other] and rests[one] == rests[other]:
         return bool(places[one] > places[other])
-    return bool(
-        rests[one] > rests[other] if times[one] == times[other] else times[one] > times[other]
-    )
+    return bool(rests[one] > rests[other] if times[one] == times[other] else times[one] > times[other])
 
 
 @inner
@@ -164,9 +162,7 @@ def _block_tops(log_weights: Floats) -> tuple[Floats, int]:
 
 
 @inner
-def _race(
-    log_weights: Floats, tops: Floats, rows: Rows, key: Word, asker: Word, out: Integers
-) -> None:
+def _race(log_weights: Floats, tops: Floats, rows: Rows, key: Word, asker: Word, out: Integers) -> None:
     """Fill `out` with the positions of the first to fire; those of log-weight -inf do not run."""
     take, top = out.size, tops.max()
     times, rests = np.empty(take), np.empty(take)
@@ -213,9 +209,7 @@ def _draw_pool(log_weights: Floats, rows: Rows, key: Word, asker: Word, out: Int
 
 
 @kernel
-def draw(
-    log_weights: Floats, rows: Rows, pools: PoolArrays, key: Word, asker: Word, out: Integers
-) -> None:
+def draw(log_weights: Floats, rows: Rows, pools: PoolArrays, key: Word, asker: Word, out: Integers) -> None:
     """Fill `out`, (sum of takes,), with the chosen positions of one list, ascending; see the top of this file."""
     filled = 0
     for pool in range(pools.takes.size):
@@ -230,9 +224,7 @@ def draw(
 
 
 @kernel
-def draw_rows(
-    log_weights: Floats, rows: Rows, pools: PoolArrays, key: Word, askers: Rows, out: Integers
-) -> None:
+def draw_rows(log_weights: Floats, rows: Rows, pools: PoolArrays, key: Word, askers: Rows, out: Integers) -> None:
     """Fill each row of `out` by `draw`; every array has one more axis, the targets."""
     for row in range(out.shape[0]):
         own = PoolArrays(pools.starts[row], pools.stops[row], pools.takes[row])

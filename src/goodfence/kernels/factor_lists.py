@@ -176,9 +176,7 @@ def _add_line(weight: float, line: Float32s, sums: Float32s) -> None:
 
 
 @inner
-def _add_lines(
-    weights: Float32s, lines: Float32s, p: Float32s, q: Float32s, r: Float32s, s: Float32s
-) -> None:
+def _add_lines(weights: Float32s, lines: Float32s, p: Float32s, q: Float32s, r: Float32s, s: Float32s) -> None:
     """Add four lines of a tile, each times its weight, to the sums p, q, r, s of four profiles."""
     a, b, c, d = lines[0], lines[1], lines[2], lines[3]
     pa, pb, pc, pd = weights[0, 0], weights[0, 1], weights[0, 2], weights[0, 3]
@@ -194,9 +192,7 @@ def _add_lines(
 
 
 @inner
-def _best_of(
-    rough: Float32s, highest: Float32s, likely: Rows, best: Rows, best_rough: Float32s
-) -> int:
+def _best_of(rough: Float32s, highest: Float32s, likely: Rows, best: Rows, best_rough: Float32s) -> int:
     """Write the places of the best scores, best first, and return how many; `likely` is filled without a branch."""
     least, n_likely, n_best = _lower_bound(rough, highest, best.size), 0, 0
     for place in range(rough.size):

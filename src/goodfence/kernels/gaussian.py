@@ -29,9 +29,7 @@ _ANY = np.int64((1 << 63) - 1)
 
 
 @inner
-def _bernoulli_exp(
-    words: AnyIntegers, position: Whole, numerator: Whole, bits: int
-) -> tuple[bool, Whole]:
+def _bernoulli_exp(words: AnyIntegers, position: Whole, numerator: Whole, bits: int) -> tuple[bool, Whole]:
     """Return whether an event of probability exp(-numerator/2^bits) happened, and the next position.
 
     `numerator` is at most 2^bits, and `bits` at most 49. Trial K succeeds with probability numerator/2^bits/K;

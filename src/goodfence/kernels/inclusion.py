@@ -28,9 +28,7 @@ _TOLERANCE = 1e-14
 
 
 @inner
-def _chances(
-    log_weights: Floats, x: float, fired: Floats, unfired: Floats, density: Floats
-) -> None:
+def _chances(log_weights: Floats, x: float, fired: Floats, unfired: Floats, density: Floats) -> None:
     """Fill P[T <= e^x], P[T > e^x] and the density of log T at x, for each candidate."""
     for place in range(log_weights.size):
         log_rate = min(log_weights[place] + x, _LARGE)
@@ -105,9 +103,7 @@ def _middle_of_firing(log_weights: Floats, take: int) -> float:
 
 
 @inner
-def _panels(
-    log_weights: Floats, take: int, least: int, tolerance: float
-) -> tuple[list[tuple[float, float]], float]:
+def _panels(log_weights: Floats, take: int, least: int, tolerance: float) -> tuple[list[tuple[float, float]], float]:
     """Return centre and half width of the panels across the fall, and its left edge.
 
     It ends where P[fewer than `take` have fired] is nearly 0, and begins where P[fewer than `least`] is nearly 1.
@@ -153,9 +149,7 @@ def inclusion(log_weights: Floats, take: int, nodes: Floats, node_weights: Float
 
 
 @kernel
-def included_beside(
-    others: Floats, candidates: Floats, take: int, nodes: Floats, node_weights: Floats
-) -> Floats:
+def included_beside(others: Floats, candidates: Floats, take: int, nodes: Floats, node_weights: Floats) -> Floats:
     """Return mu of each candidate beside the others, (2, candidates): in `take` draws and in `take` - 1.
 
     Log-weights are shifted so that the `take`-th largest of the others is 0; 2 <= take <= number of others.

@@ -38,9 +38,7 @@ def _clean(allowed: Flags) -> _Tally:
 
 
 @inner
-def insert(
-    column: int, score: float, columns: AnyIntegers, scores: AnyFloats, n_listed: int
-) -> int:
+def insert(column: int, score: float, columns: AnyIntegers, scores: AnyFloats, n_listed: int) -> int:
     """Put an item at its place in a list that is kept in order, if it is among the best; return the new length."""
     n = columns.size
     if n_listed == n:
@@ -51,9 +49,7 @@ def insert(
     else:
         place = n_listed
         n_listed += 1
-    while place > 0 and (
-        scores[place - 1] < score or (scores[place - 1] == score and columns[place - 1] > column)
-    ):
+    while place > 0 and (scores[place - 1] < score or (scores[place - 1] == score and columns[place - 1] > column)):
         columns[place], scores[place] = columns[place - 1], scores[place - 1]
         place -= 1
     columns[place], scores[place] = column, score
@@ -61,9 +57,7 @@ def insert(
 
 
 @inner
-def _rank_row(
-    scores: AnyFloats, items: AnyIntegers, listable: Flags, columns: AnyIntegers, best: AnyFloats
-) -> None:
+def _rank_row(scores: AnyFloats, items: AnyIntegers, listable: Flags, columns: AnyIntegers, best: AnyFloats) -> None:
     """Write the n best of one row of scores of some items, which ascend: a full list takes a better score only."""
     n, n_listed, place = columns.size, 0, 0
     while place < scores.size and n_listed < n:
@@ -81,9 +75,7 @@ def _rank_row(
 
 
 @kernel
-def rank_scores(
-    scores: AnyFloats, seen: AnyIntegers, allowed: Flags, columns: AnyIntegers, best: AnyFloats
-) -> None:
+def rank_scores(scores: AnyFloats, seen: AnyIntegers, allowed: Flags, columns: AnyIntegers, best: AnyFloats) -> None:
     """Write the n best allowed columns of one row of scores that are not among `seen`; NaN is no score."""
     listable = allowed.copy()
     for column in seen:
@@ -125,9 +117,7 @@ def merge_lists(more: Rows, their_scores: Floats, columns: Rows, scores: Floats)
 
 
 @kernel
-def rank_in_order(
-    order: AnyIntegers, listable: Flags, seen: Csr, columns: Rows, places: AnyIntegers
-) -> None:
+def rank_in_order(order: AnyIntegers, listable: Flags, seen: Csr, columns: Rows, places: AnyIntegers) -> None:
     """Write for each row of `seen` the first n of `order` that are listable and not seen, and where they are in it."""
     mine = listable.copy()
     for row in range(columns.shape[0]):
@@ -165,9 +155,7 @@ def _add_up(neighbours: AnyIntegers, weights: AnyFloats, rated: Csr, tally: _Tal
 
 
 @kernel
-def sum_by_neighbours(
-    neighbours: AnyIntegers, weights: AnyFloats, rated: Csr, scores: Floats
-) -> None:
+def sum_by_neighbours(neighbours: AnyIntegers, weights: AnyFloats, rated: Csr, scores: Floats) -> None:
     """Write for each column the weights of the neighbours who have it, summed in their order; NaN where nobody has."""
     tally = _clean(np.ones(scores.size, dtype=np.bool_))
     n_touched = _add_up(neighbours, weights, rated, tally)
@@ -219,9 +207,7 @@ def rank_by_neighbours(
 
 
 @kernel
-def rank_by_profiles(
-    profiles: Csr, near: Csr, allowed: Flags, columns: Rows, scores: Floats
-) -> None:
+def rank_by_profiles(profiles: Csr, near: Csr, allowed: Flags, columns: Rows, scores: Floats) -> None:
     """Write for each profile its n best items, item-based; `near` has a row for each item: whose neighbour it is."""
     tally = _clean(allowed)
     for row in range(columns.shape[0]):

@@ -65,9 +65,7 @@ def cosine(dot: float, squared_norm: float, other_squared_norm: float) -> float:
 
 
 @kernel
-def cosines(
-    dots: AnyFloats, squared_norm: float, squared_norms: AnyFloats, similarities: AnyFloats
-) -> None:
+def cosines(dots: AnyFloats, squared_norm: float, squared_norms: AnyFloats, similarities: AnyFloats) -> None:
     """Write the cosine of one row with every row of a block [COS]."""
     for j in range(dots.size):
         similarities[j] = cosine(dots[j], squared_norm, squared_norms[j])

@@ -201,9 +201,7 @@ def descending_order(values: AnyFloats) -> AnyIntegers:
 
 
 @kernel
-def nearest(
-    similarities: AnyFloats, skip: int, scratch: AnyFloats, indices: AnyIntegers, values: AnyFloats
-) -> None:
+def nearest(similarities: AnyFloats, skip: int, scratch: AnyFloats, indices: AnyIntegers, values: AnyFloats) -> None:
     """Write the `indices.size` nearest rows and their similarities, in the order of a candidate list.
 
     `skip` is the row itself, or a negative number; `scratch` holds as many floats as there are rows.

@@ -96,9 +96,7 @@ def search(rated: Csr, row: int, column: int) -> int:
 
 
 @inner
-def _predict_one(
-    column: int, neighbours: AnyIntegers, weights: AnyFloats, rated: Csr
-) -> tuple[float, float]:
+def _predict_one(column: int, neighbours: AnyIntegers, weights: AnyFloats, rated: Csr) -> tuple[float, float]:
     total, size = 0.0, 0.0
     for position in range(neighbours.size):
         entry = search(rated, neighbours[position], column)
@@ -246,9 +244,7 @@ class Nearest(NamedTuple):
 
 
 @kernel
-def sum_nearest(
-    similarities: AnyFloats, values: AnyFloats, k: int, scratch: AnyFloats
-) -> tuple[float, float]:
+def sum_nearest(similarities: AnyFloats, values: AnyFloats, k: int, scratch: AnyFloats) -> tuple[float, float]:
     """Return the sum over the k most similar (of equals the first), weighted by similarity, and of the weights."""
     limit = limit_of_nearest(similarities, k) if similarities.size > k else MIN_SIMILARITY
     total, size = 0.0, 0.0
@@ -296,9 +292,7 @@ def predict_nearest_raters(
 
 
 @kernel
-def count_raters(
-    candidates: RaterCandidates, rows: AnyIntegers, columns: AnyIntegers, counts: AnyIntegers
-) -> None:
+def count_raters(candidates: RaterCandidates, rows: AnyIntegers, columns: AnyIntegers, counts: AnyIntegers) -> None:
     """Write how many candidates there are among the raters of each cell's column."""
     longest = _most_raters(candidates, columns) + 1
     similarities, values, averaged = np.empty(longest), np.empty(longest), candidates.raters.values

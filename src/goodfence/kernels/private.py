@@ -74,9 +74,7 @@ def residuals(
 
 
 @kernel
-def add_by_item(
-    columns: AnyIntegers, values: AnyIntegers, weight: int, sums: AnyIntegers, counts: AnyIntegers
-) -> None:
+def add_by_item(columns: AnyIntegers, values: AnyIntegers, weight: int, sums: AnyIntegers, counts: AnyIntegers) -> None:
     """Add each value to the sum of its item, and `weight` to its count."""
     for at in range(len(columns)):
         sums[columns[at]] += values[at]
@@ -148,9 +146,7 @@ def add_half_steps(
         if not _invert(matrix, vector, inverse, coefficients):
             continue
         errors, parts = np.empty(end - begin), np.empty((end - begin, n_features))
-        if not _leave_each_out(
-            items, targets, known, (inverse, coefficients), limits, errors, parts
-        ):
+        if not _leave_each_out(items, targets, known, (inverse, coefficients), limits, errors, parts):
             continue
         size = limits.items / (longest * max(np.sqrt((errors * errors).sum()), 1.0))
         sound, of_items = _as_integers(size, errors, parts, limits.items)
@@ -168,9 +164,7 @@ def add_half_steps(
 
 
 @inner
-def _normal_equations(
-    items: AnyIntegers, targets: AnyFloats, known: ItemFeatures
-) -> tuple[AnyFloats, AnyFloats]:
+def _normal_equations(items: AnyIntegers, targets: AnyFloats, known: ItemFeatures) -> tuple[AnyFloats, AnyFloats]:
     """Return matrix and vector of a user's ridge regression."""
     n_features = known.features.shape[1]
     matrix = np.diag(known.penalties)
@@ -186,9 +180,7 @@ def _normal_equations(
 
 
 @inner
-def _invert(
-    matrix: AnyFloats, vector: AnyFloats, inverse: AnyFloats, coefficients: AnyFloats
-) -> bool:
+def _invert(matrix: AnyFloats, vector: AnyFloats, inverse: AnyFloats, coefficients: AnyFloats) -> bool:
     """Turn `inverse`, the identity, into the inverse, and `coefficients`, zero, into its product with the vector.
 
     Return whether every pivot is positive. Plain loops and no library: what a library of linear algebra returns may
@@ -265,9 +257,7 @@ def _shortening(coefficients: AnyFloats, longest: float) -> float:
 
 
 @kernel
-def _as_integers(
-    size: float, factors: AnyFloats, rows: AnyFloats, limit: int
-) -> tuple[bool, AnyIntegers]:
+def _as_integers(size: float, factors: AnyFloats, rows: AnyFloats, limit: int) -> tuple[bool, AnyIntegers]:
     """Return whether the integers size·factors[i]·rows[i], cut toward zero, are within the limit; and they."""
     out = np.empty(rows.shape, dtype=np.int64)
     spent = 0.0
@@ -324,9 +314,7 @@ def solve_user(items: AnyIntegers, ratings: AnyFloats, known: ItemFeatures) -> A
 
 
 @inner
-def _ridge(
-    items: AnyIntegers, ratings: AnyFloats, known: ItemFeatures, trust: AnyFloats
-) -> AnyFloats:
+def _ridge(items: AnyIntegers, ratings: AnyFloats, known: ItemFeatures, trust: AnyFloats) -> AnyFloats:
     """Return the coefficients of least squared error, each rating weighted by its item's weight and its trust."""
     n_features = known.features.shape[1]
     matrix = np.zeros((n_features, n_features))

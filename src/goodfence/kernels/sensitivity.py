@@ -67,9 +67,7 @@ def strongest_products(strengths: Csr, peaks: Peaks, out: AnyFloats) -> None:
 
 
 @inner
-def _pair_value(
-    term: float, dot: float, rest: float, norms: float, derived: bool, clamp: bool
-) -> float:
+def _pair_value(term: float, dot: float, rest: float, norms: float, derived: bool, clamp: bool) -> float:
     value = term
     if derived and dot > 0.0:
         value = max(value, dot / rest - dot / norms if rest > 0.0 else np.inf)

@@ -64,9 +64,7 @@ def noise_of(key: Word, row: int, item: int) -> float:
 
 
 @kernel
-def choose_items(
-    first: int, last: int, indptr: Integers, tastes: Tastes, key: Word, out: Rows
-) -> None:
+def choose_items(first: int, last: int, indptr: Integers, tastes: Tastes, key: Word, out: Rows) -> None:
     """Write which items the rows from `first` to before `last` rate, ascending, by successive sampling.
 
     A try takes the user's own group with probability `own_share`, all items otherwise; repeated items are tried again.
@@ -110,9 +108,7 @@ def _by_weight(cumulative: Floats, low: int, high: int, uniform_number: float) -
 
 
 @inner
-def _arrivals(
-    row: int, low: int, high: int, cumulative: Floats, own_share: float, key: Word
-) -> Floats:
+def _arrivals(row: int, low: int, high: int, cumulative: Floats, own_share: float, key: Word) -> Floats:
     n_items = len(cumulative) - 1
     own_total = cumulative[high] - cumulative[low]
     keys = np.empty(n_items, np.float64)
@@ -126,9 +122,7 @@ def _arrivals(
 
 
 @kernel
-def rate_items(
-    first: int, last: int, indptr: Integers, items: Rows, levels: Levels, key: Word, out: Floats
-) -> None:
+def rate_items(first: int, last: int, indptr: Integers, items: Rows, levels: Levels, key: Word, out: Floats) -> None:
     """Write how the rows from `first` to before `last` like their items, from 0 to 1."""
     for row in range(first, last):
         for at in range(indptr[row], indptr[row + 1]):

@@ -165,15 +165,7 @@ class Popularity(EventModel):
 
 
 def weights_between_items(csr: sparse.csr_array, regularisation: float) -> Floats:
-    """Return B = I - P diag(1 / diag P) with P = (XᵀX + λI)⁻¹.
-
-    Examples
-    --------
-    >>> events = sparse.csr_array(np.array([[1.0, 1.0], [1.0, 0.0]]))
-    >>> weights_between_items(events, 1.0)
-    array([[0.        , 0.33333333],
-           [0.5       , 0.        ]])
-    """
+    """Return B = I - P diag(1 / diag P) with P = (XᵀX + λI)⁻¹."""
     n_items, turned = csr.shape[1], sparse.csr_array(csr.T.tocsr())
     gram = np.empty((n_items, n_items))
     for first in range(0, n_items, _TOGETHER):

@@ -25,9 +25,7 @@ _RUNNING = ("mechanism", "rng", "threads", "progress")
 Which: TypeAlias = Literal["demo", "usual", "page", "full"]
 DEFAULT_K = 50
 """How many neighbours, if `k` is not given: those of the paper's attacks."""
-_OF_NEIGHBOUR_CF = tuple(
-    name for name in inspect.signature(NeighbourCF).parameters if name not in _RUNNING
-)
+_OF_NEIGHBOUR_CF = tuple(name for name in inspect.signature(NeighbourCF).parameters if name not in _RUNNING)
 _ABLE = ("fit", "predict", "answer", "recommend", "answer_list")
 _DEFAULTS = (
     ("knn k=30", "f", "f"),
@@ -73,12 +71,6 @@ def as_recommender(
     """Return what can be fitted and asked: a `Recommender` as it is, or `NeighbourCF` of a mechanism.
 
     The other parameters, as in `NeighbourCF`, are for a bare mechanism; a recommender has its own.
-
-    Examples
-    --------
-    >>> import goodfence as gf
-    >>> as_recommender(gf.KNN(k=5))
-    NeighbourCF(KNN(k=5), axis='user', similarity='cosine')
     """
     if is_mechanism(thing):
         return NeighbourCF(thing, similarity=similarity, over=over, threads=threads)
@@ -133,11 +125,6 @@ def configured(
     `settings` has `mechanism`, a name of the registry, and any of its settings; for a selection mechanism also those of
     `NeighbourCF`. `public` says which items are public, for a private model: its `catalogue` or its `items`. A private
     model with a seed (`rng`) has no guarantee.
-
-    Examples
-    --------
-    >>> configured({"mechanism": "ppns", "beta": 7, "axis": "item"}).label
-    'PPNS k=50 beta=7 eps=1 axis=item'
     """
     kind = find(str(settings.get("mechanism", "")))
     mine = set(inspect.signature(kind).parameters)
@@ -186,13 +173,7 @@ def _around(base: NeighbourCF, made: Any, rng: RNG) -> Any:
 
 
 def parsed(text: str, **running: Any) -> Configured:
-    """Return the recommender of a line such as "ppns k=50 beta=7"; `running` as in `configured`.
-
-    Examples
-    --------
-    >>> parsed("private-means epsilon=0.5 unit=user").recommender
-    PrivateMeans(epsilon=0.5, delta=1e-05, unit='user')
-    """
+    """Return the recommender of a line such as "ppns k=50 beta=7"; `running` as in `configured`."""
     name, *parts = text.split() or [""]
     kind = find(name)
     known = {*inspect.signature(kind).parameters, *_OF_NEIGHBOUR_CF} - {"rng"}
@@ -208,13 +189,7 @@ def parsed(text: str, **running: Any) -> Configured:
 
 
 def pairs(listed: Sequence[str]) -> dict[str, int | float | str]:
-    """Return settings that are written as NAME=VALUE.
-
-    Examples
-    --------
-    >>> pairs(["noise=2", "variant=gain"])
-    {'noise': 2, 'variant': 'gain'}
-    """
+    """Return settings that are written as NAME=VALUE."""
     found: dict[str, int | float | str] = {}
     for one in listed:
         key, equals, value = one.partition("=")
@@ -250,30 +225,14 @@ def _number_or_text(text: str) -> int | float | str:
     return {"yes": True, "no": False}.get(text, text)
 
 
-def default_methods(
-    which: Which, feedback: Feedback = "explicit", k: int = DEFAULT_K
-) -> tuple[str, ...]:
-    """Return the lines of the recommenders that are compared by default, with this many neighbours.
-
-    Examples
-    --------
-    >>> default_methods("demo", k=20)
-    ('knn k=20', 'ppns k=20 beta=7', 'private-means epsilon=1')
-    """
+def default_methods(which: Which, feedback: Feedback = "explicit", k: int = DEFAULT_K) -> tuple[str, ...]:
+    """Return the lines of the recommenders that are compared by default, with this many neighbours."""
     lists = 1 if feedback == "explicit" else 2
     return tuple(row[0].format(k=k) for row in _DEFAULTS if which[0] in row[lists])
 
 
-def default_recommenders(
-    which: Which, n_users: int, feedback: Feedback = "explicit", k: int = DEFAULT_K
-) -> list[Any]:
-    """Return the recommenders of `default_methods` that fit this many users; selection mechanisms are bare.
-
-    Examples
-    --------
-    >>> [traits_of(one).family for one in default_recommenders("page", 60, k=20)]
-    ['kNN', 'nPNS', 'PrivateMeans, per rating', 'PrivateCF, per rating']
-    """
+def default_recommenders(which: Which, n_users: int, feedback: Feedback = "explicit", k: int = DEFAULT_K) -> list[Any]:
+    """Return the recommenders of `default_methods` that fit this many users; selection mechanisms are bare."""
     found = []
     for line in default_methods(which, feedback, k):
         made = parsed(line, public={"items": FROM_RATINGS}).recommender

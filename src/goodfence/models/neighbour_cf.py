@@ -128,9 +128,7 @@ class NeighbourCF(FittedRecommender):
         progress: bool | None = None,
     ) -> None:
         named = type(mechanism).__name__
-        require(
-            is_mechanism(mechanism), "mechanism", "a selection mechanism, as in KNN(k=50)", named
-        )
+        require(is_mechanism(mechanism), "mechanism", "a selection mechanism, as in KNN(k=50)", named)
         alike = among == "raters" and over == "neighbours"
         require(not alike, "over", "'raters' with among='raters': all neighbours rated", over)
         few = min_neighbours <= mechanism.k

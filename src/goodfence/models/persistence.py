@@ -64,9 +64,7 @@ _RATING_BYTES, _ID_BYTES, _TEXT_BYTES = 40, 200, 4
 _DAMAGED = "the file is not a saved model, or it is damaged or truncated; save the model again"
 
 
-def load_model(
-    path: str | PathLike[str], *, max_bytes: int = DEFAULT_MAX_BYTES
-) -> FittedRecommender:
+def load_model(path: str | PathLike[str], *, max_bytes: int = DEFAULT_MAX_BYTES) -> FittedRecommender:
     """Return the fitted recommender that was saved in the file `path`, of any class.
 
     A model that would take more than `max_bytes` of memory is refused before it is built.
@@ -90,9 +88,7 @@ def refusing(text: str) -> Iterator[None]:
         raise ModelFileError(text) from None
 
 
-def write_model(
-    path: str | PathLike[str], kind: str, settings: Mapping[str, Any], arrays: Arrays
-) -> None:
+def write_model(path: str | PathLike[str], kind: str, settings: Mapping[str, Any], arrays: Arrays) -> None:
     """Write a model to the file `path`, a new one readable by its owner only; only a saved model is replaced."""
     target = place(path, "path")
     check_replaceable(target)
@@ -104,9 +100,7 @@ def write_model(
             pack_model(file, manifest_text(manifest).encode(), bound)
     except OSError as problem:
         cause = problem.strerror or type(problem).__name__
-        raise ModelFileError(
-            f"the model could not be written ({cause}); what was there before is unchanged"
-        ) from None
+        raise ModelFileError(f"the model could not be written ({cause}); what was there before is unchanged") from None
 
 
 def settings_digest(kind: str, settings: Mapping[str, Any]) -> npt.NDArray[np.uint8]:
@@ -145,9 +139,7 @@ def pack_model(file: BinaryIO, manifest: bytes, arrays: Arrays) -> None:
         for name, array in arrays.items():
             large = array.nbytes >= 2**31
             with archive.open(zipfile.ZipInfo(f"{name}.npy"), "w", force_zip64=large) as member:
-                np.lib.format.write_array(
-                    member, _little_endian(array), version=(1, 0), allow_pickle=False
-                )
+                np.lib.format.write_array(member, _little_endian(array), version=(1, 0), allow_pickle=False)
 
 
 def manifest_text(manifest: Mapping[str, Any]) -> str:
@@ -192,9 +184,7 @@ def _check_memory(size: int, arrays: Arrays, max_bytes: int) -> None:
 
 def _limit(needed: int, most: int, what: str) -> None:
     if needed > most:
-        raise ModelFileError(
-            f"the model takes more than {readable(most)} {what}; raise max_bytes (--max-bytes)"
-        )
+        raise ModelFileError(f"the model takes more than {readable(most)} {what}; raise max_bytes (--max-bytes)")
 
 
 def check_replaceable(path: Path) -> None:
@@ -205,9 +195,7 @@ def check_replaceable(path: Path) -> None:
         with _opened(path) as file:
             _require(file.read(30 + len(_BEGINNING))[30:] == _BEGINNING)
     except (ModelFileError, OSError, ValueError):
-        raise ModelFileError(
-            "the path exists and is not a saved model; choose another path, or remove it"
-        ) from None
+        raise ModelFileError("the path exists and is not a saved model; choose another path, or remove it") from None
 
 
 def _opened(path: Path) -> BinaryIO:
@@ -249,18 +237,12 @@ def _parsed(written: bytes) -> dict[str, Any]:
     """Return the manifest, of this format and with its own checksum."""
     with refusing("the manifest of the model cannot be read; save the model again"):
         # int("NaN") raises: JSON has no such number.
-        manifest: dict[str, Any] = json.loads(
-            written.decode("utf-8"), parse_constant=int, object_pairs_hook=_once
-        )
+        manifest: dict[str, Any] = json.loads(written.decode("utf-8"), parse_constant=int, object_pairs_hook=_once)
         version, checksum = manifest.get("format"), manifest_checksum(manifest)
     if type(version) is not int or version != FORMAT:
         older = type(version) is int and version < FORMAT
-        age, cure = (
-            ("an older", "fit the model again") if older else ("a newer", "upgrade goodfence")
-        )
-        raise ModelFileError(
-            f"the saved model has {age} format, this goodfence reads {FORMAT}; {cure}"
-        )
+        age, cure = ("an older", "fit the model again") if older else ("a newer", "upgrade goodfence")
+        raise ModelFileError(f"the saved model has {age} format, this goodfence reads {FORMAT}; {cure}")
     if checksum != manifest.get("sha256"):
         raise ModelFileError("the manifest of the model was changed; save the model again")
     return manifest

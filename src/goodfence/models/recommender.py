@@ -214,9 +214,7 @@ class FittedRecommender(ABC):
         return found
 
     @checked
-    def recommend(
-        self, user: Id | ProfileLike, n: Count = 10, *, allowed: IdsLike | None = None
-    ) -> Recommendations:
+    def recommend(self, user: Id | ProfileLike, n: Count = 10, *, allowed: IdsLike | None = None) -> Recommendations:
         """Return at most n items the user has not rated, best first.
 
         Parameters
@@ -247,13 +245,6 @@ class FittedRecommender(ABC):
             Users of the data; None for all of them.
         n, allowed
             As in `recommend`.
-
-        Examples
-        --------
-        >>> import goodfence as gf
-        >>> films = gf.load("movietweetings")
-        >>> gf.NeighbourCF(gf.KNN(k=30)).fit(films).recommend_many(films.users[:3], n=5)
-        RecommendedLists(3 users, at most 5 items each)
         """
         self._require_fitted()
         ratings = self.ratings_
@@ -276,9 +267,7 @@ class FittedRecommender(ABC):
         return self._list_scores(columns, values)[wanted]
 
     @checked
-    def answer_list(
-        self, profile: ProfileLike, n: Count = 10, *, allowed: IdsLike | None = None
-    ) -> Recommendations:
+    def answer_list(self, profile: ProfileLike, n: Count = 10, *, allowed: IdsLike | None = None) -> Recommendations:
         """Return at most n items for an out-of-sample user (fold-in), best first; `profile` as in `answer`."""
         self._require_fitted()
         columns, values = self.ratings_.profile_cells(profile)
@@ -307,9 +296,7 @@ class FittedRecommender(ABC):
         """Write the fitted model, with the ratings it answers from, to the file `path`, atomically."""
         write_model(path, *self.packed())
 
-    def packed(
-        self, ratings: Ratings | None = None
-    ) -> tuple[str, dict[str, Any], dict[str, npt.NDArray[Any]]]:
+    def packed(self, ratings: Ratings | None = None) -> tuple[str, dict[str, Any], dict[str, npt.NDArray[Any]]]:
         """Return the kind, the settings and the arrays of the saved model, with its own ratings unless given."""
         self._require_fitted()
         stated, arrays = pack_ratings(self.ratings_ if ratings is None else ratings)
@@ -346,9 +333,7 @@ class FittedRecommender(ABC):
         """Return the fitted model that was saved in the file `path`."""
         model = load_model(path)
         if not isinstance(model, cls):
-            raise ModelFileError(
-                f"the saved model is a {type(model).__name__}, not a {cls.__name__}"
-            )
+            raise ModelFileError(f"the saved model is a {type(model).__name__}, not a {cls.__name__}")
         return model
 
     def _require_fitted(self) -> None:

@@ -35,9 +35,7 @@ DEPTH = 1024  # rows of a tile whose popular items are added in one go
 SAMPLE = 2048  # rows that give every row its first threshold
 EXTRA_BYTES = 384 << 20  # the most memory for buffers beyond the result
 DOT_LIMIT = 1 << 32  # dot products are kept in 32 bits
-POPULAR = (
-    0.0165  # items that more rows rated are dense: only time changes (`./scripts/bench border`)
-)
+POPULAR = 0.0165  # items that more rows rated are dense: only time changes (`./scripts/bench border`)
 DENSE_BYTES = 320 << 20  # the most memory that dense items may take
 LARGEST_DENSE = 31  # above this rating 8-bit sums hold too few items to pay
 MOST_POPULAR = 65_000  # they are numbered with 16 bits

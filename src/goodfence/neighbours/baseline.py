@@ -30,9 +30,7 @@ class Baseline:
     rows: Floats  # (users,): the user means or biases, 0 where they do not count
     columns: Floats  # (items,): the item means or biases, likewise
     mean: float  # of all ratings: that of a row without any
-    damping: tuple[
-        float | None, float | None
-    ]  # of rows and columns: 0 for a mean, None for no term
+    damping: tuple[float | None, float | None]  # of rows and columns: 0 for a mean, None for no term
 
     @classmethod
     def of(cls, ratings: Ratings, base: Base) -> Baseline:

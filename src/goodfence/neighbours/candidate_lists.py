@@ -202,9 +202,7 @@ class RowsAgainstAll:
     def _columns(self) -> Csr:
         return as_csr(self.profiles.columns)
 
-    def _over_all(
-        self, columns: AnyIntegers, values: Floats, squared_norm: float
-    ) -> tuple[Floats, Floats]:
+    def _over_all(self, columns: AnyIntegers, values: Floats, squared_norm: float) -> tuple[Floats, Floats]:
         """Return similarities that divide by all ratings of a row, and the numbers of co-rated columns."""
         n_rows, result = self.profiles.n_rows, np.empty(self.profiles.n_rows)
         if self.similarity.name != "jaccard" and not self.similarity.counts_common:

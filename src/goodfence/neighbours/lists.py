@@ -96,9 +96,7 @@ def rank_in_blocks(
     return _rank_in_pieces(seen, n, rank, threads, together)
 
 
-def rank_alike(
-    scores: Floats, seen: sparse.csr_array, allowed: Flags, n: int, threads: int | None = None
-) -> Ranked:
+def rank_alike(scores: Floats, seen: sparse.csr_array, allowed: Flags, n: int, threads: int | None = None) -> Ranked:
     """Return the lists of the rows of `seen` where everybody has the same scores: the first of one order, unseen."""
     order = np.argsort(-scores, kind="stable").astype(np.int32)  # NaN is last
     listable = allowed & ~np.isnan(scores)
@@ -161,9 +159,7 @@ class ItemVotes:
         sum_by_neighbours(columns, values, as_csr(self.near), found)
         return found
 
-    def rank(
-        self, profiles: sparse.csr_array, allowed: Flags, n: int, threads: int | None = None
-    ) -> Ranked:
+    def rank(self, profiles: sparse.csr_array, allowed: Flags, n: int, threads: int | None = None) -> Ranked:
         """Return the lists of the users who have the rows of `profiles`."""
         near = as_csr(self.near)
 

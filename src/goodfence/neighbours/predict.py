@@ -68,17 +68,13 @@ class Neighbourhoods:
         predict_for_profile(profile, np.asarray(rows), *near, self.over_raters, predictions)
         return predictions
 
-    def _predict(
-        self, csr: sparse.csr_array, rows: AnyIntegers, columns: AnyIntegers, threads: int | None
-    ) -> Floats:
+    def _predict(self, csr: sparse.csr_array, rows: AnyIntegers, columns: AnyIntegers, threads: int | None) -> Floats:
         order: Any = slice(None)
         if not (rows[1:] >= rows[:-1]).all():
             order = np.argsort(rows, kind="stable")
         sorted_rows = np.asarray(rows[order], dtype=np.int64)
         cells = np.asarray(columns[order], dtype=np.int64)
-        starts = np.flatnonzero(
-            np.r_[True, sorted_rows[1:] != sorted_rows[:-1]][: len(sorted_rows)]
-        )
+        starts = np.flatnonzero(np.r_[True, sorted_rows[1:] != sorted_rows[:-1]][: len(sorted_rows)])
         groups = np.append(starts, len(sorted_rows)).astype(np.int64)
         rated, results = as_csr(csr), np.empty(len(cells))
         group_rows, near = sorted_rows[starts], (self.neighbours, self.weights)

@@ -102,9 +102,7 @@ class RaterNeighbourhoods:
         made.__dict__["similarities"] = self.similarities
         return made
 
-    def predict(
-        self, rows: AnyIntegers, columns: AnyIntegers, threads: int | None = None
-    ) -> Floats:
+    def predict(self, rows: AnyIntegers, columns: AnyIntegers, threads: int | None = None) -> Floats:
         """Return the prediction for each cell (row, column), NaN where too few neighbours rated it."""
         return self._by_rows(rows, columns, as_csr(self.raters), threads)
 
@@ -137,9 +135,7 @@ class RaterNeighbourhoods:
         asking = Askers(candidates, asked, numbers, bounds, self.draws.key)
         return self._answers(asking, np.arange(len(asked)), one)
 
-    def _by_rows(
-        self, rows: AnyIntegers, columns: AnyIntegers, raters: Csr, threads: int | None
-    ) -> Floats:
+    def _by_rows(self, rows: AnyIntegers, columns: AnyIntegers, raters: Csr, threads: int | None) -> Floats:
         """Predict cells a block of rows at a time, from the similarities of each of these rows to all."""
         order = np.argsort(rows, kind="stable")
         askers, starts = np.unique(np.asarray(rows, dtype=np.int64)[order], return_index=True)

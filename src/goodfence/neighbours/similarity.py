@@ -192,9 +192,7 @@ class Profiles:
         sums: Floats = weights @ np.ones(self.n_columns)
         return sums
 
-    def lay_out(
-        self, columns: Sequence[npt.NDArray[np.integer]], values: Sequence[Floats]
-    ) -> Profiles:
+    def lay_out(self, columns: Sequence[npt.NDArray[np.integer]], values: Sequence[Floats]) -> Profiles:
         """Return other rows (their columns and ratings), laid out in the same units as these."""
         counts = [len(row) for row in columns]
         indptr = np.concatenate([[0], np.cumsum(counts, dtype=np.int64)])

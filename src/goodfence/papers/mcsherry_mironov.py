@@ -93,9 +93,7 @@ class McSherryMironov(PrivatePredictor):
         items: FromRatings | None = None,
         rng: RNG = None,
     ) -> None:
-        super().__init__(
-            epsilon=epsilon, delta=delta, unit="rating", catalogue=catalogue, items=items, rng=rng
-        )
+        super().__init__(epsilon=epsilon, delta=delta, unit="rating", catalogue=catalogue, items=items, rng=rng)
         require(clamp >= LEAST_CLAMP, "clamp", f"at least {LEAST_CLAMP}", clamp)
         self.clamp, self.item_prior, self.user_prior = clamp, item_prior, user_prior
         self.covariance_items, self.rank = covariance_items, rank

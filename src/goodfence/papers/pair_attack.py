@@ -51,12 +51,9 @@ class PairAttack(RatingAttack):
 
     def _answers(self, worlds: Worlds, targets: Targets, streams: Streams) -> Answers:
         if not isinstance(worlds, RefitWorlds):
-            raise SettingError(
-                "the pair attack is on a recommender of item differences, as SlopeOne"
-            )
+            raise SettingError("the pair attack is on a recommender of item differences, as SlopeOne")
         parts = [
-            self._of_one(worlds, targets.part(at, at + 1), seed)
-            for at, seed in enumerate(seeds(targets, streams))
+            self._of_one(worlds, targets.part(at, at + 1), seed) for at, seed in enumerate(seeds(targets, streams))
         ]
         values, sure = (np.concatenate(part, axis=1) for part in zip(*parts, strict=True))
         unknown = np.full(len(targets), np.nan)
@@ -65,16 +62,13 @@ class PairAttack(RatingAttack):
     def _of_one(self, worlds: RefitWorlds, target: Targets, seed: int) -> tuple[Floats, Flags]:
         """Return what is concluded about each hidden rating in both worlds, (2, hidden), and which of it is sure."""
         scale, known = worlds.ratings.scale, target.known_columns[0]
-        accounts = [
-            (known[at : at + 1], target.known_ratings[0][at : at + 1]) for at in range(len(known))
-        ]
+        accounts = [(known[at : at + 1], target.known_ratings[0][at : at + 1]) for at in range(len(known))]
         every = np.arange(worlds.ratings.shape[1])
         helper = every, np.where(np.isin(every, known), scale.lowest, scale.highest)
         values, sure = [], []
         for removed in (None, int(target.rows[0])):
             told = [
-                worlds.told(accounts, target.columns, seed, removed=removed, silent=silent)
-                for silent in ([], [helper])
+                worlds.told(accounts, target.columns, seed, removed=removed, silent=silent) for silent in ([], [helper])
             ]
             found, certain = single_raters(told[0], told[1], target.known_ratings[0], scale)
             values.append(found)
@@ -82,9 +76,7 @@ class PairAttack(RatingAttack):
         return np.stack(values), np.stack(sure)
 
 
-def single_raters(
-    before: Floats, after: Floats, known: Floats, scale: Scale
-) -> tuple[Floats, Flags]:
+def single_raters(before: Floats, after: Floats, known: Floats, scale: Scale) -> tuple[Floats, Flags]:
     """Return the rating of the one common rater of each item and a known one, NaN where there is none or are several.
 
     Parameters
@@ -93,12 +85,6 @@ def single_raters(
         What each account was told, without the helper and with it.
     known : array of shape (accounts,)
         What each account rated its item.
-
-    Examples
-    --------
-    >>> before, after = np.array([[4.0, 3.5]]), np.array([[5.0, 4.3]])  # one common rater, and several
-    >>> single_raters(before, after, np.array([2.0]), Scale(1, 5))[0]
-    array([ 4., nan])
     """
     dev, moved = before - known[:, np.newaxis], after - known[:, np.newaxis]
     change = moved - dev

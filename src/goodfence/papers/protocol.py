@@ -166,13 +166,6 @@ def paper_metrics(
         As in `paper_protocol`.
     method : {"exact", "manly"}, default "exact"
         As in `alpha`.
-
-    Examples
-    --------
-    >>> import goodfence as gf
-    >>> found = paper_metrics(gf.load("movietweetings"), gf.PPNS(k=20, beta=3), targets=20, rng=7)
-    >>> found.beta, found.alpha < found.largest
-    (3.0, True)
     """
     rows, streams, measure = rows_along(ratings, axis), Streams(rng), Similarity.of(similarity)
     askers = _askers(rows, targets, streams)

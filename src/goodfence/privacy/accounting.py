@@ -60,14 +60,7 @@ class Release:
 
 @dataclass(frozen=True, slots=True)
 class Account:
-    """Releases made one after the other on the same data, each free to depend on those before it.
-
-    Examples
-    --------
-    >>> sums = Release(name="item sums", sensitivity=4_000_000, sigma=2**24, dimension=3000)
-    >>> round(Account((sums,)).epsilon(1e-5), 3)
-    0.879
-    """
+    """Releases made one after the other on the same data, each free to depend on those before it."""
 
     releases: tuple[Release, ...] = ()
 
@@ -127,11 +120,6 @@ def group_epsilon(epsilon: float, delta: float, size: int) -> float:
     """Return the epsilon, at the same delta, of `size` units together, where one of them has `epsilon`.
 
     They move a release `size` times as far, so its mu is `size` times as large, and epsilon grows faster than that.
-
-    Examples
-    --------
-    >>> round(group_epsilon(1.0, 1e-5, 10), 1)
-    14.4
     """
     require(size >= 1, "size", "at least 1", size)
     return gaussian_epsilon(size * total_mu(epsilon, delta, 0.0), delta)

@@ -45,13 +45,7 @@ def require_declared(scale: Scale) -> None:
 
 
 def centred(values: Floats, scale: Scale) -> Floats:
-    """Return ratings mapped to the scale 1..5 and measured from its `CENTRE`: each by itself.
-
-    Examples
-    --------
-    >>> centred(np.array([0.0, 5.0, 10.0]), Scale(0, 10))
-    array([-2.5, -0.5,  1.5])
-    """
+    """Return ratings mapped to the scale 1..5 and measured from its `CENTRE`: each by itself."""
     share = (values - scale.lowest) / (scale.highest - scale.lowest)
     return (1.0 - CENTRE) + SPAN * np.clip(share, 0.0, 1.0)
 
@@ -64,13 +58,7 @@ def uncentred(values: Floats, scale: Scale) -> Floats:
 
 
 def to_grid(values: Floats, grid: int) -> Integers:
-    """Return the nearest integers to values·grid, which must be finite and below 2^61 in size.
-
-    Examples
-    --------
-    >>> to_grid(np.array([0.5, -1.26]), 100)
-    array([  50, -126])
-    """
+    """Return the nearest integers to values·grid, which must be finite and below 2^61 in size."""
     scaled = np.rint(values * grid)
     if not (np.abs(scaled) < LARGEST).all():  # not `>=`: NaN fails this test too
         raise SettingError("epsilon must be smaller: numbers on the grid exceed 61 bits")

@@ -96,15 +96,7 @@ class SeededNoise:
 
 @dataclass
 class Publisher:
-    """The one door through which anything leaves the data: integers go in, the same with noise come out.
-
-    Examples
-    --------
-    >>> publisher = Publisher(SystemNoise())
-    >>> noisy = publisher.publish("counts", np.array([3, 5]), sensitivity=2**22)
-    >>> round(publisher.account.mu, 3)
-    0.25
-    """
+    """The one door through which anything leaves the data: integers go in, the same with noise come out."""
 
     noise: Noise
     account: Account = field(default_factory=Account)
@@ -114,8 +106,6 @@ class Publisher:
     def publish(self, name: str, totals: Integers, sensitivity: int) -> Integers:
         """Return the totals plus noise, and enter the privacy cost in the account."""
         require(totals.dtype == np.int64, "totals", "64-bit integers", totals.dtype)
-        release = Release(
-            name=name, sensitivity=sensitivity, sigma=SIGMA, dimension=totals.size, unit=self.unit
-        )
+        release = Release(name=name, sensitivity=sensitivity, sigma=SIGMA, dimension=totals.size, unit=self.unit)
         self.account = Account((*self.account.releases, release))
         return totals + self.noise.draw(totals.size).reshape(totals.shape)

@@ -64,12 +64,8 @@ class Theme:
 
 
 FILE = Theme(name="file", width=860, height=500, padding=18)
-WIDE = Theme(
-    name="wide", width=684, height=310, padding={"left": 52, "right": 24, "top": 34, "bottom": 56}
-)
-NARROW = Theme(
-    name="narrow", width=284, height=240, padding={"left": 46, "right": 10, "top": 34, "bottom": 54}
-)
+WIDE = Theme(name="wide", width=684, height=310, padding={"left": 52, "right": 24, "top": 34, "bottom": 56})
+NARROW = Theme(name="narrow", width=284, height=240, padding={"left": 46, "right": 10, "top": 34, "bottom": 54})
 
 
 def layered(theme: Theme, x: Spec, y: Spec, layers: Sequence[Spec], **more: Any) -> Spec:
@@ -102,9 +98,7 @@ def layered(theme: Theme, x: Spec, y: Spec, layers: Sequence[Spec], **more: Any)
         "height": theme.height,
         **({"autosize": "none"} if theme.in_page else {}),
         **more,
-        "layer": [
-            {**one, "encoding": {"x": x, "y": y, **one.get("encoding", {})}} for one in layers
-        ],
+        "layer": [{**one, "encoding": {"x": x, "y": y, **one.get("encoding", {})}} for one in layers],
     }
     return plain(made)  # type: ignore[no-any-return]
 
@@ -150,9 +144,7 @@ def inline_svg(spec: Spec, theme: Theme, said: str) -> Markup:
         inside,
     )
     quiet = re.sub(r' (?:role|aria-[a-z]+|class)="[^"]*"', "", told)
-    head = (
-        f'<svg class="chart {theme.name}" viewBox="{box}" role="img" aria-label="{escape(said)}">'
-    )
+    head = f'<svg class="chart {theme.name}" viewBox="{box}" role="img" aria-label="{escape(said)}">'
     return Markup(f"{head}{quiet}</svg>")  # noqa: S704 - what vl-convert wrote, which escapes all text
 
 

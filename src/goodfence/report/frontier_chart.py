@@ -83,13 +83,7 @@ class Plane:
 
 
 def farthest_in_place(errors: Sequence[float]) -> float:
-    """Return the largest error except outliers: at most a third, farther from the others than these span.
-
-    Examples
-    --------
-    >>> farthest_in_place([1.03, 1.07, 1.30, 1.33, 2.62]), farthest_in_place([1.03, 1.07, 1.30])
-    (1.33, 1.3)
-    """
+    """Return the largest error except outliers: at most a third, farther from the others than these span."""
     ordered = sorted(errors)
     for place in range(2, len(ordered)):
         few = len(ordered) - place <= max(1, len(ordered) // 3)
@@ -185,8 +179,7 @@ def _title(frontier: Frontier) -> Spec:
         "subtitle": [
             f"{shape} {profiles}; the strongest attack tried counts.",
             f"Given away: {words.gained}. Thin line: 95% interval.",
-            f"Ringed: recommended. {words.held_out}"
-            + (f" At the right edge, not to scale: {far}." if far else ""),
+            f"Ringed: recommended. {words.held_out}" + (f" At the right edge, not to scale: {far}." if far else ""),
         ],
         "anchor": "start",
         "fontSize": 22,
@@ -197,9 +190,7 @@ def _title(frontier: Frontier) -> Spec:
     }
 
 
-def _reference_lines(
-    frontier: Frontier, drawn: Sequence[_Drawn], plane: Plane, theme: Theme
-) -> Iterator[Spec]:
+def _reference_lines(frontier: Frontier, drawn: Sequence[_Drawn], plane: Plane, theme: Theme) -> Iterator[Spec]:
     """Yield the level at which nothing is given away, and the error of the reference."""
     row = {"mae": plane.x[0], "end": plane.x[1], "share": 0.0}
     ink = theme.colour("guess-ink")
@@ -224,9 +215,7 @@ def _reference_lines(
             yield _text([named], color=soft, dy=10, **side)
 
 
-def _marks(
-    drawn: Sequence[_Drawn], plane: Plane, theme: Theme, ringed: FrontierPoint | None
-) -> Iterator[Spec]:
+def _marks(drawn: Sequence[_Drawn], plane: Plane, theme: Theme, ringed: FrontierPoint | None) -> Iterator[Spec]:
     """Yield lines within a family, intervals, arrows at marks that are not in place, the ring, and the marks."""
     ink = theme.colour("ink")
     lines, intervals, marks = [], [], []
@@ -251,8 +240,7 @@ def _marks(
     edge = plane.x[1] - 5 / plane.scales[0]
     yield layer([{**one.at, "mae": edge} for one in far], {**outlined, **arrow})
     numbers = [
-        {**one.at, "text": "no answers" if math.isnan(one.point.loss) else f"{one.point.loss:.2f}"}
-        for one in far
+        {**one.at, "text": "no answers" if math.isnan(one.point.loss) else f"{one.point.loss:.2f}"} for one in far
     ]
     yield _text(numbers, color=theme.colour("soft"), align="right", dx=-5, dy=-_RING - 6)
     ring = {"size": (2 * _RING) ** 2, "strokeWidth": 3, "stroke": theme.colour("good")}

@@ -136,9 +136,7 @@ class AuditPage(Page):
             columns=[words.short, "without", "advantage", "users"],
             by_known=[_report_row(one, _items_known(one), leakage) for one in found.by_known],
             knowledge=_knowledge_pictures(found),
-            by_strategy=[
-                _report_row(one, _among_others(one), leakage) for one in found.by_strategy
-            ],
+            by_strategy=[_report_row(one, _among_others(one), leakage) for one in found.by_strategy],
             by_activity=[_group_row(one, words.held) for one in found.by_activity],
             by_popularity=[_group_row(one, words.held) for one in found.by_popularity],
             tried=[
@@ -225,9 +223,7 @@ def _knowledge_pictures(survey: Survey) -> list[Markup]:
         "attacker knows; the table below has the figures."
     )
     themes = (replace(WIDE, height=200), replace(NARROW, height=190))
-    return [
-        inline_svg(knowledge_spec(survey.by_known, own, theme), theme, said) for theme in themes
-    ]
+    return [inline_svg(knowledge_spec(survey.by_known, own, theme), theme, said) for theme in themes]
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
@@ -260,8 +256,7 @@ class FrontierPage(Page):
         shown = [one for one in (most, found.best_within(max_loss)) if one is not None]
         caption = "of the users are fully recovered from {}"
         waffles = [
-            Waffle.of(caption.format(one.name), one.fully_recovered, one.fully_recovered_without)
-            for one in shown
+            Waffle.of(caption.format(one.name), one.fully_recovered, one.fully_recovered_without) for one in shown
         ]
         return self._rendered(
             "frontier.html",
@@ -356,9 +351,7 @@ class Waffle(NamedTuple):
     @classmethod
     def of(cls, caption: str, share: Estimate, without: Estimate) -> Waffle:
         """Return the squares of a share in both worlds."""
-        n_full, n_without = (
-            0 if math.isnan(one.value) else round(100 * one.value) for one in (share, without)
-        )
+        n_full, n_without = (0 if math.isnan(one.value) else round(100 * one.value) for one in (share, without))
         told = [(of_100(one.value), dashed(interval(one))) for one in (share, without)]
         return cls(caption, *told[0], *told[1], min(n_full, n_without), n_full)
 
@@ -386,10 +379,7 @@ def _comparison(
     there = {point.status for point in found.points}
     shares = ["fully recovered", "advantage", words.short]
     return {
-        "pictures": [
-            inline_svg(frontier_spec(found, theme, max_loss), theme, said)
-            for theme in (WIDE, NARROW)
-        ],
+        "pictures": [inline_svg(frontier_spec(found, theme, max_loss), theme, said) for theme in (WIDE, NARROW)],
         "compared": rows,
         "compared_columns": [*shares, words.column, words.covered, "users", "guarantee"],
         "recommended": best is not None,
@@ -400,9 +390,7 @@ def _comparison(
     }
 
 
-def _choice(
-    found: Frontier, best: FrontierPoint | None, max_loss: float | None, *, own: bool
-) -> str:
+def _choice(found: Frontier, best: FrontierPoint | None, max_loss: float | None, *, own: bool) -> str:
     """Return the recommendation, and its cost in quality beside what was audited."""
     words, name = words_of(found), None if best is None else best.name
     text = wording.recommendation(found, name, best, max_loss)

@@ -27,13 +27,7 @@ MANIFEST = "manifest.json"
 
 
 def plain(value: Any) -> Any:
-    """Return a value as JSON knows it, however deep: no NaN, no infinity, no numpy, no classes.
-
-    Examples
-    --------
-    >>> plain({"mae": float("nan"), "interval": (np.float64(0.5), float("inf")), "n": np.int64(3)})
-    {'mae': None, 'interval': [0.5, None], 'n': 3}
-    """
+    """Return a value as JSON knows it, however deep: no NaN, no infinity, no numpy, no classes."""
     if isinstance(value, np.ndarray | np.generic):
         value = value.tolist()
     if isinstance(value, float):
@@ -52,24 +46,12 @@ def plain(value: Any) -> Any:
 
 
 def to_json(value: Any, *, ascii_only: bool = False, indent: int | None = 2) -> str:
-    """Return a mapping or a result as JSON text; unknown figures are null. `ascii_only` escapes all other letters.
-
-    Examples
-    --------
-    >>> to_json({"mae": float("nan")}, indent=None)
-    '{"mae": null}'
-    """
+    """Return a mapping or a result as JSON text; unknown figures are null. `ascii_only` escapes all other letters."""
     return json.dumps(plain(value), indent=indent, ensure_ascii=ascii_only, allow_nan=False)
 
 
 def inline_json(value: Any) -> str:
-    r"""Return JSON that can be part of a page: nothing in it closes its element.
-
-    Examples
-    --------
-    >>> inline_json({"name": "</script>"})
-    '{"name": "\\u003c/script\\u003e"}'
-    """
+    r"""Return JSON that can be part of a page: nothing in it closes its element."""
     text = to_json(value, ascii_only=True, indent=None)
     return text.replace("<", "\\u003c").replace(">", "\\u003e").replace("&", "\\u0026")
 
@@ -114,9 +96,7 @@ def write_folder(
         # What a killed process left of `atomic_write` is no file of somebody else.
         held -= {name for name in held if name.startswith(tuple(f".{one}." for one in names))}
         if not new and not {table_name} <= held <= names:
-            raise FileProblem(
-                f"folder exists and is not a saved {kind}; choose another, or remove it"
-            )
+            raise FileProblem(f"folder exists and is not a saved {kind}; choose another, or remove it")
         packed = io.BytesIO()
         parquet.write_table(rows, packed, compression="zstd")
         told = to_json({"goodfence": goodfence.__version__, **manifest}) + "\n"

@@ -78,27 +78,14 @@ def words_of(found: LeakReport | Frontier | FrontierPoint) -> Vocabulary:
 
 
 def of_100(share: float) -> str:
-    """Return a share in percent, without the sign and with one digit more where it is small.
-
-    Examples
-    --------
-    >>> of_100(0.917), of_100(0.0081), of_100(0.0)
-    ('92', '0.8', '0')
-    """
+    """Return a share in percent, without the sign and with one digit more where it is small."""
     if share != share:
         return "?"
     return f"{share:.1%}"[:-1] if 0 < abs(share) < _SMALL else f"{share:.0%}"[:-1]
 
 
 def interval(estimate: Estimate) -> str:
-    """Return the 95% interval of a share, in percent.
-
-    Examples
-    --------
-    >>> from goodfence.attack.scoring import Estimate
-    >>> interval(Estimate(0.917, 0.891, 0.9425)), interval(Estimate(-0.009, -0.054, 0.035))
-    ('89-94', '-5.4 to 3.5')
-    """
+    """Return the 95% interval of a share, in percent."""
     if estimate.low != estimate.low:
         return "not known"
     between = " to " if estimate.low < 0 else "-"
@@ -122,35 +109,17 @@ def _of_ten(estimate: Estimate) -> str:
 
 
 def dashed(text: str) -> str:
-    """Return the text with a dash, not a hyphen, between numbers, except in dates.
-
-    Examples
-    --------
-    >>> dashed("92 (89-94) on 2026-11-17")
-    '92 (89–94) on 2026-11-17'
-    """
+    """Return the text with a dash, not a hyphen, between numbers, except in dates."""
     return _HYPHEN.sub(lambda found: "–" if found[0] == "-" else found[0], text)
 
 
 def accounts(n_fakes: int) -> str:
-    """Return a number of accounts.
-
-    Examples
-    --------
-    >>> accounts(1), accounts(1200)
-    ('1 account', '1,200 accounts')
-    """
+    """Return a number of accounts."""
     return f"{n_fakes:,} {'account' if n_fakes == 1 else 'accounts'}"
 
 
 def liked(least: float) -> str:
-    """Return which ratings became events.
-
-    Examples
-    --------
-    >>> liked(4.0)
-    'ratings of 4 or more; lower ratings are ignored'
-    """
+    """Return which ratings became events."""
     return f"ratings of {least:g} or more; lower ratings are ignored"
 
 
@@ -337,9 +306,7 @@ def above(report: LeakReport, limit: float, names: Sequence[str]) -> str:
     return f"above the limit of {limit:g}%: {' and '.join(each)}"
 
 
-def recommendation(
-    found: Frontier, name: str | None, best: FrontierPoint | None, max_loss: float | None = None
-) -> str:
+def recommendation(found: Frontier, name: str | None, best: FrontierPoint | None, max_loss: float | None = None) -> str:
     """Return which recommender to use, and why; `best` is the one within `max_loss`, and is called `name`."""
     words, bound = words_of(found), ""
     if max_loss is not None and words.lists:
@@ -359,14 +326,7 @@ def recommendation(
 
 
 def group_name(group: Group, held: str = "ratings") -> str:
-    """Return how many ratings the members of a group have, in round numbers.
-
-    Examples
-    --------
-    >>> from types import SimpleNamespace
-    >>> [group_name(SimpleNamespace(least=a, below=b)) for a, b in ((20, 50), (20, None), (1, 50))]
-    ['20–49 ratings', '20 or more ratings', 'fewer than 50 ratings']
-    """
+    """Return how many ratings the members of a group have, in round numbers."""
     if group.least <= 1:
         if group.below is None:
             return f"any number of {held}"
@@ -427,10 +387,7 @@ def _card(made_by: Sequence[tuple[str, Guarantee]]) -> Card:
         title=_TITLES[one.status],
         names=" · ".join(name for name, _ in made_by),
         words=in_words(one) if terms else _OPEN,
-        reasons=tuple(
-            f"{', '.join(names)}: {why}" if len(reasons) > 1 else why
-            for why, names in reasons.items()
-        ),
+        reasons=tuple(f"{', '.join(names)}: {why}" if len(reasons) > 1 else why for why, names in reasons.items()),
         terms=terms,
     )
 
@@ -463,15 +420,7 @@ def briefly(guarantee: Guarantee) -> str:
 
 
 def in_words(guarantee: Guarantee) -> str:
-    """Return a guarantee without its Greek letters.
-
-    Examples
-    --------
-    >>> from goodfence.privacy.guarantee import Guarantee
-    >>> stated = Guarantee(status="proved", unit="user", adjacency="add/remove", epsilon=1, delta=0, reason="So.")
-    >>> in_words(stated).split(". ")[1]
-    'An attacker who guesses at even odds whether they are there is right at most 73% of the time.'
-    """
+    """Return a guarantee without its Greek letters."""
     one, there = _ABOUT[guarantee.unit or "user"], "it is"
     if guarantee.unit == "user":
         there = "they are"

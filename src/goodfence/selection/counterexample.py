@@ -126,21 +126,12 @@ def answer_counterexample(mechanism: Mechanism) -> Counterexample:
     )
 
 
-def settings_counterexample(
-    mechanism: Mechanism, feedback: Feedback = "explicit"
-) -> Counterexample | None:
+def settings_counterexample(mechanism: Mechanism, feedback: Feedback = "explicit") -> Counterexample | None:
     """Return the likeliest counterexample against the mechanism, as it is set; None if none was found.
 
     One candidate alone rated an item, or has it. If they are chosen the asker gets an answer for it, or sees it listed;
     without that rating or event never. The candidate is tried as the nearest of all, and as the last that the mechanism
     looks at.
-
-    Examples
-    --------
-    >>> from goodfence.selection.ppns import PPNS
-    >>> with_it, without = settings_counterexample(PPNS(k=50, beta=7)).probabilities()
-    >>> round(with_it, 2), without
-    (0.98, 0.0)
     """
     shortest = shortest_list(mechanism, at_most=_LONGEST - 1)
     if shortest is None:
@@ -152,9 +143,7 @@ def settings_counterexample(
     return best if with_it > 0 and without == 0 else None
 
 
-def _example(
-    mechanism: Mechanism, n_nearer: int, needed: int, feedback: Feedback
-) -> Counterexample:
+def _example(mechanism: Mechanism, n_nearer: int, needed: int, feedback: Feedback) -> Counterexample:
     """Return a counterexample in whose list the candidate comes after `n_nearer`, and which is k longer than needed."""
     farther = [_FARTHER] * (needed + mechanism.k - n_nearer - 1)
     ratings: Floats = np.array([_ASKER, *[_NEARER] * n_nearer, _TARGET, *farther])

@@ -88,9 +88,7 @@ def is_mechanism(thing: object) -> TypeGuard[Mechanism]:
     return made and callable(getattr(thing, "pools", None))
 
 
-def weights_if_drawn(
-    mechanism: Mechanism, pools: tuple[Pool, ...], similarities: Floats, sensitivity: RS
-) -> Floats:
+def weights_if_drawn(mechanism: Mechanism, pools: tuple[Pool, ...], similarities: Floats, sensitivity: RS) -> Floats:
     """Return the log-weights; equal ones, and no sensitivity needed, where all of every pool is taken."""
     if takes_all(pools):
         return np.zeros(similarities.shape)
@@ -144,9 +142,7 @@ def pool_arrays(pools: tuple[Pool, ...], n_rows: int) -> PoolArrays:
 
 def takes_all(pools: tuple[Pool, ...]) -> bool:
     """Return whether all of every pool is taken, so that nothing is left to chance."""
-    return all(
-        bool(np.all(np.subtract(pool.stop, pool.start) == np.asarray(pool.take))) for pool in pools
-    )
+    return all(bool(np.all(np.subtract(pool.stop, pool.start) == np.asarray(pool.take))) for pool in pools)
 
 
 _LARGEST = 1e300  # so that the difference of two log-weights is still a number
@@ -184,9 +180,7 @@ _LISTS = "finite numbers in an array of one or two dimensions"
 def as_sensitivity(sensitivity: object) -> Floats:
     """Return RS as an array of the same shape; what is no finite number of at least 0 is an error."""
     if sensitivity is None:
-        raise SettingError(
-            "sensitivity must be given: weights [OMEGA] and noise are measured by it"
-        )
+        raise SettingError("sensitivity must be given: weights [OMEGA] and noise are measured by it")
     array = isinstance(sensitivity, np.ndarray) and sensitivity.dtype.kind in "fiu"
     if not (array or is_number(sensitivity) or are_numbers(sensitivity)):
         require(False, "sensitivity", "a number or an array of numbers", type(sensitivity))
@@ -201,7 +195,5 @@ def spread_over(similarities: Floats, sensitivity: object, options: Sensitivity)
     values = as_sensitivity(sensitivity)
     wanted = similarities.shape if options.scope == "pair" else similarities.shape[:-1]
     if values.shape != wanted and values.ndim > 0:
-        raise SettingError(
-            f"sensitivity must have shape {wanted} for scope={options.scope!r}, got {values.shape}"
-        )
+        raise SettingError(f"sensitivity must have shape {wanted} for scope={options.scope!r}, got {values.shape}")
     return values if values.shape == similarities.shape else values[..., np.newaxis]

@@ -91,9 +91,7 @@ class PPNS(Plain):
         """Return one pool for each partition that is drawn from."""
         self.reach(as_lists(similarities).shape[-1])
         return tuple(
-            Pool(part * self.k, (part + 1) * self.k, take=count)
-            for part, count in enumerate(self.counts)
-            if count > 0
+            Pool(part * self.k, (part + 1) * self.k, take=count) for part, count in enumerate(self.counts) if count > 0
         )
 
     def log_weights(self, similarities: Floats, sensitivity: RS = None) -> Floats:
@@ -116,11 +114,6 @@ def allocated(name: Shape, k: int, beta: int) -> tuple[int, ...]:
 
     `halving` takes k/2, k/4, ...; `linear` in proportion to beta, beta - 1, ..., 1; `equal` as many from each. What
     rounding leaves goes to the first, but with `halving` to the last as long as that stays smallest.
-
-    Examples
-    --------
-    >>> allocated("halving", 50, 7), allocated("linear", 50, 7), allocated("equal", 50, 7)
-    ((25, 12, 6, 3, 2, 1, 1), (16, 10, 8, 7, 5, 3, 1), (8, 7, 7, 7, 7, 7, 7))
     """
     if name == "halving":
         counts = [max(1, round(k / 2**part)) for part in range(1, beta)]

@@ -136,9 +136,7 @@ def profile_sensitivity(
     return _largest(peaks, columns, values, (without,), alike=n_copies > 1)
 
 
-def profile_pair_sensitivities(
-    peaks: ItemPeaks, columns: AnyIntegers, values: Floats
-) -> tuple[Floats, float]:
+def profile_pair_sensitivities(peaks: ItemPeaks, columns: AnyIntegers, values: Floats) -> tuple[Floats, float]:
     """Return RS of a profile that is not in the data with each row, and with an equal profile."""
     rows = np.arange(peaks.csr.shape[0], dtype=np.int64)
     return _compared(peaks, columns, values, rows), _with_copy(peaks, columns, values)

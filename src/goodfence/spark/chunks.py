@@ -219,9 +219,7 @@ def plain_files(paths: Sequence[str], options: ReadOptions) -> PlainFiles | None
     return None
 
 
-def _plain_columns(
-    schema: pa.Schema, options: ReadOptions
-) -> tuple[tuple[str, ...], tuple[pa.DataType, ...]]:
+def _plain_columns(schema: pa.Schema, options: ReadOptions) -> tuple[tuple[str, ...], tuple[pa.DataType, ...]]:
     """Return the names and the types of user, item and rating; the type null for a column that is not plain."""
     names = tuple(find_columns(schema.names, options.columns).chosen)
     alone = all(schema.names.count(name) == 1 and "." not in name for name in names)
@@ -279,9 +277,7 @@ class Encoder:
             yield ChunkIds(number, split, stamp, *ids)
             yield ChunkRatings(number, split, stamp, n_ids, codes[0], codes[1], ratings)
 
-    def examine(
-        self, table: pa.Table, split: int, number: int
-    ) -> tuple[ChunkFacts, AnyNumbers | None]:
+    def examine(self, table: pa.Table, split: int, number: int) -> tuple[ChunkFacts, AnyNumbers | None]:
         """Return the facts of a chunk, and its ratings in their smallest form; None where something is wrong."""
         missing = [_n_missing(table.column(role)) for role in ROLES]
         values = table.column("rating").drop_null().to_numpy()

@@ -89,9 +89,7 @@ def cut_at(ids: pa.Array, borders: Borders) -> list[pa.Array]:
     return [ids[first:last] for first, last in pairwise([0, *found, len(ids)])]
 
 
-def sample_ids(
-    n_ranges: Sequence[int], id_bytes: Sequence[int], partition: int, inbox: Inbox
-) -> Iterator[ChunkIds]:
+def sample_ids(n_ranges: Sequence[int], id_bytes: Sequence[int], partition: int, inbox: Inbox) -> Iterator[ChunkIds]:
     """Send ids of one chunk, the same number apart from each other, and more of a larger chunk."""
     chunk, sampled = inbox.only(ChunkIds), []
     for ids, n, n_bytes in zip((chunk.users, chunk.items), n_ranges, id_bytes, strict=True):
@@ -137,9 +135,7 @@ class IdIndex:
         return pa.concat_arrays([one.ids for one in shuffle.collect(self.sorted_ids, SortedIds)])
 
 
-def send_to_blocks(
-    starts: tuple[int, ...], block_rows: int, partition: int, inbox: Inbox
-) -> Iterator[SortedIds]:
+def send_to_blocks(starts: tuple[int, ...], block_rows: int, partition: int, inbox: Inbox) -> Iterator[SortedIds]:
     """Send the ids of one range to the blocks of their rows."""
     ids = inbox.only(SortedIds).ids
     first = starts[partition]
@@ -200,9 +196,7 @@ def made(frame: DataFrame) -> DataFrame:
     return held
 
 
-def _rows_with_ids(
-    kind: type[BlockLists | BlockNeighbours], names: list[str], batches: Batches
-) -> Batches:
+def _rows_with_ids(kind: type[BlockLists | BlockNeighbours], names: list[str], batches: Batches) -> Batches:
     inbox = Inbox(from_arrow(batches))
     for lists in inbox.every(kind):
         ids = pa.concat_arrays([one.ids for one in inbox.every(SortedIds)])

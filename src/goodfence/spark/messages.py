@@ -250,10 +250,7 @@ def unpack(kind: str, payload: Any, partition: int, sender: int, count: int = 0)
 
 def to_arrow(messages: Iterable[Message], spill_folder: str | None = None) -> pa.RecordBatch:
     """Return messages as arrow rows of `SCHEMA`; their payloads are in files where there is a spill folder."""
-    rows = (
-        (one.partition, one.sender, type(one).__name__, one.count, pack(one, spill_folder))
-        for one in messages
-    )
+    rows = ((one.partition, one.sender, type(one).__name__, one.count, pack(one, spill_folder)) for one in messages)
     named = [dict(zip(_ARROW_SCHEMA.names, row, strict=True)) for row in rows]
     return pa.RecordBatch.from_pylist(named, schema=_ARROW_SCHEMA)
 

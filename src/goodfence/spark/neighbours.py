@@ -163,9 +163,7 @@ def _collected(frame: DataFrame, kind: type[Message], names: Iterable[str]) -> I
 
 
 @contextmanager
-def _chosen(
-    ratings: Rated, choice: Choice, config: SparkConfig
-) -> Iterator[tuple[RatingBlocks, DataFrame]]:
+def _chosen(ratings: Rated, choice: Choice, config: SparkConfig) -> Iterator[tuple[RatingBlocks, DataFrame]]:
     """Open ratings, and hand out their blocks and `BlockNeighbours` of each block."""
     mechanism, options = choice.mechanism, choice.mechanism.sensitivity
     with open_ratings(ratings, choice.axis, lambda n: mechanism.reach(n - 1), config) as rows:

@@ -257,9 +257,7 @@ def _neighbours(group: int, rows: Integers, chosen: Chosen) -> GroupNeighbours:
     return GroupNeighbours(group, -1, rows, chosen.neighbours[rows], chosen.weights[rows])
 
 
-def _predict_arrays(
-    rows: RatingBlocks, groups: Groups, chosen: Chosen, cells: ArrayCells
-) -> Floats:
+def _predict_arrays(rows: RatingBlocks, groups: Groups, chosen: Chosen, cells: ArrayCells) -> Floats:
     own, columns = (np.asarray(one, dtype=np.int64) for one in cells)
     order = np.argsort(own, kind="stable")
     numbers = own[order] // groups.group_rows
@@ -275,9 +273,7 @@ def _predict_arrays(
     return predictions
 
 
-def _predict_frame(
-    rows: RatingBlocks, groups: Groups, chosen: DataFrame, cells: DataFrame, axis: Axis
-) -> DataFrame:
+def _predict_frame(rows: RatingBlocks, groups: Groups, chosen: DataFrame, cells: DataFrame, axis: Axis) -> DataFrame:
     """Return the predictions for cells (`user`, `item`) of a data frame; an id that nobody knows is an error."""
     if not {"user", "item"} <= set(cells.columns):
         raise DataError("cells must be a data frame with the columns user and item")

@@ -107,9 +107,7 @@ class RatingBlocks:
 
 
 @contextmanager
-def open_ratings(
-    ratings: Rated, axis: Axis, length: ListLength, config: SparkConfig
-) -> Iterator[RatingBlocks]:
+def open_ratings(ratings: Rated, axis: Axis, length: ListLength, config: SparkConfig) -> Iterator[RatingBlocks]:
     """Bring ratings of any kind into blocks for lists of `length(rows)`, for as long as they are needed."""
     require(axis in ("user", "item"), "axis", "'user' or 'item'", axis)
     with shuffle.spill_directory(config), shuffle.persisting() as persist:
@@ -122,9 +120,7 @@ def open_ratings(
         yield rows
 
 
-def _of_this_machine(
-    csr: sparse.csr_array, length: ListLength, config: SparkConfig
-) -> RatingBlocks:
+def _of_this_machine(csr: sparse.csr_array, length: ListLength, config: SparkConfig) -> RatingBlocks:
     layout = BlockLayout(
         n_rows=csr.shape[0],
         n_columns=csr.shape[1],
@@ -142,9 +138,7 @@ def _of_chunks(
 ) -> RatingBlocks:
     read = config.read
     facts = chunks.facts_of(encoded, "rating" if read.rated else "weight")
-    ids, ratings = (
-        chunks.numbered(shuffle.of_kind(encoded, kind), facts) for kind in (ChunkIds, ChunkRatings)
-    )
+    ids, ratings = (chunks.numbered(shuffle.of_kind(encoded, kind), facts) for kind in (ChunkIds, ChunkRatings))
     users, items, positions = index_ids(ids, facts, config.memory, persist)
     rows, columns = (users, items) if axis == "user" else (items, users)
     layout = BlockLayout(

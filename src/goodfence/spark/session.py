@@ -116,13 +116,7 @@ class SparkConfig:
 
 
 def balanced_blocks(n_cores: int) -> int:
-    """Return the least number of blocks whose tiles keep all cores busy nearly to the end.
-
-    Examples
-    --------
-    >>> [balanced_blocks(n_cores) for n_cores in (1, 2, 4, 16)]
-    [1, 2, 4, 8]
-    """
+    """Return the least number of blocks whose tiles keep all cores busy nearly to the end."""
 
     def longest(n_blocks: int) -> int:
         cores = [0] * n_cores  # each takes the next tile as soon as it is free

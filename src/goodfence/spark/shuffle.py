@@ -93,9 +93,7 @@ def _in(folder: str) -> Iterator[None]:
         SPILL.reset(before)
 
 
-def shuffle(
-    frame: DataFrame, n_partitions: int, task: Task, combine: Combiner | None = None
-) -> DataFrame:
+def shuffle(frame: DataFrame, n_partitions: int, task: Task, combine: Combiner | None = None) -> DataFrame:
     """Bring every message to its partition, and return what `task` sends from there."""
     return run_tasks(frame.repartitionById(n_partitions, "partition"), task, combine)
 
@@ -116,9 +114,7 @@ def map_messages(frame: DataFrame, sent: Callable[[Batches], Iterator[Message]])
     return map_batches(frame, mapped, SCHEMA)
 
 
-def run_partitions(
-    batches: Batches, task: Task, combine: Combiner | None = None
-) -> Iterator[Message]:
+def run_partitions(batches: Batches, task: Task, combine: Combiner | None = None) -> Iterator[Message]:
     """Yield what `task` sends, one partition after the other."""
     arrived: dict[int, list[Message]] = {}
     for one in from_arrow(batches):
@@ -171,9 +167,7 @@ def of_kind(frame: DataFrame, kind: type[Message]) -> DataFrame:
     return frame.where(f"kind = '{kind.__name__}'")
 
 
-def rows_of_messages(
-    frame: DataFrame, kind: type[M], arrays_of: Callable[[M], list[Any]], schema: str
-) -> DataFrame:
+def rows_of_messages(frame: DataFrame, kind: type[M], arrays_of: Callable[[M], list[Any]], schema: str) -> DataFrame:
     """Return the rows that `arrays_of` makes of each message of a kind, as a data frame of this schema."""
     names = [column.split()[0] for column in schema.split(", ")]
 
@@ -216,9 +210,7 @@ class Checkpoint:
     """The finished parts of one job."""
 
     spark: SparkSession
-    root: (
-        str | None
-    )  # the work folder, perhaps of another machine; None where Spark keeps the parts
+    root: str | None  # the work folder, perhaps of another machine; None where Spark keeps the parts
     persist: Persist
 
     def keep(self, name: str, make: Callable[[], DataFrame]) -> DataFrame:
@@ -238,9 +230,7 @@ class Checkpoint:
             frame = self.spark.createDataFrame([(stated,)], "value string").coalesce(1)
             frame.write.mode("overwrite").text(path)
         elif self.spark.read.text(path).first() != (stated,):
-            raise SettingError(
-                "work holds parts of a job with other ratings, settings or version; name another folder"
-            )
+            raise SettingError("work holds parts of a job with other ratings, settings or version; name another folder")
 
     def _is_finished(self, path: str) -> bool:
         spark: Any = self.spark

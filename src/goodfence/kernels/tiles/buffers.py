@@ -162,9 +162,7 @@ def find_unsure(guesses: AnyFloats, buffers: Buffers, unsure: Flags) -> None:
 
 
 @inner
-def promising(
-    entries: AnyIntegers, count: int, n: int, inverse: Any, inverses: AnyFloats, values: AnyFloats
-) -> Any:
+def promising(entries: AnyIntegers, count: int, n: int, inverse: Any, inverses: AnyFloats, values: AnyFloats) -> Any:
     """Keep in front the entries that can be among the n best; return how many, and the threshold."""
     for slot in range(count):
         values[slot] = rough(entries[slot], inverse, inverses)

@@ -19,9 +19,7 @@ from goodfence.kernels.tiles.buffers import (
 
 
 @inner
-def _fill_zeros(
-    indices: AnyIntegers, similarities: AnyFloats, found: int, own: int, seen: Flags
-) -> None:
+def _fill_zeros(indices: AnyIntegers, similarities: AnyFloats, found: int, own: int, seen: Flags) -> None:
     """Go on with rows of similarity zero, in row order, after `found` entries; `seen`, (n + 1,), is left False."""
     n = indices.size
     for place in range(found):
@@ -40,9 +38,7 @@ def _fill_zeros(
 
 
 @kernel
-def fill_up(
-    indices: AnyIntegers, similarities: AnyFloats, lengths: AnyIntegers, first: int
-) -> None:
+def fill_up(indices: AnyIntegers, similarities: AnyFloats, lengths: AnyIntegers, first: int) -> None:
     """Go on with rows of similarity zero in each list that is too short; the lists are of the rows from `first` on."""
     n = indices.shape[1]
     seen = np.zeros(n + 1, dtype=np.bool_)
@@ -52,9 +48,7 @@ def fill_up(
 
 
 @kernel
-def finish_rows(
-    first: int, last: int, buffers: Buffers, indices: AnyIntegers, similarities: AnyFloats
-) -> None:
+def finish_rows(first: int, last: int, buffers: Buffers, indices: AnyIntegers, similarities: AnyFloats) -> None:
     """Write the sorted lists of the positions first..last, each at its row number, filled up with zeros.
 
     `similarities` may share memory with `buffers.kept`: a row is read before it is written.

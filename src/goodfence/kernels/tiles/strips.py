@@ -39,12 +39,8 @@ def add_strips(
 
 
 @overload(add_strips)
-def _compiled_add_strips(
-    sums: Any, strips: Any, strip: Any, items: Any, start: Any, count: Any, value: Any
-) -> Any:
-    def add(
-        sums: Any, strips: Any, strip: Any, items: Any, start: Any, count: Any, value: Any
-    ) -> None:
+def _compiled_add_strips(sums: Any, strips: Any, strip: Any, items: Any, start: Any, count: Any, value: Any) -> Any:
+    def add(sums: Any, strips: Any, strip: Any, items: Any, start: Any, count: Any, value: Any) -> None:
         _add_strips(  # type: ignore[call-arg]  # numba passes the first argument itself
             uintp(sums.ctypes.data + strip * WIDTH * sums.itemsize),
             uintp(strips.ctypes.data + strip * strips.strides[0]),

@@ -67,9 +67,7 @@ def process_tile(
             if logged + width >= space.log_columns.size:
                 serve_log(first_column, space, logged, buffers)
                 logged = ZERO
-            logged = offer_row(
-                position, first_column + offset, sums[offset:], symmetric, space, logged, buffers
-            )
+            logged = offer_row(position, first_column + offset, sums[offset:], symmetric, space, logged, buffers)
     serve_log(first_column, space, logged, buffers)
 
 
@@ -96,9 +94,7 @@ def _add_popular(
 
 
 @inner
-def _add_tail(
-    sums: AnyIntegers, items: AnyIntegers, ratings: AnyIntegers, columns: ColumnSide
-) -> None:
+def _add_tail(sums: AnyIntegers, items: AnyIntegers, ratings: AnyIntegers, columns: ColumnSide) -> None:
     """Add to `sums[c]` one row's tail items. All is unsigned: a signed index would be tested for wrapping round."""
     element = sums.dtype.type
     for entry in range(uint64(items.size)):
@@ -112,9 +108,7 @@ def _add_tail(
 
 
 @kernel
-def dot_tile(
-    tile: AnyIntegers, first_row: int, n_rows: int, rows: RowSide, columns: ColumnSide
-) -> None:
+def dot_tile(tile: AnyIntegers, first_row: int, n_rows: int, rows: RowSide, columns: ColumnSide) -> None:
     """Write the dot products of `n_rows` rows with a block of columns."""
     tile[:n_rows] = 0
     _add_popular(tile, first_row, n_rows, 0, rows, columns)
@@ -142,9 +136,7 @@ def sample_thresholds(
         for local in range(n_rows):
             position = start + local
             for column in range(width):
-                values[column] = float32(tile[local, column]) * (
-                    sample.inverses[column] * buffers.inverses[position]
-                )
+                values[column] = float32(tile[local, column]) * (sample.inverses[column] * buffers.inverses[position])
                 if sample.positions[column] == position:
                     values[column] = float32(0.0)
             cut = float32(cut_near(values, rank) * MARGIN)

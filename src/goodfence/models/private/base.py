@@ -35,9 +35,7 @@ NO_ITEMS = (
     "rated; give catalogue=ids from a public source, or load the ratings with items=ids (--items FILE), or declare "
     "what was rated public with items='from ratings' (--items from-ratings)"
 )
-SEEDED = (
-    "The noise came from a seed, so whoever knows the seed can take it away; fit with rng=None."
-)
+SEEDED = "The noise came from a seed, so whoever knows the seed can take it away; fit with rng=None."
 _FEW = 10_000
 """Below a sensitivity of so many integers rounding leaves a part of a budget unused."""
 _REASON = (
@@ -232,9 +230,7 @@ class PrivateRecommender(FittedRecommender):
 
     def _recorded(self, record: FitRecord) -> dict[str, Any]:
         """Return the arguments that the record of a fit holds too; attributes may have been changed since."""
-        held: dict[str, Any] = {
-            name: getattr(record, name) for name in ("epsilon", "delta", "unit")
-        }
+        held: dict[str, Any] = {name: getattr(record, name) for name in ("epsilon", "delta", "unit")}
         held["items"] = None if record.catalogue_given else FROM_RATINGS
         return {name: held[name] for name in self._saved if name in held}
 
@@ -244,12 +240,6 @@ def on_catalogue(ratings: Ratings, catalogue: Ids) -> Ratings:
 
     That ratings of other items are left out is not told, because it would tell that somebody gave one. One item that is
     no number makes text of all ids in a file; so ids of different kinds are compared as they are spelled.
-
-    Examples
-    --------
-    >>> two = Ratings(sparse.csr_array([[5.0, 3.0]]), users=[1], items=["a", "b"], scale=(1, 5))
-    >>> on_catalogue(two, Ids.of(["b", "c"], "items")).csr.toarray()
-    array([[3., 0.]])
     """
     positions = positions_among(Ids.of_sorted(ratings.items, "items"), catalogue)  # all different
     matrix = move_columns(ratings.csr, positions, len(catalogue))

@@ -133,9 +133,7 @@ class PrivateCF(PrivatePredictor):
         items: FromRatings | None = None,
         rng: RNG = None,
     ) -> None:
-        super().__init__(
-            epsilon=epsilon, delta=delta, unit=unit, catalogue=catalogue, items=items, rng=rng
-        )
+        super().__init__(epsilon=epsilon, delta=delta, unit=unit, catalogue=catalogue, items=items, rng=rng)
         possible = plan != "half_step" or unit == "user"
         require(possible, "plan", "another than 'half_step' for the unit rating", plan)
         self.plan: Plan = plan
@@ -163,9 +161,7 @@ class PrivateCF(PrivatePredictor):
         for share in stages.half_steps if self.unit == "user" else ():
             model = ItemModel.of(items, factors)
             longest = longest_score(factors.shape[1])
-            step = releases.release_half_step(
-                profiles, model, longest, mu * math.sqrt(share), publisher
-            )
+            step = releases.release_half_step(profiles, model, longest, mu * math.sqrt(share), publisher)
             items, factors = estimation.refine(step, items, factors)
         self.stages_ = stages
         factors = np.concatenate([factors, estimation.curved_factors(items)], axis=1)
@@ -238,9 +234,7 @@ def first_look(
     return sums, estimation.estimate_biases(sums, wide, weight)
 
 
-def better_biases(
-    profiles: UserProfiles, items: ItemBiases, unit: Unit, mu: float, publisher: Publisher
-) -> ItemBiases:
+def better_biases(profiles: UserProfiles, items: ItemBiases, unit: Unit, mu: float, publisher: Publisher) -> ItemBiases:
     """Return the item biases after one more release at privacy cost mu; unit user: a half step without factors."""
     if unit == "rating":
         found = releases.release_residuals(profiles, items.biases, RESIDUALS, mu, publisher)
@@ -301,9 +295,7 @@ def _worth_more_than_means(unit: Unit, items: ItemBiases, mu: float, n_chosen: i
         return worth >= _WORTH and items.mean(items.variances) <= _SURE_ENOUGH * worth
     # How much more the biases would vary if most of the budget went to the covariance.
     shares = _WITH_COVARIANCE["rating"].biases[0], MEANS["rating"].total
-    little, full = (
-        estimation.expected_variance(items, RESIDUALS, mu * math.sqrt(each)) for each in shares
-    )
+    little, full = (estimation.expected_variance(items, RESIDUALS, mu * math.sqrt(each)) for each in shares)
     return n_chosen > 0 and not little - full > _BEARABLE
 
 

@@ -85,17 +85,9 @@ def count_totals(profiles: EventProfiles, unit: Unit, limit: int) -> Integers:
 
 
 def centre_of(counts: Floats) -> Integers:
-    """Return the direction of these positive counts as integers of 1/UNIT, of length at most 1.
-
-    Examples
-    --------
-    >>> (centre_of(np.array([3.0, 4.0])) / UNIT).round(4).tolist()
-    [0.6, 0.8]
-    """
+    """Return the direction of these positive counts as integers of 1/UNIT, of length at most 1."""
     share = counts / counts.max()
-    centre: Integers = np.floor(share / math.sqrt(float(share @ share)) * (UNIT - 1)).astype(
-        np.int64
-    )
+    centre: Integers = np.floor(share / math.sqrt(float(share @ share)) * (UNIT - 1)).astype(np.int64)
     require(int(centre @ centre) <= UNIT**2, "counts", "of a direction", "one longer than 1")
     return centre
 

@@ -98,9 +98,7 @@ def _grid(sums: ItemSums) -> tuple[Floats, Floats]:
     return np.repeat(counts, _GRID_BIASES), np.tile(biases, _GRID_COUNTS)
 
 
-def _likelihood(
-    sums: ItemSums, counts: Floats, biases: Floats, slope: float, variance: float
-) -> list[_Block]:
+def _likelihood(sums: ItemSums, counts: Floats, biases: Floats, slope: float, variance: float) -> list[_Block]:
     """Return the likelihood of every item where it is not 0, each item's largest being 1, by their noisy counts."""
     grid = (_GRID_COUNTS, _GRID_BIASES)
     levels, means = counts[::_GRID_BIASES], (slope * counts * biases).reshape(grid)

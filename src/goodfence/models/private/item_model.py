@@ -130,13 +130,7 @@ class ItemModel:
 
 
 def bounded(values: Floats) -> Floats:
-    """Return the values cut to plus and minus `FARTHEST`, 0 where they are not numbers.
-
-    Examples
-    --------
-    >>> bounded(np.array([0.5, -4e8, np.nan]))
-    array([  0.5, -10. ,   0. ])
-    """
+    """Return the values cut to plus and minus `FARTHEST`, 0 where they are not numbers."""
     return np.asarray(np.clip(np.nan_to_num(values), -FARTHEST, FARTHEST), dtype=np.float64)
 
 
@@ -198,7 +192,5 @@ class PrivatePredictor(PrivateRecommender):
             and ((counts >= 0) & (counts <= MOST_COUNT)).all()
             and (features[:, 0] == 1).all()
         ):
-            raise ModelFileError(
-                f"the model's arrays must be numbers of at most {FARTHEST:g}, one row an item"
-            )
+            raise ModelFileError(f"the model's arrays must be numbers of at most {FARTHEST:g}, one row an item")
         return ItemModel(bias, features, weights, counts)

@@ -97,9 +97,7 @@ def projected_bound(clamps: Clamps, n_items: int, directions: AnyIntegers, longe
     return math.hypot(wide * longest, others) * UP
 
 
-def projected_size(
-    clamps: Clamps, n_items: int, directions: AnyIntegers, longest: float, target: int
-) -> float:
+def projected_size(clamps: Clamps, n_items: int, directions: AnyIntegers, longest: float, target: int) -> float:
     """Return the factor for which one unit of privacy moves the integers by `target`, 0 where rounding alone does."""
     # Every entry is within 1/2 + 2^-12 of its exact value in both data sets.
     rounding = (1 + 2.0**-11) * math.sqrt(directions.size)
@@ -163,9 +161,7 @@ def _row_variance(step: Projected, items: ItemBiases) -> Floats:
     return np.asarray(step.noise**2 + _SQUARE * items.counts[:, None] * scores)
 
 
-def _posterior(
-    found: FactorPosterior, kept: list[tuple[Floats, Floats, Floats]], counts: Floats
-) -> Floats:
+def _posterior(found: FactorPosterior, kept: list[tuple[Floats, Floats, Floats]], counts: Floats) -> Floats:
     """Return the posterior means from the covariance and the steps, each a response Kᵀ, rows and their variance."""
     n_items, n_factors = found.factors.shape
     factors = np.empty((n_items, n_factors))

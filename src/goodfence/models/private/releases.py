@@ -140,9 +140,7 @@ def release_residuals(
     return Noisy(noisy / grid, SIGMA / grid)
 
 
-def residual_totals(
-    profiles: UserProfiles, item_bias: Floats, clamps: Clamps, mu: float
-) -> tuple[Integers, int, int]:
+def residual_totals(profiles: UserProfiles, item_bias: Floats, clamps: Clamps, mu: float) -> tuple[Integers, int, int]:
     """Return the sums as integers, their sensitivity to one rating, and their grid."""
     grid = residual_grid(clamps, profiles.n_items, mu)
     totals, unused = np.zeros((2, profiles.n_items), dtype=np.int64)

@@ -200,9 +200,7 @@ class PrivateTopN(PrivateRecommender):
         items: FromRatings | None = None,
         rng: RNG = None,
     ) -> None:
-        super().__init__(
-            epsilon=epsilon, delta=delta, unit=unit, catalogue=catalogue, items=items, rng=rng
-        )
+        super().__init__(epsilon=epsilon, delta=delta, unit=unit, catalogue=catalogue, items=items, rng=rng)
 
     def laid_out(self, ratings: Ratings) -> Ratings:
         """Return the events as they are fitted: each once, on the `catalogue`, or as they are where that was chosen."""

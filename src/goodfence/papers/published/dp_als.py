@@ -68,9 +68,7 @@ class DPALS(PrivatePredictor):
         items: FromRatings | None = None,
         rng: RNG = None,
     ) -> None:
-        super().__init__(
-            epsilon=epsilon, delta=delta, unit="user", catalogue=catalogue, items=items, rng=rng
-        )
+        super().__init__(epsilon=epsilon, delta=delta, unit="user", catalogue=catalogue, items=items, rng=rng)
         self.rank, self.sweeps, self.per_user = rank, sweeps, per_user
 
     def _distance(self, n_items: int) -> float:
@@ -81,9 +79,7 @@ class DPALS(PrivatePredictor):
         share = mu / math.sqrt(2)
         sums = release_sums(profiles, SUMS["user"], "user", share, publisher)
         biases = estimate_biases(sums, SUMS["user"].clamps.wide, SUMS_WEIGHT["user"])
-        factors = 0.3 * np.sin(
-            2.399963 * np.arange(1, profiles.n_items + 1)[:, None] * np.arange(1, self.rank + 1)
-        )
+        factors = 0.3 * np.sin(2.399963 * np.arange(1, profiles.n_items + 1)[:, None] * np.arange(1, self.rank + 1))
         for _ in range(self.sweeps):
             cost = share / math.sqrt(self.sweeps)
             factors = self._release_factors(profiles, biases, factors, cost, publisher)

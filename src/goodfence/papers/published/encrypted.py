@@ -50,8 +50,7 @@ class ThresholdNeighbours(PublishedRecommender):
     name: ClassVar[str] = "threshold-neighbours"
     label: ClassVar[str] = "Threshold neighbours"
     reason: ClassVar[str] = (
-        "The asker is told a mean over few users' ratings, encrypted or not: the asker holds the "
-        "key."
+        "The asker is told a mean over few users' ratings, encrypted or not: the asker holds the key."
     )
 
     threshold: Finite = 0.3
@@ -126,8 +125,7 @@ class MatrixFactorisation(PublishedRecommender):
     name: ClassVar[str] = "matrix-factorisation"
     label: ClassVar[str] = "Matrix factorisation"
     reason: ClassVar[str] = (
-        "The factors are fitted to everybody's ratings as they are; nothing bounds what one rating "
-        "moves."
+        "The factors are fitted to everybody's ratings as they are; nothing bounds what one rating moves."
     )
 
     rank: Annotated[int, at_least(1, most=256)] = 10

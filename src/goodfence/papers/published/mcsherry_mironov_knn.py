@@ -166,9 +166,7 @@ class McSherryMironovKNN(PublishedRecommender):
         )
 
 
-def pair_sums(
-    profiles: UserProfiles, averages: Floats, chosen: AnyIntegers, clamps: Clamps
-) -> tuple[Floats, Floats]:
+def pair_sums(profiles: UserProfiles, averages: Floats, chosen: AnyIntegers, clamps: Clamps) -> tuple[Floats, Floats]:
     """Return the sums over users of x xᵀ/c and of e eᵀ/c, upper triangles: residuals, ones, and the user's count."""
     rows = chosen_residuals(profiles, averages, chosen, clamps)
     scales = PAIRS_GRID / np.maximum(profiles.counts, 1)

@@ -94,9 +94,7 @@ class NoisyAnswers(Wrapper):
     def _state(self) -> dict[str, npt.NDArray[Any]]:
         return {"asked": np.array([self.asked_], dtype=np.int64)}
 
-    def _told(
-        self, told: Floats, columns: Items, values: Floats, wanted: Items, row: int
-    ) -> Floats:
+    def _told(self, told: Floats, columns: Items, values: Floats, wanted: Items, row: int) -> Floats:
         del row
         scale = self.ratings_.scale
         instead = middle(self.ratings_) if self.fallback is None else self.fallback

@@ -60,8 +60,7 @@ class RandomisedPerturbation(NoGuarantee):
     name: ClassVar[str] = "randomised-perturbation"
     label: ClassVar[str] = "Randomised perturbation"
     reason: ClassVar[str] = (
-        "Uniform noise ends somewhere, so no epsilon holds; and who draws a small sigma has no "
-        "noise."
+        "Uniform noise ends somewhere, so no epsilon holds; and who draws a small sigma has no noise."
     )
 
     sigma_max: Annotated[float, between(0, 100)] = 2.0
@@ -104,8 +103,7 @@ class NeNDS(NoGuarantee):
     name: ClassVar[str] = "nends"
     label: ClassVar[str] = "NeNDS"
     reason: ClassVar[str] = (
-        "Values are only exchanged with their nearest, on a scale of few values mostly with equal "
-        "ones."
+        "Values are only exchanged with their nearest, on a scale of few values mostly with equal ones."
     )
 
     within: Literal["column", "person"] = "column"
@@ -183,9 +181,7 @@ class BlurMe(NoGuarantee):
 
     name: ClassVar[str] = "blurme"
     label: ClassVar[str] = "BlurMe"
-    reason: ClassVar[str] = (
-        "An attribute is blurred by ratings that are added; the true ratings are sent as they are."
-    )
+    reason: ClassVar[str] = "An attribute is blurred by ratings that are added; the true ratings are sent as they are."
 
     attribute: Mapping[Any, bool] | None = None
     extra: Share = 0.01
@@ -223,9 +219,7 @@ class BlurMe(NoGuarantee):
 
     def _kinds(self, ratings: Ratings) -> Flags:
         if self.attribute is None:
-            raise DataError(
-                "attribute must be given to fit: which users are of the one kind, {user: True or False}"
-            )
+            raise DataError("attribute must be given to fit: which users are of the one kind, {user: True or False}")
         known, users = self.attribute, ratings.users.tolist()
         if not all(user in known for user in users):
             raise DataError("attribute must be given for every user; at least one has none")
@@ -267,8 +261,7 @@ class ItemSwap(NoGuarantee):
     name: ClassVar[str] = "item-swap"
     label: ClassVar[str] = "Item swapping, after D2P"
     reason: ClassVar[str] = (
-        "The idea of a published system without its formula: who rated what is blurred, and not "
-        "bounded."
+        "The idea of a published system without its formula: who rated what is blurred, and not bounded."
     )
 
     p: Share = 0.5

@@ -160,9 +160,7 @@ class Perturbed(Wrapper):
         moved = sparse.csr_array((left, csr.indices, csr.indptr), csr.shape)
         return on_wide_scale(self.ratings_, moved)
 
-    def _told(
-        self, told: Floats, columns: Items, values: Floats, wanted: Items, row: int
-    ) -> Floats:
+    def _told(self, told: Floats, columns: Items, values: Floats, wanted: Items, row: int) -> Floats:
         del columns, wanted
         if self.means_ is None or self.spreads_ is None:
             return told
@@ -206,9 +204,7 @@ class Perturbed(Wrapper):
         return cls(recommender, by=made_of(arguments["by"]))
 
 
-def each_user(
-    ratings: Ratings, streams: Streams
-) -> Iterator[tuple[int, AnyIntegers, Floats, np.random.Generator]]:
+def each_user(ratings: Ratings, streams: Streams) -> Iterator[tuple[int, AnyIntegers, Floats, np.random.Generator]]:
     """Hand out each user's row number, items, ratings, and own random stream."""
     for row, user in enumerate(ratings.users.tolist()):
         yield row, *row_of(ratings.csr, row), streams.at(person(user))
@@ -232,13 +228,7 @@ def of_rows(ratings: Ratings, rows: Sequence[tuple[AnyIntegers, Floats]]) -> spa
 
 
 def means_and_spreads(csr: sparse.csr_array) -> tuple[Floats, Floats]:
-    """Return the mean and the standard deviation of each row; 0 and 1 where there is nothing to have any.
-
-    Examples
-    --------
-    >>> means_and_spreads(sparse.csr_array(np.array([[1.0, 5.0], [4.0, 4.0]])))
-    (array([3., 4.]), array([2., 1.]))
-    """
+    """Return the mean and the standard deviation of each row; 0 and 1 where there is nothing to have any."""
     n_rows, counts, owners = csr.shape[0], np.diff(csr.indptr), row_numbers(csr.indptr)
     means = np.bincount(owners, csr.data, n_rows) / np.maximum(counts, 1)
     squares = np.bincount(owners, (csr.data - means[owners]) ** 2, n_rows)

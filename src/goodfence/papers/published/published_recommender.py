@@ -188,13 +188,7 @@ def dense_profile(columns: AnyIntegers, values: Floats, n_items: int) -> Floats:
 
 
 def person(user: Any) -> int:
-    """Return the number of a user's own random stream: it follows from their id, not from their row.
-
-    Examples
-    --------
-    >>> person(7) == person("7") != person(8)
-    True
-    """
+    """Return the number of a user's own random stream: it follows from their id, not from their row."""
     digest = blake2b(str(user).encode("utf-8", "surrogatepass"), digest_size=8).digest()
     return int.from_bytes(digest, "little")
 
@@ -252,14 +246,10 @@ class Wrapper(PublishedRecommender):
         return self._told(np.asarray(told, dtype=np.float64), columns, values, wanted, row)
 
     @abstractmethod
-    def _told(
-        self, told: Floats, columns: Items, values: Floats, wanted: Items, row: int
-    ) -> Floats:
+    def _told(self, told: Floats, columns: Items, values: Floats, wanted: Items, row: int) -> Floats:
         """Return what becomes of the predictions for one user; the rest as in `_answer`."""
 
-    def packed(
-        self, ratings: Ratings | None = None
-    ) -> tuple[str, dict[str, Any], dict[str, npt.NDArray[Any]]]:
+    def packed(self, ratings: Ratings | None = None) -> tuple[str, dict[str, Any], dict[str, npt.NDArray[Any]]]:
         """Return the kind, the settings and the arrays of the saved model, the fitted recommender's inside."""
         self._require_fitted()
         kind, settings, arrays = self.inner_.packed(ratings)

@@ -69,13 +69,7 @@ class Channel:
 
 
 def randomised_response(n_values: int, epsilon: float) -> Channel:
-    """Return the channel that keeps a value with q = e^epsilon / (e^epsilon + V - 1), else sends another one evenly.
-
-    Examples
-    --------
-    >>> bool(abs(randomised_response(5, 1.0).counts[0, 0] / TOTAL - 0.404610) < 1e-6)
-    True
-    """
+    """Return the channel that keeps a value with q = e^epsilon / (e^epsilon + V - 1), else sends another one evenly."""
     require(n_values >= 2, "scale", "of at least two values", n_values)
     below = epsilon * (1 - 1e-9)  # rounding to the grid must not lift the ratio above epsilon
     other = 1 / (math.exp(min(below, 700)) + n_values - 1)
@@ -182,16 +176,8 @@ class LocalLaplace(LocalChannel):
 
 
 def values_of(scale: Scale) -> Floats:
-    """Return all values of a scale.
-
-    Examples
-    --------
-    >>> values_of(Scale(1, 5))
-    array([1., 2., 3., 4., 5.])
-    """
+    """Return all values of a scale."""
     if scale.step is None:
-        raise DataError(
-            "the scale of the ratings must have steps, so that its values can be listed"
-        )
+        raise DataError("the scale of the ratings must have steps, so that its values can be listed")
     n_steps = round((scale.highest - scale.lowest) / scale.step)
     return np.asarray(scale.lowest + scale.step * np.arange(n_steps + 1))

@@ -102,9 +102,7 @@ class ReuseKNN(PublishedRecommender):
         turned = self.ratings_.transposed.csr
         return np.array([self._one(near, gains, turned, int(item), row) for item in wanted])
 
-    def _one(
-        self, near: Floats, gains: Floats, turned: sparse.csr_array, item: int, row: int
-    ) -> float:
+    def _one(self, near: Floats, gains: Floats, turned: sparse.csr_array, item: int, row: int) -> float:
         part = slice(turned.indptr[item], turned.indptr[item + 1])
         order = self._draws.permutation(part.stop - part.start)
         raters, given = turned.indices[part][order], turned.data[part][order]
@@ -156,14 +154,6 @@ def respond(ratings: Floats, lowest: float, highest: float, draws: np.random.Gen
 
 
 def response_probabilities(integers: bool = False, n_values: int = 5) -> tuple[float, float]:
-    """Return how likely a response of 5 is with a rating of 5 and with one of 4: the counterexample.
-
-    Examples
-    --------
-    >>> response_probabilities()
-    (0.75, 0.0)
-    >>> response_probabilities(integers=True)  # were integers drawn: epsilon is ln 16 for each use
-    (0.8, 0.05)
-    """
+    """Return how likely a response of 5 is with a rating of 5 and with one of 4: the counterexample."""
     anything = 0.25 / n_values if integers else 0.0
     return 0.75 + anything, anything

@@ -133,13 +133,7 @@ def judged(tests: Sequence[Question]) -> tuple[JudgedComparison, ...]:
 
 
 def verdict_of(comparisons: Sequence[JudgedComparison]) -> ClaimVerdict:
-    """Return the verdict of all comparisons together.
-
-    Examples
-    --------
-    >>> verdict_of(judged([Question("a - b", Statistic(0.2, 0.01, 200), "below")]))
-    'reversed'
-    """
+    """Return the verdict of all comparisons together."""
     outcomes = {one.outcome for one in comparisons}
     if outcomes == {"as claimed"}:
         return "holds"
@@ -217,9 +211,7 @@ class Counted:
         enough = self.definition.x != "known" or bool(self.enough)
         return len(self.definition.judged) > 1 and bool(self.several) and enough
 
-    def rise(
-        self, series: str, claimed: Side, what: str, values: tuple[Number, ...] | None = None
-    ) -> Question:
+    def rise(self, series: str, claimed: Side, what: str, values: tuple[Number, ...] | None = None) -> Question:
         """Return the test of how much the error rises over `values`, by their logarithms on a log axis."""
         log = self.definition.scale == "log"
         found = self.sums.trend("mae", series, values or self.definition.judged, log=log)
@@ -336,11 +328,7 @@ def _error_falls(label: str, figures: Figures, series: Sequence[str]) -> Claim:
 
 def _error_is_not_zero(figures: Figures) -> Claim:
     figure = figures["attack-m"]
-    errors = {
-        (series, x): figure.sums.value("mae", series, x)
-        for series in PRIVATE
-        for x in figure.enough
-    }
+    errors = {(series, x): figure.sums.value("mae", series, x) for series in PRIVATE for x in figure.enough}
     numbers = {f"{series} m={x}: MAE": error for (series, x), error in errors.items()}
     (series, x), least = min(errors.items(), key=lambda one: one[1])
     return claim_of("9a", least > 0, numbers, figures, least=least, series=series, known=x)

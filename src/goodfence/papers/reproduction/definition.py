@@ -77,13 +77,7 @@ class Definition:
         return {**self.fixed, self.x: x}
 
     def mechanism(self, series: str, x: Number) -> Mechanism:
-        """Return the mechanism of one series at one point.
-
-        Examples
-        --------
-        >>> definition("attack-beta").mechanism("PPNS", 7).pools(np.zeros(942))
-        (Pool(start=0, stop=50, take=49), Pool(start=300, stop=350, take=1))
-        """
+        """Return the mechanism of one series at one point."""
         parameters = self.parameters(x)
         settings = {
             name: parameters[value] if name != "mechanism" and isinstance(value, str) else value
@@ -129,9 +123,7 @@ class Definition:
 
 
 @cache
-def definition(
-    name: str, *, quick: bool = False, bundled: bool = False, data: str | None = None
-) -> Definition:
+def definition(name: str, *, quick: bool = False, bundled: bool = False, data: str | None = None) -> Definition:
     """Return a figure of `ORDER`: on the ratings that come with goodfence (`bundled`), or on other `data`."""
     near = did_you_mean(name, ORDER)
     require(name in ORDER, "figure", f"one of {', '.join(ORDER)}", name, near)
@@ -159,14 +151,7 @@ def definition(
 
 @dataclass(frozen=True, slots=True, kw_only=True)
 class Interpretation:
-    """How the paper is interpreted where it is ambiguous; the defaults are what its text supports best.
-
-    Examples
-    --------
-    >>> from goodfence.selection.ppns import PPNS
-    >>> Interpretation(rs="derived").applied(PPNS(k=5, beta=2)).sensitivity.reading
-    'derived'
-    """
+    """How the paper is interpreted where it is ambiguous; the defaults are what its text supports best."""
 
     similarity: str = "cosine"
     """`cosine` as printed [COS], or `cosine_corated`: norms over co-rated items only."""

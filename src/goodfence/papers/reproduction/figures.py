@@ -130,9 +130,7 @@ def reproduce_all(
 class _Run:
     """The settings that all figures of a run share."""
 
-    def __init__(
-        self, rng: int | None, quick: bool, data: str | None, keep: Any, threads: int | None
-    ) -> None:
+    def __init__(self, rng: int | None, quick: bool, data: str | None, keep: Any, threads: int | None) -> None:
         self.rng = secrets.randbits(32) if rng is None else rng
         require(self.rng >= 0, "rng", "None, or an integer of at least 0", rng)
         self.sources, self.quick = Sources(data), quick
@@ -298,9 +296,7 @@ class Reproduction(_Judged):
         self._save_claims(target)
 
 
-_CHART: Spec = json.loads(
-    (files("goodfence.papers.reproduction") / "definitions" / "chart.json").read_text("utf-8")
-)
+_CHART: Spec = json.loads((files("goodfence.papers.reproduction") / "definitions" / "chart.json").read_text("utf-8"))
 """How charts look. The series are in the order of drawing, in Okabe and Ito's colours, which the colour-blind can tell
 apart; each has a mark of its own, and stands `beside` the others by so many pixels."""
 _LETTERS = {2: 118, 3: 185}
@@ -351,10 +347,7 @@ def _view(definition: Definition, panel: Panel, *, plain: bool = False) -> Spec:
     tooltip: list[Spec] = [
         {"field": "series", "type": "nominal", "title": "method"},
         {"field": "x", "type": "quantitative", "title": definition.x},
-        *(
-            {"field": name, "type": "quantitative", "title": title, "format": ".4f"}
-            for name, title in titles.items()
-        ),
+        *({"field": name, "type": "quantitative", "title": title, "format": ".4f"} for name, title in titles.items()),
     ]
     shape = _coded({name: one["shape"] for name, one in looks.items()})
     points, layers = {**shared, "shape": shape, "tooltip": tooltip}, []

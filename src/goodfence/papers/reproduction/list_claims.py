@@ -106,9 +106,7 @@ def manly_is_good(ratings: Ratings, seed: Seed, n_lists: int = 10) -> Claim:
     return claim_of("11", holds, numbers, largest=largest)
 
 
-def _manly_errors(
-    mechanism: Mechanism, similarities: Floats, rs: float | None
-) -> tuple[float, float]:
+def _manly_errors(mechanism: Mechanism, similarities: Floats, rs: float | None) -> tuple[float, float]:
     exact = inclusion_probabilities(mechanism, similarities, rs)
     manly = inclusion_probabilities(mechanism, similarities, rs, method="manly")
     true_alpha = float(similarities @ exact)
@@ -138,9 +136,7 @@ def _allocations(k: int, beta: int) -> Iterator[tuple[int, ...]]:
             yield (*counts, last)
 
 
-def partition_one(
-    ratings: Ratings, seed: Seed, n_targets: int, interpretation: Interpretation = DEFAULT
-) -> Claim:
+def partition_one(ratings: Ratings, seed: Seed, n_targets: int, interpretation: Interpretation = DEFAULT) -> Claim:
     """Claim 12: whether partition 1 of an asking fake is the fakes and the target, all of similarity 1."""
     seen = _fake_lists(ratings, seed, n_targets, interpretation)
     similar = np.array([one.similarity for one in seen])
@@ -157,14 +153,9 @@ def partition_one(
     return claim_of("12", holds, numbers, similar=similar.mean(), outside=outside)
 
 
-def second_half_is_zero(
-    settings: Settings, seed: Seed, n: int, interpretation: Interpretation = DEFAULT
-) -> Claim:
+def second_half_is_zero(settings: Settings, seed: Seed, n: int, interpretation: Interpretation = DEFAULT) -> Claim:
     """Claim 13: the share of zero similarities in the second halves of the lists, for each setting."""
-    shares = {
-        name: _zeros(*setting, seed, n, interpretation.similarity)
-        for name, setting in settings.items()
-    }
+    shares = {name: _zeros(*setting, seed, n, interpretation.similarity) for name, setting in settings.items()}
     tests = []
     for name, values in shares.items():
         error = float(values.std(ddof=1) / np.sqrt(len(values)))
@@ -175,17 +166,12 @@ def second_half_is_zero(
     return claim_of("13", tests, numbers, settings, shares=told)
 
 
-def fakes_to_cover(
-    ratings: Ratings, seed: Seed, n_targets: int, interpretation: Interpretation = DEFAULT
-) -> Claim:
+def fakes_to_cover(ratings: Ratings, seed: Seed, n_targets: int, interpretation: Interpretation = DEFAULT) -> Claim:
     """Claim 14, the count: how many strangers are in the top beta partitions of an asking fake."""
     lists = _fake_lists(ratings, seed, n_targets, interpretation)
     most = MECHANISM.beta * MECHANISM.k
     free = {n: np.array([one.strangers(n) == 0 for one in lists]).mean() for n in (most - 1, most)}
-    numbers = {
-        f"{n_fakes} fakes: share of targets with no stranger": float(share)
-        for n_fakes, share in free.items()
-    }
+    numbers = {f"{n_fakes} fakes: share of targets with no stranger": float(share) for n_fakes, share in free.items()}
     counts: dict[str, Any] = {"fewer": most - 1, "all": most, "beta": MECHANISM.beta}
     early = free[most - 1]
     return claim_of("14a", early == 0, numbers, **counts, covered=free[most], early=early)
@@ -276,8 +262,7 @@ def differentially_private() -> Claim:
             ratio = np.inf if least == 0 < most else most / least
             worst = max(worst, ratio / np.exp(epsilon))
     without, answer = (
-        numbers[f"epsilon=1: probability of the {what}"]
-        for what in ("choice, without it", "answer, with the rating")
+        numbers[f"epsilon=1: probability of the {what}"] for what in ("choice, without it", "answer, with the rating")
     )
     return claim_of("16", worst <= 1, numbers, without=without, answer=answer)
 

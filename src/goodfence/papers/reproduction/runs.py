@@ -88,9 +88,7 @@ class Predictions:
     """(targets, 2): alpha [ACCURACY] by Manly's mean [approx], and beta."""
 
 
-def count(
-    answers: Mapping[str, Predictions], targets: Targets, ratings: Ratings, numbers: Integers
-) -> pa.Table:
+def count(answers: Mapping[str, Predictions], targets: Targets, ratings: Ratings, numbers: Integers) -> pa.Table:
     """Return the counts of each series and target; common ratings are those that all private methods predict."""
     private = [~np.isnan(answers[series].with_target) for series in PRIVATE if series in answers]
     common = np.logical_and.reduce(private)
@@ -178,16 +176,12 @@ class Sums:
         """Return the mean of a metric over `xs`."""
         return self._combined(metric, [(1.0 / len(xs), series, x) for x in xs])
 
-    def trend(
-        self, metric: str, series: str, xs: Sequence[Number], *, log: bool = False
-    ) -> Statistic:
+    def trend(self, metric: str, series: str, xs: Sequence[Number], *, log: bool = False) -> Statistic:
         """Return how much the straight line through the metric rises from the first x to the last."""
         positions = np.log(xs) if log else np.asarray(xs, dtype=np.float64)
         centred = positions - positions.mean()
         weights = centred / (centred @ centred) * (positions[-1] - positions[0])
-        return self._combined(
-            metric, list(zip(weights.tolist(), [series] * len(xs), xs, strict=True))
-        )
+        return self._combined(metric, list(zip(weights.tolist(), [series] * len(xs), xs, strict=True)))
 
     def _combined(self, metric: str, terms: Sequence[tuple[float, str, Number]]) -> Statistic:
         above, below = METRICS[metric]
