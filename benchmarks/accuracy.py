@@ -38,13 +38,7 @@ from goodfence.papers.mcsherry_mironov import McSherryMironov
 DATA = ("ml-100k", "ml-1m", "douban-movie", "netflix-tenth")
 ELSEWHERE = ("goodbooks", "movietweetings", "movietweetings-full", "half stars")
 """Other data, most of them on other scales: is `auto` as good as `means` there too?"""
-HALF_STARS: dict[str, Any] = {
-    "users": 5000,
-    "items": 2500,
-    "ratings": 500_000,
-    "scale": (0.5, 5, 0.5),
-    "rng": 7,
-}
+HALF_STARS: dict[str, Any] = {"users": 5000, "items": 2500, "ratings": 500_000, "scale": (0.5, 5, 0.5), "rng": 7}
 """Made-up ratings, because none of the real sets has half stars."""
 MUST = {
     ("ml-100k", "rating"): (0.731, 0.727),

@@ -114,13 +114,7 @@ def main() -> None:
     table: list[list[str]] = []
     for name, model in MODELS.items():
         table += rows_of(name, attack_all(model, ratings, targets, options.seed), ratings)
-    head = [
-        "attacked",
-        "users who rated the item",
-        "of the hidden ratings",
-        "of the advantage",
-        "advantage",
-    ]
+    head = ["attacked", "users who rated the item", "of the hidden ratings", "of the advantage", "advantage"]
     write_table(
         "advantage",
         __doc__,

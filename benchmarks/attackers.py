@@ -33,17 +33,7 @@ ATTACKERS: dict[str, Attack] = {
     "knows 64, one asks": KNNAttack(known=64),
     "knows 64, all k ask": KNNAttack(known=64, ask="all"),
 }
-HEAD = [
-    "attacker",
-    "mechanism",
-    "chosen",
-    "coverage",
-    "MAE",
-    "exact",
-    "recovery",
-    "without target",
-    "advantage",
-]
+HEAD = ["attacker", "mechanism", "chosen", "coverage", "MAE", "exact", "recovery", "without target", "advantage"]
 
 
 def line(attacker: str, mechanism: str, report: AttackReport) -> list[str]:

@@ -63,14 +63,7 @@ def main() -> None:
         table += rows_of(name, ratings, best)
     head = ["data", "border: share of rows", "popular items", "seconds", "to the one in use"]
     write_table(
-        "border",
-        __doc__,
-        head,
-        table,
-        n=options.n,
-        rounds=options.rounds,
-        threads=options.threads,
-        used=layout.POPULAR,
+        "border", __doc__, head, table, n=options.n, rounds=options.rounds, threads=options.threads, used=layout.POPULAR
     )
 
 

@@ -44,13 +44,7 @@ def row(name: str, unit: str, keep: Path) -> list[str]:
         worst, least = max(worst, error - least), min(least, error)
     scale = ratings_of(name).scale
     fine = worst <= BY_NOISE * (scale.highest - scale.lowest)
-    return [
-        name,
-        unit,
-        *(f"{error:.4f}" for error in errors),
-        f"{worst:.4f}",
-        "no" if fine else "YES",
-    ]
+    return [name, unit, *(f"{error:.4f}" for error in errors), f"{worst:.4f}", "no" if fine else "YES"]
 
 
 def main() -> None:

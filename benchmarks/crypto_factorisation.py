@@ -85,10 +85,7 @@ async def main() -> None:
             ["what", "found"],
             [
                 ["parties", str(parties)],
-                [
-                    "matrix",
-                    f"{USERS} x {ITEMS}, {int(rated.sum())} ratings, rank {RANK}, {SWEEPS} sweeps",
-                ],
+                ["matrix", f"{USERS} x {ITEMS}, {int(rated.sum())} ratings, rank {RANK}, {SWEEPS} sweeps"],
                 ["largest difference from the clear", f"{far:.1e}"],
                 ["processor time of a party", f"{seconds:.1f} s"],
                 [

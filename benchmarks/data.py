@@ -29,14 +29,7 @@ def matrix_file(name: str) -> Path:
         csr = ratings.csr
         scale = np.array([ratings.scale.lowest, ratings.scale.highest])
         partial = CACHE / f"{name}.partial.npz"
-        np.savez(
-            partial,
-            data=csr.data,
-            indices=csr.indices,
-            indptr=csr.indptr,
-            shape=csr.shape,
-            scale=scale,
-        )
+        np.savez(partial, data=csr.data, indices=csr.indices, indptr=csr.indptr, shape=csr.shape, scale=scale)
         partial.rename(path)
     return path
 
@@ -55,11 +48,7 @@ def write_csv(ratings: gf.Ratings, path: Path) -> None:
 
     matrix = ratings.csr
     rows = row_numbers(matrix.indptr)
-    columns = {
-        "user": ratings.users[rows],
-        "item": ratings.items[matrix.indices],
-        "rating": matrix.data,
-    }
+    columns = {"user": ratings.users[rows], "item": ratings.items[matrix.indices], "rating": matrix.data}
     csv.write_csv(pa.table(columns), path)
 
 

@@ -42,20 +42,8 @@ def main() -> None:
         compiling, _ = first_and_later(cache)
         runs = [first_and_later(cache) for _ in range(options.processes)]
     firsts = sorted(first for first, _ in runs)
-    row = [
-        compiling,
-        firsts[0],
-        firsts[len(firsts) // 2],
-        firsts[-1],
-        min(late for _, late in runs),
-    ]
-    head = [
-        "nothing compiled s",
-        "first call, best s",
-        "first call, median s",
-        "first call, worst s",
-        "later calls s",
-    ]
+    row = [compiling, firsts[0], firsts[len(firsts) // 2], firsts[-1], min(late for _, late in runs)]
+    head = ["nothing compiled s", "first call, best s", "first call, median s", "first call, worst s", "later calls s"]
     cells = [f"{seconds:.2f}" for seconds in row]
     write_table("first_call", __doc__, head, [cells], processes=options.processes)
 

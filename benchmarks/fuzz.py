@@ -63,12 +63,7 @@ def batch(corpus: Path, found: Path, number: int, seconds: float) -> dict[str, f
         fuzzing.report(found, what, ending.decode(), content)
     else:
         told = json.loads(done.stdout)
-    return {
-        "processes": 1,
-        "tried": told["tried"],
-        "kept": told["kept"],
-        "seconds": _spent() - before,
-    }
+    return {"processes": 1, "tried": told["tried"], "kept": told["kept"], "seconds": _spent() - before}
 
 
 def _spent() -> float:

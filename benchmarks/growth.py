@@ -53,12 +53,7 @@ def measure(size: tuple[int, int, int], n: int, rounds: int, threads: int) -> di
         gf.candidate_lists(ratings, n=n, threads=threads)
         best = min(best, time.perf_counter() - start)
     operations, moved = unavoidable(ratings, n)
-    return {
-        "work": float((counts**2).sum()),
-        "seconds": best,
-        "operations": operations,
-        "bytes": moved,
-    }
+    return {"work": float((counts**2).sum()), "seconds": best, "operations": operations, "bytes": moved}
 
 
 def chart(rows: list[dict[str, float]], exponent: float) -> None:
@@ -83,16 +78,7 @@ def main() -> None:
     rows = [measure(size, options.n, options.rounds, options.threads) for size in SIZES]
     logs = np.log([[row["work"], row["seconds"]] for row in rows])
     exponent = float(np.polyfit(logs[:, 0], logs[:, 1], 1)[0])
-    head = [
-        "users",
-        "items",
-        "ratings",
-        "pair work",
-        "seconds",
-        "ns a pair",
-        "limit: operations s",
-        "limit: bytes s",
-    ]
+    head = ["users", "items", "ratings", "pair work", "seconds", "ns a pair", "limit: operations s", "limit: bytes s"]
     table = [
         [
             f"{users:,}",

@@ -48,19 +48,10 @@ def files(n: int = N_FILES) -> list[list[str]]:
                 wrong[f"{kind}: {'misread' if problem == 'misread' else 'other'}"] += 1
                 sys.stderr.write(f"file {seed} ({odd.kind}): {problem}\n")
     rows = [
-        [
-            kind,
-            f"{count:,}",
-            str(wrong[f"{kind}: misread"]),
-            str(wrong[f"{kind}: other"]),
-            str(slow[kind]),
-        ]
+        [kind, f"{count:,}", str(wrong[f"{kind}: misread"]), str(wrong[f"{kind}: other"]), str(slow[kind])]
         for kind, count in sorted(tried.items())
     ]
-    total = [
-        f"{sum(tried.values()):,}",
-        *(str(sum(int(row[at]) for row in rows)) for at in (2, 3, 4)),
-    ]
+    total = [f"{sum(tried.values()):,}", *(str(sum(int(row[at]) for row in rows)) for at in (2, 3, 4))]
     return [*rows, ["all", *total]]
 
 
@@ -117,10 +108,7 @@ def settings() -> list[list[str]]:
         for words in lines:
             if words[3]:
                 sys.stderr.write(f"{' '.join(words)}\n")
-    return [
-        *rows,
-        ["all", *(f"{total[name]:,}" for name in ("tried", "taken", "raw", "refused", "ended"))],
-    ]
+    return [*rows, ["all", *(f"{total[name]:,}" for name in ("tried", "taken", "raw", "refused", "ended"))]]
 
 
 def main() -> None:
@@ -131,13 +119,7 @@ def main() -> None:
 
 
 def write_files() -> None:
-    head = [
-        "layout",
-        "files",
-        "misread",
-        "wrongly read or refused, or a raw error",
-        f"over {LONGEST:g} s",
-    ]
+    head = ["layout", "files", "misread", "wrongly read or refused, or a raw error", f"over {LONGEST:g} s"]
     write_table("hostile_files", "Odd and hostile files", head, files(), command="hostile")
 
 
@@ -153,23 +135,11 @@ def write_bits() -> None:
 
 
 def write_settings() -> None:
-    head = [
-        "callable",
-        "settings",
-        "wrongly taken",
-        "raw errors",
-        "wrongly refused",
-        "processes ended",
-    ]
+    head = ["callable", "settings", "wrongly taken", "raw errors", "wrongly refused", "processes ended"]
     write_table("hostile_settings", "Settings", head, settings(), command="hostile")
 
 
-TABLES = {
-    "files": write_files,
-    "bombs": write_bombs,
-    "bits": write_bits,
-    "settings": write_settings,
-}
+TABLES = {"files": write_files, "bombs": write_bombs, "bits": write_bits, "settings": write_settings}
 
 
 if __name__ == "__main__":

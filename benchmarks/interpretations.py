@@ -11,12 +11,7 @@ from benchmarks.results import write_table
 from goodfence.neighbours.candidate_lists import Axis
 from goodfence.papers.reproduction.claims import Claim, Counted, claims_of_figures
 from goodfence.papers.reproduction.definition import DEFAULT, Interpretation, definition
-from goodfence.papers.reproduction.list_claims import (
-    fakes_to_cover,
-    largest_alpha,
-    partition_one,
-    second_half_is_zero,
-)
+from goodfence.papers.reproduction.list_claims import fakes_to_cover, largest_alpha, partition_one, second_half_is_zero
 from goodfence.papers.reproduction.runs import Experiment, Sums
 
 DATA, SEED, N_SEEDS, N_TARGETS = "ml-100k", 7, 2, 100

@@ -28,7 +28,7 @@ from goodfence.arrays import Floats, Integers, row_numbers
 from goodfence.attack.scoring import difference, ratio, share
 from goodfence.auditing.dp_audit import Recorder, Replayer
 from goodfence.data.files import atomic_write
-from goodfence.models.private import cf
+from goodfence.models.private import cf, estimation
 from goodfence.models.private.base import PrivateRecommender
 from goodfence.privacy.accounting import total_mu
 from goodfence.privacy.fixed_point import UserProfiles, centred
@@ -49,15 +49,8 @@ PRIVATE: dict[str, PrivateRecommender] = {
     for unit, epsilon in GUARANTEES
 }
 POST_PROCESSING = {
-    cf: (
-        "estimate_biases",
-        "choose_stages",
-        "update_biases",
-        "refine",
-        "factorise",
-        "find_directions",
-        "sharpen",
-    ),
+    cf: ("choose_stages", "find_directions", "sharpen"),
+    estimation: ("estimate_biases", "update_biases", "refine", "factorise"),
 }
 HEAD = ["attacked", "targets", "ratings", "guess", "recovery", "advantage"]
 HEAD += ["advantage, expected", "bound here", "bound, any guess"]
@@ -250,11 +243,7 @@ def attack(ratings: gf.Ratings, model: PrivateRecommender, prior: Prior, rows: I
 
 
 def _one_target(
-    ratings: gf.Ratings,
-    model: PrivateRecommender,
-    prior: Prior,
-    row: int,
-    functions: list[Remembered],
+    ratings: gf.Ratings, model: PrivateRecommender, prior: Prior, row: int, functions: list[Remembered]
 ) -> Found:
     for function in functions:
         function.known.clear()

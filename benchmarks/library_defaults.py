@@ -90,10 +90,7 @@ LIBRARIES: dict[str, Library] = {
     "Surprise SlopeOne": Library("has none", lambda: _surprise("SlopeOne"), 50, neighbours=False),
     "Surprise SVD": Library("100 factors, 20 epochs", lambda: _surprise("SVD"), 50, neighbours=False),
     "LensKit BiasedMFScorer": Library(
-        "50 factors, 10 epochs of ALS",
-        lambda: _lenskit("als", "BiasedMFScorer"),
-        50,
-        neighbours=False,
+        "50 factors, 10 epochs of ALS", lambda: _lenskit("als", "BiasedMFScorer"), 50, neighbours=False
     ),
     "goodfence KNN, among raters": Library(
         "k=20 of the item's raters, centred cosine",

@@ -73,14 +73,7 @@ HEAD = [
     "advantage (95%)",
     "raw advantage (95%)",
 ]
-HEAD += [
-    "fully recovered",
-    "fully without",
-    "target alone",
-    "at most .02",
-    "targets a second",
-    "code",
-]
+HEAD += ["fully recovered", "fully without", "target alone", "at most .02", "targets a second", "code"]
 
 
 class Question(NamedTuple):

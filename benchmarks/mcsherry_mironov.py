@@ -23,21 +23,8 @@ MODELS: dict[str, Callable[[float], Any]] = {
     ),
     "Laplace noise, nearest items": lambda epsilon: gf.papers.McSherryMironovKNN(epsilon=epsilon),
 }
-EPSILONS = {
-    "ml-100k": (1.0, 4.0, 1000.0),
-    "ml-1m": (1.0,),
-    "douban-movie": (1.0,),
-}
-HEAD = [
-    "data",
-    "form",
-    "epsilon",
-    "MAE",
-    "fit, s of processor",
-    "s",
-    "peak GiB",
-    f"within {MUST} s",
-]
+EPSILONS = {"ml-100k": (1.0, 4.0, 1000.0), "ml-1m": (1.0,), "douban-movie": (1.0,)}
+HEAD = ["data", "form", "epsilon", "MAE", "fit, s of processor", "s", "peak GiB", f"within {MUST} s"]
 
 
 def measured(name: str, form: str, epsilon: float) -> dict[str, float]:
@@ -68,10 +55,7 @@ def main() -> None:
             for epsilon in EPSILONS[name]:
                 command = [sys.executable, "-m", "benchmarks.mcsherry_mironov"]
                 done = subprocess.run(
-                    [*command, "--only", name, form, str(epsilon)],
-                    stdout=subprocess.PIPE,
-                    text=True,
-                    check=True,
+                    [*command, "--only", name, form, str(epsilon)], stdout=subprocess.PIPE, text=True, check=True
                 )
                 found = json.loads(done.stdout)
                 cells = [f"{found[key]:.1f}" for key in ("processor", "seconds")]

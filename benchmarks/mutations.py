@@ -13,16 +13,7 @@ from pathlib import Path
 from benchmarks.results import write_table
 
 ROOT = Path(__file__).resolve().parents[1]
-PARTS = (
-    "privacy",
-    "selection",
-    "kernels",
-    "neighbours",
-    "models",
-    "attack",
-    "auditing",
-    "data",
-)
+PARTS = ("privacy", "selection", "kernels", "neighbours", "models", "attack", "auditing", "data")
 """Folders of `src/goodfence` and of `tests`: a mutation in a folder is given to the tests of that folder."""
 IN_ANNOTATIONS = "ReplaceBinaryOperator_BitOr"
 """Nearly all of these mutate `X | None` in an annotation, which nothing executes."""

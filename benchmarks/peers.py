@@ -41,18 +41,12 @@ def python_of(peer: str) -> Path:
 def run_worker(peer: str, module: str, *arguments: str, threads: int, timeout: float) -> str | None:
     """Run a worker in the peer's environment; return the last line it prints, or None if it could not finish."""
     limits = dict.fromkeys(
-        ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"),
-        str(threads),
+        ("OMP_NUM_THREADS", "OPENBLAS_NUM_THREADS", "MKL_NUM_THREADS", "NUMBA_NUM_THREADS"), str(threads)
     )
     command = [str(python_of(peer)), str(ROOT / "benchmarks" / module), peer, *arguments]
     try:
         done = subprocess.run(
-            command,
-            env={**os.environ, **limits},
-            stdout=subprocess.PIPE,
-            text=True,
-            timeout=timeout,
-            check=True,
+            command, env={**os.environ, **limits}, stdout=subprocess.PIPE, text=True, timeout=timeout, check=True
         )
     except (subprocess.CalledProcessError, subprocess.TimeoutExpired) as error:
         print(f"{peer}: {type(error).__name__}", file=sys.stderr)

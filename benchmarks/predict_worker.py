@@ -52,9 +52,7 @@ def lenskit(train, users, items, axis, k, threads):
 
     torch.set_num_threads(threads)
     data = from_interactions_df(
-        train.rename(columns={"user": "user_id", "item": "item_id"}),
-        user_col="user_id",
-        item_col="item_id",
+        train.rename(columns={"user": "user_id", "item": "item_id"}), user_col="user_id", item_col="item_id"
     )
     kind = UserKNNScorer if axis == "user" else ItemKNNScorer
     scorer = kind(max_nbrs=k, min_nbrs=1)

@@ -16,10 +16,7 @@ from benchmarks.results import write_table
 MUST = {"ml-100k": (5, None), "netflix-tenth": (120, 4)}
 """Seconds and GiB that a fit may take on two cores."""
 WIDE = "100,000 items"
-UNITS: dict[str, Any] = {
-    "rating": {"epsilon": 1.0, "unit": "rating"},
-    "user": {"epsilon": 4.0, "unit": "user"},
-}
+UNITS: dict[str, Any] = {"rating": {"epsilon": 1.0, "unit": "rating"}, "user": {"epsilon": 4.0, "unit": "user"}}
 
 
 def ratings_of(name: str) -> gf.Ratings:

@@ -103,20 +103,10 @@ LINES = (
     Line("item swapping, p=0.3", sent(gf.papers.ItemSwap(p=0.3)), larger=100),
     Line("item swapping, p=0.5", sent(gf.papers.ItemSwap()), larger=100),
     Line("item swapping, p=0.8", sent(gf.papers.ItemSwap(p=0.8)), larger=100),
-    Line(
-        "threshold neighbours, δ=0.2",
-        lambda: gf.papers.ThresholdNeighbours(threshold=0.2),
-        larger=30,
-    ),
+    Line("threshold neighbours, δ=0.2", lambda: gf.papers.ThresholdNeighbours(threshold=0.2), larger=30),
     Line("threshold neighbours, δ=0.3", gf.papers.ThresholdNeighbours, larger=30),
     Line("Slope One", gf.papers.SlopeOne, PAIRS, people=30, pairs=100),
-    Line(
-        "Slope One, U(-2, 2) on each pair",
-        lambda: gf.papers.SlopeOne(noise=2.0),
-        PAIRS,
-        20,
-        pairs=6,
-    ),
+    Line("Slope One, U(-2, 2) on each pair", lambda: gf.papers.SlopeOne(noise=2.0), PAIRS, 20, pairs=6),
     Line("matrix factorisation, rank 10", gf.papers.MatrixFactorisation, people=30, larger=10),
     Line("ReuseKNN", gf.papers.ReuseKNN, ADAPTED, people=30, larger=10),
     Line("ReuseKNN, Expect", lambda: gf.papers.ReuseKNN(variant="expect"), people=30),
@@ -126,34 +116,17 @@ LINES = (
     Line("PPNS, linear", partitions("linear"), COVER, larger=100),
     Line("PPNS, equal", partitions("equal"), COVER, larger=100),
     Line(
-        "McSherry-Mironov as published, per rating, ε=1",
-        lambda: gf.papers.McSherryMironovKNN(epsilon=1.0),
-        people=20,
+        "McSherry-Mironov as published, per rating, ε=1", lambda: gf.papers.McSherryMironovKNN(epsilon=1.0), people=20
     ),
     Line(
         "McSherry-Mironov, Gaussian, per rating, ε=1",
         lambda: gf.papers.McSherryMironov(epsilon=1.0, items=ITEMS),
         people=10,
     ),
-    Line(
-        "DP-ALS, per user, ε=4",
-        lambda: gf.papers.DPALS(epsilon=4.0, items=ITEMS),
-        people=30,
-        larger=5,
-    ),
+    Line("DP-ALS, per user, ε=4", lambda: gf.papers.DPALS(epsilon=4.0, items=ITEMS), people=30, larger=5),
     Line("Ind-KNN, per user, ε=4", lambda: gf.papers.IndKNN(questions=20_000), larger=10),
-    Line(
-        "PrivateCF, per rating, ε=1",
-        lambda: gf.PrivateCF(epsilon=1.0, items=ITEMS),
-        people=30,
-        larger=10,
-    ),
-    Line(
-        "PrivateCF, per user, ε=4",
-        lambda: gf.PrivateCF(epsilon=4.0, unit="user", items=ITEMS),
-        people=30,
-        larger=10,
-    ),
+    Line("PrivateCF, per rating, ε=1", lambda: gf.PrivateCF(epsilon=1.0, items=ITEMS), people=30, larger=10),
+    Line("PrivateCF, per user, ε=4", lambda: gf.PrivateCF(epsilon=4.0, unit="user", items=ITEMS), people=30, larger=10),
 )
 
 
@@ -181,11 +154,7 @@ def error(model: Any, ratings: gf.Ratings) -> dict[str, Any]:
     rows = row_numbers(test.csr.indptr)
     told = fitted.predict(test.users[rows], test.items[test.csr.indices])
     scores = Scores.of(np.clip(told, test.scale.lowest, test.scale.highest), test.csr.data)
-    return {
-        "mae": scores.mae,
-        "coverage": scores.coverage,
-        "status": guarantee_of(model).status,
-    }
+    return {"mae": scores.mae, "coverage": scores.coverage, "status": guarantee_of(model).status}
 
 
 def leak(model: Any, name: str, ratings: gf.Ratings, people: int) -> dict[str, Any]:
@@ -194,10 +163,7 @@ def leak(model: Any, name: str, ratings: gf.Ratings, people: int) -> dict[str, A
     once = isinstance(model, gf.papers.Perturbed)
     subject = SentOnce(ratings, model, Streams(SEED).key(2)) if once else Subject(ratings, model)
     report = attack(name, model).run_on(subject, targets=people, rng=seed, progress=False)
-    return {
-        "estimates": {key: list(report.estimates[key]) for key in KEPT},
-        "targets": report.n_targets,
-    }
+    return {"estimates": {key: list(report.estimates[key]) for key in KEPT}, "targets": report.n_targets}
 
 
 def cells(path: Path) -> dict[str, Any]:

@@ -32,16 +32,7 @@ RECOMMENDERS: dict[str, dict[str, Any]] = {
 }
 MUST, GOAL = 10, 30
 """How many times as many people a second as implicit `PrivateTopN` must list for, and the goal."""
-HEAD = [
-    "data",
-    "recommender",
-    "people a second",
-    "of implicit",
-    "seconds",
-    "fit, s",
-    "must",
-    "goal",
-]
+HEAD = ["data", "recommender", "people a second", "of implicit", "seconds", "fit, s", "must", "goal"]
 
 
 def measure(data: str, rounds: int, threads: int, only: str) -> list[list[str]]:

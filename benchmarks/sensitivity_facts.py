@@ -7,12 +7,7 @@ import numpy.typing as npt
 
 import goodfence as gf
 from benchmarks.results import write_table
-from goodfence.selection.sensitivity import (
-    ItemPeaks,
-    item_peaks,
-    profile_sensitivity,
-    sensitivities,
-)
+from goodfence.selection.sensitivity import ItemPeaks, item_peaks, profile_sensitivity, sensitivities
 
 DATA, K, RHO, SEED = "ml-100k", 50, 0.5, 7
 FAKES = (1, 2, 3, 8)

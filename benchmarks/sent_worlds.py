@@ -38,13 +38,7 @@ class SentWorlds:
         """Return how many targets' lists are held at a time."""
         return self.lists.at_once(n_askers)
 
-    def ask(
-        self,
-        targets: Targets,
-        seeds: Sequence[int],
-        n_askers: int,
-        helper_rating: float | None = None,
-    ) -> Asked:
+    def ask(self, targets: Targets, seeds: Sequence[int], n_askers: int, helper_rating: float | None = None) -> Asked:
         """Return what the fakes are told; where users send deviations, fakes send and are told theirs."""
         if not self.standardised:
             return self.lists.ask(targets, seeds, n_askers, helper_rating)

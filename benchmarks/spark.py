@@ -17,11 +17,7 @@ from benchmarks.peers import run_worker
 from benchmarks.results import write_table
 from goodfence.arrays import row_numbers
 
-WAYS = {
-    "local": "local engine",
-    "ratings": "Spark, given `Ratings`",
-    "parquet": "Spark, given the parquet path",
-}
+WAYS = {"local": "local engine", "ratings": "Spark, given `Ratings`", "parquet": "Spark, given the parquet path"}
 LIMIT = 2.0
 
 
@@ -31,11 +27,7 @@ Found = dict[str, Any]
 
 def write_parquet(ratings: gf.Ratings, path: Path) -> None:
     rows = row_numbers(ratings.csr.indptr)
-    columns = {
-        "user": ratings.users[rows],
-        "item": ratings.items[ratings.csr.indices],
-        "rating": ratings.csr.data,
-    }
+    columns = {"user": ratings.users[rows], "item": ratings.items[ratings.csr.indices], "rating": ratings.csr.data}
     pq.write_table(pa.table(columns), path, row_group_size=1 << 20)
 
 
@@ -49,14 +41,7 @@ def measure(options: argparse.Namespace) -> dict[str, Found]:
         words = (str(small), str(path), str(options.n), str(options.threads))
         for turn in range(options.rounds):
             for way in WAYS:
-                line = run_worker(
-                    "goodfence",
-                    "spark_worker.py",
-                    way,
-                    *words,
-                    threads=options.threads,
-                    timeout=3000,
-                )
+                line = run_worker("goodfence", "spark_worker.py", way, *words, threads=options.threads, timeout=3000)
                 if line is None:
                     continue
                 found = json.loads(line)

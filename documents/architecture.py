@@ -113,13 +113,7 @@ def picture(text: str) -> str:
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {height}" role="img" {_FONT}>',
         "<title>The layers of goodfence, and four walks through them</title>",
         f'<rect width="{_WIDTH}" height="{height}" fill="#ffffff"/>',
-        _text(
-            _LEFT,
-            30,
-            "imports only go down; numbers are the steps of the walks",
-            13,
-            fill="#555555",
-        ),
+        _text(_LEFT, 30, "imports only go down; numbers are the steps of the walks", 13, fill="#555555"),
         *(_band(row, names, about) for row, (names, about) in enumerate(rows)),
     ]
     for number, (heading, steps) in enumerate(walks(text).items()):
@@ -171,13 +165,7 @@ def _runs(numbers: list[int]) -> Iterator[str]:
 
 
 def _text(
-    x: int,
-    y: int,
-    words: str,
-    size: int,
-    weight: str = "normal",
-    fill: str = "#111111",
-    anchor: str = "start",
+    x: int, y: int, words: str, size: int, weight: str = "normal", fill: str = "#111111", anchor: str = "start"
 ) -> str:
     return (
         f'<text x="{x}" y="{y}" font-size="{size}" font-weight="{weight}" fill="{fill}" '

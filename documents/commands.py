@@ -40,8 +40,7 @@ _CACHES = ("XDG_CACHE_HOME", "LOCALAPPDATA")
 _LIKED = 8
 """The least rating of the films that `clicks.csv` says were chosen."""
 _BLOCK = re.compile(
-    r"^```(console|text|output)\n\$ goodfence ((?:[^\n]*\\\n)*[^\n]*)\n(.*?)^```$",
-    re.MULTILINE | re.DOTALL,
+    r"^```(console|text|output)\n\$ goodfence ((?:[^\n]*\\\n)*[^\n]*)\n(.*?)^```$", re.MULTILINE | re.DOTALL
 )
 _NUMBER = re.compile(r"-?\d+(\.\d+)?((-| to )-?\d+(\.\d+)?)?")  # or an interval
 _DATE, _SHOWN_DATE = re.compile(r"\b\d{4}-\d{2}-\d{2}\b"), "2026-11-18"
@@ -64,10 +63,7 @@ def printed(arguments: str) -> str:
     assert result.exit_code != BUG, f"{arguments}: {result.stderr}"
     shown = _DATE.sub(_SHOWN_DATE, result.stdout or result.stderr).lstrip("\n")
     cached = os.environ.get(_CACHES[0], "no such place")
-    for place, name in {
-        cached: "/home/ann/.cache",
-        **_PLACES,
-    }.items():  # not the folders of one machine
+    for place, name in {cached: "/home/ann/.cache", **_PLACES}.items():  # not the folders of one machine
         shown = shown.replace(place, name)
     return "".join(shown.splitlines(keepends=True)[: int(head[1])]) if head else shown
 

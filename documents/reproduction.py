@@ -62,11 +62,7 @@ def report_text(found: Reproduction, extras: Extras) -> str:
     """Return the report as markdown."""
     template = Template(TEMPLATE.read_text(encoding="utf-8"))
     return template.substitute(
-        **_run(found),
-        **_short(found),
-        **_shares(extras),
-        **_interpretations(extras),
-        **_told(found),
+        **_run(found), **_short(found), **_shares(extras), **_interpretations(extras), **_told(found)
     )
 
 
@@ -146,11 +142,7 @@ def _interpretations(extras: Extras) -> dict[str, object]:
             for one in extras.interpretations
         ),
     )
-    return {
-        "interpretations_free": free,
-        "interpretations_attack": attack,
-        "data_sets": _data_sets(extras),
-    }
+    return {"interpretations_free": free, "interpretations_attack": attack, "data_sets": _data_sets(extras)}
 
 
 def _data_sets(extras: Extras) -> str:

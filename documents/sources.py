@@ -9,18 +9,7 @@ from collections.abc import Callable
 from functools import cache
 
 import goodfence as gf
-from documents.tables import (
-    ROOT,
-    UNMEASURED,
-    Row,
-    as_table,
-    cell,
-    find,
-    measured,
-    rows_of,
-    shown_table,
-    value,
-)
+from documents.tables import ROOT, UNMEASURED, Row, as_table, cell, find, measured, rows_of, shown_table, value
 from goodfence.selection.counterexample import settings_counterexample
 from goodfence.selection.mechanism import Mechanism
 

@@ -39,15 +39,7 @@ LIMITS = {
     "words in README.md": 700,
     "words in docs outside tables": 30_000,
 }
-_BRANCHES = (
-    ast.If,
-    ast.For,
-    ast.While,
-    ast.IfExp,
-    ast.ExceptHandler,
-    ast.comprehension,
-    ast.Assert,
-)
+_BRANCHES = (ast.If, ast.For, ast.While, ast.IfExp, ast.ExceptHandler, ast.comprehension, ast.Assert)
 Found = dict[str, tuple[int, list[str]]]
 
 
@@ -112,10 +104,7 @@ def functions(trees: dict[Path, ast.Module]) -> Found:
     knotted = sorted(rows, key=lambda row: -row[3])[:8]
     return {
         f"functions with {MANY_PARAMETERS} or more parameters": (len(many), many),
-        "lines of the longest function": (
-            longest[0][2],
-            [f"{row[0]} ({row[2]})" for row in longest],
-        ),
+        "lines of the longest function": (longest[0][2], [f"{row[0]} ({row[2]})" for row in longest]),
         "highest complexity": (knotted[0][3], [f"{row[0]} ({row[3]})" for row in knotted]),
     }
 

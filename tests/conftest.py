@@ -106,9 +106,7 @@ def _own_cache(tmp_path_factory: pytest.TempPathFactory, monkeypatch: pytest.Mon
         monkeypatch.setenv(variable, str(cache))
 
 
-def skipped_groups(
-    reports: Sequence[pytest.TestReport | pytest.CollectReport],
-) -> dict[tuple[str, str], int]:
+def skipped_groups(reports: Sequence[pytest.TestReport | pytest.CollectReport]) -> dict[tuple[str, str], int]:
     """Return how many tests were skipped, by group and by what was missing."""
     groups: Counter[tuple[str, str]] = Counter()
     for report in reports:

@@ -7,14 +7,7 @@ import re
 import pytest
 
 from goodfence import errors
-from goodfence.errors import (
-    BlackBoxProblem,
-    DataError,
-    GoodfenceError,
-    ModelFileError,
-    did_you_mean,
-    require,
-)
+from goodfence.errors import BlackBoxProblem, DataError, GoodfenceError, ModelFileError, did_you_mean, require
 
 TREE = [kind for kind in vars(errors).values() if isinstance(kind, type) and issubclass(kind, GoodfenceError)]
 BUILTINS = (ValueError, RuntimeError, ImportError)

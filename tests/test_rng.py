@@ -10,10 +10,7 @@ from goodfence.rng import Streams
 
 
 def test_words_are_fixed_for_ever() -> None:
-    assert [hex(word) for word in Streams(7).words(2).tolist()] == [
-        "0x78046c3e44c57fae",
-        "0x6d17e4bdf94f8ac5",
-    ]
+    assert [hex(word) for word in Streams(7).words(2).tolist()] == ["0x78046c3e44c57fae", "0x6d17e4bdf94f8ac5"]
     assert Streams(7).order(8, 3).tolist() == [4, 5, 1, 0, 3, 6, 2, 7]
     assert Streams(7).key(1, 2) == 10549271650533257363
 

@@ -14,24 +14,12 @@ import pytest
 
 import goodfence as gf
 from goodfence.errors import SettingError, given
-from goodfence.settings import (
-    between,
-    checked,
-    finite,
-    fraction,
-    integer,
-    one_of,
-    positive,
-)
+from goodfence.settings import between, checked, finite, fraction, integer, one_of, positive
 
 
 @checked
 def drawn(
-    k: int,
-    share: float = 0.5,
-    *,
-    axis: Literal["user", "item"] = "user",
-    ids: Sequence[int] | None = None,
+    k: int, share: float = 0.5, *, axis: Literal["user", "item"] = "user", ids: Sequence[int] | None = None
 ) -> tuple[Any, ...]:
     return k, share, axis, ids
 
@@ -73,10 +61,7 @@ def test_good_settings_pass_as_they_are() -> None:
         ({"k": None}, "k must be an integer, got None"),
         ({"k": np.array([3])}, "k must be an integer, got a ndarray"),
         ({"k": 3, "share": "a"}, "share must be a number, got 'a'"),
-        (
-            {"k": 3, "share": 10**400},
-            "share must be a number, got a int of very many digits|share must be a number",
-        ),
+        ({"k": 3, "share": 10**400}, "share must be a number, got a int of very many digits|share must be a number"),
         ({"k": 3, "axis": 3}, "axis must be one of user, item, got 3"),
         ({"k": 3, "ids": "abc"}, "ids must be a sequence or None, got 'abc'"),
         ({"k": 3, "ids": {1: 2}}, "ids must be a sequence or None, got a dict"),

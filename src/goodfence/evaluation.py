@@ -17,16 +17,7 @@ from goodfence.markup import html_table
 from goodfence.settings import checked, integer
 
 _USUAL_LENGTH = 10  # of lists of events
-_LIST_FIGURES = [
-    "ndcg",
-    "recall",
-    "precision",
-    "hit_rate",
-    "mrr",
-    "map",
-    "catalogue_coverage",
-    "mean_popularity",
-]
+_LIST_FIGURES = ["ndcg", "recall", "precision", "hit_rate", "mrr", "map", "catalogue_coverage", "mean_popularity"]
 
 
 @checked

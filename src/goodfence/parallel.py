@@ -58,11 +58,7 @@ def run(
 
 
 def run_pairs(
-    work: Callable[[int, int], None],
-    n_blocks: int,
-    *,
-    threads: int | None = None,
-    advance: Advance | None = None,
+    work: Callable[[int, int], None], n_blocks: int, *, threads: int | None = None, advance: Advance | None = None
 ) -> None:
     """Do `work(a, b)` for all blocks a <= b, so that no two under way at a time share a block."""
     waiting = [(a, a + gap) for gap in range(n_blocks) for a in range(n_blocks - gap)]

@@ -107,8 +107,7 @@ def test_repeated_pairs_are_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    ("values", "ends", "step"),
-    [([2.0, 4.0], (1, 5), 1.0), ([2.5, 4.0], (1, 5), 0.5), ([2.33, 4.0], (1, 5), None)],
+    ("values", "ends", "step"), [([2.0, 4.0], (1, 5), 1.0), ([2.5, 4.0], (1, 5), 0.5), ([2.33, 4.0], (1, 5), None)]
 )
 def test_ends_are_stated_and_the_step_is_seen(values: Any, ends: Any, step: Any) -> None:
     scale = observed_within(np.array(values), ends)
@@ -164,11 +163,7 @@ def test_events_of_a_matrix() -> None:
     counts = sparse.csr_array(np.array([[2.0, 0.0], [1.0, 5.0]]))
     once = ratings_from_matrix(counts, feedback="implicit")
     assert (once.feedback, once.csr.data.tolist()) == ("implicit", [1, 1, 1])
-    assert ratings_from_matrix(counts, feedback="implicit", weights=True).csr.data.tolist() == [
-        2,
-        1,
-        5,
-    ]
+    assert ratings_from_matrix(counts, feedback="implicit", weights=True).csr.data.tolist() == [2, 1, 5]
     with pytest.raises(DataError, match="must count more than 0"):
         ratings_from_matrix(-counts, feedback="implicit")
     with pytest.raises(SettingError, match="weights must be left out for ratings"):

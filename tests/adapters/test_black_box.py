@@ -42,9 +42,7 @@ class Returns:
 
 
 @pytest.mark.parametrize(
-    "box",
-    [model(), train, train_to_function, Returns()],
-    ids=["object", "train", "function", "None"],
+    "box", [model(), train, train_to_function, Returns()], ids=["object", "train", "function", "None"]
 )
 def test_a_box_is_attacked_as_what_is_inside(box: Any) -> None:
     outside = ATTACK.run(RATINGS, BlackBox(box), targets=4, rng=5)
@@ -56,9 +54,7 @@ def test_a_box_is_attacked_as_what_is_inside(box: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "box",
-    [model(), train, lambda ratings, rng: train(ratings, rng).answer],
-    ids=["object", "train", "function"],
+    "box", [model(), train, lambda ratings, rng: train(ratings, rng).answer], ids=["object", "train", "function"]
 )
 def test_profiles_stay_outside_the_data(box: Any) -> None:
     class OnlyAnswers:

@@ -70,10 +70,7 @@ def test_the_protocol_serves_lists() -> None:
 @pytest.mark.parametrize("body", [b"{}", b'{"items": 3}', b'{"items": [1.5]}', b"["])
 def test_what_is_no_list_is_one_clear_error(body: bytes) -> None:
     service = Service(gf.NeighbourCF(gf.KNN(k=4), progress=False), body=body)
-    with (
-        serving_box(service) as url,
-        pytest.raises(BlackBoxProblem, match="must answer /recommend"),
-    ):
+    with serving_box(service) as url, pytest.raises(BlackBoxProblem, match="must answer /recommend"):
         ATTACK.run(EVENTS, BlackBox(url, asks="lists"), targets=1, rng=5)
 
 

@@ -8,12 +8,7 @@ import numpy as np
 import pytest
 
 import goodfence as gf
-from goodfence.adapters.lenskit import (
-    NeighbourScorer,
-    NeighbourScorerConfig,
-    from_lenskit,
-    ratings_from_lenskit,
-)
+from goodfence.adapters.lenskit import NeighbourScorer, NeighbourScorerConfig, from_lenskit, ratings_from_lenskit
 from goodfence.adapters.libraries import flatten, library
 from goodfence.errors import NotFittedError, SettingError
 

@@ -83,12 +83,7 @@ def test_the_predictions_of_lenskit(
     theirs = of_lenskit(kind(max_nbrs=k, min_nbrs=least), train, test)
     center: Any = f"{axis}_mean"
     ours = gf.NeighbourCF(
-        gf.KNN(k=k),
-        axis=axis,
-        similarity="centred_cosine",
-        center=center,
-        among="raters",
-        min_neighbours=least,
+        gf.KNN(k=k), axis=axis, similarity="centred_cosine", center=center, among="raters", min_neighbours=least
     )
     assert_same(ours.fit(train), test, theirs, SINGLE)
 
@@ -97,10 +92,7 @@ SIMILARITIES = [
     ({"name": "msd"}, gf.Similarity(name="msd")),
     ({"name": "cosine"}, gf.Similarity(name="cosine_corated")),
     ({"name": "pearson"}, gf.Similarity(name="pearson", centre="corated")),
-    (
-        {"name": "pearson", "min_support": 4},
-        gf.Similarity(name="pearson", centre="corated", min_common=4),
-    ),
+    ({"name": "pearson", "min_support": 4}, gf.Similarity(name="pearson", centre="corated", min_common=4)),
     ({"name": "pearson_baseline"}, gf.Similarity(name="pearson_baseline")),
     (
         {"name": "pearson_baseline", "shrinkage": 7, "min_support": 3},
@@ -123,12 +115,7 @@ def test_the_predictions_of_surprise(
     frame = pandas.DataFrame(dict(zip(("users", "items", "values"), flatten(train), strict=True)))
     whole = peer.Dataset.load_from_df(frame, reader).build_full_trainset()
     least = 2 if kind == "KNNBasic" else 1  # below min_k the other two divide what they have not added up
-    algo = getattr(peer, kind)(
-        k=10,
-        min_k=least,
-        sim_options={"user_based": axis == "user", **options},
-        verbose=False,
-    )
+    algo = getattr(peer, kind)(k=10, min_k=least, sim_options={"user_based": axis == "user", **options}, verbose=False)
     algo.fit(whole)
     pairs = zip(users.tolist(), items.tolist(), strict=True)
     told = [algo.predict(user, item, clip=False) for user, item in pairs]

@@ -42,11 +42,7 @@ def test_its_cross_validation_gives_our_error(peer: Any, split: Split) -> None:
     pairs, values, fold = stacked(split)
     estimator = RecommenderRegressor(knn(fallback="item_mean"), scale=(0, 10))
     scores = cross_val_score(
-        estimator,
-        pairs,
-        values,
-        cv=model_selection.PredefinedSplit(fold),
-        scoring="neg_mean_absolute_error",
+        estimator, pairs, values, cv=model_selection.PredefinedSplit(fold), scoring="neg_mean_absolute_error"
     )
     ours = gf.evaluate(knn(fallback="item_mean").fit(split[0]), split[1])
     assert ours.coverage == 1

@@ -69,11 +69,7 @@ def test_similarities_over_common_items_weigh_helpers_equally() -> None:
 def test_the_equations_hold() -> None:
     """Any helpers, any target: what they would be answered is solved for the target's rating."""
     rng = np.random.default_rng(2)
-    weight, similarity, rating = (
-        rng.uniform(1, 40, (2, 50)),
-        rng.uniform(0.05, 1, 50),
-        rng.uniform(-2, 5, 50),
-    )
+    weight, similarity, rating = (rng.uniform(1, 40, (2, 50)), rng.uniform(0.05, 1, 50), rng.uniform(-2, 5, 50))
     helped = [Helping(weight[turn], rng.uniform(-3, 5, 50)) for turn in (0, 1)]
     answers = [(one.weights * one.ratings + similarity * rating) / (one.weights + similarity) for one in helped]
     np.testing.assert_allclose(solve(helped, *answers), rating, atol=1e-7)
@@ -89,9 +85,7 @@ def test_nothing_is_concluded_where_the_answers_hold_nothing() -> None:
 
 @pytest.mark.parametrize("centred", [False, True])
 @pytest.mark.parametrize(
-    "box",
-    [ItemMeans(), OwnMean(), gf.PrivateMeans(epsilon=1.0), gf.PrivateCF(epsilon=1.0)],
-    ids=repr,
+    "box", [ItemMeans(), OwnMean(), gf.PrivateMeans(epsilon=1.0), gf.PrivateCF(epsilon=1.0)], ids=repr
 )
 def test_what_adds_everybody_up_is_not_read(box: Any, centred: bool) -> None:
     attack = AdaptiveAttack(known=16, fakes=K, items=4, centred=centred)

@@ -21,13 +21,7 @@ from goodfence.kernels.list_attack import fill, vote
 from goodfence.report.pages import save_result
 from goodfence.rng import Streams
 from tests.support import reference
-from tests.support.list_recommenders import (
-    MostPopular,
-    NaiveLists,
-    Tells,
-    make_events,
-    profiles_of,
-)
+from tests.support.list_recommenders import MostPopular, NaiveLists, Tells, make_events, profiles_of
 
 MECHANISMS: list[Any] = [
     gf.KNN(k=4),
@@ -293,7 +287,4 @@ def test_another_belief_without_the_target_must_serve_clearly_better() -> None:
     with_target = [lists, popular]
     assert _served(np.array([with_target, [lists, chance]])) == (0, 0)  # mean 0.025 more, s.e. 0.12
     assert _served(np.array([with_target, [lists, clearly]])) == (0, 1)
-    assert _served(np.array([with_target, [lists, chance]])[:, :, :1]) == (
-        0,
-        0,
-    )  # of one target nothing is clear
+    assert _served(np.array([with_target, [lists, chance]])[:, :, :1]) == (0, 0)  # of one target nothing is clear

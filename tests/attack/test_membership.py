@@ -12,13 +12,7 @@ import pytest
 from scipy import sparse, stats
 
 import goodfence as gf
-from goodfence.attack.membership import (
-    MembershipReport,
-    auc,
-    left_out_questions,
-    threshold_at,
-    true_positive_bound,
-)
+from goodfence.attack.membership import MembershipReport, auc, left_out_questions, threshold_at, true_positive_bound
 from goodfence.attack.targets import find_targets, world_seed
 from goodfence.errors import DataError, SettingError
 from goodfence.report.serialize import plain

@@ -12,12 +12,7 @@ import pyarrow as pa
 import pytest
 
 import goodfence as gf
-from goodfence.attack.related_items import (
-    RatingLog,
-    Refreshes,
-    RelatedItemsReport,
-    co_rated_lists,
-)
+from goodfence.attack.related_items import RatingLog, Refreshes, RelatedItemsReport, co_rated_lists
 from goodfence.errors import DataError, SettingError
 from goodfence.report.serialize import plain
 
@@ -161,15 +156,7 @@ def test_lists_of_ones_own_see_the_ratings_so_far() -> None:
     found = gf.RelatedItemsAttack(known=3, n=5, every=(50,)).run(rated, lists=lists, targets=25, rng=1)
     sizes = [n for n, _ in seen]
     assert {100, 150, 200, 250, 260} <= set(sizes)
-    assert set(sizes) - {
-        0,
-        50,
-        100,
-        150,
-        200,
-        250,
-        260,
-    }  # and without the new ratings of each target
+    assert set(sizes) - {0, 50, 100, 150, 200, 250, 260}  # and without the new ratings of each target
     assert all(total == 2.0 * n for n, total in seen)
     assert found.refreshes[0].named.sum() == 0
 
@@ -202,10 +189,7 @@ def test_refused() -> None:
     with pytest.raises(DataError, match="must have times"):
         gf.RelatedItemsAttack().run(untimed)
     attack = gf.RelatedItemsAttack(known=3, n=5)
-    for targets in (
-        [1, 1],
-        [],
-    ):
+    for targets in ([1, 1], []):
         with pytest.raises(DataError, match="targets must be different users with 6 ratings"):
             attack.run(random_log(1), targets=targets)
     with pytest.raises(DataError, match="users asked for"):

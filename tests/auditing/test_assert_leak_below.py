@@ -34,11 +34,7 @@ def test_a_neighbourhood_is_attacked_without_a_refit_and_a_private_one_too() -> 
     assert listed.table().equals(assert_leak_below(gf.KNN(k=20), FILMS, 100, targets=40).table())
     small = gf.Ratings(FILMS.csr[:60], FILMS.users[:60], FILMS.items, FILMS.scale)
     private = assert_leak_below(
-        gf.PrivateMeans(epsilon=1.0, items="from ratings"),
-        small,
-        100,
-        attack=gf.KNNAttack(known=8, fakes=5),
-        targets=3,
+        gf.PrivateMeans(epsilon=1.0, items="from ratings"), small, 100, attack=gf.KNNAttack(known=8, fakes=5), targets=3
     )
     assert (private.n_fakes, private.n_targets) == (5, 3)
 
@@ -73,22 +69,10 @@ def test_judged_by_the_upper_end() -> None:
     assert_leak_below(gf.KNN(k=20), FILMS, between, attack=gf.KNNAttack(known=8, fakes=20), targets=40)
     with pytest.raises(AssertionError, match="not surely within the limit"):
         assert_leak_below(
-            gf.KNN(k=20),
-            FILMS,
-            between,
-            attack=gf.KNNAttack(known=8, fakes=20),
-            targets=40,
-            judged="high",
+            gf.KNN(k=20), FILMS, between, attack=gf.KNNAttack(known=8, fakes=20), targets=40, judged="high"
         )
     with pytest.raises(AssertionError, match="not surely"):  # one target has no interval
-        assert_leak_below(
-            gf.KNN(k=20),
-            FILMS,
-            100,
-            attack=gf.KNNAttack(known=8, fakes=20),
-            targets=1,
-            judged="high",
-        )
+        assert_leak_below(gf.KNN(k=20), FILMS, 100, attack=gf.KNNAttack(known=8, fakes=20), targets=1, judged="high")
 
 
 def test_a_box_that_hides_its_k_meets_attackers_of_several_sizes() -> None:
@@ -171,10 +155,7 @@ def test_the_pytest_plugin_notes_what_was_found(pytester: pytest.Pytester) -> No
     done.assert_outcomes(passed=1, failed=1)
     done.stdout.fnmatch_lines(["*AssertionError: advantage*above the limit of 1%*"])
     done.stdout.fnmatch_lines(
-        [
-            "=* goodfence *=",
-            "test_knn: advantage * of 100, * of 100 users fully recovered, limit 100",
-        ]
+        ["=* goodfence *=", "test_knn: advantage * of 100, * of 100 users fully recovered, limit 100"]
     )
 
 

@@ -121,14 +121,7 @@ def test_where_nothing_is_promised_the_audit_says_that_nothing_would_hold() -> N
 
 def test_a_proved_model_is_not_broken() -> None:
     model = PrivateMeans(epsilon=4.0, unit="user", items="from ratings")
-    report = audit(
-        made_up(),
-        model,
-        attack=KNNAttack(known=4, fakes=5),
-        targets=3,
-        trials=Trials(40, 1 - 1e-6),
-        rng=1,
-    )
+    report = audit(made_up(), model, attack=KNNAttack(known=4, fakes=5), targets=3, trials=Trials(40, 1 - 1e-6), rng=1)
     assert report.verdict == "not broken"
     assert report.exhibit is None
     assert report.moved is not None

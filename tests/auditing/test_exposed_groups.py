@@ -82,11 +82,7 @@ def made_up(owners: list[int]) -> Outcomes:
     columns = np.arange(n)
     half: Any = columns % 2 == 0
     return Outcomes(
-        owners=np.array(owners, dtype=np.int64),
-        columns=columns,
-        recovered=half,
-        recovered_without=~half,
-        guessed=half,
+        owners=np.array(owners, dtype=np.int64), columns=columns, recovered=half, recovered_without=~half, guessed=half
     )
 
 

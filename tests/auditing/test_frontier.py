@@ -178,9 +178,4 @@ def test_nothing_to_compare_is_an_error() -> None:
     with pytest.raises(SettingError, match="attacks"):
         frontier(made_up(), [KNN(k=5)], attacks=[])
     with pytest.raises(DataError, match="applies"):
-        frontier(
-            made_up(),
-            [PrivateMeans(epsilon=1.0)],
-            attacks=[CoverAttack(known=4)],
-            targets=2,
-        )
+        frontier(made_up(), [PrivateMeans(epsilon=1.0)], attacks=[CoverAttack(known=4)], targets=2)

@@ -107,10 +107,7 @@ def test_the_short_list_has_every_kind_that_fits() -> None:
         "PrivateMeans, per rating ε=1",
         "PrivateCF, per rating ε=1",
     ]
-    assert [name_of(way) for way in default_recommenders("page", 30, k=20)][:2] == [
-        "kNN k=20",
-        "nPNS k=20, whole list",
-    ]
+    assert [name_of(way) for way in default_recommenders("page", 30, k=20)][:2] == ["kNN k=20", "nPNS k=20, whole list"]
 
 
 def test_what_is_known_doubles_from_one_to_sixty_four() -> None:

@@ -103,11 +103,7 @@ def test_all_problems_are_counted_with_lines_and_without_ids(tmp_path: Path) -> 
 
 def test_all_problems_of_a_parquet_file_and_of_sections(tmp_path: Path) -> None:
     table = pa.table(
-        {
-            "user": ["a", None, "a", "", "b"],
-            "item": [1, 2, 1, 3, None],
-            "rating": [1.0, None, 7, 2, float("nan")],
-        }
+        {"user": ["a", None, "a", "", "b"], "item": [1, 2, 1, 3, None], "rating": [1.0, None, 7, 2, float("nan")]}
     )
     parquet.write_table(table, tmp_path / "a.parquet")
     _, _, stderr = run("check", tmp_path / "a.parquet", "--scale", 1, 5)

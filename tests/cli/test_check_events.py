@@ -90,16 +90,7 @@ def test_what_was_not_declared_names_the_flag(clicks: Path) -> None:
 def test_all_problems_of_events_are_counted(tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     path.write_text("user,item,plays\n1,2,3\n,2,4\n2,,x\n3,3,0\n1,2,1\n")
-    _, _, stderr = run(
-        "check",
-        path,
-        "--feedback",
-        "implicit",
-        "--read",
-        "weight=plays",
-        "--read",
-        "duplicates=error",
-    )
+    _, _, stderr = run("check", path, "--feedback", "implicit", "--read", "weight=plays", "--read", "duplicates=error")
     assert stderr.splitlines()[:-1] == [
         "note: 1 row without a user (line 3)",
         "note: 1 row without an item (line 4)",
@@ -109,10 +100,7 @@ def test_all_problems_of_events_are_counted(tmp_path: Path) -> None:
     ]
     path.write_text("user,item\n1,2\n,2\n2,\n")
     _, _, stderr = run("check", path, "--feedback", "implicit")
-    assert stderr.splitlines()[:-1] == [
-        "note: 1 row without a user (line 3)",
-        "note: 1 row without an item (line 4)",
-    ]
+    assert stderr.splitlines()[:-1] == ["note: 1 row without a user (line 3)", "note: 1 row without an item (line 4)"]
 
 
 def test_settings_that_do_not_go_together_are_one_sentence(clicks: Path) -> None:

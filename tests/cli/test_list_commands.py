@@ -88,10 +88,7 @@ def test_fail_above_is_about_lists(clicks: Path) -> None:
 @pytest.mark.parametrize(
     ("given", "name"),
     [
-        (
-            ("--attack", "cover", "--method", "ppns k=20 beta=3"),
-            "fakes=60, n=10, pages=1, ask='all'",
-        ),
+        (("--attack", "cover", "--method", "ppns k=20 beta=3"), "fakes=60, n=10, pages=1, ask='all'"),
         (("--attack", "adaptive"), "adaptive=True"),
         (("--attack", "list pages=2 n=5"), "n=5, pages=2"),
         (("--attack", "list ask=all fakes=7"), "fakes=7"),
@@ -108,10 +105,7 @@ def test_the_attacker_of_lists_is_as_said(clicks: Path, tmp_path: Path, given: t
     ("given", "words"),
     [
         (("--feedback", "implicit", "--attack", "list rounds=2"), "list has no setting 'rounds'"),
-        (
-            ("--feedback", "implicit", "--attack", "knn"),
-            "attack must be one of list, cover, adaptive",
-        ),
+        (("--feedback", "implicit", "--attack", "knn"), "attack must be one of list, cover, adaptive"),
         (("--feedback", "implicit", "--attack", "list fakes=0"), "fakes must be"),
     ],
 )

@@ -89,12 +89,7 @@ def test_related_items_are_what_python_finds(log: Path, named: bool) -> None:
 @pytest.mark.parametrize(
     ("settings", "arguments", "code", "says"),
     [
-        (
-            "",
-            ("--read", "time=timestmp"),
-            3,
-            "time must name a column, and there is none called 'timestmp'",
-        ),
+        ("", ("--read", "time=timestmp"), 3, "time must name a column, and there is none called 'timestmp'"),
         ("", ("--read", "time=movieId"), 3, "columns is called item"),
         ("every=1,x", (), 2, "every must be integers, as in every=1,20,100"),
         ("every=20,1", (), 2, "every must be ascending"),

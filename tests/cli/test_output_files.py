@@ -62,8 +62,7 @@ def test_a_link_of_that_name_stays_and_its_file_is_written(small: Path, tmp_path
 
 
 @pytest.mark.parametrize(
-    ("command", "name"),
-    [("audit", "a.html"), ("audit", "a.json"), ("audit", "a"), ("frontier", "a")],
+    ("command", "name"), [("audit", "a.html"), ("audit", "a.json"), ("audit", "a"), ("frontier", "a")]
 )
 @pytest.mark.skipif(not READ_ONLY.is_dir(), reason="a folder that nobody can write to is missing")
 def test_a_place_that_cannot_be_written_is_told_at_once_with_its_cause(command: str, name: str, small: Path) -> None:

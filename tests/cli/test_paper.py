@@ -66,10 +66,7 @@ def test_as_printed_an_item_that_no_neighbour_rated_is_predicted_as_zero() -> No
         ((*ASKED, "--method", "ppns beta=3 rs_scope=everybody"), "scope must be one of"),
         ((*ASKED, "--method", "knn rs_scope=pair"), "KNN has no setting 'rs_scope'"),
         ((*ASKED, "--method", "knn noise=no"), "KNN has no setting 'noise'"),
-        (
-            ("paper", "alpha", "movietweetings", "--method", "private-means epsilon=1"),
-            "neighbour-based",
-        ),
+        (("paper", "alpha", "movietweetings", "--method", "private-means epsilon=1"), "neighbour-based"),
     ],
 )
 def test_what_cannot_be_meant_is_one_sentence(arguments: tuple[object, ...], says: str) -> None:
@@ -84,16 +81,7 @@ def test_alpha_of_the_command_is_that_of_the_lists() -> None:
     assert told["n"] == 10
     assert told["alpha"] < told["largest"]
     nearest = run_json(
-        "paper",
-        "alpha",
-        "movietweetings",
-        "--method",
-        "knn k=20",
-        "--targets",
-        10,
-        "--seed",
-        7,
-        "--quiet",
+        "paper", "alpha", "movietweetings", "--method", "knn k=20", "--targets", 10, "--seed", 7, "--quiet"
     )
     assert nearest["alpha"] == pytest.approx(told["largest"])
     assert nearest["beta"] == 1

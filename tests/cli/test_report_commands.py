@@ -64,10 +64,7 @@ def test_frontier_writes_a_page(small: Path, tmp_path: Path) -> None:
 @pytest.mark.parametrize("command", ["audit", "frontier"])
 @pytest.mark.parametrize(
     ("out", "code", "says"),
-    [
-        ("a.pdf", 2, ".json or .html, got .pdf"),
-        ("no/such/a.html", 3, "the folder of out does not exist"),
-    ],
+    [("a.pdf", 2, ".json or .html, got .pdf"), ("no/such/a.html", 3, "the folder of out does not exist")],
 )
 def test_what_cannot_be_written_is_told_at_once(
     command: str, out: str, code: int, says: str, small: Path, tmp_path: Path

@@ -47,10 +47,7 @@ def test_json_is_one_object_and_a_second_run_takes_the_points_up(out: Path) -> N
 
 @pytest.mark.parametrize(
     ("arguments", "sentence"),
-    [
-        (["attack-z"], "did you mean 'attack-"),
-        (["attack-m", "--seed", "-1"], "seed must be an integer of at least 0"),
-    ],
+    [(["attack-z"], "did you mean 'attack-"), (["attack-m", "--seed", "-1"], "seed must be an integer of at least 0")],
 )
 def test_wrong_usage_is_one_sentence(arguments: list[str], sentence: str) -> None:
     result = CliRunner().invoke(app, ["paper", "reproduce", *arguments])
@@ -63,15 +60,7 @@ def test_without_the_papers_data_the_bundled_ratings_stand_in_and_say_so(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     monkeypatch.setenv("GOODFENCE_DATA", str(tmp_path))
-    command = [
-        "paper",
-        "reproduce",
-        "user-douban",
-        "--quick",
-        "--out",
-        str(tmp_path / "out"),
-        "--json",
-    ]
+    command = ["paper", "reproduce", "user-douban", "--quick", "--out", str(tmp_path / "out"), "--json"]
     result = CliRunner().invoke(app, command)
     assert result.exit_code == 0, result.stderr
     told = json.loads(result.stdout)

@@ -11,15 +11,7 @@ import pytest
 
 import goodfence as gf
 from goodfence.data import catalogue
-from goodfence.data.catalogue import (
-    DATASETS,
-    Archive,
-    Dataset,
-    TitleFile,
-    cache_folder,
-    find_dataset,
-    named_folder,
-)
+from goodfence.data.catalogue import DATASETS, Archive, Dataset, TitleFile, cache_folder, find_dataset, named_folder
 from goodfence.data.frame import ReadOptions
 from goodfence.data.load import load_dataset
 from goodfence.errors import (
@@ -107,10 +99,7 @@ def test_an_archive_with_more_in_it_is_refused(tmp_path: Path) -> None:
     with zipfile.ZipFile(tmp_path / "made.zip", "a") as archive:
         archive.writestr("../../.bashrc", b"evil")
     content = (tmp_path / "made.zip").read_bytes()
-    with (
-        served(Manners(content)) as base,
-        pytest.raises(FileProblem, match="nothing but the files of the data set"),
-    ):
+    with served(Manners(content)) as base, pytest.raises(FileProblem, match="nothing but the files of the data set"):
         find_dataset(tiny(base, content), named=tmp_path, cache=tmp_path / "cache")
     assert not (tmp_path / "cache" / "ml-100k").exists()
 
@@ -193,8 +182,7 @@ def test_no_titles_are_no_error_and_broken_ones_are(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    ("name", "meant"),
-    [("ml100k", "ml-100k"), ("ML-1M", "ml-1m"), ("movietweeting", "movietweetings")],
+    ("name", "meant"), [("ml100k", "ml-100k"), ("ML-1M", "ml-1m"), ("movietweeting", "movietweetings")]
 )
 def test_a_mistyped_name_is_told_the_right_one(name: str, meant: str) -> None:
     with pytest.raises(UnknownDataset, match=f"did you mean '{meant}'"):

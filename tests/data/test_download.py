@@ -46,10 +46,7 @@ def test_what_is_there_is_not_fetched_again(tmp_path: Path) -> None:
 
 def test_a_wrong_file_put_there_by_hand_is_refused_and_left(tmp_path: Path) -> None:
     (tmp_path / NAME).write_bytes(CONTENT[:-1])
-    with (
-        served(Manners(CONTENT)) as base,
-        pytest.raises(DownloadProblem, match=r"wrong checksum; remove it"),
-    ):
+    with served(Manners(CONTENT)) as base, pytest.raises(DownloadProblem, match=r"wrong checksum; remove it"):
         download(remote(base), tmp_path)
     assert names_in(tmp_path) == [NAME]
 
@@ -63,10 +60,7 @@ def test_two_downloads_at_once_do_not_disturb_each_other(tmp_path: Path) -> None
 
 def test_a_wrong_checksum_leaves_nothing(tmp_path: Path) -> None:
     changed = b"x" + CONTENT[1:]
-    with (
-        served(Manners(changed)) as base,
-        pytest.raises(DownloadProblem, match="wrong checksum and was removed"),
-    ):
+    with served(Manners(changed)) as base, pytest.raises(DownloadProblem, match="wrong checksum and was removed"):
         download(remote(base), tmp_path)
     assert names_in(tmp_path) == []
 
@@ -83,10 +77,7 @@ def test_an_interrupted_download_leaves_nothing_and_starts_again(tmp_path: Path)
 
 
 def test_a_shorter_file_on_the_server_is_no_success(tmp_path: Path) -> None:
-    with (
-        served(Manners(CONTENT[:4000])) as base,
-        pytest.raises(DownloadProblem, match="interrupted after 4,000"),
-    ):
+    with served(Manners(CONTENT[:4000])) as base, pytest.raises(DownloadProblem, match="interrupted after 4,000"):
         download(remote(base), tmp_path)
     assert names_in(tmp_path) == []
 
@@ -115,10 +106,7 @@ def test_no_server_says_what_to_put_where(tmp_path: Path) -> None:
 
 
 def test_a_silent_server_is_given_up(tmp_path: Path) -> None:
-    with (
-        served(Manners(CONTENT, delay=0.5)) as base,
-        pytest.raises(DownloadProblem, match=r"TimeoutError"),
-    ):
+    with served(Manners(CONTENT, delay=0.5)) as base, pytest.raises(DownloadProblem, match=r"TimeoutError"):
         download(remote(base), tmp_path, timeout=0.05)
     assert names_in(tmp_path) == []
 
@@ -163,10 +151,7 @@ def test_a_bar_is_shown_to_a_terminal_only(
 
 def test_a_folder_in_the_place_of_the_file_is_named(tmp_path: Path) -> None:
     (tmp_path / NAME).mkdir()
-    with (
-        served(Manners(CONTENT)) as base,
-        pytest.raises(DownloadProblem, match=rf"{NAME} is a folder"),
-    ):
+    with served(Manners(CONTENT)) as base, pytest.raises(DownloadProblem, match=rf"{NAME} is a folder"):
         download(remote(base), tmp_path)
     assert names_in(tmp_path) == [NAME]
 

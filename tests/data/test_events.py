@@ -105,12 +105,7 @@ DECLARED = "say so with feedback='implicit' \\(--feedback implicit\\)"
 
 @pytest.mark.parametrize(
     "text",
-    [
-        "user,item\n1,2\n1,3\n",
-        "1,2\n1,3\n",
-        "user,item,timestamp\n1,2,5\n1,3,6\n",
-        "user,item,plays\n1,2,5\n1,3,6\n",
-    ],
+    ["user,item\n1,2\n1,3\n", "1,2\n1,3\n", "user,item,timestamp\n1,2,5\n1,3,6\n", "user,item,plays\n1,2,5\n1,3,6\n"],
 )
 def test_what_has_no_ratings_and_was_not_declared_names_the_flag(tmp_path: Path, text: str) -> None:
     with pytest.raises(ColumnProblem, match=DECLARED) as caught:
@@ -139,11 +134,7 @@ def test_ratings_are_no_events_until_somebody_says_which(tmp_path: Path, name: s
         found = gf.load(path, likes=4, feedback=declared)
         assert found.csr.toarray().tolist() == [[0, 1], [1, 0]]
         assert found.liked_from == 4
-    assert gf.load(path, feedback="implicit", read=ReadOptions(weight=name)).csr.data.tolist() == [
-        1,
-        5,
-        4,
-    ]
+    assert gf.load(path, feedback="implicit", read=ReadOptions(weight=name)).csr.data.tolist() == [1, 5, 4]
 
 
 def test_likes_of_what_says_the_same_of_everything(tmp_path: Path) -> None:
@@ -167,13 +158,7 @@ def test_likes_of_a_named_data_set() -> None:
 def test_the_least_rating_goes_everywhere_with_the_events() -> None:
     liked = gf.load("movietweetings", likes=8)
     train, test = gf.holdout(liked, rng=7)
-    parts = [
-        train,
-        test,
-        liked.transposed,
-        core(liked, per_user=5, per_item=5),
-        liked.on_items(liked.items),
-    ]
+    parts = [train, test, liked.transposed, core(liked, per_user=5, per_item=5), liked.on_items(liked.items)]
     assert [part.liked_from for part in parts] == [8.0] * 5
     assert "ratings of at least 8" in liked._repr_html_()
 
@@ -220,9 +205,7 @@ def test_text_without_a_header_is_not_taken_for_one(tmp_path: Path) -> None:
     assert "ann" not in str(caught.value)
     with pytest.warns(GoodfenceWarning, match="user in column 1, item in column 2; if"):
         numbers = gf.load(
-            put(tmp_path, "b.csv", "ann,p1,7\nbob,p2,4\n"),
-            feedback="implicit",
-            read=ReadOptions(weight="3"),
+            put(tmp_path, "b.csv", "ann,p1,7\nbob,p2,4\n"), feedback="implicit", read=ReadOptions(weight="3")
         )
     assert numbers.n_ratings == 2
     assert gf.load(path, feedback="implicit", user="1", item="2").users.tolist() == ["ann", "bob"]
@@ -260,10 +243,7 @@ WRONG: list[tuple[dict[str, Any], str]] = [
     ({"feedback": "implicit", "duplicates": "mean"}, "one of error, once, count, sum for events"),
     ({"duplicates": "count"}, "one of error, last, first, mean for ratings"),
     ({"feedback": "implicit", "duplicates": "sum"}, "sum where a weight is named"),
-    (
-        {"feedback": "implicit", "duplicates": "count", "weight": "plays"},
-        "sum where a weight is named",
-    ),
+    ({"feedback": "implicit", "duplicates": "count", "weight": "plays"}, "sum where a weight is named"),
     ({"likes": float("nan")}, "likes must be a finite number"),
 ]
 

@@ -14,14 +14,7 @@ import pytest
 
 from goodfence.data.frame import ReadOptions, read_triplets
 from goodfence.data.ratings import Ratings
-from goodfence.errors import (
-    ColumnProblem,
-    DataError,
-    DuplicateProblem,
-    GoodfenceWarning,
-    SettingError,
-    ValueProblem,
-)
+from goodfence.errors import ColumnProblem, DataError, DuplicateProblem, GoodfenceWarning, SettingError, ValueProblem
 
 Frame = Callable[[dict[str, list[Any]]], Any]
 KINDS: dict[str, Frame] = {"pandas": pd.DataFrame, "polars": pl.DataFrame, "arrow": pa.table}
@@ -35,11 +28,7 @@ def frame(request: pytest.FixtureRequest) -> Frame:
 
 def test_rows_and_columns_are_in_the_order_of_the_ids(frame: Frame) -> None:
     rating = [4.0, 0.0, 2.5, 1.0]
-    table: dict[str, list[Any]] = {
-        "user": [10, 9, 10, 2],
-        "item": ["b", "é", "a", "Z"],
-        "rating": rating,
-    }
+    table: dict[str, list[Any]] = {"user": [10, 9, 10, 2], "item": ["b", "é", "a", "Z"], "rating": rating}
     ratings = Ratings.from_frame(frame(table))
     assert ratings.users.tolist() == [2, 9, 10]
     assert ratings.items.tolist() == ["Z", "a", "b", "é"]

@@ -54,8 +54,7 @@ def test_the_caller_s_array_is_left_alone() -> None:
 
 
 @pytest.mark.parametrize(
-    "values",
-    [[1, 1], ["a", "a"], [1, "a"], [1.5, 2], [True, False], [None], np.array([2**64 - 1], "u8")],
+    "values", [[1, 1], ["a", "a"], [1, "a"], [1.5, 2], [True, False], [None], np.array([2**64 - 1], "u8")]
 )
 def test_ids_that_are_refused(values: list[object]) -> None:
     with pytest.raises(DataError, match="the ids of the users must"):
@@ -109,19 +108,7 @@ def test_what_a_scale_holds() -> None:
 
 
 @pytest.mark.parametrize(
-    "scale",
-    [
-        (5, 1),
-        (1,),
-        (1, 5, 0),
-        (1, 5, -1),
-        (1, 5, 3),
-        (1, np.inf),
-        (1, 2, 3, 4),
-        ("1", "5"),
-        5,
-        "15",
-    ],
+    "scale", [(5, 1), (1,), (1, 5, 0), (1, 5, -1), (1, 5, 3), (1, np.inf), (1, 2, 3, 4), ("1", "5"), 5, "15"]
 )
 def test_scales_that_are_refused(scale: object) -> None:
     with pytest.raises(SettingError, match=r"^(scale|step) must be"):

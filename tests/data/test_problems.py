@@ -108,7 +108,4 @@ def test_text_where_numbers_are_expected_in_parquet(tmp_path: Path) -> None:
     path = tmp_path / "a.parquet"
     table = pa.table({"userId": [1, 2], "movieId": [1, 1], "rating": pa.array(["good", None])})
     parquet.write_table(table, path)
-    assert problems(path) == {
-        "with a rating that is no number": (1, (1,)),
-        "without a rating": (1, (2,)),
-    }
+    assert problems(path) == {"with a rating that is no number": (1, (1,)), "without a rating": (1, (2,))}

@@ -45,11 +45,7 @@ FORMATS: dict[str, tuple[str, str, dict[tuple[Any, Any], float]]] = {
         CELLS,
     ),
     "Yahoo": ("ydata-train.txt", "7\t10\t4.5\n8\t9\t1\n7\t9\t3\n", CELLS),
-    "Netflix": (
-        "combined_data_1.txt",
-        "10:\n7,4.5,2005-09-06\n9:\n8,1,2005-05-13\n7,3,2005-10-19\n",
-        CELLS,
-    ),
+    "Netflix": ("combined_data_1.txt", "10:\n7,4.5,2005-09-06\n9:\n8,1,2005-05-13\n7,3,2005-10-19\n", CELLS),
     "RecBole": (
         "ml.inter",
         "user_id:token\titem_id:token\trating:float\ttimestamp:float\n7\t10\t4.5\t9\n8\t9\t1\t9\n7\t9\t3\t9\n",
@@ -81,20 +77,12 @@ FORMATS: dict[str, tuple[str, str, dict[tuple[Any, Any], float]]] = {
     ),
     "a column called Feedback": ("a.csv", HEADED.replace("rating", "Feedback"), CELLS),
     "a column called score": ("a.csv", HEADED.replace("rating", "score"), CELLS),
-    "a title beside the id": (
-        "a.csv",
-        "user,movie_id,title,rating\n7,10,Heat,4.5\n8,9,Alien,1\n7,9,Alien,3\n",
-        CELLS,
-    ),
+    "a title beside the id": ("a.csv", "user,movie_id,title,rating\n7,10,Heat,4.5\n8,9,Alien,1\n7,9,Alien,3\n", CELLS),
     "spreadsheet in a country of semicolons": ("a.csv", HEADED.replace(",", ";"), CELLS),
     "bars": ("a.txt", HEADED.replace(",", "|"), CELLS),
     "tabs in a csv": ("a.csv", HEADED.replace(",", "\t"), CELLS),
     "an ending of its own": ("ratings.export2024", HEADED, CELLS),
-    "an index before the columns": (
-        "a.csv",
-        ",user_id,movie_id,rating\n0,7,10,4.5\n1,8,9,1\n2,7,9,3\n",
-        CELLS,
-    ),
+    "an index before the columns": ("a.csv", ",user_id,movie_id,rating\n0,7,10,4.5\n1,8,9,1\n2,7,9,3\n", CELLS),
 }
 
 
@@ -208,10 +196,7 @@ def test_a_decimal_comma(tmp_path: Path) -> None:
         gf.load(thousands)
     assert cells(gf.load(thousands, read=ReadOptions(decimal=","))) == {(1, 2): 1.25, (1, 3): 2.125}
     with pytest.raises(ValueProblem, match="row 1 is not"):
-        gf.load(
-            put(tmp_path, "c.csv", "user;item;rating\n1;2;1.5\n1;3;2,5\n"),
-            read=ReadOptions(decimal=","),
-        )
+        gf.load(put(tmp_path, "c.csv", "user;item;rating\n1;2;1.5\n1;3;2,5\n"), read=ReadOptions(decimal=","))
 
 
 def test_what_stands_for_not_rated_is_left_out_on_request(tmp_path: Path) -> None:
@@ -259,8 +244,7 @@ def test_times_are_no_ratings_even_if_there_are_few(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "written",
-    ["9007199254740993", "1e-400", "-1E-999", "123456789012345678901", "1e-9999999999999999999"],
+    "written", ["9007199254740993", "1e-400", "-1E-999", "123456789012345678901", "1e-9999999999999999999"]
 )
 @pytest.mark.parametrize("name", ["a.csv", "a.json"])
 def test_a_rating_that_a_float_would_change_is_refused(name: str, written: str, tmp_path: Path) -> None:
@@ -303,12 +287,7 @@ def test_no_id_in_an_error_about_a_name_that_a_headless_file_has_not(tmp_path: P
 
 
 def test_a_named_data_set_states_its_own_settings() -> None:
-    for setting, value in {
-        "separator": ",",
-        "decimal": ",",
-        "encoding": "utf-8",
-        "unrated": 0,
-    }.items():
+    for setting, value in {"separator": ",", "decimal": ",", "encoding": "utf-8", "unrated": 0}.items():
         with pytest.raises(gf.SettingError, match=f"{setting} must be left out for a named data set"):
             gf.load("movietweetings", read=ReadOptions(**{setting: value}))  # type: ignore[arg-type]
 

@@ -14,23 +14,10 @@ from pyarrow import parquet
 
 from goodfence.data.files import check_limit
 from goodfence.data.frame import ReadOptions
-from goodfence.data.load import (
-    _bytes_of_ids,
-    read_item_list,
-    read_ratings,
-    read_reported,
-    read_table,
-)
+from goodfence.data.load import _bytes_of_ids, read_item_list, read_ratings, read_reported, read_table
 from goodfence.data.ratings import Ratings
 from goodfence.data.text import CHUNK
-from goodfence.errors import (
-    ColumnProblem,
-    FileProblem,
-    GoodfenceWarning,
-    SettingError,
-    SizeProblem,
-    ValueProblem,
-)
+from goodfence.errors import ColumnProblem, FileProblem, GoodfenceWarning, SettingError, SizeProblem, ValueProblem
 
 CSV = "userId,movieId,rating,timestamp\n7,10,4.5,99\n8,9,0,98\n7,9,1,97\n"
 EXPECTED = {(7, 9): 1.0, (7, 10): 4.5, (8, 9): 0.0}
@@ -81,10 +68,7 @@ SAME: dict[str, tuple[str, str | bytes]] = {
     "spaces around ratings": ("a.csv", CSV.replace("4.5", " 4.5 ")),
     "other notation": ("a.csv", CSV.replace("4.5", "+45e-1").replace(",1,", ",1.,")),
     "columns in another order": ("a.csv", "stars,who,USER-ID,film\n4.5,a,7,10\n0,b,8,9\n1,c,7,9\n"),
-    "unused text with separators": (
-        "a.csv",
-        'user,title,item,rating\n7,"a, ""b""",10,4.5\n8,,9,0\n7,c,9,1\n',
-    ),
+    "unused text with separators": ("a.csv", 'user,title,item,rating\n7,"a, ""b""",10,4.5\n8,,9,0\n7,c,9,1\n'),
 }
 
 
@@ -241,8 +225,7 @@ def test_a_limit_that_is_just_enough(tmp_path: Path) -> None:
     with pytest.raises(SizeProblem, match="KiB once inflated"):
         read_ratings(tmp_path / "a.csv.gz", ReadOptions(max_bytes=len(text) - 1))
     parquet.write_table(
-        pa.table({"user": [1], "item": [2], "rating": pa.array([3], pa.uint8())}),
-        tmp_path / "a.parquet",
+        pa.table({"user": [1], "item": [2], "rating": pa.array([3], pa.uint8())}), tmp_path / "a.parquet"
     )
     size = (tmp_path / "a.parquet").stat().st_size
     assert read_ratings(tmp_path / "a.parquet", ReadOptions(max_bytes=size)).n_ratings == 1

@@ -14,14 +14,7 @@ import goodfence as gf
 from goodfence.data.synthetic import _in_parts, plan
 from goodfence.errors import SettingError
 from goodfence.kernels.draw import Word
-from goodfence.kernels.synthetic import (
-    Levels,
-    Tastes,
-    choose_items,
-    noise_of,
-    rate_items,
-    two_uniforms,
-)
+from goodfence.kernels.synthetic import Levels, Tastes, choose_items, noise_of, rate_items, two_uniforms
 from goodfence.rng import Streams
 from tests.support import reference
 from tests.support.contracts import FALSE_ALARM

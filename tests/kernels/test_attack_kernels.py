@@ -44,12 +44,7 @@ def test_lists_with_fakes_are_sorted_lists(seed: int, removed: int) -> None:
     length = N_ROWS - (removed >= 0) + n_fakes - 1
     rows, listed = np.empty((1, length), dtype=np.int32), np.empty((1, length))
     insert_fakes(
-        *sorted_rows(similarities),
-        np.array([fake_similarity]),
-        n_fakes - 1,
-        np.array([removed]),
-        rows,
-        listed,
+        *sorted_rows(similarities), np.array([fake_similarity]), n_fakes - 1, np.array([removed]), rows, listed
     )
     for asker in range(n_fakes):
         numbers = np.empty(length, dtype=np.int32)
@@ -110,10 +105,7 @@ def test_inclusion_beside_the_same_others(take: int) -> None:
     others, candidates = [5, 2, 2, 1], [1, 3, 40]
     shift = np.log(sorted(others, reverse=True)[take - 1])
     found = included_beside(
-        np.log(others) - shift,
-        np.log(candidates) - shift,
-        take,
-        *np.polynomial.legendre.leggauss(16),
+        np.log(others) - shift, np.log(candidates) - shift, take, *np.polynomial.legendre.leggauss(16)
     )
     for place, weight in enumerate(candidates):
         weights = [Fraction(each) for each in (*others, weight)]

@@ -64,9 +64,7 @@ def test_nearest_items_are_those_of_a_full_sort(seed: int, n: int) -> None:
     raters = generator.choice([1, 4, 9, 8], size=15)
     co_counts = np.minimum(generator.integers(0, 4, size=(6, 15)), raters).astype(np.int32)
     so_far = RatedSoFar(
-        *(np.zeros(1, dtype=np.int64), np.zeros(1, dtype=np.int64), np.zeros(1, dtype=np.int32)),
-        raters,
-        co_counts,
+        *(np.zeros(1, dtype=np.int64), np.zeros(1, dtype=np.int64), np.zeros(1, dtype=np.int32)), raters, co_counts
     )
     lists = np.full((4, n), 99, dtype=np.int32)
     rows = np.array([5, 0, 3, 3])

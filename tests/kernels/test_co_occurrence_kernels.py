@@ -6,14 +6,7 @@ import numpy as np
 import pytest
 
 from goodfence.kernels.co_occurrence import weigh_users
-from goodfence.models.private.co_occurrence import (
-    FINER,
-    SPARE,
-    UNIT,
-    EventProfiles,
-    centre_of,
-    co_occurrence_totals,
-)
+from goodfence.models.private.co_occurrence import FINER, SPARE, UNIT, EventProfiles, centre_of, co_occurrence_totals
 from goodfence.privacy.guarantee import Unit
 from tests.support import reference
 

@@ -46,10 +46,7 @@ def test_the_weights_are_those_of_the_page(shape: tuple[int, int, int]) -> None:
 @pytest.mark.parametrize("n", [1, 20, 500])
 @pytest.mark.parametrize("shape", [*SHAPES, (25, 0, 0)])
 def test_the_lists_are_all_scores_sorted(shape: tuple[int, int, int], n: int) -> None:
-    model, profiles = (
-        made_up(*shape) if shape[1] else no_factors(shape[0]),
-        profiles_of(19, shape[0]),
-    )
+    model, profiles = (made_up(*shape) if shape[1] else no_factors(shape[0]), profiles_of(19, shape[0]))
     allowed = np.arange(shape[0]) % 5 != 2
     lists = model.rank(profiles, allowed, n)
     scores = model.scores(model.weigh(profiles))

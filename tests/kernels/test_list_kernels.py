@@ -11,14 +11,7 @@ from hypothesis import strategies as st
 from scipy import sparse
 
 from goodfence.kernels.predict import limit_of_nearest
-from goodfence.neighbours.lists import (
-    ItemVotes,
-    Ranked,
-    UserVotes,
-    best_of,
-    rank_alike,
-    rank_in_blocks,
-)
+from goodfence.neighbours.lists import ItemVotes, Ranked, UserVotes, best_of, rank_alike, rank_in_blocks
 from tests.support import reference
 
 N_ITEMS = 9

@@ -5,14 +5,7 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from goodfence.kernels.draw import (
-    DRAW,
-    NOISE,
-    hash_candidates,
-    philox,
-    to_uniform,
-    uniform_and_coin,
-)
+from goodfence.kernels.draw import DRAW, NOISE, hash_candidates, philox, to_uniform, uniform_and_coin
 from tests.support import reference
 
 pytestmark = pytest.mark.kernel

@@ -106,9 +106,7 @@ def test_nine_releases_of_the_largest_size() -> None:
         assert largest_distance(1000, n_public) == 9 * lattice_distance(largest, SIGMA)
 
 
-def test_no_more_is_spent_than_is_useful_and_the_model_says_so_after_loading(
-    tmp_path: Path,
-) -> None:
+def test_no_more_is_spent_than_is_useful_and_the_model_says_so_after_loading(tmp_path: Path) -> None:
     """An epsilon of 64 spends what an epsilon of about 16 allows; its guarantee holds all the more."""
     made = gf.synthetic(users=60, items=40, ratings=900, rng=3)
     allowed, asked = (gf.PrivateCF(epsilon=epsilon, items="from ratings").fit(made) for epsilon in (4.0, 64.0))

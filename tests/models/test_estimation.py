@@ -18,12 +18,7 @@ from goodfence.models.private.estimation import (
     update_biases,
 )
 from goodfence.models.private.item_model import NOISE, ItemBiases, ItemModel
-from goodfence.models.private.releases import (
-    HalfStep,
-    ItemSums,
-    Noisy,
-    residual_grid,
-)
+from goodfence.models.private.releases import HalfStep, ItemSums, Noisy, residual_grid
 from goodfence.privacy.fixed_point import Clamps
 from goodfence.privacy.noise import SIGMA
 
@@ -135,11 +130,7 @@ def test_a_half_step_is_the_posterior_of_the_changes() -> None:
     """Item by item: row_i = W_i P theta_i + noise, theta_i = (bias, factors); the prior of factors is learnt."""
     chance = np.random.default_rng(2)
     n_items, n_factors = 12, 2
-    items = ItemBiases(
-        chance.normal(size=n_items),
-        chance.uniform(0.05, 0.2, n_items),
-        chance.uniform(5, 60, n_items),
-    )
+    items = ItemBiases(chance.normal(size=n_items), chance.uniform(0.05, 0.2, n_items), chance.uniform(5, 60, n_items))
     factors = chance.normal(size=(n_items, n_factors))
     scores = np.array([[200.0, 10.0, 0.0], [10.0, 30.0, 4.0], [0.0, 4.0, 20.0]])
     rows = chance.normal(scale=6.0, size=(n_items, n_factors + 1))

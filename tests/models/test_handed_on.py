@@ -148,11 +148,7 @@ def test_which_items_are_public_must_be_said(kind: str) -> None:
 def test_items_that_were_declared_with_the_ratings_are_a_choice(kind: str) -> None:
     """A published data set, a given list, a matrix with its columns; what was read, or thinned out by it, is none."""
     read_rows = read([("1", "10", 3)])
-    stated = [
-        gf.load("movietweetings"),
-        read_rows.on_items(CATALOGUE),
-        gf.synthetic(users=30, items=20, ratings=200),
-    ]
+    stated = [gf.load("movietweetings"), read_rows.on_items(CATALOGUE), gf.synthetic(users=30, items=20, ratings=200)]
     for ratings in (*stated, gf.holdout(stated[0], rng=7)[0]):
         assert ratings.items_declared
         MODELS[kind]().fit(ratings)

@@ -36,12 +36,7 @@ class TestEASE(RecommenderContract):
         return gf.EASE(regularisation=20, items=35)
 
 
-MECHANISMS: list[Any] = [
-    gf.KNN(k=5),
-    gf.NPNS(k=5),
-    gf.PNCF(k=5, epsilon=2.0),
-    gf.PPNS(k=5, beta=3, epsilon=2.0),
-]
+MECHANISMS: list[Any] = [gf.KNN(k=5), gf.NPNS(k=5), gf.PNCF(k=5, epsilon=2.0), gf.PPNS(k=5, beta=3, epsilon=2.0)]
 
 
 @pytest.mark.parametrize("axis", ["user", "item"])

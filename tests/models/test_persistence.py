@@ -17,13 +17,7 @@ import pytest
 import goodfence as gf
 from goodfence.errors import ModelFileError
 from goodfence.models.neighbour_cf import NeighbourCF
-from goodfence.models.persistence import (
-    decode_ids,
-    manifest_text,
-    read_model,
-    unpack_model,
-    write_model,
-)
+from goodfence.models.persistence import decode_ids, manifest_text, read_model, unpack_model, write_model
 from tests.support.model_files import as_npy, members, packed, put_together, taken_apart, zipped
 
 RATINGS = gf.synthetic(users=60, items=40, ratings=900, rng=2)
@@ -32,14 +26,7 @@ MODELS = [
     gf.NeighbourCF(gf.NPNS(k=4, within=3), similarity="pearson", rng=[1, 2]),
     gf.NeighbourCF(gf.PNCF(k=4, epsilon=0.1, reading="truncated"), rng=3),
     gf.NeighbourCF(
-        gf.PPNS(
-            k=4,
-            beta=3,
-            epsilon=1e-3,
-            allocation=(2, 1, 1),
-            sensitivity=gf.Sensitivity(scope="pair"),
-        ),
-        rng=11,
+        gf.PPNS(k=4, beta=3, epsilon=1e-3, allocation=(2, 1, 1), sensitivity=gf.Sensitivity(scope="pair")), rng=11
     ),
     gf.NeighbourCF(
         gf.NPNS(k=4),
@@ -267,10 +254,7 @@ def test_a_model_of_an_earlier_version_is_named(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     ("model", "argument"),
     [
-        (
-            gf.papers.Perturbed(gf.NeighbourCF(gf.KNN(k=2)), by=gf.papers.RandomisedResponse(epsilon=2.0)),
-            "by",
-        ),
+        (gf.papers.Perturbed(gf.NeighbourCF(gf.KNN(k=2)), by=gf.papers.RandomisedResponse(epsilon=2.0)), "by"),
         (gf.papers.NoisyAnswers(gf.NeighbourCF(gf.KNN(k=2)), epsilon=2.0, questions=9), "epsilon"),
         (gf.papers.IndKNN(epsilon=2.0), "epsilon"),
     ],

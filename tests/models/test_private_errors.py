@@ -167,11 +167,7 @@ def test_the_search_moves_what_is_really_released(clamp: float) -> None:
         values = (biases + apart)[order][kept]
         profiles = UserProfiles(np.array([0, len(kept)]), kept, values, count + 1)
         rows = chosen_residuals(profiles, biases[order], chosen, clamps)
-        return sum_pairs(
-            rows,
-            np.array([size / math.sqrt(n) / (clamp * COVARIANCE_GRID) ** 2]),
-            toward_zero=False,
-        )
+        return sum_pairs(rows, np.array([size / math.sqrt(n) / (clamp * COVARIANCE_GRID) ** 2]), toward_zero=False)
 
     moved = np.sqrt((((total(count + 1) - total(count)) / size) ** 2).sum()) / THEOREM
     assert moved == pytest.approx(moves(users, clamp, prior)[0][0], rel=1e-3)

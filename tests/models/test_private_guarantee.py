@@ -138,9 +138,7 @@ def test_a_catalogue_is_saved(tmp_path: Path) -> None:
 
 
 @pytest.mark.parametrize(
-    "model",
-    [PrivateMeans(epsilon=1.0, items="from ratings"), PrivateCF(epsilon=1.0, items="from ratings")],
-    ids=repr,
+    "model", [PrivateMeans(epsilon=1.0, items="from ratings"), PrivateCF(epsilon=1.0, items="from ratings")], ids=repr
 )
 def test_saved_without_the_ratings(model: PrivateRecommender, tmp_path: Path) -> None:
     ratings = made_up()
@@ -159,10 +157,7 @@ def test_a_scale_whose_length_overflows_is_refused() -> None:
     """Of such a scale every rating would lie at infinity, and integers made of it anywhere."""
     scale = gf.Scale(-1.7e308, 1.7e308, None)
     csr = sparse.csr_array(np.full((1, 3), 1.7e308))
-    for model in (
-        PrivateMeans(epsilon=1.0, items="from ratings"),
-        PrivateCF(epsilon=1.0, items="from ratings"),
-    ):
+    for model in (PrivateMeans(epsilon=1.0, items="from ratings"), PrivateCF(epsilon=1.0, items="from ratings")):
         with pytest.raises(DataError, match="overflows"):
             model.fit(Ratings(csr, users=[0], items=range(3), scale=scale))
 
@@ -181,8 +176,7 @@ def test_the_largest_budget_leaves_room_to_the_ends_of_the_noise() -> None:
 
 
 @pytest.mark.parametrize(
-    ("n_items", "delta", "message"),
-    [(300, 1e-5, "larger, or covariance_items fewer"), (60, 1e-7, "larger, got")],
+    ("n_items", "delta", "message"), [(300, 1e-5, "larger, or covariance_items fewer"), (60, 1e-7, "larger, got")]
 )
 def test_a_budget_too_small_for_the_rounding_is_refused(n_items: int, delta: float, message: str) -> None:
     """Where rounding alone exceeds the sensitivity, nothing of the budget is left for the statistics."""

@@ -15,20 +15,9 @@ from goodfence.arrays import Integers
 from goodfence.data.ratings import Ratings
 from goodfence.errors import DataError, ModelFileError, NotFittedError, SettingError, UnknownId
 from goodfence.models.persistence import read_model
-from goodfence.models.private.co_occurrence import (
-    EventProfiles,
-    release_co_occurrence,
-    release_counts,
-)
+from goodfence.models.private.co_occurrence import EventProfiles, release_co_occurrence, release_counts
 from goodfence.models.private.releases import Noisy
-from goodfence.models.private.top_n import (
-    COUNTS_SHARE,
-    MOST_FACTORS,
-    ListModel,
-    PrivateTopN,
-    how_many,
-    list_factors,
-)
+from goodfence.models.private.top_n import COUNTS_SHARE, MOST_FACTORS, ListModel, PrivateTopN, how_many, list_factors
 from goodfence.privacy.guarantee import Unit
 from goodfence.privacy.noise import Publisher
 from tests.support import reference
@@ -281,8 +270,7 @@ def test_without_a_list_of_items_a_fit_is_refused() -> None:
 
 
 @pytest.mark.parametrize(
-    "settings",
-    [{"epsilon": 0.0}, {"delta": 1.0}, {"unit": "rating"}, {"unit": "household"}, {"items": "all"}],
+    "settings", [{"epsilon": 0.0}, {"delta": 1.0}, {"unit": "rating"}, {"unit": "household"}, {"items": "all"}]
 )
 def test_settings_are_checked(settings: dict[str, Any]) -> None:
     with pytest.raises(SettingError):

@@ -163,9 +163,7 @@ class Recording(Publisher):
         return super().publish(name, totals, sensitivity)
 
 
-def test_better_biases_for_the_unit_user_release_one_number_for_each_item(
-    profiles: UserProfiles,
-) -> None:
+def test_better_biases_for_the_unit_user_release_one_number_for_each_item(profiles: UserProfiles) -> None:
     """No factors, no scores: the constant alone is released, and nothing else is paid for."""
     publisher, known = Recording(), ItemBiases(np.zeros(N_ITEMS), *np.ones((2, N_ITEMS)))
     better_biases(profiles, known, "user", 1.0, publisher)

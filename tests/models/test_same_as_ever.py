@@ -17,18 +17,9 @@ RATED: dict[str, Any] = {"items": "from ratings", "rng": 7}
 FEATURES = np.arange(120.0).reshape(60, 2) % 7
 CASES: dict[str, tuple[Any, list[float]]] = {
     "means": (gf.PrivateMeans(epsilon=2.0, **RATED), [4.570888, 2.607588, 3.387992, 4.221842]),
-    "means, user": (
-        gf.PrivateMeans(epsilon=6.0, unit="user", **RATED),
-        [4.431466, 2.737785, 3.453661, 3.991342],
-    ),
-    "auto, which is the covariance": (
-        gf.PrivateCF(epsilon=4.0, **RATED),
-        [4.44673, 2.634853, 3.547886, 4.157299],
-    ),
-    "covariance": (
-        gf.PrivateCF(epsilon=4.0, plan="covariance", **RATED),
-        [4.44673, 2.634853, 3.547886, 4.157299],
-    ),
+    "means, user": (gf.PrivateMeans(epsilon=6.0, unit="user", **RATED), [4.431466, 2.737785, 3.453661, 3.991342]),
+    "auto, which is the covariance": (gf.PrivateCF(epsilon=4.0, **RATED), [4.44673, 2.634853, 3.547886, 4.157299]),
+    "covariance": (gf.PrivateCF(epsilon=4.0, plan="covariance", **RATED), [4.44673, 2.634853, 3.547886, 4.157299]),
     "covariance, user": (
         gf.PrivateCF(epsilon=8.0, unit="user", plan="covariance", **RATED),
         [4.369006, 2.801455, 3.532697, 3.911335],

@@ -40,10 +40,7 @@ def test_item_lists_are_user_lists_of_the_transposed() -> None:
 def test_too_few_rows_is_an_error_or_a_shorter_list() -> None:
     with pytest.raises(gf.SettingError, match="n must be at most 4"):
         gf.candidate_lists(from_rows(ROWS, 3), n=5)
-    assert gf.candidate_lists(from_rows(ROWS, 3), n=5, short_lists="shorten").indices.shape == (
-        5,
-        4,
-    )
+    assert gf.candidate_lists(from_rows(ROWS, 3), n=5, short_lists="shorten").indices.shape == (5, 4)
 
 
 def test_an_unknown_similarity_gets_a_hint() -> None:

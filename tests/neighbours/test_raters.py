@@ -21,12 +21,7 @@ from tests.support.strategies import from_rows
 pytestmark = pytest.mark.kernel
 
 MADE_UP = gf.synthetic(users=40, items=25, ratings=420, rng=3)
-DRAWN: list[Any] = [
-    gf.NPNS(k=3),
-    gf.NPNS(k=2, weights="uniform", within=2),
-    gf.PNCF(k=3),
-    gf.PPNS(k=3, beta=2),
-]
+DRAWN: list[Any] = [gf.NPNS(k=3), gf.NPNS(k=2, weights="uniform", within=2), gf.PNCF(k=3), gf.PPNS(k=3, beta=2)]
 
 
 def rows_of(ratings: gf.Ratings) -> list[dict[int, float]]:
@@ -82,12 +77,7 @@ def test_every_similarity_is_the_book_s(axis: Any, name: Any) -> None:
 def test_predictions_are_the_book_s(axis: Any, center: Any, name: Any) -> None:
     similarity = gf.Similarity(name=name, shrinkage=2.0)
     model = gf.NeighbourCF(
-        gf.KNN(k=4),
-        axis=axis,
-        similarity=similarity,
-        center=center,
-        among="raters",
-        min_neighbours=3,
+        gf.KNN(k=4), axis=axis, similarity=similarity, center=center, among="raters", min_neighbours=3
     )
     found = model.fit(MADE_UP).predict(*every_cell(MADE_UP)).reshape(MADE_UP.shape)
     wanted = expected_predictions(axis, name, center, 4, 3, shrinkage=2.0)
@@ -214,9 +204,7 @@ def test_a_knn_fold_in_is_the_prediction_of_an_appended_row() -> None:
 
 
 @pytest.mark.parametrize(
-    "mechanism",
-    [gf.NPNS(k=2, weights="uniform"), gf.PPNS(k=2, beta=2), gf.PPNS(k=3, beta=2)],
-    ids=repr,
+    "mechanism", [gf.NPNS(k=2, weights="uniform"), gf.PPNS(k=2, beta=2), gf.PPNS(k=3, beta=2)], ids=repr
 )
 def test_the_law_of_a_draw_among_few_raters(mechanism: Any) -> None:
     """The list of the raters, filled up with nobody: the chosen follow the mechanism's law on that list."""

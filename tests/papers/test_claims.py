@@ -50,16 +50,7 @@ def test_where_no_difference_is_claimed_there_is_no_other_side() -> None:
 
 def test_every_claim_has_a_sentence_for_every_verdict_it_can_get() -> None:
     told = tomllib.loads((files("goodfence.papers.reproduction") / "definitions" / "claims.toml").read_text())
-    assert list(told) == [
-        *map(str, range(1, 9)),
-        "9a",
-        "9b",
-        *map(str, range(10, 14)),
-        "14a",
-        "14b",
-        "15",
-        "16",
-    ]
+    assert list(told) == [*map(str, range(1, 9)), "9a", "9b", *map(str, range(10, 14)), "14a", "14b", "15", "16"]
     directional = {"1", "2", "4", "6", "7", "8", "13"}
     for label, texts in told.items():
         assert {"text", "rule", "holds", "fails"} <= texts.keys()

@@ -8,14 +8,7 @@ from scipy import sparse
 
 import goodfence as gf
 from goodfence.errors import SettingError
-from goodfence.papers.reproduction.definition import (
-    BUNDLED,
-    COMPARED,
-    LARGEST_RS,
-    ORDER,
-    Interpretation,
-    definition,
-)
+from goodfence.papers.reproduction.definition import BUNDLED, COMPARED, LARGEST_RS, ORDER, Interpretation, definition
 
 
 @pytest.mark.parametrize("bundled", [False, True])
@@ -25,13 +18,7 @@ def test_every_point_of_every_figure_has_four_mechanisms(name: str, quick: bool,
     figure = definition(name, quick=quick, bundled=bundled)
     assert list(figure.series) == [*COMPARED, LARGEST_RS]
     scopes = [getattr(figure.mechanism(one, figure.values[-1]), "sensitivity", None) for one in figure.series]
-    assert [None if one is None else one.scope for one in scopes] == [
-        None,
-        None,
-        "pair",
-        "pair",
-        "target",
-    ]
+    assert [None if one is None else one.scope for one in scopes] == [None, None, "pair", "pair", "target"]
     assert list(figure.values) == sorted(set(figure.values))
     for x in figure.values:
         parameters = figure.parameters(x)

@@ -125,11 +125,7 @@ def test_a_chart_shows_the_paper_and_what_leaks(name: str) -> None:
     [panels] = [row["hconcat"] for row in spec["vconcat"]]
     headings = [panel["title"]["text"] for panel in panels]
     if figure.definition.protocol == "attack":
-        assert headings == [
-            "MAE of the fake: LOW is bad",
-            "Recovery: HIGH is bad",
-            "Advantage: HIGH is bad",
-        ]
+        assert headings == ["MAE of the fake: LOW is bad", "Recovery: HIGH is bad", "Advantage: HIGH is bad"]
         assert "LOW is bad" in figure.definition.caption
         assert "targets with more than 8 ratings" in spec["title"]["subtitle"][0]
         assert "other people" in figure.definition.caption

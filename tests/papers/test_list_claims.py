@@ -104,9 +104,7 @@ def test_rs_of_a_fakes_list_is_that_of_the_data_with_the_fakes(scope: Any, small
         np.testing.assert_allclose(np.asarray(rs), wanted)
 
 
-def test_the_share_of_zeros_has_the_standard_error_of_a_mean(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_the_share_of_zeros_has_the_standard_error_of_a_mean(monkeypatch: pytest.MonkeyPatch) -> None:
     """By Python's own statistics: three lists of which 20%, 40% and 90% are zeros."""
     shares = [0.2, 0.4, 0.9]
     monkeypatch.setattr(of_lists, "_zeros", lambda *_: np.array(shares))
@@ -120,9 +118,7 @@ def test_the_share_of_zeros_has_the_standard_error_of_a_mean(
     assert found.numbers == {"here: share of zeros": pytest.approx(0.5)}
 
 
-def test_on_lists_without_an_attack_partitions_are_an_eighth_of_short_data(
-    small_setting: gf.PPNS,
-) -> None:
+def test_on_lists_without_an_attack_partitions_are_an_eighth_of_short_data(small_setting: gf.PPNS) -> None:
     """Of 60 users k is 7, and not the figures' 100: four partitions are half of the list."""
     claim = of_lists.largest_alpha({"small": (SMALL, "user")}, SMALL, SEED, N)
     lists = Unattacked.of(SMALL, N, SEED).similarities
@@ -143,9 +139,7 @@ def test_manlys_error_is_that_of_the_mechanisms_with_an_eighth_of_short_data() -
         assert claim.numbers[name] == pytest.approx(max(errors))
 
 
-def test_where_fakes_fill_both_partitions_to_be_alone_is_to_be_chosen(
-    small_setting: gf.PPNS,
-) -> None:
+def test_where_fakes_fill_both_partitions_to_be_alone_is_to_be_chosen(small_setting: gf.PPNS) -> None:
     k, beta = small_setting.k, small_setting.beta
     n_fakes, tried = (beta - 1) * k + 1, 0
     for one in of_lists._fake_lists(SMALL, SEED, N):

@@ -79,9 +79,7 @@ def test_one_rating_moves_covariance_and_weights_by_less_than_the_bound() -> Non
     assert farthest > 0.5  # a bound without the user bias would be passed, twice over
 
 
-def test_noise_has_the_distribution_and_the_width_of_each_share(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_noise_has_the_distribution_and_the_width_of_each_share(monkeypatch: pytest.MonkeyPatch) -> None:
     """2, 19 and 79 % of epsilon; the last in halves, for covariance and weights."""
     seen: list[tuple[float, npt.NDArray[np.float64]]] = []
     plain = mcsherry_mironov_knn._noisy
@@ -95,12 +93,7 @@ def test_noise_has_the_distribution_and_the_width_of_each_share(
     McSherryMironovKNN(epsilon=2.0).fit(gf.synthetic(users=50, items=120, ratings=900, rng=3))
     scales = [scale for scale, _ in seen]
     clamps = Clamps(near=4, prior=20, wide=1.0)
-    expected = [
-        OWN / 0.04,
-        OWN / 0.38,
-        covariance_l1_bound(clamps, 120) / 0.79,
-        weights_bound(120) / 0.79,
-    ]
+    expected = [OWN / 0.04, OWN / 0.38, covariance_l1_bound(clamps, 120) / 0.79, weights_bound(120) / 0.79]
     assert scales == pytest.approx(expected)
     for scale, noise in seen[1:]:
         assert kstest(noise, "laplace", args=(0, scale)).pvalue > FALSE_ALARM
@@ -165,12 +158,7 @@ def test_nobody_is_answered_from_others_than_the_release_and_themselves() -> Non
 
 def test_the_guarantee_is_claimed_and_a_seed_loses_it() -> None:
     stated = gf.papers.McSherryMironovKNN(epsilon=0.5).guarantee()
-    assert (stated.status, stated.unit, stated.epsilon, stated.delta) == (
-        "claimed",
-        "rating",
-        0.5,
-        0,
-    )
+    assert (stated.status, stated.unit, stated.epsilon, stated.delta) == ("claimed", "rating", 0.5, 0)
     assert gf.papers.McSherryMironovKNN(epsilon=0.5, rng=1).guarantee().status == "none"
     with pytest.raises(SettingError, match="clamp must be at most 4"):
         gf.papers.McSherryMironovKNN(epsilon=1.0, clamp=5.0)

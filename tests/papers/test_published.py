@@ -22,12 +22,7 @@ from goodfence.papers.published.ind_knn import IndKNN
 from goodfence.papers.published.perturbations import _chained, indication
 from goodfence.papers.published.perturbed import means_and_spreads
 from goodfence.papers.published.published_recommender import require_few_items
-from goodfence.papers.published.randomised_response import (
-    TOTAL,
-    Channel,
-    laplace,
-    randomised_response,
-)
+from goodfence.papers.published.randomised_response import TOTAL, Channel, laplace, randomised_response
 from goodfence.papers.published.reuse_knn import respond
 from goodfence.privacy.fixed_point import UserProfiles
 from goodfence.privacy.noise import SIGMA, Publisher, SystemNoise
@@ -178,8 +173,7 @@ def test_fixed_noise_is_of_the_profile_and_the_item() -> None:
 
 
 @pytest.mark.parametrize(
-    ("epsilon", "q", "p"),
-    [(1.0, 0.404610, 0.148848), (2.0, 0.648786, 0.087804), (4.0, 0.931738, 0.017065)],
+    ("epsilon", "q", "p"), [(1.0, 0.404610, 0.148848), (2.0, 0.648786, 0.087804), (4.0, 0.931738, 0.017065)]
 )
 def test_randomised_response_keeps_the_value_as_often_as_it_says(epsilon: float, q: float, p: float) -> None:
     table = randomised_response(5, epsilon).counts / TOTAL
@@ -557,10 +551,7 @@ def test_expect_and_gain_by_hand() -> None:
     assert near == pytest.approx([1.0, 26 / math.sqrt(34 * 20), 1.0])
     gains = np.array([1.0, 1.0, 0.5])
     both = np.array([1, 2])
-    assert gf.papers.ReuseKNN(variant="gain").fit(HAND).scores(near, gains, both, 0).tolist() == [
-        1.5,
-        1.5,
-    ]
+    assert gf.papers.ReuseKNN(variant="gain").fit(HAND).scores(near, gains, both, 0).tolist() == [1.5, 1.5]
     assert gf.papers.ReuseKNN().fit(HAND).scores(near, gains, both, 0).tolist() == [1.0, 2.0]
 
 
@@ -634,12 +625,7 @@ def test_what_is_left_survives_a_file_and_cannot_grow_in_it(tmp_path: Path) -> N
 
 
 def test_a_user_moves_the_item_statistics_by_less_than_is_accounted() -> None:
-    extreme = gf.Ratings(
-        sparse.csr_array(np.where(np.arange(200) % 2, 5.0, 1.0)[None]),
-        [1],
-        list(range(200)),
-        (1, 5),
-    )
+    extreme = gf.Ratings(sparse.csr_array(np.where(np.arange(200) % 2, 5.0, 1.0)[None]), [1], list(range(200)), (1, 5))
     nobody = gf.Ratings(sparse.csr_array((1, 200)), [1], list(range(200)), (1, 5))
     model = DPALS(epsilon=4.0, items="from ratings", per_user=30)
     seen: list[Any] = []

@@ -77,11 +77,7 @@ def test_known_values(epsilon: float, concentrated: float, gaussian: float) -> N
     assert total_mu(epsilon, 1e-5, 1.0) == pytest.approx(concentrated, abs=6e-5)
 
 
-@given(
-    epsilon=st.floats(0.01, 30),
-    delta=st.floats(1e-12, 1e-2),
-    distance=st.sampled_from([0.0, 1e-12, 1e-9]),
-)
+@given(epsilon=st.floats(0.01, 30), delta=st.floats(1e-12, 1e-2), distance=st.sampled_from([0.0, 1e-12, 1e-9]))
 def test_calibration_is_on_the_safe_side_and_tight(epsilon: float, delta: float, distance: float) -> None:
     mu = total_mu(epsilon, delta, distance)
     assert total_epsilon(mu, distance, delta) <= epsilon

@@ -12,12 +12,7 @@ import goodfence as gf
 from goodfence.attack.knn_attack import KNNAttack
 from tests.support.strategies import from_rows, rated_rows
 
-KINDS = [
-    gf.KNN(k=2),
-    gf.PPNS(k=1, beta=2, epsilon=30.0),
-    gf.NPNS(k=2),
-    gf.PNCF(k=2, epsilon=30.0),
-]
+KINDS = [gf.KNN(k=2), gf.PPNS(k=1, beta=2, epsilon=30.0), gf.NPNS(k=2), gf.PNCF(k=2, epsilon=30.0)]
 
 
 @settings(max_examples=60, deadline=None)

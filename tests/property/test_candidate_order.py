@@ -61,9 +61,7 @@ def test_pearson_equals_the_reference(data: tuple[list[dict[int, float]], int], 
 @settings(max_examples=60, deadline=None)
 @given(
     st.lists(
-        st.dictionaries(st.integers(0, 5), st.floats(0.01, 10, allow_nan=False), max_size=6),
-        min_size=2,
-        max_size=10,
+        st.dictionaries(st.integers(0, 5), st.floats(0.01, 10, allow_nan=False), max_size=6), min_size=2, max_size=10
     )
 )
 def test_real_values_follow_the_float_result(rows: list[dict[int, float]]) -> None:

@@ -7,13 +7,7 @@ import pytest
 
 from goodfence.models.private.co_occurrence import co_occurrence_totals, count_totals
 from goodfence.privacy.guarantee import Unit
-from tests.support.event_sensitivity import (
-    RELEASES,
-    UNITS,
-    co_occurrence,
-    profiles_of,
-    random_enemy,
-)
+from tests.support.event_sensitivity import RELEASES, UNITS, co_occurrence, profiles_of, random_enemy
 from tests.support.sensitivity_hunt import LARGE, SMALL, USUAL
 
 

@@ -12,9 +12,7 @@ from goodfence.selection.inclusion import pool_inclusion
 from tests.support import reference
 
 log_weights = st.lists(
-    st.one_of(st.just(-np.inf), st.floats(-30, 30), st.sampled_from([0.0, 1.0])),
-    min_size=1,
-    max_size=6,
+    st.one_of(st.just(-np.inf), st.floats(-30, 30), st.sampled_from([0.0, 1.0])), min_size=1, max_size=6
 )
 
 
@@ -29,11 +27,7 @@ def test_any_pool_has_the_inclusion_probabilities_of_its_law(weights: list[float
 
 
 @settings(max_examples=60, deadline=None)
-@given(
-    weights=st.lists(st.floats(-1e6, 1e6), min_size=2, max_size=40),
-    shift=st.floats(-1e6, 1e6),
-    data=st.data(),
-)
+@given(weights=st.lists(st.floats(-1e6, 1e6), min_size=2, max_size=40), shift=st.floats(-1e6, 1e6), data=st.data())
 def test_a_larger_weight_is_never_included_less(weights: list[float], shift: float, data: st.DataObject) -> None:
     take = data.draw(st.integers(1, len(weights)))
     ordered = -np.sort(-np.array(weights))

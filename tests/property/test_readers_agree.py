@@ -25,9 +25,7 @@ from goodfence.errors import GoodfenceWarning
 Cells = dict[tuple[Any, Any], float]
 INTEGERS = st.integers(-(2**63), 2**63 - 1)
 TEXT = st.text(
-    st.characters(exclude_categories=["Cs", "Cc", "Zs", "Zl", "Zp"], exclude_characters=':"'),
-    min_size=1,
-    max_size=5,
+    st.characters(exclude_categories=["Cs", "Cc", "Zs", "Zl", "Zp"], exclude_characters=':"'), min_size=1, max_size=5
 ).map(lambda text: "n" + text)
 GRADES = st.floats(-1e6, 1e6, allow_nan=False).map(lambda value: value + 0.0)
 

@@ -24,21 +24,7 @@ FILES = {
     "a.parquet": as_bytes(pa.table(good_columns())),
     "b.parquet": as_bytes(pa.table(NAMED)),
 }
-PIECES = [
-    b"",
-    b"\0",
-    b"\xff",
-    b'"',
-    b",",
-    b"\t",
-    b"::",
-    b"\n",
-    b"\r",
-    b"\x1f",
-    b"nan",
-    b"1e999",
-    b" ",
-]
+PIECES = [b"", b"\0", b"\xff", b'"', b",", b"\t", b"::", b"\n", b"\r", b"\x1f", b"nan", b"1e999", b" "]
 CHANGE = st.tuples(st.floats(0, 1), st.integers(0, 8), st.sampled_from(PIECES) | st.binary(max_size=4))
 
 

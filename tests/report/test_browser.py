@@ -14,10 +14,7 @@ from tests.support.browser import Browser, find_browser, opened
 from tests.support.frontiers import known_frontier
 
 PROGRAM = find_browser()
-pytestmark = [
-    pytest.mark.browser,
-    pytest.mark.skipif(PROGRAM is None, reason="no browser found: install chromium"),
-]
+pytestmark = [pytest.mark.browser, pytest.mark.skipif(PROGRAM is None, reason="no browser found: install chromium")]
 
 PAGES = pytest.mark.parametrize("name", ["audit", "frontier"])
 SECTIONS = {
@@ -31,14 +28,7 @@ SECTIONS = {
         "What this does not show",
         "Repeat it",
     ],
-    "frontier": [
-        "Verdict",
-        "Leak and error",
-        "Who attacked",
-        "Guarantees",
-        "What this does not show",
-        "Repeat it",
-    ],
+    "frontier": ["Verdict", "Leak and error", "Who attacked", "Guarantees", "What this does not show", "Repeat it"],
 }
 # What reaches beyond the right edge, and is not cut off by something that is inside.
 BEYOND = """

@@ -10,21 +10,8 @@ from typing import Any
 import pytest
 
 from goodfence.auditing.frontier import Frontier
-from goodfence.report.charts import (
-    FILE,
-    NARROW,
-    WIDE,
-    Theme,
-    chart_files,
-)
-from goodfence.report.frontier_chart import (
-    LETTERS,
-    Plane,
-    beyond,
-    farthest_in_place,
-    frontier_chart,
-    frontier_spec,
-)
+from goodfence.report.charts import FILE, NARROW, WIDE, Theme, chart_files
+from goodfence.report.frontier_chart import LETTERS, Plane, beyond, farthest_in_place, frontier_chart, frontier_spec
 from tests.support.frontiers import known_frontier, point
 
 HOSTILE = "</script><script>document.title = 'ran'</script>"

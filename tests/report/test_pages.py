@@ -87,11 +87,7 @@ def test_the_figures_are_inside_twice(page: AuditPage) -> None:
     assert json.loads(b64decode(link[1])) == told
     assert isinstance(told, dict)
     assert told["attack"]["estimates"]["recovery"] == leakage.estimates["recovery"]._asdict()
-    assert (told["seed"], told["data"]["name"], told["goodfence"]) == (
-        7,
-        "films.csv",
-        gf.__version__,
-    )
+    assert (told["seed"], told["data"]["name"], told["goodfence"]) == (7, "films.csv", gf.__version__)
     assert "checksum" not in told["data"]
     assert told["data"]["users"] == 160
     assert [one["targets"] for one in told["by_known"]] == [r.n_targets for r in page.survey.by_known]

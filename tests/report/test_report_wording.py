@@ -50,15 +50,9 @@ def report() -> LeakReport:
     ("attack", "says"),
     [
         (gf.KNNAttack(known=8), "knows 8 ratings of a user and opens 20 accounts: one asks"),
-        (
-            gf.KNNAttack(known=2, fakes=1),
-            "knows 2 ratings of a user and opens 1 account: one asks",
-        ),
+        (gf.KNNAttack(known=2, fakes=1), "knows 2 ratings of a user and opens 1 account: one asks"),
         (gf.KNNAttack(known=8, choose="rarest"), "knows the 8 rarest ratings of a user and"),
-        (
-            gf.KNNAttack(known=8, choose="most_popular"),
-            "knows the 8 most popular ratings of a user",
-        ),
+        (gf.KNNAttack(known=8, choose="most_popular"), "knows the 8 most popular ratings of a user"),
         (gf.KNNAttack(known=8, ask="all"), "all ask; the most frequent answer counts"),
         (gf.KNNAttack(known=8, ask="all", combine="mean"), "all ask; the mean answer counts"),
         (gf.KNNAttack(known=8, rounds=3), "one asks; repeated for 3 refits"),
@@ -94,9 +88,7 @@ def test_every_figure_has_its_interval(report: LeakReport) -> None:
     assert f"The answers alone recover {raw}% " in beside(report)
 
 
-def test_the_verdict_line_has_finding_date_scope_neighbourhood_and_assumptions(
-    report: LeakReport,
-) -> None:
+def test_the_verdict_line_has_finding_date_scope_neighbourhood_and_assumptions(report: LeakReport) -> None:
     line = verdict_line(report, "kNN k=20", "the 20 nearest of all users")
     assert line.startswith("kNN k=20 leaks. ")
     for part in (
@@ -130,10 +122,7 @@ def test_what_leaks_is_decided_by_the_whole_interval(report: LeakReport) -> None
     private = gf.KNNAttack(known=8, fakes=5).run(FILMS, gf.PrivateMeans(epsilon=0.1), targets=2, rng=7)
     assert private.leaks is not True
     assert isinstance(report, AttackReport)
-    same = replace(
-        report,
-        informed=replace(report.informed, with_target=report.informed.without_target),
-    )
+    same = replace(report, informed=replace(report.informed, with_target=report.informed.without_target))
     assert same.estimates["advantage"] == Estimate(0.0, 0.0, 0.0)
     assert same.leaks is False
 
@@ -178,8 +167,7 @@ def test_a_recommendation_says_why() -> None:
 
 
 @pytest.mark.parametrize(
-    ("share", "text"),
-    [(0.9168, "92"), (0.0, "0"), (1.0, "100"), (0.0995, "10"), (0.0994, "9.9"), (-0.004, "-0.4")],
+    ("share", "text"), [(0.9168, "92"), (0.0, "0"), (1.0, "100"), (0.0995, "10"), (0.0994, "9.9"), (-0.004, "-0.4")]
 )
 def test_shares_are_told_of_a_hundred(share: float, text: str) -> None:
     assert of_100(share) == text
@@ -201,10 +189,7 @@ def test_equal_guarantees_share_a_card() -> None:
     two = Guarantee(status="refuted", epsilon=1.0, reason="Second.", **budget)
     other = Guarantee(status="proved", epsilon=1.0, reason="Proof.", **budget)
     cards = cards_of(["A", "B", "C", "D"], [one, two, other, one])
-    assert [(card.status, card.names) for card in cards] == [
-        ("proved", "C"),
-        ("refuted", "A · B · D"),
-    ]
+    assert [(card.status, card.names) for card in cards] == [("proved", "C"), ("refuted", "A · B · D")]
     assert cards[1].reasons == ("A, D: First.", "B: Second.")
     assert cards[0].reasons == ("Proof.",)
 

@@ -96,11 +96,7 @@ def test_it_is_the_optimum_of_its_own_problem_only() -> None:
 
 @pytest.mark.parametrize(
     ("name", "counts"),
-    [
-        ("halving", (25, 12, 6, 3, 2, 1, 1)),
-        ("linear", (16, 10, 8, 7, 5, 3, 1)),
-        ("equal", (8, 7, 7, 7, 7, 7, 7)),
-    ],
+    [("halving", (25, 12, 6, 3, 2, 1, 1)), ("linear", (16, 10, 8, 7, 5, 3, 1)), ("equal", (8, 7, 7, 7, 7, 7, 7))],
 )
 def test_allocations_by_name(name: Shape, counts: tuple[int, ...]) -> None:
     fence = PPNS(k=50, beta=7, allocation=name)

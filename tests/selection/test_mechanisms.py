@@ -215,10 +215,7 @@ def test_only_pncf_adds_noise() -> None:
 @pytest.mark.parametrize("reading", ["band", "truncated"])
 def test_weights_never_overflow(epsilon: float, rs: float, reading: Any) -> None:
     similarities = np.array([1.0, 1.0, 0.5, 1e-9, 0.0, 0.0])
-    for mechanism in (
-        PPNS(k=2, beta=3, epsilon=epsilon),
-        PNCF(k=2, epsilon=epsilon, reading=reading),
-    ):
+    for mechanism in (PPNS(k=2, beta=3, epsilon=epsilon), PNCF(k=2, epsilon=epsilon, reading=reading)):
         weights = mechanism.log_weights(similarities, rs)
         assert np.isfinite(weights).all()
         assert np.isfinite(weights[0] - weights[-1])
@@ -244,10 +241,7 @@ def test_weights_never_overflow(epsilon: float, rs: float, reading: Any) -> None
         (lambda: PNCF(k=2, rho=1.0), "rho must be strictly between 0 and 1"),
         (lambda: PNCF(k=2, reading="both"), "reading must be one of"),  # type: ignore[arg-type]
         (lambda: PNCF(k=2, within=0), "within must be"),
-        (
-            lambda: PNCF(k=2, reading="truncated", sensitivity=Sensitivity(scope="pair")),
-            "scope must be 'target'",
-        ),
+        (lambda: PNCF(k=2, reading="truncated", sensitivity=Sensitivity(scope="pair")), "scope must be 'target'"),
         (lambda: NPNS(k=2, weights="linear"), "weights must be one of"),  # type: ignore[arg-type]
         (lambda: NPNS(k=2, rate=2.0), "rate must be None with 'similarity'"),
         (lambda: NPNS(k=2, weights="weibull", shape=0.0), "shape must be a positive"),
@@ -303,12 +297,7 @@ def test_npns_needs_k_candidates_or_within_times_k() -> None:
 
 
 def test_settings_that_are_not_given() -> None:
-    assert (PNCF(k=3).rho, PNCF(k=3).epsilon, PNCF(k=3).within, PNCF(k=3).reading) == (
-        0.5,
-        1.0,
-        None,
-        "band",
-    )
+    assert (PNCF(k=3).rho, PNCF(k=3).epsilon, PNCF(k=3).within, PNCF(k=3).reading) == (0.5, 1.0, None, "band")
     assert (PPNS(k=3, beta=2).epsilon, PPNS(k=3, beta=2).allocation) == (1.0, None)
 
 

@@ -64,10 +64,7 @@ def test_lists_are_sent_and_merged_slice_by_slice(n_rows: int, monkeypatch: pyte
     tiled = by_hand.at_tiles(cut_in_blocks(films.csr, 100))
     offers = by_hand.shuffled(tiled, partial(all_pairs.compare_tile, how))
     assert len(offers) == sum(-(-own // n_rows) for own in [100] * 12 + [30] * 4)
-    merging = (
-        partial(merge_block, 40),
-        partial(combine_waiting, 40),
-    )
+    merging = (partial(merge_block, 40), partial(combine_waiting, 40))
     found = by_hand.in_order(by_hand.shuffled(offers, *merging))
     bounds = [one.bounds for one in found if isinstance(one, BlockLists) and one.bounds is not None]
     assert (np.concatenate(bounds) == sensitivities(films.csr, gf.Sensitivity())).all()

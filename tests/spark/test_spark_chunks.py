@@ -141,11 +141,7 @@ def test_kinds_arrive_as_spark_has_them(tmp_path: Path) -> None:
     assert files is not None
     (batch,) = files.joined(10).read(0)
     assert batch.schema.types == [pa.string(), pa.string(), pa.float64()]
-    assert batch.to_pydict() == {
-        "user": ["b", "a"],
-        "item": ["x", None],
-        "rating": [2.0**53, None],
-    }
+    assert batch.to_pydict() == {"user": ["b", "a"], "item": ["x", None], "rating": [2.0**53, None]}
 
 
 def read(path: Path, **options: Any) -> ChunkFacts:
@@ -157,9 +153,7 @@ def read(path: Path, **options: Any) -> ChunkFacts:
     return checked_facts(merged(sent))
 
 
-def test_a_text_file_is_read_whole_and_its_warnings_and_errors_reach_the_driver(
-    tmp_path: Path,
-) -> None:
+def test_a_text_file_is_read_whole_and_its_warnings_and_errors_reach_the_driver(tmp_path: Path) -> None:
     path = tmp_path / "ratings.csv.gz"
     path.write_bytes(gzip.compress(b"user,item,rating\n 7,a,4\n8,b,2\n"))
     with pytest.warns(GoodfenceWarning, match="ids with spaces around them"):
@@ -189,14 +183,7 @@ def facts_of_each(ratings: list[float]) -> ChunkFacts:
 
 @pytest.mark.parametrize(
     ("ratings", "factor"),
-    [
-        ([1.0, 5.0], 1),
-        ([0.5, 5.0], 2),
-        ([-3.0, 0.25], 4),
-        ([0.1, 0.3], 10),
-        ([0.1, 1 / 3], 0),
-        ([3.0 + 1e-10, 1.0], 1),
-    ],
+    [([1.0, 5.0], 1), ([0.5, 5.0], 2), ([-3.0, 0.25], 4), ([0.1, 0.3], 10), ([0.1, 1 / 3], 0), ([3.0 + 1e-10, 1.0], 1)],
 )
 def test_the_facts_are_those_of_one_machine(ratings: list[float], factor: int) -> None:
     found = facts_of_each(ratings)

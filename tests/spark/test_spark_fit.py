@@ -36,14 +36,8 @@ def test_the_command_says_what_is_missing(tmp_path: Path, monkeypatch: pytest.Mo
         (["--engine", "ray"], "engine"),
         (["--master", "local[2]"], "--engine spark"),
         (["--engine", "spark", "--memory", "lots"], "memory"),
-        (
-            ["--engine", "spark", "--method", "private-means epsilon=1"],
-            "engine",
-        ),
-        (
-            ["--engine", "spark", "--method", "knn similarity=adjusted_cosine"],
-            "similarity",
-        ),
+        (["--engine", "spark", "--method", "private-means epsilon=1"], "engine"),
+        (["--engine", "spark", "--method", "knn similarity=adjusted_cosine"], "similarity"),
     ],
 )
 def test_engine_options_outside_their_rule(tmp_path: Path, arguments: list[str], sentence: str) -> None:
@@ -125,15 +119,7 @@ def test_every_file_gives_the_model_of_one_machine(fit_there: Any, tmp_path: Pat
         odd = ending == "float ids"
         users = table["user"].cast("float64") if odd else table["user"]
         pq.write_table(table.set_column(0, "user", users), path, row_group_size=300)
-    options = [
-        "--method",
-        "ppns k=10 beta=3 axis=item",
-        *SETTINGS[2:],
-        "--scale",
-        "1 5",
-        "--read",
-        "duplicates=last",
-    ]
+    options = ["--method", "ppns k=10 beta=3 axis=item", *SETTINGS[2:], "--scale", "1 5", "--read", "duplicates=last"]
     here, there = tmp_path / "here.gf", tmp_path / "there.gf"
     code, _, stderr = run("fit", str(path), *options, "-o", str(here))
     assert code == 0, stderr

@@ -82,11 +82,7 @@ def same_blocks(found: list[Message], wanted: list[Block]) -> None:
     st.integers(1, 9),
 )
 def test_any_chunks_give_the_same_blocks(
-    rated: tuple[list[dict[int, float]], int],
-    axis: str,
-    n_splits: int,
-    most: int,
-    block_rows: int,
+    rated: tuple[list[dict[int, float]], int], axis: str, n_splits: int, most: int, block_rows: int
 ) -> None:
     given = from_rows(*rated)
     ratings = gf.Ratings.from_frame(table_of(given), scale=given.scale)
@@ -188,11 +184,7 @@ def test_small_numbers_are_the_same_numbers(values: list[float]) -> None:
 def test_what_is_wrong_with_a_data_frame(
     spark: Any, columns: dict[str, list[Any]], kind: type[DataError], sentence: str
 ) -> None:
-    good: dict[str, list[Any]] = {
-        "user": ["ann", "bob", "eve"],
-        "item": [7, 7, 7],
-        "rating": [1.0, 2.0, 3.0],
-    }
+    good: dict[str, list[Any]] = {"user": ["ann", "bob", "eve"], "item": [7, 7, 7], "rating": [1.0, 2.0, 3.0]}
     broken = {**good, **columns}
     if not broken["user"]:
         frame = spark.createDataFrame([], "user string, item int, rating double")

@@ -22,12 +22,7 @@ from goodfence.errors import MissingExtra, SettingError, SparkProblem
 from goodfence.neighbours.draw import Chosen
 from goodfence.spark import session
 from goodfence.spark.predict import Groups
-from goodfence.spark.session import (
-    SparkConfig,
-    balanced_blocks,
-    failures_in_one_sentence,
-    without_pandas_advice,
-)
+from goodfence.spark.session import SparkConfig, balanced_blocks, failures_in_one_sentence, without_pandas_advice
 
 FILMS = gf.synthetic(users=200, items=50, ratings=3_000, rng=2)
 PRIVATE = "somebody rated 4.25"

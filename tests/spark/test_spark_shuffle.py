@@ -68,9 +68,7 @@ def test_a_worker_takes_what_it_loaded_out_of_the_collectors_way_once() -> None:
     assert done.returncode == 0, done.stderr
 
 
-def test_memory_is_frozen_once_for_each_time_that_something_was_loaded(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_memory_is_frozen_once_for_each_time_that_something_was_loaded(monkeypatch: pytest.MonkeyPatch) -> None:
     frozen: list[str] = []
     monkeypatch.setattr(shuffle, "_LOADED", [0])
     monkeypatch.setattr(gc, "collect", lambda: frozen.append("collected"))

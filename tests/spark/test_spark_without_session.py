@@ -40,9 +40,7 @@ def test_rows_are_what_is_compared(monkeypatch: pytest.MonkeyPatch, axis: Any, s
     assert tuple(one.n for one in blocks.ids) == shape
 
 
-def test_predictions_of_data_frames_are_a_data_frame_that_spark_holds(
-    monkeypatch: pytest.MonkeyPatch,
-) -> None:
+def test_predictions_of_data_frames_are_a_data_frame_that_spark_holds(monkeypatch: pytest.MonkeyPatch) -> None:
     rows = SimpleNamespace(layout=SimpleNamespace(n_blocks=1), ids=(1, 2))
     monkeypatch.setattr(PREDICT, "open_ratings", lambda *_: nullcontext(rows))
     monkeypatch.setattr(PREDICT, "job", lambda *_: nullcontext())

@@ -64,10 +64,7 @@ def test_the_rule_is_wrong_no_more_often_than_it_says() -> None:
             cells = generator.integers(1, 60, n_targets).astype(float)
             shared = generator.gamma(2.0, 0.4, n_targets)
             counts: dict[tuple[Number, str], dict[str, Floats]] = {
-                (1, series): {
-                    "error": cells * shared + generator.normal(0, np.sqrt(cells)),
-                    "predicted": cells,
-                }
+                (1, series): {"error": cells * shared + generator.normal(0, np.sqrt(cells)), "predicted": cells}
                 for series in ("a", "b")
             }
             found = Sums(counts).difference("mae", "a", "b", [1])

@@ -57,9 +57,7 @@ def test_neighbours_tell_members_and_the_test_can_fail() -> None:
 
 @pytest.mark.slow
 @pytest.mark.parametrize(
-    "model",
-    [gf.PrivateMeans(epsilon=0.2, unit="user"), gf.PrivateCF(epsilon=0.2, unit="user")],
-    ids=repr,
+    "model", [gf.PrivateMeans(epsilon=0.2, unit="user"), gf.PrivateCF(epsilon=0.2, unit="user")], ids=repr
 )
 def test_private_models_stay_within_their_guarantee(model: Any) -> None:
     """Every attacker's AUC is at most the area under the curve of the bound, 0.55 for epsilon 0.2."""

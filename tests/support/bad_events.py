@@ -10,19 +10,7 @@ from typing import Any
 import pyarrow as pa
 
 from tests.support.bad_files import bad_files, many, written
-from tests.support.bad_inputs import (
-    BROKEN,
-    FORMATS,
-    ITEMS,
-    NAMES,
-    RATINGS,
-    USERS,
-    BadInput,
-    Make,
-    Row,
-    TextFormat,
-    put,
-)
+from tests.support.bad_inputs import BROKEN, FORMATS, ITEMS, NAMES, RATINGS, USERS, BadInput, Make, Row, TextFormat, put
 from tests.support.bad_parquet import as_bytes, good_columns
 
 IMPLICIT = ("--feedback", "implicit")

@@ -10,26 +10,12 @@ import sqlite3
 import zipfile
 from pathlib import Path
 
-from tests.support.bad_inputs import (
-    HEADER,
-    ITEMS,
-    NAMES,
-    BadInput,
-    Make,
-    good_rows,
-    put,
-)
+from tests.support.bad_inputs import HEADER, ITEMS, NAMES, BadInput, Make, good_rows, put
 
 
 def bad_files() -> list[BadInput]:
     """Return every kind of file that cannot be read."""
-    return [
-        *_no_files(),
-        *_no_text(),
-        *_not_its_name(),
-        *_packed(),
-        *_empty(),
-    ]
+    return [*_no_files(), *_no_text(), *_not_its_name(), *_packed(), *_empty()]
 
 
 def table(separator: str = ",", header: tuple[str, ...] | None = HEADER) -> bytes:
@@ -102,9 +88,7 @@ def _no_files() -> list[BadInput]:
     kinds = [
         *many("missing file", "does not exist", none),
         *many(
-            "directory",
-            "is a directory",
-            {name: directory(name) for name in ("a.csv", "a.parquet", "a", "a.csv.gz")},
+            "directory", "is a directory", {name: directory(name) for name in ("a.csv", "a.parquet", "a", "a.csv.gz")}
         ),
         *many("named pipe", ordinary, {n: pipe(n) for n in ("a.csv", "a.parquet", "a.csv.gz")}),
         *many("device", ordinary, {k: v for k, v in devices.items() if Path("/dev", k).exists()}),

@@ -156,10 +156,7 @@ def _bad_cells() -> list[BadInput]:
     ]
     quoted = [
         BadInput(
-            kind=kind,
-            variant=variant,
-            make=_with_cell(FORMATS[variant], place, cell),
-            says=f"{rule}, row {BROKEN} is",
+            kind=kind, variant=variant, make=_with_cell(FORMATS[variant], place, cell), says=f"{rule}, row {BROKEN} is"
         )
         for kind, place, cell, rule in (
             ("a quoted empty user", 0, '""', _MISSING),

@@ -151,11 +151,7 @@ def _wrong_values() -> list[BadInput]:
     return [
         *_many("missing id", "must not be missing, row 3 is", missing),
         *_many("only missing ids", "must not be missing, row 1", {"null": _replaced(userId=nothing)}),
-        *_many(
-            "only missing ratings",
-            "must not be missing, row 1",
-            {"null": _replaced(rating=nothing)},
-        ),
+        *_many("only missing ratings", "must not be missing, row 1", {"null": _replaced(rating=nothing)}),
         *_many("missing rating", "missing, row 3 is", {"float": _replaced(rating=ratings(None))}),
         *_many(
             "rating that is not finite",
@@ -180,9 +176,7 @@ def _wrong_values() -> list[BadInput]:
         *_many("id too large", "signed 64-bit", {"uint64": _replaced(userId=large)}),
         *_many("pair twice", "row 2 repeats row 1", {"all": _replaced(**pair)}),
         *_many(
-            "inexact rating",
-            "must be exact as a 64-bit float",
-            {"int64": _replaced(rating=pa.array([2**62 + 1] * 5))},
+            "inexact rating", "must be exact as a 64-bit float", {"int64": _replaced(rating=pa.array([2**62 + 1] * 5))}
         ),
     ]
 

@@ -41,57 +41,9 @@ class _Odd:
 
 def values() -> list[Any]:
     """Return what is tried for every argument: types, then extremes."""
-    numbers = [
-        0,
-        1,
-        2,
-        3,
-        4,
-        5,
-        7,
-        8,
-        30,
-        100,
-        -1,
-        -7,
-        2**31 - 1,
-        2**31,
-        2**63 - 1,
-        2**63,
-        2**70,
-        -(2**70),
-        10**400,
-    ]
-    floats = [
-        0.0,
-        -0.0,
-        0.5,
-        1.0,
-        1.5,
-        2.0,
-        -0.5,
-        1e-300,
-        5e-324,
-        1e300,
-        math.nan,
-        math.inf,
-        -math.inf,
-    ]
-    texts = [
-        "",
-        "1",
-        "user",
-        "item",
-        "rating",
-        "cosine",
-        "random",
-        "all",
-        "one",
-        "raters",
-        "\x00",
-        "x" * 10_000,
-        "é",
-    ]
+    numbers = [0, 1, 2, 3, 4, 5, 7, 8, 30, 100, -1, -7, 2**31 - 1, 2**31, 2**63 - 1, 2**63, 2**70, -(2**70), 10**400]
+    floats = [0.0, -0.0, 0.5, 1.0, 1.5, 2.0, -0.5, 1e-300, 5e-324, 1e300, math.nan, math.inf, -math.inf]
+    texts = ["", "1", "user", "item", "rating", "cosine", "random", "all", "one", "raters", "\x00", "x" * 10_000, "é"]
     numpy = [
         np.int64(3),
         np.int8(1),
@@ -101,14 +53,7 @@ def values() -> list[Any]:
         np.bool_(True),
         np.str_("user"),
     ]
-    arrays = [
-        np.array([]),
-        np.array([1, 2]),
-        np.array(3),
-        np.array([[1.0]]),
-        np.array(["a"]),
-        np.array([None]),
-    ]
+    arrays = [np.array([]), np.array([1, 2]), np.array(3), np.array([[1.0]]), np.array(["a"]), np.array([None])]
     others: list[Any] = [
         None,
         True,
@@ -126,27 +71,8 @@ def values() -> list[Any]:
         (1, 5, 1),
         (5, 1),
     ]
-    others += [
-        {},
-        {1: 2},
-        {"a"},
-        frozenset(),
-        range(3),
-        object,
-        _Odd,
-        _Odd(),
-        len,
-        Ellipsis,
-        Exception("x"),
-    ]
-    others += [
-        decimal.Decimal(1),
-        fractions.Fraction(1, 2),
-        Path("x"),
-        slice(1),
-        iter([1]),
-        memoryview(b"x"),
-    ]
+    others += [{}, {1: 2}, {"a"}, frozenset(), range(3), object, _Odd, _Odd(), len, Ellipsis, Exception("x")]
+    others += [decimal.Decimal(1), fractions.Fraction(1, 2), Path("x"), slice(1), iter([1]), memoryview(b"x")]
     return [*numbers, *floats, *texts, *numpy, *arrays, *others]
 
 
@@ -231,10 +157,7 @@ def _films() -> gf.Ratings:
     return gf.synthetic(users=30, items=20, ratings=240, rng=7)
 
 
-FILE_ONLY = (
-    *("user", "item", "rating", "time", "weight"),
-    *("scale", "separator", "decimal", "encoding", "unrated"),
-)
+FILE_ONLY = (*("user", "item", "rating", "time", "weight"), *("scale", "separator", "decimal", "encoding", "unrated"))
 RNG: Judge = either
 THREADS = integer(1, 8, optional=True, beyond=EITHER)
 AXIS = words("user", "item")
@@ -310,20 +233,13 @@ def callables() -> list[Public]:
             name="Sensitivity",
             call=gf.Sensitivity,
             good={},
-            domains={
-                "reading": words("printed", "derived"),
-                "scope": words("target", "pair"),
-                "clamp": switch(),
-            },
+            domains={"reading": words("printed", "derived"), "scope": words("target", "pair"), "clamp": switch()},
         ),
         Public(
             name="Similarity",
             call=gf.Similarity,
             good={},
-            domains={
-                "name": words("cosine", "cosine_corated", "pearson"),
-                "centre": words("all", "corated"),
-            },
+            domains={"name": words("cosine", "cosine_corated", "pearson"), "centre": words("all", "corated")},
         ),
         Public(
             name="Scale",
@@ -340,13 +256,7 @@ def callables() -> list[Public]:
             name="Ratings",
             call=gf.Ratings,
             good={"csr": films.csr, "users": films.users, "items": films.items, "scale": (1, 5)},
-            domains={
-                "csr": nothing_else(_Odd),
-                "users": _no_ids,
-                "items": _no_ids,
-                "scale": _scale,
-                "titles": either,
-            },
+            domains={"csr": nothing_else(_Odd), "users": _no_ids, "items": _no_ids, "scale": _scale, "titles": either},
         ),
         Public(
             name="synthetic",
@@ -404,12 +314,7 @@ def callables() -> list[Public]:
                 "items": _no_ids_or_none,
             },
         ),
-        Public(
-            name="load_model",
-            call=gf.load_model,
-            good={"path": "none.gf"},
-            domains={"path": nothing_else(_Odd)},
-        ),
+        Public(name="load_model", call=gf.load_model, good={"path": "none.gf"}, domains={"path": nothing_else(_Odd)}),
         Public(
             name="candidate_lists",
             call=gf.candidate_lists,
@@ -495,12 +400,7 @@ def callables() -> list[Public]:
             name="PrivateCF",
             call=lambda **given: gf.PrivateCF(**given),
             good={"epsilon": 1.0},
-            domains={
-                **private,
-                "unit": unit,
-                "plan": words("auto", "means", "covariance"),
-                "features": either,
-            },
+            domains={**private, "unit": unit, "plan": words("auto", "means", "covariance"), "features": either},
         ),
         Public(
             name="PrivateTopN",
@@ -525,11 +425,7 @@ def callables() -> list[Public]:
             name="evaluate",
             call=gf.evaluate,
             good={"model": model, "test": films},
-            domains={
-                "model": either,
-                "test": ratings,
-                "n": integer(1, 20, optional=True, beyond=EITHER),
-            },
+            domains={"model": either, "test": ratings, "n": integer(1, 20, optional=True, beyond=EITHER)},
         ),
         Public(
             name="paper_protocol",
@@ -622,14 +518,7 @@ def callables() -> list[Public]:
         Public(
             name="audit",
             call=gf.audit,
-            good={
-                "ratings": films,
-                "audited": gf.KNN(k=3),
-                "targets": 2,
-                "trials": 0,
-                "rng": 7,
-                "progress": False,
-            },
+            good={"ratings": films, "audited": gf.KNN(k=3), "targets": 2, "trials": 0, "rng": 7, "progress": False},
             domains={
                 "ratings": ratings,
                 "audited": nothing_else(gf.KNN),
@@ -643,13 +532,7 @@ def callables() -> list[Public]:
         Public(
             name="assert_leak_below",
             call=gf.assert_leak_below,
-            good={
-                "recommender": gf.KNN(k=3),
-                "ratings": films,
-                "limit": 100,
-                "known": 3,
-                "targets": 2,
-            },
+            good={"recommender": gf.KNN(k=3), "ratings": films, "limit": 100, "known": 3, "targets": 2},
             domains={
                 "recommender": nothing_else(gf.KNN),
                 "ratings": ratings,
@@ -664,14 +547,7 @@ def callables() -> list[Public]:
         Public(
             name="frontier",
             call=gf.frontier,
-            good={
-                "ratings": films,
-                "compared": [gf.KNN(k=3)],
-                "known": 3,
-                "targets": 2,
-                "rng": 7,
-                "progress": False,
-            },
+            good={"ratings": films, "compared": [gf.KNN(k=3)], "known": 3, "targets": 2, "rng": 7, "progress": False},
             domains={
                 "ratings": ratings,
                 "compared": _no_list_but_none,
@@ -779,20 +655,13 @@ def published(films: gf.Ratings, attack: dict[str, Judge]) -> list[Public]:
             name="RandomisedPerturbation",
             call=gf.papers.RandomisedPerturbation,
             good={},
-            domains={
-                "sigma_max": percent,
-                "beta_max": percent,
-                "law": words("uniform", "gaussian", "coin"),
-            },
+            domains={"sigma_max": percent, "beta_max": percent, "law": words("uniform", "gaussian", "coin")},
         ),
         Public(
             name="NeNDS",
             call=gf.papers.NeNDS,
             good={},
-            domains={
-                "within": words("column", "person"),
-                "size": integer(2, 100, optional=True, beyond=EITHER),
-            },
+            domains={"within": words("column", "person"), "size": integer(2, 100, optional=True, beyond=EITHER)},
         ),
         Public(
             name="BlurMe",
@@ -804,12 +673,7 @@ def published(films: gf.Ratings, attack: dict[str, Judge]) -> list[Public]:
                 "strategy": words("random", "sampled", "greedy"),
             },
         ),
-        Public(
-            name="RandomisedResponse",
-            call=gf.papers.RandomisedResponse,
-            good={},
-            domains={"epsilon": epsilon},
-        ),
+        Public(name="RandomisedResponse", call=gf.papers.RandomisedResponse, good={}, domains={"epsilon": epsilon}),
         Public(name="LocalLaplace", call=gf.papers.LocalLaplace, good={}, domains={"epsilon": epsilon}),
         Public(name="ItemSwap", call=gf.papers.ItemSwap, good={}, domains={"p": share, "group": some}),
         Public(
@@ -818,12 +682,7 @@ def published(films: gf.Ratings, attack: dict[str, Judge]) -> list[Public]:
             good={"rng": 7},
             domains={"noise": number(0, 1e6, ends=True), "rng": RNG},
         ),
-        Public(
-            name="PairAttack",
-            call=gf.papers.PairAttack,
-            good={"known": 3},
-            domains=attack,
-        ),
+        Public(name="PairAttack", call=gf.papers.PairAttack, good={"known": 3}, domains=attack),
         Public(
             name="ThresholdNeighbours",
             call=lambda **given: gf.papers.ThresholdNeighbours(**given).fit(films),
@@ -868,13 +727,7 @@ def published(films: gf.Ratings, attack: dict[str, Judge]) -> list[Public]:
             name="IndKNN",
             call=gf.papers.IndKNN,
             good={},
-            domains={
-                **private,
-                "questions": some,
-                "sigma": number(0, math.inf),
-                "threshold": share,
-                "rng": RNG,
-            },
+            domains={**private, "questions": some, "sigma": number(0, math.inf), "threshold": share, "rng": RNG},
         ),
         Public(
             name="McSherryMironovKNN",
@@ -966,10 +819,7 @@ def methods() -> list[Public]:
             name="RelatedItemsAttack.run",
             call=gf.RelatedItemsAttack(known=2).run,
             good={"ratings": _log(films), **few},
-            domains={
-                "ratings": ratings,
-                "lists": lambda value: SKIPPED if callable(value) else EITHER,
-            },
+            domains={"ratings": ratings, "lists": lambda value: SKIPPED if callable(value) else EITHER},
         ),
         Public(
             name="Endpoint.train",
@@ -983,11 +833,7 @@ def methods() -> list[Public]:
             good={"received": films},
             domains={"received": ratings},
         ),
-        Public(
-            name="Scores.of",
-            call=Scores.of,
-            good={"predictions": np.array([3.0]), "ratings": np.array([4.0])},
-        ),
+        Public(name="Scores.of", call=Scores.of, good={"predictions": np.array([3.0]), "ratings": np.array([4.0])}),
         Public(name="Similarity.of", call=gf.Similarity.of, good={"similarity": "cosine"}),
         Public(name="Sensitivity.of", call=gf.Sensitivity.of, good={"options": {}}),
         Public(name="Scale.observed", call=gf.Scale.observed, good={"values": np.array([1.0])}),
@@ -1036,18 +882,8 @@ def of_mechanisms() -> list[Public]:
         scale: dict[str, Judge] = {"sensitivity": _rs if noisy else either}
         reached = {"n_candidates": integer(3, 10**500)}
         found += [
-            Public(
-                name=f"{name}.noise_scale",
-                call=mechanism.noise_scale,
-                good={"sensitivity": 0.1},
-                domains=scale,
-            ),
-            Public(
-                name=f"{name}.reach",
-                call=mechanism.reach,
-                good={"n_candidates": 12},
-                domains=reached,
-            ),
+            Public(name=f"{name}.noise_scale", call=mechanism.noise_scale, good={"sensitivity": 0.1}, domains=scale),
+            Public(name=f"{name}.reach", call=mechanism.reach, good={"n_candidates": 12}, domains=reached),
         ]
     edges: dict[str, Judge] = {"similarities": _similarities, "sensitivity": _rs}
     band = mechanisms["PNCF"].edges
@@ -1077,12 +913,7 @@ def methods_of_lists() -> list[Public]:
     for name, model in models.items():
         model.fit(clicks)
         found += [
-            Public(
-                name=f"{name} of events, {method}",
-                call=getattr(model, method),
-                good=good,
-                domains=domains,
-            )
+            Public(name=f"{name} of events, {method}", call=getattr(model, method), good=good, domains=domains)
             for method, (good, domains) in asked.items()
         ]
     report = gf.ListAttack(known=3).run(clicks, gf.KNN(k=5), targets=3, rng=7)

@@ -7,18 +7,7 @@ import os
 from pathlib import Path
 
 from tests.support.bad_files import many, table, written
-from tests.support.bad_inputs import (
-    FORMATS,
-    HEADER,
-    ITEMS,
-    NAMES,
-    RATINGS,
-    USERS,
-    BadInput,
-    Make,
-    good_rows,
-    put,
-)
+from tests.support.bad_inputs import FORMATS, HEADER, ITEMS, NAMES, RATINGS, USERS, BadInput, Make, good_rows, put
 
 MEBIBYTE = 2**20
 
@@ -108,10 +97,7 @@ def _positions() -> list[BadInput]:
         *many(
             "times in the place of ratings",
             "must look like ratings",
-            {
-                "csv": headless(ids, ids, times, grades),
-                "ids": headless(grades, times, ids),
-            },
+            {"csv": headless(ids, ids, times, grades), "ids": headless(grades, times, ids)},
         ),
     ]
 
@@ -169,10 +155,7 @@ def _enormous() -> list[BadInput]:
         *many(
             "a gz that inflates to gigabytes",
             "must be at most 64 MiB once inflated",
-            {
-                "rows": repeated("a.csv.gz", header, row, 150),
-                "blank lines": repeated("a.csv.gz", header, b"\n", 150),
-            },
+            {"rows": repeated("a.csv.gz", header, row, 150), "blank lines": repeated("a.csv.gz", header, b"\n", 150)},
             ("--read", f"max_bytes={64 * MEBIBYTE}"),
         ),
         *many("more than a small limit", "must be at most 100 bytes", small, limit),

@@ -73,22 +73,10 @@ class Browser:
         return told["result"].get("value")
 
     def width(self, pixels: int, *, phone: bool = False) -> None:
-        self.ask(
-            "Emulation.setDeviceMetricsOverride",
-            width=pixels,
-            height=812,
-            deviceScaleFactor=1,
-            mobile=phone,
-        )
+        self.ask("Emulation.setDeviceMetricsOverride", width=pixels, height=812, deviceScaleFactor=1, mobile=phone)
 
     def offline(self) -> None:
-        self.ask(
-            "Network.emulateNetworkConditions",
-            offline=True,
-            latency=0,
-            downloadThroughput=0,
-            uploadThroughput=0,
-        )
+        self.ask("Network.emulateNetworkConditions", offline=True, latency=0, downloadThroughput=0, uploadThroughput=0)
 
     def _keep(self, told: dict[str, Any]) -> None:
         if told.get("method") == "Network.requestWillBeSent":

@@ -12,13 +12,7 @@ import goodfence as gf
 from goodfence.arrays import Floats, Rows
 from goodfence.neighbours.similarity import Profiles, Similarity
 from goodfence.spark import all_pairs
-from goodfence.spark.all_pairs import (
-    ListSettings,
-    Recomputation,
-    combine_waiting,
-    merge_block,
-    tile_number,
-)
+from goodfence.spark.all_pairs import ListSettings, Recomputation, combine_waiting, merge_block, tile_number
 from goodfence.spark.messages import Block, BlockLists, Message, from_arrow, to_arrow
 from goodfence.spark.ratings import BlockLayout, cut_in_blocks
 from goodfence.spark.shuffle import Combiner, Task, run_partitions
@@ -76,10 +70,7 @@ def with_thresholds(blocks: list[Block], settings: ListSettings) -> list[Block]:
 def lists_by_hand(ratings: gf.Ratings, settings: ListSettings) -> tuple[Rows, Floats, int]:
     """Return the lists of all rows, and how many of them were uncertain and recomputed."""
     blocks = with_thresholds(cut_in_blocks(ratings.csr, settings.layout.block_rows), settings)
-    merging = (
-        partial(merge_block, settings.n),
-        partial(combine_waiting, settings.n),
-    )
+    merging = (partial(merge_block, settings.n), partial(combine_waiting, settings.n))
     candidates = shuffled(at_tiles(blocks), partial(all_pairs.compare_tile, settings))
     lists = in_order(shuffled(candidates, *merging))
     uncertain = [one.count for one in lists]

@@ -36,12 +36,7 @@ from goodfence.data.frame import ReadOptions
 from goodfence.data.load import read_item_list
 from goodfence.data.problems import count_problems
 from goodfence.errors import DataError, GoodfenceError, ModelFileError
-from goodfence.models.persistence import (
-    array_statements,
-    load_model,
-    manifest_checksum,
-    settings_digest,
-)
+from goodfence.models.persistence import array_statements, load_model, manifest_checksum, settings_digest
 from tests.support.flipped_bits import originals as good_files
 from tests.support.hostile_models import ask
 from tests.support.hostile_models import originals as good_models
@@ -282,22 +277,7 @@ def _manifest_mutated(text: bytes, other: bytes, chance: random.Random) -> bytes
     if not places:
         return text
     where, key, old = chance.choice(places)
-    odd: list[Any] = [
-        None,
-        True,
-        0,
-        -1,
-        2**63,
-        1e308,
-        0.5,
-        "",
-        "user",
-        "x" * 300,
-        [],
-        {},
-        [old],
-        {"a": old},
-    ]
+    odd: list[Any] = [None, True, 0, -1, 2**63, 1e308, 0.5, "", "user", "x" * 300, [], {}, [old], {"a": old}]
     where[key] = chance.choice([chance.choice(odd), chance.choice(values or odd)])
     return json.dumps(stated).encode("utf-8", "surrogatepass")
 

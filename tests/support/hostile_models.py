@@ -24,12 +24,7 @@ from scipy import sparse
 import goodfence as gf
 from goodfence.data.ratings import Ratings
 from goodfence.errors import GoodfenceError, ModelFileError
-from goodfence.models.persistence import (
-    array_statements,
-    load_model,
-    manifest_checksum,
-    settings_digest,
-)
+from goodfence.models.persistence import array_statements, load_model, manifest_checksum, settings_digest
 from goodfence.models.private.base import PrivateRecommender
 from goodfence.privacy.guarantee import Guarantee
 from tests.support.model_files import BOUND, packed, taken_apart
@@ -58,11 +53,7 @@ def unfitted() -> dict[str, tuple[Any, bool, bool]]:
         "knn": (gf.NeighbourCF(gf.KNN(k=4)), False, True),
         "knn, items": (gf.NeighbourCF(gf.KNN(k=4), axis="item", fallback="item_mean"), True, True),
         "accurate": (gf.NeighbourCF.accurate(), True, True),
-        "centred": (
-            gf.NeighbourCF(gf.KNN(k=3), center="user_mean", fallback="bias", min_neighbours=2),
-            False,
-            True,
-        ),
+        "centred": (gf.NeighbourCF(gf.KNN(k=3), center="user_mean", fallback="bias", min_neighbours=2), False, True),
         "npns": (gf.NeighbourCF(gf.NPNS(k=3, within=4), similarity="pearson", rng=2), False, True),
         "pncf": (gf.NeighbourCF(gf.PNCF(k=3, epsilon=0.5), over="neighbours"), True, True),
         "ppns": (gf.NeighbourCF(gf.PPNS(k=4, beta=3, allocation=(2, 1, 1))), False, True),
@@ -72,22 +63,10 @@ def unfitted() -> dict[str, tuple[Any, bool, bool]]:
         "cf": (gf.PrivateCF(epsilon=3.0, plan="covariance", **rated), False, False),
         "cf, user": (gf.PrivateCF(epsilon=3.0, unit="user", plan="half_step", **rated), True, True),
         "cf, catalogue": (gf.PrivateCF(epsilon=1.0, catalogue=range(30)), False, True),
-        "noisy": (
-            gf.papers.NoisyAnswers(gf.NeighbourCF(gf.KNN(k=4)), questions=10**6),
-            False,
-            True,
-        ),
+        "noisy": (gf.papers.NoisyAnswers(gf.NeighbourCF(gf.KNN(k=4)), questions=10**6), False, True),
         "response": (gf.papers.Perturbed(by=gf.papers.RandomisedResponse(), **near), True, True),
-        "response, seeded": (
-            gf.papers.Perturbed(by=gf.papers.RandomisedResponse(), rng=3, **near),
-            True,
-            True,
-        ),
-        "z-scores": (
-            gf.papers.Perturbed(by=gf.papers.RandomisedPerturbation(), rng=3, **near),
-            False,
-            True,
-        ),
+        "response, seeded": (gf.papers.Perturbed(by=gf.papers.RandomisedResponse(), rng=3, **near), True, True),
+        "z-scores": (gf.papers.Perturbed(by=gf.papers.RandomisedPerturbation(), rng=3, **near), False, True),
         "slope one": (gf.papers.SlopeOne(noise=1.0), True, True),
         "threshold": (gf.papers.ThresholdNeighbours(dense=20, bits=7), False, True),
         "factors": (gf.papers.MatrixFactorisation(rank=2, sweeps=2), True, True),
@@ -386,14 +365,7 @@ def in_process(
     """Try n mutations in a process of its own, so that a signal is seen; return the outcomes, and what went wrong."""
     with tempfile.TemporaryDirectory() as name:
         log = Path(name) / "log"
-        command = [
-            sys.executable,
-            "-m",
-            "tests.support.hostile_models",
-            str(first),
-            str(n),
-            str(log),
-        ]
+        command = [sys.executable, "-m", "tests.support.hostile_models", str(first), str(n), str(log)]
         words = [*command, str(memory), *only]
         done = subprocess.run(words, capture_output=True, text=True, check=False)
         lines = log.read_text(encoding="utf-8").splitlines() if log.exists() else []

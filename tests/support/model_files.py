@@ -10,13 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from goodfence.models.persistence import (
-    array_statements,
-    manifest_text,
-    pack_model,
-    settings_digest,
-    unpack_model,
-)
+from goodfence.models.persistence import array_statements, manifest_text, pack_model, settings_digest, unpack_model
 
 BOUND = "settings_sha256"
 MANIFEST = "manifest.json"

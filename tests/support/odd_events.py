@@ -66,12 +66,7 @@ def made_up(chance: random.Random, *, text: bool) -> Log:
     users = made_ids(chance, chance.randint(1, 7), text, "u")
     items = made_ids(chance, chance.randint(1, 7), text, "i")
     rows = [
-        (
-            chance.choice(users),
-            chance.choice(items),
-            chance.randint(10**9, 2 * 10**9),
-            chance.randint(1, 9),
-        )
+        (chance.choice(users), chance.choice(items), chance.randint(10**9, 2 * 10**9), chance.randint(1, 9))
         for _ in range(chance.randint(1, 30))
     ]
     whole = are_integers([row[0] for row in rows]), are_integers([row[1] for row in rows])
@@ -80,11 +75,9 @@ def made_up(chance: random.Random, *, text: bool) -> Log:
 
 def _written(time: int, style: str) -> str:
     when = datetime.datetime.fromtimestamp(time, datetime.UTC)
-    return {
-        "seconds": str(time),
-        "T": when.strftime("%Y-%m-%dT%H:%M:%S"),
-        "zone": when.strftime("%Y-%m-%d %H:%M:%SZ"),
-    }[style]
+    return {"seconds": str(time), "T": when.strftime("%Y-%m-%dT%H:%M:%S"), "zone": when.strftime("%Y-%m-%d %H:%M:%SZ")}[
+        style
+    ]
 
 
 def _asked(chance: random.Random, header: tuple[str, ...]) -> tuple[str, dict[str, Any]]:
@@ -103,15 +96,7 @@ def _asked(chance: random.Random, header: tuple[str, ...]) -> tuple[str, dict[st
 def _delimited(chance: random.Random) -> OddFile:
     log = made_up(chance, text=chance.random() < 0.5)
     ending, separator = chance.choice(
-        [
-            (".csv", ","),
-            (".tsv", "\t"),
-            (".csv", ";"),
-            (".txt", "|"),
-            ("", ","),
-            (".inter", "\t"),
-            (".log", ";"),
-        ]
+        [(".csv", ","), (".tsv", "\t"), (".csv", ";"), (".txt", "|"), ("", ","), (".inter", "\t"), (".log", ";")]
     )
     header, style = chance.choice(HEADERS), chance.choice(["seconds", "T", "zone"])
     rule, settings = _asked(chance, header)
@@ -121,12 +106,7 @@ def _delimited(chance: random.Random) -> OddFile:
     end = chance.choice(["\n", "\r\n"])
     content = marked(chance, "".join(line + end for line in lines))
     odd = OddFile(
-        name=f"a{ending}",
-        content=content,
-        kind="events",
-        cells=log.cells(rule),
-        settings=settings,
-        times=log.times(),
+        name=f"a{ending}", content=content, kind="events", cells=log.cells(rule), settings=settings, times=log.times()
     )
     return packed(chance, odd)
 
@@ -143,12 +123,7 @@ def _two(chance: random.Random) -> OddFile:
     content = "".join(f"{line}\n" for line in lines).encode()
     settings = {**IMPLICIT, "duplicates": rule}
     odd = OddFile(
-        name=f"a{ending}",
-        content=content,
-        kind="two columns",
-        cells=log.cells(rule),
-        settings=settings,
-        times={},
+        name=f"a{ending}", content=content, kind="two columns", cells=log.cells(rule), settings=settings, times={}
     )
     return packed(chance, odd)
 

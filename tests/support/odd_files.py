@@ -101,12 +101,7 @@ def made_up(chance: random.Random, *, text: bool) -> Table:
     n_users, n_items = chance.randint(1, 9), chance.randint(2, 9)
     users, items = made_ids(chance, n_users, text, "u"), made_ids(chance, n_items, text, "i")
     grades = chance.choice(
-        [
-            ["1", "2", "3", "4", "5"],
-            ["0.5", "1.0", "4.5"],
-            ["-7.82", "9.5", "0"],
-            ["1e0", "+2", "3."],
-        ]
+        [["1", "2", "3", "4", "5"], ["0.5", "1.0", "4.5"], ["-7.82", "9.5", "0"], ["1e0", "+2", "3."]]
     )
     pairs = [(user, item) for user in users for item in items]
     chosen = chance.sample(pairs, chance.randint(2, len(pairs)))
@@ -171,10 +166,7 @@ def _delimited(chance: random.Random) -> OddFile:
         text = text.rstrip("\r\n")
     if chance.random() < 0.2:
         text = end * chance.randint(1, 3) + text.replace(end, end * 2, 1)
-    return packed(
-        chance,
-        OddFile(name=f"a{ending}", content=marked(chance, text), kind="delimited", cells=table.cells),
-    )
+    return packed(chance, OddFile(name=f"a{ending}", content=marked(chance, text), kind="delimited", cells=table.cells))
 
 
 def _shuffled(
@@ -206,10 +198,7 @@ def _headless(chance: random.Random) -> OddFile:
     if chance.random() < 0.5:
         rows = [(*row, "978300760") for row in rows]
     text = _lines(rows, separator, chance.choice(["\n", "\r\n"]))
-    return packed(
-        chance,
-        OddFile(name=f"a{ending}", content=text.encode(), kind="headless", cells=table.cells),
-    )
+    return packed(chance, OddFile(name=f"a{ending}", content=text.encode(), kind="headless", cells=table.cells))
 
 
 def _sections(chance: random.Random) -> OddFile:
@@ -229,13 +218,7 @@ def _json(chance: random.Random) -> OddFile:
     table = made_up(chance, text=chance.random() < 0.5)
     user, item, rating = chance.choice(HEADERS[:4])
     lines = [
-        {
-            user: u,
-            item: i,
-            rating: r,
-            "text": 'a "quoted", {odd}\n word',
-            "nested": [1, {"a": None}],
-        }
+        {user: u, item: i, rating: r, "text": 'a "quoted", {odd}\n word', "nested": [1, {"a": None}]}
         for (u, i), r in table.cells.items()
     ]
     text = "".join(json.dumps(line, ensure_ascii=chance.random() < 0.5) + "\n" for line in lines)
@@ -261,11 +244,7 @@ def _encoded(chance: random.Random) -> OddFile:
     cells = {(f"é{u}", i): r for (u, i), r in table.cells.items()}
     text = _lines([("user", "item", "rating"), *rows], ",")
     return OddFile(
-        name="a.csv",
-        content=text.encode(encoding),
-        kind="encoding",
-        cells=cells,
-        settings={"encoding": encoding},
+        name="a.csv", content=text.encode(encoding), kind="encoding", cells=cells, settings={"encoding": encoding}
     )
 
 
@@ -294,12 +273,7 @@ def _parquet(chance: random.Random) -> OddFile:
 
 
 def _quoted(chance: random.Random) -> OddFile:
-    rows = [
-        ("1", "a, b", "3"),
-        ("2", 'the "end"', "4"),
-        ("3", "semi;colon", "5"),
-        ("4", "it's", "1"),
-    ]
+    rows = [("1", "a, b", "3"), ("2", 'the "end"', "4"), ("3", "semi;colon", "5"), ("4", "it's", "1")]
     chance.shuffle(rows)
     lines = ["user,item,rating"] + [f'{u},"{i.replace(chr(34), chr(34) * 2)}",{r}' for u, i, r in rows]
     cells = {(int(u), i): float(r) for u, i, r in rows}
@@ -343,9 +317,7 @@ def _cell(value: list[str], place: int) -> Callable[[random.Random, list[tuple[s
     return harm
 
 
-def _line(
-    made: Callable[[tuple[str, ...]], str],
-) -> Callable[[random.Random, list[tuple[str, ...]], int], OddFile]:
+def _line(made: Callable[[tuple[str, ...]], str]) -> Callable[[random.Random, list[tuple[str, ...]], int], OddFile]:
     def harm(_: random.Random, rows: list[tuple[str, ...]], at: int) -> OddFile:
         lines = [",".join(row) for row in rows]
         lines[at] = made(rows[at])
@@ -364,12 +336,7 @@ def _with_bytes(raw: bytes) -> Callable[[random.Random, list[tuple[str, ...]], i
     def harm(chance: random.Random, rows: list[tuple[str, ...]], _at: int) -> OddFile:
         odd = _csv(rows)
         place = chance.randrange(17, len(odd.content))
-        return OddFile(
-            name="a.csv",
-            content=odd.content[:place] + raw + odd.content[place:],
-            kind="",
-            cells=None,
-        )
+        return OddFile(name="a.csv", content=odd.content[:place] + raw + odd.content[place:], kind="", cells=None)
 
     return harm
 
@@ -399,10 +366,7 @@ HARMS: dict[str, Callable[[random.Random, list[tuple[str, ...]], int], OddFile]]
         name="a.csv", content=_lines([("a", "b", "c"), *rows], ",").encode(), kind="", cells=None
     ),
     "two columns": lambda _, rows, _at: OddFile(
-        name="a.csv",
-        content=_lines([("user", "item"), *[row[:2] for row in rows]], ",").encode(),
-        kind="",
-        cells=None,
+        name="a.csv", content=_lines([("user", "item"), *[row[:2] for row in rows]], ",").encode(), kind="", cells=None
     ),
     "two ratings": lambda _, rows, _at: OddFile(
         name="a.csv",

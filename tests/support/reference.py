@@ -132,11 +132,7 @@ def exact_candidate_list(rows: list[dict[int, int]], target: int, n: int) -> lis
 
 
 def prediction(
-    neighbours: list[int],
-    weights: list[float],
-    rows: list[dict[int, float]],
-    column: int,
-    over_raters: bool = True,
+    neighbours: list[int], weights: list[float], rows: list[dict[int, float]], column: int, over_raters: bool = True
 ) -> float:
     """Return [PRED] for one column; NaN where its denominator is 0."""
     raters = [(w, rows[j][column]) for j, w in zip(neighbours, weights, strict=True) if column in rows[j]]
@@ -169,12 +165,7 @@ def counter_words(key: int, row: int, count: int) -> list[int]:
     c, k = [count, row, 0, 0], [key & 0xFFFFFFFF, key >> 32]
     for _ in range(10):
         first, second = 0xD2511F53 * c[0], 0xCD9E8D57 * c[2]
-        c = [
-            (second >> 32) ^ c[1] ^ k[0],
-            second & 0xFFFFFFFF,
-            (first >> 32) ^ c[3] ^ k[1],
-            first & 0xFFFFFFFF,
-        ]
+        c = [(second >> 32) ^ c[1] ^ k[0], second & 0xFFFFFFFF, (first >> 32) ^ c[3] ^ k[1], first & 0xFFFFFFFF]
         k = [(k[0] + 0x9E3779B9) & 0xFFFFFFFF, (k[1] + 0xBB67AE85) & 0xFFFFFFFF]
     return c
 
@@ -187,13 +178,7 @@ def two_uniforms(key: int, row: int, count: int) -> tuple[float, float]:
 
 
 def choose_items(
-    indptr: Any,
-    groups: Any,
-    starts: Any,
-    cumulative: Any,
-    columns: Any,
-    own_share: float,
-    key: int,
+    indptr: Any, groups: Any, starts: Any, cumulative: Any, columns: Any, own_share: float, key: int
 ) -> list[int]:
     """Return which columns each row rates: tries by weight, or a key for every item if many."""
     n_items = len(cumulative) - 1
@@ -264,12 +249,7 @@ def philox(counter: list[int], key: list[int]) -> list[int]:
     k0, k1 = key
     for _ in range(10):
         first, second = 0xD2511F53 * c0, 0xCD9E8D57 * c2
-        c0, c1, c2, c3 = (
-            (second >> 32) ^ c1 ^ k0,
-            second % 2**32,
-            (first >> 32) ^ c3 ^ k1,
-            first % 2**32,
-        )
+        c0, c1, c2, c3 = ((second >> 32) ^ c1 ^ k0, second % 2**32, (first >> 32) ^ c3 ^ k1, first % 2**32)
         k0, k1 = (k0 + 0x9E3779B9) % 2**32, (k1 + 0xBB67AE85) % 2**32
     return [c0, c1, c2, c3]
 
@@ -281,11 +261,7 @@ def uniform(key: int, purpose: int, asker: int, candidate: int) -> float:
 
 
 def draw(
-    log_weights: list[float],
-    rows: list[int],
-    pools: list[tuple[int, int, int]],
-    key: int,
-    asker: int,
+    log_weights: list[float], rows: list[int], pools: list[tuple[int, int, int]], key: int, asker: int
 ) -> list[int]:
     """Return the chosen positions: in each pool the first to fire, weight 0 last; all exact."""
     chosen = []
@@ -403,9 +379,7 @@ def attack_scores(answers: list[float], ratings: list[float], lowest: int, highe
 # ---------------------------------------------------------------------------------------------------------------
 
 
-def integer_gaussian_distribution(
-    sigma: int,
-) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
+def integer_gaussian_distribution(sigma: int) -> tuple[npt.NDArray[np.int64], npt.NDArray[np.float64]]:
     """Return the integers within 12 sigma and their probabilities under the integer Gaussian."""
     values = np.arange(-12 * sigma - 12, 12 * sigma + 13)
     weights = np.exp(-(values**2) / (2 * sigma**2))
@@ -515,10 +489,7 @@ def ridge(
 
 
 def projected_rows(
-    users: list[dict[int, int]],
-    directions: list[list[int]],
-    longest: float,
-    size: float,
+    users: list[dict[int, int]], directions: list[list[int]], longest: float, size: float
 ) -> list[list[int]]:
     """For each item the sum over users of size x_i s, rounded; s is Zᵀx/|x| without item i, at most `longest` long."""
     n_directions = len(directions[0])
@@ -583,11 +554,7 @@ def merged_lists(offers: list[tuple[int, int, float]], n_owners: int, n: int) ->
 
 
 def weighted_pairs(
-    ratings: npt.NDArray[Any],
-    values: npt.NDArray[Any],
-    averages: npt.NDArray[Any],
-    prior: int,
-    clamp: float,
+    ratings: npt.NDArray[Any], values: npt.NDArray[Any], averages: npt.NDArray[Any], prior: int, clamp: float
 ) -> tuple[npt.NDArray[Any], npt.NDArray[Any]]:
     """Return the sums over users of x xᵀ/c and e eᵀ/c; `ratings` is 0 where nothing was rated."""
     n_items = ratings.shape[1]
@@ -672,10 +639,7 @@ def best_list(scores: npt.ArrayLike, seen: Sequence[int], allowed: Sequence[int]
 
 
 def votes(
-    neighbours: Sequence[int],
-    weights: Sequence[float],
-    rows: Sequence[dict[int, float]],
-    n_items: int,
+    neighbours: Sequence[int], weights: Sequence[float], rows: Sequence[dict[int, float]], n_items: int
 ) -> list[float]:
     """Return for each item the weights of the neighbours who have it times how much, added up; NaN where none has."""
     scores = [math.nan] * n_items

@@ -21,12 +21,7 @@ import numpy.typing as npt
 from goodfence.data.scale import Scale
 from goodfence.models.private.cf import COVARIANCE, RESIDUALS
 from goodfence.models.private.item_model import ItemModel
-from goodfence.models.private.projected import (
-    DIRECTION_GRID,
-    PROJECTED,
-    projected_size,
-    projected_totals,
-)
+from goodfence.models.private.projected import DIRECTION_GRID, PROJECTED, projected_size, projected_totals
 from goodfence.models.private.projected import LONGEST as LONGEST_SCORE
 from goodfence.models.private.releases import (
     MOST_COUNTED,

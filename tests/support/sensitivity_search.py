@@ -16,13 +16,7 @@ import numpy.typing as npt
 
 from goodfence.models.private.cf import COVARIANCE, RESIDUALS
 from goodfence.models.private.item_model import ItemModel
-from goodfence.models.private.projected import (
-    LONGEST,
-    PROJECTED,
-    find_directions,
-    projected_size,
-    projected_totals,
-)
+from goodfence.models.private.projected import LONGEST, PROJECTED, find_directions, projected_size, projected_totals
 from goodfence.models.private.releases import (
     MOST_COUNTED,
     SUMS,
@@ -176,12 +170,7 @@ def half_step(part: int, longest: float) -> float:
         features = features[:, :1]
     model = ItemModel(biases(rng, "some"), np.ascontiguousarray(features), rng.uniform(0.3, 1, N_ITEMS))
     limits = integer_sensitivity(MU), integer_sensitivity(MU / 6)
-    found = largest(
-        lambda p: half_step_totals(p, model, longest, *limits)[part],
-        single_users(rng),
-        "user",
-        rng,
-    )
+    found = largest(lambda p: half_step_totals(p, model, longest, *limits)[part], single_users(rng), "user", rng)
     return found / limits[part]
 
 
@@ -194,10 +183,7 @@ def projected(n_factors: int) -> float:
     target = integer_sensitivity(MU)
     size = projected_size(PROJECTED, N_ITEMS, directions, LONGEST, target)
     found = largest(
-        lambda p: projected_totals(p, known, directions, PROJECTED, LONGEST, size),
-        rating_pairs(rng),
-        "rating",
-        rng,
+        lambda p: projected_totals(p, known, directions, PROJECTED, LONGEST, size), rating_pairs(rng), "rating", rng
     )
     return found / target
 

@@ -18,12 +18,7 @@ from goodfence.settings import checked, one_of
 
 Asks: TypeAlias = Literal["users", "profile", "lists", "profile_lists"]
 
-_METHOD = {
-    "users": "predict",
-    "profile": "answer",
-    "lists": "recommend",
-    "profile_lists": "answer_list",
-}
+_METHOD = {"users": "predict", "profile": "answer", "lists": "recommend", "profile_lists": "answer_list"}
 
 
 @checked

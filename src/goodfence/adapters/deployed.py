@@ -90,7 +90,7 @@ class ServiceMapping:
     @classmethod
     def read(cls, path: str | Path) -> ServiceMapping:
         """Return the mapping in a file; an unknown entry is an error."""
-        file = find_file(Path(path), _LARGEST)
+        file = find_file(Path(path), _LARGEST, "be a description of a service")
         try:
             told = tomllib.loads(file.path.read_text(encoding="utf-8"))
         except (tomllib.TOMLDecodeError, UnicodeDecodeError):

@@ -9,14 +9,7 @@ import numpy as np
 import numpy.typing as npt
 
 from goodfence.adapters.black_box import BlackBox
-from goodfence.adapters.libraries import (
-    base_class,
-    flatten,
-    library,
-    predict_known,
-    ratings_from_columns,
-    seeded_copy,
-)
+from goodfence.adapters.libraries import base_class, flatten, library, predict_known, ratings_from_columns, seeded_copy
 from goodfence.arrays import Floats
 from goodfence.data.ratings import Ratings
 from goodfence.data.scale import Scale, ScaleLike

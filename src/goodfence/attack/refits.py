@@ -48,13 +48,7 @@ class RefitWorlds:
         """Return 1: each target has its own worlds."""
         return 1
 
-    def ask(
-        self,
-        targets: Targets,
-        seeds: Sequence[int],
-        n_askers: int,
-        helper_rating: float | None = None,
-    ) -> Asked:
+    def ask(self, targets: Targets, seeds: Sequence[int], n_askers: int, helper_rating: float | None = None) -> Asked:
         """Return what the first `n_askers` fakes are told, as in `NeighbourWorlds.ask`."""
         parts = []
         for first, last in self._groups(targets, seeds, helper_rating):
@@ -152,12 +146,7 @@ class RefitWorlds:
         return sent
 
     def _world(
-        self,
-        sent: Ratings,
-        accounts: list[FakeCells],
-        n_asking: int,
-        removed: int | None,
-        seed: int,
+        self, sent: Ratings, accounts: list[FakeCells], n_asking: int, removed: int | None, seed: int
     ) -> tuple[Any, Any]:
         """Return the recommender fitted in one world, and as whom its first accounts ask: by id, or by profile."""
         inside = accounts if self.asks_inside else accounts[n_asking:]

@@ -233,11 +233,7 @@ class RelatedItemsAttack:
         )
 
     def _play(
-        self,
-        snapshots: _CoRated | _Given,
-        windows: list[_Window],
-        watched: list[_Watched],
-        progress: bool | None,
+        self, snapshots: _CoRated | _Given, windows: list[_Window], watched: list[_Watched], progress: bool | None
     ) -> Floats:
         """Compare the lists at both ends of every window, in one pass over the log: (counts, intervals, targets)."""
         counts = np.zeros((7, len(self.every), len(watched)))

@@ -161,11 +161,7 @@ def strongest(
 
 
 def _all_reports(
-    subject: Subject,
-    attackers: Sequence[Attack],
-    targets: Wanted,
-    seed: RNG,
-    progress: bool | None,
+    subject: Subject, attackers: Sequence[Attack], targets: Wanted, seed: RNG, progress: bool | None
 ) -> tuple[dict[Attack, LeakReport], dict[Attack, str]]:
     """Return what each attacker finds, and of which the recommender failed; an error only if of all."""
     reports: dict[Attack, LeakReport] = {}

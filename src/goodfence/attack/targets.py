@@ -122,12 +122,7 @@ def find_targets(
 
 
 def _knowledge(
-    ratings: Ratings,
-    rows: Integers,
-    known: int,
-    choose: str | Sequence[Id],
-    columns: Integers | None,
-    streams: Streams,
+    ratings: Ratings, rows: Integers, known: int, choose: str | Sequence[Id], columns: Integers | None, streams: Streams
 ) -> Targets:
     csr = ratings.csr
     counts = np.bincount(csr.indices, minlength=csr.shape[1])
@@ -182,10 +177,7 @@ def fake_similarities(askers: Profiles, helpers: Profiles, similarity: Similarit
 
 
 def with_fakes(
-    ratings: Ratings,
-    removed: int | None,
-    columns: Sequence[npt.NDArray[np.integer]],
-    values: Sequence[Floats],
+    ratings: Ratings, removed: int | None, columns: Sequence[npt.NDArray[np.integer]], values: Sequence[Floats]
 ) -> tuple[Ratings, npt.NDArray[Any]]:
     """Return the ratings without row `removed`, followed by one row for each fake, and the fakes' new ids."""
     csr, n_rows = ratings.csr, ratings.shape[0]

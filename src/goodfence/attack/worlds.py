@@ -17,13 +17,7 @@ import numpy as np
 from scipy import sparse
 
 from goodfence.arrays import Floats, Integers, Rows, Words, as_csr
-from goodfence.attack.targets import (
-    Asked,
-    FakeSensitivity,
-    Targets,
-    fake_profiles,
-    fake_similarities,
-)
+from goodfence.attack.targets import Asked, FakeSensitivity, Targets, fake_profiles, fake_similarities
 from goodfence.data.ratings import Ratings
 from goodfence.kernels.attack import (
     FAKE,
@@ -138,13 +132,7 @@ class NeighbourWorlds:
         """Return how many targets' lists are held at a time."""
         return max(1, min(_MOST, _CELLS // max(self.reach, n_askers * self.mechanism.k)))
 
-    def ask(
-        self,
-        targets: Targets,
-        seeds: Sequence[int],
-        n_askers: int,
-        helper_rating: float | None = None,
-    ) -> Asked:
+    def ask(self, targets: Targets, seeds: Sequence[int], n_askers: int, helper_rating: float | None = None) -> Asked:
         """Return what the first `n_askers` fakes are told about the hidden items of each target, by its own seed.
 
         With a `helper_rating`, every fake but the first also gives it to the one hidden item of its target.
@@ -223,14 +211,7 @@ class NeighbourWorlds:
         alike = None if fellows is None else self.sensitivity.of_helpers(askers, fellows)
         return self.sensitivity.of_pairs(askers, rows.astype(np.int64), alike)
 
-    def _with_noise(
-        self,
-        weights: Floats,
-        positions: Integers,
-        lists: Lists,
-        keys: Words,
-        numbers: Rows,
-    ) -> Floats:
+    def _with_noise(self, weights: Floats, positions: Integers, lists: Lists, keys: Words, numbers: Rows) -> Floats:
         """Return the weights with the mechanism's noise, where it adds any."""
         scale = None if lists.bounds is None else self.mechanism.noise_scale(lists.bounds)
         if scale is None:

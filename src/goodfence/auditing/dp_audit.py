@@ -89,11 +89,7 @@ class Transcripts:
     """
 
     def __init__(
-        self,
-        model: PrivateRecommender,
-        without: Ratings,
-        with_it: Ratings,
-        noise: Noise | None = None,
+        self, model: PrivateRecommender, without: Ratings, with_it: Ratings, noise: Noise | None = None
     ) -> None:
         self.model = copy.copy(model)
         self.noise = SystemNoise() if noise is None else noise

@@ -39,13 +39,7 @@ CUT = 5.0
 QUALITY: dict[Feedback, str] = {"explicit": "MAE", "implicit": "NDCG@10"}
 """The measure of how good recommendations are."""
 _HELD_OUT = 0.2
-_SAME = (
-    "fully_recovered",
-    "fully_recovered_without",
-    "advantage",
-    "raw_advantage",
-    "worst_tenth_loss",
-)
+_SAME = ("fully_recovered", "fully_recovered_without", "advantage", "raw_advantage", "worst_tenth_loss")
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -254,11 +248,7 @@ class Frontier:
         }
 
     def recommended(
-        self,
-        max_mae: float | None = None,
-        *,
-        min_ndcg: float | None = None,
-        bound: float = GUESSING,
+        self, max_mae: float | None = None, *, min_ndcg: float | None = None, bound: float = GUESSING
     ) -> FrontierPoint | None:
         """Return the recommender with the smallest error, or the best lists, of those that stop the attacks tried.
 

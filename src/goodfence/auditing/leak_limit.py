@@ -73,7 +73,7 @@ def assert_leak_below(
     attackers: Any = (attack,) if isinstance(attack, Attack) else attack
     if attackers is None:
         attackers = usual_attackers(subject, known=known)
-    require(len(attackers) > 0, "attack", "at least one attack", 0)
+    require(attackers and all(isinstance(one, Attack) for one in attackers), "attack", "an attack or several", attack)
     applicable = [applied(one, subject) or one for one in attackers]
     report = strongest(subject, applicable, targets=targets, rng=rng, progress=False)
     above = report.above(limit / 100, judged)

@@ -25,18 +25,7 @@ from goodfence.parallel import bar
 from goodfence.privacy.guarantee import Guarantee
 
 KNOWN = (1, 2, 4, 8, 16, 32, 64)
-_TELLING = [
-    "known",
-    "choose",
-    "ask",
-    "combine",
-    "rounds",
-    "centred",
-    "helpers",
-    "n",
-    "pages",
-    "adaptive",
-]
+_TELLING = ["known", "choose", "ask", "combine", "rounds", "centred", "helpers", "n", "pages", "adaptive"]
 """The settings that tell attackers apart."""
 TARGETS = 1000
 """How many users other attackers attack."""

@@ -54,9 +54,7 @@ _VERSION = typer.Option("--version", callback=_print_version, is_eager=True, hel
 
 
 @app.callback()
-def _options(
-    version: Annotated[bool, _VERSION] = False,
-) -> None:
+def _options(version: Annotated[bool, _VERSION] = False) -> None:
     """Measure how much user data a recommender leaks, and train one that provably does not."""
 
 

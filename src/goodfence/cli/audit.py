@@ -149,11 +149,7 @@ def audit_command(
 
 
 def _audited(
-    ratings: Ratings,
-    chosen: Configured,
-    attack: Attack | None,
-    attacker: Attacker,
-    running: Running,
+    ratings: Ratings, chosen: Configured, attack: Attack | None, attacker: Attacker, running: Running
 ) -> AuditReport:
     """Audit as many users as are asked for, or as the size of the data allows."""
     from goodfence.attack.attack import Subject

@@ -41,12 +41,7 @@ def panel(heading: str) -> Callable[[type[Group]], type[Group]]:
 
 
 def flag(
-    metavar: str | None,
-    text: str,
-    *names: str,
-    default: Any = None,
-    shown: str | None = None,
-    hidden: bool = False,
+    metavar: str | None, text: str, *names: str, default: Any = None, shown: str | None = None, hidden: bool = False
 ) -> Any:
     """Return the field of a group that declares an option; `metavar` is None for a switch.
 

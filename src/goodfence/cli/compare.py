@@ -57,7 +57,7 @@ def _read_audit(path: Path) -> dict[str, Any]:
     """Return the JSON of an audit, or say that it is none."""
     from goodfence.data.files import find_file
 
-    file = find_file(path, _LARGEST)
+    file = find_file(path, _LARGEST, "be the JSON of an audit")
     try:
         found = json.loads(file.path.read_text(encoding="utf-8"))
     except (ValueError, RecursionError, OSError):

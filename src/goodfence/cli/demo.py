@@ -29,9 +29,7 @@ _LIKED = 8
 _AT_ONCE, _REFITTED = 200, 60
 """How many users are attacked, and how many where each needs two fits, so that it takes seconds."""
 _LISTS = typer.Option(
-    "--lists",
-    rich_help_panel="Demo",
-    help=f"Recommend lists of films; ratings of {_LIKED} or more are likes.",
+    "--lists", rich_help_panel="Demo", help=f"Recommend lists of films; ratings of {_LIKED} or more are likes."
 )
 _HOW = {False: "predict from", True: "list items liked by"}
 _ABOUT = """
@@ -114,10 +112,7 @@ def _print(summary: Summary, tried: list[Tried]) -> None:
     quality = "NDCG@10" if words.lists else "MAE"
     print_table([*head, quality, "guarantee"], [_row(*one) for one in tried])
     private, last, _ = tried[-1]
-    numbers: dict[str, str] = {
-        "private": private.label.split()[0],
-        "measures": _MEASURES[words.lists],
-    }
+    numbers: dict[str, str] = {"private": private.label.split()[0], "measures": _MEASURES[words.lists]}
     for name, one in (("at_once", report), ("refitted", last)):
         numbers[name] = f"{one.n_choosing} and {one.n_targets}"
     typer.echo(_ABOUT.format(**numbers))

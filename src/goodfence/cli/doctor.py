@@ -12,11 +12,7 @@ from goodfence.cli.data import where
 from goodfence.cli.options import Output
 
 LIBRARIES = ("numpy", "scipy", "numba", "pyarrow", "narwhals", "altair", "typer", "rich")
-EXTRAS = {
-    "adapters": ("scikit-learn", "scikit-surprise"),
-    "lenskit": ("lenskit",),
-    "spark": ("pyspark",),
-}
+EXTRAS = {"adapters": ("scikit-learn", "scikit-surprise"), "lenskit": ("lenskit",), "spark": ("pyspark",)}
 
 
 @command("Print versions, threads, caches and folders.")

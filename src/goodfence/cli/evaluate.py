@@ -57,10 +57,7 @@ def _lines(label: str, least: float | None, scores: Scores) -> list[tuple[str, s
     shown = {"recall": scores.recall, "precision": scores.precision, "hit rate": scores.hit_rate}
     shown |= {"MRR": scores.mrr, "MAP": scores.map}
     figures = "   ".join(f"{name} {value:.4f}" for name, value in shown.items())
-    lines += [
-        ("Lists", f"of {scores.top}: NDCG {scores.ndcg:.4f} ({low:.4f} to {high:.4f}, 95%)"),
-        ("", figures),
-    ]
+    lines += [("Lists", f"of {scores.top}: NDCG {scores.ndcg:.4f} ({low:.4f} to {high:.4f}, 95%)"), ("", figures)]
     told = f"{of_100(scores.catalogue_coverage or 0.0)}% of items are on some list"
     if scores.mean_popularity is not None:
         told += f"; {of_100(scores.mean_popularity)}% of users have the average listed item"

@@ -11,16 +11,7 @@ import typer
 from goodfence.attack import DEFAULT_KNOWN, FRONTIER_TARGETS
 from goodfence.cli.command import command, flag, panel
 from goodfence.cli.options import Method, Running, Source, command_line
-from goodfence.cli.output import (
-    FOLDER,
-    HTML,
-    JSON,
-    check_out,
-    is_page,
-    out_option,
-    print_paragraphs,
-    print_table,
-)
+from goodfence.cli.output import FOLDER, HTML, JSON, check_out, is_page, out_option, print_paragraphs, print_table
 from goodfence.report import wording
 
 if TYPE_CHECKING:

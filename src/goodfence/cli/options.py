@@ -150,10 +150,7 @@ class Source:
         from goodfence.data.frame import ReadOptions
 
         given = {key: getattr(self, key) for key in ("user", "item", "rating", "likes")}
-        given |= {
-            "scale": scale,
-            "feedback": None if self.feedback == "explicit" else self.feedback,
-        }
+        given |= {"scale": scale, "feedback": None if self.feedback == "explicit" else self.feedback}
         return ReadOptions.parse(" ".join(self.read or ())).merged(**given)
 
     def item_list(self) -> ItemList | None:
@@ -196,15 +193,24 @@ class Method:
 
 def command_line(name: str, *groups: Any, **others: Any) -> str:
     """Return the command that repeats a result: all options of `groups` and `others`, files without their folders."""
-    given = [(getattr(group, one.name), one) for group in groups for one in fields(group)]
-    stated = [(one.name, value, one.default) for value, one in given]
-    words = ["goodfence", name]
-    for key, value, default in [*stated, *((key, value, None) for key, value in others.items())]:
-        for one in value if isinstance(value, list) else [value]:
-            if one is None or one is False or one == default:
-                continue
-            text = Path(one).name if default is MISSING or isinstance(one, Path) else str(one)
-            words += [] if default is MISSING else [f"--{key.replace('_', '-')}"]
-            if one is not True:
-                words += text.split(",") if key == "scale" else [shlex.quote(text)]
-    return " ".join(words)
+    stated = [(one.name, getattr(group, one.name), one.default) for group in groups for one in fields(group)]
+    stated += [(key, value, None) for key, value in others.items()]
+    words = [_as_typed(key, one, default) for key, value, default in stated for one in _each(value)]
+    return " ".join(["goodfence", name, *filter(None, words)])
+
+
+def _each(value: Any) -> list[Any]:
+    return value if isinstance(value, list) else [value]
+
+
+def _as_typed(key: str, value: Any, default: Any) -> str:
+    """Return an option as it is typed; nothing for its default, and a word alone for an argument."""
+    if value is None or value is False or value == default:
+        return ""
+    if default is MISSING:
+        return shlex.quote(Path(value).name)
+    option = f"--{key.replace('_', '-')}"
+    if value is True:
+        return option
+    text = value.name if isinstance(value, Path) else str(value)
+    return f"{option} {text.replace(',', ' ') if key == 'scale' else shlex.quote(text)}"

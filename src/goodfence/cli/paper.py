@@ -42,8 +42,7 @@ def reproduce_command(
     chosen: FigureOptions,
     running: SeededRunning,
     out: Annotated[
-        Path,
-        out_option(FOLDER, of="a folder with tables, charts and manifests; a second run resumes"),
+        Path, out_option(FOLDER, of="a folder with tables, charts and manifests; a second run resumes")
     ] = Path("reproduction"),
 ) -> None:
     """Draw the figures of the paper and judge its claims; a failed claim is a result, not an error."""
@@ -76,10 +75,7 @@ class OnePrediction:
     whom: str = argument("USER", "The user's id.")
     what: str = argument("ITEM", "The item's id.")
     show_neighbours: bool = flag(
-        None,
-        "Also print the neighbours, for the operator only.",
-        "--show-neighbours",
-        default=False,
+        None, "Also print the neighbours, for the operator only.", "--show-neighbours", default=False
     )
 
 

@@ -167,11 +167,7 @@ def cache_folder(environment: Mapping[str, str] = os.environ, platform: str = sy
 
 
 def find_dataset(
-    dataset: Dataset,
-    *,
-    named: Path | None = None,
-    cache: Path | None = None,
-    timeout: float = 30.0,
+    dataset: Dataset, *, named: Path | None = None, cache: Path | None = None, timeout: float = 30.0
 ) -> Path:
     """Return the folder that holds a data set, after downloading it if need be.
 

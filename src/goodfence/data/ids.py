@@ -15,14 +15,7 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from goodfence.arrays import Flags, Integers, Rows
-from goodfence.errors import (
-    ColumnProblem,
-    DataError,
-    GoodfenceWarning,
-    UnknownId,
-    ValueProblem,
-    given,
-)
+from goodfence.errors import ColumnProblem, DataError, GoodfenceWarning, UnknownId, ValueProblem, given
 
 _LARGEST = np.iinfo(np.int64).max
 SPACE = " \t"

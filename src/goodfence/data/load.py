@@ -53,10 +53,7 @@ _NO_TEXT = (
     *(".orc", ".avro", ".h5", ".hdf5", ".mat", ".rdata", ".rds", ".sav", ".db", ".sqlite"),
     *(".bz2", ".xz", ".zst", ".zip", ".7z", ".rar", ".tar", ".tgz", ".pdf", ".html", ".xml"),
 )
-_STATED = (
-    *("user", "item", "rating", "time", "weight"),
-    *("scale", "separator", "decimal", "encoding", "unrated"),
-)
+_STATED = (*("user", "item", "rating", "time", "weight"), *("scale", "separator", "decimal", "encoding", "unrated"))
 """What a named data set states itself."""
 _BYTES_OF_SORTING = 16  # what sorting takes for each row, where ids are integers far apart
 _BYTES_OF_A_TEXT = 128  # what an id that is text takes beside its letters, as Python's own text

@@ -53,13 +53,7 @@ class Planted:
 
 @checked
 def synthetic(
-    *,
-    users: int,
-    items: int,
-    ratings: int,
-    rng: RNG = None,
-    scale: ScaleLike = (1, 5),
-    feedback: Feedback = "explicit",
+    *, users: int, items: int, ratings: int, rng: RNG = None, scale: ScaleLike = (1, 5), feedback: Feedback = "explicit"
 ) -> Ratings:
     """Make up ratings, or events, with a long tail of items and of users, and groups of taste.
 

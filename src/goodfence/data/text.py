@@ -30,14 +30,7 @@ from goodfence.data.columns import (
     find_columns,
     find_positions,
 )
-from goodfence.data.files import (
-    BYTES_OF_A_ROW,
-    BYTES_OF_AN_ID,
-    TIMES_HELD,
-    RatingsFile,
-    readable,
-    too_large,
-)
+from goodfence.data.files import BYTES_OF_A_ROW, BYTES_OF_AN_ID, TIMES_HELD, RatingsFile, readable, too_large
 from goodfence.data.frame import ReadOptions
 from goodfence.data.ids import parse_ids
 from goodfence.data.scale import parse_ratings
@@ -514,13 +507,7 @@ def read_fields(file: RatingsFile, options: ReadOptions, *, tolerant: bool = Fal
 
 
 def _parsed(
-    feed: Feed,
-    dialect: Dialect,
-    ragged: list[tuple[int, int]],
-    file: RatingsFile,
-    max_bytes: int,
-    *,
-    tolerant: bool,
+    feed: Feed, dialect: Dialect, ragged: list[tuple[int, int]], file: RatingsFile, max_bytes: int, *, tolerant: bool
 ) -> pa.Table:
     """Return the columns by role as dictionaries of text, the times as text; no rows where one is ragged."""
     roles = dialect.columns.by_role
@@ -539,14 +526,10 @@ def _parsed(
             pa.PythonFile(feed, mode="r"),
             # One thread: only then does arrow know the number of a broken row.
             read_options=arrow_csv.ReadOptions(
-                use_threads=False,
-                block_size=2 * CHUNK,
-                column_names=[str(at + 1) for at in range(len(dialect.fields))],
+                use_threads=False, block_size=2 * CHUNK, column_names=[str(at + 1) for at in range(len(dialect.fields))]
             ),
             parse_options=arrow_csv.ParseOptions(
-                delimiter=dialect.delimiter,
-                quote_char='"' if dialect.quotes else False,
-                invalid_row_handler=note,
+                delimiter=dialect.delimiter, quote_char='"' if dialect.quotes else False, invalid_row_handler=note
             ),
             convert_options=arrow_csv.ConvertOptions(
                 include_columns=wanted,

@@ -19,14 +19,7 @@ import pyarrow.compute as pc
 
 from goodfence.arrays import Integers
 from goodfence.data.columns import Columns, fold_name, words
-from goodfence.data.ids import (
-    SPACE,
-    is_text,
-    plain_type,
-    refuse_rows,
-    signed_integers,
-    type_in_words,
-)
+from goodfence.data.ids import SPACE, is_text, plain_type, refuse_rows, signed_integers, type_in_words
 from goodfence.errors import GoodfenceWarning, ValueProblem
 
 NAMES = words(

@@ -30,14 +30,7 @@ from goodfence.data.times import (
     named_times,
     without_times,
 )
-from goodfence.errors import (
-    ColumnProblem,
-    FileProblem,
-    GoodfenceError,
-    GoodfenceWarning,
-    SizeProblem,
-    ValueProblem,
-)
+from goodfence.errors import ColumnProblem, FileProblem, GoodfenceError, GoodfenceWarning, SizeProblem, ValueProblem
 
 _ROWS = 2**16
 _FEW = 64  # rows of delta-encoded text, each of which may be as long as its whole page

@@ -93,13 +93,7 @@ def user_scales(starts: AnyIntegers, values: AnyIntegers, power: int, size: floa
 
 @kernel
 def add_pairs(
-    first: int,
-    last: int,
-    by_item: Csr,
-    by_user: Csr,
-    scales: AnyFloats,
-    toward_zero: bool,
-    out: AnyFloats,
+    first: int, last: int, by_item: Csr, by_user: Csr, scales: AnyFloats, toward_zero: bool, out: AnyFloats
 ) -> None:
     """Fill rows first..last-1 above the diagonal: out[i, j] = sum over users of round(scale·x_i·x_j), in float64.
 

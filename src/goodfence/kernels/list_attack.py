@@ -11,12 +11,7 @@ from goodfence.kernels.lists import NO_ITEM, insert
 
 @kernel
 def rank_popular(
-    counts: Floats,
-    order: Integers,
-    targets: AnyIntegers,
-    known: AnyIntegers,
-    held: Csr,
-    lists: Rows,
+    counts: Floats, order: Integers, targets: AnyIntegers, known: AnyIntegers, held: Csr, lists: Rows
 ) -> None:
     """Write for each target the most popular items of all other users, without the `known` ones, (targets, m).
 

@@ -85,12 +85,7 @@ def rank_scores(scores: AnyFloats, seen: AnyIntegers, allowed: Flags, columns: A
 
 @kernel
 def rank_block(
-    scores: AnyFloats,
-    items: AnyIntegers,
-    seen: Csr,
-    allowed: Flags,
-    columns: AnyIntegers,
-    best: AnyFloats,
+    scores: AnyFloats, items: AnyIntegers, seen: Csr, allowed: Flags, columns: AnyIntegers, best: AnyFloats
 ) -> None:
     """Do what `rank_scores` does for each row of scores of some items, which ascend; `seen` has a row for each."""
     listable = allowed.copy()
@@ -191,13 +186,7 @@ def _rank_unseen(
 
 @kernel
 def rank_by_neighbours(
-    neighbours: AnyIntegers,
-    weights: AnyFloats,
-    rated: Csr,
-    seen: Csr,
-    allowed: Flags,
-    columns: Rows,
-    scores: Floats,
+    neighbours: AnyIntegers, weights: AnyFloats, rated: Csr, seen: Csr, allowed: Flags, columns: Rows, scores: Floats
 ) -> None:
     """Write for each row its n best items that its neighbours have and that are not in its row of `seen`."""
     tally = _clean(allowed)

@@ -94,12 +94,7 @@ def corated_cosines(moments: AnyFloats, similarities: AnyFloats) -> None:
 
 @kernel
 def correlations(
-    moments: AnyFloats,
-    total: float,
-    count: float,
-    totals: AnyFloats,
-    counts: AnyFloats,
-    similarities: AnyFloats,
+    moments: AnyFloats, total: float, count: float, totals: AnyFloats, counts: AnyFloats, similarities: AnyFloats
 ) -> None:
     """Write Pearson's correlation over the co-rated columns; a negative `count` centres on these alone.
 

@@ -46,12 +46,7 @@ class RaterCandidates(NamedTuple):
 
 @inner
 def _add_neighbours(
-    neighbours: AnyIntegers,
-    weights: AnyFloats,
-    rated: Csr,
-    places: AnyIntegers,
-    sums: AnyFloats,
-    sizes: AnyFloats,
+    neighbours: AnyIntegers, weights: AnyFloats, rated: Csr, places: AnyIntegers, sums: AnyFloats, sizes: AnyFloats
 ) -> None:
     for position in range(neighbours.size):
         weight = weights[position]
@@ -172,14 +167,7 @@ def predict_for_profile(
 
 
 @inner
-def _gather(
-    candidates: RaterCandidates,
-    row: int,
-    column: int,
-    similarities: AnyFloats,
-    source: Any,
-    out: Any,
-) -> int:
+def _gather(candidates: RaterCandidates, row: int, column: int, similarities: AnyFloats, source: Any, out: Any) -> int:
     """Write the raters of one column who are similar at all, with `source` at their entries; return how many.
 
     The arrays have room for one more. Each rater is written, and overwritten unless similar enough: no branch.
@@ -274,11 +262,7 @@ def sum_nearest(similarities: AnyFloats, values: AnyFloats, k: int, scratch: Any
 
 @kernel
 def predict_nearest_raters(
-    candidates: RaterCandidates,
-    rows: AnyIntegers,
-    columns: AnyIntegers,
-    nearest: Nearest,
-    predictions: AnyFloats,
+    candidates: RaterCandidates, rows: AnyIntegers, columns: AnyIntegers, nearest: Nearest, predictions: AnyFloats
 ) -> None:
     """Predict each cell from the nearest of those who rated its column; NaN where they are too few."""
     longest, averaged = _most_raters(candidates, columns) + 1, candidates.raters.values
@@ -303,11 +287,7 @@ def count_raters(candidates: RaterCandidates, rows: AnyIntegers, columns: AnyInt
 
 @kernel
 def list_raters(
-    candidates: RaterCandidates,
-    rows: AnyIntegers,
-    columns: AnyIntegers,
-    similarities: AnyFloats,
-    entries: AnyIntegers,
+    candidates: RaterCandidates, rows: AnyIntegers, columns: AnyIntegers, similarities: AnyFloats, entries: AnyIntegers
 ) -> None:
     """Write for each cell the raters of its column, (cells, length), nearest first, then `NOBODY` of similarity 0."""
     longest = _most_raters(candidates, columns) + 1

@@ -83,13 +83,7 @@ def add_by_item(columns: AnyIntegers, values: AnyIntegers, weight: int, sums: An
 
 @kernel
 def add_normalised(
-    rows: Csr,
-    grid: int,
-    stretch: float,
-    floor: float,
-    limit: int,
-    sums: AnyIntegers,
-    counts: AnyIntegers,
+    rows: Csr, grid: int, stretch: float, floor: float, limit: int, sums: AnyIntegers, counts: AnyIntegers
 ) -> None:
     """Add each user's values and ones, scaled so that all of theirs together have a norm of at most `limit`.
 
@@ -117,11 +111,7 @@ def add_normalised(
 
 @kernel
 def add_half_steps(
-    profiles: Csr,
-    known: ItemFeatures,
-    limits: HalfStepLimits,
-    items_out: AnyIntegers,
-    scores_out: AnyIntegers,
+    profiles: Csr, known: ItemFeatures, limits: HalfStepLimits, items_out: AnyIntegers, scores_out: AnyIntegers
 ) -> None:
     """Add every user's integers to items_out[i] = sum of x_i (1, p) and scores_out = sum of (1, p)(1, p)ᵀ.
 
@@ -278,12 +268,7 @@ def _as_integers(size: float, factors: AnyFloats, rows: AnyFloats, limit: int) -
 
 @kernel
 def predict_rows(
-    users: AnyIntegers,
-    ends: AnyIntegers,
-    columns: AnyIntegers,
-    profiles: Csr,
-    known: ItemFeatures,
-    out: AnyFloats,
+    users: AnyIntegers, ends: AnyIntegers, columns: AnyIntegers, profiles: Csr, known: ItemFeatures, out: AnyFloats
 ) -> None:
     """Predict columns[ends[j]:ends[j + 1]] for the user in row users[j], measured from the centre of the scale."""
     for turn in range(len(users)):

@@ -107,11 +107,7 @@ def strongest_pair(rated: RatedRows, by_item: RatedRows, clamp: bool, out: AnyFl
     terms, dots, smallest = np.zeros(n_rows), np.zeros(n_rows), np.full(n_rows, np.inf)
     for row in range(n_rows):
         for place in range(ratings.starts[row], ratings.starts[row + 1]):
-            value, item, own_rest = (
-                ratings.values[place],
-                ratings.columns[place],
-                rated.rests[place],
-            )
+            value, item, own_rest = (ratings.values[place], ratings.columns[place], rated.rests[place])
             if value <= 0.0:
                 continue
             for entry in range(raters.starts[item], raters.starts[item + 1]):

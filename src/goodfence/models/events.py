@@ -47,11 +47,7 @@ class EventModel(FittedRecommender):
         """What attack and audit must know: lists rest on sums over everybody."""
         stated = (f"{key}={value:g}" for key, value in self.settings().items() if value is not None)
         return Traits(
-            family=self.label,
-            settings=", ".join(stated),
-            title=repr(self),
-            n_neighbours=0,
-            fresh_answers=False,
+            family=self.label, settings=", ".join(stated), title=repr(self), n_neighbours=0, fresh_answers=False
         )
 
     @checked

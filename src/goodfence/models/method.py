@@ -62,11 +62,7 @@ _SHOWN = {"k": "k", "beta": "beta", "within": "within", "epsilon": "eps", "unit"
 
 
 def as_recommender(
-    thing: object,
-    *,
-    similarity: Similarity | str = "cosine",
-    over: Over = "raters",
-    threads: int | None = None,
+    thing: object, *, similarity: Similarity | str = "cosine", over: Over = "raters", threads: int | None = None
 ) -> Any:
     """Return what can be fitted and asked: a `Recommender` as it is, or `NeighbourCF` of a mechanism.
 

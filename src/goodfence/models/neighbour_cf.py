@@ -17,15 +17,7 @@ from goodfence.arrays import AnyIntegers, Flags, Floats
 from goodfence.data.ratings import Ratings
 from goodfence.errors import ModelFileError, require
 from goodfence.models.persistence import Arrays, refusing
-from goodfence.models.recommender import (
-    Among,
-    Center,
-    Fallback,
-    FittedRecommender,
-    Traits,
-    rated_rows,
-    row_of,
-)
+from goodfence.models.recommender import Among, Center, Fallback, FittedRecommender, Traits, rated_rows, row_of
 from goodfence.neighbours.baseline import Baseline, without_noise
 from goodfence.neighbours.candidate_lists import Axis, RowsAgainstAll, compared_rows, rows_along
 from goodfence.neighbours.draw import Chosen, Draws, choose_from_lists
@@ -381,11 +373,7 @@ class NeighbourCF(FittedRecommender):
         return found
 
     def _from_raters(
-        self,
-        raters: RaterNeighbourhoods,
-        columns: AnyIntegers,
-        values: Floats,
-        wanted: AnyIntegers,
+        self, raters: RaterNeighbourhoods, columns: AnyIntegers, values: Floats, wanted: AnyIntegers
     ) -> Floats:
         others = self._draws.profiles.lay_out([columns], [values])
         return raters.predict_fold_in(others, _profile_key(self.key_, columns, values), wanted)

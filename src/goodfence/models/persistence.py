@@ -319,10 +319,7 @@ def encode_ids(name: str, values: npt.NDArray[Any]) -> dict[str, npt.NDArray[Any
         return {name: values}
     encoded = [value.encode("utf-8", "surrogatepass") for value in values]
     starts = np.cumsum([0, *map(len, encoded)], dtype=np.int64)
-    return {
-        f"{name}_bytes": np.frombuffer(b"".join(encoded), dtype=np.uint8),
-        f"{name}_starts": starts,
-    }
+    return {f"{name}_bytes": np.frombuffer(b"".join(encoded), dtype=np.uint8), f"{name}_starts": starts}
 
 
 def decode_ids(name: str, arrays: Arrays) -> npt.NDArray[Any]:

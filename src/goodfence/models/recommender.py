@@ -23,14 +23,7 @@ from goodfence.data.ratings import Id, ProfileLike, Ratings, positions_among
 from goodfence.errors import DataError, FileProblem, ModelFileError, NotFittedError, require
 from goodfence.kernels.lists import NO_ITEM
 from goodfence.markup import html_table
-from goodfence.models.persistence import (
-    Arrays,
-    load_model,
-    pack_ratings,
-    refusing,
-    unpack_ratings,
-    write_model,
-)
+from goodfence.models.persistence import Arrays, load_model, pack_ratings, refusing, unpack_ratings, write_model
 from goodfence.neighbours.baseline import Base
 from goodfence.neighbours.lists import Ranked, best_of, no_lists
 from goodfence.neighbours.similarity import Similarity

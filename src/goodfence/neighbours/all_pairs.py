@@ -16,14 +16,7 @@ import numpy.typing as npt
 
 from goodfence.arrays import Float32s, Floats, Integers, Rows
 from goodfence.kernels.tiles.buffers import Buffers, Space, find_unsure, work_space
-from goodfence.kernels.tiles.layout import (
-    ColumnSide,
-    RowSide,
-    Stored,
-    count_rows,
-    lay_out_rows,
-    list_tail,
-)
+from goodfence.kernels.tiles.layout import ColumnSide, RowSide, Stored, count_rows, lay_out_rows, list_tail
 from goodfence.kernels.tiles.lists import drop_hopeless, finish_rows, write_found
 from goodfence.kernels.tiles.strips import UNROLL, WIDTH
 from goodfence.kernels.tiles.tile import SMALLEST, Bounds, Sample, process_tile, sample_thresholds

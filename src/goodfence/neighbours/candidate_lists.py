@@ -111,12 +111,7 @@ def candidate_lists(
 
 
 def nearest_rows(
-    profiles: Profiles,
-    n: int,
-    similarity: Similarity,
-    *,
-    threads: int | None = None,
-    progress: bool | None = None,
+    profiles: Profiles, n: int, similarity: Similarity, *, threads: int | None = None, progress: bool | None = None
 ) -> tuple[Rows, Floats]:
     """Return for every row its n nearest other rows, and their similarities."""
     if tiles.fits(profiles, similarity):

@@ -55,11 +55,7 @@ class Draws:
         check_similarity(self.mechanism, self.similarity)
 
     def choose(
-        self,
-        rows: AnyIntegers | None = None,
-        *,
-        threads: int | None = None,
-        progress: bool | None = None,
+        self, rows: AnyIntegers | None = None, *, threads: int | None = None, progress: bool | None = None
     ) -> Chosen:
         """Return the chosen neighbours of `rows`, or of every row."""
         askers = np.arange(self.profiles.n_rows) if rows is None else np.asarray(rows)
@@ -137,12 +133,7 @@ class Draws:
 
 
 def choose_from_lists(
-    mechanism: Mechanism,
-    key: int,
-    askers: AnyIntegers,
-    indices: Rows,
-    similarities: Floats,
-    bounds: Floats | None,
+    mechanism: Mechanism, key: int, askers: AnyIntegers, indices: Rows, similarities: Floats, bounds: Floats | None
 ) -> tuple[Rows, Floats, Floats]:
     """Return the chosen neighbours of `askers`, their similarities and their weights, given candidate lists.
 
@@ -154,12 +145,7 @@ def choose_from_lists(
 
 
 def draw_with_noise(
-    mechanism: Mechanism,
-    key: int,
-    askers: AnyIntegers,
-    indices: Rows,
-    similarities: Floats,
-    bounds: Floats | None,
+    mechanism: Mechanism, key: int, askers: AnyIntegers, indices: Rows, similarities: Floats, bounds: Floats | None
 ) -> tuple[Integers, Floats]:
     """Return which positions of each list are the neighbours, and what each of them counts in a prediction."""
     positions = draw_neighbours(mechanism, similarities, indices, askers, key, bounds)
@@ -185,12 +171,7 @@ def check_similarity(mechanism: Mechanism, similarity: Similarity) -> None:
 
 
 def draw_neighbours(
-    mechanism: Mechanism,
-    similarities: Floats,
-    rows: AnyIntegers,
-    askers: AnyIntegers,
-    key: int,
-    sensitivity: RS = None,
+    mechanism: Mechanism, similarities: Floats, rows: AnyIntegers, askers: AnyIntegers, key: int, sensitivity: RS = None
 ) -> Integers:
     """Return which positions of each target's list are the neighbours, shape (targets, k), ascending.
 

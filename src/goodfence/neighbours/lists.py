@@ -122,12 +122,7 @@ class UserVotes:
         return found
 
     def rank(
-        self,
-        near: tuple[Rows, Floats],
-        seen: sparse.csr_array,
-        allowed: Flags,
-        n: int,
-        threads: int | None = None,
+        self, near: tuple[Rows, Floats], seen: sparse.csr_array, allowed: Flags, n: int, threads: int | None = None
     ) -> Ranked:
         """Return the lists of users with these neighbours and weights, (users, k), who have seen what `seen` says."""
         held = as_csr(self.rated)

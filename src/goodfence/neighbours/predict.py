@@ -27,11 +27,7 @@ class Neighbourhoods:
     least: int = 1  # with fewer neighbours who rated the item there is no prediction
 
     def predict(
-        self,
-        csr: sparse.csr_array,
-        rows: AnyIntegers,
-        columns: AnyIntegers,
-        threads: int | None = None,
+        self, csr: sparse.csr_array, rows: AnyIntegers, columns: AnyIntegers, threads: int | None = None
     ) -> Floats:
         """Return the prediction for each cell (row, column), NaN where too few neighbours rated it."""
         predictions = self._predict(csr, rows, columns, threads)

@@ -128,10 +128,7 @@ class RaterNeighbourhoods:
         places = np.searchsorted(numbers, asked)
         own = np.where(np.isin(asked, numbers), places, -1)
         raters = Csr(ends, np.arange(len(numbers)), averaged)
-        candidates, bounds = (
-            RaterCandidates(similarities, own, raters),
-            self._bounds(asked, numbers),
-        )
+        candidates, bounds = (RaterCandidates(similarities, own, raters), self._bounds(asked, numbers))
         asking = Askers(candidates, asked, numbers, bounds, self.draws.key)
         return self._answers(asking, np.arange(len(asked)), one)
 

@@ -19,14 +19,7 @@ from goodfence.neighbours.baseline import Base, Baseline, without_noise
 from goodfence.settings import Length, checked
 
 Name: TypeAlias = Literal[
-    "cosine",
-    "cosine_corated",
-    "pearson",
-    "centred_cosine",
-    "adjusted_cosine",
-    "pearson_baseline",
-    "jaccard",
-    "msd",
+    "cosine", "cosine_corated", "pearson", "centred_cosine", "adjusted_cosine", "pearson_baseline", "jaccard", "msd"
 ]
 Centre: TypeAlias = Literal["all", "corated"]
 
@@ -78,11 +71,7 @@ class Similarity:
 
     @classmethod
     def of(
-        cls,
-        similarity: Similarity | str,
-        *,
-        shrinkage: float | None = None,
-        min_common: int | None = None,
+        cls, similarity: Similarity | str, *, shrinkage: float | None = None, min_common: int | None = None
     ) -> Similarity:
         """Return `similarity` itself, or the one of that name; with these settings where they are given."""
         made = similarity

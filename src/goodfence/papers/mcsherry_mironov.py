@@ -148,12 +148,7 @@ class McSherryMironov(PrivatePredictor):
         return np.clip(averages, -2.5, 1.5), np.maximum(counts, 1.0)
 
     def _covariance(
-        self,
-        profiles: UserProfiles,
-        bias: Floats,
-        chosen: Integers,
-        mu: float,
-        publisher: Publisher,
+        self, profiles: UserProfiles, bias: Floats, chosen: Integers, mu: float, publisher: Publisher
     ) -> Floats:
         """Release weighted covariance and weights, and return their quotient, shrunk to its average."""
         n_chosen = len(chosen)

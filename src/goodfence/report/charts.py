@@ -161,11 +161,7 @@ def _share_axis(title: str) -> Spec:
 
 def recovery_chart(report: LeakReport) -> altair.LayerChart:
     """Return bars with their 95% intervals: what is found in both worlds, by guessing, and (of ratings) exact."""
-    bars = {
-        "with the target": report.found,
-        "without the target": report.found_without,
-        "guessing": report.guessed,
-    }
+    bars = {"with the target": report.found, "without the target": report.found_without, "guessing": report.guessed}
     if "exact" in report.estimates:
         bars["exact, with the target"] = report.estimates["exact"]
     rows = [{"what": label, **found._asdict()} for label, found in bars.items()]
@@ -188,11 +184,7 @@ def recovery_chart(report: LeakReport) -> altair.LayerChart:
     return as_altair(spec)
 
 
-_TOLD = {
-    "found": "recovered",
-    "found_without": "without the target in the data",
-    "guessed": "guessed",
-}
+_TOLD = {"found": "recovered", "found_without": "without the target in the data", "guessed": "guessed"}
 
 
 def knowledge_spec(reports: Sequence[LeakReport], own: LeakReport, theme: Theme) -> Spec:

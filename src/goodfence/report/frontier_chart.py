@@ -66,10 +66,7 @@ class Plane:
         self.y = bottom - 0.06 * (top - bottom), top + 0.06 * (top - bottom)
         self.edge = (high + self.x[1]) / 2
         """The middle of the strip."""
-        self.scales = (
-            theme.width / (self.x[1] - self.x[0]),
-            theme.height / (self.y[1] - self.y[0]),
-        )
+        self.scales = (theme.width / (self.x[1] - self.x[0]), theme.height / (self.y[1] - self.y[0]))
         """Pixels per unit of error and of advantage."""
 
     def is_beyond(self, point: FrontierPoint) -> bool:

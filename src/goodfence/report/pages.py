@@ -58,12 +58,7 @@ class Page(ABC):
         write_text(path, self.html)
 
     def _rendered(
-        self,
-        template: str,
-        found: LeakReport | Frontier,
-        ratings: Ratings,
-        figures: Any,
-        **values: Any,
+        self, template: str, found: LeakReport | Frontier, ratings: Ratings, figures: Any, **values: Any
     ) -> str:
         """Return the page in the words of the result, with its figures inside it as JSON."""
         from jinja2 import Environment, FileSystemLoader, StrictUndefined
@@ -357,11 +352,7 @@ class Waffle(NamedTuple):
 
 
 def _comparison(
-    found: Frontier,
-    guarantees: Sequence[Guarantee],
-    *,
-    own: bool = False,
-    max_loss: float | None = None,
+    found: Frontier, guarantees: Sequence[Guarantee], *, own: bool = False, max_loss: float | None = None
 ) -> dict[str, Any]:
     """Return the comparison: picture, table, choice and cards. With `own` the first was audited."""
     words, best = words_of(found), found.best_within(max_loss)

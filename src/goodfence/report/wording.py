@@ -342,11 +342,7 @@ _TITLES = {
     "refuted": "Claimed by a paper; refuted",
     "none": "No guarantee",
 }
-_ABOUT = {
-    "rating": "one rating of a user",
-    "event": "one event of a user",
-    "user": "all data of a user",
-}
+_ABOUT = {"rating": "one rating of a user", "event": "one event of a user", "user": "all data of a user"}
 _OPEN = (
     "Fake accounts may recover whatever the answers reveal. The figures above show what the attacks tried recovered; "
     "another attack may recover more."

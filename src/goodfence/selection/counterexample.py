@@ -118,11 +118,7 @@ def answer_counterexample(mechanism: Mechanism) -> Counterexample:
     ratings = np.array(_PARTITIONS, dtype=np.float64)
     ratings[4, 3] = 0.0
     return Counterexample(
-        mechanism,
-        ratings,
-        rating=(2, 3),
-        event="there is a prediction for the item of column 3",
-        chosen=None,
+        mechanism, ratings, rating=(2, 3), event="there is a prediction for the item of column 3", chosen=None
     )
 
 

@@ -26,11 +26,7 @@ _MOST = 12  # the sum of `choice_probability` goes over all subsets of the chose
 
 @checked
 def inclusion_probabilities(
-    mechanism: Mechanism,
-    similarities: Floats,
-    sensitivity: RS = None,
-    *,
-    method: InclusionMethod = "exact",
+    mechanism: Mechanism, similarities: Floats, sensitivity: RS = None, *, method: InclusionMethod = "exact"
 ) -> Floats:
     """Return the probability mu of each candidate of one list to be among the k neighbours.
 
@@ -63,11 +59,7 @@ def inclusion_probabilities(
 
 @checked
 def alpha(
-    mechanism: Mechanism,
-    similarities: Floats,
-    sensitivity: RS = None,
-    *,
-    method: InclusionMethod = "exact",
+    mechanism: Mechanism, similarities: Floats, sensitivity: RS = None, *, method: InclusionMethod = "exact"
 ) -> float:
     """Return the expected sum of the k neighbours' similarities [ACCURACY]; parameters as `inclusion_probabilities`.
 
@@ -82,11 +74,7 @@ def alpha(
 
 
 def list_metrics(
-    mechanism: Mechanism,
-    similarities: Floats,
-    sensitivity: RS = None,
-    *,
-    method: InclusionMethod = "exact",
+    mechanism: Mechanism, similarities: Floats, sensitivity: RS = None, *, method: InclusionMethod = "exact"
 ) -> tuple[float, int]:
     """Return `alpha`, and beta: across how many of the nearest partitions of k the neighbours are drawn."""
     listed = _checked(similarities)

@@ -47,6 +47,5 @@ class KNN(Plain):
     def guarantee(self) -> Guarantee:
         """Return that there is none."""
         return Guarantee(
-            status="none",
-            reason="The k nearest are always chosen and their ratings are used as they are.",
+            status="none", reason="The k nearest are always chosen and their ratings are used as they are."
         )

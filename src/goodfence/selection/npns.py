@@ -110,6 +110,5 @@ class NPNS(Plain):
     def guarantee(self) -> Guarantee:
         """Return that there is none."""
         return Guarantee(
-            status="none",
-            reason="The draw is random, but nothing bounds how much one rating changes its distribution.",
+            status="none", reason="The draw is random, but nothing bounds how much one rating changes its distribution."
         )

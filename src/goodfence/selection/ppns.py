@@ -10,16 +10,7 @@ from goodfence.arrays import Floats
 from goodfence.errors import require
 from goodfence.privacy.guarantee import Guarantee
 from goodfence.registry import register
-from goodfence.selection.mechanism import (
-    RS,
-    Plain,
-    Pool,
-    as_lists,
-    log_omega,
-    refuted,
-    require_list,
-    spread_over,
-)
+from goodfence.selection.mechanism import RS, Plain, Pool, as_lists, log_omega, refuted, require_list, spread_over
 from goodfence.selection.sensitivity import Sensitivity
 from goodfence.settings import Length, Positive, at_least, checked, each
 

@@ -102,10 +102,7 @@ def sensitivities(csr: sparse.csr_array, options: Sensitivity | None = None) -> 
 
 
 def pair_sensitivities(
-    csr: sparse.csr_array,
-    targets: AnyIntegers,
-    candidates: AnyIntegers,
-    options: Sensitivity | None = None,
+    csr: sparse.csr_array, targets: AnyIntegers, candidates: AnyIntegers, options: Sensitivity | None = None
 ) -> Floats:
     """Return RS of each target row, (rows,), and each of its candidate rows, (rows, n)."""
     peaks = item_peaks(csr, options)
@@ -125,12 +122,7 @@ def row_sensitivity(peaks: ItemPeaks, row: int, *, without: int | None = None) -
 
 
 def profile_sensitivity(
-    peaks: ItemPeaks,
-    columns: AnyIntegers,
-    values: Floats,
-    *,
-    n_copies: int = 1,
-    without: int | None = None,
+    peaks: ItemPeaks, columns: AnyIntegers, values: Floats, *, n_copies: int = 1, without: int | None = None
 ) -> float:
     """Return RS of a profile of which `n_copies` are appended to the data (without row `without`); the first asks."""
     return _largest(peaks, columns, values, (without,), alike=n_copies > 1)
@@ -143,12 +135,7 @@ def profile_pair_sensitivities(peaks: ItemPeaks, columns: AnyIntegers, values: F
 
 
 def _largest(
-    peaks: ItemPeaks,
-    columns: AnyIntegers,
-    values: Floats,
-    excluded: tuple[int | None, ...],
-    *,
-    alike: bool,
+    peaks: ItemPeaks, columns: AnyIntegers, values: Floats, excluded: tuple[int | None, ...], *, alike: bool
 ) -> float:
     copy = _with_copy(peaks, columns, values) if alike else 0.0
     gone = [row for row in excluded if row is not None]

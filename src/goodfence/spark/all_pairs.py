@@ -29,23 +29,8 @@ from goodfence.neighbours.similarity import Profiles, Similarity
 from goodfence.parallel import ranges
 from goodfence.selection.sensitivity import Sensitivity, sensitivities
 from goodfence.spark import shuffle
-from goodfence.spark.messages import (
-    Block,
-    BlockLists,
-    Candidates,
-    Message,
-    NumberedLists,
-    NumberedRows,
-    RaggedLists,
-)
-from goodfence.spark.ratings import (
-    BlockLayout,
-    RatingBlocks,
-    chosen_rows,
-    compact,
-    merged_rows,
-    profiles_of,
-)
+from goodfence.spark.messages import Block, BlockLists, Candidates, Message, NumberedLists, NumberedRows, RaggedLists
+from goodfence.spark.ratings import BlockLayout, RatingBlocks, chosen_rows, compact, merged_rows, profiles_of
 from goodfence.spark.session import SparkConfig, failures_in_one_sentence, job
 from goodfence.spark.shuffle import Checkpoint, Inbox, checkpoints
 

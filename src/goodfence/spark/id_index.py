@@ -171,11 +171,7 @@ def index_ids(
 
 
 def with_ids(
-    lists: DataFrame,
-    kind: type[BlockLists | BlockNeighbours],
-    ids: IdIndex,
-    block_rows: int,
-    columns: dict[str, str],
+    lists: DataFrame, kind: type[BlockLists | BlockNeighbours], ids: IdIndex, block_rows: int, columns: dict[str, str]
 ) -> DataFrame:
     """Return, complete, the columns `id`, `row` and one array for each of `columns` (name: type of its elements)."""
     fields = ", ".join(f"{name} array<{element}>" for name, element in columns.items())

@@ -144,10 +144,7 @@ def choose_neighbours(
 
 
 def fit_on_spark(
-    model: Any,
-    ratings: Rated,
-    config: SparkConfig,
-    completed: Callable[[Ratings], Ratings] = lambda found: found,
+    model: Any, ratings: Rated, config: SparkConfig, completed: Callable[[Ratings], Ratings] = lambda found: found
 ) -> Any:
     """Fit a `NeighbourCF`: tasks choose the neighbours of every row; `completed` adds what is known of the ratings."""
     choice = Choice.of(model)

@@ -25,23 +25,8 @@ from goodfence.parallel import ranges
 from goodfence.spark import shuffle
 from goodfence.spark.all_pairs import merge, ragged
 from goodfence.spark.id_index import made
-from goodfence.spark.messages import (
-    Block,
-    Cells,
-    GroupNeighbours,
-    Message,
-    NumberedLists,
-    NumberedRows,
-    RowRequest,
-)
-from goodfence.spark.ratings import (
-    BlockLayout,
-    Rated,
-    RatingBlocks,
-    chosen_rows,
-    merged_rows,
-    open_ratings,
-)
+from goodfence.spark.messages import Block, Cells, GroupNeighbours, Message, NumberedLists, NumberedRows, RowRequest
+from goodfence.spark.ratings import BlockLayout, Rated, RatingBlocks, chosen_rows, merged_rows, open_ratings
 from goodfence.spark.session import Batches, SparkConfig, config_of, job
 from goodfence.spark.shuffle import Inbox
 
@@ -298,10 +283,7 @@ def _predict_frame(rows: RatingBlocks, groups: Groups, chosen: DataFrame, cells:
 
 
 def _gathered(
-    frame: DataFrame,
-    group_rows: int,
-    columns: tuple[str, ...],
-    message_of: Callable[[int, pa.Table], Message],
+    frame: DataFrame, group_rows: int, columns: tuple[str, ...], message_of: Callable[[int, pa.Table], Message]
 ) -> DataFrame:
     """Return rows of a data frame as one message for each group, whatever partitions they come from."""
 

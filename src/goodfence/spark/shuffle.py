@@ -24,13 +24,7 @@ import pyarrow as pa
 import goodfence
 from goodfence.errors import SettingError
 from goodfence.spark.messages import SCHEMA, Message, from_arrow, to_arrow
-from goodfence.spark.session import (
-    Batches,
-    SparkConfig,
-    failures_in_one_sentence,
-    map_batches,
-    without_pandas_advice,
-)
+from goodfence.spark.session import Batches, SparkConfig, failures_in_one_sentence, map_batches, without_pandas_advice
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession

@@ -199,12 +199,7 @@ def shrink_buffer(position: int, buffers: Buffers, space: Space) -> None:
 
 @inner
 def exact(
-    position: int,
-    entries: AnyIntegers,
-    count: int,
-    buffers: Buffers,
-    similarities: AnyFloats,
-    rows: AnyIntegers,
+    position: int, entries: AnyIntegers, count: int, buffers: Buffers, similarities: AnyFloats, rows: AnyIntegers
 ) -> None:
     """Write the float64 similarities and the row numbers of entries."""
     squared_norm = buffers.squared_norms[position]
@@ -243,12 +238,7 @@ def append(position: int, offered: AnyIntegers, buffers: Buffers, space: Space) 
 
 @inner
 def flag_promising(
-    sums: AnyIntegers,
-    inverses: AnyFloats,
-    thresholds: AnyFloats,
-    inverse: Any,
-    threshold: Any,
-    flags: AnyIntegers,
+    sums: AnyIntegers, inverses: AnyFloats, thresholds: AnyFloats, inverse: Any, threshold: Any, flags: AnyIntegers
 ) -> None:
     """Flag each column that may enter the row's list, or whose list the row may enter."""
     for column in range(sums.size):
@@ -270,13 +260,7 @@ def list_flagged(space: Space, width: int) -> int:
 
 @inner
 def offer_row(
-    position: int,
-    first_column: int,
-    sums: AnyIntegers,
-    to_columns: bool,
-    space: Space,
-    logged: int,
-    buffers: Buffers,
+    position: int, first_column: int, sums: AnyIntegers, to_columns: bool, space: Space, logged: int, buffers: Buffers
 ) -> int:
     """Offer all columns of one tile row to its list, and the row to theirs; return the log's length."""
     chunk = space.flags.size

@@ -91,12 +91,7 @@ def count_rows(first: int, last: int, stored: Stored, counts: AnyIntegers) -> No
 
 @kernel
 def lay_out_rows(
-    first: int,
-    last: int,
-    stored: Stored,
-    first_items: AnyIntegers,
-    side: RowSide,
-    strips: AnyIntegers,
+    first: int, last: int, stored: Stored, first_items: AnyIntegers, side: RowSide, strips: AnyIntegers
 ) -> None:
     """Write segments, tails and strips of the positions first..last."""
     ratings, numbers = stored.ratings, stored.numbers
@@ -139,12 +134,7 @@ def lay_out_rows(
 
 @kernel
 def list_tail(
-    first: int,
-    last: int,
-    side: RowSide,
-    starts: AnyIntegers,
-    columns: AnyIntegers,
-    ratings: AnyIntegers,
+    first: int, last: int, side: RowSide, starts: AnyIntegers, columns: AnyIntegers, ratings: AnyIntegers
 ) -> None:
     """Write for each tail item who of the positions first..last rated it, by ascending position."""
     starts[:] = 0

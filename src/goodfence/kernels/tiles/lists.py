@@ -7,15 +7,7 @@ import numpy as np
 from goodfence.arrays import AnyFloats, AnyIntegers, Flags
 from goodfence.kernels import inner, kernel
 from goodfence.kernels.order import sort_candidates
-from goodfence.kernels.tiles.buffers import (
-    Buffers,
-    Space,
-    copy_entries,
-    cut_near,
-    exact,
-    promising,
-    shrink_buffer,
-)
+from goodfence.kernels.tiles.buffers import Buffers, Space, copy_entries, cut_near, exact, promising, shrink_buffer
 
 
 @inner

@@ -21,13 +21,7 @@ _BYTES = ir.VectorType(_I8, _LANES)
 
 
 def add_strips(
-    sums: AnyIntegers,
-    strips: AnyIntegers,
-    strip: int,
-    items: AnyIntegers,
-    start: int,
-    count: int,
-    value: Any,
+    sums: AnyIntegers, strips: AnyIntegers, strip: int, items: AnyIntegers, start: int, count: int, value: Any
 ) -> None:
     """Add `value` times the strips of `items[start:start + count]` to one row of sums.
 

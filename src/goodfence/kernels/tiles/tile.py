@@ -39,12 +39,7 @@ class Sample(NamedTuple):
 
 @kernel
 def process_tile(
-    bounds: Bounds,
-    tile: AnyIntegers,
-    rows: RowSide,
-    columns: ColumnSide,
-    buffers: Buffers,
-    space: Space,
+    bounds: Bounds, tile: AnyIntegers, rows: RowSide, columns: ColumnSide, buffers: Buffers, space: Space
 ) -> None:
     """Compare rows with a block of columns, and offer each pair to the lists; `tile` is space for their sums."""
     first_column, symmetric = bounds.first_column, bounds.symmetric
@@ -73,12 +68,7 @@ def process_tile(
 
 @inner
 def _add_popular(
-    tile: AnyIntegers,
-    first_row: int,
-    n_rows: int,
-    first_strip: int,
-    rows: RowSide,
-    columns: ColumnSide,
+    tile: AnyIntegers, first_row: int, n_rows: int, first_strip: int, rows: RowSide, columns: ColumnSide
 ) -> None:
     """Add to `tile[r]` what the popular items of row `first_row + r` give, from strip `first_strip` on."""
     element = tile.dtype.type
@@ -119,13 +109,7 @@ def dot_tile(tile: AnyIntegers, first_row: int, n_rows: int, rows: RowSide, colu
 
 @kernel
 def sample_thresholds(
-    first: int,
-    last: int,
-    rank: int,
-    tile: AnyIntegers,
-    rows: RowSide,
-    sample: Sample,
-    buffers: Buffers,
+    first: int, last: int, rank: int, tile: AnyIntegers, rows: RowSide, sample: Sample, buffers: Buffers
 ) -> None:
     """Set thresholds: about the rank-th best similarity to the sample, or SMALLEST if there are fewer."""
     depth, width = tile.shape

@@ -17,20 +17,8 @@ from goodfence.arrays import Floats
 from goodfence.errors import require
 from goodfence.models.private import estimation, releases
 from goodfence.models.private.base import FromRatings
-from goodfence.models.private.item_model import (
-    ROBUST,
-    ItemBiases,
-    ItemModel,
-    PrivatePredictor,
-    bounded,
-)
-from goodfence.models.private.projected import (
-    FactorPosterior,
-    Projected,
-    find_directions,
-    release_projected,
-    sharpen,
-)
+from goodfence.models.private.item_model import ROBUST, ItemBiases, ItemModel, PrivatePredictor, bounded
+from goodfence.models.private.projected import FactorPosterior, Projected, find_directions, release_projected, sharpen
 from goodfence.models.recommender import IdsLike
 from goodfence.privacy.accounting import lattice_distance
 from goodfence.privacy.fixed_point import Clamps, UserProfiles, integer_sensitivity
@@ -168,13 +156,7 @@ class PrivateCF(PrivatePredictor):
         return ItemModel.of(items, factors, estimation.listed_counts(sums, items))
 
     def _factors(
-        self,
-        profiles: UserProfiles,
-        items: ItemBiases,
-        overlap: float,
-        stages: Stages,
-        mu: float,
-        publisher: Publisher,
+        self, profiles: UserProfiles, items: ItemBiases, overlap: float, stages: Stages, mu: float, publisher: Publisher
     ) -> Floats:
         """Return the items' factors from a released covariance and, for the unit rating, half steps after it."""
         of_pairs = mu * math.sqrt(stages.covariance)

@@ -93,12 +93,7 @@ def centre_of(counts: Floats) -> Integers:
 
 
 def release_co_occurrence(
-    profiles: EventProfiles,
-    chosen: AnyIntegers,
-    centre: Integers,
-    unit: Unit,
-    mu: float,
-    publisher: Publisher,
+    profiles: EventProfiles, chosen: AnyIntegers, centre: Integers, unit: Unit, mu: float, publisher: Publisher
 ) -> Noisy:
     """Release which of the chosen items (ascending) go together, beyond their `centre`, at privacy cost mu."""
     # Each user enters as y yᵀ/sqrt(|y|² + 1/4) (unit event) or y yᵀ/(|y|² + 1/4) (unit user), y being their events

@@ -105,12 +105,7 @@ def projected_size(clamps: Clamps, n_items: int, directions: AnyIntegers, longes
 
 
 def projected_totals(
-    profiles: UserProfiles,
-    item_bias: Floats,
-    directions: AnyIntegers,
-    clamps: Clamps,
-    longest: float,
-    size: float,
+    profiles: UserProfiles, item_bias: Floats, directions: AnyIntegers, clamps: Clamps, longest: float, size: float
 ) -> Integers:
     """Return the sum over users of their rounded rows."""
     values = profiles.residuals(clamps, item_bias, COVARIANCE_GRID)
@@ -121,11 +116,7 @@ def projected_totals(
 
 
 def release_projected(
-    profiles: UserProfiles,
-    item_bias: Floats,
-    directions: Integers,
-    mu: float,
-    publisher: Publisher,
+    profiles: UserProfiles, item_bias: Floats, directions: Integers, mu: float, publisher: Publisher
 ) -> Projected:
     """Release the covariance along the directions at privacy cost mu, for the unit rating."""
     target = integer_sensitivity(mu)

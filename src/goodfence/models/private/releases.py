@@ -18,21 +18,10 @@ from scipy import sparse
 from goodfence.arrays import AnyIntegers, Csr, Floats, Integers, as_csr
 from goodfence.errors import require
 from goodfence.kernels.co_occurrence import add_pairs, user_scales
-from goodfence.kernels.private import (
-    HalfStepLimits,
-    add_by_item,
-    add_half_steps,
-    add_normalised,
-)
+from goodfence.kernels.private import HalfStepLimits, add_by_item, add_half_steps, add_normalised
 from goodfence.models.private.item_model import ItemModel
 from goodfence.parallel import ranges, run
-from goodfence.privacy.fixed_point import (
-    UP,
-    Clamps,
-    UserProfiles,
-    finest_grid,
-    integer_sensitivity,
-)
+from goodfence.privacy.fixed_point import UP, Clamps, UserProfiles, finest_grid, integer_sensitivity
 from goodfence.privacy.guarantee import Unit
 from goodfence.privacy.noise import SIGMA, Publisher
 
@@ -250,12 +239,7 @@ def pairs_bound(wide: float, move: float) -> float:
 
 
 def pair_totals(
-    profiles: UserProfiles,
-    item_bias: Floats,
-    chosen: AnyIntegers,
-    clamps: Clamps,
-    unit: Unit,
-    size: float,
+    profiles: UserProfiles, item_bias: Floats, chosen: AnyIntegers, clamps: Clamps, unit: Unit, size: float
 ) -> Integers:
     """Return the sum over users of their rounded matrices, above the diagonal."""
     rows = chosen_residuals(profiles, item_bias, chosen, clamps)

@@ -86,12 +86,7 @@ class DPALS(PrivatePredictor):
         return ItemModel.of(biases, factors, listed_counts(sums, biases))
 
     def _release_factors(
-        self,
-        profiles: UserProfiles,
-        biases: ItemBiases,
-        factors: Floats,
-        mu: float,
-        door: Publisher,
+        self, profiles: UserProfiles, biases: ItemBiases, factors: Floats, mu: float, door: Publisher
     ) -> Floats:
         """Release for every item the sums of u u' and of r u over the users who count, and solve for its factors."""
         target, (ones, others) = integer_sensitivity(mu), np.triu_indices(self.rank)

@@ -12,12 +12,7 @@ import numpy as np
 from scipy import sparse
 
 from goodfence.arrays import AnyIntegers, Floats, row_numbers
-from goodfence.papers.published.published_recommender import (
-    Items,
-    PublishedRecommender,
-    dense_profile,
-    indicators,
-)
+from goodfence.papers.published.published_recommender import Items, PublishedRecommender, dense_profile, indicators
 from goodfence.registry import register
 from goodfence.rng import Streams
 from goodfence.settings import Count, Finite, Positive, at_least, checked

@@ -14,12 +14,7 @@ from goodfence.arrays import Floats, row_numbers
 from goodfence.errors import ModelFileError, require
 from goodfence.models.persistence import Arrays
 from goodfence.models.private.base import SEEDED
-from goodfence.papers.published.published_recommender import (
-    Items,
-    PublishedRecommender,
-    dense_profile,
-    middle,
-)
+from goodfence.papers.published.published_recommender import Items, PublishedRecommender, dense_profile, middle
 from goodfence.privacy.accounting import total_mu
 from goodfence.privacy.fixed_point import require_declared
 from goodfence.privacy.guarantee import Guarantee
@@ -75,11 +70,7 @@ class IndKNN(PublishedRecommender):
         """B: what each user may spend, as rho of zero-concentrated differential privacy."""
         return total_mu(self.epsilon, self.delta, 0.0) ** 2 / 2
 
-    _own_traits: ClassVar[dict[str, Any]] = {
-        "n_neighbours": 0,
-        "fresh_answers": True,
-        "fresh_noise": True,
-    }
+    _own_traits: ClassVar[dict[str, Any]] = {"n_neighbours": 0, "fresh_answers": True, "fresh_noise": True}
 
     def _words(self) -> str:
         return f"ε={self.epsilon:g}, {self.questions:,} questions"

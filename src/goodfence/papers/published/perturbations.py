@@ -28,11 +28,7 @@ from goodfence.papers.published.perturbed import (
     on_wide_scale,
     words_of_users,
 )
-from goodfence.papers.published.published_recommender import (
-    NoGuarantee,
-    indicators,
-    require_few_items,
-)
+from goodfence.papers.published.published_recommender import NoGuarantee, indicators, require_few_items
 from goodfence.registry import register
 from goodfence.rng import Streams
 from goodfence.settings import Count, Share, at_least, between, checked

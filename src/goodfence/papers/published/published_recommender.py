@@ -19,14 +19,7 @@ from goodfence.errors import ModelFileError, require
 from goodfence.models.method import as_recommender, traits_of
 from goodfence.models.neighbour_cf import NeighbourCF
 from goodfence.models.persistence import Arrays, refusing
-from goodfence.models.recommender import (
-    FittedRecommender,
-    Traits,
-    by_user,
-    require_feedback,
-    row_of,
-    unfitted_copy,
-)
+from goodfence.models.recommender import FittedRecommender, Traits, by_user, require_feedback, row_of, unfitted_copy
 from goodfence.privacy.guarantee import Guarantee
 from goodfence.registry import find_kind
 from goodfence.rng import RNG, Streams

@@ -14,12 +14,7 @@ from scipy.stats import rankdata
 from goodfence.arrays import AnyIntegers, Floats
 from goodfence.errors import ModelFileError
 from goodfence.models.persistence import Arrays
-from goodfence.papers.published.published_recommender import (
-    Items,
-    PublishedRecommender,
-    dense_profile,
-    indicators,
-)
+from goodfence.papers.published.published_recommender import Items, PublishedRecommender, dense_profile, indicators
 from goodfence.privacy.guarantee import Guarantee
 from goodfence.registry import register
 from goodfence.rng import RNG, Streams

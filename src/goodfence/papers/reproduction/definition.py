@@ -22,15 +22,7 @@ from goodfence.selection.mechanism import Mechanism
 Protocol: TypeAlias = Literal["paper", "attack"]
 Number: TypeAlias = int | float
 
-ORDER = (
-    "item-movielens",
-    "user-movielens",
-    "user-douban",
-    "attack-beta",
-    "attack-k",
-    "attack-epsilon",
-    "attack-m",
-)
+ORDER = ("item-movielens", "user-movielens", "user-douban", "attack-beta", "attack-k", "attack-epsilon", "attack-m")
 """The figures in the order of the paper."""
 BUNDLED = "movietweetings"
 DATA_LABELS = {

@@ -23,13 +23,7 @@ from goodfence.data.files import atomic_write
 from goodfence.errors import MissingExtra, require
 from goodfence.neighbours.candidate_lists import Axis
 from goodfence.papers.reproduction.claims import WITHOUT_ATTACK, Claim, Counted, claims_of_figures
-from goodfence.papers.reproduction.definition import (
-    COMPARED,
-    LARGEST_RS,
-    ORDER,
-    Definition,
-    Sources,
-)
+from goodfence.papers.reproduction.definition import COMPARED, LARGEST_RS, ORDER, Definition, Sources
 from goodfence.papers.reproduction.list_claims import (
     allocation_is_optimal,
     differentially_private,
@@ -135,10 +129,7 @@ class _Run:
         require(self.rng >= 0, "rng", "None, or an integer of at least 0", rng)
         self.sources, self.quick = Sources(data), quick
         self.n_seeds, self.n_targets = _QUICK if quick else (N_SEEDS, N_TARGETS)
-        self._how: dict[str, Any] = {
-            "threads": threads,
-            "keep": None if keep is None else Path(keep),
-        }
+        self._how: dict[str, Any] = {"threads": threads, "keep": None if keep is None else Path(keep)}
 
     def experiment(self, name: str) -> Experiment:
         definition, ratings = self.sources.figure(name, quick=self.quick)
@@ -188,10 +179,7 @@ class _Run:
 
 
 def _taken(wall: float, cpu: float) -> dict[str, float]:
-    return {
-        "seconds": round(time.perf_counter() - wall, 2),
-        "cpu_seconds": round(time.process_time() - cpu, 2),
-    }
+    return {"seconds": round(time.perf_counter() - wall, 2), "cpu_seconds": round(time.process_time() - cpu, 2)}
 
 
 @dataclass(frozen=True, eq=False, kw_only=True)
@@ -312,10 +300,7 @@ class Panel(NamedTuple):
     series: tuple[str, ...] = COMPARED
 
 
-_PAPER = (
-    Panel("mae", "All methods", "MAE"),
-    Panel("mae", "PNCF by the scope of RS", "MAE", ("PNCF", LARGEST_RS)),
-)
+_PAPER = (Panel("mae", "All methods", "MAE"), Panel("mae", "PNCF by the scope of RS", "MAE", ("PNCF", LARGEST_RS)))
 _ATTACK = (
     Panel("mae", "MAE of the fake: LOW is bad", "MAE", (*COMPARED, LARGEST_RS)),
     Panel("recovery", "Recovery: HIGH is bad", "hidden ratings found out"),

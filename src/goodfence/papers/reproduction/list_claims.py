@@ -197,11 +197,7 @@ def fakes_needed(ratings: Ratings, seed: Seed, n_targets: int) -> Claim:
 
 
 def largest_alpha(
-    settings: Settings,
-    attacked: Ratings,
-    seed: Seed,
-    n_lists: int,
-    interpretation: Interpretation = DEFAULT,
+    settings: Settings, attacked: Ratings, seed: Seed, n_lists: int, interpretation: Interpretation = DEFAULT
 ) -> Claim:
     """Claim 15: alpha of PPNS beside that of the other randomised methods, at the same beta, list by list."""
     alphas: dict[str, dict[str, Floats]] = {}

@@ -31,13 +31,7 @@ from goodfence.neighbours.draw import Draws
 from goodfence.neighbours.predict import Neighbourhoods
 from goodfence.neighbours.similarity import Profiles, Similarity
 from goodfence.papers.protocol import CHOICES, TARGETS
-from goodfence.papers.reproduction.definition import (
-    DEFAULT,
-    PRIVATE,
-    Definition,
-    Interpretation,
-    Number,
-)
+from goodfence.papers.reproduction.definition import DEFAULT, PRIVATE, Definition, Interpretation, Number
 from goodfence.registry import settings_of
 from goodfence.rng import Streams
 from goodfence.selection.inclusion import list_metrics
@@ -66,10 +60,7 @@ METRICS: dict[str, tuple[str, str]] = {
 }
 """Each metric as the ratio of two counts."""
 LIST_METRICS = ("alpha", "beta")
-PAPER_METRICS = (
-    *("mae", "mae_clipped", "mae_common", "mae_common_clipped", "coverage"),
-    *LIST_METRICS,
-)
+PAPER_METRICS = (*("mae", "mae_clipped", "mae_common", "mae_common_clipped", "coverage"), *LIST_METRICS)
 _NUMBERING = 99
 """The stream that numbers the targets, apart from those of the experiments."""
 _LOWEST = {"advantage": -1.0}
