@@ -28,7 +28,7 @@ def run(*arguments: object) -> tuple[int, str, str]:
 def test_an_exported_data_set_is_read_as_the_same(name: str, tmp_path: Path) -> None:
     code, stdout, _ = run("data", "export", "movietweetings", tmp_path / name)
     assert code == 0
-    assert "--scale 0 10" in stdout
+    assert "--scale 0 10" in " ".join(stdout.split())
     own, again = gf.load("movietweetings"), gf.load(tmp_path / name, scale=(0, 10))
     assert again.users.tolist() == own.users.tolist()
     assert again.items.tolist() == own.items.tolist()
