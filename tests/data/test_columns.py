@@ -63,7 +63,7 @@ def test_a_wrong_name_gets_a_suggestion() -> None:
 def test_a_header_that_may_be_somebody_s_rating_is_not_repeated() -> None:
     with pytest.raises(ColumnProblem) as caught:
         find_columns(["Undine Quark", "Casablanca", "3.14159"])
-    assert "none of the 3 is" in str(caught.value)
+    assert "none of the 3 columns" in str(caught.value)
     assert not any(text in str(caught.value) for text in ("Undine", "Casablanca", "3.14159"))
 
 

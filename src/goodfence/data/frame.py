@@ -108,7 +108,7 @@ class ReadOptions:
 
     def merged(self, **given: Any) -> ReadOptions:
         """Return the options with those that are given, and not the default, in the place of these."""
-        kept = {name: one for name, one in given.items() if one not in (None, "explicit")}
+        kept = {name: one for name, one in given.items() if one is not None and (name, one) != ("feedback", "explicit")}
         return replace(self, **kept)
 
     def __post_init__(self) -> None:
