@@ -29,6 +29,7 @@ def run(*arguments: str) -> tuple[int, str]:
     return done.returncode, done.stdout
 
 
+@pytest.mark.slow
 def test_a_skipped_group_is_named_with_what_was_missing_and_can_be_an_error() -> None:
     code, output = run("--no-skips")
     assert code == 1

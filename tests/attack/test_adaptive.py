@@ -83,6 +83,7 @@ def test_nothing_is_concluded_where_the_answers_hold_nothing() -> None:
     assert np.isnan([own, deaf, silent]).all()
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("centred", [False, True])
 @pytest.mark.parametrize(
     "box", [ItemMeans(), OwnMean(), gf.PrivateMeans(epsilon=1.0), gf.PrivateCF(epsilon=1.0)], ids=repr
@@ -154,6 +155,7 @@ def test_fixed_neighbourhoods_do_not_share() -> None:
     assert worlds._together is False
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("centred", [False, True])
 def test_the_usual_attackers_find_the_right_equations(centred: bool) -> None:
     """Nothing is known of the box; of ten neighbours ten fakes take all places but the target's."""

@@ -257,6 +257,7 @@ def test_a_recommender_that_only_answers_is_attacked_too() -> None:
     assert report.table()["target_chosen"].null_count == 6
 
 
+@pytest.mark.slow
 def test_helpers_meet_a_rule_of_minimum_support() -> None:
     """A rule that needs five raters stops plain fakes, and not those who rate the item themselves."""
     films, rule = gf.load("movietweetings"), WithSupport(gf.KNN(k=6))

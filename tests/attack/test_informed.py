@@ -202,6 +202,7 @@ class Dice:
         return self.drawn.integers(1, 6, len(items)).astype(float)
 
 
+@pytest.mark.slow
 def test_the_strongest_of_many_who_learn_nothing_gains_nothing() -> None:
     """Somebody is always the luckiest on the half that chooses; on the other half nobody is lucky."""
     ratings = tied_ratings(4, n_users=60, n_items=20, values=(1, 2, 3, 4, 5))

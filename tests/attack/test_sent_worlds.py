@@ -18,6 +18,7 @@ RATINGS = gf.synthetic(users=80, items=50, ratings=1500, rng=3)
 SEED = 11
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "by",
     [

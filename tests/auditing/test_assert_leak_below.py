@@ -39,6 +39,7 @@ def test_a_neighbourhood_is_attacked_without_a_refit_and_a_private_one_too() -> 
     assert (private.n_fakes, private.n_targets) == (5, 3)
 
 
+@pytest.mark.slow
 def test_the_limit_itself_is_allowed_and_a_hair_less_is_not() -> None:
     report = assert_leak_below(gf.KNN(k=20), FILMS, 100, targets=40)
     found = 100 * max(report.advantage, report.fully_recovered.value)
@@ -75,6 +76,7 @@ def test_judged_by_the_upper_end() -> None:
         assert_leak_below(gf.KNN(k=20), FILMS, 100, attack=gf.KNNAttack(known=8, fakes=20), targets=1, judged="high")
 
 
+@pytest.mark.slow
 def test_a_box_that_hides_its_k_meets_attackers_of_several_sizes() -> None:
     box = BlackBox(gf.NeighbourCF(gf.KNN(k=10), progress=False))
     fifty = assert_leak_below(box, FILMS, 0, attack=KNN_50, targets=3)
@@ -119,6 +121,7 @@ def test_a_low_pooled_rate_does_not_hide_people_who_are_fully_recovered() -> Non
         assert_leak_below(gf.KNN(k=5), ratings, 30, targets=people)
 
 
+@pytest.mark.slow
 def test_the_users_of_a_black_box_stay_unnamed() -> None:
     box = BlackBox(gf.NeighbourCF(gf.KNN(k=4), progress=False))
     with pytest.raises(AssertionError, match=r"opens \d+ account") as caught:
@@ -139,6 +142,7 @@ def test_settings_are_checked(settings: Any, rule: str) -> None:
         assert_leak_below(gf.KNN(k=20), FILMS, **settings)
 
 
+@pytest.mark.slow
 def test_the_pytest_plugin_notes_what_was_found(pytester: pytest.Pytester) -> None:
     pytester.makepyfile(
         """

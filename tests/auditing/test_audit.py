@@ -100,6 +100,7 @@ def test_ppns_shows_a_rating_as_often_as_its_partition_draws_it() -> None:
     assert witness.probabilities()[0] == pytest.approx(0.98, abs=0.005)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mechanism", [PPNS(k=5, beta=3), PNCF(k=5)], ids=repr)
 def test_what_was_claimed_is_refuted(mechanism: Mechanism) -> None:
     report = audit(made_up(), mechanism, attack=KNNAttack(known=4), targets=20, trials=300, rng=1)
@@ -204,6 +205,7 @@ def needing(k: int) -> BlackBox:
     return BlackBox(train)
 
 
+@pytest.mark.slow
 def test_where_k_is_unknown_the_strongest_of_several_attackers_is_reported() -> None:
     """Fifty fakes crowd the target out of ten neighbours; ten fakes and the target fill them."""
     films = gf.load("movietweetings")
@@ -295,6 +297,7 @@ def test_an_error_of_the_box_is_told_as_its_own_and_what_others_found_is_kept() 
         audit(made_up(), Crowded(), attack=KNNAttack(known=4, fakes=20), targets=2, trials=0)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("n_items", [3, 25, 80])
 def test_a_catalogue_and_features_of_any_length_are_audited(n_items: int) -> None:
     catalogue = [f"film {item}" for item in range(n_items)]
@@ -323,6 +326,7 @@ def test_a_transcript_is_laid_out_on_the_catalogue_as_a_fit_is() -> None:
     assert moved[1].profiles[0].n_items == 51
 
 
+@pytest.mark.slow
 def test_the_name_at_the_top_is_the_function_whatever_was_imported_before() -> None:
     code = "import goodfence.auditing.leak_limit, goodfence as gf; print(type(gf.audit).__name__)"
     told = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)

@@ -116,6 +116,7 @@ def test_what_is_compared_by_default_is_made_for_events() -> None:
     assert len(default_recommenders("full", LIKES.shape[0], "implicit")) == 18
 
 
+@pytest.mark.slow
 def test_a_page_about_lists_speaks_of_lists() -> None:
     report = gf.audit(LIKES, gf.KNN(k=20), targets=40, trials=0, rng=7)
     page = audit_page(report, compared=[gf.Popularity()], others=12, data="clicks")

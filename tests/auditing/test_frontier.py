@@ -59,6 +59,7 @@ def test_what_cannot_be_told_is_not_recommended() -> None:
     assert not uncertain.no_better_than_guessing(0.02)
 
 
+@pytest.mark.slow
 def test_ways_are_measured_by_the_strongest_attack(tmp_path: Path) -> None:
     mechanisms: list[Compared] = [KNN(k=5), PPNS(k=5, beta=3), NPNS(k=5, within=3)]
     ways = [*mechanisms, PrivateMeans(epsilon=8.0, items="from ratings")]
@@ -99,6 +100,7 @@ def test_mechanisms_repeat_with_a_seed() -> None:
     assert {one.n_targets for one in point.tried} == {3}  # half of six people choose the attacker
 
 
+@pytest.mark.slow
 def test_a_foreign_folder_is_not_overwritten(tmp_path: Path) -> None:
     (tmp_path / "mine").mkdir()
     (tmp_path / "mine" / "letter.txt").write_text("dear", encoding="utf-8")
@@ -126,6 +128,7 @@ def test_each_recommender_gets_the_attacks_that_apply_to_it() -> None:
     assert fitting(cover, PPNS(k=5, beta=3)) is cover
 
 
+@pytest.mark.slow
 def test_where_each_answer_has_fresh_noise_all_fakes_ask() -> None:
     """One fake is told little through the noise; the mean of what fifty are told is nearly without it."""
     films = load("movietweetings")

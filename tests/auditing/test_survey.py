@@ -27,6 +27,7 @@ def around() -> Survey:
     return survey(report, compared=listed, targets=15, progress=False)
 
 
+@pytest.mark.slow
 def test_the_audit_itself_is_among_what_is_shown(around: Survey) -> None:
     own = around.audit.leakage
     assert around.by_strategy[0] is own
@@ -82,6 +83,7 @@ def test_attackers_whom_the_audit_tried_are_not_tried_again() -> None:
     assert [other.choose for other in others] == ["rarest", "most_popular"]
 
 
+@pytest.mark.slow
 def test_what_needs_fits_is_attacked_on_ten_users() -> None:
     """However fast the machine is: a page does not depend on the clock."""
     films = gf.synthetic(users=60, items=30, ratings=900, rng=3)

@@ -142,6 +142,7 @@ def test_sentinels_are_warned_of(tmp_path: Path) -> None:
     assert run("check", tmp_path / "a.csv")[2] == ""
 
 
+@pytest.mark.slow
 def test_standard_input_is_checked(file: Path) -> None:
     for arguments, code in (([], 0), (["--rating", "no"], 3), (["--scale", "1", "5"], 3)):
         done = subprocess.run(
@@ -282,6 +283,7 @@ def test_faults(fault: BaseException, code: int, says: str, file: Path, monkeypa
     assert "3.14159" not in stderr
 
 
+@pytest.mark.slow
 def test_a_name_cannot_command_the_terminal(tmp_path: Path) -> None:
     path = tmp_path / "a.csv"
     path.write_text("user,item,rating,\x1b[31mred[bold]\n1,2,3,4\n")
@@ -291,6 +293,7 @@ def test_a_name_cannot_command_the_terminal(tmp_path: Path) -> None:
     assert "\x1b[2J" not in stderr
 
 
+@pytest.mark.slow
 def test_a_broken_pipe_is_no_fault(file: Path) -> None:
     reader, writer = os.pipe()
     os.close(reader)
@@ -309,6 +312,7 @@ def test_a_broken_pipe_is_no_fault(file: Path) -> None:
     assert time.monotonic() - start < 60
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("encoding", ["ascii", "cp1250", "shift_jis"])
 def test_a_terminal_without_the_letters_is_no_fault(encoding: str, file: Path) -> None:
     file.write_text(CSV.replace("timestamp", "Ω≈ç"), encoding="utf-8")

@@ -23,6 +23,7 @@ AUDIT = import_module("goodfence.auditing.audit")
 SOME = ("--targets", "40", "--seed", "7", "--quiet")
 
 
+@pytest.mark.slow
 def test_demo_shows_the_leak_and_what_stops_it(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(DEMO, "_REFITTED", 2)
     code, stdout, stderr = run("demo")
@@ -37,6 +38,7 @@ def test_demo_shows_the_leak_and_what_stops_it(monkeypatch: pytest.MonkeyPatch) 
     assert stderr.splitlines()[0] == "reading the film ratings that come with goodfence"
 
 
+@pytest.mark.slow
 def test_demo_as_json(monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(DEMO, "_REFITTED", 2)
     result = run_json("demo", "--quiet")
@@ -200,6 +202,7 @@ def test_the_verdict_comes_first_then_people_then_ratings_then_who_was_tried() -
     assert f"{100 * fully:.0f}% (95%: " in flat
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(("limit", "code"), [("100", 0), ("45", 1), ("0", 1)])
 def test_fail_above(limit: str, code: int) -> None:
     few = SOME[:-1]  # not quiet: what is above is told
@@ -245,6 +248,7 @@ def test_audit_samples_where_the_data_are_large(small: Path, monkeypatch: pytest
     assert "all 40 users" in stdout
 
 
+@pytest.mark.slow
 def test_audit_of_a_proved_model_says_whether_it_was_tested(small: Path) -> None:
     arguments = ("audit", small, "--scale", 1, 5, "--method", "private-means epsilon=1")
     few = ("--targets", 2, "--known", 3, "--seed", 7)

@@ -13,6 +13,7 @@ from tests.support.running import run, run_json
 HEADING = "method fully recovered % advantage % recovery % n MAE answers % guarantee"
 
 
+@pytest.mark.slow
 def test_frontier_compares_and_chooses(small: Path, tmp_path: Path) -> None:
     compared = ("--method", "knn k=5", "--method", "private-means epsilon=8 unit=user")
     arguments = ("frontier", small, "--scale", 1, 5, *compared, "--known", 3, "--targets", 4)
@@ -34,6 +35,7 @@ def test_frontier_compares_and_chooses(small: Path, tmp_path: Path) -> None:
     assert (manifest["data"], manifest["date"]) == ("ratings.csv", told.split("Scope ")[1][:10])
 
 
+@pytest.mark.slow
 def test_frontier_as_json(small: Path, tmp_path: Path) -> None:
     compared = ("--method", "knn k=5", "--method", "ppns k=5 beta=2")
     arguments = ("frontier", small, *compared, "--known", 3, "--targets", 10, "--seed", 7, "-q")

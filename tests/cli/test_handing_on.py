@@ -166,6 +166,7 @@ main()
 """
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("limit", [1000, 100_000])
 def test_a_disk_without_room_is_named(limit: int, tmp_path: Path) -> None:
     """Before the work where it can be seen, and after it where it only shows then."""

@@ -69,6 +69,7 @@ def test_every_command_says_which_ratings_are_likes(asked: tuple[str, ...], tmp_
     assert said["liked_from"] == 8.0
 
 
+@pytest.mark.slow
 def test_a_page_says_which_ratings_are_likes(tmp_path: Path) -> None:
     page = tmp_path / "audit.html"
     code, _, _ = run("audit", "movietweetings", "--likes", 8, *SMALL, "-o", page)

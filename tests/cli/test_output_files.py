@@ -82,6 +82,7 @@ def test_a_full_disk_is_told_before_the_work(command: str, name: str, small: Pat
     assert [one.name for one in tmp_path.iterdir()] == [small.name]
 
 
+@pytest.mark.slow
 def test_what_was_found_is_told_where_writing_fails_in_the_end(
     small: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:
@@ -102,6 +103,7 @@ def test_what_was_found_is_told_where_writing_fails_in_the_end(
     assert sorted(one.name for one in tmp_path.iterdir()) == [out.name, small.name]
 
 
+@pytest.mark.slow
 def test_a_folder_that_cannot_be_written_in_the_end(small: Path, tmp_path: Path) -> None:
     compared = ("--method", "knn k=5", "--known", 3, "--targets", 4, "--seed", 7)
     arguments = ("frontier", small, *compared, "-o", tmp_path / "result")

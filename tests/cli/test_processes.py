@@ -51,6 +51,7 @@ def test_help_imports_only_what_it_shows() -> None:
     assert len(loaded) < MOST_MODULES
 
 
+@pytest.mark.slow
 def test_the_first_line_comes_before_the_slow_imports() -> None:
     with start("audit", "movietweetings", "--targets", "5", "--seed", "7") as process:
         assert process.stderr is not None
@@ -60,6 +61,7 @@ def test_the_first_line_comes_before_the_slow_imports() -> None:
     assert "Verdict" in stdout
 
 
+@pytest.mark.slow
 def test_an_interrupt_ends_it_with_130() -> None:
     arguments = ("audit", "movietweetings", "--method", "private-cf epsilon=1")
     with start(*arguments, "--targets", "all") as process:
@@ -73,6 +75,7 @@ def test_an_interrupt_ends_it_with_130() -> None:
     assert stderr.splitlines()[-1] == "error GF130: interrupted"
 
 
+@pytest.mark.slow
 def test_a_limit_that_is_passed_ends_it_with_1(tmp_path: Path) -> None:
     out = tmp_path / "audit.json"
     arguments = ("audit", "movietweetings", "--targets", "20", "--seed", "7", "--fail-above", "45")

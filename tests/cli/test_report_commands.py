@@ -26,6 +26,7 @@ def command_in(page: str) -> str:
     return found[1]
 
 
+@pytest.mark.slow
 def test_audit_writes_a_page(small: Path, tmp_path: Path) -> None:
     out = tmp_path / "audit.html"
     code, stdout, stderr = run("audit", small, *AUDIT, "--scale", 1, 5, "--seed", 7, "-o", out)
@@ -40,6 +41,7 @@ def test_audit_writes_a_page(small: Path, tmp_path: Path) -> None:
     assert "PrivateMeans, per rating ε=1" in page
 
 
+@pytest.mark.slow
 def test_a_page_without_a_seed_gets_one(small: Path, tmp_path: Path) -> None:
     out = tmp_path / "audit.html"
     told = run_json("audit", small, *AUDIT, "-o", out, "-q")

@@ -25,6 +25,7 @@ def out(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_a_failed_claim_is_a_result_and_everything_is_written(out: Path) -> None:
     names = {path.name for path in (out / "attack-m").iterdir()}
     assert names == {

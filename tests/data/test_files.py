@@ -69,6 +69,7 @@ def test_a_device_stays(device: str) -> None:
     assert os.path.samestat(Path(device).lstat(), before)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(not os.path.lexists("/dev/stdout"), reason="/dev/stdout is missing")
 def test_where_a_program_prints_is_no_file(tmp_path: Path) -> None:
     """A pipe, or a file that was deleted since: neither is replaced, and nothing appears beside it."""

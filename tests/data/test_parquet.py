@@ -49,6 +49,7 @@ def test_what_is_cut_short_is_damaged(cut: int, tmp_path: Path) -> None:
         gf.load(path)
 
 
+@pytest.mark.slow
 def test_the_bits_that_ended_python_are_refused(tmp_path: Path) -> None:
     """Arrow's own `metadata.row_group(0).column(0)` ends the process where a histogram of levels is damaged."""
     path = tmp_path / "a.parquet"

@@ -38,6 +38,7 @@ def test_no_output_is_shown_twice() -> None:
     assert sorted(set(shown)) == sorted(shown)
 
 
+@pytest.mark.slow
 def test_the_documented_commands_print_this() -> None:
     """One after the other in one folder, as a reader would: a model that one fits, the next asks."""
     compared = [(text, output) for kind, text, output in SHOWN if kind == EXACT]

@@ -144,6 +144,7 @@ def test_which_items_are_public_must_be_said(kind: str) -> None:
     assert "the list of items in the ratings" in chosen.guarantee().reason
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("kind", MODELS)
 def test_items_that_were_declared_with_the_ratings_are_a_choice(kind: str) -> None:
     """A published data set, a given list, a matrix with its columns; what was read, or thinned out by it, is none."""

@@ -203,6 +203,7 @@ def test_a_knn_fold_in_is_the_prediction_of_an_appended_row() -> None:
     assert model.answer(profile, MADE_UP.items) == pytest.approx(expected, nan_ok=True)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize(
     "mechanism", [gf.NPNS(k=2, weights="uniform"), gf.PPNS(k=2, beta=2), gf.PPNS(k=3, beta=2)], ids=repr
 )

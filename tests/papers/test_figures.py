@@ -67,6 +67,7 @@ def saved(tmp_path_factory: pytest.TempPathFactory) -> Path:
     return folder
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_tables_byte_for_byte(saved: Path, tmp_path: Path) -> None:
     gf.papers.reproduce("user-movielens", **RUN, threads=1).save(tmp_path)  # type: ignore[arg-type]  # mixed kinds
     for name in ("table.parquet", "table.csv", "summary.parquet", "summary.csv", "claims.json"):
@@ -118,6 +119,7 @@ def test_the_charts_are_pictures_and_a_page_that_needs_no_network(saved: Path) -
     assert not re.search(r"<(script|link)[^>]*(src|href)=[\"']?(https?:)?//", page)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["user-movielens", "attack-epsilon"])
 def test_a_chart_shows_the_paper_and_what_leaks(name: str) -> None:
     figure = gf.papers.reproduce(name, **RUN)  # type: ignore[arg-type]  # mixed kinds
@@ -138,6 +140,7 @@ def test_a_chart_shows_the_paper_and_what_leaks(name: str) -> None:
     assert all(legend == legends[0] for legend in legends)
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("name", ["user-movielens", "attack-epsilon"])
 def test_the_neutral_chart_has_the_papers_measure_and_methods_and_no_comment(name: str) -> None:
     figure = gf.papers.reproduce(name, **RUN)  # type: ignore[arg-type]  # mixed kinds

@@ -23,6 +23,7 @@ def verdicts(found: Reproduction) -> dict[str, str]:
     return {claim.label: claim.verdict for claim in found.claims}
 
 
+@pytest.mark.slow
 def test_the_verdicts_of_a_quick_run_on_the_bundled_ratings() -> None:
     found = gf.papers.reproduce_all(rng=7, quick=True, data="movietweetings")
     assert verdicts(found) == WRITTEN_FOR

@@ -97,6 +97,7 @@ def test_common_cells_are_those_that_all_private_methods_predict(films: gf.Ratin
         assert private[0]["common"].sum() > 0
 
 
+@pytest.mark.slow
 def test_targets_are_the_same_at_every_point_and_carry_no_ids(films: gf.Ratings) -> None:
     figure = definition("attack-m", bundled=True, quick=True)
     experiment = Experiment(definition=figure, ratings=films, n_seeds=2, n_targets=25, rng=7)

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import pytest
+
 from typing import Any
 
 import numpy as np
@@ -15,6 +17,7 @@ from tests.support.strategies import from_rows, rated_rows
 KINDS = [gf.KNN(k=2), gf.PPNS(k=1, beta=2, epsilon=30.0), gf.NPNS(k=2), gf.PNCF(k=2, epsilon=30.0)]
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(
     drawn=rated_rows(min_rows=4),

@@ -20,6 +20,7 @@ def naive(rows: list[dict[int, float]], target: int, name: str, centre: str = "a
     return [reference.similarity(rows[target], other, name, centre) for other in rows]
 
 
+@pytest.mark.slow
 @settings(max_examples=150, deadline=None)
 @given(rated_rows(), st.sampled_from(["cosine", "cosine_corated"]), st.integers(1, 14))
 def test_cosines_equal_the_reference(data: tuple[list[dict[int, float]], int], name: str, n: int) -> None:

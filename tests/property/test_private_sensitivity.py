@@ -33,6 +33,7 @@ from tests.support.sensitivity_search import (
 )
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("search", tuple(searches()), ids=lambda search: search.name)
 def test_nothing_moves_farther_than_is_claimed(search: Search) -> None:
     found = search.ratio()

@@ -21,6 +21,7 @@ from tests.support.sensitivity_hunt import (
 NAMES = tuple(quantities(USUAL))
 
 
+@pytest.mark.slow
 @pytest.mark.parametrize("mu", [SMALL, USUAL, LARGE])
 @pytest.mark.parametrize("name", NAMES)
 def test_nothing_moves_farther_than_is_claimed(name: str, mu: float) -> None:

@@ -73,6 +73,7 @@ def test_a_file_says_beside_the_chart_what_the_letters_mean() -> None:
     assert "kNN k=50" not in texts(frontier_spec(found, WIDE))  # a page has its own table
 
 
+@pytest.mark.slow
 def test_the_chart_is_one_that_altair_takes() -> None:
     assert frontier_chart(known_frontier()).to_dict()["width"] == 860
     alone = replace(known_frontier(), points=known_frontier().points[:1])
@@ -153,6 +154,7 @@ def test_a_reference_is_a_line_with_its_name(theme: Theme) -> None:
     assert ("best unprotected model: 0.660" in texts(spec)) == (theme is not NARROW)
 
 
+@pytest.mark.slow
 def test_a_name_never_runs_as_a_script() -> None:
     found = known_frontier()
     hostile = replace(found.points[0], family=HOSTILE, label="<img src=x onerror=alert(1)>")

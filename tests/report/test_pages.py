@@ -56,6 +56,7 @@ def html(request: pytest.FixtureRequest, page: AuditPage, comparison: FrontierPa
     return page.html if request.param == "audit" else comparison.html
 
 
+@pytest.mark.slow
 def test_the_page_is_one_small_file_that_asks_for_nothing(html: str) -> None:
     elements = Elements(html)
     assert elements.open == []
@@ -204,6 +205,7 @@ def test_items_that_an_attacker_names_stay_unnamed() -> None:
     assert "of certain items" in named.html
 
 
+@pytest.mark.slow
 def test_a_private_model_is_told_as_one() -> None:
     ratings = make_ratings(40, 30)
     model = gf.PrivateMeans(epsilon=1.0, items="from ratings")
@@ -215,6 +217,7 @@ def test_a_private_model_is_told_as_one() -> None:
     assert "at most 73% of the time" in html
 
 
+@pytest.mark.slow
 def test_a_scale_that_was_only_seen_is_told(ratings: gf.Ratings) -> None:
     seen = make_ratings(declared=False)
     ways = [gf.PrivateMeans(epsilon=1.0, items="from ratings")]
@@ -277,6 +280,7 @@ def test_a_hundred_squares_are_drawn_for_each_share(page: AuditPage) -> None:
     assert sum(path.count("M") for path in paths) == 200
 
 
+@pytest.mark.slow
 def test_the_same_seed_gives_the_same_page_and_no_seed_is_told(ratings: gf.Ratings) -> None:
     def made(rng: int | None) -> str:
         report = gf.audit(ratings, gf.KNN(k=10), targets=20, trials=0, rng=rng)

@@ -73,6 +73,7 @@ def same_blocks(found: list[Message], wanted: list[Block]) -> None:
                 assert own == value
 
 
+@pytest.mark.slow
 @settings(max_examples=60, deadline=None)
 @given(
     rated_rows().filter(lambda given: any(given[0])),
