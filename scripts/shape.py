@@ -24,9 +24,9 @@ MIRRORS = ("cli", "kernels", "spark")
 APART = ("papers", "spark", "ledger", "service")
 """Packages with a budget of their own."""
 LIMITS = {
-    "files in src": 175,
-    "lines in src": 36_000,
-    "lines without papers and spark": 29_500,
+    "files in src": 170,
+    "lines in src": 34_000,
+    "lines without papers and spark": 27_500,
     "public names in gf": 45,
     "commands": 14,
     "options of audit": 25,

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-import pytest
-
 from typing import Any
 
 import numpy as np
+import pytest
 from hypothesis import assume, given, settings
 from hypothesis import strategies as st
 
