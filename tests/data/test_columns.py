@@ -5,7 +5,7 @@ from __future__ import annotations
 import pytest
 
 from goodfence.data.columns import NAMES, are_positions, find_columns, find_positions, fold_name
-from goodfence.errors import ColumnProblem
+from goodfence.errors import ColumnProblem, GoodfenceWarning
 
 
 def named(**names: str) -> dict[str, str | None]:
@@ -82,6 +82,7 @@ def test_positions() -> None:
     assert find_positions(3).chosen == ("1", "2", "3")
     assert find_positions(4).unused == ("4",)
     assert find_positions(4, named(user="2", item="1")).chosen == ("2", "1", "3")
+    assert find_positions(4, named(user="2")).chosen == ("2", "1", "3")
     assert find_positions(9, named(user="9", item="8", rating="7")).chosen == ("9", "8", "7")
     assert find_positions(4).label("rating") == "rating (column 3)"
 
@@ -100,7 +101,7 @@ def test_a_position_must_be_there(position: str) -> None:
 
 def test_roles_are_three_columns() -> None:
     with pytest.raises(ColumnProblem, match="different columns"):
-        find_positions(4, named(user="3"))
+        find_positions(4, named(user="3", item="3"))
     with pytest.raises(ColumnProblem, match="different columns"):
         find_columns(["user", "item", "rating"], named(user="item", item="item"))
 
@@ -109,3 +110,43 @@ def test_are_positions_only_if_all_three_are() -> None:
     assert are_positions(named(user="1", item="2", rating="3"))
     assert not are_positions(named(user="1", item="2"))
     assert not are_positions(named(user="1", item="2", rating="rating"))
+
+
+@pytest.mark.parametrize(
+    ("names", "chosen"),
+    [
+        (["Kunden-Nr", "Artikelnummer", "Bewertung", "Datum"], ("Kunden-Nr", "Artikelnummer", "Bewertung")),
+        (["Käufer", "Artikel", "Wertung"], ("Käufer", "Artikel", "Wertung")),
+        (["id_usuario", "usuario", "película", "puntuación"], ("usuario", "película", "puntuación")),
+        (["utilisateur", "titre", "produit", "évaluation"], ("utilisateur", "produit", "évaluation")),
+        (["utente", "articolo", "valutazione", "data"], ("utente", "articolo", "valutazione")),
+    ],
+)
+def test_names_of_other_languages(names: list[str], chosen: tuple[str, ...]) -> None:
+    assert find_columns(names).chosen == chosen
+
+
+@pytest.mark.parametrize(
+    ("names", "chosen"),
+    [
+        (["klient", "towar", "ocena", "data"], ("klient", "towar", "ocena")),
+        (["", "towar", "klient", "ocena"], ("klient", "towar", "ocena")),
+        (["ocena", "klient", "movie"], ("klient", "movie", "ocena")),
+        (["klient", "towar", "ocena", "uwagi"], ("klient", "towar", "ocena")),
+    ],
+)
+def test_to_name_the_user_is_enough_and_a_note_says_what_was_taken(names: list[str], chosen: tuple[str, ...]) -> None:
+    with pytest.warns(GoodfenceWarning, match=r"read in their order, .*say which with .*rating= \(--rating\)"):
+        assert find_columns(names, named(user="klient")).chosen == chosen
+    with pytest.raises(ColumnProblem, match="is called user"):
+        find_columns(names)
+
+
+def test_too_many_columns_are_not_guessed_nor_is_a_count_a_rating() -> None:
+    with pytest.raises(ColumnProblem, match="none of the 5 columns is called item"):
+        find_columns(["klient", "a", "b", "c", "d"], named(user="klient"))
+    with pytest.raises(ColumnProblem, match="'plays' sounds like a count"):
+        find_columns(["klient", "towar", "plays"], named(user="klient", item="towar"))
+    with pytest.warns(GoodfenceWarning, match="item in 'towar'; if"):
+        events = find_columns(["klient", "towar", "data"], {"user": "klient", "item": None})
+    assert events.chosen == ("klient", "towar")

@@ -111,13 +111,15 @@ def test_a_silent_server_is_given_up(tmp_path: Path) -> None:
     assert names_in(tmp_path) == []
 
 
-def test_an_interrupt_before_the_check_leaves_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    def interrupt(file: Path) -> str:
+def test_an_interrupt_before_the_file_is_in_place_leaves_nothing(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    def interrupt(_descriptor: int) -> None:
         raise KeyboardInterrupt
 
     with served(Manners(CONTENT)) as base:
         with monkeypatch.context() as patched:
-            patched.setattr("goodfence.data.catalogue.sha256", interrupt)
+            patched.setattr("os.fsync", interrupt)
             with pytest.raises(KeyboardInterrupt):
                 download(remote(base), tmp_path)
         assert names_in(tmp_path) == []

@@ -10,7 +10,9 @@ import warnings
 from pathlib import Path
 from typing import Any
 
+import pyarrow as pa
 import pytest
+from pyarrow import parquet as pq
 
 import goodfence as gf
 from goodfence.data.frame import ReadOptions
@@ -215,6 +217,51 @@ def test_what_stands_for_not_rated_is_left_out_on_request(tmp_path: Path) -> Non
         gf.load(path, read=ReadOptions(unrated="none"))  # type: ignore[arg-type]
 
 
+BLANKS = {
+    "a.csv": 'user,item,rating\n1,2,4\n1,3,\n2,2," "\n2,3,NaN\n2,4,1\n3,4,-1\n',
+    "a.jsonl": "".join(
+        f'{{"user": {user}, "item": {item}{rating}}}\n'
+        for user, item, rating in (
+            (1, 2, ', "rating": 4'),
+            (1, 3, ', "rating": null'),
+            (2, 2, ""),
+            (2, 3, ', "rating": null'),
+            (2, 4, ', "rating": 1'),
+            (3, 4, ', "rating": -1'),
+        )
+    ),
+}
+
+
+@pytest.mark.parametrize("name", [*BLANKS, "a.parquet"])
+def test_rows_without_a_rating_are_left_out_on_request(tmp_path: Path, name: str) -> None:
+    if name in BLANKS:
+        path = put(tmp_path, name, BLANKS[name])
+    else:
+        path = tmp_path / name
+        given = pa.array([4.0, None, float("nan"), None, 1.0, -1.0])
+        pq.write_table(pa.table({"user": [1, 1, 2, 2, 2, 3], "item": [2, 3, 2, 3, 4, 4], "rating": given}), path)
+    with pytest.raises(ValueProblem, match=r"rating .* must not be missing, row [23] is"):
+        gf.load(path)
+    with pytest.warns(GoodfenceWarning, match="^3 rows say that there is no rating") as told:
+        assert cells(gf.load(path, read="unrated=missing")) == {(1, 2): 4, (2, 4): 1, (3, 4): -1}
+    assert len(told) == 1
+    with pytest.warns(GoodfenceWarning, match="^4 rows"):
+        assert cells(gf.load(path, read="unrated=-1,missing")) == {(1, 2): 4, (2, 4): 1}
+
+
+def test_a_missing_rating_is_told_with_what_to_do(tmp_path: Path) -> None:
+    path = put(tmp_path, "a.csv", "user,item,rating\n1,2,4\n1,3,\n")
+    with pytest.raises(ValueProblem, match=r"row 2 is; leave such rows out with read='unrated=missing' \(--read\)$"):
+        gf.load(path)
+    nothing = put(tmp_path, "b.csv", "user,item,rating\n1,2,\n1,3,nan\n")
+    with pytest.raises(DataError, match="must hold a rating, and every row says that there is none"):
+        gf.load(nothing, read="unrated=missing")
+    words = put(tmp_path, "c.csv", "user,item,rating\n1,2,4\n1,3,none\n")
+    with pytest.raises(ValueProblem, match="must be a number, row 2 is not"):
+        gf.load(words, read="unrated=missing")
+
+
 @pytest.mark.parametrize("content", [HEADED.encode(), gzip.compress(HEADED.encode())], ids=["plain", "gz"])
 def test_standard_input(content: bytes, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(sys, "stdin", types.SimpleNamespace(buffer=io.BytesIO(content)))
@@ -311,7 +358,7 @@ def test_the_rarer_options_can_be_written_in_a_line(tmp_path: Path) -> None:
         ("encodng=x", "did you mean 'encoding'"),
         ("encoding", "NAME=VALUE"),
         ("decimal=. decimal=,", "given once"),
-        ("unrated=none", "unrated must be a number"),
+        ("unrated=none", "unrated must be a number or missing, got 'none'"),
         ("encoding='x", "quotation mark"),
         ("max_bytes=0", "max_bytes must be"),
     ],

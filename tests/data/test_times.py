@@ -19,7 +19,7 @@ import goodfence as gf
 from goodfence.data.frame import ReadOptions
 from goodfence.data.load import read_reported
 from goodfence.data.times import read_times, span
-from goodfence.errors import ColumnProblem, GoodfenceWarning, SizeProblem, ValueProblem
+from goodfence.errors import ColumnProblem, GoodfenceWarning, SettingError, SizeProblem, ValueProblem
 
 SECONDS = [893286638, 874724710, 875000000]
 DATES = ["1998-04-22T23:10:38", "1997-09-20 03:05:10", "1997-09-23T07:33:20.75"]
@@ -96,7 +96,55 @@ def test_days_before_1970_are_negative() -> None:
     assert read_times([pa.array(half)], "time").tolist() == [-1]  # the second that it falls into
 
 
+START = 1569888000  # 2019-10-01 in UTC
+OTHERWISE = {
+    "UTC": ["2019-10-01 00:00:00 UTC", "2019-10-02 00:00:01 UTC"],
+    "GMT": ["2019-10-01T00:00:00GMT", "2019-10-02T00:00:01GMT"],
+    "Z": ["2019-10-01T00:00:00Z", "2019-10-02T00:00:01Z"],
+    "offsets": ["2019-10-01T02:00:00+02:00", "2019-10-01 19:30:01-0430"],
+    "an offset apart": ["2019-10-01 02:00:00 +0200", "2019-10-01 19:30:01 -04:30"],
+    "dots": ["01.10.2019", "02.10.2019 00:00:01"],
+    "single digits": ["1.10.2019", "2.10.2019 00:00:01"],
+    "the year first": ["2019/10/01", "2019/10/02 00:00:01"],
+}
+
+
+@pytest.mark.parametrize("kind", OTHERWISE)
+def test_dates_as_others_write_them(kind: str) -> None:
+    expected = [START, START + 86401]
+    assert read_times([pa.array(OTHERWISE[kind])], "time").tolist() == expected
+    in_chunks = [pa.array([one]) for one in OTHERWISE[kind]]
+    assert read_times(in_chunks, "time").tolist() == expected
+
+
+def test_dates_that_could_be_two_days_need_an_order(tmp_path: Path) -> None:
+    """Never guessed, even where only one order fits all rows."""
+    for texts in (["03/04/2019", "05/06/2019"], ["3-4-2019", "25-12-2019"]):
+        with pytest.raises(ValueProblem, match="time does not tell day from month, as in 03/04/2019; say read='dates="):
+            read_times([pa.array(texts)], "time")
+    april, march = 1554249600, 1551657600  # 3 April and 4 March 2019
+    assert read_times([pa.array(["03/04/2019"])], "time", "day-first").tolist() == [april]
+    assert read_times([pa.array(["3/4/2019 00:00"])], "time", "month-first").tolist() == [march]
+    with pytest.raises(ValueProblem, match="row 2 is not"):
+        read_times([pa.array(["03/04/2019", "25/12/2019"])], "time", "month-first")
+    for ending in (".csv", ".parquet", ".jsonl"):
+        path = written(tmp_path, ["03/04/2019", "04/04/2019", "05/04/2019"], ending, "date")
+        with pytest.warns(GoodfenceWarning, match="times are left out: time .* does not tell day from month"):
+            assert gf.load(path).times is None
+        with pytest.raises(ValueProblem, match="day from month"):
+            gf.load(path, time="date")
+        found = gf.load(path, read="dates=day-first").times
+        assert found is not None
+        assert found.tolist() == [april + 2 * 86400, april + 86400, april]
+    with pytest.raises(SettingError, match="dates must be one of day-first, month-first"):
+        gf.load(path, read="dates=daily")
+
+
 BROKEN = {
+    "no month": (pa.array(["01.13.2019"]), "row 1 is not"),
+    "two figures of a year": (pa.array(["01.10.19"]), "row 1 is not"),
+    "another zone": (pa.array(["2019-10-01 00:00:00 CET"]), "row 1 is not"),
+    "half past noon": (pa.array(["2019-10-01 12:30 PM"]), "row 1 is not"),
     "a word": (pa.array(["5", "noon"]), "row 2 is not"),
     "no day": (pa.array(["2020-01-31", "2020-02-31"]), "row 2 is not"),
     "a time of day": (pa.array(["12:30"]), "row 1 is not"),
@@ -261,3 +309,14 @@ def test_times_are_left_out_where_memory_is_short_unless_they_are_named(tmp_path
     assert (found.n_ratings, found.times) == (n, None)
     with pytest.raises(SizeProblem):
         gf.load(path, time="timestamp", read=ReadOptions(max_bytes=short))
+
+
+def test_times_stay_with_their_ratings_where_rows_are_left_out(tmp_path: Path) -> None:
+    """More rows than one chunk holds: what is left out of the ratings is left out of the times."""
+    path, n = tmp_path / "many.csv", 300_000
+    lines = (f"{at},{at % 7},{'' if at % 3 == 0 else at % 5 + 1},{10**9 + at}\n" for at in range(n))
+    path.write_text("user,item,rating,time\n" + "".join(lines))
+    with pytest.warns(GoodfenceWarning, match="100,000 rows say that there is no rating"):
+        found = gf.load(path, read="unrated=missing")
+    assert found.times is not None
+    np.testing.assert_array_equal(found.times - 10**9, found.users)

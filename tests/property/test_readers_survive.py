@@ -3,14 +3,18 @@
 from __future__ import annotations
 
 import gzip
+import io
 import tempfile
 import warnings
+import zipfile
 from pathlib import Path
+from typing import Any
 
 import pyarrow as pa
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
+from goodfence.data.frame import ReadOptions
 from goodfence.data.load import read_ratings
 from goodfence.errors import DataError, GoodfenceWarning
 from tests.support.bad_inputs import FORMATS, SECRETS, good_rows
@@ -24,6 +28,21 @@ FILES = {
     "a.parquet": as_bytes(pa.table(good_columns())),
     "b.parquet": as_bytes(pa.table(NAMED)),
 }
+with zipfile.ZipFile(packed := io.BytesIO(), "w", zipfile.ZIP_DEFLATED) as opened:
+    opened.writestr("a.csv", TEXTS[".csv"])
+OPTIONS: dict[str, dict[str, Any]] = {
+    "wide.csv": {"layout": "wide", "unrated": (99.0,)},
+    "lists.csv": {"layout": "lists", "feedback": "implicit"},
+    "baskets.txt": {"layout": "baskets", "feedback": "implicit"},
+    "where.csv": {"where": "kind=seen,rated", "user": "wer"},
+}
+FILES |= {
+    "a.zip": packed.getvalue(),
+    "wide.csv": b"user,10,11,12\nann,5,99,3\nbob,,1,\nUndine Quark,2,2.5,\n",
+    "lists.csv": b'ann,milk,"rye bread"\nUndine Quark,milk\n',
+    "baskets.txt": b"1 2 3\n\n4 5\n",
+    "where.csv": b"wer,was,wie,kind\nann,7,4,seen\nUndine Quark,8,x,lost\nbob,8,1,rated\n",
+}
 PIECES = [b"", b"\0", b"\xff", b'"', b",", b"\t", b"::", b"\n", b"\r", b"\x1f", b"nan", b"1e999", b" "]
 CHANGE = st.tuples(st.floats(0, 1), st.integers(0, 8), st.sampled_from(PIECES) | st.binary(max_size=4))
 
@@ -31,7 +50,7 @@ CHANGE = st.tuples(st.floats(0, 1), st.integers(0, 8), st.sampled_from(PIECES) |
 def outcome(path: Path) -> str:
     """Return what is said about the file: the ratings' own words, or why they were refused."""
     try:
-        return repr(read_ratings(path).shape)
+        return repr(read_ratings(path, ReadOptions(**OPTIONS.get(path.name, {}))).shape)
     except DataError as problem:
         return str(problem)
 

@@ -92,7 +92,7 @@ def _positions() -> list[BadInput]:
         *many("position beyond the last", "from 1 to 3", good, ("--rating", "9")),
         *many("position nought", "from 1 to 3", good, ("--user", "0")),
         *many("name without a header", "from 1 to 3", good, ("--user", "userId")),
-        *many("one position twice", "different columns", good, ("--user", "2")),
+        *many("one position twice", "different columns", good, ("--user", "2", "--item", "2")),
         *many("positions with a header", "must be a number, row 1 is not", header, positions),
         *many(
             "times in the place of ratings",

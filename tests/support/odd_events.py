@@ -209,6 +209,22 @@ def _likes(chance: random.Random) -> OddFile:
     )
 
 
+def _lists(chance: random.Random) -> OddFile:
+    """Return a line of items for each user, or one with half a quotation."""
+    log = made_up(chance, text=chance.random() < 0.5)
+    by_user: dict[str, list[str]] = {}
+    for row in log.rows:
+        by_user.setdefault(row[0], []).append(row[1])
+    separator = chance.choice([",", ";", "\t"])
+    lines = [separator.join([user, *items]) for user, items in by_user.items()]
+    harmed = chance.random() < 0.3
+    lines += [f'"{lines[0]}'] if harmed else []
+    settings = {**IMPLICIT, "layout": "lists", "separator": separator, "duplicates": "once"}
+    content = chance.choice(["\n", "\n\n", "\r\n"]).join([*lines, ""]).encode()
+    cells = None if harmed else log.cells("once")
+    return OddFile(name="a.txt", content=content, kind="lists", cells=cells, settings=settings, times={})
+
+
 LAYOUTS: dict[str, Callable[[random.Random], OddFile]] = {
     "events": _delimited,
     "two columns": _two,
@@ -216,6 +232,7 @@ LAYOUTS: dict[str, Callable[[random.Random], OddFile]] = {
     "events in JSON": _json,
     "events in parquet": _parquet,
     "likes": _likes,
+    "lists": _lists,
 }
 
 

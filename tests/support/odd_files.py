@@ -11,6 +11,7 @@ import io
 import json
 import random
 import warnings
+import zipfile
 from collections.abc import Callable
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -280,6 +281,40 @@ def _quoted(chance: random.Random) -> OddFile:
     return OddFile(name="a.csv", content=("\n".join(lines) + "\n").encode(), kind="quoted", cells=cells)
 
 
+def _wide(chance: random.Random) -> OddFile:
+    """Return a table of users x items, or one that is harmed in an odd place."""
+    table = made_up(chance, text=chance.random() < 0.5)
+    items = list(dict.fromkeys(item for _, item, _ in table.rows))
+    users = list(dict.fromkeys(user for user, _, _ in table.rows))
+    rated = {(user, item): rating for user, item, rating in table.rows}
+    blank = chance.choice(["", "nan", "NaN", "99"])
+    rows = [(chance.choice(["user", "Kundennr", ""]), *items)]
+    rows += [(user, *(rated.get((user, item), blank) for item in items)) for user in users]
+    harms: list[Callable[[], tuple[str, ...]]]
+    harms = [lambda: rows[-1][:-1], lambda: rows[-1], lambda: (*rows[-1][:-1], "x"), lambda: ("", *["1"] * len(items))]
+    harmed = chance.random() < 0.3
+    rows += [chance.choice(harms)()] if harmed else []
+    settings: dict[str, Any] = {"layout": "wide", "unrated": 99.0 if blank == "99" else None, "user": "1"}
+    content = _lines(rows, chance.choice([",", ";", "|"]), chance.choice(["\n", "\r\n"])).encode()
+    cells = None if harmed else table.cells
+    return packed(chance, OddFile(name="a.txt", content=content, kind="wide", cells=cells, settings=settings))
+
+
+def _archive(chance: random.Random) -> OddFile:
+    """Return a layout in an archive, alone or beside another file."""
+    odd = chance.choice([_delimited, _json, _parquet, _comma])(chance)
+    alone = chance.random() < 0.7
+    with zipfile.ZipFile(content := io.BytesIO(), "w", zipfile.ZIP_DEFLATED) as opened:
+        opened.writestr(
+            chance.choice(["", "../", "/", "__MACOSX/../", "a/b/"]).replace("__MACOSX", "x") + odd.name, odd.content
+        )
+        opened.writestr("folder/", b"")
+        opened.writestr("__MACOSX/._a" if alone else "another", b"x")
+    odd.name, odd.kind, odd.content = "a.zip", "archive", content.getvalue()
+    odd.cells = odd.cells if alone else None
+    return odd
+
+
 LAYOUTS: dict[str, Callable[[random.Random], OddFile]] = {
     "delimited": _delimited,
     "headless": _headless,
@@ -289,6 +324,8 @@ LAYOUTS: dict[str, Callable[[random.Random], OddFile]] = {
     "encoding": _encoded,
     "parquet": _parquet,
     "quoted": _quoted,
+    "wide": _wide,
+    "archive": _archive,
 }
 
 
@@ -424,6 +461,7 @@ def bombs() -> list[Bomb]:
         Bomb(name="many_ids.csv", make=lambda path: _texts(path, LIMIT // 60)),
         Bomb(name="lines.jsonl", make=lambda path: _objects(path, n // 4)),
         Bomb(name="many_lines.jsonl", make=lambda path: _objects(path, 2 * n)),
+        Bomb(name="rows.zip", make=_archived),
         Bomb(name="items.txt", make=lambda path: _items(path, LIMIT // 300)),
         Bomb(name="many_items.txt", make=lambda path: _items(path, LIMIT // 20)),
     ]
@@ -440,6 +478,20 @@ _ZIPPED = (
     ("events", b"user,item,timestamp\n", b"1,1,881250950\n", 14 * (LIMIT // 64) * 7 // 10),
     ("many_events", b"user,item\n", b"1,1\n", 3_000_000_000),
     ("newlines", b"user,item,rating\n", b"\n", 3_000_000_000),
+    (
+        "wide",
+        b"user," + b",".join(b"i%d" % n for n in range(9_000)) + b"\n",
+        b"x" * 900_000 + b",1" * 9_000 + b"\n",
+        10**9,
+    ),
+    (
+        "wide_rows",
+        b"user," + b",".join(b"i%d" % n for n in range(90)) + b"\n",
+        b"1" + b",2,3" * 45 + b"\n",
+        2 * LIMIT // 64,
+    ),
+    ("lists_events", b"", b"u" * 500_000 + b",7" * 200_000 + b"\n", 10**9),
+    ("long_lists_events", b"", b"7," * 500_000 + b"7\n", 3_000_000_000),
     ("unused", b"user,item,rating,more\n", b"1,1,2," + b"x" * 500_000 + b"\n", 3_000_000_000),
     ("no_line_end", b"user,item,rating\n", b"1", 3_000_000_000),
 )
@@ -454,6 +506,13 @@ def _zipped(head: bytes, line: bytes, n_bytes: int) -> Callable[[Path], object]:
         path.write_bytes(gzip.compress(head) + packed * whole + end)
 
     return make
+
+
+def _archived(path: Path) -> None:
+    with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as opened, opened.open("a.csv", "w") as file:
+        file.write(b"user,item,rating\n")
+        for _ in range(2 * LIMIT // 2**20):
+            file.write(b"1,1,2\n" * (2**20 // 6))
 
 
 def _columns(path: Path, n: int, *, far: bool) -> None:
@@ -516,6 +575,7 @@ path, limit = pathlib.Path(sys.argv[1]), int(sys.argv[2])
 before, start = status("VmRSS:"), time.process_time()
 try:
     how = {"feedback": "implicit"} if "events" in path.name else {"duplicates": "last"}
+    how |= {"layout": one for one in ("wide", "lists") if one in path.name}
     options = ReadOptions(max_bytes=limit, **how)
     read = read_item_list(path, limit) if path.suffix == ".txt" else gf.load(path, read=options)
     told = "read"

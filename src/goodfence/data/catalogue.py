@@ -6,6 +6,7 @@ import csv
 import hashlib
 import http.client
 import os
+import re
 import stat
 import sys
 import tomllib
@@ -13,16 +14,17 @@ import urllib.error
 import urllib.request
 import zipfile
 import zlib
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from tempfile import NamedTemporaryFile
+from typing import BinaryIO
 
 from goodfence.data.files import atomic_write
 from goodfence.data.frame import Duplicates
 from goodfence.data.scale import Scale
 from goodfence.errors import DownloadProblem, FileProblem, SizeProblem, require
+from goodfence.parallel import bar
 from goodfence.settings import positive
 
 BUNDLED = Path(__file__).parent / "bundled"
@@ -202,36 +204,25 @@ def download(archive: Archive, folder: Path, *, timeout: float = 30.0) -> Path:
             raise DownloadProblem(f"{target} has a wrong checksum; remove it, then try again")
         return target
     try:
-        folder.mkdir(parents=True, exist_ok=True)
-        with NamedTemporaryFile(dir=folder, prefix=f".{archive.name}.", delete=False) as file:
-            part = Path(file.name)
+        with atomic_write(target) as file:
+            _receive(archive, file, folder, timeout)
     except OSError as problem:
         raise DownloadProblem(f"{folder} must be a folder that can be written to") from problem
-    try:
-        _receive(archive, part, timeout)
-        if sha256(part) != archive.sha256:
-            raise DownloadProblem(
-                f"{archive.name} arrived with a wrong checksum and was removed; try again, "
-                f"or get it elsewhere and put it into {folder}"
-            )
-        part.replace(target)
-    finally:
-        part.unlink(missing_ok=True)
     return target
 
 
-def _receive(archive: Archive, part: Path, timeout: float) -> None:
-    """Write what arrives, and not a byte more than the file is known to have."""
-    advice = f"with no network, get {archive.name} elsewhere and put it into {part.parent}"
-    left = archive.n_bytes
+def _receive(archive: Archive, file: BinaryIO, folder: Path, timeout: float) -> None:
+    """Write what arrives, and not a byte more than the file is known to have; raise unless it is the archive."""
+    advice = f"with no network, get {archive.name} elsewhere and put it into {folder}"
+    left, arrived = archive.n_bytes, hashlib.sha256()
     try:
         with (
             urllib.request.urlopen(archive.url, timeout=timeout) as answer,  # noqa: S310 - see Archive
-            part.open("wb") as file,
-            _progress(archive) as advance,
+            bar(archive.name, archive.n_bytes) as advance,
         ):
             while left and (chunk := answer.read(min(_CHUNK, left))):
                 file.write(chunk)
+                arrived.update(chunk)
                 left -= len(chunk)
                 advance(len(chunk))
     except urllib.error.HTTPError as problem:
@@ -247,21 +238,11 @@ def _receive(archive: Archive, part: Path, timeout: float) -> None:
             f"{archive.name} was interrupted after {archive.n_bytes - left:,} of {archive.n_bytes:,} bytes; "
             f"try again; {advice}"
         )
-
-
-@contextmanager
-def _progress(archive: Archive) -> Iterator[Callable[[int], None]]:
-    """Show a bar on stderr, if somebody is there to see it."""
-    if not sys.stderr.isatty():
-        yield lambda _: None
-        return
-    from rich.console import Console
-    from rich.progress import BarColumn, DownloadColumn, Progress, TextColumn
-
-    columns = (TextColumn("{task.description}"), BarColumn(), DownloadColumn())
-    with Progress(*columns, console=Console(stderr=True), transient=True) as bar:
-        task = bar.add_task(archive.name, total=archive.n_bytes)
-        yield lambda n_bytes: bar.advance(task, n_bytes)
+    if arrived.hexdigest() != archive.sha256:
+        raise DownloadProblem(
+            f"{archive.name} arrived with a wrong checksum and was removed; try again, "
+            f"or get it elsewhere and put it into {folder}"
+        )
 
 
 def sha256(file: Path) -> str:
@@ -275,16 +256,39 @@ def extract(path: Path, archive: Archive, folder: Path, max_bytes: int = MAX_FIL
     inside = f"{archive.folder}/" if archive.folder else ""
     wanted = [f"{inside}{name}" for name in archive.wanted]
     expected = {inside, *wanted, *(f"{inside}{name}" for name in archive.others)}
+    with _opened(path, folder) as opened:
+        names = [member.orig_filename for member in opened.infolist()]
+        for member in opened.infolist():
+            if member.orig_filename not in expected or member.filename != member.orig_filename:
+                rule = "must hold nothing but the files of the data set, and one is none of them"
+                raise FileProblem(f"{path.name} {rule}; not unpacked")
+            _check_member(member, path.name, max_bytes)
+        if len(set(names)) != len(names):
+            raise FileProblem(f"{path.name} must hold each file once, and one is there twice; not unpacked")
+        if not set(wanted) <= set(names):
+            raise FileProblem(f"{path.name} must hold {', '.join(wanted)}; not unpacked")
+        return [_write(opened, member, folder / member.rsplit("/", 1)[-1], max_bytes) for member in wanted]
+
+
+def extract_only(path: Path, folder: Path, max_bytes: int) -> Path:
+    """Write the only file of an archive into `folder`; of its name no more than a plain ending is used."""
+    with _opened(path, folder) as opened:
+        ours = [one for one in opened.infolist() if not (one.is_dir() or one.filename.startswith("__MACOSX/"))]
+        if len(ours) != 1:
+            raise FileProblem(
+                f"{path.name!r} must hold one file, and holds {len(ours):,}; unpack it, and name one of them"
+            )
+        _check_member(ours[0], repr(path.name), max_bytes)
+        ending = re.search(r"((\.[A-Za-z0-9]{1,9}){0,2})$", ours[0].filename, re.ASCII)
+        return _write(opened, ours[0], folder / f"the file in {path.stem}{ending[0] if ending else ''}", max_bytes)
+
+
+@contextmanager
+def _opened(path: Path, folder: Path) -> Iterator[zipfile.ZipFile]:
+    """Open an archive whose files go to `folder`, and turn the many errors of damaged ones into one sentence."""
     try:
         with zipfile.ZipFile(path) as opened:
-            names = [member.orig_filename for member in opened.infolist()]
-            for member in opened.infolist():
-                _check_member(member, path.name, expected, max_bytes)
-            if len(set(names)) != len(names):
-                raise FileProblem(f"{path.name} must hold each file once, and one is there twice; not unpacked")
-            if not set(wanted) <= set(names):
-                raise FileProblem(f"{path.name} must hold {', '.join(wanted)}; not unpacked")
-            return [_write(opened, member, folder, max_bytes) for member in wanted]
+            yield opened
     except OSError as problem:
         reason = problem.strerror or type(problem).__name__
         raise FileProblem(f"{folder} could not be written to: {reason}") from None
@@ -294,11 +298,7 @@ def extract(path: Path, archive: Archive, folder: Path, max_bytes: int = MAX_FIL
         ) from problem
 
 
-def _check_member(member: zipfile.ZipInfo, archive: str, expected: Collection[str], max_bytes: int) -> None:
-    if member.orig_filename not in expected or member.filename != member.orig_filename:
-        raise FileProblem(
-            f"{archive} must hold nothing but the files of the data set, and one is none of them; not unpacked"
-        )
+def _check_member(member: zipfile.ZipInfo, archive: str, max_bytes: int) -> None:
     kind = stat.S_IFMT(member.external_attr >> 16)
     if kind not in (0, stat.S_IFDIR if member.is_dir() else stat.S_IFREG):
         raise FileProblem(f"{archive} must hold plain files only; not unpacked")
@@ -311,8 +311,7 @@ def _check_member(member: zipfile.ZipInfo, archive: str, expected: Collection[st
         )
 
 
-def _write(opened: zipfile.ZipFile, member: str, folder: Path, max_bytes: int) -> Path:
-    target = folder / member.rsplit("/", 1)[-1]
+def _write(opened: zipfile.ZipFile, member: str | zipfile.ZipInfo, target: Path, max_bytes: int) -> Path:
     n_bytes = 0
     with opened.open(member) as source, atomic_write(target) as file:
         while chunk := source.read(_CHUNK):

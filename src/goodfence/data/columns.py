@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+import unicodedata
 import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
@@ -26,30 +27,32 @@ def words(text: str) -> frozenset[str]:
 
 
 def _with_id(text: str) -> frozenset[str]:
-    return words(text) | {f"{word}id" for word in text.split()}
+    return frozenset(word + end for word in text.split() for end in ("", "id", "nr", "nummer"))
 
 
 RATED: Roles = MappingProxyType(dict.fromkeys(ROLES))
 NAMES: Mapping[str, frozenset[str]] = MappingProxyType(
     {
         "user": _with_id(
-            "user person customer member reviewer rater viewer reader client listener visitor "
-            "account consumer voter player"
+            "user person customer member reviewer rater viewer reader client listener visitor account consumer voter "
+            "player nutzer benutzer kunde kunden kaufer mitglied utilisateur usuario cliente utente gebruiker klant"
         )
         | {"uid"},
         "item": _with_id(
-            "item movie film book product song track album artist game show anime joke recipe "
-            "business article place restaurant hotel beer wine video course app venue manga paper"
+            "item movie film book product song track album artist game show anime joke recipe business article place "
+            "restaurant hotel beer wine video course app venue manga paper artikel produkt buch lied spiel produit "
+            "livre producto articulo libro pelicula prodotto articolo produto filme"
         )
         | {"iid", "isbn", "isbn13", "asin", "sku"},
         "rating": words(
             "rating ratings score scores star stars starrating grade userrating userscore itemrating movierating "
             "filmrating bookrating productrating reviewscore overall feedback rate vote preference myscore myrating "
-            "ratingscore scorerating reviewrating reviewoverall ratingvalue overallrating stargiven bewertung"
+            "ratingscore scorerating reviewrating reviewoverall ratingvalue overallrating stargiven bewertung sterne "
+            "wertung evaluation calificacion puntuacion valoracion valutazione punteggio avaliacao beoordeling"
         ),
     }
 )
-"""The names that are known, without case and punctuation."""
+"""The names that are known, without case, accents and punctuation."""
 
 SECOND: Mapping[str, frozenset[str]] = MappingProxyType(
     {
@@ -58,12 +61,19 @@ SECOND: Mapping[str, frozenset[str]] = MappingProxyType(
         ),
         "item": words(
             "title movietitle booktitle itemname itemidx itemcode itemindex moviename productname name parentasin "
-            "beerbeerid"
+            "beerbeerid titel titre titulo titolo"
         ),
         "rating": words("value points response label mark"),
     }
 )
 """Names that count only where no column has one of `NAMES`: a title beside an id is not the item."""
+
+TIMES = words(
+    "timestamp timestamps time date datetime ts epoch unixtime unixtimestamp unixreviewtime reviewtime reviewdate "
+    "ratingtime ratingdate ratingtimestamp eventtime eventdate eventtimestamp createdat ratedat datum zeit zeitpunkt "
+    "zeitstempel fecha data horodatage tijd"
+)
+"""Names of when it was."""
 
 COUNTS = words("weight count counts plays playcount listens clicks views purchases quantity hours")
 """Names of how often somebody did something, which is no rating."""
@@ -97,20 +107,29 @@ class Columns:
     """How much an event counts, where a column says so."""
     time: str | None = None
     """When it happened, where that is known."""
+    where: str | None = None
+    """What says which rows are read."""
     unused: tuple[str, ...] = ()
+    layout: str | None = None
+    """How a file is laid out that has not a row for each rating."""
     positional: bool = False
     """Whether the names are positions, counted from 1, of a file without a header line."""
 
     @property
     def by_role(self) -> dict[str, str]:
         """The columns that are read, by what they hold; the time last, where there is one."""
-        given = {name: getattr(self, name) for name in ("user", "item", "rating", "weight", "time")}
+        given = {name: getattr(self, name) for name in ("user", "item", "rating", "weight", "where", "time")}
         return {role: name for role, name in given.items() if name is not None}
 
     @property
     def chosen(self) -> tuple[str, ...]:
         """The columns that every row must have, in the order user, item, rating or weight."""
-        return tuple(name for role, name in self.by_role.items() if role != "time")
+        return tuple(name for role, name in self.by_role.items() if role not in ("where", "time"))
+
+    @property
+    def before(self) -> str:
+        """What is said before a name: a position is one of a column."""
+        return "column " if self.positional and not self.layout else ""
 
     def with_time(self, name: str) -> Columns:
         """Return the same, with one that was not used as the time."""
@@ -123,8 +142,11 @@ class Columns:
 
     def label(self, role: str) -> str:
         """Return how an error names the column of this role."""
+        if self.layout:
+            return f"{role} (layout={self.layout}, counted cell by cell)"
         name = self.by_role[role]
-        return f"{role} (column {name if self.positional else quote_name(name)})"
+        which = "" if self.where is None or role == "where" else ", in the rows of where="
+        return f"{role} (column {name if self.positional else quote_name(name)}{which})"
 
 
 def quote_name(name: str) -> str:
@@ -133,8 +155,9 @@ def quote_name(name: str) -> str:
 
 
 def fold_name(name: str) -> str:
-    """Return a name without case and punctuation: "userid" for " User-ID " and for "user_id:token"."""
-    return "".join(letter for letter in _TYPED.sub("", name).casefold() if letter.isalnum())
+    """Return a name without case, accents and punctuation: "userid" for " User-ID " and for "user_id:token"."""
+    plain = unicodedata.normalize("NFKD", _TYPED.sub("", name).casefold())
+    return "".join(letter for letter in plain if letter.isalnum())
 
 
 def check_number(n_columns: int) -> None:
@@ -164,14 +187,32 @@ def find_columns(names: Sequence[str], roles: Roles = RATED) -> Columns:
     check_number(len(names))
     if not all(isinstance(name, str) for name in names):
         raise ColumnProblem("the names of the columns must be text; name them before reading")
+    guessed = _by_order(names, roles)
     chosen = {
-        role: _named(role, name, names) if name is not None else _recognised(role, names, roles)
+        role: guessed.get(role) or (_recognised(role, names, roles) if name is None else _named(role, name, names))
         for role, name in roles.items()
     }
     columns = _columns(names, chosen, positional=False)
+    if guessed:
+        found = " and ".join(f"{role} in {quote_name(name)}" for role, name in guessed.items())
+        asked = ", ".join(f"{role}= (--{role})" for role in guessed)
+        message = f"the columns are read in their order, {found}; if that is wrong, say which with {asked}"
+        warnings.warn(message, GoodfenceWarning, stacklevel=3)
     if "rating" not in roles:
         _check_events(columns)
     return columns
+
+
+def _by_order(names: Sequence[str], roles: Roles) -> dict[str, str]:
+    """Return what no name tells, where the user is named: the columns left over, in their order, one may stay over."""
+    if roles.get("user") is None:
+        return {}
+    folded = {name: fold_name(name) for name in names if name not in roles.values()}
+    known = {role: NAMES[role] | SECOND[role] for role in roles if role in NAMES}
+    missing = [role for role in known if roles[role] is None and not any(one in known[role] for one in folded.values())]
+    told = frozenset().union(*known.values(), TIMES, COUNTS, [""])
+    left = [name for name, one in folded.items() if one not in told]
+    return dict(zip(missing, left, strict=False)) if 0 <= len(left) - len(missing) <= 1 else {}
 
 
 def _check_events(columns: Columns) -> None:
@@ -202,22 +243,24 @@ def find_positions(n_columns: int, roles: Roles = RATED) -> Columns:
     rated, unnamed = "rating" in roles, None in roles.values()
     if rated and unnamed and n_columns not in POSITIONAL:
         raise ColumnProblem(
-            f"a file without a header line must have 3 or 4 columns, this one has {n_columns}; write a table of users "
-            "x items as one rating a line, or give the positions of user, item and rating (for example user='1', "
-            "item='2', rating='3')"
+            f"a file without a header line must have 3 or 4 columns, this one has {n_columns}; for a table of users "
+            "x items say read='layout=wide' (--read), or give the positions of user, item and rating (for example "
+            "user='1', item='2', rating='3')"
         )
     if not rated and unnamed and n_columns != len(roles):
         raise ColumnProblem(
             f"a file of events without a header line must have 2 columns, this one has {n_columns}; say what the "
             "others are with read='time=... weight=...' (--read), or likes= (--likes) if there are ratings, or give "
-            "the positions of user and item (user='1', item='2')"
+            "the positions of user and item (user='1', item='2'); if each line lists the items of a user, say "
+            "read='layout=lists' (--read)"
         )
     for role, name in roles.items():
         if name is not None and name not in names:
             raise ColumnProblem(
                 f"{role} must be a position from 1 to {n_columns}: the file has no header line with names"
             )
-    chosen = {role: name or str(at) for at, (role, name) in enumerate(roles.items(), 1)}
+    left = (name for name in names if name not in roles.values())
+    chosen = {role: name or next(left) for role, name in roles.items()}
     return _columns(names, chosen, positional=True)
 
 
@@ -252,6 +295,7 @@ def _recognised(role: str, names: Sequence[str], given: Roles) -> str:
             )
         positions = ", ".join(f"{one}='{at}'" for at, one in enumerate(ROLES, 1) if one in given)
         events = f"; if these are events, without ratings, {DECLARE}" if role == "rating" else ""
+        events = events or "; for a table of users x items say read='layout=wide' (--read)" * (role == "item")
         # The names that are there are not listed: in a file without a header line they are
         # somebody's rating.
         raise ColumnProblem(

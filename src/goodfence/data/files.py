@@ -33,7 +33,7 @@ _UNITS = ((2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB"))
 _BEGINNINGS = (
     (b"PAR1", "a parquet file", (".parquet", ".pq")),
     (b"\x1f\x8b", "a gzip file", (".gz",)),
-    (b"PK\x03\x04", "a zip archive or a spreadsheet; unpack or export it first", ()),
+    (b"PK\x03\x04", "a zip archive or a spreadsheet; end its name in .zip, or export it first", (".zip",)),
     (b"BZh", "a bzip2 file; unpack it first", ()),
     (b"\xfd7zXZ\x00", "an xz file; unpack it first", ()),
     (b"\x28\xb5\x2f\xfd", "a zstandard file; unpack it first", ()),

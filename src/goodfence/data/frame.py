@@ -13,16 +13,17 @@ import narwhals.stable.v1 as nw
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+import pyarrow.compute as pc
 from scipy import sparse
 
 from goodfence.arrays import AnyIntegers, Floats, Integers, Rows
-from goodfence.data.columns import ROLES, Columns, Feedback, find_columns, fold_name
+from goodfence.data.columns import ROLES, TIMES, Columns, Feedback, find_columns, fold_name
 from goodfence.data.files import DEFAULT_MAX_BYTES, check_limit
-from goodfence.data.ids import Ids, code_ids, refuse_rows
+from goodfence.data.ids import SPACE, Ids, code_ids, plain_type, refuse_rows
+from goodfence.data.layouts import TextLayout
 from goodfence.data.matrix import read_only
 from goodfence.data.scale import Scale, ScaleLike, check_grades, check_spread, rating_values
-from goodfence.data.times import NAMES as TIME_NAMES
-from goodfence.data.times import keep_times, named_times
+from goodfence.data.times import DateOrder, keep_times, named_times
 from goodfence.errors import (
     ColumnProblem,
     DataError,
@@ -41,10 +42,11 @@ RATING_RULES: tuple[Duplicates, ...] = ("error", "last", "first", "mean")
 EVENT_RULES: tuple[Duplicates, ...] = ("error", "once", "count", "sum")
 """What can be done about an event that happened twice."""
 T = TypeVar("T", bound=np.generic)
+Rowed = TypeVar("Rowed", pa.Table, pa.RecordBatch)
 _PARSED: dict[str, Callable[[str], Any]] = {
-    **dict.fromkeys(("weight", "time", "duplicates", "decimal", "encoding"), str),
+    **dict.fromkeys(("weight", "time", "where", "layout", "duplicates", "decimal", "encoding", "dates"), str),
     "separator": lambda text: {"\\t": "\t", "tab": "\t", "space": " "}.get(text, text),
-    "unrated": lambda text: tuple(float(one) for one in text.split(",")),
+    "unrated": lambda text: tuple(np.nan if one == "missing" else float(one) for one in text.split(",")),
     "max_bytes": int,
 }
 """The options that `ReadOptions.parse` knows, and how each is read."""
@@ -63,6 +65,11 @@ class ReadOptions:
     """The column of the times, likewise; None uses one that is called so and holds nothing else."""
     weight: str | None = None
     """Of events: the column that says how much each counts; None counts each once."""
+    where: str | None = None
+    """Which rows are read, as in "event_type=view" or "event_type=view,cart"; None reads all."""
+    layout: TextLayout | None = None
+    """How a text file is laid out that has not a row for each rating: "wide", a row for each user and a column for each
+    item, empty where it is not rated; "lists", lines of a user and their items; "baskets", lines of items alone."""
     feedback: Feedback = "explicit"
     """Whether a row is a rating, or an event without one."""
     likes: Finite | None = None
@@ -79,7 +86,10 @@ class ReadOptions:
     encoding: str | None = None
     """How a text file is written; None is UTF-8."""
     unrated: float | Sequence[float] | None = None
-    """What a rating says where there is none, as -1 or 99: such rows are left out, and counted in a warning."""
+    """What a rating says where there is none, as -1 or 99; NaN ("missing" in text) where it says nothing. Such rows are
+    left out, and counted in a warning."""
+    dates: DateOrder | None = None
+    """What times such as 03/04/2019 mean; None refuses them."""
     max_bytes: int = DEFAULT_MAX_BYTES
     """How many bytes the file may inflate to."""
 
@@ -103,7 +113,8 @@ class ReadOptions:
             try:
                 found[name] = _PARSED[name](value)
             except ValueError:
-                raise SettingError(f"{name} must be a number, got {value!r}") from None
+                also = " or missing" if name == "unrated" else ""
+                raise SettingError(f"{name} must be a number{also}, got {value!r}") from None
         return cls(**found)
 
     def merged(self, **given: Any) -> ReadOptions:
@@ -113,6 +124,8 @@ class ReadOptions:
 
     def __post_init__(self) -> None:
         check_limit(self.max_bytes)
+        name, _, values = (self.where or "all=rows").partition("=")
+        require(bool(name and values), "where", "COLUMN=VALUE, as in event_type=view", self.where)
 
     def check(self) -> None:
         """Raise `SettingError` where options do not go together: ratings have no weight, events no scale."""
@@ -122,6 +135,12 @@ class ReadOptions:
         for name in refused:
             if getattr(self, name) is not None:
                 raise SettingError(f"{name} must be left out for {what}{also}")
+        if self.layout is not None:
+            for name in ("rating", "weight", "time", "where"):
+                require(getattr(self, name) is None, name, f"left out for layout={self.layout}", getattr(self, name))
+            if self.rated != (self.layout == "wide"):
+                hint = "likes= (--likes): 1 for 0 and 1" if self.layout == "wide" else "--feedback implicit"
+                raise SettingError(f"layout={self.layout} holds {'events' if self.rated else 'ratings'}; add {hint}")
         rules = RATING_RULES if self.rated else EVENT_RULES
         for_these = f"one of {', '.join(rules)} for {what}"
         require(self.repeated in rules, "duplicates", for_these, self.duplicates)
@@ -148,7 +167,8 @@ class ReadOptions:
     def columns(self) -> dict[str, str | None]:
         """The columns by role, as `find_columns` takes them, after `check`."""
         self.check()
-        given = {role: getattr(self, role) for role in ("user", "item", "rating", "weight", "time")}
+        given = {role: getattr(self, role) for role in ("user", "item", "rating", "weight", "where", "time")}
+        given["where"] = self.where and self.where.partition("=")[0]
         needed = ROLES if self.rated else ROLES[:2]
         return {role: name for role, name in given.items() if role in needed or name is not None}
 
@@ -185,20 +205,44 @@ class Triplets:
 def read_triplets(frame: Any, options: ReadOptions | None = None) -> Triplets:
     """Return the checked triplets of a data frame (pandas, polars, arrow, ...), one row per rating or event."""
     given = options or ReadOptions()
+    require(given.layout is None, "layout", "left out for a data frame; make it one row a rating first", given.layout)
     known = _known_frame(frame)
     columns = find_columns(known.columns, given.columns)
     if columns.time is None:
         types = {}
         for name in columns.unused:
             with suppress(ColumnProblem):  # of several kinds
-                if fold_name(name) in TIME_NAMES:
+                if fold_name(name) in TIMES:
                     types[name] = _arrow(known, name, name).type
         columns = named_times(columns, types)
     arrays = {role: _arrow(known, name, columns.label(role)) for role, name in columns.by_role.items()}
+    if given.where is not None:
+        table = filtered(pa.table(arrays), given)
+        require_rows(table.num_rows)
+        arrays = {role: table[role] for role in table.column_names}
     chunks = arrays.pop("time").chunks if "time" in arrays else []
-    times, columns = keep_times(chunks, columns, named=given.time is not None)
+    times, columns = keep_times(chunks, columns, named=given.time is not None, dates=given.dates)
     arrays |= times
     return in_order(arrays, columns, given)
+
+
+def filtered(table: Rowed, options: ReadOptions) -> Rowed:
+    """Return the rows that have one of the values of `where`, without its column."""
+    if "where" not in table.schema.names:
+        return table
+    column = table["where"]
+    try:
+        texts = column.cast(plain_type(column.type)).cast(pa.string())
+    except pa.ArrowException:  # which quotes the value
+        raise ColumnProblem("where must name a column of text or numbers") from None
+    values = (options.where or "").partition("=")[2].split(",")
+    return table.filter(pc.is_in(pc.utf8_trim(texts, SPACE), pa.array(values, pa.string()))).drop_columns(["where"])
+
+
+def require_rows(n_rows: int) -> None:
+    """Raise where `where` left no row."""
+    if n_rows == 0:
+        raise DataError("no row has the value that where asks for (--where)")
 
 
 def in_order(parts: dict[str, pa.ChunkedArray], columns: Columns, options: ReadOptions) -> Triplets:
@@ -224,7 +268,7 @@ def in_order(parts: dict[str, pa.ChunkedArray], columns: Columns, options: ReadO
         raise ValueProblem(f"{label} must have finite sums, and at least one is not")
     times = None
     if "time" in parts:
-        given = parts.pop("time").chunk(0).to_numpy()
+        given = np.asarray(parts.pop("time"))
         early = repeats.first if rule in ("error", "first") else repeats.last
         times = early(given) if rated else repeats.least(given)
         del given

@@ -67,33 +67,41 @@ class Ids:
         """Return the position of each of `wanted`; one that is not there is an error that does not name it."""
         if not self.are_text and isinstance(wanted, np.ndarray) and wanted.dtype.kind in "iu":
             return self._positions_of_integers(wanted)
+        found = self.find(wanted.tolist() if isinstance(wanted, np.ndarray) else list(wanted))
+        if (found < 0).any():
+            raise self.unknown()
+        return found
+
+    def find(self, wanted: Sequence[Any]) -> Integers:
+        """Return the position of each of `wanted`, -1 of what is not there."""
         position = self._position
-        keys = wanted.tolist() if isinstance(wanted, np.ndarray) else list(wanted)
         try:
-            return np.fromiter((position[key] for key in keys), dtype=np.int64, count=len(keys))
-        except (KeyError, TypeError):
-            raise self._unknown() from None
+            return np.fromiter((position.get(key, -1) for key in wanted), dtype=np.int64, count=len(wanted))
+        except TypeError:  # what cannot be a key is no id
+            raise self.unknown() from None
 
     def _positions_of_integers(self, wanted: npt.NDArray[Any]) -> Integers:
         """Look up all at once, by bisection."""
         ordered, places = self._ordered
         if wanted.dtype == np.uint64 and wanted.size and wanted.max() > _LARGEST:
-            raise self._unknown()
+            raise self.unknown()
         wanted = wanted.astype(np.int64, copy=False)
         found = np.searchsorted(ordered, wanted)
         inside = found < len(ordered)
         if not inside.all() or (ordered[found] != wanted).any():
-            raise self._unknown()
+            raise self.unknown()
         return found if places is None else places[found]
 
-    def _unknown(self) -> UnknownId:
+    def unknown(self, rule: str = "", hint: str = "") -> UnknownId:
+        """Return the error for ids that are not there: it says which kind of id is, and names none."""
         if len(self) == 0:
             return UnknownId(
                 f"there are no {self.kind} here: a model that was saved without ratings answers a profile only; call "
-                "answer(profile, items), or save the model with its ratings"
+                "recommend(profile), or save the model with its ratings"
             )
         expected = "text" if self.are_text else "integers"
-        return UnknownId(f"at least one of the {self.kind} asked for is not in the ratings (ids here are {expected})")
+        said = rule or f"at least one of the {self.kind} asked for is not in the ratings"
+        return UnknownId(f"{said} (ids here are {expected}){hint}")
 
     @cached_property
     def _ordered(self) -> tuple[npt.NDArray[Any], Integers | None]:

@@ -16,7 +16,7 @@ from typing import Any
 import numpy.typing as npt
 import pyarrow as pa
 
-from goodfence.data.catalogue import DATASETS, Dataset, find_dataset
+from goodfence.data.catalogue import DATASETS, Dataset, extract_only, find_dataset
 from goodfence.data.columns import Columns, Feedback
 from goodfence.data.files import (
     BYTES_OF_A_ROW,
@@ -35,6 +35,7 @@ from goodfence.data.text import Lines, read_text
 from goodfence.data.times import BYTES_OF_A_TIME, affordable, without_times
 from goodfence.data.typed import is_json, read_json, read_parquet
 from goodfence.errors import (
+    ColumnProblem,
     FileProblem,
     GoodfenceWarning,
     SettingError,
@@ -51,9 +52,12 @@ STDIN = "-"
 _NO_TEXT = (
     *(".npz", ".npy", ".pkl", ".pickle", ".joblib", ".xls", ".xlsx", ".ods", ".feather", ".arrow"),
     *(".orc", ".avro", ".h5", ".hdf5", ".mat", ".rdata", ".rds", ".sav", ".db", ".sqlite"),
-    *(".bz2", ".xz", ".zst", ".zip", ".7z", ".rar", ".tar", ".tgz", ".pdf", ".html", ".xml"),
+    *(".bz2", ".xz", ".zst", ".7z", ".rar", ".tar", ".tgz", ".pdf", ".html", ".xml"),
 )
-_STATED = (*("user", "item", "rating", "time", "weight"), *("scale", "separator", "decimal", "encoding", "unrated"))
+_STATED = (
+    *("user", "item", "rating", "time", "weight"),
+    *("scale", "separator", "decimal", "encoding", "unrated", "dates"),
+)
 """What a named data set states itself."""
 _BYTES_OF_SORTING = 16  # what sorting takes for each row, where ids are integers far apart
 _BYTES_OF_A_TEXT = 128  # what an id that is text takes beside its letters, as Python's own text
@@ -84,11 +88,11 @@ def load(
     ----------
     name : str or path
         A name of the catalogue, or a path: text (csv, tsv, "::" dat, blanks, JSON lines, the Netflix Prize's
-        files; gz of these) or parquet; "-" is standard input.
+        files; gz of these), parquet, or a zip that holds one of these; "-" is standard input.
     user, item, rating : str, optional
         The columns of a file, where their names do not tell; "1", "2", ... where it has no header line.
     time : str, optional
-        The column of the times, integers or dates (ISO 8601), kept as `Ratings.times`. None takes a column that is
+        The column of the times, integers or dates, kept as `Ratings.times`. None takes a column that is
         called timestamp, time, date or the like and holds nothing else.
     scale : Scale or tuple of float, optional
         The ratings that can be given in a file; None observes the scale from the data.
@@ -99,8 +103,8 @@ def load(
     items : sequence of id, optional
         All items, from a public source, in the order of the columns. None takes those that somebody rated.
     read : ReadOptions or str, optional
-        The rarer options of a file, as in "encoding=latin-1 decimal=,": weight, duplicates, separator, decimal,
-        encoding, unrated, max_bytes.
+        The rarer options of a file, as in "encoding=latin-1 where=event_type=view": where, layout, weight, duplicates,
+        separator, decimal, encoding, unrated, dates, max_bytes.
 
     Returns
     -------
@@ -227,6 +231,8 @@ def read_table(path: str | os.PathLike[str], options: ReadOptions | None = None)
     """Return a file's columns by role as an arrow table, the time last, and what they are called in it."""
     given = options or ReadOptions()
     with open_ratings_file(path, given.max_bytes) as file:
+        if given.layout is not None and (file.suffixes[0] in PARQUET or is_json(file)):
+            raise SettingError("layout must be left out for parquet and JSON: it is for text")
         if file.suffixes[0] in PARQUET:  # never packed: `opened` refuses that
             table, columns = read_parquet(file, given)
         else:
@@ -251,6 +257,8 @@ def open_ratings_file(path: str | os.PathLike[str], max_bytes: int) -> Iterator[
     with on_disk(path, max_bytes) as place:
         file = find_file(place, max_bytes)
         ending, packed = file.suffixes
+        if ending == ".zip":
+            raise FileProblem(f"{file.name!r} must be unpacked once, and is an archive in another")
         if ending in PARQUET and packed:
             raise FileProblem(f"{file.name!r} must be text inside its gzip, and says it is parquet; unpack it first")
         if ending in _NO_TEXT:
@@ -263,19 +271,24 @@ def open_ratings_file(path: str | os.PathLike[str], max_bytes: int) -> Iterator[
 
 @contextmanager
 def on_disk(path: str | os.PathLike[str], max_bytes: int) -> Iterator[str | os.PathLike[str]]:
-    """Give `path` itself, or where standard input was written to where that is "-"; it is removed afterwards."""
-    if os.fspath(path) != STDIN:
+    """Give `path` itself, or where what it holds was written to: standard input ("-"), or the file in an archive."""
+    place = Path(path)
+    if place.name != STDIN and place.suffix.lower() != ".zip":
         yield path
         return
     with TemporaryDirectory(prefix="goodfence-") as folder:  # which nobody else may enter
-        yield _spooled(Path(folder), max_bytes)
+        place = _spooled(Path(folder), max_bytes) if os.fspath(path) == STDIN else place
+        if place.suffix.lower() == ".zip":
+            find_file(place, max_bytes)
+            place = extract_only(place, Path(folder), max_bytes)
+        yield place
 
 
 def _spooled(folder: Path, max_bytes: int) -> Path:
     """Write standard input into the folder, under a name that tells what it is."""
     source = sys.stdin.buffer
     start = source.read(4)
-    ending = ".parquet" if start == b"PAR1" else ".gz" if start.startswith(b"\x1f\x8b") else ""
+    ending = {b"PAR1": ".parquet", b"PK\x03\x04": ".zip"}.get(start, ".gz" if start.startswith(b"\x1f\x8b") else "")
     path, n_bytes = folder / f"standard input{ending}", len(start)
     with path.open("xb") as file:
         file.write(start)
@@ -348,6 +361,18 @@ def read_item_list(path: Path, max_bytes: int) -> ItemList:
     if not first:
         raise FileProblem(f"{file.name!r} is empty; it must {purpose}")
     return ItemList(file=file.name, lines=first)
+
+
+def read_labels(file: str | os.PathLike[str], column: str, user: str | None = None) -> dict[Id, Id]:
+    """Return the class of each user from a file of any kind that ratings can be in: one row for each user."""
+    options = ReadOptions(user=user, item=column, feedback="implicit")
+    try:
+        found = read_ratings(file, options)
+    except ColumnProblem as problem:
+        raise ColumnProblem(f"user= and column= must name columns of the file of classes: {problem}") from None
+    if found.n_ratings != len(found.users):
+        raise ValueProblem("a user must have one class, at least one has several")
+    return dict(zip(found.users.tolist(), found.items[found.csr.indices].tolist(), strict=True))
 
 
 def _is_integer(text: str) -> bool:

@@ -19,7 +19,7 @@ from goodfence.data.frame import ReadOptions, find_repeats
 from goodfence.data.ids import SPACE, is_text, missing_among_integers, one_dictionary, plain_type
 from goodfence.data.load import PARQUET, open_ratings_file
 from goodfence.data.ratings import Ratings
-from goodfence.data.scale import Scale, Written
+from goodfence.data.scale import Scale, Written, drops_missing
 from goodfence.data.text import Fields, read_fields
 from goodfence.data.times import span
 from goodfence.data.typed import is_json, read_parquet
@@ -45,7 +45,9 @@ class Problem:
 
 
 def count_problems(path: str | os.PathLike[str], options: ReadOptions) -> list[Problem]:
-    """Return what is wrong with the rows of a file, most frequent first; nothing for a file of JSON."""
+    """Return what is wrong with the rows of a file, most frequent first; nothing for JSON, `where` and `layout`."""
+    if options.where is not None or options.layout is not None:
+        return []
     with open_ratings_file(path, options.max_bytes) as file:
         if is_json(file):
             return []
@@ -84,7 +86,7 @@ def _flags(table: pa.Table, options: ReadOptions) -> Iterator[tuple[str, Flags]]
     if value in table.column_names:
         written, at = _written(table[value], options.decimal)
         for kind, broken in (
-            (f"without a {value}", written.missing),
+            (f"without a {value}", written.missing & (value == "weight" or not drops_missing(options.unrated))),
             (f"with a {value} that is no number", written.textual),
             (f"with a {value} that is not finite", written.infinite),
             (f"with a {value} that a 64-bit float does not hold", written.inexact),

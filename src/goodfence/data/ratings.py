@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import warnings
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
+from types import MappingProxyType
 from typing import Any, TypeAlias
 
 import numpy as np
@@ -17,7 +19,7 @@ from goodfence.data.frame import ReadOptions, Triplets, read_triplets
 from goodfence.data.ids import Ids
 from goodfence.data.matrix import frozen, liked_cells, move_columns
 from goodfence.data.scale import Scale, ScaleLike
-from goodfence.errors import DataError, SettingError, ValueProblem, given, require
+from goodfence.errors import DataError, GoodfenceWarning, SettingError, ValueProblem, given, require
 from goodfence.markup import html_table
 from goodfence.settings import checked, finite, is_number, is_sequence, one_of
 
@@ -26,7 +28,7 @@ IdSequence: TypeAlias = Sequence[Id] | npt.NDArray[Any]
 Profile: TypeAlias = Mapping[Any, float]
 """What one user rated, by item id; or who rated one item, by user id."""
 ProfileLike: TypeAlias = Profile | IdSequence
-"""The same; of events also the items alone."""
+"""The same, or the items alone: each counts as the best rating, or as one event."""
 
 
 class Ratings:
@@ -227,10 +229,7 @@ class Ratings:
         """Return the row number of one user."""
         asked: Any = user
         if isinstance(asked, list | tuple | set | dict | np.ndarray):
-            raise SettingError(
-                f"user must be one id, got {given(type(user))} of {np.size(user)}; ask for each: "
-                "[model.recommend(user) for user in users]"
-            )
+            raise SettingError(f"user must be one id, got {given(type(user))}; recommend_many takes several")
         return int(self.rows([user])[0])
 
     @checked
@@ -254,26 +253,40 @@ class Ratings:
     def profile_cells(self, profile: ProfileLike) -> tuple[Integers, Floats]:
         """Return the columns, ascending, and the ratings of an out-of-sample user, given as {item: rating}.
 
-        Of events the items alone are enough, and each counts 1. What is no finite number, off a declared scale, or
-        named twice is an error.
+        Items alone are enough: each counts as the best rating of the scale, or as one event. What is no finite number,
+        off a declared scale, or named twice is an error. Unknown items are left out, which a warning counts, unless all
+        are unknown.
         """
-        given: Any = profile
-        mapped, of_events = isinstance(given, Mapping), self._feedback == "implicit"
-        if not mapped and not (of_events and is_sequence(given)):
-            kind = "items to ratings" if not of_events else "items to counts, or a list of items"
-            raise SettingError(f"profile must be a mapping of {kind}, got a {type(given).__name__}")
-        columns = self.columns(list(given))
-        if mapped and not all(is_number(rating) for rating in given.values()):
-            raise ValueProblem("a profile must hold finite ratings only")
-        if len(np.unique(columns)) < len(columns):
+        told: Any = profile
+        mapped, of_events = isinstance(told, Mapping), self._feedback == "implicit"
+        if not mapped and not is_sequence(told):
+            kind = f"a mapping of items to {'counts' if of_events else 'ratings'}, or a list of items"
+            raise SettingError(f"profile must be {kind}, got {given(type(told))}")
+        columns, values = self._item_ids.find(list(told)), self._profile_values(told)
+        known = np.flatnonzero(columns >= 0)
+        if len(known) < len(columns):
+            if not len(known):
+                hint = "" if mapped else "; for several users call recommend_many"
+                raise self._item_ids.unknown("none of the items of the profile is known", hint)
+            unknown = f"{len(columns) - len(known):,} of the {len(columns):,} items of the profile"
+            warnings.warn(f"the model does not know {unknown}, and ignored them", GoodfenceWarning, stacklevel=2)
+        order = known[np.argsort(columns[known])]
+        if (np.diff(columns[order]) == 0).any():
             raise ValueProblem("a profile must name each item once")
-        values = np.array(list(given.values()) if mapped else [1] * len(given), dtype=np.float64)
-        if of_events and not (values > 0).all():
-            raise ValueProblem("every event of a profile must count more than 0")
-        if not of_events and self.scale.declared and not self.scale.holds(values).all():
-            raise ValueProblem("every rating of the profile must be on the scale; one is not")
-        order = np.argsort(columns)
         return columns[order], values[order]
+
+    def _profile_values(self, profile: Any) -> Floats:
+        """Return the ratings of a profile, in its order; of items alone the best rating, or one event."""
+        if not isinstance(profile, Mapping):
+            return np.full(len(profile), 1.0 if self._feedback == "implicit" else self.scale.highest)
+        if not all(is_number(rating) for rating in profile.values()):
+            raise ValueProblem("a profile must hold finite ratings only")
+        values = np.array(list(profile.values()), dtype=np.float64)
+        if self._feedback == "implicit" and not (values > 0).all():
+            raise ValueProblem("every event of a profile must count more than 0")
+        if self._feedback == "explicit" and self.scale.declared and not self.scale.holds(values).all():
+            raise ValueProblem("every rating of the profile must be on the scale; one is not")
+        return values
 
     def title(self, item: Id) -> str:
         """Return what the item is called, or its id where no title is known."""
@@ -281,9 +294,9 @@ class Ratings:
         return str(self._titles.get(item, item))
 
     @property
-    def titles(self) -> dict[Id, str]:
-        """What the items are called, where that is known."""
-        return dict(self._titles)
+    def titles(self) -> Mapping[Id, str]:
+        """What the items are called, where that is known; read-only."""
+        return MappingProxyType(self._titles)
 
     @checked
     def on_items(self, items: IdSequence | Ids) -> Ratings:

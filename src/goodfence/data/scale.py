@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal, InvalidOperation
 from typing import TypeAlias
 
@@ -30,6 +30,7 @@ _NUMBER = r"^[+-]?([0-9]+\.?[0-9]*|\.[0-9]+)([eE][+-]?[0-9]+)?$"
 _COMMA = r"^[+-]?[0-9]+,[0-9]+$"
 _THOUSANDS = r"^[+-]?[0-9]{1,3}(,[0-9]{3})+$"
 _NOT_FINITE = r"^(?i)[+-]?(nan|inf|infinity)$"
+_NOTHING = r"^(?i)(nan)?$"
 _WHOLE = 2.0**53  # beyond it a float holds not every integer
 
 
@@ -95,7 +96,7 @@ class Scale:
         for step in _STEPS:
             # The distance is tried too: far from zero, both ends can be multiples and it not.
             distance = _multiples(np.array([highest]), lowest, step)
-            if distance.all() and _all_multiples(given, step):
+            if distance.all() and all_multiples(given, step):
                 return cls(lowest, highest, step, declared=False)
         return cls(lowest, highest, None, declared=False)
 
@@ -148,8 +149,8 @@ def _multiples(values: AnyFloats, origin: float, step: float) -> Flags:
     return near
 
 
-def _all_multiples(values: AnyFloats, step: float) -> bool:
-    """Look block by block: blocks stay in the processor's cache, and one odd value ends it."""
+def all_multiples(values: AnyFloats, step: float) -> bool:
+    """Return whether all values are multiples of a step; block by block, in the processor's cache, up to an odd one."""
     blocks = range(0, len(values), _BLOCK)
     return all(_multiples(values[start : start + _BLOCK], 0.0, step).all() for start in blocks)
 
@@ -164,7 +165,8 @@ def rating_values(column: pa.ChunkedArray, label: str) -> Floats:
         column = column.cast(column.type.value_type)
     kind = column.type
     if column.null_count:
-        refuse_rows(np.asarray(column.is_null()), f"{label} must not be missing", "is")
+        advice = "; leave such rows out with read='unrated=missing' (--read)" if label.startswith("rating") else ""
+        refuse_rows(np.asarray(column.is_null()), f"{label} must not be missing", f"is{advice}")
     if not (pa.types.is_integer(kind) or pa.types.is_floating(kind) or pa.types.is_decimal(kind)):
         raise ValueProblem(f"{label} must be a number, row 1 is not: it holds {type_in_words(kind)}")
     try:
@@ -207,14 +209,22 @@ def without_unrated(table: pa.Table, unrated: float | Sequence[float] | None, la
     if unrated is None:
         return table
     listed = unrated if isinstance(unrated, list | tuple) else [unrated]
-    wanted = [finite(one, "unrated") for one in listed]
-    out = np.isin(rating_values(table["rating"], label), wanted)
+    wanted = [finite(one, "unrated") for one in listed if one == one]
+    column, out = table["rating"], np.zeros(table.num_rows, dtype=np.bool_)
+    if drops_missing(unrated):
+        out = np.asarray(column.is_null(nan_is_null=pa.types.is_floating(column.type)))
+    out[~out] = np.isin(rating_values(column.filter(pa.array(~out)), label), wanted)
     if out.all():
         raise DataError(f"{label} must hold a rating, and every row says that there is none")
     if out.any():
         message = f"{int(out.sum()):,} rows say that there is no rating (unrated=); left out"
         warnings.warn(message, GoodfenceWarning, stacklevel=2)
     return table.filter(pa.array(~out))
+
+
+def drops_missing(unrated: float | Sequence[float] | None) -> bool:
+    """Return whether NaN is among what means "not rated"."""
+    return unrated is not None and bool(np.isnan(unrated).any())
 
 
 def warn_of_sentinels(values: Floats, label: str) -> None:
@@ -248,10 +258,17 @@ def find_sentinels(values: Floats) -> list[tuple[float, float, str]]:
     return found
 
 
-def parse_ratings(column: pa.ChunkedArray, label: str, decimal: str | None = None) -> pa.ChunkedArray:
-    """Return a text column as numbers, or name the first row that is not one."""
+def parse_ratings(
+    column: pa.ChunkedArray, label: str, decimal: str | None = None, *, missing: bool = False
+) -> pa.ChunkedArray:
+    """Return a text column as numbers, or name the first row that is not one; null for blanks and NaN if `missing`."""
     coded = one_dictionary(column)
     written = Written.of(coded.dictionary, decimal)
+    values = pa.array(written.values)
+    if missing:
+        nothing = _matches(pc.utf8_trim(coded.dictionary, SPACE), _NOTHING)
+        values = pc.if_else(pa.array(nothing), None, values)
+        written = replace(written, missing=written.missing & ~nothing, infinite=written.infinite & ~nothing)
     for broken, rule, verdict in (
         (written.missing, "must not be missing", "is"),
         (written.infinite, "must be a finite number", "is not"),
@@ -265,7 +282,7 @@ def parse_ratings(column: pa.ChunkedArray, label: str, decimal: str | None = Non
     if written.comma:
         message = f"{label} is written with a decimal comma, and was read so"
         warnings.warn(message, GoodfenceWarning, stacklevel=2)
-    return pa.chunked_array([pa.array(written.values).take(coded.indices)])
+    return pa.chunked_array([values.take(coded.indices)])
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -47,8 +47,9 @@ def holdout(
         Instead: how many ratings of each user are held out. Who has no more than that keeps them all, and a warning
         says how many such users there are.
     by : {"chance", "time"}, default "chance"
-        What decides: chance, or time, by which the last ones of each user are held out; of those of the same time, the
-        later columns. By time `fraction` is of each user's own, rounded, one at least; who has only one keeps it.
+        What decides: chance, or time, by which the last ones of each user are held out (`per_user=1` leaves one
+        out); of those of the same time, the later columns. By time `fraction` is of each user's own, rounded, one at
+        least; who has only one keeps it.
     rng : int, sequence of int, Generator or None, default None
         Where chance comes from; None takes fresh entropy. By time nothing is drawn.
 
@@ -78,7 +79,7 @@ def holdout(
         words = Streams(rng).words(ratings.n_ratings)
         held = np.zeros(len(words), dtype=np.bool_)
         held[np.argsort(words, kind="stable")[: round(share * len(words))]] = True
-    return _part(ratings, ~held), _part(ratings, held)
+    return subset(ratings, ~held), subset(ratings, held)
 
 
 @checked
@@ -99,7 +100,7 @@ def folds(ratings: Ratings, *, n: int = 5, rng: RNG = None) -> Iterator[tuple[Ra
     require(n <= ratings.n_ratings, "n", "at most the number of ratings", n)
     fold = np.empty(ratings.n_ratings, dtype=np.int64)
     fold[Streams(rng).order(ratings.n_ratings)] = np.arange(ratings.n_ratings) % n
-    return ((_part(ratings, fold != turn), _part(ratings, fold == turn)) for turn in range(n))
+    return ((subset(ratings, fold != turn), subset(ratings, fold == turn)) for turn in range(n))
 
 
 @checked
@@ -159,7 +160,7 @@ def _first_ranks(ratings: Ratings, keys: npt.NDArray[Any], n_held: Integers) -> 
     return held
 
 
-def _part(ratings: Ratings, inside: Flags) -> Ratings:
+def subset(ratings: Ratings, inside: Flags) -> Ratings:
     """Return the ratings that are `inside`; a stored 0 stays a rating."""
     times = None if ratings.times is None else ratings.times[inside]
     return ratings.replaced(cells_inside(ratings.csr, inside), times)

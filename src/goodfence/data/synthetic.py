@@ -5,9 +5,7 @@ For scale and for tests with a known answer; no statement about users follows fr
 
 from __future__ import annotations
 
-import os
 from collections.abc import Callable
-from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -21,6 +19,7 @@ from goodfence.data.ratings import Ratings
 from goodfence.data.scale import Scale, ScaleLike
 from goodfence.errors import require
 from goodfence.kernels.synthetic import Levels, Tastes, choose_items, rate_items
+from goodfence.parallel import run
 from goodfence.rng import RNG, Streams
 from goodfence.settings import checked, integer
 
@@ -190,9 +189,7 @@ def _in_parts(indptr: Integers, work: Callable[[int, int], None]) -> None:
     """Call `work(first, last)` for ranges of rows with about equally many ratings, on threads."""
     edges = np.searchsorted(indptr, np.linspace(0, indptr[-1], _N_PARTS + 1))
     edges[0], edges[-1] = 0, len(indptr) - 1
-    with ThreadPoolExecutor(os.cpu_count()) as pool:
-        for done in [pool.submit(work, int(first), int(last)) for first, last in pairwise(edges)]:
-            done.result()
+    run(lambda piece: work(*piece), pairwise(edges.tolist()))
 
 
 def _normals(streams: Streams, n: int, path: int) -> Floats:

@@ -3,14 +3,17 @@
 from __future__ import annotations
 
 import codecs
+import collections
 import csv
 import gzip
 import re
 import sys
 import warnings
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass
+from functools import partial
 from itertools import chain
 
 import pyarrow as pa
@@ -21,6 +24,7 @@ from goodfence.data.columns import (
     DECLARE,
     FEWEST,
     POSITIONAL,
+    ROLES,
     Columns,
     Feedback,
     Roles,
@@ -31,9 +35,10 @@ from goodfence.data.columns import (
     find_positions,
 )
 from goodfence.data.files import BYTES_OF_A_ROW, BYTES_OF_AN_ID, TIMES_HELD, RatingsFile, readable, too_large
-from goodfence.data.frame import ReadOptions
+from goodfence.data.frame import ReadOptions, filtered, require_rows
 from goodfence.data.ids import parse_ids
-from goodfence.data.scale import parse_ratings
+from goodfence.data.layouts import STAND_IN, Wide, listed
+from goodfence.data.scale import drops_missing, parse_ratings
 from goodfence.data.times import found_among, keep_times, without_times
 from goodfence.errors import ColumnProblem, FileProblem, GoodfenceWarning, require
 
@@ -62,8 +67,6 @@ _LOOKED_AT = 20  # lines that tell how a file is laid out
 _BYTES_OF_A_TIME = 24  # as text; it is made into 8 bytes before anything else
 _CODED = pa.dictionary(pa.int32(), pa.string())
 
-STAND_IN = b"\x1f"
-"""The one-byte separator that takes the place of `::` and of runs of blanks; ASCII calls it the unit separator."""
 BLANKS = " "
 """The separator that stands for any run of spaces and tabs."""
 _ANY = (",", "\t", "::", ";", "|", BLANKS)
@@ -226,7 +229,7 @@ class Dialect:
     @property
     def delimiter(self) -> str:
         """The one character between fields after `single`."""
-        return STAND_IN.decode() if self.separator in ("::", BLANKS) else self.separator
+        return STAND_IN if self.separator in ("::", BLANKS) else self.separator
 
     @property
     def quotes(self) -> bool:
@@ -236,16 +239,16 @@ class Dialect:
     def single(self, lines: bytes) -> bytes:
         """Return whole lines with one byte for every separator."""
         if self.separator == "::":
-            return lines.replace(b"::", STAND_IN)
+            return lines.replace(b"::", STAND_IN.encode())
         return _joined(lines) if self.separator == BLANKS else lines
 
 
 def _joined(lines: bytes) -> bytes:
     """Return the lines with one character for each run of blanks, and none at their ends."""
     single = b"  " not in lines and b"\t" not in lines
-    marked = lines.replace(b" ", STAND_IN) if single else _RUN.sub(STAND_IN, lines)
+    marked = lines.replace(b" ", b"\x1f") if single else _RUN.sub(b"\x1f", lines)
     edges = (b"\x1f\n", b"\x1f\r", b"\n\x1f")
-    edged = marked[:1] == STAND_IN or any(edge in marked for edge in edges)
+    edged = marked[:1] == b"\x1f" or any(edge in marked for edge in edges)
     return _EDGE.sub(b"", marked) if edged else marked
 
 
@@ -382,15 +385,19 @@ def read_text(file: RatingsFile, options: ReadOptions) -> tuple[pa.Table, Column
     """Return the columns user, item and rating of a text file, its times, and what they are called in it."""
     fields = read_fields(file, options)
     fields.check_rows()
-    times, columns = keep_times(fields.times, fields.dialect.columns, named=options.time is not None)
+    times, columns = keep_times(
+        fields.times, fields.dialect.columns, named=options.time is not None, dates=options.dates
+    )
     _release_unused(options.max_bytes)
     _check_ids(fields.table, file, options.max_bytes)
     parts = {role: parse_ids(fields.table[role], columns.label(role)) for role in ("user", "item")}
     texts_only = not any(pa.types.is_integer(one.type.value_type) for one in parts.values())
     for role in ("rating", "weight"):
         if role in columns.by_role:
-            parts[role] = parse_ratings(fields.table[role], columns.label(role), options.decimal)
-    if columns.positional and texts_only and options.user is None:
+            parts[role] = parse_ratings(
+                fields.table[role], columns.label(role), options.decimal, missing=drops_missing(options.unrated)
+            )
+    if columns.positional and not columns.layout and options.item is None and (texts_only or options.user is not None):
         roles = [role for role in ("user", "item", "rating") if role in columns.by_role]
         found = ", ".join(f"{role} in column {columns.by_role[role]}" for role in roles)
         asked = f"{', '.join(f'{role}=' for role in roles)} ({', '.join(f'--{role}' for role in roles)})"
@@ -439,6 +446,8 @@ class Fields:
     lines: Lines
     n_sections: int
     """How many lines begin a section of the Netflix Prize's layout."""
+    n_rows: int
+    """How many rows were read, before `where` and `layout`."""
     ragged: list[tuple[int, int]]
     """The rows, counted from 1, that have another number of fields than the first line, and how many."""
 
@@ -453,10 +462,13 @@ class Fields:
         n_rows = self.lines.n_lines - (self.n_sections or int(not positional))
         if n_rows == 0:
             raise FileProblem(f"{name!r} has a header line only, and no ratings")
-        if self.table.num_rows != n_rows:
+        if self.n_rows != n_rows:
             numbered = self.lines.again().numbered()
             odd = next((number for number, line in numbered if line.count(b'"') % 2), 1)
             raise FileProblem(f"{name!r} must close each quoted field on the line where it opens, line {odd} does not")
+        if self.table.num_rows == 0 and self.dialect.columns.layout:
+            raise FileProblem(f"{name!r} must hold ratings or items, and every field is empty")
+        require_rows(self.table.num_rows)
 
     def line_numbers(self) -> Iterator[int]:
         """Yield the number of the line of each row, without the header, blank lines and beginnings of sections."""
@@ -477,23 +489,19 @@ def read_fields(file: RatingsFile, options: ReadOptions, *, tolerant: bool = Fal
             pass
     lines = Lines(file, options.max_bytes, options.encoding)
     head = [line.decode() for line in lines.head(_LOOKED_AT)]
-    sections, roles = None, options.columns
-    if SECTION.fullmatch(head[0].encode() + b"\n"):
-        sections, text = Sections(), "".join(f"{line}\n" for line in head)
-        head = Sections()(text.encode()).decode().splitlines()
-        if not options.rated:
-            raise ColumnProblem(
-                f"{file.name!r} must hold events, and has the sections of the Netflix Prize, which hold ratings; say "
-                "which of them count as likes with likes= (--likes)"
-            )
-        if all(roles[role] is None for role in SECTIONED):
-            roles = {**roles, **SECTIONED}
-    if not head:
-        raise FileProblem(f"{file.name!r} must hold ratings, and has none in its first section")
-    dialect = recognise(head, file, options.separator, roles)
+    if options.layout is not None:
+        return _laid_out(lines, head, options, tolerant=tolerant)
+    sections, head, known = _sectioned(head, file, options)
+    dialect = recognise(head, file, options.separator, known)
     ragged: list[tuple[int, int]] = []
-    feed = Feed(_prepared(lines, dialect, sections))
-    table = _parsed(feed, dialect, ragged, file, options.max_bytes, tolerant=tolerant)
+    by_role = dialect.columns.by_role
+    roles = [role for role in by_role if role != "where"]
+    wanted = [name if dialect.columns.positional else str(dialect.fields.index(name) + 1) for name in by_role.values()]
+    kinds = {at: pa.string() if role == "time" else _CODED for role, at in zip(by_role, wanted, strict=True)}
+
+    read = _batches(Feed(_prepared(lines, dialect, sections)), dialect, kinds, ragged, file, tolerant=tolerant)
+    named = partial(pa.RecordBatch.rename_columns, names=list(by_role))
+    table, n_rows = _gathered(read, lambda batch: filtered(named(batch), options), roles, file, options.max_bytes)
     _release_unused(options.max_bytes)
     table, times = without_times(table)
     return Fields(
@@ -502,27 +510,87 @@ def read_fields(file: RatingsFile, options: ReadOptions, *, tolerant: bool = Fal
         dialect=dialect,
         lines=lines,
         n_sections=sections.n_found if sections else 0,
+        n_rows=n_rows,
         ragged=ragged,
     )
 
 
-def _parsed(
-    feed: Feed, dialect: Dialect, ragged: list[tuple[int, int]], file: RatingsFile, max_bytes: int, *, tolerant: bool
-) -> pa.Table:
-    """Return the columns by role as dictionaries of text, the times as text; no rows where one is ragged."""
-    roles = dialect.columns.by_role
-    kinds = {role: pa.string() if role == "time" else _CODED for role in roles}
-    wanted = list(roles.values())
-    if not dialect.columns.positional:
-        wanted = [str(dialect.fields.index(name) + 1) for name in wanted]
+def _sectioned(
+    head: list[str], file: RatingsFile, options: ReadOptions
+) -> tuple[Sections | None, list[str], dict[str, str | None]]:
+    """Return what turns sections into rows, if the first line begins one, the first rows, and what they hold."""
+    known = options.columns
+    if not SECTION.fullmatch(head[0].encode() + b"\n"):
+        return None, head, known
+    if not options.rated:
+        raise ColumnProblem(
+            f"{file.name!r} must hold events, and has the sections of the Netflix Prize, which hold ratings; say "
+            "which of them count as likes with likes= (--likes)"
+        )
+    head = Sections()("".join(f"{line}\n" for line in head).encode()).decode().splitlines()
+    if not head:
+        raise FileProblem(f"{file.name!r} must hold ratings, and has none in its first section")
+    return Sections(), head, {**known, **SECTIONED} if all(known[role] is None for role in SECTIONED) else known
+
+
+def _laid_out(lines: Lines, head: list[str], options: ReadOptions, *, tolerant: bool) -> Fields:
+    """Return the fields of a file that has not a row for each rating."""
+    file, roles = lines.file, options.columns
+    ragged: list[tuple[int, int]] = []
+    if options.layout == "wide":
+        used = _separator(head, file, options.separator, "implicit")
+        fields = split(head[0], used)
+        wide = Wide.of(fields, roles)
+        dialect = Dialect(separator=used, fields=tuple(fields), columns=wide.columns)
+        kinds = dict.fromkeys(wide.wanted, pa.string())
+        read = _batches(Feed(_prepared(lines, dialect, None)), dialect, kinds, ragged, file, tolerant=tolerant)
+        table, n_rows = _gathered(read, wide.ratings, ROLES, file, options.max_bytes)
+    else:
+        for role in ROLES[:2]:
+            require(roles[role] is None, role, f"left out for layout={options.layout}", roles[role])
+        with_user = options.layout == "lists"
+        user, item = ("first field", "fields behind it") if with_user else ("line number", "fields")
+        columns = Columns(user=user, item=item, layout=options.layout, positional=True)
+        dialect = Dialect(separator=_between_items(head, file, options), fields=(), columns=columns)
+        pieces = _prepared(lines, dialect, None)
+        read = listed(pieces, dialect.delimiter, file.name, with_user=with_user)
+        table, _ = _gathered(read, lambda batch: batch, ROLES[:2], file, options.max_bytes)
+        n_rows = lines.n_lines
+    return Fields(table=table, times=[], dialect=dialect, lines=lines, n_sections=0, n_rows=n_rows, ragged=ragged)
+
+
+def _between_items(head: list[str], file: RatingsFile, options: ReadOptions) -> str:
+    """Return what separates the items of a list: what is in the first lines, blanks if nothing else is."""
+    if options.separator is not None:
+        return _separator(head, file, options.separator, "implicit")
+    found = [one for one in _ANY[:-1] if any(len(split(line, one)) > 1 for line in head)]
+    alike = found and all(len(split(line, found[0])) == 2 for line in head)  # perhaps a user, and items behind it
+    if len(found) > 1 or (alike and any(len(line.split()) > 2 for line in head)):
+        raise FileProblem(
+            f"{file.name!r} must have one separator, and {_listed([*found, BLANKS][:2])} both fit its first lines; say "
+            "which with read='separator=...' (--read)"
+        )
+    return found[0] if found else BLANKS
+
+
+def _batches(
+    feed: Feed,
+    dialect: Dialect,
+    kinds: dict[str, pa.DataType],
+    ragged: list[tuple[int, int]],
+    file: RatingsFile,
+    *,
+    tolerant: bool,
+) -> Iterator[pa.RecordBatch]:
+    """Yield the columns of these positions as these types, up to a ragged row unless `tolerant`, which is noted."""
 
     def note(row: arrow_csv.InvalidRow) -> str:
         ragged.append((row.number, row.actual_columns))
         return "skip" if tolerant else "error"
 
-    batches, n_rows, n_bytes = [], 0, 0
+    rows: Iterable[pa.RecordBatch] = ()
     try:
-        reader = arrow_csv.open_csv(
+        rows = arrow_csv.open_csv(
             pa.PythonFile(feed, mode="r"),
             # One thread: only then does arrow know the number of a broken row.
             read_options=arrow_csv.ReadOptions(
@@ -532,26 +600,39 @@ def _parsed(
                 delimiter=dialect.delimiter, quote_char='"' if dialect.quotes else False, invalid_row_handler=note
             ),
             convert_options=arrow_csv.ConvertOptions(
-                include_columns=wanted,
-                column_types=dict(zip(wanted, kinds.values(), strict=True)),
-                null_values=[""],
-                strings_can_be_null=True,
+                include_columns=list(kinds), column_types=kinds, null_values=[""], strings_can_be_null=True
             ),
         )
-        for batch in reader:
-            batches.append(batch)
-            n_rows += batch.num_rows
-            for role, part in zip(roles, batch.columns, strict=True):
-                text = part.nbytes - batch.num_rows * _BYTES_OF_A_TIME
-                n_bytes += max(0, text) if role == "time" else part.dictionary.nbytes
-            if n_rows * BYTES_OF_A_ROW + TIMES_HELD * n_bytes > max_bytes:
-                raise too_large(file.name, max_bytes)
+        yield from rows
     except pa.ArrowException:  # which quotes the line
-        if not ragged:
+        if not ragged:  # else what is wrong is known, and said by whoever asks
             raise FileProblem(f"{file.name!r} must be a table of rows and fields, and cannot be parsed") from None
-        batches = []  # what is wrong is known, and said by whoever asks
-    schema = pa.schema(list(zip(wanted, kinds.values(), strict=True)))
-    return pa.Table.from_batches(batches, schema).rename_columns(list(roles))
+    finally:  # arrow reads ahead in a thread of its own, which must not outlive the interpreter
+        feed.stop()
+        with suppress(Exception):
+            collections.deque(rows, maxlen=0)
+
+
+def _gathered(
+    batches: Iterable[pa.RecordBatch],
+    changed: Callable[[pa.RecordBatch], pa.RecordBatch],
+    roles: Iterable[str],
+    file: RatingsFile,
+    max_bytes: int,
+) -> tuple[pa.Table, int]:
+    """Return what the batches are after `changed`, by role: dictionaries of text, times as text; and their rows."""
+    kept, n_read, n_rows, n_bytes = [], 0, 0, 0
+    for batch in batches:
+        n_read += batch.num_rows
+        kept.append(changed(batch))
+        n_rows += kept[-1].num_rows
+        for role, part in zip(roles, kept[-1].columns, strict=True):
+            text = part.nbytes - kept[-1].num_rows * _BYTES_OF_A_TIME
+            n_bytes += max(0, text) if role == "time" else part.dictionary.nbytes
+        if n_rows * BYTES_OF_A_ROW + TIMES_HELD * n_bytes > max_bytes:
+            raise too_large(file.name, max_bytes)
+    schema = pa.schema([(role, pa.string() if role == "time" else _CODED) for role in roles])
+    return pa.Table.from_batches(kept, schema), n_read
 
 
 class Feed:
@@ -565,6 +646,10 @@ class Feed:
     def read(self, _n_bytes: int = -1) -> bytes:
         """Return the next lines."""
         return next(self._pieces, b"")
+
+    def stop(self) -> None:
+        """Say from now on that the file has ended."""
+        self._pieces = iter(())
 
     def close(self) -> None:
         """Do nothing: the file is closed when its last line was read."""

@@ -1,7 +1,8 @@
 """When ratings were given and events happened: columns of times, found by their names, as integers.
 
-Integers are kept as they are, whatever they count (most often seconds since 1970). Dates and times of day, as ISO 8601
-writes them or as a type says, become whole seconds since 1970.
+Integers are kept as they are, whatever they count (most often seconds since 1970). Dates and times of day become whole
+seconds since 1970: as a type says, as ISO 8601 writes them, with "UTC" behind, or as 17.11.2026. What 03/04/2019 means
+the caller must say.
 """
 
 from __future__ import annotations
@@ -12,21 +13,20 @@ from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
 from datetime import UTC, datetime
+from typing import Literal, TypeAlias
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 
 from goodfence.arrays import Integers
-from goodfence.data.columns import Columns, fold_name, words
+from goodfence.data.columns import TIMES, Columns, fold_name
 from goodfence.data.ids import SPACE, is_text, plain_type, refuse_rows, signed_integers, type_in_words
 from goodfence.errors import GoodfenceWarning, ValueProblem
 
-NAMES = words(
-    "timestamp timestamps time date datetime ts epoch unixtime unixtimestamp unixreviewtime reviewtime reviewdate "
-    "ratingtime ratingdate ratingtimestamp eventtime eventdate eventtimestamp createdat ratedat"
-)
-"""The names that are known, without case and punctuation."""
+DateOrder: TypeAlias = Literal["day-first", "month-first"]
+"""What 03/04/2019 means: the 3rd of April, or the 4th of March."""
+
 _LIKELY = (100_000_000, 4_102_444_800)
 """From 1973 to 2100, in seconds since 1970: what integers are times without a name that says so."""
 _UNITS = (1, 10**3, 10**6, 10**9)
@@ -37,7 +37,21 @@ _NOTHING = r"\.0*$"
 _DATE = re.compile(r"[0-9]{4}-[0-9]{2}-[0-9]{2}([T ].*)?", re.ASCII)
 _WRITTEN = tuple(pa.timestamp(unit, zone) for unit in ("us", "ns") for zone in (None, "UTC"))
 """How a time may be written: without a zone or with one, with up to six or nine digits after the second."""
+_REWRITTEN = (
+    (r"^([0-9])([./-])", r"0\1\2"),
+    (r"^([0-9]{2}[./-])([0-9])([./-])", r"\10\2\3"),
+    (r"^([0-9]{4})/([0-9]{2})/", r"\1-\2-"),
+    (r"^([0-9]{2})\.([0-9]{2})\.([0-9]{4})", r"\3-\2-\1"),
+    (r" ?(UTC|GMT)$", "Z"),
+    (r" ([+-][0-9]{2}:?[0-9]{2})$", r"\1"),
+)
+"""What is written in other ways, and the same as ISO 8601 writes it."""
+_UNTOLD = r"^([0-9]{2})[/-]([0-9]{2})[/-]([0-9]{4})"
+_ORDERS = {"day-first": r"\3-\2-\1", "month-first": r"\3-\1-\2"}
 _RULE = "must be an integer or a date as in 2026-11-17 or 2026-11-17T20:15:00Z"
+_WHICH = (
+    "does not tell day from month, as in 03/04/2019; say read='dates=day-first' or read='dates=month-first' (--read)"
+)
 TOO_MANY_TIMES = "times are left out: they would take more memory than read='max_bytes=...' (--read) allows"
 BYTES_OF_A_TIME = 16
 """What a time takes in memory while a file is read, beside its row."""
@@ -52,14 +66,14 @@ def found_among(columns: Columns, texts: Mapping[str, Sequence[str]]) -> Columns
         likely = [
             name
             for name in columns.unused
-            if fold_name(name) in NAMES and texts[name] and _look_like_times(texts[name])
+            if fold_name(name) in TIMES and texts[name] and _look_like_times(texts[name])
         ]
     return columns.with_time(likely[0]) if len(likely) == 1 else columns
 
 
 def named_times(columns: Columns, types: Mapping[str, pa.DataType]) -> Columns:
     """Return the columns with the time: the one called so and of such a type; text only where no other is."""
-    called = [name for name in columns.unused if fold_name(name) in NAMES and name in types]
+    called = [name for name in columns.unused if fold_name(name) in TIMES and name in types]
     for fits in (_is_temporal, is_text):
         likely = [name for name in called if fits(plain_type(types[name]))]
         if likely:
@@ -76,8 +90,11 @@ def _look_like_times(texts: Sequence[str]) -> bool:
     """Return whether all of these are integers, or all of them dates."""
     if all(map(_INTEGER.fullmatch, texts)):
         return True
-    dates = all(map(_DATE.fullmatch, texts))
-    return dates and _cast(pa.array(texts, pa.string()), *_WRITTEN) is not None
+    written = _iso(pa.array(texts, pa.string()))
+    if pc.all(pc.match_substring_regex(written, _UNTOLD)).as_py():
+        return True
+    dates = all(map(_DATE.fullmatch, written.to_pylist()))
+    return dates and _cast(written, *_WRITTEN) is not None
 
 
 def _is_likely(text: str) -> bool:
@@ -109,7 +126,9 @@ def without_times(table: pa.Table) -> tuple[pa.Table, list[pa.Array]]:
     return table.drop_columns(["time"]), table["time"].chunks
 
 
-def keep_times(chunks: list[pa.Array], columns: Columns, *, named: bool) -> tuple[dict[str, pa.ChunkedArray], Columns]:
+def keep_times(
+    chunks: list[pa.Array], columns: Columns, *, named: bool, dates: DateOrder | None = None
+) -> tuple[dict[str, pa.ChunkedArray], Columns]:
     """Return the times as a column "time"; a warning and none where one that was not `named` holds something else."""
     if columns.time is None:
         return {}, columns
@@ -118,7 +137,7 @@ def keep_times(chunks: list[pa.Array], columns: Columns, *, named: bool) -> tupl
     unlike = is_text(first.type) and not _look_like_times(first.to_pylist())
     numbered = columns.positional and len(first) and _INTEGER.fullmatch(str(first[0]).strip(SPACE))
     try:
-        times = read_times(chunks, columns.label("time"))
+        times = read_times(chunks, columns.label("time"), dates)
         if numbered and not named and _unit(int(times.min()), int(times.max())) is None:
             raise ValueProblem(f"{columns.label('time')} must be times between 1973 and 2100, and is not")
     except ValueProblem as problem:
@@ -131,10 +150,10 @@ def keep_times(chunks: list[pa.Array], columns: Columns, *, named: bool) -> tupl
     return {"time": pa.chunked_array([times])}, columns
 
 
-def read_times(chunks: list[pa.Array], label: str) -> Integers:
+def read_times(chunks: list[pa.Array], label: str, dates: DateOrder | None = None) -> Integers:
     """Return a column as integers; its chunks are taken out of the list, which frees them one by one."""
     times = np.empty(sum(map(len, chunks)), dtype=np.int64)
-    at, kinds = 0, ()
+    at, kinds, rewritten = 0, (), False
     chunks.reverse()
     while chunks:
         chunk = _decoded(chunks.pop())
@@ -146,6 +165,12 @@ def read_times(chunks: list[pa.Array], label: str) -> Integers:
             empty = np.asarray(pc.equal(chunk, ""), dtype=np.bool_)
             refuse_rows(empty, f"{label} must not be missing", "is", at)
             kinds = kinds or _kinds(chunk)
+            rewritten = rewritten or not kinds
+            if rewritten:
+                chunk = _iso(chunk, dates)
+                if pc.any(pc.match_substring_regex(chunk, _UNTOLD)).as_py():
+                    raise ValueProblem(f"{label} {_WHICH}")
+                kinds = kinds or _kinds(chunk)
             chunk = _parsed(chunk, kinds, label, at)
         times[at : at + len(chunk)] = _seconds(chunk, label, at)
         at += len(chunk)
@@ -168,6 +193,13 @@ def _seconds(chunk: pa.Array, label: str, at: int) -> Integers:
     elif not (types.is_integer(kind) or types.is_timestamp(kind)):
         raise ValueProblem(f"{label} {_RULE}, row 1 is not: it holds {type_in_words(kind)}")
     return np.asarray(chunk.cast(pa.int64())) // _OF_A_SECOND[getattr(chunk.type, "unit", "s")]
+
+
+def _iso(texts: pa.Array, dates: DateOrder | None = None) -> pa.Array:
+    """Return dates as ISO 8601 writes them; 03/04/2019 only where `dates` says what it means."""
+    for pattern, other in _REWRITTEN:
+        texts = pc.replace_substring_regex(texts, pattern, other)
+    return texts if dates is None else pc.replace_substring_regex(texts, _UNTOLD, _ORDERS[dates])
 
 
 def _kinds(texts: pa.Array) -> tuple[pa.DataType, ...]:

@@ -17,7 +17,7 @@ from pyarrow import parquet
 
 from goodfence.data.columns import Columns, find_columns
 from goodfence.data.files import BYTES_OF_A_ROW, TIMES_HELD, RatingsFile, too_large
-from goodfence.data.frame import ReadOptions
+from goodfence.data.frame import ReadOptions, filtered, require_rows
 from goodfence.data.ids import is_text, plain_type, type_in_words
 from goodfence.data.scale import changes
 from goodfence.data.text import BYTE_ORDER_MARK, CHUNK, Feed, Lines
@@ -55,15 +55,15 @@ def read_parquet(file: RatingsFile, options: ReadOptions) -> tuple[pa.Table, Col
     n_timed = n_rows * (_BYTES_OF_A_DATE if dated else BYTES_OF_A_TIME)
     columns = affordable(columns, n_rows * BYTES_OF_A_ROW, n_timed, max_bytes, named=named)
     try:
-        table = _read(file, columns, n_rows, max_bytes)
+        table = _read(file, columns, n_rows, options)
     except SizeProblem:
         if columns.time is None or named:
             raise
         columns = columns.without_time()
-        table = _read(file, columns, n_rows, max_bytes)
+        table = _read(file, columns, n_rows, options)
         warnings.warn(TOO_MANY_TIMES, GoodfenceWarning, stacklevel=2)
     table, chunks = without_times(table)
-    times, columns = keep_times(chunks, columns, named=named)
+    times, columns = keep_times(chunks, columns, named=named, dates=options.dates)
     for role, column in times.items():
         table = table.append_column(role, column)
     return table, columns
@@ -83,17 +83,18 @@ def _columns_of(schema: pa.Schema, options: ReadOptions) -> Columns:
     return columns
 
 
-def _read(file: RatingsFile, columns: Columns, n_rows: int, max_bytes: int) -> pa.Table:
+def _read(file: RatingsFile, columns: Columns, n_rows: int, options: ReadOptions) -> pa.Table:
     """Return the columns by their roles; `n_rows` is what the footer states."""
+    max_bytes = options.max_bytes
     if n_rows * (BYTES_OF_A_ROW + (columns.time is not None) * BYTES_OF_A_TIME) > max_bytes:
         raise too_large(file.name, max_bytes)
     pieces, n_read, n_bytes = [], 0, 0
     with _undamaged(file):
         for piece in _pieces(file, list(columns.by_role.values()), max_bytes):
             piece.validate(full=True)  # a damaged page can hold indices beyond its dictionary
-            pieces.append(piece.rename_columns(list(columns.by_role)))
             n_read += piece.num_rows
-            for role, column in zip(columns.by_role, piece.columns, strict=True):
+            pieces.append(filtered(piece.rename_columns(list(columns.by_role)), options))
+            for role, column in zip(pieces[-1].column_names, pieces[-1].columns, strict=True):
                 if pa.types.is_dictionary(column.type):
                     texts = sum(one.dictionary.nbytes for one in column.chunks)
                     n_bytes += texts * (1 if role == "time" else TIMES_HELD)
@@ -101,7 +102,9 @@ def _read(file: RatingsFile, columns: Columns, n_rows: int, max_bytes: int) -> p
                 raise too_large(file.name, max_bytes)
         if n_read != n_rows:
             raise ValueError("other rows than the footer states")
-        return pa.concat_tables(pieces)
+        found = pa.concat_tables(pieces)
+    require_rows(found.num_rows)
+    return found
 
 
 def _pieces(file: RatingsFile, names: list[str], max_bytes: int) -> Iterator[pa.Table]:
@@ -179,24 +182,25 @@ def read_json(file: RatingsFile, options: ReadOptions, *, timed: bool = True) ->
     if columns.time is None and timed:
         columns = found_among(columns, {name: [str(members[name])] for name in columns.unused})
     try:
-        table = _parsed_lines(lines, members, columns, file, options.max_bytes)
+        table = _parsed_lines(lines, members, columns, file, options)
     except pa.ArrowException:  # which quotes the line
         role, problem = _first_problem(file, options, columns, members)
         if role != "time" or options.time is not None:
             raise problem from None
         warnings.warn(f"times are left out: {problem}", GoodfenceWarning, stacklevel=2)
         return read_json(file, options, timed=False)
-    table, chunks = without_times(table.rename_columns(list(columns.by_role)))
-    times, columns = keep_times(chunks, columns, named=options.time is not None)
+    table, chunks = without_times(table)
+    times, columns = keep_times(chunks, columns, named=options.time is not None, dates=options.dates)
     parts = {role: _whole(table[role]) for role in table.column_names}
     return pa.table({**parts, **times}), columns
 
 
 def _parsed_lines(
-    lines: Lines, members: dict[str, Any], columns: Columns, file: RatingsFile, max_bytes: int
+    lines: Lines, members: dict[str, Any], columns: Columns, file: RatingsFile, options: ReadOptions
 ) -> pa.Table:
-    """Return the columns: integers or text as in the first line, floats for ratings."""
-    texts = {name: pa.string() if type(one) is str else pa.int64() for name, one in members.items()}
+    """Return the columns by role: integers or text as in the first line, floats for ratings."""
+    known = {str: pa.string(), bool: pa.bool_()}
+    texts = {name: known.get(type(one), pa.int64()) for name, one in members.items()}
     schema = pa.schema(
         (name, pa.float64() if role in ("rating", "weight") else texts[name]) for role, name in columns.by_role.items()
     )
@@ -207,14 +211,16 @@ def _parsed_lines(
     )
     batches, n_rows, n_bytes = [], 0, 0
     for batch in reader:
-        batches.append(batch.select(schema.names))
         n_rows += batch.num_rows
-        n_bytes += batches[-1].nbytes - 8 * len(schema) * batch.num_rows
-        if n_rows * BYTES_OF_A_ROW + TIMES_HELD * n_bytes > max_bytes:
-            raise too_large(file.name, max_bytes)
+        batches.append(filtered(batch.select(schema.names).rename_columns(list(columns.by_role)), options))
+        n_bytes += batches[-1].nbytes - 8 * len(schema) * batches[-1].num_rows
+        if n_rows * BYTES_OF_A_ROW + TIMES_HELD * n_bytes > options.max_bytes:
+            raise too_large(file.name, options.max_bytes)
     if n_rows != lines.n_lines:
         raise pa.ArrowInvalid("an object is on several lines, or several are on one")
-    return pa.Table.from_batches(batches, schema)
+    found = pa.Table.from_batches(batches)
+    require_rows(found.num_rows)
+    return found
 
 
 def _exact(lines: Lines, columns: Columns) -> Iterator[bytes]:
@@ -257,7 +263,7 @@ def _first_problem(
         for role, name in columns.by_role.items():
             value, label = found.get(name), columns.label(role)
             numeric = role in ("rating", "weight")
-            if value is None:
+            if value is None or role == "where":
                 continue
             if numeric and (type(value) not in (int, float) or abs(value) == float("inf")):
                 return role, ValueProblem(f"{label} {_INEXACT}, line {number} is not")
