@@ -1,4 +1,4 @@
-"""Candidate lists beside implicit, sparse-dot-topn, scikit-learn and Surprise: time, ratio, memory, agreement."""
+"""Candidate lists beside similaripy, sparse-dot-topn, implicit, scikit-learn, Surprise: time, memory, agreement."""
 
 from __future__ import annotations
 
@@ -14,13 +14,14 @@ from benchmarks.data import matrix_file, read_matrix
 from benchmarks.peers import run_worker
 from benchmarks.results import FOLDER, write_table
 
-PEERS = ("goodfence", "sparse-dot-topn", "implicit", "scikit-learn", "surprise")
-DATA = ("ml-100k", "ml-1m", "douban-movie", "netflix-tenth", "douban-size")
+PEERS = ("goodfence", "similaripy", "sparse-dot-topn", "implicit", "scikit-learn", "surprise")
+DATA = ("ml-100k", "goodbooks", "ml-1m", "douban-movie", "netflix-tenth", "douban-size")
+LENGTHS = (50, 350, 1000)
 
 # What a peer cannot do in reasonable time or memory on two cores is not tried, and the table says so.
 TOO_LARGE = {
     "scikit-learn": {"netflix-tenth", "douban-size"},
-    "surprise": {"douban-movie", "netflix-tenth", "douban-size"},
+    "surprise": {"goodbooks", "douban-movie", "netflix-tenth", "douban-size"},
 }
 
 LONG = 100.0
@@ -103,7 +104,7 @@ def write_all(kept: dict[str, dict[str, Found]], threads: int) -> None:
     table: list[list[str]] = []
     for data in DATA:
         for axis in ("user", "item"):
-            for n in (350, 1000):
+            for n in LENGTHS:
                 if best := kept.get(f"{data} {axis} {n}"):
                     table += rows_of((data, axis, n), best)
     write_table("candidates", __doc__, [*head, "same lists"], table, threads=threads)
@@ -113,7 +114,7 @@ def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", nargs="+", default=list(DATA), choices=DATA)
     parser.add_argument("--axis", nargs="+", default=["user", "item"], choices=["user", "item"])
-    parser.add_argument("--n", nargs="+", type=int, default=[350, 1000], choices=[350, 1000])
+    parser.add_argument("--n", nargs="+", type=int, default=list(LENGTHS), choices=LENGTHS)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--threads", type=int, default=2)
     options = parser.parse_args()

@@ -47,6 +47,18 @@ def dense_lists(found, n):
     return indices, values
 
 
+def similaripy(csr, n, threads):
+    import similaripy
+
+    rows = sparse.csr_matrix(csr, copy=True)
+
+    def job():
+        # Its block size is chosen by itself, which is the fastest; "csr" saves a conversion.
+        return similaripy.cosine(rows, k=n + 1, num_threads=threads, format_output="csr", verbose=False)
+
+    return job
+
+
 def sparse_dot_topn(csr, n, threads):
     from sparse_dot_topn import sp_matmul_topn
 
@@ -104,6 +116,7 @@ def surprise(csr, n, _threads):
 
 WORKERS = {
     "goodfence": goodfence,
+    "similaripy": similaripy,
     "sparse-dot-topn": sparse_dot_topn,
     "implicit": implicit,
     "scikit-learn": scikit_learn,

@@ -13,6 +13,7 @@ ROOT = Path(__file__).resolve().parent.parent
 # LensKit asks for PyTorch; the named release keeps it from bringing packages for graphics cards.
 PACKAGES = {
     "implicit": [["implicit==0.7.*", "scipy"]],
+    "similaripy": [["similaripy==0.7.*"]],
     "sparse-dot-topn": [["sparse-dot-topn==1.*"]],
     "scikit-learn": [["scikit-learn>=1.5"]],
     "surprise": [["scikit-surprise>=1.1.4", "pandas"]],

@@ -38,11 +38,12 @@ def random_profiles(seed: int, n_rows: int, n_columns: int, share: float, highes
 
 def both(profiles: Profiles, n: int) -> None:
     assert tiles.fits(profiles, COSINE)
-    fast = tiles.nearest_by_tiles(profiles, n, threads=2)
     engine = RowsAgainstAll(profiles, COSINE)
     slow = engine.nearest(profiles, np.arange(profiles.n_rows), n, themselves=True)
-    assert (fast[0] == slow[0]).all()
-    assert (fast[1] == slow[1]).all()
+    for way in (tiles.nearest_by_tiles, tiles.nearest_by_rows):
+        fast = way(profiles, n, threads=2)
+        assert (fast[0] == slow[0]).all()
+        assert (fast[1] == slow[1]).all()
 
 
 @pytest.mark.parametrize("highest", [1, 5, 10, 31, 32, 255, 300])
@@ -84,6 +85,26 @@ def test_thresholds_from_a_sample_lose_nothing(monkeypatch: pytest.MonkeyPatch) 
     monkeypatch.setattr(tiles, "BLOCK", WIDTH)
     monkeypatch.setattr(tiles, "EXTRA_BYTES", 0)
     both(random_profiles(3, 600, 30, 0.5, 5), 40)
+
+
+@pytest.mark.parametrize("n", [1, 5, 50, 149])
+def test_similarities_that_hardly_differ_are_in_order(n: int) -> None:
+    """They differ by less than a key can hold, and less than float32 by far; rows are in the opposite order."""
+    larger = 46_140 - np.arange(150.0)
+    near = np.stack([larger, larger + 1], axis=1)
+    both(Profiles.of(sparse.csr_array(np.concatenate([near[::-1], [[1, 1], [1, 2], [3, 3]], near]))), n)
+
+
+@pytest.mark.parametrize("rank", [1, 3, 40])
+def test_a_threshold_within_ties_loses_nothing(rank: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Few different rows, so that many similarities tie wherever the threshold is guessed to be."""
+    monkeypatch.setattr(tiles, "sample_rank", lambda *_: rank)
+    monkeypatch.setattr(tiles, "FEW_SAMPLED", 64)
+    for seed in range(6):
+        kinds = random_profiles(seed, 2 + 5 * seed, 12, 0.9, 5).rows.toarray()
+        chosen = np.random.default_rng(seed).integers(0, len(kinds), 300)
+        scaled = kinds[chosen] * (1 + chosen % 3)[:, np.newaxis]
+        both(Profiles.of(sparse.csr_array(scaled)), 40)
 
 
 def test_rows_guessed_too_high_are_compared_again(monkeypatch: pytest.MonkeyPatch) -> None:

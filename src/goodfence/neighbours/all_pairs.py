@@ -19,13 +19,25 @@ from goodfence.kernels.tiles.buffers import Buffers, Space, find_unsure, work_sp
 from goodfence.kernels.tiles.layout import ColumnSide, RowSide, Stored, count_rows, lay_out_rows, list_tail
 from goodfence.kernels.tiles.lists import drop_hopeless, finish_rows, write_found
 from goodfence.kernels.tiles.strips import UNROLL, WIDTH
-from goodfence.kernels.tiles.tile import SMALLEST, Bounds, Sample, process_tile, sample_thresholds
+from goodfence.kernels.tiles.tile import (
+    SMALLEST,
+    Bounds,
+    Ordered,
+    Sample,
+    dot_tile,
+    key_rows,
+    list_keyed,
+    process_tile,
+    sample_thresholds,
+)
 from goodfence.neighbours.similarity import Profiles, Similarity
 from goodfence.parallel import Advance, ranges, run, run_pairs, thread_count
 
 BLOCK = 4096  # the most rows of a block: what a tile reads of its columns stays in the cache
 DEPTH = 1024  # rows of a tile whose popular items are added in one go
 SAMPLE = 2048  # rows that give every row its first threshold
+ROWS_AT_ONCE = 512  # what a thread compares with all columns in one go
+FEW_SAMPLED = 512  # columns that guess a row's threshold
 EXTRA_BYTES = 384 << 20  # the most memory for buffers beyond the result
 DOT_LIMIT = 1 << 32  # dot products are kept in 32 bits
 POPULAR = 0.0165  # items that more rows rated are dense: only time changes (`./scripts/bench border`)
@@ -64,6 +76,50 @@ def nearest_by_tiles(
     run_pairs(pairs.compare, len(pairs.layout.blocks), threads=threads, advance=advance)
     pairs.repeat_unsure(guesses)
     return pairs.finish()
+
+
+def nearest_by_rows(
+    profiles: Profiles, n: int, *, threads: int | None = None, advance: Advance | None = None
+) -> tuple[Rows, Floats]:
+    """Return the same for few rows: all columns of some rows at a time."""
+    order = np.argsort(profiles.squared_norms, kind="stable").astype(np.int32)
+    n_rows, norms = len(order), profiles.squared_norms[order]
+    padded = -(-n_rows // WIDTH) * WIDTH
+    layout = lay_out_blocks(profiles, order, ItemNumbers.of(profiles), padded, threads=threads)
+    inverses, positions = np.zeros(padded, dtype=np.float32), np.empty(n_rows, dtype=np.int32)
+    inverses[:n_rows], positions[order] = _inverses(norms), np.arange(n_rows)
+    sampled = np.arange(min(FEW_SAMPLED, n_rows)) * n_rows // min(FEW_SAMPLED, n_rows)
+    rank = sample_rank(len(sampled), n, n_rows)
+    rows = Ordered(inverses, norms, order, positions, sampled, rank)
+    lists = np.empty((n_rows, n), dtype=np.int32), np.empty((n_rows, n))
+    columns, spaces = layout.columns(0), threading.local()
+
+    def work(piece: tuple[int, int]) -> None:
+        first, depth = piece[0], piece[1] - piece[0]
+        element = _element(norms[piece[1] - 1], norms[-1])
+        held = spaces.__dict__
+        if "keys" not in held:
+            held["keys"] = np.empty((ROWS_AT_ONCE, n_rows), dtype=np.uint64), np.empty(ROWS_AT_ONCE, dtype=np.int64)
+        if element not in held:
+            held[element] = np.empty((ROWS_AT_ONCE, padded), dtype=element)
+        tile, (keys, counts) = held[element], held["keys"]
+        dot_tile(tile, first, depth, layout.row_side, columns)
+        width = key_rows(first, depth, n, tile, rows, keys, counts)
+        keys[:depth, :width].sort(axis=1)
+        list_keyed(first, depth, tile, rows, keys, counts, lists)
+
+    run(work, row_pieces(n_rows, threads), threads=threads, advance=advance)
+    return lists
+
+
+def are_few(n_rows: int, n: int) -> bool:
+    """Return whether rows are compared with all columns in one go: that pays for few rows, and for long lists."""
+    return n_rows <= min(9_000 + 16 * n, 15_000)
+
+
+def row_pieces(n_rows: int, threads: int | None) -> list[tuple[int, int]]:
+    """Cut the rows in pieces of which each thread gets several."""
+    return ranges(n_rows, max(1, min(ROWS_AT_ONCE, -(-n_rows // (4 * thread_count(threads))))))
 
 
 class Found(NamedTuple):

@@ -115,9 +115,11 @@ def nearest_rows(
 ) -> tuple[Rows, Floats]:
     """Return for every row its n nearest other rows, and their similarities."""
     if tiles.fits(profiles, similarity):
-        steps = tiles.n_tiles(profiles.n_rows, threads)
+        few = tiles.are_few(profiles.n_rows, n)
+        steps = len(tiles.row_pieces(profiles.n_rows, threads)) if few else tiles.n_tiles(profiles.n_rows, threads)
         with bar("candidate lists", steps, show=progress) as advance:
-            return tiles.nearest_by_tiles(profiles, n, threads=threads, advance=advance)
+            nearest_by = tiles.nearest_by_rows if few else tiles.nearest_by_tiles
+            return nearest_by(profiles, n, threads=threads, advance=advance)
     engine = RowsAgainstAll(profiles, similarity)
     every = np.arange(profiles.n_rows)
     with bar("candidate lists", len(ranges(len(every), _PIECE)), show=progress) as advance:

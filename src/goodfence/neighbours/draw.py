@@ -74,19 +74,13 @@ class Draws:
             block, bound = askers[part], None if bounds is None else bounds[part]
             if by_pair:
                 bound = pair_sensitivities(self.profiles.rows, block, indices, options)
-            found = self.from_lists(block, indices, similarities, bound)
+            found = choose_from_lists(self.mechanism, self.key, block, indices, similarities, bound)
             chosen.neighbours[part], chosen.similarities[part], chosen.weights[part] = found
 
         pieces = ranges(len(askers), max(1, min(_PIECE, _PIECE_CELLS // max(reach, 1))))
         with bar("choosing neighbours", len(pieces), show=progress) as advance:
             run(work, pieces, threads=threads, advance=advance)
         return chosen
-
-    def from_lists(
-        self, askers: AnyIntegers, indices: Rows, similarities: Floats, bounds: Floats | None
-    ) -> tuple[Rows, Floats, Floats]:
-        """Return what `choose_from_lists` chooses with this mechanism and key."""
-        return choose_from_lists(self.mechanism, self.key, askers, indices, similarities, bounds)
 
     def _lists(
         self, askers: AnyIntegers, reach: int, everybody: bool, how: dict[str, Any]

@@ -14,6 +14,7 @@ from scipy import sparse
 
 from goodfence.arrays import Floats
 from goodfence.data.matrix import read_only
+from goodfence.data.scale import all_multiples
 from goodfence.errors import did_you_mean, require
 from goodfence.neighbours.baseline import Base, Baseline, without_noise
 from goodfence.settings import Length, checked
@@ -112,7 +113,6 @@ class Similarity:
 FACTORS = (1, 2, 4, 10)
 ON_GRID = 1e-9
 EXACT = 2.0**53
-_TOGETHER = 1 << 15
 
 
 @dataclass(frozen=True, eq=False)
@@ -206,17 +206,7 @@ class Profiles:
 
 def grid_of(values: Floats) -> int:
     """Return the least factor that makes every value an integer small enough to be exact, or 0."""
-    factor = next((factor for factor in FACTORS if _are_on_grid(values, factor)), 0)
+    factor = next((factor for factor in FACTORS if all_multiples(values, 1 / factor)), 0)
     largest = max(float(values.max(initial=0.0)), -float(values.min(initial=0.0)))
     units = largest * factor
     return factor if units * units * max(len(values), 1) < EXACT else 0
-
-
-def _are_on_grid(values: Floats, factor: int) -> bool:
-    """Look at some values at a time: in the cache, and not beyond the first that is off the grid."""
-    with np.errstate(over="ignore", invalid="ignore"):  # what is too large is on no grid
-        for first in range(0, len(values), _TOGETHER):
-            scaled = values[first : first + _TOGETHER] * factor
-            if not (np.abs(scaled - np.rint(scaled)) < ON_GRID).all():
-                return False
-    return True

@@ -11,7 +11,7 @@ from goodfence.kernels.tiles.buffers import Buffers, Space, copy_entries, cut_ne
 
 
 @inner
-def _fill_zeros(indices: AnyIntegers, similarities: AnyFloats, found: int, own: int, seen: Flags) -> None:
+def fill_zeros(indices: AnyIntegers, similarities: AnyFloats, found: int, own: int, seen: Flags) -> None:
     """Go on with rows of similarity zero, in row order, after `found` entries; `seen`, (n + 1,), is left False."""
     n = indices.size
     for place in range(found):
@@ -36,7 +36,7 @@ def fill_up(indices: AnyIntegers, similarities: AnyFloats, lengths: AnyIntegers,
     seen = np.zeros(n + 1, dtype=np.bool_)
     for row in range(lengths.size):
         if lengths[row] < n:
-            _fill_zeros(indices[row], similarities[row], lengths[row], first + row, seen)
+            fill_zeros(indices[row], similarities[row], lengths[row], first + row, seen)
 
 
 @kernel
@@ -65,7 +65,7 @@ def finish_rows(first: int, last: int, buffers: Buffers, indices: AnyIntegers, s
             indices[home, place] = found_rows[order[place]]
             similarities[home, place] = found_similarities[order[place]]
         if length < n:
-            _fill_zeros(indices[home], similarities[home], length, home, seen)
+            fill_zeros(indices[home], similarities[home], length, home, seen)
 
 
 @kernel

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 from typing import Any
 
+import numpy as np
 from llvmlite import ir
-from numba import types, uintp
+from numba import float32, types, uintp
 from numba.extending import intrinsic, overload
+from numba.np.numpy_support import as_dtype
 
-from goodfence.arrays import AnyIntegers
+from goodfence.arrays import AnyFloats, AnyIntegers
 
 WIDTH = 128
 """Columns of a strip: the bytes of one item that are summed at a time."""
@@ -60,6 +62,75 @@ def _add_strips(_context: Any, out: Any, strip: Any, items: Any, count: Any, val
     return signature, emit
 
 
+LANES = 32
+"""Columns whose similarities are compared at a time."""
+
+
+def reaching(sums: AnyIntegers, inverses: AnyFloats, start: int, least: Any) -> int:
+    """Return which of `LANES` columns have `sums * inverses` of at least `least`, as the bits of a number."""
+    part = slice(start, start + LANES)
+    flags = sums[part].astype(np.float32) * inverses[part] >= least
+    return sum(1 << lane for lane in np.flatnonzero(flags).tolist())
+
+
+def lowest_bit(mask: Any) -> int:
+    """Return the place of the lowest bit of a number that is not 0."""
+    number = int(mask)
+    return (number & -number).bit_length() - 1
+
+
+@overload(reaching)
+def _compiled_reaching(sums: Any, inverses: Any, start: Any, least: Any) -> Any:
+    zero = as_dtype(sums.dtype).type(0)
+
+    def reach(sums: Any, inverses: Any, start: Any, least: Any) -> Any:
+        first, other = sums.ctypes.data + start * sums.itemsize, inverses.ctypes.data + start * inverses.itemsize
+        return _reaching(uintp(first), uintp(other), float32(least), zero)  # type: ignore[call-arg]
+
+    return reach
+
+
+@intrinsic
+def _reaching(_context: Any, sums: Any, inverses: Any, least: Any, zero: Any) -> Any:
+    """Do what `reaching` says; the first two are addresses, `zero` has the type of a sum."""
+    signature = types.uint64(types.uintp, types.uintp, types.float32, zero)
+
+    def emit(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        first, other, least, zero = arguments
+        floats = ir.VectorType(ir.FloatType(), LANES)
+        whole = builder.load(builder.inttoptr(first, ir.VectorType(zero.type, LANES).as_pointer()))
+        inverse = builder.load(builder.inttoptr(other, floats.as_pointer()))
+        whole.align, inverse.align = zero.type.width // 8, 4
+        product = builder.fmul(builder.uitofp(whole, floats), inverse)
+        flags = builder.fcmp_ordered(">=", product, _spread(builder, floats, least))
+        return builder.zext(builder.bitcast(flags, ir.IntType(LANES)), _I64)
+
+    return signature, emit
+
+
+@overload(lowest_bit)
+def _compiled_lowest_bit(mask: Any) -> Any:
+    def lowest(mask: Any) -> Any:
+        return _lowest_bit(mask)  # type: ignore[call-arg]
+
+    return lowest
+
+
+@intrinsic
+def _lowest_bit(_context: Any, _mask: Any) -> Any:
+    def emit(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
+        return builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 1))
+
+    return types.uint64(types.uint64), emit
+
+
+def _spread(builder: Any, wide: Any, value: Any) -> Any:
+    """Emit a vector of one value."""
+    one = builder.insert_element(ir.Constant(wide, ir.Undefined), value, ir.Constant(_I32, 0))
+    lanes = ir.Constant(ir.VectorType(_I32, wide.count), [0] * wide.count)
+    return builder.shuffle_vector(one, ir.Constant(wide, ir.Undefined), lanes)
+
+
 def _emit_sums(builder: Any, strip: Any, items: Any, count: Any) -> list[Any]:
     """Emit a loop over `count` item numbers; return the registers with the 8-bit sums of their strips."""
     before = builder.block
@@ -100,9 +171,7 @@ def _emit_one_item(builder: Any, strip: Any, numbers: Any, step: int, totals: li
 def _emit_scaled_add(builder: Any, out: Any, totals: list[Any], value: Any) -> None:
     """Emit out[:WIDTH] += value * totals, in the element type of `value`."""
     wide = ir.VectorType(value.type, _LANES)
-    one = builder.insert_element(ir.Constant(wide, ir.Undefined), value, ir.Constant(_I32, 0))
-    lanes = ir.Constant(ir.VectorType(_I32, _LANES), [0] * _LANES)
-    factor = builder.shuffle_vector(one, ir.Constant(wide, ir.Undefined), lanes)
+    factor = _spread(builder, wide, value)
     target = builder.inttoptr(out, wide.as_pointer())
     for register, total in enumerate(totals):
         place = builder.gep(target, [ir.Constant(_I32, register)])

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 from numba import float32, uint64
 
 from goodfence.arrays import AnyFloats, AnyIntegers
 from goodfence.kernels import ZERO, inner, kernel
+from goodfence.kernels.moments import cosine
 from goodfence.kernels.tiles.buffers import MARGIN, Buffers, Space, cut_near, offer_row, serve_log
 from goodfence.kernels.tiles.layout import ColumnSide, RowSide
-from goodfence.kernels.tiles.strips import WIDTH, add_strips
+from goodfence.kernels.tiles.lists import fill_zeros
+from goodfence.kernels.tiles.strips import LANES, WIDTH, add_strips, lowest_bit, reaching
 
+ROW_BITS, OF_ROW, ONE = uint64(16), uint64(0xFFFF), uint64(1 << 47)
+"""A key has the row in its lowest bits, and above them how far the similarity is from 1, in parts of 2^47."""
+NO_KEY = uint64(0xFFFFFFFFFFFFFFFF)
 SMALLEST = np.float32(1e-30)
 """The threshold of a row that takes any positive similarity."""
 
@@ -26,6 +31,22 @@ class Bounds(NamedTuple):
     symmetric: bool
     """Where rows and columns overlap compare only columns after the row, so that a pair is offered once, to both
     lists. Otherwise the rows alone are served, with every column but themselves."""
+
+
+class Ordered(NamedTuple):
+    """All rows by position, for lists that are made row by row."""
+
+    inverses: AnyFloats
+    """(positions,): one over the norm as float32, 0 where that is 0."""
+    squared_norms: AnyFloats
+    rows: AnyIntegers
+    """(positions,): which row is there."""
+    positions: AnyIntegers
+    """(rows,): where each row is."""
+    sampled: AnyIntegers
+    """Columns from which a row's threshold is guessed."""
+    rank: int
+    """About which of the sampled columns has it."""
 
 
 class Sample(NamedTuple):
@@ -105,6 +126,92 @@ def dot_tile(tile: AnyIntegers, first_row: int, n_rows: int, rows: RowSide, colu
     for local in range(n_rows):
         low, high = rows.tail[first_row + local], rows.tail[first_row + local + 1]
         _add_tail(tile[local], rows.tail_items[low:high], rows.tail_ratings[low:high], columns)
+
+
+@kernel
+def key_rows(
+    first_row: int, n_rows: int, n: int, tile: AnyIntegers, rows: Ordered, keys: AnyIntegers, counts: AnyIntegers
+) -> Any:
+    """Write a key of each column that may be among the n nearest of a row of the tile; return how wide the keys are.
+
+    In ascending order keys are by falling similarity, rounded down, and then by row.
+    """
+    values, hits = np.empty(rows.sampled.size, dtype=np.float32), np.empty(tile.shape[1] + LANES, dtype=np.uint32)
+    width = ZERO
+    for local in range(n_rows):
+        position, sums = first_row + local, tile[local]
+        sums[position : position + 1] = 0
+        for place in range(values.size):
+            column = rows.sampled[place]
+            values[place] = float32(sums[column]) * rows.inverses[column]
+        least = max(SMALLEST, float32(cut_near(values, rows.rank) * MARGIN))
+        count, sure = _keyed(position, least, sums, rows, hits, keys[local])
+        if sure < n and least > SMALLEST:  # guessed too high
+            count, sure = _keyed(position, SMALLEST, sums, rows, hits, keys[local])
+        counts[local] = count
+        width = max(width, count)
+    for local in range(n_rows):
+        keys[local, counts[local] : width] = NO_KEY
+    return width
+
+
+@inner
+def _keyed(
+    position: int, least: Any, sums: AnyIntegers, rows: Ordered, hits: AnyIntegers, keys: AnyIntegers
+) -> tuple[Any, Any]:
+    """Write the keys of all columns above `least`; return how many, and how many are surely above all others."""
+    count: Any = ZERO
+    for start in range(0, sums.size, LANES):
+        mask: Any = reaching(sums, rows.inverses, start, least)
+        while mask != uint64(0):
+            hits[count] = uint64(start) + lowest_bit(mask)
+            mask &= mask - uint64(1)
+            count += 1
+    squared_norm = rows.squared_norms[position]
+    sure, bound = ZERO, np.float64(least) / MARGIN / np.sqrt(squared_norm) if count else 0.0
+    for place in range(count):
+        column = hits[place]
+        similarity: Any = cosine(np.float64(sums[column]), squared_norm, rows.squared_norms[column])
+        sure += 1 if similarity >= bound else 0
+        keys[place] = ((ONE - uint64(similarity * ONE)) << ROW_BITS) | uint64(rows.rows[column])
+    return count, sure
+
+
+@kernel
+def list_keyed(
+    first_row: int,
+    n_rows: int,
+    tile: AnyIntegers,
+    rows: Ordered,
+    keys: AnyIntegers,
+    counts: AnyIntegers,
+    lists: tuple[AnyIntegers, AnyFloats],
+) -> None:
+    """Write the lists of some rows from their sorted keys, each at its row number."""
+    indices, similarities = lists
+    n = indices.shape[1]
+    near, sizes = np.empty(tile.shape[1], dtype=np.int32), np.empty(tile.shape[1])
+    seen = np.zeros(n + 1, dtype=np.bool_)
+    for local in range(n_rows):
+        position, count = first_row + local, counts[local]
+        home, own, length = rows.rows[position], keys[local], min(n, count)
+        end = length
+        while 0 < end < count and own[end] >> ROW_BITS == own[length - 1] >> ROW_BITS:
+            end += 1
+        for place in range(end):
+            row = own[place] & OF_ROW
+            column, at = rows.positions[row], place
+            similarity = cosine(
+                np.float64(tile[local, column]), rows.squared_norms[position], rows.squared_norms[column]
+            )
+            # Similarities that are alike when rounded down may differ.
+            while at > 0 and similarity > sizes[at - 1]:
+                near[at], sizes[at] = near[at - 1], sizes[at - 1]
+                at -= 1
+            near[at], sizes[at] = row, similarity
+        indices[home, :length], similarities[home, :length] = near[:length], sizes[:length]
+        if length < n:
+            fill_zeros(indices[home], similarities[home], length, home, seen)
 
 
 @kernel
