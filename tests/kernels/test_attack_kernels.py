@@ -6,8 +6,10 @@ from fractions import Fraction
 
 import numpy as np
 import pytest
+from scipy import sparse
 
 from goodfence.arrays import Csr
+from goodfence.attack.targets import fake_similarities
 from goodfence.kernels.attack import (
     FAKE,
     AttackedData,
@@ -19,7 +21,9 @@ from goodfence.kernels.attack import (
 )
 from goodfence.kernels.draw import PoolArrays
 from goodfence.kernels.inclusion import included_beside
+from goodfence.neighbours.candidate_lists import RowsAgainstAll
 from goodfence.neighbours.draw import draw_neighbours, laplace_noise
+from goodfence.neighbours.similarity import Profiles, Similarity
 from goodfence.selection.npns import NPNS
 from tests.support import reference
 
@@ -111,3 +115,17 @@ def test_inclusion_beside_the_same_others(take: int) -> None:
         weights = [Fraction(each) for each in (*others, weight)]
         expected = [reference.inclusion(weights, draws)[-1] for draws in (take, take - 1)]
         np.testing.assert_allclose(found[:, place], expected, atol=1e-12)
+
+
+def test_similarities_of_pairs_are_those_of_single_rows() -> None:
+    chance = np.random.default_rng(5)
+    rows = [chance.choice(30, size=6, replace=False) for _ in range(20)]
+    given = [chance.integers(1, 6, 6).astype(float) for _ in rows]
+    profiles = Profiles.of(sparse.csr_array(np.eye(30)))
+    askers = profiles.lay_out(rows, given)
+    helpers = profiles.lay_out(rows[1:] + rows[:1], given[1:] + given[:1])
+    measure = Similarity.of("cosine")
+    engine = RowsAgainstAll(helpers, measure)
+    alone = [engine.similarities(askers, row)[row] for row in range(20)]
+    assert fake_similarities(askers, helpers, measure).tolist() == alone
+    assert len({*alone}) > 5

@@ -2,10 +2,14 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
+import scipy.linalg
 from scipy.stats import norm
 
+from goodfence.models.private import estimation
 from goodfence.models.private.estimation import (
     MOST_PUBLIC,
     curved_factors,
@@ -229,3 +233,24 @@ def test_sums_that_are_noise_tell_nothing() -> None:
 def test_a_rating_of_an_unsure_item_says_less() -> None:
     items = ItemBiases(np.zeros(2), np.array([0.0, NOISE]), np.ones(2))
     assert ItemModel.of(items, np.zeros((2, 0))).weights.tolist() == [1.0, 0.5]
+
+
+@pytest.mark.parametrize("size", [1, 5, 40])
+def test_eigenvectors_are_found_the_slow_way_where_the_fast_one_fails(
+    size: int, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """An error would come after something was released."""
+    matrix = np.random.default_rng(3).normal(size=(size, size)).astype(np.float32)
+    matrix += matrix.T
+    usual = estimation.leading_eigenvectors(matrix, min(size, 3))
+    fast: Any = scipy.linalg.eigh
+
+    def failing(matrix: Any, **how: Any) -> Any:
+        if "subset_by_index" in how:
+            raise np.linalg.LinAlgError
+        return fast(matrix, **how)
+
+    monkeypatch.setattr(estimation, "eigh", failing)
+    slow = estimation.leading_eigenvectors(matrix, min(size, 3))
+    assert slow[0] == pytest.approx(usual[0], rel=1e-4)
+    assert np.abs((slow[1] * usual[1]).sum(axis=0)) == pytest.approx(1.0, abs=1e-4)

@@ -61,7 +61,7 @@ def pairs(unit: str, *, every_item: bool, n: int) -> Iterator[tuple[list[Row], l
         names = ["zoe", "7000", "-1"] if not every_item else ["zoe", "7000"]
         who = names[turn % len(names)]
         extra = CATALOGUE if every_item else [*CATALOGUE, "tt9", "4711"]
-        what = rng.permutation(np.array(extra, dtype=object))[: 1 if unit == "rating" else 5]
+        what = rng.permutation(np.array(extra, dtype=object))[: 5 if unit == "user" else 1]
         new = [(who, str(item), int(rng.integers(1, 6))) for item in what]
         yield rows, [*rows, *new]
 
@@ -106,6 +106,31 @@ def test_the_file_that_anybody_may_hold_tells_nothing_but_the_release(
         for rows in (without, with_it):
             path = tmp_path / f"{turn}-{len(saved)}"
             MODELS[kind](**public).fit(read(rows)).save(path, ratings=False)
+            saved.append(path.read_bytes())
+            replay.turn = 0
+        assert saved[0] == saved[1], f"pair {turn}"
+        monkeypatch.undo()
+
+
+@pytest.mark.parametrize("given", [True, False], ids=["catalogue", "from ratings"])
+@pytest.mark.parametrize("unit", ["event", "user"])
+def test_a_file_of_private_lists_tells_nothing_but_the_release(
+    unit: Any, given: bool, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Nor whether somebody had something twice: the events are likes, each once but for those that are added."""
+    public: dict[str, Any] = {"catalogue": CATALOGUE} if given else {"items": "from ratings"}
+    for turn, (without, with_it) in enumerate(pairs(unit, every_item=not given, n=12)):
+        replay = Replay()
+        monkeypatch.setattr(Publisher, "publish", lambda *a, replay=replay: replay(*a))
+        saved: list[bytes] = []
+        for rows in (without, with_it):
+            found = read([(user, item, 1 + (place >= len(without))) for place, (user, item, _) in enumerate(rows)])
+            how: dict[str, Any] = {"feedback": "implicit", "liked_from": 4.0, "items_declared": False}
+            events = Ratings(found.csr, found.users, found.items, **how)
+            path = tmp_path / f"{turn}-{len(saved)}"
+            model = gf.PrivateTopN(epsilon=2.0, unit=unit, **public).fit(events)
+            assert model.ratings_.liked_from == 4.0
+            model.save(path, ratings=False)
             saved.append(path.read_bytes())
             replay.turn = 0
         assert saved[0] == saved[1], f"pair {turn}"

@@ -13,6 +13,7 @@ from scipy import sparse
 
 import goodfence as gf
 from goodfence.errors import DataError, FileProblem, SettingError
+from goodfence.models import events
 from goodfence.models.events import MOST_ITEMS
 from goodfence.models.method import configured
 from goodfence.models.recommender import RecommendedLists
@@ -47,6 +48,7 @@ class TestNeighbourCF(RecommenderContract):
     @pytest.fixture(autouse=True)
     def _how(self, mechanism: Any, axis: Any) -> None:
         self.mechanism, self.axis = mechanism, axis
+        self.from_profiles = axis == "item"  # else the user is a neighbour of the own profile
 
     def made(self) -> Any:
         return gf.NeighbourCF(self.mechanism, axis=self.axis, rng=1)
@@ -60,9 +62,9 @@ class TestNeighbourCF(RecommenderContract):
         ours, theirs = (one.recommend_many(n=6) for one in (model, loaded))
         np.testing.assert_array_equal(ours.columns, theirs.columns)
         np.testing.assert_array_equal(ours.scores, theirs.scores)
-        profile = self.ratings.items[[3, 8, 9]].tolist()
+        profile = dict.fromkeys(self.ratings.items[[3, 8, 9]].tolist(), 1.0)
         asked = self.ratings.items
-        np.testing.assert_array_equal(model.answer(profile, asked), loaded.answer(profile, asked))
+        np.testing.assert_array_equal(model.predict(profile, asked), loaded.predict(profile, asked))
 
     def test_scores_are_sums_of_weights(self) -> None:
         model = gf.NeighbourCF(self.mechanism, axis=self.axis, rng=1).fit(self.ratings)
@@ -92,12 +94,12 @@ def test_neighbours_among_those_who_have_the_item(mechanism: Any, axis: Any, tmp
     asked = np.repeat(EVENTS.users[4], len(found.items))
     np.testing.assert_allclose(model.predict(asked, found.items), found.scores, rtol=1e-12)
     assert (found.scores[:-1] >= found.scores[1:]).all()
-    profile = EVENTS.items[[2, 7, 11]].tolist()
-    listed = model.answer_list(profile, n=8)
-    np.testing.assert_array_equal(model.answer(profile, listed.items), listed.scores)
+    profile = dict.fromkeys(EVENTS.items[[2, 7, 11]].tolist(), 1.0)
+    listed = model.recommend(profile, n=8)
+    np.testing.assert_array_equal(model.predict(profile, listed.items), listed.scores)
     model.save(tmp_path / "model.gf")
     loaded: Any = gf.load_model(tmp_path / "model.gf")
-    np.testing.assert_array_equal(loaded.answer_list(profile, n=8).items, listed.items)
+    np.testing.assert_array_equal(loaded.recommend(profile, n=8).items, listed.items)
 
 
 def test_the_nearest_who_have_the_item_are_added_up() -> None:
@@ -200,9 +202,28 @@ def test_ease_says_how_many_items_are_too_many() -> None:
     cells = (np.ones(2), ([0, 0], [0, MOST_ITEMS]))
     csr = sparse.csr_array(cells, shape=(1, MOST_ITEMS + 1))
     wide = gf.Ratings(csr, [1], np.arange(MOST_ITEMS + 1), feedback="implicit")
-    with pytest.raises(SettingError, match="ratings must be of at most 12,000 items"):
+    with pytest.raises(SettingError, match="ratings must be of at most 20,000 items"):
         gf.EASE().fit(wide)
-    assert gf.EASE(items=2).fit(wide).answer_list([0]).items.tolist() == [MOST_ITEMS]
+    assert gf.EASE(items=2).fit(wide).recommend([0]).items.tolist() == [MOST_ITEMS]
+
+
+def test_of_many_items_the_weights_are_in_single_precision(monkeypatch: pytest.MonkeyPatch) -> None:
+    films = gf.load("movietweetings").likes(8)
+    exact = gf.EASE().fit(films).weights_
+    monkeypatch.setattr(events, "MOST_IN_DOUBLE", 100)
+    model = gf.EASE().fit(films)
+    assert model.weights_.dtype == np.float32
+    assert model.weights_ == pytest.approx(exact, rel=1e-3, abs=1e-6)
+    assert len(model.recommend(films.users[0]).items) == 10
+
+
+def test_too_little_memory_for_the_weights_is_told(monkeypatch: pytest.MonkeyPatch) -> None:
+    def full(*_: object) -> None:
+        raise MemoryError
+
+    monkeypatch.setattr(events, "weights_between_items", full)
+    with pytest.raises(SettingError, match="do not fit into memory"):
+        gf.EASE().fit(gf.load("movietweetings").likes(8))
 
 
 @pytest.mark.parametrize("name", ["lists.parquet", "lists.csv"])
@@ -230,7 +251,7 @@ def test_lists_show_nobody() -> None:
 def test_allowed_items_that_nobody_has_are_no_error() -> None:
     model = gf.Popularity().fit(EVENTS)
     some = EVENTS.items[:5].tolist()
-    found = model.answer_list([], n=9, allowed=[*some, 10**9, *some])
+    found = model.recommend([], n=9, allowed=[*some, 10**9, *some])
     assert sorted(found.items.tolist()) == some
 
 

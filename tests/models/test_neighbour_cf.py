@@ -133,7 +133,7 @@ def test_lists_are_ranked_by_what_the_neighbours_rated_and_how(
                     scores[item] = before + rated[1] * weight[rated[0]]
         expected = reference.best_list(scores, list(rows[row]), list(range(n_items)), 5)
         assert SMALL.columns(found.items).tolist() == [column for column, _ in expected]
-        assert found.scores.tolist() == [score for _, score in expected]  # to the last bit
+        np.testing.assert_array_equal(found.scores, model.predict(SMALL.users[row], found.items))
 
 
 def test_recommend_gives_what_there_is_and_no_more() -> None:
@@ -146,11 +146,12 @@ def test_recommend_gives_what_there_is_and_no_more() -> None:
 def test_recommend_takes_a_profile_too() -> None:
     model = gf.NeighbourCF(gf.KNN(k=4)).fit(SMALL)
     profile = {int(item): 3.0 for item in SMALL.items[:6]}
-    found, expected = model.recommend(profile, n=5), model.answer_list(profile, n=5)
-    assert found.items.tolist() == expected.items.tolist()
-    assert found.scores.tolist() == expected.scores.tolist()
-    with pytest.raises(gf.SettingError, match="user must be one id"):
-        model.recommend([0, 1])
+    found = model.recommend(profile, n=5)
+    alone = model.recommend(list(profile), n=5)  # as if each had the best rating
+    assert not set(profile) & set(found.items.tolist())
+    assert alone.items.tolist() == model.recommend(dict.fromkeys(profile, 5.0), n=5).items.tolist()
+    with pytest.raises(gf.SettingError, match="user must be text or an integer"):
+        model.recommend({0, 1})  # type: ignore[arg-type]
 
 
 @pytest.mark.parametrize("settings", SETTINGS, ids=str)
@@ -158,8 +159,8 @@ def test_recommend_takes_a_profile_too() -> None:
 def test_a_profile_gets_the_same_answer_in_any_order(mechanism: Mechanism, settings: dict[str, Any]) -> None:
     model = gf.NeighbourCF(mechanism, **settings).fit(SMALL)
     profile = {int(item): 3.0 for item in SMALL.items[:6]}
-    first = model.answer(profile, SMALL.items)
-    again = model.answer(dict(reversed(profile.items())), SMALL.items)
+    first = model.predict(profile, SMALL.items)
+    again = model.predict(dict(reversed(profile.items())), SMALL.items)
     assert np.array_equal(first, again, equal_nan=True)
 
 
@@ -172,7 +173,7 @@ def test_a_knn_answer_is_the_prediction_of_an_appended_row(settings: dict[str, A
     whole = gf.NeighbourCF(gf.KNN(k=6), **settings).fit(appended)
     expected = whole.predict([len(rows)] * SMALL.shape[1], appended.items)
     by_item = {int(SMALL.items[column]): rating for column, rating in profile.items()}
-    assert np.array_equal(model.answer(by_item, SMALL.items), expected, equal_nan=True)
+    assert np.array_equal(model.predict(by_item, SMALL.items), expected, equal_nan=True)
 
 
 def test_an_item_based_answer_uses_the_profile_only() -> None:
@@ -180,7 +181,7 @@ def test_an_item_based_answer_uses_the_profile_only() -> None:
     row = 11
     profile = {SMALL.items[column]: rating for column, rating in rows_of(SMALL)[row].items()}
     expected = model.predict([SMALL.users[row]] * SMALL.shape[1], SMALL.items)
-    assert np.array_equal(model.answer(profile, SMALL.items), expected, equal_nan=True)
+    assert np.array_equal(model.predict(profile, SMALL.items), expected, equal_nan=True)
 
 
 @pytest.mark.parametrize("fallback", ["item_mean", "user_mean", "global_mean"])
@@ -203,7 +204,7 @@ def test_a_fallback_fills_the_gaps_and_only_them(fallback: Fallback) -> None:
         "global_mean": np.nanmean(dense),
     }
     assert after[cell] == pytest.approx(means[fallback])
-    assert not np.isnan(filled.answer({SMALL.items[0]: 4.0}, SMALL.items)).any()
+    assert not np.isnan(filled.predict({SMALL.items[0]: 4.0}, SMALL.items)).any()
 
 
 def test_edges() -> None:

@@ -70,8 +70,8 @@ def test_settings_and_answers_survive_exactly(model: NeighbourCF, tmp_path: Path
     users, items = np.repeat(RATINGS.users, 40), np.tile(RATINGS.items, 60)
     assert np.array_equal(loaded.predict(users, items), model.predict(users, items), equal_nan=True)
     profile = {RATINGS.items[0]: 4.0, RATINGS.items[3]: 2.0}
-    expected = model.answer(profile, RATINGS.items)
-    assert np.array_equal(loaded.answer(profile, RATINGS.items), expected, equal_nan=True)
+    expected = model.predict(profile, RATINGS.items)
+    assert np.array_equal(loaded.predict(profile, RATINGS.items), expected, equal_nan=True)
 
 
 def test_text_ids_and_titles_survive(tmp_path: Path) -> None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import dataclasses
+import math
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +19,7 @@ from goodfence.models.persistence import read_model
 from goodfence.models.private.base import PrivateRecommender
 from goodfence.models.private.cf import PrivateCF, PrivateMeans
 from goodfence.papers.mcsherry_mironov import McSherryMironov
-from goodfence.privacy.accounting import Account, FitRecord, Release
+from goodfence.privacy.accounting import Account, FitRecord, Release, gaussian_epsilon, total_mu
 from tests.models.test_private_models import made_up
 
 ONE_MORE = 99
@@ -63,11 +64,44 @@ def test_fits_are_counted_and_each_is_said_to_spend_again(tmp_path: Path) -> Non
     model = PrivateMeans(epsilon=1.0, items="from ratings").fit(made_up())
     assert "Each fit spends this again." in model.guarantee().reason
     model.fit(made_up()).save(tmp_path / "model")
-    assert "this was fit 2" in model.guarantee().reason
+    assert "This is what 2 fits on the same data spend." in model.guarantee().reason
     _, settings, _ = read_model(tmp_path / "model")
     assert settings["fit"]["n_fits"] == 2
-    again = PrivateMeans.load(tmp_path / "model").fit(made_up())
-    assert again.record_.n_fits == 3
+    again = PrivateMeans.load(tmp_path / "model")
+    assert again.guarantee() == model.guarantee()
+    assert again.fit(made_up()).record_.n_fits == 3
+
+
+@pytest.mark.parametrize(
+    "model",
+    [
+        PrivateMeans(epsilon=1.0, items="from ratings"),
+        PrivateCF(epsilon=50.0, items="from ratings"),  # does not spend all it may
+        PrivateCF(epsilon=2.0, unit="user", items="from ratings"),
+    ],
+    ids=repr,
+)
+def test_the_epsilon_of_several_fits_is_that_of_all_together(model: PrivateRecommender) -> None:
+    ratings = made_up()
+    stated = [model.fit(ratings).guarantee().epsilon or 0.0 for _ in range(3)]
+    assert stated[0] == model.epsilon
+    mu = model._useful(total_mu(model.epsilon, model.delta, model._distance(ratings.shape[1])))
+    for n_fits in (2, 3):  # k Gaussian mechanisms of mu are one of sqrt(k) mu
+        together = gaussian_epsilon(math.sqrt(n_fits) * mu, model.delta)
+        assert max(model.epsilon, together) <= stated[n_fits - 1] <= max(model.epsilon, 1.01 * together)
+    model.epsilon = model.epsilon / 4
+    assert (model.fit(ratings).guarantee().epsilon or 0.0) > together  # what was spent stays spent
+
+
+def test_another_unit_or_a_seed_is_no_guarantee_with_what_was_spent_before() -> None:
+    model = PrivateCF(epsilon=1.0, items="from ratings").fit(made_up())
+    model.unit = "user"
+    with pytest.raises(SettingError, match="unit must be 'rating', as before, or the model a new one"):
+        model.fit(made_up())
+    model.unit, model.rng = "rating", 7
+    assert model.fit(made_up()).guarantee().status == "none"
+    model.rng = None
+    assert model.fit(made_up()).guarantee().status == "none"
 
 
 def test_nothing_released_is_no_guarantee(tmp_path: Path) -> None:
@@ -147,7 +181,7 @@ def test_saved_without_the_ratings(model: PrivateRecommender, tmp_path: Path) ->
     assert len(arrays["data"]) == len(arrays["indices"]) == len(arrays["users"]) == 0
     again = gf.load_model(tmp_path / "model")
     assert again.guarantee() == model.guarantee()
-    assert (again.answer({"i3": 4.0}, ["i1"]) == model.answer({"i3": 4.0}, ["i1"])).all()
+    assert (again.predict({"i3": 4.0}, ["i1"]) == model.predict({"i3": 4.0}, ["i1"])).all()
     for users in ([1], np.array([1])):
         with pytest.raises(UnknownId, match="saved without ratings answers a profile only"):
             again.predict(users, ["i1"])

@@ -68,7 +68,7 @@ def test_what_was_released_costs_no_more_than_was_asked(model: PrivateRecommende
 def test_it_learns_which_items_are_good(model: PrivateRecommender) -> None:
     ratings = made_up()
     model.fit(ratings)
-    predictions = model.answer({"i30": 3.0}, ratings.items)
+    predictions = model.predict({"i30": 3.0}, ratings.items)
     assert np.corrcoef(predictions, np.arange(60))[0, 1] > 0.8
     assert ((predictions >= 1) & (predictions <= 5)).all()
 
@@ -150,7 +150,7 @@ def test_an_out_of_sample_user_gets_what_a_row_with_these_ratings_gets() -> None
     row = ratings.csr[[5]].tocoo()
     profile = {ratings.items[c]: v for c, v in zip(row.coords[1], row.data, strict=True)}
     asked = ratings.items[:20]
-    assert model.answer(profile, asked) == pytest.approx(model.predict([5] * 20, asked))
+    assert model.predict(profile, asked) == pytest.approx(model.predict([5] * 20, asked))
 
 
 def test_recommendations_are_unseen_and_best_first() -> None:
@@ -160,7 +160,7 @@ def test_recommendations_are_unseen_and_best_first() -> None:
     seen = set(ratings.items[ratings.csr[[3]].tocoo().coords[1]])
     assert len(found.items) == 8
     assert not seen & set(found.items)
-    assert (np.diff(found.scores) <= 0).all()
+    assert found.scores == pytest.approx(model.predict(3, found.items))
 
 
 def test_lists_are_ranked_by_counts_and_what_is_expected_to_be_liked() -> None:
@@ -178,10 +178,11 @@ def test_lists_are_ranked_by_counts_and_what_is_expected_to_be_liked() -> None:
         wanted = reference.best_list(scores, columns.tolist(), every.tolist(), 8)
         for found in (
             model.recommend(ratings.users[row], n=8),
-            model.answer_list(dict(zip(ratings.items[columns], values, strict=True)), n=8),
+            model.recommend(dict(zip(ratings.items[columns], values, strict=True)), n=8),
         ):
             assert ratings.columns(found.items).tolist() == [column for column, _ in wanted]
-            assert found.scores == pytest.approx([score for _, score in wanted], rel=1e-9)
+            expected = np.minimum(predicted, 5.0)[ratings.columns(found.items)]
+            assert found.scores == pytest.approx(expected, rel=1e-9)
 
 
 @pytest.mark.parametrize(("kind", "near"), [(PrivateCF, 11.0), (PrivateMeans, 1.5)])
@@ -222,8 +223,8 @@ def test_a_file_without_counts_or_with_impossible_ones_is_refused(tmp_path: Path
 def test_answers_are_the_same_however_often_asked() -> None:
     ratings = made_up()
     model = PrivateCF(epsilon=1.0, items="from ratings").fit(ratings)
-    first = model.answer({"i3": 4.0}, ratings.items)
-    assert all((model.answer({"i3": 4.0}, ratings.items) == first).all() for _ in range(3))
+    first = model.predict({"i3": 4.0}, ratings.items)
+    assert all((model.predict({"i3": 4.0}, ratings.items) == first).all() for _ in range(3))
 
 
 def test_another_users_ratings_reach_a_prediction_only_through_the_release() -> None:

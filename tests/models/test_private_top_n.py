@@ -11,13 +11,29 @@ import pytest
 from scipy import sparse
 
 import goodfence as gf
-from goodfence.arrays import Integers
+from goodfence.arrays import Floats, Integers
 from goodfence.data.ratings import Ratings
 from goodfence.errors import DataError, ModelFileError, NotFittedError, SettingError, UnknownId
 from goodfence.models.persistence import read_model
-from goodfence.models.private.co_occurrence import EventProfiles, release_co_occurrence, release_counts
+from goodfence.models.private import co_occurrence, top_n
+from goodfence.models.private.co_occurrence import (
+    COUNTS_SHARE,
+    EventProfiles,
+    ReleasedLists,
+    how_many,
+    release_co_occurrence,
+    release_counts,
+    require_exact,
+)
 from goodfence.models.private.releases import Noisy
-from goodfence.models.private.top_n import COUNTS_SHARE, MOST_FACTORS, ListModel, PrivateTopN, how_many, list_factors
+from goodfence.models.private.top_n import (
+    PrivateTopN,
+    denoised_cells,
+    estimate_gram,
+    estimate_lists,
+    event_weight,
+    partial_correlations,
+)
 from goodfence.privacy.guarantee import Unit
 from goodfence.privacy.noise import Publisher
 from tests.support import reference
@@ -63,12 +79,27 @@ def test_what_was_released_costs_no_more_than_was_asked(unit: Unit) -> None:
 
 
 @pytest.mark.parametrize("unit", UNITS)
+def test_events_that_would_overflow_are_refused_by_noisy_counts(unit: Unit) -> None:
+    """And the fit that failed has spent its budget: the next one says that it is not the first."""
+    few, many = (Noisy(count * np.ones(40), 10.0) for count in (1e3, 2.0**31))
+    require_exact(few, unit, 2.0**24)
+    with pytest.raises(SettingError, match="epsilon must be smaller"):
+        require_exact(many, unit, 2.0**24)
+    model = model_of(unit)
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(co_occurrence, "_LARGEST_PART", 1 << 62)
+        with pytest.raises(SettingError):
+            model.fit(made_up())
+    assert model.fit(made_up()).record_.n_fits == 2
+
+
+@pytest.mark.parametrize("unit", UNITS)
 def test_it_lists_what_goes_together(unit: Unit) -> None:
     events = made_up()
     model = model_of(unit, epsilon=20.0).fit(events)
     for start in (0, N_ITEMS // 2):
         own = [f"i{item}" for item in range(start + 3, start + 9)]
-        listed = model.answer_list(own, n=10).items
+        listed = model.recommend(own, n=10).items
         inside = [start <= int(item[1:]) < start + N_ITEMS // 2 for item in listed]
         assert sum(inside) >= 9
         assert not set(own) & set(listed)
@@ -98,10 +129,10 @@ def test_what_is_released_is_what_the_formulas_say(unit: Unit) -> None:
 def test_how_often_does_not_matter() -> None:
     once, often = made_up(), made_up(counts=True)
     models = [model_of("event", rng=3).fit(each) for each in (once, often)]
-    assert (models[0].model_.factors == models[1].model_.factors).all()
+    assert (models[0].model_.weights == models[1].model_.weights).all()
     assert models[1].ratings_.scale.highest == 1
-    asked = models[1].answer({"i3": 7.0, "i5": 1.0}, ["i4"])
-    assert asked == models[0].answer(["i3", "i5"], ["i4"])
+    asked = models[1].predict({"i3": 7.0, "i5": 1.0}, ["i4"])
+    assert asked == models[0].predict([["i3", "i5"]], ["i4"])
 
 
 def test_ratings_are_refused_with_the_way_to_likes() -> None:
@@ -154,9 +185,9 @@ def test_everybody_having_everything_can_be_fitted(unit: Unit) -> None:
 def test_an_out_of_sample_user_gets_what_a_row_with_these_events_gets() -> None:
     events = made_up()
     model = model_of("event", rng=1).fit(events)
-    own = events.items[events.csr[[5]].tocoo().coords[1]].tolist()
-    assert model.answer(own, events.items) == pytest.approx(model.predict([5] * N_ITEMS, events.items), rel=1e-6)
-    alone, listed = model.recommend(5, n=7), model.answer_list(own, n=7)
+    own = dict.fromkeys(events.items[events.csr[[5]].tocoo().coords[1]].tolist(), 1.0)
+    assert model.predict(own, events.items) == pytest.approx(model.predict([5] * N_ITEMS, events.items), rel=1e-6)
+    alone, listed = model.recommend(5, n=7), model.recommend(own, n=7)
     together = next(iter(model.recommend_many([5], n=7)))
     assert list(alone.items) == list(listed.items) == list(together.items)
 
@@ -178,12 +209,12 @@ def test_lists_are_those_of_all_scores_sorted(n: int) -> None:
     """Of items that were not chosen only the most popular are scored: the lists are the same."""
     events = made_up(n_users=60)
     model = model_of("event", epsilon=0.2).fit(events)
-    assert (~model.model_.factors.any(axis=1)).sum() >= N_ITEMS - 64
+    assert len(model.model_.chosen) == 64 < N_ITEMS
     allowed = [item for item in range(N_ITEMS) if item % 7]
     found = model.recommend_many(n=n, allowed=[f"i{item}" for item in allowed])
     for row, columns in enumerate(found.columns):
         seen = events.csr[[row]].tocoo().coords[1].tolist()
-        scores = model.answer([f"i{item}" for item in seen], events.items)
+        scores = model.predict({f"i{item}": 1.0 for item in seen}, events.items)
         twin = [column for column, _ in reference.best_list(scores, seen, allowed, n)]
         assert columns[columns >= 0].tolist() == twin
 
@@ -191,7 +222,7 @@ def test_lists_are_those_of_all_scores_sorted(n: int) -> None:
 def test_an_empty_profile_is_listed_what_is_popular() -> None:
     model = model_of("event", epsilon=5.0).fit(made_up())
     order = np.argsort(-model.model_.popularity, kind="stable")[:6]
-    assert list(model.answer_list([], n=6).items) == [f"i{item}" for item in order]
+    assert list(model.recommend([], n=6).items) == [f"i{item}" for item in order]
 
 
 def test_another_users_events_reach_a_list_only_through_the_release() -> None:
@@ -223,7 +254,7 @@ def test_saved_without_the_events(tmp_path: Path) -> None:
     assert settings["ratings"]["scale"]["highest"] == 1  # how often somebody had something is not there
     again = gf.PrivateTopN.load(tmp_path / "model")
     assert again.guarantee() == model.guarantee()
-    assert list(again.answer_list(["i3"]).items) == list(model.answer_list(["i3"]).items)
+    assert list(again.recommend(["i3"]).items) == list(model.recommend(["i3"]).items)
     with pytest.raises(UnknownId, match="saved without ratings answers a profile only"):
         again.predict([1], ["i1"])
 
@@ -234,10 +265,17 @@ def test_saved_without_the_events(tmp_path: Path) -> None:
         ("popularity", lambda array: array[:3]),
         ("popularity", lambda array: array * np.nan),
         ("popularity", lambda array: array + 1e4),
-        ("factors", lambda array: array[:3]),
-        ("factors", lambda array: array + 2),
-        ("factors", lambda array: np.zeros((len(array), MOST_FACTORS + 1))),
-        ("factors", lambda array: array.astype(np.int64)),
+        ("chosen", lambda array: array[:3]),
+        ("chosen", lambda array: array - 1),
+        ("chosen", lambda array: array + N_ITEMS),
+        ("chosen", lambda array: array[::-1].copy()),
+        ("partial", lambda array: array[:3]),
+        ("partial", lambda array: array + 2),
+        ("partial", lambda array: array * np.float32(np.nan)),
+        ("partial", lambda array: array.astype(np.float64)),
+        ("scale", lambda array: array[:3]),
+        ("scale", lambda array: array * 0),
+        ("scale", lambda array: array + 1),
         ("data", lambda array: array + 1),
     ],
 )
@@ -291,7 +329,10 @@ def test_asked_before_it_is_fitted() -> None:
     stated = model_of("event").guarantee()
     assert stated.unit == "event"
     assert "a user's own events are used for their own lists only" in stated.reason
-    assert stated.reason.endswith("The list of items in the events is public. Each fit spends this again.")
+    assert "The list of items in the events is public." in stated.reason
+    assert "Several events of one user cost mu times the root of their number." in stated.reason
+    assert "several events" not in model_of("user").guarantee().reason.lower()
+    assert stated.reason.endswith("Each fit spends this again.")
 
 
 def test_how_many_are_chosen_is_decided_by_noisy_counts() -> None:
@@ -305,24 +346,81 @@ def test_how_many_are_chosen_is_decided_by_noisy_counts() -> None:
     assert 64 < how_many(between, "event", 0.25) < 1000
 
 
-def test_noise_alone_gives_no_factors() -> None:
-    """Its eigenvalues end at the edge: nothing stands out, and lists are those of the counts."""
-    rng = np.random.default_rng(5)
-    noise = np.triu(rng.normal(0, 3.0, (300, 300)), 1)
-    found = list_factors(Noisy(noise + noise.T, 3.0), np.full(300, 300**-0.5))
-    assert found.shape[1] <= 2
-    strong = np.outer(np.sign(np.arange(300) - 149.5), np.sign(np.arange(300) - 149.5)) * 3.0
+def released_of(pairs: Floats, noise: float = 3.0, unit: Unit = "event") -> ReleasedLists:
+    """Return a release about items that all occur 400 times."""
+    n_items = len(pairs)
+    counts, centre = np.full(n_items, 400.0), np.full(n_items, n_items**-0.5)
+    return ReleasedLists(unit, Noisy(counts, 10.0), np.arange(n_items), counts, centre, Noisy(pairs, noise))
+
+
+def noise_of(n_items: int, noise: float = 3.0) -> Floats:
+    above = np.triu(np.random.default_rng(5).normal(0, noise, (n_items, n_items)), 1)
+    return above + above.T
+
+
+def test_of_noise_alone_lists_are_those_of_the_counts() -> None:
+    """Its eigenvalues end at the edge: as nothing stands out, the weights are those of popularity."""
+    assert estimate_gram(released_of(noise_of(300) / 1.1)) is None
+    found = estimate_lists(released_of(noise_of(300) / 1.1)).weights
+    assert found[~np.eye(300, dtype=bool)] == pytest.approx(1 / 300)
+
+
+def test_a_factor_that_stands_out_is_found() -> None:
+    halves = np.sign(np.arange(300) - 149.5)
+    strong = np.outer(halves, halves) * 3.0
     np.fill_diagonal(strong, 0)
-    found = list_factors(Noisy(noise + noise.T + strong, 3.0), np.full(300, 300**-0.5))
-    overlap = found[:, 0] @ np.sign(np.arange(300) - 149.5) / np.sqrt(300)
-    assert abs(overlap) > 0.95
+    found = estimate_lists(released_of(noise_of(300) + strong)).weights
+    assert found[:150, :150].mean() > 3 * abs(found[:150, 150:].mean())
+    assert (np.diag(found) == 0).all()
 
 
-def test_a_factor_that_an_accounts_own_items_carry_alone_counts_little() -> None:
-    # Three factors, each carried by one item and trusted wholly; the fourth item is only popular.
-    model = ListModel(np.array([0.5, 0.25, -0.25, 0.75]), np.eye(4)[:, :3])
-    profiles = sparse.csr_array(np.array([[1.0, 0, 0, 0], [1, 1, 0, 1], [1, 1, 1, 0]]))
-    of_popularity, *of_factors = model.weigh(profiles).T
-    assert of_popularity == pytest.approx([0.501, 1.501, 0.751])  # what is negative is left out
-    # The items carry a factor 3, 3/2 and 1 times as much as all in the mean; 2 are allowed.
-    assert np.transpose(of_factors) == pytest.approx(np.array([[(2 / 3) ** 4, 0, 0], [1, 1, 0], [1, 1, 1]]))
+def test_pairs_that_no_factor_explains_are_kept_cell_by_cell() -> None:
+    """A hundred bundles of two items, beside two halves that stand out of the noise."""
+    halves = np.sign(np.arange(300) - 149.5)
+    strong = np.outer(halves, halves) * 3.0
+    bundles = np.arange(0, 200, 2), np.arange(1, 200, 2)
+    strong[bundles] += 20.0
+    strong[bundles[::-1]] += 20.0
+    np.fill_diagonal(strong, 0)
+    found = estimate_lists(released_of(noise_of(300) + strong)).weights
+    assert np.median(found[bundles]) > 5 * np.abs(found[:150, :150]).mean()
+
+
+def test_cells_of_noise_alone_are_made_small() -> None:
+    noise = noise_of(400)
+    kept = denoised_cells(noise, np.linspace(900.0, 100.0, 400), 3.0)
+    assert np.abs(kept).max() < 0.2 * np.abs(noise).max()
+    real = np.where(np.random.default_rng(1).random((400, 400)) < 0.05, 30.0, 0.0)
+    real = np.triu(real, 1) + np.triu(real, 1).T
+    kept = denoised_cells(noise + real, np.full(400, 500.0), 3.0)
+    assert np.abs(kept - real).mean() < 0.25 * np.abs(noise).mean()
+
+
+def test_what_an_event_adds_to_the_diagonal_is_found() -> None:
+    """A matrix without a part along the centre: its diagonal, which is not released, can be told from the rest."""
+    counts = np.linspace(900.0, 100.0, 200)
+    centre = counts / np.linalg.norm(counts)
+    rest = np.eye(200) - np.outer(centre, centre)
+    matrix = rest @ np.diag(0.1 * counts) @ rest
+    weight = np.median(np.diag(matrix) / counts)
+    np.fill_diagonal(matrix, 0.0)
+    released = ReleasedLists("event", Noisy(counts, 1.0), np.arange(200), counts, centre, Noisy(matrix, 1e-3))
+    assert event_weight(released) == pytest.approx(weight, rel=0.05)
+
+
+@pytest.mark.parametrize("fails", [False, True])
+def test_weights_are_those_of_ease(fails: bool, monkeypatch: pytest.MonkeyPatch) -> None:
+    """B_ij = -P_ij/P_jj with P the inverse; where LAPACK fails nothing raises, because something was released."""
+    chance = np.random.default_rng(2)
+    gram = np.cov(chance.normal(size=(30, 90))) + np.eye(30)
+    if fails:
+        monkeypatch.setattr(top_n, "eigh", _failing)
+    partial, scale = partial_correlations(gram, 1e-3)
+    inverse = np.linalg.inv(np.diag(np.diag(gram)) if fails else gram)
+    exact = -inverse / np.diag(inverse)
+    off = ~np.eye(30, dtype=bool)
+    assert (partial * scale[:, None] / scale)[off] == pytest.approx(exact[off])
+
+
+def _failing(_matrix: Any) -> Any:
+    raise np.linalg.LinAlgError

@@ -125,6 +125,12 @@ def test_what_several_units_cost_is_what_dp_accounting_says(size: int) -> None:
     assert size == 1 or found > size
 
 
+def test_events_of_one_user_cost_less_than_as_many_users() -> None:
+    """mu grows by the root: ten give 3.6 instead of 14.4, an exchange 1.5 instead of 2.2."""
+    events = {size: group_epsilon(1.0, 1e-5, size, unit="event") for size in (1, 2, 10, 100)}
+    assert events == pytest.approx({1: 1.0, 2: 1.47, 10: 3.62, 100: group_epsilon(1.0, 1e-5, 10)}, rel=0.005)
+
+
 def test_nothing_released_costs_nothing() -> None:
     assert Account().epsilon(1e-5) == 0.0
 

@@ -22,6 +22,13 @@ def test_nothing_moves_farther_than_is_claimed(name: str, unit: Unit, mu: float)
         assert found >= 0.95
 
 
+@pytest.mark.parametrize("events", [2, 10, 100])
+@pytest.mark.parametrize("name", RELEASES)
+def test_events_of_one_user_move_it_by_the_root_of_their_number(name: str, events: int) -> None:
+    release = RELEASES[name]
+    assert 0.85 <= release("event", USUAL, events=events) / np.sqrt(events) <= 1.0
+
+
 def test_a_bound_that_is_too_small_is_found_out() -> None:
     """The search itself: one event with the factor that is right for one user, larger by sqrt(2)."""
     assert co_occurrence("event", USUAL, of="user") > 1.3

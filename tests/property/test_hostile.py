@@ -67,6 +67,7 @@ def test_a_generator_that_expects_the_wrong_thing_is_noticed(tmp_path: Path) -> 
     [
         *("allowed_rows.csv.gz", "newlines.csv.gz", "delta.parquet", "items.txt"),
         *("dates.csv.gz", "timed.parquet", "dated.parquet", "events.csv.gz"),
+        *("wide.csv.gz", "wide_rows.csv.gz", "lists_events.csv.gz", "long_lists_events.csv.gz", "rows.zip"),
     ],
 )
 def test_no_file_takes_more_memory_than_one_and_a_half_times_the_limit(name: str, tmp_path: Path) -> None:
@@ -127,9 +128,11 @@ def test_a_word_that_is_none_of_the_known_and_a_number_that_is_none_are_refused(
 def test_every_public_callable_is_tried() -> None:
     untried = {"DataError", "GoodfenceError", "SettingError"}  # errors
     untried |= {"audit_page", "reproduce", "reproduce_all"}  # which run for minutes
+    untried |= {"Ledger"}  # tests/ledger tries it
     public = {name for module in (gf, gf.papers) for name in module.__all__ if callable(getattr(module, name))}
     tried_names = {one.name for one in callables()}
     assert public - untried <= tried_names
+    assert "learning_curve" in tried_names  # of goodfence.evaluation
     assert {name for name in tried_names if name[0].isupper()} <= public | {"Scores.of"}
 
 
@@ -145,6 +148,6 @@ def test_a_profile_holds_ratings_on_the_scale_and_nothing_else(rating: Any) -> N
     ]
     for model in models:
         with pytest.raises(gf.DataError, match="profile"):
-            model.fit(films).answer(profile, asked)
+            model.fit(films).predict(profile, asked)
     with pytest.raises(gf.DataError, match="profile"):
         profile_candidates(films, profile)

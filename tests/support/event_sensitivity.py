@@ -79,14 +79,17 @@ def profiles_of(*users: Integers) -> EventProfiles:
     return EventProfiles(starts, np.concatenate([np.sort(each) for each in users]), N_ITEMS)
 
 
-def hunt(totals: Totals, bound: float, unit: Unit, seed: int, tries: int = TRIES) -> float:
-    """Return the largest distance that was found, over the bound; another user is there too, as in any data."""
+def hunt(totals: Totals, bound: float, unit: Unit, seed: int, tries: int = TRIES, events: int = 1) -> float:
+    """Return the largest distance that was found, over the bound; another user is there too, as in any data.
+
+    The unit event: the last events of the user, as many as `events`, are there or not.
+    """
     rng = np.random.default_rng(seed)
     other = np.arange(0, N_ITEMS, 3)
 
     def ratio(enemy: Enemy) -> float:
         items = enemy.items()
-        without = items[:-1] if unit == "event" else items[:0]
+        without = items[: max(len(items) - events, 0)] if unit == "event" else items[:0]
         pair = [totals(profiles_of(other, own), enemy) for own in (without, items)]
         moved = (pair[1] - pair[0]).astype(np.float64)
         return float(np.sqrt((moved**2).sum())) / bound
@@ -99,13 +102,13 @@ def hunt(totals: Totals, bound: float, unit: Unit, seed: int, tries: int = TRIES
     return max(each[0] for each in pool)
 
 
-def counts(unit: Unit, mu: float, seed: int = 5) -> float:
+def counts(unit: Unit, mu: float, seed: int = 5, events: int = 1) -> float:
     """Return the ratio of the counts."""
     limit = integer_sensitivity(mu)
-    return hunt(lambda profiles, _: count_totals(profiles, unit, limit), limit, unit, seed, 20)
+    return hunt(lambda profiles, _: count_totals(profiles, unit, limit), limit, unit, seed, 20, events)
 
 
-def co_occurrence(unit: Unit, mu: float, seed: int = 5, of: Unit | None = None) -> float:
+def co_occurrence(unit: Unit, mu: float, seed: int = 5, of: Unit | None = None, events: int = 1) -> float:
     """Return the ratio of the co-occurrence; `of` takes the factor of another unit, which is a mistake."""
     target = integer_sensitivity(mu)
 
@@ -114,8 +117,8 @@ def co_occurrence(unit: Unit, mu: float, seed: int = 5, of: Unit | None = None) 
         chosen = np.arange(enemy.chosen)
         return co_occurrence_totals(profiles, chosen, enemy.centre(), unit, size)
 
-    return hunt(totals, target, unit, seed)
+    return hunt(totals, target, unit, seed, events=events)
 
 
-RELEASES = {"item counts": counts, "co-occurrence": co_occurrence}
+RELEASES: dict[str, Callable[..., float]] = {"item counts": counts, "co-occurrence": co_occurrence}
 """Every release of `PrivateTopN`, and the search for it."""

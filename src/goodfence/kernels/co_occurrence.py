@@ -9,7 +9,12 @@ from __future__ import annotations
 import numpy as np
 
 from goodfence.arrays import AnyFloats, AnyIntegers, Csr
-from goodfence.kernels import kernel
+from goodfence.kernels import inner, kernel
+
+COARSER = 64.0
+"""What users add along the centre twice is in units so many times as large as what they add to pairs."""
+_SPLIT = 134217729.0
+"""2^27 + 1: cuts a float into two of half as many bits."""
 
 
 @kernel
@@ -22,7 +27,7 @@ def weigh_users(
     power: int,
     out: AnyIntegers,
 ) -> None:
-    """Write the integers nearest to b, b·a and b·a² of each user, b = size/(n - a² + spare/unit²)^(power/2).
+    """Write the integers nearest to b, b·a and b·a²/64 of each user, b = size/(n - a² + spare/unit²)^(power/2).
 
     n is the number of the user's items, a the sum of `centre` over them in units of 1/unit. What is under the root is
     exact below 2^53. A user without items gets zeros.
@@ -43,7 +48,7 @@ def weigh_users(
         along = np.float64(total) / np.float64(unit)
         out[row, 0] = np.int64(np.rint(weight))
         out[row, 1] = np.int64(np.rint(weight * along))
-        out[row, 2] = np.int64(np.rint(weight * along * along))
+        out[row, 2] = np.int64(np.rint(weight * along * along / COARSER))
 
 
 @kernel
@@ -64,17 +69,52 @@ def add_co_occurrences(
 
 
 @kernel
-def subtract_centre(matrix: AnyIntegers, sums: AnyFloats, total: float, centre: AnyFloats) -> None:
-    """Turn m_ij above the diagonal into the integer nearest to (m_ij - z_i v_j - v_i z_j + total v_i v_j)/16.
+def subtract_centre(matrix: AnyIntegers, sums: AnyIntegers, total: int, centre: AnyFloats) -> None:
+    """Turn m_ij above the diagonal into the integer nearest to (m_ij - z_i v_j - v_i z_j + 64 total v_i v_j)/16.
 
-    z are the `sums`, v the `centre`.
+    z are the `sums`, v the `centre`, of at most 26 bits. Sums, below 2^62, are cut into a float and what it leaves out:
+    cells are off by rounding alone.
     """
     n_items = len(matrix)
+    high = sums.astype(np.float64)
+    low = (sums - high.astype(np.int64)).astype(np.float64)
+    all_high = np.float64(total)
+    all_low = np.float64(total - np.int64(all_high))
     for one in range(n_items):
+        mine = centre[one]
+        along, left = _product(COARSER * all_high, mine)
+        left += COARSER * all_low * mine
         for two in range(one + 1, n_items):
-            value = np.float64(matrix[one, two]) - sums[one] * centre[two]
-            value = value - centre[one] * sums[two] + total * centre[one] * centre[two]
-            matrix[one, two] = np.int64(np.rint(value / 16.0))
+            other = centre[two]
+            value = float(matrix[one, two])
+            rest = float(matrix[one, two] - np.int64(value))
+            first, lost = _product(high[one], other)
+            value, cut = _sum(value, -first)
+            rest += cut - (lost + low[one] * other)
+            second, lost = _product(high[two], mine)
+            value, cut = _sum(value, -second)
+            rest += cut - (lost + low[two] * mine)
+            both, lost = _product(along, other)
+            value, cut = _sum(value, both)
+            rest += cut + (lost + left * other)
+            whole = np.rint(value / 16.0)
+            matrix[one, two] = np.int64(whole) + np.int64(np.rint((value - 16.0 * whole + rest) / 16.0))
+
+
+@inner
+def _product(number: float, short: float) -> tuple[float, float]:
+    """Return a product, and what its rounding leaves out [Dekker 1971]; `short` has at most 26 bits."""
+    product, cut = number * short, _SPLIT * number
+    first = cut - (cut - number)
+    return product, (first * short - product) + (number - first) * short
+
+
+@inner
+def _sum(one: float, two: float) -> tuple[float, float]:
+    """Return a sum, and what its rounding leaves out [Knuth 1969]."""
+    total = one + two
+    part = total - one
+    return total, (one - (total - part)) + (two - part)
 
 
 @kernel

@@ -13,7 +13,7 @@ from goodfence.kernels.lists import NO_ITEM, insert
 def rank_popular(
     counts: Floats, order: Integers, targets: AnyIntegers, known: AnyIntegers, held: Csr, lists: Rows
 ) -> None:
-    """Write for each target the most popular items of all other users, without the `known` ones, (targets, m).
+    """Write for each target the most popular items of all other users, without the `known` ones, (targets, m) or -1.
 
     `order` has all columns by falling `counts`, in which the target's own items count once.
     """
@@ -25,7 +25,8 @@ def rank_popular(
         for entry in range(held.starts[row], held.starts[row + 1]):
             own[held.columns[entry]] = True
         for column in known[target]:
-            barred[column] = True
+            if column >= 0:
+                barred[column] = True
         n_listed = 0
         for column in order:
             if n_listed == scores.size and counts[column] < scores[n_listed - 1]:
@@ -37,7 +38,8 @@ def rank_popular(
         for entry in range(held.starts[row], held.starts[row + 1]):
             own[held.columns[entry]] = False
         for column in known[target]:
-            barred[column] = False
+            if column >= 0:
+                barred[column] = False
 
 
 @kernel

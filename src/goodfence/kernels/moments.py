@@ -72,6 +72,21 @@ def cosines(dots: AnyFloats, squared_norm: float, squared_norms: AnyFloats, simi
 
 
 @kernel
+def paired_cosines(
+    rows: Csr, others: Csr, squared_norms: AnyFloats, other_squared_norms: AnyFloats, similarities: AnyFloats
+) -> None:
+    """Write the cosine of each row with the other row of the same number."""
+    for row in range(similarities.size):
+        dot, place, end = 0.0, others.starts[row], others.starts[row + 1]
+        for entry in range(rows.starts[row], rows.starts[row + 1]):
+            while place < end and others.columns[place] < rows.columns[entry]:
+                place += 1
+            if place < end and others.columns[place] == rows.columns[entry]:
+                dot += rows.values[entry] * others.values[place]
+        similarities[row] = cosine(dot, squared_norms[row], other_squared_norms[row])
+
+
+@kernel
 def cosines_of_rows(
     rows: AnyIntegers, others: Csr, squared_norms: AnyFloats, block: Csr, similarities: AnyFloats
 ) -> None:

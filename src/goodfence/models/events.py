@@ -13,19 +13,21 @@ import numpy as np
 from scipy import sparse
 from scipy.linalg import lapack
 
-from goodfence.arrays import AnyIntegers, Flags, Floats
+from goodfence.arrays import AnyFloats, AnyIntegers, Flags, Floats
 from goodfence.data.columns import Feedback
 from goodfence.data.matrix import move_columns
 from goodfence.data.ratings import Ratings
-from goodfence.errors import require
+from goodfence.errors import SettingError, require
 from goodfence.models.recommender import FittedRecommender, Traits, rated_rows, require_feedback
 from goodfence.neighbours.lists import Ranked, rank_alike, rank_in_blocks
 from goodfence.privacy.guarantee import Guarantee
 from goodfence.registry import register
 from goodfence.settings import checked, integer, positive
 
-MOST_ITEMS = 12_000
-"""With this many items the weights take 1.2 GB."""
+MOST_ITEMS = 20_000
+"""With this many items the weights take 1.6 GB."""
+MOST_IN_DOUBLE = 12_000
+"""Of more items the weights are in single precision: they take half the memory and time."""
 _TOGETHER = 256
 """How many items' products with all others are added up at a time."""
 
@@ -74,7 +76,7 @@ class EASE(EventModel):
         The λ that is added to the diagonal of XᵀX.
     items : int, optional
         Only as many items as this, the most frequent, are learnt from and listed; None for all, of which there may be
-        12,000 at most: the weights take 8 bytes for each pair of items.
+        20,000 at most: the weights take 8 bytes for each pair of items, and 4 if there are more than 12,000.
 
     Examples
     --------
@@ -102,7 +104,11 @@ class EASE(EventModel):
         self._chosen = np.sort(np.argsort(-counts, kind="stable")[: self.items])
         self._places = np.full(csr.shape[1], -1, dtype=np.int64)
         self._places[self._chosen] = np.arange(len(self._chosen))
-        self.weights_ = weights_between_items(self._learnt(csr), self.regularisation)
+        try:
+            self.weights_ = weights_between_items(self._learnt(csr), self.regularisation)
+        except MemoryError:
+            rule = "fewer (items=5000 takes the most frequent): the weights between so many do not fit into memory"
+            raise SettingError(f"items must be {rule}") from None
 
     def _learnt(self, csr: sparse.csr_array) -> sparse.csr_array:
         """Return the events of the items that are learnt from."""
@@ -124,6 +130,13 @@ class EASE(EventModel):
         scores[:, self._chosen] = found
         return scores
 
+    def _similarities(self, column: int) -> Floats:
+        """Return what one event of the item adds to the scores of the others."""
+        found = np.full(self.ratings_.shape[1], np.nan)
+        if self._places[column] >= 0:
+            found[self._chosen] = self.weights_[self._places[column]]
+        return found
+
     def _rank_rows(self, rows: AnyIntegers, n: int, allowed: Flags) -> Ranked:
         own = rated_rows(self.ratings_.csr, rows)
         return rank_in_blocks(lambda start, end: self._scores(own[start:end]), own, allowed, n)
@@ -140,7 +153,7 @@ class Popularity(EventModel):
     >>> import goodfence as gf
     >>> likes = gf.load("movietweetings").likes(8)
     >>> model = gf.Popularity().fit(likes)
-    >>> first = model.answer_list([], n=1)
+    >>> first = model.recommend([], n=1)
     >>> first.scores == np.bincount(likes.csr.indices).max()
     array([ True])
     """
@@ -160,17 +173,18 @@ class Popularity(EventModel):
         return rank_alike(self.counts_, rated_rows(self.ratings_.csr, rows), allowed, n)
 
 
-def weights_between_items(csr: sparse.csr_array, regularisation: float) -> Floats:
-    """Return B = I - P diag(1 / diag P) with P = (XᵀX + λI)⁻¹."""
+def weights_between_items(csr: sparse.csr_array, regularisation: float) -> AnyFloats:
+    """Return B = I - P diag(1 / diag P) with P = (XᵀX + λI)⁻¹, in one matrix of memory."""
     n_items, turned = csr.shape[1], sparse.csr_array(csr.T.tocsr())
-    gram = np.empty((n_items, n_items))
+    gram: AnyFloats = np.empty((n_items, n_items), dtype=np.float64 if n_items <= MOST_IN_DOUBLE else np.float32)
+    factorise, invert = lapack.get_lapack_funcs(("potrf", "potri"), (gram,))
     for first in range(0, n_items, _TOGETHER):
         gram[first : first + _TOGETHER] = (turned[first : first + _TOGETHER] @ csr).toarray()
     gram[np.diag_indices(n_items)] += regularisation
     # All in place, in the triangle that LAPACK calls the upper one, and Python the lower.
-    factor, failed = lapack.dpotrf(gram.T, lower=0, overwrite_a=1)
+    factor, failed = factorise(gram.T, lower=0, overwrite_a=1)
     require(failed == 0, "regularisation", "larger: XᵀX + λI is singular", regularisation)
-    weights: Floats = lapack.dpotri(factor, lower=0, overwrite_c=1)[0].T
+    weights: AnyFloats = invert(factor, lower=0, overwrite_c=1)[0].T
     for first in range(0, n_items, _TOGETHER):
         last = min(first + _TOGETHER, n_items)
         corner = np.tril(weights[first:last, first:last])

@@ -26,7 +26,7 @@ Which: TypeAlias = Literal["demo", "usual", "page", "full"]
 DEFAULT_K = 50
 """How many neighbours, if `k` is not given: those of the paper's attacks."""
 _OF_NEIGHBOUR_CF = tuple(name for name in inspect.signature(NeighbourCF).parameters if name not in _RUNNING)
-_ABLE = ("fit", "predict", "answer", "recommend", "answer_list")
+_ABLE = ("fit", "predict", "recommend")
 _DEFAULTS = (
     ("knn k=30", "f", "f"),
     ("knn k={k}", "dupf", "dupf"),
@@ -74,8 +74,8 @@ def as_recommender(
     if isinstance(thing, type) or "fit" not in able or len(able) == 1:
         got = f"the class {thing.__name__}" if isinstance(thing, type) else type(thing).__name__
         raise SettingError(
-            "what is tested must be a selection mechanism, or a recommender with fit and predict or answer (for lists: "
-            f"recommend or answer_list), got {got}"
+            "what is tested must be a selection mechanism, or a recommender with fit and predict (for lists: "
+            f"recommend), got {got}"
         )
     return thing
 

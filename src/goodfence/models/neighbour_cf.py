@@ -319,6 +319,17 @@ class NeighbourCF(FittedRecommender):
         near = self.neighbours_[rows], self.weights_[rows]
         return UserVotes(csr).rank(near, own, allowed, n, self.threads)
 
+    def _similarities(self, column: int) -> Floats | None:
+        """Return the weights of the item's neighbours; where they depend on who asks, of the nearest, if all may be."""
+        if self.axis == "user" or not (self._raters is None or isinstance(self.mechanism, KNN)):
+            return None
+        if self._raters is not None:
+            every = self._raters.similarities.of(np.array([column]))[0]
+            return np.where(every == 0, np.nan, every)
+        found = np.full(self.ratings_.shape[1], np.nan)
+        found[self.neighbours_[column]] = self.weights_[column]
+        return found
+
     def guarantee(self) -> Guarantee:
         """Return what the mechanism guarantees."""
         return self.mechanism.guarantee()

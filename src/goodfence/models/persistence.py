@@ -52,7 +52,7 @@ _BEGINNING = b'manifest.json{\n  "format": '
 """How each saved model goes on after the 30 bytes of its first member's header."""
 _BOUND = "settings_sha256"
 """The array that says which settings the others were fitted with."""
-_KINDS = {"<f8": np.float64, "<i8": np.int64, "<i4": np.int32, "|u1": np.uint8}
+_KINDS = {"<f8": np.float64, "<f4": np.float32, "<i8": np.int64, "<i4": np.int32, "|u1": np.uint8}
 """The only kinds of numbers in a saved model, as the format spells them."""
 _HEADER = re.compile(
     rb"\x93NUMPY\x01\x00([\s\S]{2})"

@@ -7,10 +7,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Hashable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from functools import cached_property
+from importlib.util import find_spec
+from itertools import islice
 from os import PathLike
 from pathlib import Path
-from typing import Any, ClassVar, Literal, NamedTuple, Protocol, Self, TypeAlias, TypeVar
+from typing import Any, ClassVar, Literal, Protocol, Self, TypeAlias, TypeVar
 
+import narwhals as nw
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
@@ -20,7 +23,7 @@ from goodfence.data.columns import Feedback
 from goodfence.data.files import write_table
 from goodfence.data.ids import Ids
 from goodfence.data.ratings import Id, ProfileLike, Ratings, positions_among
-from goodfence.errors import DataError, FileProblem, ModelFileError, NotFittedError, require
+from goodfence.errors import DataError, FileProblem, MissingExtra, ModelFileError, NotFittedError, SettingError, require
 from goodfence.kernels.lists import NO_ITEM
 from goodfence.markup import html_table
 from goodfence.models.persistence import Arrays, load_model, pack_ratings, refusing, unpack_ratings, write_model
@@ -30,41 +33,68 @@ from goodfence.neighbours.similarity import Similarity
 from goodfence.privacy.guarantee import Guarantee
 from goodfence.rng import RNG
 from goodfence.selection.mechanism import Mechanism
-from goodfence.settings import Count, checked
+from goodfence.settings import Count, checked, is_sequence
 
 IdsLike: TypeAlias = Sequence[Id] | npt.NDArray[Any]
+Whom: TypeAlias = Id | ProfileLike
+"""Who asks: a user of the data by id, or anybody by a profile."""
+Measure: TypeAlias = Literal["rating", "rank", "similarity"]
 R = TypeVar("R")
+_SHOWN = 5
+"""How many lists a notebook shows."""
 
 
-class Recommendations(NamedTuple):
-    """Items that a user has not rated, best first."""
+@dataclass(frozen=True, eq=False)
+class Recommendations:
+    """Items that somebody has not rated, best first; `items, scores = model.recommend(...)` takes it apart."""
 
     items: npt.NDArray[Any]
     """The items' own ids."""
     scores: Floats
-    """What the list is ranked by, which each model says of itself; `predict` returns predicted ratings."""
+    """What `predict` returns for them: the predicted ratings. Of events it is what ranks the list, and only its order
+    means something."""
+    titles: tuple[str, ...] = ()
+    """What the items are called, where titles are known."""
+    measure: Measure = "rating"
+    """What the scores are: predicted ratings, similarities, or of events what ranks them, which is not shown."""
 
     def __repr__(self) -> str:
         return f"Recommendations({len(self.items)} items)"
 
+    def __iter__(self) -> Iterator[npt.NDArray[Any]]:
+        """Yield the items, then the scores."""
+        yield from (self.items, self.scores)
+
     def _repr_html_(self) -> str:
-        pairs = zip(self.items.tolist(), self.scores.tolist(), strict=True)
-        rows = [(rank, item, f"{score:.2f}") for rank, (item, score) in enumerate(pairs, start=1)]
-        return html_table(["", "item", "score"], rows, title="Recommendations")
+        return html_table(*self.shown(), title="Recommendations")
+
+    def shown(self) -> tuple[list[str], list[list[str]]]:
+        """Return the list as text, head and rows: ranks, scores that mean something alone, ids and titles."""
+        columns = {"": [f"{rank}" for rank in range(1, len(self.items) + 1)]}
+        if self.measure != "rank":
+            columns[self.measure] = ["" if np.isnan(score) else f"{score:.2f}" for score in self.scores.tolist()]
+        columns["item"] = [str(item) for item in self.items.tolist()]
+        if self.titles:
+            columns["title"] = list(self.titles)
+        return list(columns), [list(row) for row in zip(*columns.values(), strict=True)]
 
 
 @dataclass(frozen=True, eq=False)
 class RecommendedLists:
-    """The lists of several users: of each the items that they have not rated, best first."""
+    """The lists of several users or profiles: of each the items that they have not rated, best first."""
 
     users: npt.NDArray[Any]
-    """The users' own ids."""
+    """The users' own ids; of profiles their places, from 0."""
     columns: Rows
     """(users, n): the numbers of the items, -1 where a list is shorter."""
     scores: Floats
     """(users, n): as in `Recommendations`, NaN where a list is shorter."""
     catalogue: npt.NDArray[Any]
     """The ids of all items, by their number."""
+    titles: Mapping[Id, str]
+    """What the items are called, where that is known."""
+    measure: Measure = "rating"
+    """As in `Recommendations`."""
 
     def __repr__(self) -> str:
         n = self.columns.shape[1]
@@ -76,18 +106,29 @@ class RecommendedLists:
     def __iter__(self) -> Iterator[Recommendations]:
         """Yield the list of each user in turn."""
         for columns, scores in zip(self.columns, self.scores, strict=True):
-            listed = columns != NO_ITEM
-            yield Recommendations(self.catalogue[columns[listed]], scores[listed])
+            yield listed_items(Ranked(columns, scores), self.catalogue, self.titles, self.measure)
 
     @cached_property
     def items(self) -> npt.NDArray[Any]:
         """(users, n): the items' own ids; of objects, with None where a list is shorter."""
-        missing = self.columns == NO_ITEM
+        missing, ids = self.columns == NO_ITEM, self.catalogue
         if not missing.any():
-            return self.catalogue[self.columns]
+            return ids[self.columns]
         found = np.full(self.columns.shape, None, dtype=object)
-        found[~missing] = self.catalogue[self.columns[~missing]]
+        found[~missing] = ids[self.columns[~missing]]
         return found
+
+    def _repr_html_(self) -> str:
+        head = ["", *(str(rank) for rank in range(1, self.columns.shape[1] + 1))]
+        few = [[self.titles.get(item, item) for item in one.items.tolist()] for one in islice(self, _SHOWN)]
+        rows = [[place, *items, *[""] * (len(head) - 1 - len(items))] for place, items in enumerate(few, start=1)]
+        return html_table(head, rows, title=repr(self))
+
+    def to_frame(self, backend: Literal["pandas", "polars", "pyarrow"] = "pandas") -> Any:
+        """Return the table as a data frame of this library."""
+        if backend != "pyarrow" and find_spec(backend) is None:
+            raise MissingExtra(f"{backend} is not installed: pip install {backend}")
+        return nw.from_arrow(self.table(), backend=backend).to_native()
 
     def table(self) -> pa.Table:
         """Return an arrow table of user, rank (from 1), item and score."""
@@ -105,11 +146,21 @@ class RecommendedLists:
         write_table(target, self.table(), mode=0o600)
 
 
+def listed_items(
+    ranked: Ranked, catalogue: npt.NDArray[Any], titles: Mapping[Id, str], measure: Measure
+) -> Recommendations:
+    """Return one ranked list with the items' own ids and titles."""
+    listed = ranked.columns != NO_ITEM
+    items = catalogue[ranked.columns[listed]]
+    named = tuple(titles.get(item, "") for item in items.tolist()) if titles else ()
+    return Recommendations(items, ranked.scores[listed], named, measure)
+
+
 class Recommender(Protocol):
     """What attack, audit and evaluation need: `fit`, which returns what can be asked, and at least one way to ask it.
 
-    `predict(users, items)` and `recommend(user, n)` are asked for users of the data, `answer(profile, items)` and
-    `answer_list(profile, n)` for out-of-sample users. `FittedRecommender` has all four.
+    These are `predict(users, items)` and `recommend(user, n)`. Users are ids, or profiles of out-of-sample users,
+    {item: rating}; one that knows only profiles says so by `profiles_only = True`. `FittedRecommender` knows both.
     """
 
     def fit(self, ratings: Ratings, /) -> Any:
@@ -153,8 +204,6 @@ class Traits:
     """What is subtracted from the neighbours' ratings, and added to their mean."""
     attackers: tuple[str, ...] = ()
     """Names of attacks, in the registry, that are made for such a recommender and are tried as well."""
-    fresh_noise: bool = False
-    """Whether its guarantee is lost with a seed, so that an attack must not set one."""
     released: bool = False
     """Whether an answer rests on what the fit released and on the profile that asks: then one fit serves many."""
 
@@ -178,6 +227,11 @@ class FittedRecommender(ABC):
         stated = (f"{name}={value!r}" for name, value in self.settings().items())
         return f"{type(self).__name__}({', '.join(stated)})"
 
+    def _repr_html_(self) -> str:
+        fitted = f"{self.ratings_.shape[1]:,} items" if hasattr(self, "ratings_") else "no"
+        rows = [("settings", repr(self)), ("fitted", fitted), ("guarantee", str(self.guarantee()))]
+        return html_table([type(self).__name__, ""], rows)
+
     def settings(self) -> dict[str, Any]:
         """Return the arguments that make this model again, as they are saved."""
         return {name: getattr(self, name) for name in self._saved}
@@ -191,11 +245,33 @@ class FittedRecommender(ABC):
         """Return what is guaranteed, for which unit, and whether that is proved."""
 
     @checked
-    def predict(self, users: IdsLike, items: IdsLike) -> Floats:
-        """Return the predicted rating of users[j] for items[j], of events the score; NaN where there is none."""
+    def predict(self, users: Whom | Sequence[Whom], items: IdsLike) -> Floats:
+        """Return the predicted rating of users[j] for items[j], of events the score; NaN where there is none.
+
+        Parameters
+        ----------
+        users : sequence of ids or profiles, or one id or profile {item: rating}
+            Users of the data, or profiles as in `recommend`, one for each item; one alone is asked for all the items.
+        items : sequence of ids
+            The items.
+        """
         self._require_fitted()
-        require(len(users) == len(items), "items", "as many as users", len(items))
-        return self.predict_cells(self.ratings_.rows(users), self.ratings_.columns(items))
+        wanted, asked = self.ratings_.columns(items), users
+        if isinstance(asked, Mapping):
+            return self._fold_in(*self.ratings_.profile_cells(asked), wanted)
+        if not is_sequence(asked):
+            return self.predict_cells(np.full(len(wanted), self.ratings_.row(asked)), wanted)  # type: ignore[arg-type]
+        several: Any = asked
+        require(len(several) == len(wanted), "items", "as many as users", len(wanted))
+        if not _are_profiles(several):
+            return self.predict_cells(self.ratings_.rows(several), wanted)
+        places: dict[int, list[int]] = {}
+        for place, profile in enumerate(several):
+            places.setdefault(id(profile), []).append(place)
+        found = np.empty(len(wanted))
+        for own in places.values():
+            found[own] = self._fold_in(*self.ratings_.profile_cells(several[own[0]]), wanted[own])
+        return found
 
     def predict_cells(self, rows: AnyIntegers, columns: AnyIntegers) -> Floats:
         """Return predictions for cells given by user row and item column, as `predict` does."""
@@ -207,65 +283,106 @@ class FittedRecommender(ABC):
         return found
 
     @checked
-    def recommend(self, user: Id | ProfileLike, n: Count = 10, *, allowed: IdsLike | None = None) -> Recommendations:
+    def recommend(self, user: Whom, n: Count = 10, *, allowed: IdsLike | None = None) -> Recommendations:
         """Return at most n items the user has not rated, best first.
 
         Parameters
         ----------
-        user : id or {item: rating}
-            A user of the data, or the profile of an out-of-sample user, as in `answer_list`.
+        user : id, {item: rating}, or list of items
+            A user of the data, or the profile of anybody (fold-in). Where a profile names items alone, each counts as
+            the best rating of the scale, or as one event. Items that the model does not know are ignored, with a
+            warning of how many; if it knows none that is an error.
         n : int, default 10
             How many items at most.
         allowed : sequence of ids, optional
             The items that may be listed; None for all. Those that are not in the data cannot be.
+
+        Notes
+        -----
+        Equal profiles get equal lists, except where the model draws anew for each. The order is not always that of the
+        predicted ratings: see `docs/ranking.md`.
         """
-        if isinstance(user, Mapping):
-            return self.answer_list(user, n, allowed=allowed)
         self._require_fitted()
-        asked: Any = user
-        ranked = self._rank_rows(np.array([self.ratings_.row(asked)]), n, self._allowed(allowed))
+        may = self._allowed(allowed)
+        if isinstance(user, Mapping) or is_sequence(user):
+            return self._as_ids(self._rank_profile(user, n, may))
+        row = np.array([self.ratings_.row(user)])  # type: ignore[arg-type]
+        ranked = self._with_predictions(row, self._rank_rows(row, n, may))
         return self._as_ids(Ranked(ranked.columns[0], ranked.scores[0]))
 
     @checked
     def recommend_many(
-        self, users: IdsLike | None = None, n: Count = 10, *, allowed: IdsLike | None = None
+        self, users: Sequence[Whom] | npt.NDArray[Any] | None = None, n: Count = 10, *, allowed: IdsLike | None = None
     ) -> RecommendedLists:
-        """Return for each of these users, or for everybody, the list that `recommend` returns.
+        """Return for each of these users or profiles, or for all users, the list that `recommend` returns.
 
         Parameters
         ----------
-        users : sequence of ids, optional
-            Users of the data; None for all of them.
+        users : sequence of ids or of profiles, optional
+            Users of the data, or profiles; None for all users of the data.
         n, allowed
             As in `recommend`.
         """
         self._require_fitted()
-        ratings = self.ratings_
-        rows = np.arange(ratings.shape[0]) if users is None else ratings.rows(users)
-        ranked = self._rank_rows(rows, n, self._allowed(allowed))
-        return RecommendedLists(ratings.users[rows], *ranked, ratings.items)
+        ratings, may, several = self.ratings_, self._allowed(allowed), users
+        if several is not None and _are_profiles(several):
+            lists = no_lists(len(several), n, ratings.shape[1])
+            for place, profile in enumerate(several):
+                _put(lists, place, self._rank_profile(profile, n, may))
+            return self._as_lists(np.arange(len(several)), lists)
+        asked: Any = several
+        rows = np.arange(ratings.shape[0]) if asked is None else ratings.rows(asked)
+        return self._as_lists(ratings.users[rows], self._with_predictions(rows, self._rank_rows(rows, n, may)))
 
     @checked
-    def answer(self, profile: ProfileLike, items: IdsLike) -> Floats:
-        """Return predictions for an out-of-sample user (fold-in), from their ratings {item: rating}.
+    def similar_items(self, item: Id, n: Count = 10, *, allowed: IdsLike | None = None) -> Recommendations:
+        """Return at most n other items, the most similar first, with their similarities.
 
-        Of events, scores, and the profile may be the items alone. The same profile gets the same answer, except where
-        the model draws anew for each.
+        Of a private model they follow from what it released: asking is free, and shows nothing of anybody's data.
+
+        Parameters
+        ----------
+        item : id
+            An item of the data.
+        n, allowed
+            As in `recommend`.
         """
         self._require_fitted()
-        wanted = self.ratings_.columns(items)
-        return self._fold_in(*self.ratings_.profile_cells(profile), wanted)
+        column = self.ratings_.columns([item])
+        found = self._similarities(int(column[0]))
+        if found is None:
+            raise SettingError(f"similar_items needs a recommender that compares items, and {self!r} does not")
+        return self._as_ids(best_of(found, column, self._allowed(allowed), n), "similarity")
+
+    def _similarities(self, column: int) -> Floats | None:  # noqa: ARG002 - for others
+        """Return how similar each item is to this one, NaN where nothing is known; None if items are not compared."""
+        return None
+
+    @property
+    def _ranked_by_prediction(self) -> bool:
+        """Whether lists are ranked by what `predict` returns."""
+        return self.ratings_.feedback == "implicit"
+
+    def _with_predictions(self, rows: AnyIntegers, ranked: Ranked) -> Ranked:
+        """Return the lists of these users with what `predict` returns as their scores."""
+        if self._ranked_by_prediction:
+            return ranked
+        places, ranks = np.nonzero(ranked.columns != NO_ITEM)
+        scores = np.full(ranked.scores.shape, np.nan)
+        scores[places, ranks] = self.predict_cells(rows[places], ranked.columns[places, ranks])
+        return Ranked(ranked.columns, scores)
+
+    def _rank_profile(self, profile: Any, n: int, allowed: Flags) -> Ranked:
+        """Return the list of an out-of-sample user, with what `predict` returns as its scores."""
+        columns, values = self.ratings_.profile_cells(profile)
+        ranked = best_of(self._list_scores(columns, values), columns, allowed, n)
+        if self._ranked_by_prediction or not len(ranked.columns):
+            return ranked
+        return Ranked(ranked.columns, self._fold_in(columns, values, ranked.columns.astype(np.int64)))
 
     def _fold_in(self, columns: AnyIntegers, values: Floats, wanted: AnyIntegers) -> Floats:
+        """Return predictions of `wanted` for an out-of-sample user, as `predict` does."""
         return self._list_scores(columns, values)[wanted]
-
-    @checked
-    def answer_list(self, profile: ProfileLike, n: Count = 10, *, allowed: IdsLike | None = None) -> Recommendations:
-        """Return at most n items for an out-of-sample user (fold-in), best first; `profile` as in `answer`."""
-        self._require_fitted()
-        columns, values = self.ratings_.profile_cells(profile)
-        scores = self._list_scores(columns, values)
-        return self._as_ids(best_of(scores, columns, self._allowed(allowed), n))
 
     @abstractmethod
     def _list_scores(self, columns: AnyIntegers, values: Floats) -> Floats:
@@ -280,9 +397,7 @@ class FittedRecommender(ABC):
         csr = self.ratings_.csr
         lists = no_lists(len(rows), n, csr.shape[1])
         for place, row in enumerate(rows.tolist()):
-            found = best_of(self._row_list_scores(row), row_of(csr, row)[0], allowed, n)
-            lists.columns[place, : len(found.columns)] = found.columns
-            lists.scores[place, : len(found.columns)] = found.scores
+            _put(lists, place, best_of(self._row_list_scores(row), row_of(csr, row)[0], allowed, n))
         return lists
 
     def save(self, path: str | PathLike[str]) -> None:
@@ -345,9 +460,29 @@ class FittedRecommender(ABC):
         require(bool(may.any()), "allowed", "items of the data, at least one", "none of them")
         return np.asarray(may, dtype=np.bool_)
 
-    def _as_ids(self, ranked: Ranked) -> Recommendations:
-        listed = ranked.columns != NO_ITEM
-        return Recommendations(self.ratings_.items[ranked.columns[listed]], ranked.scores[listed])
+    @property
+    def _measure(self) -> Measure:
+        return "rank" if self.ratings_.feedback == "implicit" else "rating"
+
+    def _as_ids(self, ranked: Ranked, measure: Measure | None = None) -> Recommendations:
+        ratings = self.ratings_
+        return listed_items(ranked, ratings.items, ratings.titles, measure or self._measure)
+
+    def _as_lists(self, users: npt.NDArray[Any], ranked: Ranked) -> RecommendedLists:
+        ratings = self.ratings_
+        return RecommendedLists(users, *ranked, ratings.items, dict(ratings.titles), self._measure)
+
+
+def _are_profiles(users: Any) -> bool:
+    """Return whether these are profiles and not ids; several are of one kind."""
+    first = next(iter(users), None)
+    return isinstance(first, Mapping) or is_sequence(first)
+
+
+def _put(lists: Ranked, place: int, found: Ranked) -> None:
+    """Write one list to its place among several."""
+    lists.columns[place, : len(found.columns)] = found.columns
+    lists.scores[place, : len(found.columns)] = found.scores
 
 
 def by_user(rows: AnyIntegers) -> Iterator[tuple[int, Integers]]:

@@ -25,7 +25,7 @@ from scipy.special import log_ndtr, ndtr
 
 from goodfence.errors import require
 from goodfence.privacy.guarantee import Unit
-from goodfence.settings import Count, Fraction, Positive, at_least, checked
+from goodfence.settings import Count, Fraction, Positive, at_least, between, checked
 
 _SLACK = 1e-11
 """Relative allowance for rounding in scipy's normal distribution, far above its stated error."""
@@ -116,13 +116,16 @@ def total_mu(epsilon: float, delta: float, distance: float) -> float:
     return within * (1 - 1e-9)
 
 
-def group_epsilon(epsilon: float, delta: float, size: int) -> float:
+def group_epsilon(epsilon: float, delta: float, size: int, *, unit: Unit | None = None) -> float:
     """Return the epsilon, at the same delta, of `size` units together, where one of them has `epsilon`.
 
-    They move a release `size` times as far, so its mu is `size` times as large, and epsilon grows faster than that.
+    They move a release at most `size` times as far, so mu is `size` times as large, and epsilon grows faster than that.
+    With `unit="event"` they are events of one user, and mu grows by the root of `size`: proved for `PrivateTopN` alone,
+    in `docs/mechanisms/private-top-n.md`.
     """
     require(size >= 1, "size", "at least 1", size)
-    return gaussian_epsilon(size * total_mu(epsilon, delta, 0.0), delta)
+    farther = math.sqrt(size) if unit == "event" else size
+    return gaussian_epsilon(farther * total_mu(epsilon, delta, 0.0), delta)
 
 
 def gaussian_delta(mu: float, epsilon: float) -> float:
@@ -171,6 +174,24 @@ def _bisect(holds: Callable[[float], bool], highest: float) -> tuple[float, floa
     return low, high
 
 
+@dataclass(frozen=True, slots=True)
+class AllFits:
+    """What all fits of a model may have spent together, on data that was in all of them; also those that failed."""
+
+    unit: Unit
+    n_fits: int = 0
+    mu: float = 0.0
+    distance: float = 0.0
+    """As in `Account`."""
+    private: bool = True
+    """Whether nobody can know or repeat the noise of any."""
+
+    def plus(self, mu: float, distance: float, *, private: bool) -> AllFits:
+        """Return the same with one fit more."""
+        together = math.hypot(self.mu, mu) * (1 + _SLACK)
+        return AllFits(self.unit, self.n_fits + 1, together, self.distance + distance, self.private and private)
+
+
 @checked
 @dataclass(frozen=True, slots=True, kw_only=True)
 class FitRecord:
@@ -185,18 +206,28 @@ class FitRecord:
     account: Account
     """What was released."""
     private: bool
-    """Whether nobody can know or repeat the noise."""
+    """Whether nobody can know or repeat the noise, of this fit and those before it."""
     catalogue_given: bool = False
     """Whether the caller gave the list of items, rather than let that of the ratings be public."""
     n_fits: Count = 1
-    """Which fit of this model it was. Earlier ones have spent their own budgets on the data they saw."""
+    """Which fit of this model it was."""
+    mu: Annotated[float, between(0, math.inf)] = 0.0
+    """What it and those before it may have spent, as in `AllFits`."""
+    distance: Annotated[float, between(0, math.inf)] = 0.0
+    """The same."""
 
     def __post_init__(self) -> None:
         require(bool(self.account.releases), "account", "of at least one release", 0)
         units = {release.unit for release in self.account.releases}
         require(units <= {None, self.unit}, "unit", "that of all releases", self.unit)
+        spent = self.n_fits == 1 or self.mu > self.account.mu
+        require(spent, "mu", "that of all fits", self.mu)
 
     @property
     def stated_epsilon(self) -> float:
-        """What may be guaranteed: what was asked. The cost of the stages that were run depends on what was released."""
-        return max(self.epsilon, self.account.epsilon(self.delta))
+        """What may be guaranteed: of one fit what was asked, since the cost of its stages depends on what was released.
+
+        Of several it is what all may have spent, which holds for whoever is in the data of each.
+        """
+        alone = max(self.epsilon, self.account.epsilon(self.delta))
+        return alone if self.n_fits == 1 else max(alone, total_epsilon(self.mu, self.distance, self.delta))

@@ -10,10 +10,11 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
-from goodfence.arrays import AnyIntegers, Csr, Floats, Integers
+from goodfence.arrays import AnyIntegers, Csr, Flags, Floats, Integers
 from goodfence.data.ratings import Ratings
 from goodfence.data.scale import Scale
 from goodfence.errors import DataError, SettingError, require
@@ -76,6 +77,8 @@ class Clamps:
     """How many ratings at the centre are added to a user's own when the user bias is computed."""
     wide: Positive
     """A residual is clamped to plus and minus this."""
+    history: bool = False
+    """Whether the user bias is that of all ratings by then, and residuals of many updates move."""
 
     def on(self, grid: int) -> tuple[int, int]:
         """Return `near` and `wide` on the grid."""
@@ -88,9 +91,22 @@ class Clamps:
         1 more because it is rounded down; clamping moves no residual farther. Largest over c = 0, ..., n_items.
         """
         near, _ = self.on(grid)
+        if self.history:  # `docs/mechanisms/updates.md`, theorem 3
+            return (near * math.sqrt(7 / (3 * self.prior)) + math.sqrt(n_items)) * UP
         others = np.arange(0, n_items + 1, dtype=np.float64)
         move = near * (1 + others / (others + self.prior)) / (others + 1 + self.prior) + 1
         return float((np.sqrt(others) * move).max()) * UP
+
+
+class Arrival(NamedTuple):
+    """What is to be known of each rating of users whose earlier ratings count too."""
+
+    new: Flags
+    """Whether it is of this batch."""
+    idle: Flags
+    """Whether it was withdrawn before."""
+    frozen: Integers
+    """What it brings into pairs, if it is not new."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -101,6 +117,10 @@ class UserProfiles:
     indices: AnyIntegers
     values: Floats
     n_items: int
+    room: int = 0
+    """For how many items bounds must hold, if the catalogue may grow."""
+    arrival: Arrival | None = None
+    """Which ratings are of this batch, if the others only say who somebody is; None if all are."""
 
     @classmethod
     def of(cls, ratings: Ratings) -> UserProfiles:
@@ -111,6 +131,11 @@ class UserProfiles:
 
     def __repr__(self) -> str:
         return "UserProfiles(not shown)"
+
+    @property
+    def most_items(self) -> int:
+        """How many items one user can rate."""
+        return max(self.n_items, self.room)
 
     @property
     def counts(self) -> Integers:
@@ -126,7 +151,15 @@ class UserProfiles:
         """Return every rating's residual on the grid."""
         near, wide = clamps.on(grid)
         ratings, biases = to_grid(self.values, grid), to_grid(item_bias, grid)
+        if self.arrival is not None:  # what was withdrawn is counted, but as if it said nothing
+            ratings = np.where(self.arrival.idle, biases[self.indices], ratings)
         return residuals(self.indptr, self.indices, ratings, biases, near, clamps.prior, wide)
+
+    def arriving(self, values: AnyIntegers) -> tuple[AnyIntegers, AnyIntegers]:
+        """Return the columns and values of the ratings of this batch."""
+        if self.arrival is None:
+            return self.indices, values
+        return self.indices[self.arrival.new], values[self.arrival.new]
 
 
 def integer_sensitivity(mu: float) -> int:

@@ -102,6 +102,10 @@ class Publisher:
     account: Account = field(default_factory=Account)
     unit: Unit | None = None
     """What the sensitivities are to, one rating or one user, where that is stated."""
+    listed: int = 0
+    """For how many items a release of pairs must leave room."""
+    sd: float = SIGMA
+    """The standard deviation of the noise in what was published last."""
 
     def publish(self, name: str, totals: Integers, sensitivity: int) -> Integers:
         """Return the totals plus noise, and enter the privacy cost in the account."""
@@ -109,3 +113,11 @@ class Publisher:
         release = Release(name=name, sensitivity=sensitivity, sigma=SIGMA, dimension=totals.size, unit=self.unit)
         self.account = Account((*self.account.releases, release))
         return totals + self.noise.draw(totals.size).reshape(totals.shape)
+
+    def pairs(self, n: int) -> tuple[Integers, Integers]:
+        """Return where the pairs of n items lie above the diagonal, in the order in which they are published."""
+        return np.triu_indices(n, 1)
+
+    def effective(self, mu: float) -> float:
+        """Return the mu of one fit whose noise is that of a release at privacy cost mu."""
+        return mu

@@ -21,9 +21,10 @@ from goodfence.data.ratings import Ratings, positions_among
 from goodfence.errors import ModelFileError, SettingError, require
 from goodfence.models.persistence import Arrays, write_model
 from goodfence.models.recommender import FittedRecommender, IdsLike, Traits, require_feedback
-from goodfence.privacy.accounting import Account, FitRecord, Release, total_mu
+from goodfence.privacy.accounting import Account, AllFits, FitRecord, Release, total_mu
 from goodfence.privacy.guarantee import Guarantee, Unit
-from goodfence.privacy.noise import MOST_MU, SIGMA, Publisher, SeededNoise, SystemNoise
+from goodfence.privacy.noise import MOST_MU, SIGMA, Noise, Publisher, SeededNoise, SystemNoise
+from goodfence.privacy.updates import Lasting
 from goodfence.rng import RNG, Streams
 from goodfence.settings import Fraction, Positive, checked
 
@@ -39,7 +40,7 @@ SEEDED = "The noise came from a seed, so whoever knows the seed can take it away
 _FEW = 10_000
 """Below a sensitivity of so many integers rounding leaves a part of a budget unused."""
 _REASON = (
-    "Statistics were released once with integer Gaussian noise, and a user's own {} are used for their own {} only "
+    "Statistics {} with integer Gaussian noise, and a user's own {} are used for their own {} only "
     "(joint differential privacy)."
 )
 _USED = {"explicit": ("ratings", "predictions"), "implicit": ("events", "lists")}
@@ -66,12 +67,13 @@ class PrivateRecommender(FittedRecommender):
         catalogue: IdsLike | None = None,
         items: FromRatings | None = None,
         rng: RNG = None,
+        lasting: Lasting | None = None,
     ) -> None:
         require(unit in self.units, "unit", " or ".join(map(repr, self.units)), unit)
         one = catalogue is None or items is None
         require(one, "items", "left out where a catalogue is given", items)
         self.epsilon, self.delta, self.unit = epsilon, delta, unit
-        self.catalogue, self.items, self.rng = catalogue, items, rng
+        self.catalogue, self.items, self.rng, self.lasting = catalogue, items, rng, lasting
 
     def __repr__(self) -> str:
         settings = f"epsilon={self.epsilon:g}, delta={self.delta:g}, unit={self.unit!r}"
@@ -86,7 +88,6 @@ class PrivateRecommender(FittedRecommender):
             title=repr(self),
             n_neighbours=0,
             fresh_answers=False,
-            fresh_noise=True,
             released=True,
         )
 
@@ -115,19 +116,28 @@ class PrivateRecommender(FittedRecommender):
         require(profiles.n_items >= 1, "ratings", "of at least one item", profiles.n_items)
         allowed = total_mu(self.epsilon, self.delta, self._distance(profiles.n_items))
         require(allowed <= MOST_MU, "epsilon", f"smaller (its mu at most {MOST_MU})", self.epsilon)
-        noise = SystemNoise() if self.rng is None else SeededNoise(Streams(self.rng))
+        noise = self._noise()
         publisher = Publisher(noise, unit=self.unit)
+        before = getattr(self, "_spent", AllFits(self.unit))
+        require(self.unit == before.unit, "unit", f"{before.unit!r}, as before, or the model a new one", self.unit)
+        distance = self._distance(profiles.n_items)
+        self._spent = before.plus(self._useful(allowed), distance, private=noise.private)  # one that fails has, too
         model = self._learn(profiles, self._useful(allowed), publisher)
         record = FitRecord(
             unit=self.unit,
             epsilon=self.epsilon,
             delta=self.delta,
             account=publisher.account,
-            private=publisher.noise.private,
+            private=self._spent.private,
             catalogue_given=self.catalogue is not None,
-            n_fits=1 + (self.record_.n_fits if hasattr(self, "record_") else 0),
+            n_fits=self._spent.n_fits,
+            mu=self._spent.mu,
+            distance=self._spent.distance,
         )
         return self.restore(laid, model, record)
+
+    def _noise(self) -> Noise:
+        return SystemNoise() if self.rng is None else SeededNoise(Streams(self.rng))
 
     def laid_out(self, ratings: Ratings) -> Ratings:
         """Return the ratings as they are fitted: on the `catalogue`, or as they are where that was chosen."""
@@ -144,6 +154,7 @@ class PrivateRecommender(FittedRecommender):
     def restore(self, ratings: Ratings, model: Any, record: FitRecord) -> Self:
         """Take over what another fit released, with the record of that fit."""
         self.ratings_, self.model_, self.record_ = ratings, model, record
+        self._spent = AllFits(record.unit, record.n_fits, record.mu, record.distance, record.private)
         return self
 
     @property
@@ -152,7 +163,7 @@ class PrivateRecommender(FittedRecommender):
         return self.record_.account
 
     def guarantee(self) -> Guarantee:
-        """Return what the last fit alone guaranteed for the ratings it was given; before `fit`, what is asked."""
+        """Return what all fits of this model guarantee together, on the same data; before `fit`, what is asked."""
         record: FitRecord | None = getattr(self, "record_", None)
         if not (self.rng is None if record is None else record.private):
             return Guarantee(status="none", reason=SEEDED)
@@ -163,8 +174,11 @@ class PrivateRecommender(FittedRecommender):
             adjacency="add/remove",
             epsilon=self.epsilon if record is None else record.stated_epsilon,
             delta=asked.delta,
-            reason=f"{_REASON.format(*_USED[self.learns_from])} {self._conditions()}",
+            reason=f"{_REASON.format(*self._how_released())} {self._conditions()}",
         )
+
+    def _how_released(self) -> tuple[str, str, str]:
+        return ("are released in updates" if self.lasting else "were released once", *_USED[self.learns_from])
 
     def _conditions(self) -> str:
         """Return on what the guarantee rests, and what it does not cover."""
@@ -175,9 +189,10 @@ class PrivateRecommender(FittedRecommender):
         items = f"the list of items in the {used}" if rated else "the list of items"
         items = "the given catalogue" if given else items
         n_fits = 1 if record is None else record.n_fits
-        which = "" if n_fits == 1 else f", and this was fit {n_fits}"
+        again = "Each fit spends this again" if n_fits == 1 else f"This is what {n_fits} fits on the same data spend"
         public = f"The scale and {items} are" if used == "ratings" else f"T{items[1:]} is"
-        return f"{public} public. Each fit spends this again{which}."
+        group = " Several events of one user cost mu times the root of their number." if self.unit == "event" else ""
+        return f"{public} public.{group} {again}."
 
     @checked
     def save(self, path: str | PathLike[str], *, ratings: bool = True) -> None:
@@ -185,7 +200,7 @@ class PrivateRecommender(FittedRecommender):
 
         With `ratings=False` it holds what was released and what is public (settings, scale, the list of items), and may
         be given to anybody; no titles, since those that are known are of items that somebody rated. The model then
-        answers out-of-sample users (`answer`) and knows no user.
+        answers profiles and knows no user.
         """
         self._require_fitted()
         kept = self.ratings_ if ratings else public_part(self.ratings_)
@@ -205,6 +220,9 @@ class PrivateRecommender(FittedRecommender):
     def _unpacked(cls, arrays: Arrays, ratings: Ratings) -> Any:
         """Return `model_` of the arrays that `_arrays` returned; what no fit can have written raises."""
 
+    def _revive(self, ratings: Ratings, settings: dict[str, Any], arrays: Arrays) -> None:
+        """Take over what else was saved."""
+
     @classmethod
     def _restored(cls, ratings: Ratings, settings: dict[str, Any], arrays: Arrays) -> Self:
         require_feedback(ratings, cls.learns_from, cls.__name__)
@@ -214,6 +232,7 @@ class PrivateRecommender(FittedRecommender):
         record = FitRecord(account=Account(tuple(releases)), **settings["fit"])
         if record.catalogue_given:
             model.catalogue = ratings.items
+        model._revive(ratings, settings, arrays)
         released = cls._unpacked(arrays, ratings)
         agree = settings["seeded"] is (not record.private)
         if not agree or not model._agrees(record, settings["arguments"], ratings.shape[1]):
@@ -223,10 +242,14 @@ class PrivateRecommender(FittedRecommender):
     def _agrees(self, record: FitRecord, arguments: dict[str, Any], n_items: int) -> bool:
         """Return whether the record is that of a fit with these arguments: the same terms, releases of their cost."""
         same = all(arguments[name] == value for name, value in self._recorded(record).items())
-        mu = self._useful(total_mu(record.epsilon, record.delta, self._distance(n_items)))
+        mu = self._spends(record, n_items)
         spent, few = record.account.mu, mu * SIGMA < _FEW
         of_unit = all(each.unit == self.unit == record.unit for each in record.account.releases)
         return same and of_unit and (0.9 * mu <= spent or few) and spent <= mu * (1 + 1e-6)
+
+    def _spends(self, record: FitRecord, n_items: int) -> float:
+        """Return the mu that a fit with this record spends."""
+        return self._useful(total_mu(record.epsilon, record.delta, self._distance(n_items)))
 
     def _recorded(self, record: FitRecord) -> dict[str, Any]:
         """Return the arguments that the record of a fit holds too; attributes may have been changed since."""

@@ -9,21 +9,23 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from typing import ClassVar, Literal, TypeAlias
+from typing import Any, ClassVar, Literal, TypeAlias
 
 import numpy as np
 
-from goodfence.arrays import Floats
+from goodfence.arrays import Floats, Integers
 from goodfence.errors import require
-from goodfence.models.private import estimation, releases
+from goodfence.models.private import estimation, history, releases, updated
 from goodfence.models.private.base import FromRatings
 from goodfence.models.private.item_model import ROBUST, ItemBiases, ItemModel, PrivatePredictor, bounded
+from goodfence.models.private.life import Known
 from goodfence.models.private.projected import FactorPosterior, Projected, find_directions, release_projected, sharpen
 from goodfence.models.recommender import IdsLike
 from goodfence.privacy.accounting import lattice_distance
 from goodfence.privacy.fixed_point import Clamps, UserProfiles, integer_sensitivity
 from goodfence.privacy.guarantee import Unit
 from goodfence.privacy.noise import SIGMA, Publisher
+from goodfence.privacy.updates import Lasting, Updater, pairs_in_order
 from goodfence.registry import register
 from goodfence.rng import RNG
 from goodfence.settings import checked
@@ -94,6 +96,8 @@ class PrivateCF(PrivatePredictor):
         somebody rated. Either `catalogue` or `items` is required.
     rng : seed or generator, optional
         None for noise from the operating system. A seed makes an experiment repeatable, and its guarantee `none`.
+    lasting : Lasting, optional
+        For a model that learns from new data by `update`, under one guarantee for its whole life. Needs `catalogue`.
 
     Examples
     --------
@@ -120,11 +124,15 @@ class PrivateCF(PrivatePredictor):
         catalogue: IdsLike | None = None,
         items: FromRatings | None = None,
         rng: RNG = None,
+        lasting: Lasting | None = None,
     ) -> None:
-        super().__init__(epsilon=epsilon, delta=delta, unit=unit, catalogue=catalogue, items=items, rng=rng)
+        self.plan: Plan = plan
+        given: Any = {"epsilon": epsilon, "delta": delta, "unit": unit, "lasting": lasting}
+        super().__init__(**given, catalogue=catalogue, items=items, rng=rng)
         possible = plan != "half_step" or unit == "user"
         require(possible, "plan", "another than 'half_step' for the unit rating", plan)
-        self.plan: Plan = plan
+        proved = lasting is None or plan != "half_step"
+        require(proved, "plan", "another than 'half_step' with lasting, for which half steps are not proved", plan)
         self.features = features
 
     def _distance(self, n_items: int) -> float:
@@ -134,6 +142,8 @@ class PrivateCF(PrivatePredictor):
         return min(mu, MOST_SPENT)
 
     def _learn(self, profiles: UserProfiles, mu: float, publisher: Publisher) -> ItemModel:
+        if isinstance(publisher, Updater):
+            return self._learn_update(profiles, mu, publisher)
         public = estimation.public_factors(self.features, profiles.n_items)
         first = mu * math.sqrt(FIRST_SHARE[self.unit] - OVERLAP_SHARE)
         sums, items = first_look(profiles, self.unit, first, publisher)
@@ -154,6 +164,94 @@ class PrivateCF(PrivatePredictor):
         self.stages_ = stages
         factors = np.concatenate([factors, estimation.curved_factors(items)], axis=1)
         return ItemModel.of(items, factors, estimation.listed_counts(sums, items))
+
+    def _numbers(self, room: int) -> int:
+        n_pairs = 0 if self.plan == "means" else _listed(room) * (_listed(room) - 1) // 2
+        return 2 * room + 1 + 2 * room + n_pairs
+
+    def _learn_update(self, profiles: UserProfiles, mu: float, updater: Updater) -> ItemModel:
+        """Learn from an update: the stages of its batch, and the running totals of all."""
+        unit, effective = self.unit, updater.effective(mu)
+        shared, online = unit == "rating" or self.plan == "covariance", profiles.arrival is not None
+        updater.listed = _listed(profiles.most_items)
+        sums, items = first_look(profiles, unit, mu * math.sqrt(updated.SUMS_SHARE[unit, shared]), updater)
+        overlap = 0.0
+        if shared:
+            of_overlap = mu * math.sqrt(updated.OVERLAP_SHARE)
+            if online:
+                overlap = history.release_history_overlap(profiles, of_overlap, updater)
+            else:
+                overlap = releases.release_overlap(profiles, unit, of_overlap, updater)
+            updater.known["overlap"] = np.array([overlap])
+        covers = releases.COVARIANCE_NAME in updater.series or self._covers(items, overlap, effective)
+        if unit == "rating":
+            clamps = replace(RESIDUALS, history=online)
+            items = updated.release_update_residuals(profiles, items, clamps, mu, covers, updater)
+        public = estimation.public_factors(self.features, profiles.n_items)
+        factors = np.concatenate([estimation.free_factors(items), public], axis=1)
+        self.stages_ = MEANS[unit]
+        if covers:
+            found = self._update_factors(profiles, items, overlap, mu, updater)
+            factors = np.concatenate([factors, found], axis=1)
+        factors = np.concatenate([factors, estimation.curved_factors(items)], axis=1)
+        return ItemModel.of(items, factors, estimation.listed_counts(sums, items))
+
+    def _covers(self, items: ItemBiases, overlap: float, mu: float) -> bool:
+        """Return whether the batches from this one on enter a covariance."""
+        if self.plan != "auto" or self.unit == "user":
+            return self.plan == "covariance"
+        later, growth = updated.ahead(items), updated.AHEAD
+        return choose_stages("auto", self.unit, later, growth * overlap, mu).covariance > 0
+
+    def _update_factors(
+        self, profiles: UserProfiles, items: ItemBiases, overlap: float, mu: float, updater: Updater
+    ) -> Floats:
+        """Return the items' factors from the running total of the covariance."""
+        unit, of_pairs = self.unit, updater.effective(mu) * math.sqrt(updated.COVARIANCE_SHARE)
+        least = min(_SIZES[0], profiles.n_items)
+        later = np.sort(reach_of(items.counts, updated.AHEAD * overlap, unit))[::-1]
+        n_listed = max(_covariance_items(unit, later, of_pairs), least)
+        found = updated.release_update_pairs(profiles, items, COVARIANCE, unit, mu, n_listed, updater)
+        overlap = updated.covered_overlap(overlap, updater)
+        reach = reach_of(items.counts, overlap, unit)
+        n_chosen = max(_covariance_items(unit, np.sort(reach)[::-1], of_pairs), least)
+        covariance, chosen = updated.part_of(found, updater.known["listed"], items.counts, n_chosen)
+        chance = chance_of(items.counts, overlap, unit)
+        self.stages_ = Stages(biases=(0.1,), covariance=updated.COVARIANCE_SHARE, n_chosen=len(chosen))
+        means, _, _ = estimation.factorise(covariance, reach[chosen], chance)
+        factors = np.zeros((profiles.n_items, means.shape[1]))
+        factors[chosen] = means
+        return bounded(factors)
+
+    def _sums(self, profiles: UserProfiles, known: Known) -> dict[str, Integers]:
+        mu, unit, online = self.life_.terms.of_batch, self.unit, profiles.arrival is not None
+        shared, covers = unit == "rating" or self.plan == "covariance", "listed" in known
+        settings = releases.over_history(releases.SUMS[unit], online)
+        of_sums = mu * math.sqrt(updated.SUMS_SHARE[unit, shared])
+        sums = {releases.SUMS_NAME: releases.sums_of(profiles, settings, unit, of_sums)}
+        if shared:
+            target = integer_sensitivity(mu * math.sqrt(updated.OVERLAP_SHARE))
+            counted = profiles.counts
+            overlap = (
+                history.history_overlap(profiles, target) if online else releases.overlap_totals(counted, unit, target)
+            )
+            sums[releases.OVERLAP_NAME] = overlap
+        clamps = replace(RESIDUALS, history=online)
+        for name, share in updated.RESIDUAL_SHARES.items() if unit == "rating" else ():
+            if not (covers and name != releases.RESIDUALS_NAME):
+                sums[name] = releases.residual_totals(profiles, known["biases"], clamps, mu * math.sqrt(share))[0]
+        if covers:
+            pairs = self._pair_sums(profiles, known, integer_sensitivity(mu * math.sqrt(updated.COVARIANCE_SHARE)))
+            sums[releases.COVARIANCE_NAME] = pairs[pairs_in_order(len(known["listed"]))]
+        return sums
+
+    def _pair_sums(self, profiles: UserProfiles, known: Known, target: int) -> Integers:
+        biases, listed, n_items = known["pair biases"], known["listed"], profiles.most_items
+        if profiles.arrival is not None:
+            size = history.pairs_size(n_items, _listed(n_items), target)
+            return history.history_pair_totals(profiles, biases, listed, size)
+        size = releases.covariance_size(COVARIANCE, self.unit, n_items, _listed(n_items), target)
+        return releases.pair_totals(profiles, biases, listed, COVARIANCE, self.unit, size)
 
     def _factors(
         self, profiles: UserProfiles, items: ItemBiases, overlap: float, stages: Stages, mu: float, publisher: Publisher
@@ -205,12 +303,24 @@ class PrivateMeans(PrivatePredictor):
     def _distance(self, n_items: int) -> float:
         return lattice_distance(2 * n_items, SIGMA)
 
+    def _numbers(self, room: int) -> int:
+        return 2 * room
+
+    def _sums(self, profiles: UserProfiles, known: Known) -> dict[str, Integers]:  # noqa: ARG002 - none is needed
+        settings = releases.over_history(releases.SUMS[self.unit], profiles.arrival is not None)
+        return {releases.SUMS_NAME: releases.sums_of(profiles, settings, self.unit, self.life_.terms.of_batch)}
+
+
+def _listed(n_items: int) -> int:
+    """Return how many items the covariance of a life has at most."""
+    return min(_SIZES[-1], n_items)
+
 
 def first_look(
     profiles: UserProfiles, unit: Unit, mu: float, publisher: Publisher
 ) -> tuple[releases.ItemSums, ItemBiases]:
     """Release the item sums at privacy cost mu, and return them and what they say about the items."""
-    settings = releases.SUMS[unit]
+    settings = releases.over_history(releases.SUMS[unit], profiles.arrival is not None)
     sums = releases.release_sums(profiles, settings, unit, mu, publisher)
     wide, weight = settings.clamps.wide, releases.SUMS_WEIGHT[unit]
     return sums, estimation.estimate_biases(sums, wide, weight)

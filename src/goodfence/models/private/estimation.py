@@ -11,7 +11,7 @@ from __future__ import annotations
 from typing import TypeAlias
 
 import numpy as np
-from scipy.linalg import eigh
+from scipy.linalg import LinAlgError, eigh
 from scipy.special import ndtr
 
 from goodfence.arrays import AnyFloats, Float32s, Floats, Integers
@@ -137,11 +137,15 @@ def _prior(blocks: list[_Block], biases: Floats) -> Float32s:
     return prior
 
 
-def update_biases(found: Noisy, items: ItemBiases, wide: float) -> ItemBiases:
-    """Return the biases after what the residuals say, each weighed by how sure it is."""
+def update_biases(found: Noisy, items: ItemBiases, wide: float, around: Floats | None = None) -> ItemBiases:
+    """Return the biases after what the residuals say, each weighed by how sure it is.
+
+    The residuals are from the biases of `items`, or from those `around` which they were taken.
+    """
     expected, variance = _response(items, found.noise, wide)
     precision = expected**2 / variance + 1 / items.variances
-    change = expected * found.values / variance / precision
+    values = found.values if around is None else found.values - expected * (items.biases - around)
+    change = expected * values / variance / precision
     return ItemBiases(np.clip(items.biases + change, -2.5, 2.5), 1 / precision, items.counts)
 
 
@@ -214,8 +218,11 @@ def leading_eigenvectors(matrix: AnyFloats, n: int) -> tuple[AnyFloats, AnyFloat
     """Return the n largest eigenvalues of a symmetric matrix, largest first, and their eigenvectors as columns."""
     # A direct method, because the same release must give the same factors: an iteration may begin anywhere.
     size = len(matrix)
-    values, vectors = eigh(matrix, subset_by_index=(size - n, size - 1))
-    return values[::-1], vectors[:, ::-1]
+    try:
+        values, vectors = eigh(matrix, subset_by_index=(size - n, size - 1))
+    except LinAlgError:  # it was released, so what is found of it may not raise: the slow way, and more exact
+        values, vectors = eigh(matrix.astype(np.float64), driver="ev")
+    return values[::-1][:n], vectors[:, ::-1][:, :n]
 
 
 def _mean_square(factors: Floats, reach: Floats) -> Floats:

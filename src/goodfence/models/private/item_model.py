@@ -16,7 +16,7 @@ from goodfence.data.ratings import Ratings
 from goodfence.errors import ModelFileError
 from goodfence.kernels.private import ItemFeatures, predict_rows, solve_user
 from goodfence.models.persistence import Arrays
-from goodfence.models.private.base import PrivateRecommender
+from goodfence.models.private.lasting import LastingRecommender
 from goodfence.models.recommender import rated_rows
 from goodfence.neighbours.lists import Ranked, rank_in_blocks
 from goodfence.parallel import ranges, run
@@ -36,6 +36,8 @@ MOST_COUNT = 1e12
 """No item counts more in lists: a public constant, far beyond all users there are."""
 MOST_FEATURES = 1024
 """A user's regression has a matrix of this many rows and columns at most: 8 MiB."""
+SHORT = 0.03
+"""Factors of a squared length near this say little of an item, for similarities: a public constant."""
 _CHUNK = 64
 _ARRAYS = {"effects": "bias", "features": "features", "weights": "weights", "counts": "counts"}
 """What is saved of an `ItemModel`: the names in the file, and its own."""
@@ -134,7 +136,7 @@ def bounded(values: Floats) -> Floats:
     return np.asarray(np.clip(np.nan_to_num(values), -FARTHEST, FARTHEST), dtype=np.float64)
 
 
-class PrivatePredictor(PrivateRecommender):
+class PrivatePredictor(LastingRecommender):
     """A private model of ratings: what was released is an `ItemModel`, and each user has a regression of their own."""
 
     model_: ItemModel
@@ -171,6 +173,12 @@ class PrivatePredictor(PrivateRecommender):
         of = partial(self.model_.list_scores, self._profiles)
         own = rated_rows(self.ratings_.csr, rows)
         return rank_in_blocks(lambda start, end: of(rows[start:end]), own, allowed, n)
+
+    def _similarities(self, column: int) -> Floats | None:
+        """Return the cosines between the items' factors, smaller where these are short."""
+        factors = self.model_.features[:, 1:]
+        lengths = np.sqrt((factors**2).sum(axis=1) + SHORT)
+        return factors @ factors[column] / (lengths * lengths[column]) if factors.shape[1] else None
 
     def _arrays(self) -> dict[str, npt.NDArray[Any]]:
         return {name: np.asarray(getattr(self.model_, of)) for name, of in _ARRAYS.items()}

@@ -8,7 +8,7 @@ sensitivities: `docs/mechanisms/private-means.md`, `docs/mechanisms/private-cf.m
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from threading import Lock
 from typing import Any, NamedTuple
 
@@ -34,6 +34,8 @@ HALF_STEP_CLAMP = 1.5
 """Where residuals are clamped in a half step."""
 SCORES_SHARE = 0.03
 """The part of a half step's budget that the moments of the scores take."""
+SUMS_NAME, RESIDUALS_NAME, OVERLAP_NAME = "item sums and counts", "item residuals", "overlap of ratings"
+COVARIANCE_NAME = "covariance of residuals"
 _ANGLES = 1 << 14
 _COVARIANCE_ROWS, _HALF_STEP_USERS = 16, 2048
 
@@ -76,26 +78,36 @@ class ItemSums:
 
 
 def release_sums(
-    profiles: UserProfiles, settings: SumSettings, unit: Unit, mu: float, publisher: Publisher
+    profiles: UserProfiles, settings: SumSettings, unit: Unit, mu: float, publisher: Publisher, name: str = SUMS_NAME
 ) -> ItemSums:
     """Release every item's sum of residuals and number of ratings at privacy cost mu; no item bias is known yet."""
-    nothing = np.zeros(profiles.n_items)
     find = rating_totals if unit == "rating" else user_totals
-    totals, sensitivity, (of_sums, of_counts) = find(profiles, nothing, settings, mu)
-    noisy = publisher.publish("item sums and counts", totals, sensitivity)
-    return ItemSums(noisy[0] / of_sums, noisy[1] / of_counts, SIGMA / of_sums, SIGMA / of_counts)
+    totals, sensitivity, (of_sums, of_counts) = find(profiles, np.zeros(profiles.n_items), settings, mu)
+    noisy = publisher.publish(name, totals, sensitivity)
+    return ItemSums(noisy[0] / of_sums, noisy[1] / of_counts, publisher.sd / of_sums, publisher.sd / of_counts)
+
+
+def sums_of(profiles: UserProfiles, settings: SumSettings, unit: Unit, mu: float) -> Integers:
+    """Return the item sums as integers."""
+    find = rating_totals if unit == "rating" else user_totals
+    return find(profiles, np.zeros(profiles.n_items), settings, mu)[0]
+
+
+def over_history(settings: SumSettings, history: bool) -> SumSettings:
+    """Return the settings for user biases of all ratings by then, if these are wanted."""
+    return replace(settings, clamps=replace(settings.clamps, history=history))
 
 
 def rating_totals(
     profiles: UserProfiles, item_bias: Floats, settings: SumSettings, mu: float
 ) -> tuple[Integers, int, tuple[float, float]]:
     """Return sums and counts as integers, their sensitivity to one rating, and their grids."""
-    n_items = profiles.n_items
+    n_items = profiles.most_items
     grid = finest_grid(lambda grid: rating_bound(settings, n_items, grid), mu)
     one = int(grid / settings.stretch)
-    totals = np.zeros((2, n_items), dtype=np.int64)
+    totals = np.zeros((2, profiles.n_items), dtype=np.int64)
     values = profiles.residuals(settings.clamps, item_bias, grid)
-    add_by_item(profiles.indices, values, one, totals[0], totals[1])
+    add_by_item(*profiles.arriving(values), one, totals[0], totals[1])
     return totals, rating_bound(settings, n_items, grid), (grid, one)
 
 
@@ -121,21 +133,26 @@ def user_totals(
 
 
 def release_residuals(
-    profiles: UserProfiles, item_bias: Floats, clamps: Clamps, mu: float, publisher: Publisher
+    profiles: UserProfiles,
+    item_bias: Floats,
+    clamps: Clamps,
+    mu: float,
+    publisher: Publisher,
+    name: str = RESIDUALS_NAME,
 ) -> Noisy:
     """Release the sums of residuals from known item biases at privacy cost mu, for the unit rating."""
     totals, sensitivity, grid = residual_totals(profiles, item_bias, clamps, mu)
-    noisy = publisher.publish("item residuals", totals, sensitivity)
-    return Noisy(noisy / grid, SIGMA / grid)
+    noisy = publisher.publish(name, totals, sensitivity)
+    return Noisy(noisy / grid, publisher.sd / grid)
 
 
 def residual_totals(profiles: UserProfiles, item_bias: Floats, clamps: Clamps, mu: float) -> tuple[Integers, int, int]:
     """Return the sums as integers, their sensitivity to one rating, and their grid."""
-    grid = residual_grid(clamps, profiles.n_items, mu)
+    grid = residual_grid(clamps, profiles.most_items, mu)
     totals, unused = np.zeros((2, profiles.n_items), dtype=np.int64)
     values = profiles.residuals(clamps, item_bias, grid)
-    add_by_item(profiles.indices, values, 0, totals, unused)
-    return totals, residual_bound(clamps, profiles.n_items, grid), grid
+    add_by_item(*profiles.arriving(values), 0, totals, unused)
+    return totals, residual_bound(clamps, profiles.most_items, grid), grid
 
 
 def residual_grid(clamps: Clamps, n_items: int, mu: float) -> int:
@@ -153,7 +170,7 @@ def release_overlap(profiles: UserProfiles, unit: Unit, mu: float, publisher: Pu
     """Return, with noise, the sum over users of min(c, most)^1.5 (unit rating) or min(c, most) (unit user)."""
     target = integer_sensitivity(mu)
     total = overlap_totals(profiles.counts, unit, target)
-    noisy = publisher.publish("overlap of ratings", total, target)
+    noisy = publisher.publish(OVERLAP_NAME, total, target)
     grid = _overlap_grid(unit, target)
     return float(noisy[0] / grid) if grid > 0 else 0.0
 
@@ -193,15 +210,15 @@ def release_covariance(
     """Release the covariance of the residuals of the chosen items (columns, ascending) at privacy cost mu."""
     # Each user enters as x xᵀ/|x| (unit rating) or x xᵀ/|x|² (unit user), above the diagonal only.
     target = integer_sensitivity(mu)
-    size = covariance_size(clamps, unit, profiles.n_items, len(chosen), target)
-    totals = pair_totals(profiles, item_bias, chosen, clamps, unit, size)
-    above = np.triu_indices(len(chosen), 1)
-    noisy = publisher.publish("covariance of residuals", totals[above], target)
-    matrix = np.zeros(totals.shape, dtype=np.float32)
+    size = covariance_size(clamps, unit, profiles.most_items, max(len(chosen), publisher.listed), target)
+    n = len(chosen)  # the places of all pairs take much memory, and are found twice
+    totals = pair_totals(profiles, item_bias, chosen, clamps, unit, size)[publisher.pairs(n)]
+    noisy = publisher.publish(COVARIANCE_NAME, totals, target)
+    matrix = np.zeros((n, n), dtype=np.float32)
     scale = size * COVARIANCE_GRID if unit == "rating" else size
-    matrix[above] = noisy / scale
+    matrix[publisher.pairs(n)] = noisy / scale
     matrix += matrix.T
-    return Noisy(matrix, SIGMA / scale)
+    return Noisy(matrix, publisher.sd / scale)
 
 
 def covariance_noise(clamps: Clamps, unit: Unit, n_items: int, n_chosen: int, mu: float) -> float:

@@ -10,140 +10,247 @@ from typing import Any, ClassVar
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
+from scipy.linalg import LinAlgError, eigh
+from scipy.special import expit
 
-from goodfence.arrays import AnyFloats, AnyIntegers, Csr, Flags, Float32s, Floats, as_csr
+from goodfence.arrays import AnyFloats, AnyIntegers, Csr, Flags, Float32s, Floats, Integers, as_csr
 from goodfence.data.ratings import Feedback, Ratings
 from goodfence.errors import ModelFileError
-from goodfence.kernels.factor_lists import TILE, Loadings, rank_by_factors, weigh_profiles
 from goodfence.kernels.lists import merge_lists
+from goodfence.kernels.weight_lists import TILE, ItemWeights, add_weights, rank_by_weights
 from goodfence.models.persistence import Arrays
-from goodfence.models.private.base import FromRatings, PrivateRecommender
+from goodfence.models.private.base import FromRatings
 from goodfence.models.private.co_occurrence import (
+    CO_OCCURRENCE_NAME,
+    COUNTS_NAME,
+    COUNTS_SHARE,
     MOST_CHOSEN,
     UNIT,
     EventProfiles,
+    ReleasedLists,
     centre_of,
-    co_occurrence_noise,
+    co_occurrence_size,
+    co_occurrence_totals,
+    count_totals,
+    how_many,
     release_co_occurrence,
     release_counts,
+    release_lists,
+    require_exact,
 )
 from goodfence.models.private.estimation import leading_eigenvectors
+from goodfence.models.private.history import events_size, history_event_totals, release_history_events
+from goodfence.models.private.lasting import LastingRecommender
+from goodfence.models.private.life import Known
 from goodfence.models.private.releases import Noisy, most_rated
+from goodfence.models.private.updated import AHEAD, grown
 from goodfence.models.recommender import IdsLike, rated_rows
 from goodfence.neighbours.lists import Ranked, no_lists, rank_alike
 from goodfence.parallel import ranges, run
 from goodfence.privacy.accounting import lattice_distance
+from goodfence.privacy.fixed_point import integer_sensitivity
 from goodfence.privacy.guarantee import Unit
 from goodfence.privacy.noise import SIGMA, Publisher
+from goodfence.privacy.updates import Lasting, Updater, pairs_in_order
 from goodfence.registry import register
 from goodfence.rng import RNG
 from goodfence.settings import checked
 
 MOST_FACTORS = 64
 FARTHEST = 1e3
-"""No popularity or factor loading is farther from 0: far beyond what is found, whatever the noise."""
+"""No popularity is farther from 0: far beyond what is found, whatever the noise."""
+LEAST_SCALE = 1e-6
+"""The scale of no item is smaller, that of the largest being 1."""
 _SPARE_FACTORS = 4
 """Factors kept beyond those whose eigenvalue stands out of the noise, but no more than these are."""
-_DOUBT = 2.0
-"""How much of a factor is doubted: it counts by w²/(w² + _DOUBT·edge²/4), w being its eigenvalue."""
-_TOGETHER = 1024
-"""How many lists a thread makes at a time."""
 _ROUNDS = 2
 """How often the diagonal, which is not released, is filled in from the factors."""
+_REGULARISATION = 350.0
+"""The λ of EASE, for events that count 1."""
+_EVENT_WEIGHT, _WEIGHT_DEVIATION, _WEIGHTS = 0.25, 0.15, (0.03, 0.7)
+"""What one event counts in the co-occurrence: expected before the release, by how much wrong, and the limits."""
+_LEARNING_STEPS, _LEARNT_FROM = 60, 100_000
+"""How long, and from how many cells at most, the sizes of cells are learnt."""
+_TOGETHER = 1024
+"""How many lists a thread makes at a time."""
 
 
 @dataclass(frozen=True, eq=False)
 class ListModel:
-    """Every item's popularity and its loadings on the factors: all that is kept of the releases."""
+    """Every item's popularity, and how the chosen items go together: all that is kept of the releases."""
 
     popularity: Floats
     """(items,): noisy counts, those of the chosen items of length 1."""
-    factors: Floats
-    """(items, factors): loadings, zero for items that were not chosen."""
+    chosen: Integers
+    """(chosen,): the columns of the chosen items, ascending."""
+    partial: Float32s
+    """(chosen, chosen): the partial correlations between them, of all others being known; the diagonal is 0."""
+    scale: Floats
+    """(chosen,): by what the correlations are multiplied by row and divided by column to be weights."""
 
     @cached_property
-    def loadings(self) -> Loadings:
-        """The same as the kernels take it."""
-        chosen = np.flatnonzero(self.factors.any(axis=1))
-        places = np.full(len(self.factors), -1, dtype=np.int32)
-        places[chosen] = np.arange(len(chosen))
-        own = self.factors[chosen]
-        table = np.concatenate([self.popularity[chosen, None], own], axis=1)
-        lengths = (own**2).sum(axis=0)
-        shares = own**2 / np.maximum(lengths, 1e-300)
-        return Loadings(
-            places,
-            np.maximum(self.popularity, 0.0),
-            chosen,
-            own.astype(np.float32),
-            np.ascontiguousarray(table),
-            _in_tiles(table),
-            lengths,
-            shares.sum(axis=1) / max(len(lengths), 1),
-        )
+    def weights(self) -> Float32s:
+        """(chosen, chosen): what each chosen item of a profile adds to the score of each other."""
+        return np.asarray(self.partial * (self.scale[:, None] / self.scale), dtype=np.float32)
 
-    def weigh(self, profiles: sparse.csr_array) -> Floats:
-        """Return the weights of popularity and of each factor for profiles of ones: (profiles, 1 + factors)."""
-        weights = np.empty((profiles.shape[0], 1 + self.factors.shape[1]))
-        weigh_profiles(as_csr(profiles), self.loadings, weights)
-        return weights
+    @cached_property
+    def tiles(self) -> ItemWeights:
+        """The weights as the kernels take them."""
+        n_chosen = len(self.chosen)
+        places = np.full(len(self.popularity), -1, dtype=np.int32)
+        places[self.chosen] = np.arange(n_chosen)
+        n_tiles = -(-n_chosen // TILE)
+        popular = np.zeros(n_tiles * TILE, dtype=np.float32)
+        popular[:n_chosen] = np.maximum(self.popularity[self.chosen], 0.0)
+        padded = np.zeros((n_chosen, n_tiles * TILE), dtype=np.float32)
+        padded[:, :n_chosen] = self.weights
+        tiles = padded.reshape(n_chosen, n_tiles, TILE).swapaxes(0, 1)
+        return ItemWeights(places, self.chosen, popular, np.ascontiguousarray(tiles))
 
-    def scores(self, weights: Floats) -> Floats:
-        """Return the scores of all items for profiles of these weights: their sum over popularity and loadings."""
-        found: Floats = weights[:, :1] * self.popularity
-        chosen, table = self.loadings.chosen, self.loadings.table
-        found[:, chosen] += weights[:, 1:] @ table[:, 1:].T
+    def scores(self, profiles: sparse.csr_array) -> Floats:
+        """Return the scores of all items for profiles of ones."""
+        rough = np.empty((profiles.shape[0], len(self.tiles.popular)), dtype=np.float32)
+        along = np.empty(profiles.shape[0])
+        add_weights(as_csr(profiles), self.tiles, rough, along)
+        found: Floats = along[:, np.newaxis] * self.popularity
+        found[:, self.chosen] = rough[:, : len(self.chosen)]
         return found
 
     def rank(self, profiles: sparse.csr_array, allowed: Flags, n: int) -> Ranked:
-        """Return the lists of some profiles; items without factors are in the same order for everybody."""
-        model, popularity = self.loadings, self.popularity.copy()
-        popularity[model.chosen] = np.nan
+        """Return the lists of some profiles; items that were not chosen are in the same order for everybody."""
+        popularity = self.popularity.copy()
+        popularity[self.chosen] = np.nan
         others = rank_alike(popularity, profiles, allowed, n)
         lists = no_lists(profiles.shape[0], n, profiles.shape[1])
 
         def work(piece: tuple[int, int]) -> None:
             first, last = piece
             own = Csr(profiles.indptr[first : last + 1], profiles.indices, profiles.data)
-            out = lists.columns[first:last], lists.scores[first:last]
-            of_popularity = np.empty(last - first)
-            rank_by_factors(own, model, allowed, *out, of_popularity)
-            scores = others.scores[first:last] * of_popularity[:, np.newaxis]
-            merge_lists(others.columns[first:last], scores, *out)
+            out, along = (lists.columns[first:last], lists.scores[first:last]), np.empty(last - first)
+            rank_by_weights(own, self.tiles, allowed, *out, along)
+            merge_lists(others.columns[first:last], along[:, np.newaxis] * others.scores[first:last], *out)
 
         run(work, ranges(profiles.shape[0], _TOGETHER))
         return lists
 
 
-def _in_tiles(table: Floats) -> Float32s:
-    """Return a table, (items, lines), tile by tile of items, each (lines, TILE): what is beyond the last item is 0."""
-    n_items, n_lines = table.shape
-    n_tiles = -(-n_items // TILE)
-    padded = np.zeros((n_tiles * TILE, n_lines), dtype=np.float32)
-    padded[:n_items] = table
-    return np.ascontiguousarray(padded.reshape(n_tiles, TILE, n_lines).swapaxes(1, 2))
+def estimate_lists(released: ReleasedLists) -> ListModel:
+    """Return what lists are made of, from what was released alone.
+
+    Where no factor stands out of the noise, the weights are those of popularity.
+    """
+    counts = released.counts
+    length = math.sqrt(float(counts @ counts))
+    popularity = np.clip(released.items.values / length, -FARTHEST, FARTHEST)
+    centre = released.centre
+    gram = estimate_gram(released)
+    if gram is None:
+        partial, scale = np.outer(centre, centre), np.ones(len(counts))
+    else:
+        partial, scale = partial_correlations(*gram)
+    np.fill_diagonal(partial, 0.0)
+    return ListModel(popularity, released.chosen, partial.astype(np.float32), scale)
 
 
-def list_factors(found: Noisy, centre: Floats) -> Floats:
-    """Return the loadings of the chosen items on the factors that stand out of the noise, without the centre's part."""
-    # Each is as long as it is trusted. The diagonal is not released; it is filled in from the factors.
-    n_items = len(found.values)
+def partial_correlations(gram: Floats, least: float) -> tuple[Floats, Floats]:
+    """Return the partial correlations of a matrix whose eigenvalues are at least `least`, or are made so, and scales.
+
+    With P its inverse they are -P_ij/sqrt(P_ii P_jj), and the weights of EASE -P_ij/P_jj.
+    """
+    try:
+        values, vectors = eigh(gram)
+    except LinAlgError:  # none of what was released may raise
+        values, vectors = np.maximum(np.diag(gram), least), np.eye(len(gram))
+    inverse = (vectors / np.maximum(values, least)) @ vectors.T
+    scale = np.sqrt(np.diag(inverse))
+    partial = np.clip(-inverse / np.outer(scale, scale), -1.0, 1.0)
+    return partial, np.maximum(scale / scale.max(), LEAST_SCALE)
+
+
+def estimate_gram(released: ReleasedLists) -> tuple[Floats, float] | None:
+    """Return X'X + λI, with each user weighed as in the release, and how small its eigenvalues may be.
+
+    It is the low rank that stands out of the noise, the rest cell by cell, the centre and the diagonal, which were not
+    released, and λI. None where nothing stands out.
+    """
+    counts, centre = released.counts, released.centre
+    noise, n_items = released.pairs.noise, len(counts)
     most = min(MOST_FACTORS, n_items - 1)
     if most < 1:
-        return np.zeros((n_items, 0))
-    edge = 2 * found.noise * math.sqrt(n_items)
-    matrix: Float32s = found.values.astype(np.float32)
+        return None
+    edge = 2 * noise * math.sqrt(n_items)
+    weight = event_weight(released)
+    matrix: Float32s = released.pairs.values.astype(np.float32)
+    values, vectors = leading_eigenvectors(matrix, most)
+    if not values[0] > edge:
+        return None
+    cells = denoised_cells(_rest(released, values, vectors, weight * counts), counts, noise)
     for _ in range(_ROUNDS):
-        values, vectors = leading_eigenvectors(matrix, most)
         clear = values > edge
         np.fill_diagonal(matrix, (vectors[:, clear] ** 2) @ _true_values(values[clear], edge))
-    values, vectors = leading_eigenvectors(matrix, most)
+        values, vectors = leading_eigenvectors(matrix, most)
     n_clear = int((values > edge).sum())
     rank = min(most, n_clear + min(n_clear, _SPARE_FACTORS))
-    kept = np.maximum(values[:rank].astype(np.float64), 0.0)
-    trust = kept**2 / (kept**2 + _DOUBT * edge**2 / 4 + 1e-300)
-    rest = vectors[:, :rank] - np.outer(centre, centre @ vectors[:, :rank])
-    return np.asarray(rest * np.sqrt(trust))
+    kept = np.maximum(values[:rank], 0.0)
+    gram = np.asarray((vectors[:, :rank] * kept) @ vectors[:, :rank].T, dtype=np.float64) + cells
+    np.fill_diagonal(gram, np.maximum(np.diag(gram), weight * counts))
+    gram += float(counts @ counts) / (weight * float(counts.sum())) * np.outer(centre, centre)
+    of_user = weight if released.unit == "event" else weight**2
+    added = _REGULARISATION * of_user + edge / 4
+    gram[np.diag_indices(n_items)] += added
+    return gram, 0.2 * added
+
+
+def event_weight(released: ReleasedLists) -> float:
+    """Return what one event adds to the diagonal of the co-occurrence, in the mean."""
+    # With its diagonal, weight * counts, the matrix T has no part along the centre v: so T v is minus that times v.
+    along = released.counts * released.centre
+    square = float(along @ along)
+    found = -float(along @ (released.pairs.values @ released.centre)) / square
+    precision = square / (2 * released.pairs.noise**2)
+    before = 1 / _WEIGHT_DEVIATION**2
+    weight = (precision * found + before * _EVENT_WEIGHT) / (precision + before)
+    return min(max(weight, _WEIGHTS[0]), _WEIGHTS[1])
+
+
+def _rest(released: ReleasedLists, values: AnyFloats, vectors: AnyFloats, diagonal: Floats) -> Floats:
+    """Return what the factors above the edge leave of the released cells, and what the centre took of them."""
+    edge = 2 * released.pairs.noise * math.sqrt(len(diagonal))
+    clear, centre = values > edge, released.centre
+    factors = vectors[:, clear] - np.outer(centre, centre @ vectors[:, clear])
+    low = np.asarray((factors * _true_values(values[clear], edge)) @ factors.T, dtype=np.float64)
+    own = np.maximum(diagonal - np.diag(low), 0.0)
+    taken = np.outer(centre, centre) * (own[:, None] + own - float(centre**2 @ own))
+    rest: Floats = released.pairs.values + taken - low
+    np.fill_diagonal(rest, 0.0)
+    return rest
+
+
+def denoised_cells(cells: Floats, counts: Floats, noise: float) -> Floats:
+    """Return the posterior means of cells: each is 0, or normal with a variance that grows with its items' counts."""
+    # Which part is not 0, and how large that is (t, in units of the noise), are learnt by EM from every so many cells.
+    root = np.sqrt(counts / counts.mean())
+    size = np.outer(root, root)
+    above = np.triu_indices(len(cells), 1)
+    every = slice(None, None, -(-len(above[0]) // _LEARNT_FROM))
+    learnt, sizes = cells[above][every] / noise, size[above][every]
+    share, t = 0.5, 0.5
+    for _ in range(_LEARNING_STEPS):
+        kept, real = _kept(learnt, t * sizes, share)
+        squares = (kept * learnt) ** 2 + kept
+        share = float(np.clip(real.mean(), 1e-6, 1 - 1e-6))
+        t = float(np.clip((real * squares / sizes).sum() / real.sum(), 1e-6, 1e6))
+    kept, real = _kept(cells / noise, t * size, share)
+    found: Floats = real * kept * cells
+    np.fill_diagonal(found, 0.0)
+    return found
+
+
+def _kept(cells: Floats, variances: Floats, share: float) -> tuple[Floats, Floats]:
+    """Return what is kept of cells that are not 0, and how likely they are that; the noise is 1."""
+    kept = variances / (1 + variances)
+    odds = np.log(share / (1 - share)) - np.log1p(variances) / 2 + kept * cells**2 / 2
+    return kept, expit(odds)
 
 
 def _true_values(values: AnyFloats, edge: float) -> AnyFloats:
@@ -153,17 +260,9 @@ def _true_values(values: AnyFloats, edge: float) -> AnyFloats:
     return np.asarray(true - (edge / 2) ** 2 / np.maximum(true, 1e-300))
 
 
-COUNTS_SHARE = 0.1
-"""What the counts take of the squared mu."""
-_CLEAR = 1.6
-"""How often an item must occur, over the edge of the noise, to be chosen: a public constant."""
-_FEWEST_CHOSEN = 64
-"""So many are chosen in any case, if there are as many."""
-
-
 @checked
 @register
-class PrivateTopN(PrivateRecommender):
+class PrivateTopN(LastingRecommender):
     """Lists of items from events (clicks, purchases, likes), with a proved guarantee.
 
     Which items go together is released once, with noise; a list is then made of that and of the user's own events.
@@ -171,7 +270,7 @@ class PrivateTopN(PrivateRecommender):
     Parameters
     ----------
     epsilon : float, default 1.0
-        As in `PrivateCF`, and so are `delta`, `catalogue`, `items` and `rng`.
+        As in `PrivateCF`, and so are `delta`, `catalogue`, `items`, `rng` and `lasting`.
     unit : {"event", "user"}, default "event"
         What is protected: one event, or one user with all their events.
 
@@ -199,18 +298,19 @@ class PrivateTopN(PrivateRecommender):
         catalogue: IdsLike | None = None,
         items: FromRatings | None = None,
         rng: RNG = None,
+        lasting: Lasting | None = None,
     ) -> None:
-        super().__init__(epsilon=epsilon, delta=delta, unit=unit, catalogue=catalogue, items=items, rng=rng)
+        given: Any = {"epsilon": epsilon, "delta": delta, "unit": unit, "lasting": lasting}
+        super().__init__(**given, catalogue=catalogue, items=items, rng=rng)
 
     def laid_out(self, ratings: Ratings) -> Ratings:
         """Return the events as they are fitted: each once, on the `catalogue`, or as they are where that was chosen."""
         laid = super().laid_out(ratings)
         csr = laid.csr
-        if (csr.data == 1).all():
-            return laid
+        # Whatever the events are, without a look at them: what is public of the result is the same.
         once = sparse.csr_array((np.ones(csr.nnz), csr.indices, csr.indptr), shape=csr.shape)
         how: dict[str, Any] = {"titles": laid.titles, "items_declared": laid.items_declared}
-        return Ratings(once, laid.users, laid.items, feedback="implicit", **how)
+        return Ratings(once, laid.users, laid.items, feedback="implicit", liked_from=laid.liked_from, **how)
 
     def profiles_of(self, ratings: Ratings) -> EventProfiles:
         """Return which items each user has."""
@@ -221,57 +321,95 @@ class PrivateTopN(PrivateRecommender):
         return 2 * lattice_distance(max(n_items, pairs), SIGMA)
 
     def _learn(self, profiles: EventProfiles, mu: float, publisher: Publisher) -> ListModel:
-        of_pairs = mu * math.sqrt(1 - COUNTS_SHARE)
-        items = release_counts(profiles, self.unit, mu * math.sqrt(COUNTS_SHARE), publisher)
-        chosen = most_rated(items.values, how_many(items, self.unit, of_pairs))
-        kept = np.maximum(items.values[chosen], items.noise)
-        centre = centre_of(kept)
-        found = release_co_occurrence(profiles, chosen, centre, self.unit, of_pairs, publisher)
-        own = list_factors(found, centre / UNIT)
-        factors = np.zeros((profiles.n_items, own.shape[1]))
-        factors[chosen] = own
-        popularity = np.clip(items.values / math.sqrt(float(kept @ kept)), -FARTHEST, FARTHEST)
-        return ListModel(popularity, np.clip(np.nan_to_num(factors), -1.0, 1.0))
+        if isinstance(publisher, Updater):
+            return estimate_lists(self._release_update(profiles, mu, publisher))
+        return estimate_lists(release_lists(profiles, self.unit, mu, publisher))
+
+    def _numbers(self, room: int) -> int:
+        listed = min(MOST_CHOSEN, room)
+        return room + listed * (listed - 1) // 2
+
+    def _release_update(self, profiles: EventProfiles, mu: float, updater: Updater) -> ReleasedLists:
+        """Publish the counts, and the pairs of a list of items that only grows; return the chosen items' totals."""
+        known, past, unit = updater.known, updater.past[-1] if updater.past else {}, self.unit
+        of_pairs, updater.listed = mu * math.sqrt(1 - COUNTS_SHARE), min(MOST_CHOSEN, profiles.room)
+        items = release_counts(profiles, unit, mu * math.sqrt(COUNTS_SHARE), updater)
+        effective = updater.effective(of_pairs)
+        chosen = most_rated(items.values, how_many(items, unit, effective))
+        later = how_many(Noisy(AHEAD * items.values, items.noise), unit, effective)
+        wanted = grown(past.get("listed", chosen[:0]), np.union1d(chosen, most_rated(items.values, later)))
+        listed = known.setdefault("listed", wanted[: updater.listed])
+        known.setdefault("centre", centre_of(np.maximum(items.values[listed], items.noise)))
+        require_exact(items, unit, co_occurrence_size(unit, updater.listed, integer_sensitivity(of_pairs)))
+        if profiles.arrival is not None:
+            found = release_history_events(profiles, listed, known["centre"] / UNIT, of_pairs, updater)
+        else:
+            found = release_co_occurrence(profiles, listed, known["centre"], unit, of_pairs, updater)
+        places = np.full(profiles.n_items, -1, dtype=np.int64)
+        places[listed] = np.arange(len(listed))
+        chosen = chosen[places[chosen] >= 0]
+        counts, own = np.maximum(items.values[chosen], items.noise), places[chosen]
+        pairs = Noisy(found.values[np.ix_(own, own)], found.noise)
+        return ReleasedLists(unit, items, chosen, counts, centre_of(counts) / UNIT, pairs)
+
+    def _sums(self, profiles: EventProfiles, known: Known) -> dict[str, Integers]:
+        mu, unit, listed = self.life_.terms.of_batch, self.unit, known["listed"]
+        counts = count_totals(profiles, unit, integer_sensitivity(mu * math.sqrt(COUNTS_SHARE)))
+        target = integer_sensitivity(mu * math.sqrt(1 - COUNTS_SHARE))
+        most = min(MOST_CHOSEN, profiles.room)
+        if profiles.arrival is not None:
+            pairs = history_event_totals(profiles, listed, events_size(most, target))
+        else:
+            size = co_occurrence_size(unit, most, target)
+            pairs = co_occurrence_totals(profiles, listed, known["centre"], unit, size)
+        return {COUNTS_NAME: counts, CO_OCCURRENCE_NAME: pairs[pairs_in_order(len(listed))]}
 
     def _list_scores(self, columns: AnyIntegers, values: Floats) -> Floats:
         once = np.ones_like(values)  # however often it happened
         profile = (once, columns, np.array([0, len(columns)]))
         own = sparse.csr_array(profile, shape=(1, self.ratings_.shape[1]))
-        return np.asarray(self.model_.scores(self.model_.weigh(own))[0])
+        return np.asarray(self.model_.scores(own)[0])
 
     def _rank_rows(self, rows: AnyIntegers, n: int, allowed: Flags) -> Ranked:
         return self.model_.rank(rated_rows(self.ratings_.csr, rows), allowed, n)
 
+    def _similarities(self, column: int) -> Floats:
+        """Return what one event of the item adds to the scores of the others."""
+        found = np.full(self.ratings_.shape[1], np.nan)
+        place = self.model_.tiles.places[column]
+        if place >= 0:
+            found[self.model_.chosen] = self.model_.weights[place]
+        return found
+
     def _arrays(self) -> dict[str, npt.NDArray[Any]]:
-        return {"popularity": self.model_.popularity, "factors": self.model_.factors}
+        model = self.model_
+        partial = model.partial[np.triu_indices(len(model.chosen), 1)]
+        return {"popularity": model.popularity, "chosen": model.chosen, "partial": partial, "scale": model.scale}
 
     @classmethod
     def _unpacked(cls, arrays: Arrays, ratings: Ratings) -> ListModel:
-        popularity, factors, n_items = arrays["popularity"], arrays["factors"], ratings.shape[1]
+        popularity, chosen, partial, scale = (arrays[name] for name in ("popularity", "chosen", "partial", "scale"))
+        n_items, n_chosen = ratings.shape[1], chosen.size
         # Not `>`: NaN fails these tests too.
-        if not (
-            popularity.shape == (n_items,)
-            and factors.ndim == 2
-            and len(factors) == n_items
-            and factors.shape[1] <= MOST_FACTORS
-            and popularity.dtype == factors.dtype == np.float64
-            and (np.abs(popularity) <= FARTHEST).all()
-            and (np.abs(factors) <= 1).all()
-            and (ratings.csr.data == 1).all()
-        ):
+        sound = (
+            popularity.shape == (n_items,),
+            chosen.shape == scale.shape == (n_chosen,),
+            1 <= n_chosen <= MOST_CHOSEN,
+            partial.shape == (n_chosen * (n_chosen - 1) // 2,),
+            popularity.dtype == scale.dtype == np.float64,
+            chosen.dtype == np.int64,
+            partial.dtype == np.float32,
+            (np.abs(popularity) <= FARTHEST).all(),
+            (np.abs(partial) <= 1).all(),
+            ((scale >= LEAST_SCALE) & (scale <= 1)).all(),
+            (np.diff(chosen) > 0).all(),
+            ((chosen >= 0) & (chosen < n_items)).all(),
+            (ratings.csr.data == 1).all(),
+        )
+        if not all(sound):
             raise ModelFileError(
-                f"the model's arrays must be numbers of at most {FARTHEST:g}, one row an item, and its events ones"
+                f"the model's arrays must be numbers of at most {FARTHEST:g} about its items, and its events ones"
             )
-        return ListModel(popularity, factors)
-
-
-def how_many(items: Noisy, unit: Unit, mu: float) -> int:
-    """Return how many of the most frequent items (by noisy counts) are chosen: those that stand out of the noise."""
-    # An item's row is the sum of as many vectors of length at most 1 as its count says, and the noise's eigenvalues
-    # end at twice its deviation times the root of the number of items.
-    ordered = np.sort(items.values)[::-1][:MOST_CHOSEN]
-    n_items = len(ordered)
-    noise = co_occurrence_noise(unit, n_items, mu)
-    clear = ordered >= _CLEAR * noise * np.sqrt(np.arange(1, n_items + 1))
-    found = int(np.flatnonzero(clear).max(initial=-1)) + 1
-    return min(max(found, _FEWEST_CHOSEN), n_items)
+        matrix = np.zeros((n_chosen, n_chosen), dtype=np.float32)
+        matrix[np.triu_indices(n_chosen, 1)] = partial
+        return ListModel(popularity, chosen, matrix + matrix.T, scale)
