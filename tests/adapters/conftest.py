@@ -18,7 +18,8 @@ REASON = "run ./scripts/adapters-test, which makes an environment with the libra
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    config.addinivalue_line("markers", "adapters(module): needs another library, by its module")
+    for mark in ("adapters(module): needs another library, by its module", "slow: of LensKit", "eval: of LensKit"):
+        config.addinivalue_line("markers", mark)
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:

@@ -27,8 +27,9 @@ def test_the_audit_finds_what_lenskit_gives_away(peer: Any) -> None:
     report = gf.audit(ratings, user_knn(), known=KNOWN, targets=20, trials=0, rng=7).leakage
     assert report.advantage >= 0.45
     assert report.estimates["recovery"].value >= 0.95
-    assert report.attack == repr(gf.AdaptiveAttack(known=KNOWN, fakes=K, items=5, centred=True))
-    plain = [one.advantage.value for one in report.tried if one.attack.startswith("KNNAttack")]
+    assert "measured" in report.attack  # helpers of each item; the similarities are measured
+    alone = [one for one in report.tried if "helping='none'" in one.attack and "decode='answer'" in one.attack]
+    plain = [one.advantage.value for one in alone]
     assert max(plain) < 0.25
 
 

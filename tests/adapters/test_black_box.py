@@ -54,16 +54,17 @@ def test_a_box_is_attacked_as_what_is_inside(box: Any) -> None:
 
 
 @pytest.mark.parametrize(
-    "box", [model(), train, lambda ratings, rng: train(ratings, rng).answer], ids=["object", "train", "function"]
+    "box", [model(), train, lambda ratings, rng: train(ratings, rng).predict], ids=["object", "train", "function"]
 )
 def test_profiles_stay_outside_the_data(box: Any) -> None:
     class OnlyAnswers:
         rng: int | None = None
+        profiles_only = True
 
         def fit(self, ratings: gf.Ratings) -> gf.NeighbourCF:
             return train(ratings, self.rng)
 
-        def answer(self, profile: Any, items: Any) -> Any:
+        def predict(self, profile: Any, items: Any) -> Any:
             raise NotImplementedError
 
     outside = ATTACK.run(RATINGS, BlackBox(box, asks="profile"), targets=4, rng=5)
@@ -108,7 +109,7 @@ class Fitted:
     [
         (3, {}, "box must be able to learn"),
         (Returns, {}, "box must be an instance"),
-        (Returns(), {"asks": "profile"}, "box must have answer"),
+        (Returns(), {"asks": "profile_lists"}, "box must have recommend"),
         (Fitted(), {}, "box must be able to learn"),
         (train, {"asks": "items"}, "asks must be"),
     ],
@@ -150,9 +151,9 @@ def test_a_box_is_asked_after_fit_and_in_its_own_way() -> None:
     with pytest.raises(SettingError, match="items must be as many as users"):
         box.fit(RATINGS).predict(RATINGS.users[:1], RATINGS.items[:2])
     with pytest.raises(AttributeError, match="use predict"):
-        _ = box.answer
-    with pytest.raises(AttributeError, match="use answer"):
-        _ = BlackBox(train, asks="profile").predict
+        _ = box.recommend
+    with pytest.raises(AttributeError, match="use recommend"):
+        _ = BlackBox(train, asks="profile_lists").predict
 
 
 def test_what_goes_wrong_inside_is_told_as_it_is() -> None:

@@ -63,7 +63,7 @@ def test_the_protocol_serves_lists() -> None:
         folded = ATTACK.run(EVENTS, BlackBox(url, asks="profile_lists"), targets=3, rng=5)
     assert figures(far).equals(figures(near))
     assert folded.n_targets == 3
-    assert {path for path, _, _ in service.asked} == {"/fit", "/recommend", "/answer_list"}
+    assert {path for path, _, _ in service.asked} == {"/fit", "/recommend"}
     assert service.asked[0][1]["feedback"] == "implicit"
 
 
@@ -77,7 +77,7 @@ def test_what_is_no_list_is_one_clear_error(body: bytes) -> None:
 @pytest.mark.parametrize(
     ("old", "new", "words"),
     [
-        ("[open]", "[opens]", "must have the tables open and list"),
+        ("[open]", "[opens]", "must have the table open or open_all"),
         ("settle = 0", "settle = 0\nother = 3", "'other' is none of these"),
         ("settle = 0", "settle = -1", "settle must be at least 0"),
         ('method = "GET"', 'method = "LOOK"', "method must be one of GET"),
@@ -111,7 +111,7 @@ def test_a_list_that_is_not_where_it_should_be_is_told(tmp_path: Path, path: str
 
 def test_ratings_are_refused(tmp_path: Path) -> None:
     deployed = Deployed(Endpoint(url="http://127.0.0.1:9"), write_mapping(tmp_path))
-    with pytest.raises(SettingError, match="must be given events"):
+    with pytest.raises(SettingError, match="must have a table predict"):
         deployed.fit(gf.load("movietweetings"))
 
 

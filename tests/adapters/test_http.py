@@ -66,9 +66,9 @@ def test_profiles_are_asked_over_http() -> None:
     service = Service(KNN)
     with serving(service) as url:
         box = BlackBox(url, asks="profile").fit(RATINGS)
-        told = box.answer({0: 5.0, np.int64(2): 1.0}, RATINGS.items)
+        told = box.predict({0: 5.0, np.int64(2): 1.0}, RATINGS.items)
         report = ATTACK.run(RATINGS, BlackBox(url, asks="profile"), targets=1, rng=5)
-    wanted = gf.NeighbourCF(gf.KNN(k=4)).fit(RATINGS).answer({0: 5.0, 2: 1.0}, RATINGS.items)
+    wanted = gf.NeighbourCF(gf.KNN(k=4)).fit(RATINGS).predict({0: 5.0, 2: 1.0}, RATINGS.items)
     assert np.array_equal(told, wanted, equal_nan=True)
     assert service.asked[1][1]["profile"] == {"items": [0, 2], "ratings": [5.0, 1.0]}
     assert report.n_targets == 1

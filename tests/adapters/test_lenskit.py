@@ -2,13 +2,21 @@
 
 from __future__ import annotations
 
+from importlib.util import find_spec
 from typing import Any
 
 import numpy as np
 import pytest
 
 import goodfence as gf
-from goodfence.adapters.lenskit import NeighbourScorer, NeighbourScorerConfig, from_lenskit, ratings_from_lenskit
+from goodfence.adapters.lenskit import (
+    NeighbourScorer,
+    NeighbourScorerConfig,
+    PrivateScorer,
+    PrivateScorerConfig,
+    from_lenskit,
+    ratings_from_lenskit,
+)
 from goodfence.adapters.libraries import flatten, library
 from goodfence.errors import NotFittedError, SettingError
 
@@ -94,7 +102,7 @@ def test_a_stranger_is_known_by_her_history(peer: Any, split: Split) -> None:
     known = data.ItemList(item_ids=[*split[0].items[40:48].tolist(), "nor this"], rating=[8.0] * 9)
     scored = scorer(data.RecQuery(history_items=known), wanted).scores()
     profile = dict.fromkeys(split[0].items[40:48].tolist(), 8.0)
-    ours = knn().fit(split[0]).answer(profile, split[0].items[:40])
+    ours = knn().fit(split[0]).predict(profile, split[0].items[:40])
     assert scored[:40] == pytest.approx(ours, rel=SINGLE, nan_ok=True)
     assert np.isfinite(scored).any()
     assert np.isnan(scored[40])
@@ -171,3 +179,77 @@ def test_its_data_is_read_with_its_own_ids(peer: Any, films: gf.Ratings) -> None
 def test_settings_are_checked() -> None:
     with pytest.raises(SettingError, match="mechanism must be a dataclass"):
         NeighbourScorerConfig(mechanism=3)
+
+
+THEIR_FIXTURE = pytest.mark.filterwarnings("ignore:Class-scoped fixture defined as instance method")
+THEIR_QUERY = pytest.mark.filterwarnings("ignore:user_items is deprecated")
+_ScorerTests: Any = library("lenskit.testing").ScorerTests if find_spec("lenskit") else object
+
+
+@pytest.fixture(scope="module")
+def ml_ratings(films: gf.Ratings) -> Any:
+    """Real ratings of numbered items, where LensKit's own tests look for MovieLens."""
+    numbered = gf.Ratings(films.csr, films.users, range(films.shape[1]), films.scale)
+    return frame(numbered).assign(timestamp=np.arange(films.n_ratings) % 9973)
+
+
+@pytest.fixture(scope="module")
+def ml_ds(ml_ratings: Any) -> Any:
+    return library("lenskit.data").from_interactions_df(ml_ratings)
+
+
+@pytest.fixture(scope="module")
+def ml_100k(ml_ratings: Any) -> Any:
+    """Return what is only asked for where an error is expected."""
+    return ml_ratings
+
+
+@pytest.fixture(autouse=True)
+def one_process(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setenv("LK_NUM_PROCS", "1")
+
+
+@pytest.fixture
+def rng() -> np.random.Generator:
+    return np.random.default_rng(7)
+
+
+@THEIR_FIXTURE
+@THEIR_QUERY
+class TestPrivateRatings(_ScorerTests):  # type: ignore[misc]  # of a library that may be missing
+    """All of LensKit's tests of a scorer, for predicted ratings."""
+
+    component = PrivateScorer
+    config = PrivateScorerConfig(gf.PrivateCF(epsilon=1.0, items="from ratings"), scale=(0, 10))
+    can_score = "known"
+    expected_rmse = 1.5
+    expected_ndcg = 0.01
+
+
+@THEIR_FIXTURE
+@THEIR_QUERY
+class TestPrivateLists(_ScorerTests):  # type: ignore[misc]
+    """And for lists of events."""
+
+    component = PrivateScorer
+    config = PrivateScorerConfig(gf.PrivateTopN(epsilon=1.0, items="from ratings"))
+    can_score = "known"
+    expected_ndcg = 0.15
+    test_batch_prediction_accuracy = None
+
+
+def test_a_private_scorer_gives_our_predictions(peer: Any, films: gf.Ratings) -> None:
+    data, pipelines = dataset(films), library("lenskit.pipeline")
+    public = films.items.tolist()
+    scorer = PrivateScorer(model=gf.PrivateCF(epsilon=1.0, catalogue=public), scale=(0, 10))
+    assert PrivateScorerConfig(**vars(scorer.config)) == scorer.config
+    assert scorer.config.model["catalogue"] == public
+    pipeline = pipelines.topn_pipeline(scorer, predicts_ratings=True)
+    pipeline.train(data)
+    fitted = pipeline.component("scorer").recommender_
+    assert fitted.guarantee().status == "proved"
+    user = films.users[0]
+    theirs = peer.predict(pipeline, user, public[:50]).scores()
+    assert theirs == pytest.approx(fitted.predict([user] * 50, public[:50]), rel=SINGLE)
+    pipeline.train(data, library("lenskit.training").TrainingOptions(rng=7))
+    assert pipeline.component("scorer").recommender_.guarantee().status == "none"

@@ -9,7 +9,8 @@ import pytest
 
 import goodfence as gf
 from goodfence.adapters.lenskit import from_lenskit
-from goodfence.adapters.libraries import from_implicit, from_rectools, library
+from goodfence.adapters.libraries import from_implicit, library
+from goodfence.adapters.rectools import from_rectools
 from goodfence.attack.refits import listed_columns
 
 ATTACK = gf.ListAttack(known=6, n=10, fakes=5)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pickle
+import warnings
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,8 @@ import pytest
 
 import goodfence as gf
 from goodfence.adapters.libraries import flatten, library
-from goodfence.adapters.sklearn import RecommenderRegressor, from_sklearn
+from goodfence.adapters.sklearn import RecommenderRegressor, RecommenderTransformer, from_sklearn
+from goodfence.data.scale import Scale
 from goodfence.errors import DataError, NotFittedError, SettingError
 
 pytestmark = pytest.mark.adapters("sklearn")
@@ -161,3 +163,42 @@ def test_mistakes_are_told(peer: Any, split: Split) -> None:
         RecommenderRegressor(knn(), missing="zero").fit(pairs, values)  # type: ignore[arg-type]
     with pytest.raises(DataError, match="scale"):
         RecommenderRegressor(knn(), scale=(1, 3)).fit(pairs, values)
+
+
+STEPLESS = Scale(-1e6, 1e6, None)
+"""Their checks make up any numbers."""
+FRESH = {"check_fit_idempotent": "each fit of a private model draws its own noise"}
+ALONE = {"check_fit2d_1sample": "a user alone has no neighbours"}
+
+
+@pytest.mark.parametrize(
+    ("recommender", "failing"),
+    [
+        (gf.PrivateCF(epsilon=1.0, items="from ratings"), FRESH),
+        (gf.PrivateCF(epsilon=1.0, items="from ratings", rng=7), {}),
+        (gf.PrivateMeans(epsilon=1.0, items="from ratings", rng=7), {}),
+        (gf.PrivateTopN(epsilon=1.0, items="from ratings", rng=7), {}),
+        (gf.NeighbourCF(gf.KNN(k=3)), ALONE),
+    ],
+)
+def test_our_recommenders_pass_its_checks_of_estimators(peer: Any, recommender: Any, failing: dict[str, str]) -> None:
+    checks = library("sklearn.utils.estimator_checks")
+    scale = None if recommender.learns_from == "implicit" else STEPLESS
+    estimator = RecommenderTransformer(recommender, scale=scale)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # of checks that are skipped
+        told = checks.check_estimator(estimator, on_fail=None)
+    assert {one["check_name"] for one in told if one["status"] == "failed"} <= failing.keys()
+    assert len(told) > 40
+
+
+def test_a_row_is_somebody_who_is_not_in_the_data(peer: Any, films: gf.Ratings) -> None:
+    ours = gf.PrivateCF(epsilon=1.0, items="from ratings", rng=7)
+    theirs = RecommenderTransformer(ours, scale=(0, 10)).fit(films.csr)
+    rows = films.csr[[3]].toarray()
+    numbered = gf.Ratings(films.csr, range(films.shape[0]), range(films.shape[1]), scale=(0, 10))
+    profile = dict(zip(films.csr[[3]].indices.tolist(), films.csr[[3]].data.tolist(), strict=True))
+    asked = range(films.shape[1])
+    assert np.array_equal(theirs.transform(rows)[0], ours.fit(numbered).predict(profile, asked))
+    rows[rows == 0] = np.nan
+    assert np.array_equal(theirs.transform(rows), theirs.transform(films.csr[[3]]))

@@ -92,7 +92,7 @@ def secret_ratings() -> gf.Ratings:
         (KNNAttack(known=1, fakes=50), gf.KNN(k=4), 2, SettingError, "k must be at most"),
         (KNNAttack(known=1), gf.NeighbourCF(gf.KNN(k=4)), 2, SettingError, "k must be at most"),
         (KNNAttack(known=1), ItemMeans(), 2, SettingError, "fakes must be given"),
-        (KNNAttack(known=1, fakes=2), object(), 2, SettingError, "with fit and predict or answer"),
+        (KNNAttack(known=1, fakes=2), object(), 2, SettingError, "with fit and predict"),
         (CoverAttack(known=1), gf.NPNS(k=2), 2, SettingError, "whole list"),
         (CoverAttack(known=1), ItemMeans(), 2, SettingError, "fakes must be given"),
     ],

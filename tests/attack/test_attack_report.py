@@ -79,7 +79,7 @@ def test_report_derived_by_hand() -> None:
             "advantage": (1 / 3, -1.0, 1.0),
             "fully_recovered": (0.5, None, None),
             "fully_recovered_without": (0.0, 0.0, None),
-            "worst_tenth_loss": (0.5, None, None),
+            "worst_tenth_loss": (1.0, None, None),
             "guess": (1 / 3, None, None),
             "within_one_step": (2 / 3, None, None),
             "within_one_step_without": (1 / 3, None, None),

@@ -52,7 +52,7 @@ class Released:
         row = self.events_.row(user)
         csr = self.events_.csr
         held = self.events_.items[csr.indices[csr.indptr[row] : csr.indptr[row + 1]]]
-        return self.box_.answer_list(held.tolist(), n)
+        return self.box_.recommend(held.tolist(), n)
 
     def guarantee(self) -> gf.Guarantee:
         return gf.PrivateCF(epsilon=1.0, items="from ratings", unit="user").guarantee()

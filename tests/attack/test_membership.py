@@ -12,7 +12,8 @@ import pytest
 from scipy import sparse, stats
 
 import goodfence as gf
-from goodfence.attack.membership import MembershipReport, auc, left_out_questions, threshold_at, true_positive_bound
+from goodfence.attack.membership import MembershipReport, left_out_questions, likelihood_ratios
+from goodfence.attack.roc import auc, roc_table, threshold_at, true_positive_bound, true_positives_at
 from goodfence.attack.targets import find_targets, world_seed
 from goodfence.errors import DataError, SettingError
 from goodfence.report.serialize import plain
@@ -272,6 +273,8 @@ def test_one_fit_asks_the_same_of_who_ignores_fakes() -> None:
         ({"known": 8, "fakes": 0}, "fakes must be an integer of at least 1"),
         ({"known": 8, "choose": "rarely"}, "did you mean 'rarest'"),
         ({"known": 8, "fits": "all"}, "fits must be one of each, one or None"),
+        ({"known": 8, "score": "lria"}, "score must be one of gap, lira"),
+        ({"known": 8, "shadows": 1}, "shadows must be an integer of at least 2"),
     ],
 )
 def test_settings(settings: dict[str, Any], message: str) -> None:
@@ -331,3 +334,122 @@ def test_members_of_real_data_are_told_apart() -> None:
     at_five = found.points[1]
     assert at_five.true_positives.value > 0.9
     assert at_five.precision.value > found.precision_of_all.value
+
+
+def many_strangers(n: int) -> gf.Ratings:
+    """Return `n` people of whom no two rated the same items."""
+    values = np.random.default_rng(6).integers(1, 6, size=6 * n).astype(np.float64)
+    csr = sparse.csr_array((values, np.arange(6 * n), 6 * np.arange(n + 1)), shape=(n, 6 * n))
+    return gf.Ratings(csr, range(n), range(6 * n), scale=(1, 5))
+
+
+@pytest.mark.parametrize("score", ["gap", "lira"])
+def test_a_recommender_that_leaks_membership_entirely(score: Any) -> None:
+    attack = gf.MembershipAttack(known=4, left_out=2, score=score, shadows=2)
+    found = attack.run(many_strangers(120), gf.KNN(k=3), targets=120, rng=1)
+    assert found.low_rates[0.01].value == found.auc.value == found.low_rates[0.01].high == 1
+    assert math.isnan(found.low_rates[0.001].value)
+    says = "cannot be measured with 120 non-members (1,000 or more are needed)"
+    assert found.in_words(0.001) == says
+    assert f"TPR at 0.1% FPR: {says}" in repr(found)
+    curve = found.roc()
+    above = np.asarray(curve["true_positive_rate"]) < 1  # every member is above all others
+    assert set(np.asarray(curve["false_positive_rate"])[above].tolist()) == {0.0}
+
+
+@pytest.mark.parametrize("score", ["gap", "lira"])
+def test_a_recommender_that_leaks_nothing(score: Any) -> None:
+    """The worlds are the same, in shadow fits too: the ROC curve is the diagonal."""
+    attack = gf.MembershipAttack(known=4, left_out=3, fakes=3, score=score, shadows=3)
+    found = attack.run(tied_ratings(3, n_users=140), OwnMean(), targets=110, rng=1)
+    curve = found.roc()
+    assert curve["false_positive_rate"].equals(curve["true_positive_rate"])
+    assert found.low_rates[0.01].value <= 0.01
+    assert found.low_rates[0.01].high < 0.1
+    if score == "lira":  # in equals out in every shadow fit, so that no answer tells anything
+        np.testing.assert_array_equal(found.scores, np.zeros(found.n_targets))
+
+
+class NoisyNearest:
+    """Answers with the rating of the rater nearest to the asker, behind noise: little on even items, much on odd."""
+
+    def __init__(self, rng: int | None = None) -> None:
+        self.rng = rng
+
+    def fit(self, ratings: gf.Ratings) -> NoisyNearest:
+        self.ratings_, self.cells_ = ratings, ratings.csr.toarray()
+        spread = np.where(np.arange(ratings.shape[1]) % 2, 3.0, 0.1)
+        self.noise_ = np.random.default_rng(self.rng).normal(size=ratings.shape[1]) * spread
+        return self
+
+    def predict(self, users: Any, items: Any) -> Any:
+        told = []
+        for row, column in zip(self.ratings_.rows(users), self.ratings_.columns(items), strict=True):
+            alike = (self.cells_ == self.cells_[row]).sum(axis=1) * (self.cells_[:, column] > 0)
+            told.append(self.cells_[alike.argmax(), column] + self.noise_[column])
+        return np.array(told)
+
+
+def test_likelihood_ratios_beat_errors_where_some_answers_are_noise() -> None:
+    """The errors on noisy items count as much as the others; the ratios leave them out."""
+    cells = np.random.default_rng(8).integers(1, 6, size=(60, 16)).astype(np.float64)
+    ratings = gf.Ratings(sparse.csr_array(cells), range(60), range(16), scale=(1, 5))
+    gap, lira = (
+        gf.MembershipAttack(known=10, left_out=3, fakes=1, score=score, shadows=8).run(
+            ratings, NoisyNearest(), targets=40, rng=3
+        )
+        for score in ("gap", "lira")
+    )
+    assert 0.6 < gap.auc.value < lira.auc.value
+    assert lira.at(0.05).true_positives.value >= gap.at(0.05).true_positives.value
+
+
+def test_likelihood_ratios_by_hand() -> None:
+    """One question, four shadow fits: the variance of all questions is its own."""
+    shadows = np.array([[0.0, -1.0], [-0.2, -0.6], [0.0, -1.0], [-0.2, -0.6]])[:, :, np.newaxis]
+    variances = shadows.var(axis=0, ddof=1)[:, 0] + 0.03**2
+    for part in (0.0, -0.5):
+        inside, outside = (
+            stats.norm.logpdf(part, mean, np.sqrt(variance))
+            for mean, variance in zip((-0.1, -0.8), variances, strict=True)
+        )
+        (ratio,) = likelihood_ratios(np.array([[part], [part]]), shadows)[0]
+        assert ratio == pytest.approx(inside - outside)
+
+
+def test_shadow_fits_hold_half_of_the_users_and_the_target() -> None:
+    ratings = tied_ratings(7)
+    Counting.worlds = []
+    attack = gf.MembershipAttack(known=4, left_out=2, fakes=2, score="lira", shadows=3)
+    attack.run(ratings, Counting(), targets=5, rng=1)
+    sizes = [n_users for n_users, _ in Counting.worlds]
+    whole, half = ratings.shape[0] + 2, ratings.shape[0] // 2 + 2
+    assert sizes.count(whole) == sizes.count(whole - 1) == 5 * 3  # two questions and the hidden ratings
+    assert sizes.count(half) == sizes.count(half - 1) == 5 * 2 * 3
+    assert len(sizes) == 2 * (15 + 30)
+
+
+def test_roc_by_hand() -> None:
+    curve = roc_table(np.array([3.0, 2.0, 2.0, 0.0]), np.array([2.0, 1.0, 1.0, 0.0]))
+    assert curve["false_positive_rate"].to_pylist() == [0, 0, 0.25, 0.75, 1]
+    assert curve["true_positive_rate"].to_pylist() == [0, 0.25, 0.75, 0.75, 1]
+
+
+def test_low_rates_need_enough_non_members() -> None:
+    members, others = np.arange(999.0) + 900, np.arange(999.0)
+    assert math.isnan(true_positives_at(members, others, 0.001).value)
+    one_more = true_positives_at(members, np.arange(1000.0), 0.001)
+    assert one_more.value == pytest.approx(900 / 999)  # above 998, which one of a thousand exceeds
+    assert one_more.low == 0  # by chance no non-member may be above the true threshold
+
+
+@pytest.mark.real("ml-100k")
+def test_likelihood_ratios_find_more_members_in_real_data() -> None:
+    """With 8 known ratings of all 943 users the errors gave 0.888, the ratios 0.977."""
+    ratings, common = gf.load("ml-100k"), {"targets": 300, "rng": 7}
+    gap, lira = (
+        gf.MembershipAttack(known=8, score=score).run(ratings, gf.KNN(k=50), **common)  # type: ignore[arg-type]
+        for score in ("gap", "lira")
+    )
+    assert lira.auc.low > gap.auc.high
+    assert lira.low_rates[0.01].value > gap.low_rates[0.01].value

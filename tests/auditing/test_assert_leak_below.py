@@ -34,9 +34,21 @@ def test_a_neighbourhood_is_attacked_without_a_refit_and_a_private_one_too() -> 
     assert listed.table().equals(assert_leak_below(gf.KNN(k=20), FILMS, 100, targets=40).table())
     small = gf.Ratings(FILMS.csr[:60], FILMS.users[:60], FILMS.items, FILMS.scale)
     private = assert_leak_below(
-        gf.PrivateMeans(epsilon=1.0, items="from ratings"), small, 100, attack=gf.KNNAttack(known=8, fakes=5), targets=3
+        gf.PrivateMeans(epsilon=1.0, items="from ratings"),
+        small,
+        100,
+        attack=gf.KNNAttack(known=8, fakes=5),
+        targets=30,
     )
-    assert (private.n_fakes, private.n_targets) == (5, 3)
+    assert (private.n_fakes, private.n_targets) == (5, 30)
+
+
+def test_what_cannot_be_told_fails_unless_it_is_accepted() -> None:
+    few: dict[str, Any] = {"attack": gf.KNNAttack(known=8, fakes=5), "targets": 3}
+    with pytest.raises(AssertionError, match="cannot tell whether the leak is below 100%: only 3 users were judged"):
+        assert_leak_below(gf.NPNS(k=20), FILMS, 100, **few)
+    report = assert_leak_below(gf.NPNS(k=20), FILMS, 100, undecided="pass", **few)
+    assert report.finding.verdict == "cannot tell"
 
 
 @pytest.mark.slow
@@ -79,12 +91,13 @@ def test_judged_by_the_upper_end() -> None:
 @pytest.mark.slow
 def test_a_box_that_hides_its_k_meets_attackers_of_several_sizes() -> None:
     box = BlackBox(gf.NeighbourCF(gf.KNN(k=10), progress=False))
-    fifty = assert_leak_below(box, FILMS, 0, attack=KNN_50, targets=3)
+    fifty = assert_leak_below(box, FILMS, 0, attack=KNN_50, targets=3, undecided="pass")
     assert fifty.estimates["raw_recovery"].value == 0  # they crowd the target out of each other's neighbourhoods
     with pytest.raises(AssertionError, match=r"opens \d+ account"):
         assert_leak_below(box, FILMS, 5, targets=4)
-    most = assert_leak_below(box, FILMS, 100, targets=4, attack=[KNN_50, gf.KNNAttack(known=8, fakes=10)])
-    assert (most.n_fakes, most.n_targets) == (10, 2)
+    several = [KNN_50, gf.KNNAttack(known=8, fakes=10)]
+    most = assert_leak_below(box, FILMS, 100, targets=4, attack=several, undecided="pass")
+    assert (most.n_fakes, most.n_targets) == (10, 4)
 
 
 def few_answers() -> gf.Ratings:
@@ -149,7 +162,7 @@ def test_the_pytest_plugin_notes_what_was_found(pytester: pytest.Pytester) -> No
         import goodfence as gf
 
         def test_knn(assert_leak_below):
-            assert_leak_below(gf.KNN(k=20), gf.load("movietweetings"), 100, targets=20)
+            assert_leak_below(gf.KNN(k=20), gf.load("movietweetings"), 100, targets=40)
 
         def test_limit(assert_leak_below):
             assert_leak_below(gf.KNN(k=20), gf.load("movietweetings"), 1, targets=20)

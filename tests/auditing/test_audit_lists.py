@@ -10,8 +10,9 @@ import pytest
 
 import goodfence as gf
 from goodfence.attack.attack import Subject
+from goodfence.attack.designed_lists import DesignedListAttack
 from goodfence.attack.report import ListAttackReport
-from goodfence.attack.strongest import NEVER_TRIED, usual_attackers
+from goodfence.attack.strongest import NEVER_TRIED, probed, usual_attackers
 from goodfence.auditing.frontier import Frontier, frontier
 from goodfence.errors import SettingError
 from goodfence.models.method import default_recommenders, traits_of
@@ -72,15 +73,19 @@ def test_the_strongest_covers_what_draws_from_far_down_the_list() -> None:
     assert report.advantage > 0.5
 
 
-def test_a_stranger_meets_several_numbers_of_fakes() -> None:
-    attackers = usual_attackers(Subject(LIKES, MostPopular()))
-    assert {one.fakes for one in attackers} == {1, 10, 20, 50}
+def test_a_stranger_meets_the_designs_that_probing_found() -> None:
+    subject = Subject(LIKES, MostPopular())
+    attackers = usual_attackers(subject)
+    assert [one.decode for one in attackers if isinstance(one, DesignedListAttack)].count("trained") == 1
+    designs = {design for one in attackers if isinstance(one, DesignedListAttack) for design in one.designs}
+    assert designs == set(probed(subject, 8).designs)
+    assert {1, 50} <= {design.fakes for design in designs}
 
 
 def test_a_leak_above_the_limit_fails_and_names_the_list() -> None:
     with pytest.raises(AssertionError, match=r"knows 8 items .* precision \d+\.\d%"):
         gf.assert_leak_below(gf.KNN(k=20), LIKES, 10, targets=40)
-    report = gf.assert_leak_below(gf.Popularity(), LIKES, 20, attack=gf.ListAttack(known=8, fakes=5), targets=6)
+    report = gf.assert_leak_below(gf.Popularity(), LIKES, 20, attack=gf.ListAttack(known=8, fakes=5), targets=40)
     assert report.advantage < 0.2
 
 

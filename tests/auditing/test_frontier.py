@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -67,9 +68,9 @@ def test_ways_are_measured_by_the_strongest_attack(tmp_path: Path) -> None:
     table = found.table()
     assert table.column("family").to_pylist() == ["kNN", "PPNS", "nPNS", "PrivateMeans, per rating"]
     assert table.column("status").to_pylist()[3] == "proved"
-    # Of six targets three choose the attacker, of a private model too.
-    assert table.column("n_targets").to_pylist() == [3, 3, 3, 3]
-    assert [len(point.tried) for point in found.points] == [4, 5, 5, 16]
+    assert table.column("n_targets").to_pylist() == [6, 6, 6, 6]
+    assert table.column("verdict").to_pylist() == ["cannot tell"] * 4  # on six users there is no verdict
+    assert [len(point.tried) for point in found.points] == [4, 5, 5, 13]
     assert all("membership" in {one.attack for one in point.not_tried} for point in found.points)
     assert all(0.3 < p.mae < 2 for p in found.points)
     save_result(found, tmp_path / "out")
@@ -97,7 +98,7 @@ def test_mechanisms_repeat_with_a_seed() -> None:
     assert runs[0].points == runs[1].points
     [point] = runs[0].points
     assert [one.attack for one in point.tried if one.strongest] == [point.attack]
-    assert {one.n_targets for one in point.tried} == {3}  # half of six people choose the attacker
+    assert {one.n_targets for one in point.tried} == {6}
 
 
 @pytest.mark.slow
@@ -136,12 +137,9 @@ def test_where_each_answer_has_fresh_noise_all_fakes_ask() -> None:
     for declared in (True, None):
         noisy.fresh_answers = declared  # said, or found out by asking the same question twice
         found = frontier(films, [noisy], targets=12, rng=3).points[0]
-        assert "ask='all', combine='mean'" in found.attack
-        advantages = {one.attack: one.advantage.value for one in found.tried}
-        one_asks = advantages[repr(KNNAttack(known=8, fakes=50))]
-        all_ask = advantages[repr(KNNAttack(known=8, fakes=50, ask="all", combine="mean"))]
-        assert all_ask > one_asks + 0.2
+        assert re.search(r"askers=[2-9]\d", found.attack)
         assert found.advantage.low > 0
+        assert found.advantage.value > 0.2  # twelve users say no more
 
 
 def test_proved_models_that_cut_the_leak_are_not_called_none_for_a_hair() -> None:
@@ -153,7 +151,7 @@ def test_proved_models_that_cut_the_leak_are_not_called_none_for_a_hair() -> Non
     found = Frontier(points=points, guess=points[0].guess, settings={})
     best = found.recommended()
     assert best is points[1]  # a tenth of the leak; what is refuted is not recommended for that
-    assert found.cut(points[1]) == pytest.approx(0.5 / 0.03)
+    assert found.cut(points[1]) == pytest.approx(0.5 / 0.05)  # by the worse end of the interval
     assert found.cut(points[0]) == 1.0
     wide = replace(points[1], advantage=Estimate(0.09, 0.05, 0.13))
     assert replace(found, points=(points[0], wide)).recommended() is None

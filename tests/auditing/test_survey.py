@@ -9,7 +9,7 @@ import pytest
 
 import goodfence as gf
 from goodfence.attack.attack import Attack, Subject
-from goodfence.attack.knn_attack import AdaptiveAttack, KNNAttack
+from goodfence.attack.knn_attack import KNNAttack
 from goodfence.auditing.audit import audit
 from goodfence.auditing.frontier import Compared, name_of
 from goodfence.auditing.survey import Survey, _knowing, _strategies, survey
@@ -40,7 +40,7 @@ def test_others_attack_as_many_as_they_are_told(around: Survey) -> None:
     assert others == {15}
     own, *rest = (point.n_targets for point in around.frontier.points)
     assert own == around.audit.leakage.n_targets  # the same question has the same answer
-    assert rest == [8]  # the other half chose the attacker
+    assert rest == [15]
 
 
 def test_more_knowledge_reads_more(around: Survey) -> None:
@@ -61,7 +61,6 @@ def test_what_is_audited_stands_on_the_frontier_once(around: Survey) -> None:
         (gf.KNNAttack(known=8), gf.PPNS(k=20, beta=3), 6),
         (gf.KNNAttack(known=8), gf.NPNS(k=20), 5),  # nobody covers a whole list
         (gf.KNNAttack(known=8, ask="all"), gf.PPNS(k=20, beta=3), 6),
-        (gf.KNNAttack(known=8, fakes=50), gf.PrivateMeans(epsilon=1.0), 17),
         (gf.KNNAttack(known=1, choose=[int(FILMS.items[0])]), gf.KNN(k=20), 0),
     ],
 )
@@ -72,9 +71,6 @@ def test_other_attackers_are_those_that_apply_each_once(attack: Attack, audited:
     assert len(others) == n_expected
     assert len({repr(other) for other in others}) == n_expected
     assert {other.known for other in others} <= {attack.known}
-    helped = {other.fakes for other in others if isinstance(other, AdaptiveAttack)}
-    if isinstance(audited, gf.PrivateMeans):
-        assert helped == {10, 20, 50}
 
 
 def test_attackers_whom_the_audit_tried_are_not_tried_again() -> None:
@@ -84,14 +80,13 @@ def test_attackers_whom_the_audit_tried_are_not_tried_again() -> None:
 
 
 @pytest.mark.slow
-def test_what_needs_fits_is_attacked_on_ten_users() -> None:
+def test_what_needs_fits_is_attacked_on_as_many_as_are_asked_for() -> None:
     """However fast the machine is: a page does not depend on the clock."""
     films = gf.synthetic(users=60, items=30, ratings=900, rng=3)
     report = audit(films, gf.KNN(k=3), known=3, targets=30, trials=0, rng=7)
     private: list[Compared] = [gf.PrivateMeans(epsilon=1.0, items="from ratings"), gf.NPNS(k=3)]
     found = survey(report, compared=private, targets=20, progress=False).frontier
-    n_attacked = [one.n_targets + one.tried[0].n_targets for one in found.points]
-    assert n_attacked == [30, SURVEY.SMALLEST, 20]
+    assert [one.n_targets for one in found.points] == [30, 20, 20]
 
 
 def test_knowledge_goes_as_far_as_half_of_the_people(around: Survey) -> None:

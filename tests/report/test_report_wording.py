@@ -9,7 +9,7 @@ import pytest
 
 import goodfence as gf
 from goodfence.attack.attack import RatingAttack, Subject
-from goodfence.attack.report import AttackReport, LeakReport, NotTried, Tried
+from goodfence.attack.report import AttackReport, Finding, LeakReport, NotTried, Tried
 from goodfence.attack.scoring import UNKNOWN, Estimate
 from goodfence.attack.strongest import strongest
 from goodfence.privacy.guarantee import Guarantee
@@ -95,7 +95,7 @@ def test_the_verdict_line_has_finding_date_scope_neighbourhood_and_assumptions(r
         report.date,
         "the 20 nearest of all users",
         "knows 8 ratings of each target (drawn at random)",
-        "60 of about 1,200 users, drawn at random; the strongest attacker was selected on 30",
+        "60 of about 1,200 users, drawn at random; 2 attackers were compared on 60, and each user is judged by the",
         "The recommender is fitted with these accounts and shows predicted ratings",
     ):
         assert part in line
@@ -103,18 +103,28 @@ def test_the_verdict_line_has_finding_date_scope_neighbourhood_and_assumptions(r
 
 
 @pytest.mark.parametrize(
-    ("leaks", "says"),
+    ("finding", "says"),
     [
-        (True, "it leaks."),
-        (False, "it: none of the 2 attacks tried beat guessing."),
-        (None, "it: undecided after the 2 attacks tried;"),
+        (Finding("leaks", "", 0.1), "it leaks."),
+        (Finding("none found", "", 0.1), "it: none of the 2 attacks tried found a leak. An advantage of "),
+        (Finding("cannot tell", "x", 0.1), "it: cannot tell, because x."),
     ],
 )
 def test_the_verdict_is_about_the_attackers_tried(
-    leaks: bool | None, says: str, report: LeakReport, monkeypatch: pytest.MonkeyPatch
+    finding: Finding, says: str, report: LeakReport, monkeypatch: pytest.MonkeyPatch
 ) -> None:
-    monkeypatch.setattr(LeakReport, "leaks", leaks)
+    monkeypatch.setattr(LeakReport, "finding", finding)
     assert verdict(report, "it").startswith(says)
+
+
+def test_what_was_cut_short_is_said_first(report: LeakReport) -> None:
+    assert verdict(replace(report, cut="the time limit"), "it").startswith("Incomplete: the time limit. it leaks.")
+
+
+def test_what_is_not_all_is_never_called_all() -> None:
+    assert [of_100(share) for share in (1.0, 0.9985, 0.9951, 0.9949, 0.0003, -0.0003, 0.0)] == [
+        *("100", "99.8", "99.5", "99", "<0.1", "0", "0")
+    ]
 
 
 def test_what_leaks_is_decided_by_the_whole_interval(report: LeakReport) -> None:
@@ -151,7 +161,7 @@ def test_what_is_above_a_limit_is_named_with_its_figure(report: LeakReport) -> N
 
 def test_who_was_attacked(report: LeakReport) -> None:
     assert attacked(report, 1_238).startswith("60 of about 1,200 users, drawn at random; ")
-    assert attacked(report, 60).startswith("all 60 users; the strongest attacker was")
+    assert attacked(report, 60).startswith("all 60 users; 2 attackers were compared on 60")
     some = replace(report, n_left_out=4)
     assert attacked(some, 64).startswith("all users except 4 with too few ratings; ")
 
@@ -162,8 +172,8 @@ def test_a_recommendation_says_why() -> None:
     assert none.startswith("No recommender with an error of at most 1 stops the attacks tried.")
     cut, quiet = found.points[4], found.points[3]
     assert found.recommended() is cut
-    assert "17 times less than from the leakiest" in recommendation(found, "it", cut)
-    assert "no better than guessing" in recommendation(found, "it", quiet)
+    assert "at least 10 times less than from the leakiest" in recommendation(found, "it", cut)
+    assert "and more than 4.0% would have been seen" in recommendation(found, "it", quiet)
 
 
 @pytest.mark.parametrize(

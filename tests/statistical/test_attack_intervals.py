@@ -70,10 +70,12 @@ def test_one_person_s_many_ratings_are_one_sample() -> None:
 def test_the_worst_off_tenth_holds_the_truth_where_all_of_it_are_alike(n: int, probability: float) -> None:
     """Everything is recovered of some people, nothing of the others; in the other world a fifth of it, or nothing.
 
-    The mean of the worst-off tenth is then min(p, 0.1) / 0.1, less a fifth of the other world's.
+    So people lose 1, or 0.8, or gain 0.2, or neither. The mean of the tenth that loses most is of these probabilities.
     """
     generator = np.random.default_rng(n)
-    truth = min(probability, 0.1) / 0.1 - 0.2 * min(probability / 2, 0.1) / 0.1
+    all_lost, most_lost = probability * (1 - probability / 2), probability**2 / 2
+    lost = min(all_lost, 0.1) + 0.8 * min(max(0.1 - all_lost, 0.0), most_lost)
+    truth = lost / 0.1 - 0.2 * min((1 - probability) * probability / 2, 0.1) / 0.1
     n_runs, held = 400, 0
     for _ in range(n_runs):
         inside = (generator.random(n) < probability).astype(np.float64)

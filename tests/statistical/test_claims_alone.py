@@ -10,7 +10,7 @@ import goodfence as gf
 from goodfence.arrays import Floats
 from goodfence.attack.targets import find_targets, with_fakes
 from goodfence.neighbours.candidate_lists import RowsAgainstAll
-from goodfence.neighbours.draw import Draws
+from goodfence.neighbours.draw import choose_from_lists
 from goodfence.neighbours.similarity import Profiles, Similarity
 from goodfence.papers.reproduction import list_claims as of_lists
 from goodfence.papers.reproduction.claims import FALSE_POSITIVE_RATE, Question, judged
@@ -44,8 +44,7 @@ def test_the_probability_of_being_alone_is_that_of_refitted_models(
         bounds = sensitivities(profiles.rows, mechanism.sensitivity)[asker]
         n_alone = 0
         for draw in range(N_DRAWS):
-            draws = Draws(profiles, mechanism, Similarity(), Streams([7, draw]).key())
-            near = draws.from_lists(asker, *listed, bounds)[0][0]
+            near = choose_from_lists(mechanism, Streams([7, draw]).key(), asker, *listed, bounds)[0][0]
             n_alone += near[near < films.shape[0]].tolist() == [row]
         expected = lists[place].alone(n_fakes)
         if expected == 0.0:

@@ -9,7 +9,8 @@ import pytest
 from scipy import integrate, sparse, stats
 
 import goodfence as gf
-from goodfence.attack.membership import MembershipReport, auc, true_positive_bound
+from goodfence.attack.membership import MembershipReport, likelihood_ratios
+from goodfence.attack.roc import auc, true_positive_bound, true_positives_at
 from tests.support.attack_worlds import ItemMeans
 from tests.support.contracts import FALSE_ALARM
 
@@ -81,3 +82,33 @@ def test_the_interval_of_the_auc_holds_the_truth(shift: float) -> None:
         _, low, high = auc(shift + shared + own[0], shared + own[1])
         held += low <= truth <= high
     assert stats.binomtest(held, n_runs, 0.94, alternative="less").pvalue > FALSE_ALARM
+
+
+@pytest.mark.parametrize(("n", "rate", "decimals"), [(300, 0.05, 9), (1000, 0.01, 9), (1000, 0.001, 9), (300, 0.05, 0)])
+def test_the_interval_of_a_true_positive_rate_holds_the_truth(n: int, rate: float, decimals: int) -> None:
+    """Scores of the same users in both worlds, which go together; of no decimals, they tie."""
+    generator, n_runs, held = np.random.default_rng(4), 1500, 0
+    values = np.arange(-6.0, 7.0)
+    above = stats.norm.sf(values + 0.5)  # the share of rounded scores above each value
+    threshold = values[above <= rate][0] + 0.5 if decimals == 0 else stats.norm.isf(rate)
+    truth = stats.norm.sf(threshold - 1.5)
+    for _ in range(n_runs):
+        shared = generator.normal(size=n) * np.sqrt(0.3)
+        own = generator.normal(size=(2, n)) * np.sqrt(0.7)
+        members, others = (1.5 + shared + own[0]).round(decimals), (shared + own[1]).round(decimals)
+        _, low, high = true_positives_at(members, others, rate)
+        held += low <= truth <= high
+    assert stats.binomtest(held, n_runs, 0.95, alternative="less").pvalue > FALSE_ALARM
+
+
+def test_ratios_without_a_difference_are_chance() -> None:
+    """Answers of one distribution in both worlds and in all shadow fits: members score as others do."""
+    generator, n, n_asked = np.random.default_rng(5), 4000, 3
+    shadows = generator.normal(size=(8, 2, n * n_asked))
+    parts = generator.normal(size=(2, n * n_asked))
+    members, others = likelihood_ratios(parts, shadows).reshape(2, n, n_asked).sum(axis=2)
+    for rate in (0.01, 0.05):
+        found = true_positives_at(members, others, rate)
+        assert found.low < rate < found.high
+    won = int((members > others).sum())  # each pair of worlds is independent of the others
+    assert stats.binomtest(won, n).pvalue > FALSE_ALARM

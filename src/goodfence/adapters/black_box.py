@@ -18,7 +18,7 @@ from goodfence.settings import checked, one_of
 
 Asks: TypeAlias = Literal["users", "profile", "lists", "profile_lists"]
 
-_METHOD = {"users": "predict", "profile": "answer", "lists": "recommend", "profile_lists": "answer_list"}
+_METHOD = {"users": "predict", "profile": "predict", "lists": "recommend", "profile_lists": "recommend"}
 
 
 @checked
@@ -37,8 +37,8 @@ class BlackBox:
         `rng`, gets a seed, the same in both worlds.
     asks : {"users", "profile", "lists", "profile_lists"}, default "users"
         `users`: ask by `predict(users, items)`, for pairs of users in the data and items. `profile`: ask by
-        `answer({item: rating}, items)`, for an out-of-sample user. Both return one number for each item, or NaN or
-        None. For events, `lists`: ask by `recommend(user, n)`; `profile_lists`: by `answer_list({item: value}, n)`.
+        `predict({item: rating}, items)`, for an out-of-sample user. Both return one number for each item, or NaN or
+        None. For events, `lists`: ask by `recommend(user, n)`; `profile_lists`: by `recommend({item: value}, n)`.
         Both return ids, best first, or ids and scores.
     rng : int, optional
         The seed of the box; an attack sets it for each target.
@@ -59,6 +59,7 @@ class BlackBox:
         one_of(asks, "asks", get_args(Asks))
         self.box = Endpoint(url=box) if isinstance(box, str) else box
         self.asks: Asks = asks
+        self.profiles_only = asks.startswith("profile")
         self.rng = rng
         _check_box(self.box, _METHOD[asks])
 

@@ -4,31 +4,31 @@
                     -> {"model": "any text"}
     POST /predict   {"protocol": 1, "model": "any text", "users": [...], "items": [...]}
                     -> {"predictions": [3.5, null, ...]}
-    POST /answer    {"protocol": 1, "model": "any text", "profile": {"items": [...], "ratings": [...]},
-                     "items": [...]}
-                    -> {"predictions": [3.5, null, ...]}
 
 Of events (`"feedback": "implicit"` in /fit, whose ratings then are how much each event counts) lists are asked for:
 
-    POST /recommend    {"protocol": 1, "model": "any text", "user": ..., "n": 10}
-                       -> {"items": [...]}
-    POST /answer_list  {"protocol": 1, "model": "any text", "profile": {"items": [...], "ratings": [...]}, "n": 10}
-                       -> {"items": [...]}
+    POST /recommend {"protocol": 1, "model": "any text", "user": ..., "n": 10}
+                    -> {"items": [...]}
 
+Where a profile asks, "profile": {"items": [...], "ratings": [...]} is sent in place of "users" or "user".
 Only the model that was fitted last is ever asked, so that a service need not keep more than one.
 """
 
 from __future__ import annotations
 
 import json
+import re
 import socket
 import ssl
+import sys
 import threading
 import time
 import warnings
 from collections.abc import Mapping
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
+from datetime import UTC, datetime
+from email.utils import parsedate_to_datetime
 from http.client import HTTPConnection, HTTPException, HTTPResponse
 from ipaddress import ip_address
 from typing import Annotated, Any
@@ -47,12 +47,22 @@ PROTOCOL = 1
 _LONGEST_NAME = 200
 _SEEDS = 2**32
 _CHUNK = 2**16
+_HUGE = sys.float_info.max
+_HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
+_BUSY = (429, 503)
+_TRIES = 6
+"""How often a busy service is asked one question."""
+_FIRST_WAIT = 1.0
+"""Seconds before the second try where no Retry-After is given; each further wait is twice as long."""
+_LONGEST_WAIT = 120.0
+"""Seconds that all waits for one answer may take."""
 
 
 def _plain_headers(value: Mapping[Any, Any], name: str) -> dict[str, str]:
     kept = dict(value)
     texts = [*kept, *kept.values()]
     plain = all(isinstance(one, str) and one.isascii() and one.isprintable() for one in texts)
+    plain = plain and all(map(_HEADER_NAME.fullmatch, kept))
     require(plain, name, "single lines of plain text by name", "others")
     return kept
 
@@ -67,9 +77,9 @@ class Endpoint:
     Parameters
     ----------
     url : str
-        The address, to which `/fit`, `/predict`, `/answer`, `/recommend` and `/answer_list` are added.
+        The address, to which `/fit`, `/predict` and `/recommend` are added.
     timeout : float, default 60.0
-        How many seconds one question may take, from the look-up of the address to the last byte of the answer.
+        How many seconds one try may take, from the look-up of the address to the last byte of the answer.
     max_bytes : int, default 64 MiB
         How large an answer may be.
     headers : mapping of str to str, default empty
@@ -119,11 +129,7 @@ class Endpoint:
     def post(self, question: str, body: dict[str, Any]) -> dict[str, Any]:
         """Return what the service answers."""
         sent = json.dumps({"protocol": PROTOCOL, **body}, allow_nan=False).encode()
-        received = self.send("POST", f"/{question}", sent)
-        try:
-            answer = json.loads(received, parse_constant=int)  # which raises: NaN is no JSON
-        except (ValueError, RecursionError):
-            raise self.problem(f"answer /{question} in JSON") from None
+        answer = self.decoded(self.send("POST", f"/{question}", sent), f"answer /{question} in JSON")
         if not isinstance(answer, dict):
             raise self.problem(f"answer /{question} with a JSON object")
         return answer
@@ -132,11 +138,44 @@ class Endpoint:
         """Return the error of a service that breaks a rule."""
         return BlackBoxProblem(f"the recommender at {self.shown} must {rule}, and did not")
 
+    def decoded(self, received: bytes, rule: str) -> Any:
+        """Return the JSON of an answer."""
+        try:
+            return json.loads(received, parse_constant=int)  # which raises: NaN is no JSON
+        except (ValueError, RecursionError):
+            raise self.problem(rule) from None
+
+    def numbers(self, told: Any, n: int, rule: str) -> Floats:
+        """Return `n` finite numbers of an answer, NaN for null."""
+        listed = isinstance(told, list) and len(told) == n
+        if not listed or not all(one is None or (type(one) in (int, float) and abs(one) <= _HUGE) for one in told):
+            raise self.problem(rule)
+        return np.array(told, dtype=np.float64)
+
     def send(self, method: str, path: str, body: bytes | None, statuses: tuple[int, ...] = (200,)) -> bytes:
-        """Return the body of the answer, with one deadline from the look-up of the name to the last byte.
+        """Return the body of the answer; ask again after 429 and 503, when Retry-After says or ever more slowly.
 
         An error names the address, and nothing that was sent or received.
         """
+        # Both statuses mean that nothing was done. Should a service have done it all the same, asking again changes
+        # nothing: /fit replaces the model, an account is opened and closed by its own name, the rest only reads. Other
+        # failures, such as a lost connection, are never tried again.
+        waited, reason = 0.0, f"was still busy after {_TRIES} tries"
+        for turn in range(_TRIES):
+            try:
+                return self._send_once(method, path, body, statuses)
+            except _Busy as busy:
+                wait = _FIRST_WAIT * 2**turn if busy.wait is None else busy.wait
+                status, waited = busy.status, waited + wait
+            if waited > _LONGEST_WAIT:
+                reason = f"asked to wait longer than {_LONGEST_WAIT:g} seconds"
+                break
+            if turn + 1 < _TRIES:
+                time.sleep(wait)
+        raise BlackBoxProblem(f"the recommender at {self.shown} {reason} (status {status}); try again later")
+
+    def _send_once(self, method: str, path: str, body: bytes | None, statuses: tuple[int, ...]) -> bytes:
+        """Return the answer of one try, with one deadline from the look-up of the name to the last byte."""
         stated = {"Content-Type": "application/json", "Accept": "application/json", **self.headers}
         deadline, parts = _Deadline(self.timeout), urlsplit(f"{self.url.rstrip('/')}{path}")
         asked = f"{parts.path or '/'}?{parts.query}" if parts.query else parts.path
@@ -169,6 +208,8 @@ class Endpoint:
 
     def _read(self, response: HTTPResponse, statuses: tuple[int, ...]) -> bytes:
         """Read to the end, and no more than the limit."""
+        if response.status in _BUSY:
+            raise _Busy(response.status, _stated_wait(response.headers.get("Retry-After")))
         if response.status not in statuses:
             raise BlackBoxProblem(f"must answer with status {statuses[0]}, got {response.status}")
         received = b""
@@ -189,36 +230,19 @@ class _Served:
     endpoint: Endpoint
     name: str
 
-    def predict(self, users: IdsLike, items: IdsLike) -> Floats:
-        return self._predictions("predict", {"users": _plain(users)}, items)
+    def predict(self, users: IdsLike | Profile, items: IdsLike) -> Floats:
+        whom = _sent(users) if isinstance(users, Mapping) else {"users": plain_ids(users)}
+        body = {"model": self.name, **whom, "items": plain_ids(items)}
+        told = self.endpoint.post("predict", body).get("predictions")
+        rule = 'answer /predict with {"predictions": a list of finite numbers or null, one for each item}'
+        return self.endpoint.numbers(told, len(items), rule)
 
-    def answer(self, profile: Profile, items: IdsLike) -> Floats:
-        return self._predictions("answer", _sent(profile), items)
-
-    def recommend(self, user: Id, n: int) -> Any:
-        return self._listed("recommend", {"user": _plain([user])[0]}, n)
-
-    def answer_list(self, profile: Profile, n: int) -> Any:
-        return self._listed("answer_list", _sent(profile), n)
-
-    def _listed(self, question: str, whom: dict[str, Any], n: int) -> Any:
-        items = self.endpoint.post(question, {"model": self.name, **whom, "n": n}).get("items")
+    def recommend(self, user: Id | Profile, n: int) -> Any:
+        whom = _sent(user) if isinstance(user, Mapping) else {"user": plain_ids([user])[0]}
+        items = self.endpoint.post("recommend", {"model": self.name, **whom, "n": n}).get("items")
         if not is_list_of_ids(items):
-            raise self.endpoint.problem(f'answer /{question} with {{"items": a list of ids}}')
+            raise self.endpoint.problem('answer /recommend with {"items": a list of ids}')
         return items
-
-    def _predictions(self, question: str, whom: dict[str, Any], items: IdsLike) -> Floats:
-        body = {"model": self.name, **whom, "items": _plain(items)}
-        numbers: Any = self.endpoint.post(question, body).get("predictions")
-        listed = isinstance(numbers, list) and len(numbers) == len(items)
-        if not listed or not all(one is None or type(one) in (int, float) for one in numbers):
-            raise self.endpoint.problem(
-                f'answer /{question} with {{"predictions": a list of numbers or null, one for each item}}'
-            )
-        try:
-            return np.array(numbers, dtype=np.float64)
-        except OverflowError:
-            raise self.endpoint.problem("answer with numbers that a float can hold") from None
 
 
 def is_list_of_ids(items: Any) -> bool:
@@ -226,14 +250,14 @@ def is_list_of_ids(items: Any) -> bool:
     return isinstance(items, list) and all(type(one) in (str, int) for one in items)
 
 
-def _plain(ids: IdsLike) -> list[Any]:
+def plain_ids(ids: IdsLike) -> list[Any]:
     """Return ids as JSON knows them."""
     return [one.item() if isinstance(one, np.generic) else one for one in ids]
 
 
 def _sent(profile: Profile) -> dict[str, Any]:
     values = [float(value) for value in profile.values()]
-    return {"profile": {"items": _plain(list(profile)), "ratings": values}}
+    return {"profile": {"items": plain_ids(list(profile)), "ratings": values}}
 
 
 def _check_url(url: str) -> None:
@@ -255,6 +279,27 @@ def _check_url(url: str) -> None:
     if parts.scheme == "http" and not here:
         plain = "the ratings are sent to another machine without encryption; use https where you can"
         warnings.warn(plain, GoodfenceWarning, stacklevel=4)
+
+
+@dataclass
+class _Busy(Exception):
+    """A service asks to be asked again, after so many seconds if it says when."""
+
+    status: int
+    wait: float | None
+
+
+def _stated_wait(stated: str | None) -> float | None:
+    """Return the seconds that a Retry-After asks for, by number or date; None for neither, as for a negative number."""
+    text = (stated or "").strip()
+    if text.isascii() and text.isdecimal():
+        return float(text)
+    try:
+        date = parsedate_to_datetime(text)
+    except (ValueError, TypeError, IndexError, OverflowError):
+        return None
+    date = date if date.tzinfo else date.replace(tzinfo=UTC)  # an HTTP date is in GMT
+    return max(0.0, (date - datetime.now(UTC)).total_seconds())
 
 
 class _Deadline:

@@ -11,6 +11,7 @@ import numpy.typing as npt
 from goodfence.adapters.black_box import BlackBox
 from goodfence.adapters.libraries import among, base_class, flatten, library, predict_known
 from goodfence.arrays import Floats
+from goodfence.data.columns import Feedback
 from goodfence.data.ratings import Ratings
 from goodfence.data.scale import ScaleLike
 from goodfence.errors import NotFittedError
@@ -54,6 +55,27 @@ class NeighbourScorerConfig:
         return NeighbourCF(made_of(settings.pop("mechanism")), **settings, rng=rng)
 
 
+@dataclass
+class PrivateScorerConfig:
+    """The settings of `PrivateScorer`, as plain values."""
+
+    model: Any
+    """`PrivateCF(epsilon=1.0, ...)` and the like, or its settings, {"mechanism": "PrivateCF", "epsilon": 1.0, ...}."""
+    scale: tuple[float, ...] | None = None
+    """What ratings can be given, (lowest, highest) or (lowest, highest, step); a model of events needs none."""
+
+    def __post_init__(self) -> None:
+        if not isinstance(self.model, dict):
+            public = getattr(self.model, "catalogue", None)
+            listed = {} if public is None else {"catalogue": np.asarray(public).tolist()}
+            self.model = {**settings_of(self.model), **listed}
+        made_of(self.model)
+
+    def recommender(self, rng: Any) -> Any:
+        """Return the model with these settings."""
+        return made_of({**self.model, "rng": rng})
+
+
 class NeighbourScorer(_Component, _Trainable):  # type: ignore[misc]  # of a library that may be missing
     """`NeighbourCF` as a LensKit scorer: `topn_pipeline(NeighbourScorer(mechanism=gf.KNN(k=20)))`.
 
@@ -68,8 +90,10 @@ class NeighbourScorer(_Component, _Trainable):  # type: ignore[misc]  # of a lib
         if hasattr(self, "recommender_") and options is not None and not options.retrain:
             return
         rng = None if options is None or options.rng is None else options.random_generator()
-        self.ratings_ = ratings_from_lenskit(data)
-        self.recommender_ = self.config.recommender(rng).fit(self.ratings_)
+        recommender = self.config.recommender(rng)
+        scale = getattr(self.config, "scale", None)
+        ratings = ratings_from_lenskit(data, scale=scale, feedback=recommender.learns_from)
+        self.recommender_ = recommender.fit(ratings)
 
     def __call__(self, query: Any, items: Any) -> Any:
         """Return the items with scores."""
@@ -80,21 +104,33 @@ class NeighbourScorer(_Component, _Trainable):  # type: ignore[misc]  # of a lib
 
     def _scores(self, query: Any, items: npt.NDArray[Any]) -> Floats:
         """Return the scores for a user of the training data, or else by the history alone."""
-        trained = self.ratings_
+        trained = self.recommender_.ratings_
         if among(np.array([query.user_id], dtype=object), trained.users)[0]:
             users = np.array([query.user_id] * len(items), dtype=trained.users.dtype)
             return predict_known(self.recommender_, trained, users, items)
         scores = np.full(len(items), np.nan)
         history = query.history_items
         values = None if history is None else history.field("rating")
+        if history is not None and trained.feedback == "implicit":
+            values = np.ones(len(history))
         known = among(items, trained.items)
         if values is not None and known.any():
             ids = history.ids()
             rated = among(ids, trained.items)
             profile = dict(zip(ids[rated].tolist(), values[rated].tolist(), strict=True))
             if profile:
-                scores[known] = self.recommender_.answer(profile, items[known].tolist())
+                scores[known] = self.recommender_.predict(profile, items[known].tolist())
         return scores
+
+
+class PrivateScorer(NeighbourScorer):
+    """A private model as a LensKit scorer: `topn_pipeline(PrivateScorer(model=gf.PrivateTopN(epsilon=1.0, ...)))`.
+
+    Training charges the model's budget each time. With a seed of LensKit (`TrainingOptions.rng`) the model has no
+    guarantee; without one the noise is the operating system's.
+    """
+
+    config: PrivateScorerConfig  # type: ignore[assignment]
 
 
 def from_lenskit(pipeline: Any, *, asks: Literal["users", "lists"] = "users") -> BlackBox:
@@ -119,11 +155,14 @@ def from_lenskit(pipeline: Any, *, asks: Literal["users", "lists"] = "users") ->
     return BlackBox(train, asks=asks)
 
 
-def ratings_from_lenskit(dataset: Any, *, scale: ScaleLike | None = None) -> Ratings:
-    """Return the ratings of a LensKit `Dataset`, with the caller's own ids.
+def ratings_from_lenskit(dataset: Any, *, scale: ScaleLike | None = None, feedback: Feedback = "explicit") -> Ratings:
+    """Return the ratings of a LensKit `Dataset`, with the caller's own ids; or its interactions as events.
 
     Each of its default interactions needs a `rating`. `scale` says what ratings can be given; None observes it.
     """
+    if feedback == "implicit":
+        events = dataset.interactions().arrow(attributes=[], ids=True).select(["user_id", "item_id"])
+        return Ratings.from_frame(events, feedback="implicit")
     table = dataset.interactions().arrow(attributes=["rating"], ids=True)
     return Ratings.from_frame(table, user="user_id", item="item_id", rating="rating", scale=scale)
 

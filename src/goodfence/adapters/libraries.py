@@ -1,4 +1,4 @@
-"""Libraries that goodfence works with but does not need: their data, and the models of implicit and RecTools."""
+"""Libraries that goodfence works with but does not need: their data, and the models of implicit."""
 
 from __future__ import annotations
 
@@ -118,26 +118,6 @@ def from_implicit(model: Any) -> BlackBox:
             columns, scores = own.recommend(row, matrix[row], N=n, filter_already_liked_items=True)
             listed = (columns >= 0) & np.isfinite(scores) & (scores > np.finfo(np.float32).min)
             return events.items[columns[listed]]
-
-        return recommend
-
-    return BlackBox(train, asks="lists")
-
-
-def from_rectools(model: Any) -> BlackBox:
-    """Return a model of RecTools (`EASEModel`, `ImplicitItemKNNWrapperModel`, ...) that can be attacked."""
-    datasets, pandas = library("rectools.dataset"), library("pandas")
-
-    def train(events: Ratings) -> Any:
-        users, items, values = flatten(events)
-        times = np.zeros(len(users), dtype="datetime64[ns]")
-        columns = {"user_id": users, "item_id": items, "weight": values, "datetime": times}
-        dataset = datasets.Dataset.construct(pandas.DataFrame(columns))
-        own = copy.deepcopy(model).fit(dataset)
-
-        def recommend(user: Any, n: int) -> Any:
-            told = own.recommend(users=[user], dataset=dataset, k=n, filter_viewed=True)
-            return told.sort_values("rank")["item_id"].to_numpy()
 
         return recommend
 

@@ -1,6 +1,6 @@
-"""scikit-learn: our recommenders as its regressors, and its regressors as recommenders to attack.
+"""scikit-learn: our recommenders as its regressors and transformers, and its regressors as recommenders to attack.
 
-X has one row (user, item) for each rating, y the ratings.
+Of regressors X has one row (user, item) for each rating, y the ratings.
 """
 
 from __future__ import annotations
@@ -10,18 +10,27 @@ from typing import Any, Literal, Self, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
+from scipy import sparse
 
 from goodfence.adapters.black_box import BlackBox
-from goodfence.adapters.libraries import base_class, flatten, library, predict_known, ratings_from_columns
+from goodfence.adapters.libraries import (
+    base_class,
+    flatten,
+    library,
+    predict_known,
+    ratings_from_columns,
+    ratings_from_matrix,
+)
 from goodfence.arrays import Floats
 from goodfence.data.ratings import Ratings
 from goodfence.data.scale import ScaleLike
 from goodfence.errors import DataError, NotFittedError, require
-from goodfence.models.recommender import IdsLike
+from goodfence.models.recommender import IdsLike, row_of
 
 Missing: TypeAlias = Literal["mean", "nan"]
 
 _BaseEstimator: Any = base_class("sklearn.base", "BaseEstimator")
+_TransformerMixin: Any = base_class("sklearn.base", "TransformerMixin")
 _RegressorMixin: Any = base_class("sklearn.base", "RegressorMixin")
 
 
@@ -63,6 +72,67 @@ class RecommenderRegressor(_RegressorMixin, _BaseEstimator):  # type: ignore[mis
         if self.missing == "mean":
             predictions[np.isnan(predictions)] = self.ratings_.csr.data.mean()
         return predictions
+
+
+class RecommenderTransformer(_TransformerMixin, _BaseEstimator):  # type: ignore[misc]
+    """Any of our recommenders as a transformer of a matrix, users x items, of which 0 and NaN are not rated.
+
+    `transform` returns the predicted ratings, of events the scores, of all items for each row: an out-of-sample user,
+    whose row alone is used (fold-in).
+
+    Parameters
+    ----------
+    recommender
+        `PrivateCF`, `PrivateTopN`, `NeighbourCF` and the like. A copy is fitted. The items are the columns from 0; a
+        private recommender takes them for public with `items="from ratings"` or `catalogue=range(n)`.
+    scale
+        What ratings can be given; None observes it. Private recommenders of ratings need it. Events have none: what
+        is more than 0 is one.
+    """
+
+    def __init__(self, recommender: Any, *, scale: ScaleLike | None = None) -> None:
+        self.recommender = recommender
+        self.scale = scale
+
+    def __sklearn_tags__(self) -> Any:
+        tags = super().__sklearn_tags__()
+        tags.input_tags.sparse, tags.input_tags.allow_nan = True, True
+        tags.input_tags.positive_only = self._of_events
+        seeded = getattr(self.recommender, "rng", None) is not None
+        tags.non_deterministic = not seeded
+        return tags
+
+    @property
+    def _of_events(self) -> bool:
+        return bool(getattr(self.recommender, "learns_from", "") == "implicit")
+
+    def fit(self, X: Any, y: Any = None) -> Self:  # noqa: ARG002, N803 - scikit-learn's names
+        """Learn from a matrix, users x items."""
+        matrix = self._checked(X, reset=True)
+        how: dict[str, Any] = {"feedback": "implicit"} if self._of_events else {"scale": self.scale}
+        self.recommender_ = copy.copy(self.recommender).fit(ratings_from_matrix(matrix, **how))
+        return self
+
+    def transform(self, X: Any) -> Floats:  # noqa: N803 - scikit-learn's name
+        """Return what is predicted for each row and all items."""
+        library("sklearn.utils.validation").check_is_fitted(self, "recommender_")
+        matrix = self._checked(X, reset=False)
+        items = self.recommender_.ratings_.items
+        rows = (row_of(matrix, row) for row in range(matrix.shape[0]))
+        profiles = (dict(zip(columns.tolist(), values.tolist(), strict=True)) for columns, values in rows)
+        return np.array([self.recommender_.predict(profile, items) for profile in profiles])
+
+    def _checked(self, given: Any, *, reset: bool) -> sparse.csr_array:
+        validation = library("sklearn.utils.validation")
+        matrix = validation.validate_data(
+            self, given, reset=reset, accept_sparse="csr", dtype=np.float64, ensure_all_finite="allow-nan"
+        )
+        if self._of_events:
+            validation.check_non_negative(matrix, type(self).__name__)
+        found = sparse.csr_array(matrix, copy=True)
+        found.data[np.isnan(found.data)] = 0
+        found.eliminate_zeros()
+        return found
 
 
 def from_sklearn(estimator: Any) -> BlackBox:

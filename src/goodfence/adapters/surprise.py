@@ -6,7 +6,6 @@ import copy
 from typing import Any, Self
 
 import numpy as np
-import numpy.typing as npt
 
 from goodfence.adapters.black_box import BlackBox
 from goodfence.adapters.libraries import base_class, flatten, library, predict_known, ratings_from_columns, seeded_copy
@@ -49,7 +48,7 @@ class RecommenderAlgo(_AlgoBase):  # type: ignore[misc]  # of a library that may
     def test(self, testset: Any, verbose: bool = False) -> Any:
         """Return Surprise's predictions for a test set; ours are made all at once, which is much faster."""
         pairs = [(user, item) for user, item, _ in testset]
-        users, items = (_ids([pair[side] for pair in pairs]) for side in (0, 1))
+        users, items = (np.fromiter((pair[side] for pair in pairs), object, len(pairs)) for side in (0, 1))
         values = predict_known(self.recommender_, self.ratings_, users, items)
         self._at_once = dict(zip(pairs, values.tolist(), strict=True))
         try:
@@ -118,7 +117,3 @@ def _trainset(surprise: Any, ratings: Ratings) -> Any:
     columns = (column.tolist() for column in flatten(ratings))
     raw = [(user, item, value, None) for user, item, value in zip(*columns, strict=True)]
     return surprise.Dataset(reader).construct_trainset(raw)
-
-
-def _ids(values: list[Any]) -> npt.NDArray[Any]:
-    return np.fromiter(values, dtype=object, count=len(values))

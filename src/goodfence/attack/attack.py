@@ -17,15 +17,15 @@ from goodfence.attack import DEFAULT_TARGETS
 from goodfence.attack.refits import RefitWorlds
 from goodfence.attack.report import AttackReport, LeakReport
 from goodfence.attack.scoring import Answers, Tally, informed
-from goodfence.attack.targets import RULES, Targets, Wanted, find_targets, world_seed
+from goodfence.attack.targets import RULES, WORLDS, Targets, Wanted, find_targets
 from goodfence.attack.worlds import NeighbourWorlds
 from goodfence.data.columns import Feedback
 from goodfence.data.ratings import Id, Ratings
-from goodfence.errors import BlackBoxProblem, SettingError, require
+from goodfence.errors import SettingError, require
 from goodfence.models.method import as_recommender, traits_of
 from goodfence.models.recommender import Recommender
 from goodfence.neighbours.similarity import Similarity
-from goodfence.parallel import bar, ranges
+from goodfence.parallel import bar, run
 from goodfence.rng import RNG, Streams, seed_of
 from goodfence.selection.mechanism import Mechanism
 from goodfence.settings import Count, at_least, checked
@@ -36,7 +36,7 @@ Choose: TypeAlias = Literal["random", "rarest", "most_popular"] | Sequence[Id]
 
 MOST_FAKES = 10**6
 """More fake profiles than any service would let somebody open."""
-_PROFILE, _QUESTIONS, _HELPERS = 6, 20, 10
+_PROFILE, _QUESTIONS = 6, 20
 _SEED = 0
 _OTHER = {
     "implicit": "lists learnt from events are attacked by ListAttack",
@@ -58,6 +58,8 @@ class Subject:
         self.traits = traits_of(self.recommender)
         self.similarity = self.traits.similarity or Similarity.of("cosine")
         self._worlds: dict[int, Worlds] = {}
+        self.memory: dict[Any, Any] = {}
+        """What was asked, for all attackers."""
 
     def __repr__(self) -> str:
         return f"Subject({self.traits.title})"
@@ -67,7 +69,7 @@ class Subject:
         given = self.ratings, self.recommender, n_fakes
         if n_fakes not in self._worlds:
             self._worlds[n_fakes] = (
-                RefitWorlds(*given, similarity=self.similarity)
+                RefitWorlds(*given, similarity=self.similarity, memory=self.memory)
                 if self.traits.needs_refits
                 else NeighbourWorlds(*given, threads=self.threads)
             )
@@ -94,24 +96,6 @@ class Subject:
         return self.traits.needs_refits and self.probed[1]
 
     @cached_property
-    def shares_fits(self) -> bool:
-        """Whether questions about one target can share a fit: one release answers all, or two do not disturb."""
-        if self.traits.released:
-            return True
-        worlds, streams = self.worlds(_HELPERS), Streams(_SEED)
-        most = int(np.diff(self.ratings.csr.indptr).max(initial=0))
-        known = max(min(_PROFILE, most - 2), 1)
-        if not isinstance(worlds, RefitWorlds) or not worlds.among_raters or most <= known:
-            return False
-        found, _ = find_targets(self.ratings, 1, known, "most_popular", streams)
-        questions = found.sampled(2, streams).one_by_one()
-        seeds = [_SEED] * len(questions)
-        try:
-            return bool(worlds.undisturbed(questions, seeds, float(self.ratings.scale.lowest)))
-        except BlackBoxProblem:  # too many accounts for it, maybe
-            return False
-
-    @cached_property
     def probed(self) -> tuple[bool, bool]:
         """Whether equal profiles, or equal questions, get other answers; and whether those of a moved profile move.
 
@@ -125,7 +109,7 @@ class Subject:
         half = float(scale.round(np.array([(scale.lowest + scale.highest) / 2]))[0]) - scale.lowest
         low = scale.lowest + np.where(np.arange(len(rated)) % 2, half, 0.0)
         up = scale.highest - float(low.max())
-        worlds = RefitWorlds(self.ratings, self.recommender, 1, similarity=self.similarity)
+        worlds = RefitWorlds(self.ratings, self.recommender, 1, similarity=self.similarity, memory=self.memory)
         told = worlds.answers_to([(rated, low), (rated, low), (rated, low + up)], asked, _SEED)
         differ = not all(np.allclose(told[0], told[number], rtol=0, atol=1e-9, equal_nan=True) for number in (1, 2))
         moved = told[3] - told[0]
@@ -241,28 +225,40 @@ class Attack(ABC):
         found, n_left_out = find_targets(ratings, targets, self.known, self.choose, streams)
         asked_for = self._asked_for(found, streams)
         told = self._fitting(subject).answers(worlds, asked_for, streams, progress=progress)
+        report = self.reported(told, asked_for, subject, streams)
+        return dataclasses.replace(report, n_left_out=n_left_out, settings={**report.settings, "seed": seed_of(rng)})
+
+    def reported(self, told: Any, targets: Targets, subject: Subject, streams: Streams) -> LeakReport:
+        """Return what these conclusions got from a recommender."""
+        ratings = subject.ratings
+        judged = self.judged(told, targets, ratings, streams)
+        few: dict[str, Any] = {}
+        if isinstance(judged, LeakReport):
+            few["n_few"] = int((targets.n_known < self.known).sum())
         return dataclasses.replace(
-            self.judged(told, asked_for, ratings, streams),
+            judged,
             attacked=subject.traits.title,
-            n_left_out=n_left_out,
-            n_fakes=n_fakes,
+            n_fakes=self.n_fakes(subject.recommender, ratings.shape[0]),
+            **few,
             settings={
                 "settings": self.stated(),
                 "similarity": dataclasses.asdict(subject.similarity),
                 "over": getattr(subject.recommender, "over", "raters"),
                 "liked_from": ratings.liked_from,
-                "seed": seed_of(rng),
+                "seed": None,
             },
         )
 
     def answers(self, worlds: Worlds, targets: Targets, streams: Streams, *, progress: bool | None = None) -> Any:
         """Return what this attacker concludes about all targets, block by block."""
-        parts = []
-        blocks = ranges(len(targets), worlds.at_once(self._n_askers(worlds)))
+        blocks = targets.blocks(worlds.at_once(self._n_askers(worlds)))
+        parts: list[Any] = [None] * len(blocks)
+
+        def work(number: int) -> None:
+            parts[number] = self._answers(worlds, targets.part(*blocks[number]), streams)
+
         with bar("attack", len(blocks), show=progress) as advance:
-            for first, last in blocks:
-                parts.append(self._answers(worlds, targets.part(first, last), streams))
-                advance(1)
+            run(work, range(len(blocks)), threads=worlds.asking, advance=advance)
         return type(parts[0])(*(np.concatenate(part) for part in zip(*parts, strict=True)))
 
     def _fitting(self, subject: Subject) -> Self:  # noqa: ARG002 - for others
@@ -329,6 +325,5 @@ class RatingAttack(Attack):
 
 def seeds(targets: Targets, streams: Streams, turns: npt.ArrayLike = 0) -> list[int]:
     """Return the seed of each target's worlds; `turns` counts the fits before, one for each target or for all."""
-    each = np.broadcast_to(turns, targets.rows.shape).tolist()
-    pairs = zip(targets.rows.tolist(), each, strict=True)
-    return [world_seed(streams, row, turn) for row, turn in pairs]
+    found: list[int] = streams.keys(WORLDS, targets.rows, turns).tolist()
+    return found

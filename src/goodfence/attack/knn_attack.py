@@ -15,7 +15,7 @@ from goodfence.data.scale import Scale
 from goodfence.errors import SettingError, require
 from goodfence.models.method import traits_of
 from goodfence.neighbours.similarity import Profiles
-from goodfence.parallel import ranges
+from goodfence.parallel import ranges, run
 from goodfence.rng import Streams
 from goodfence.settings import Count, at_least, checked
 
@@ -193,12 +193,7 @@ class AdaptiveAttack(RatingAttack):
         for turn, rating in enumerate(helper_ratings(scale)):
             # What the fakes rate changes with every question, so each needs a fit, and a fit draws afresh.
             fresh = seeds(questions, streams, 2 * questions.columns + turn)
-            at_once = len(questions) if worlds.one_by_one else worlds.at_once(1)
-            parts = [
-                worlds.ask(questions.part(first, last), fresh[first:last], 1, rating)
-                for first, last in ranges(len(questions), at_once)
-            ]
-            told.append(Asked.joined(parts))
+            told.append(self._asked(worlds, questions, fresh, rating))
             helping.append(self._helping(worlds, questions, rating))
         first, second = told
         means = questions.known_ratings.mean(axis=1) if self.centred else np.zeros(len(questions))
@@ -210,6 +205,17 @@ class AdaptiveAttack(RatingAttack):
         near = np.bincount(targets.owners, weights=(first.chosen + second.chosen) / 2)
         with_target, without = (np.clip(one, scale.lowest, scale.highest) for one in values)
         return Answers(with_target, without, near / np.diff(targets.starts), *sure)
+
+    def _asked(self, worlds: Worlds, questions: Targets, fresh: list[int], rating: float) -> Asked:
+        """Return what the one who asks is told beside helpers who give this rating."""
+        parts: dict[int, Asked] = {}
+
+        def work(piece: tuple[int, int]) -> None:
+            parts[piece[0]] = worlds.ask(questions.part(*piece), fresh[slice(*piece)], 1, rating)
+
+        at_once = len(questions) if worlds.one_by_one else worlds.at_once(1)
+        run(work, ranges(len(questions), at_once), threads=worlds.asking)
+        return Asked.joined([parts[first] for first in sorted(parts)])
 
     def _helping(self, worlds: Worlds, questions: Targets, rating: float) -> Helping:
         """Return what the helpers of each question weigh and rate."""

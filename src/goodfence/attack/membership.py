@@ -9,6 +9,15 @@ On events the fakes are shown lists, and the score counts on which of them the l
 
     S = sum over the left-out j of 1 - p_j / n,    with p_j its place, from 0, on a list of n, and n where it is not.
 
+With `score="lira"` it is the likelihood ratio of Carlini et al. (2022) instead. The attacker splits the users at random
+into two halves, `shadows` times, and asks the same questions of shadow fits on the target's half, with the target and
+without. With s_j the part of question j in the sum above, and means and variances those of the shadow fits,
+
+    S = sum over the left-out j of log N(s_j; mean_in, variance_in) - log N(s_j; mean_out, variance_out).
+
+So a question counts as much as it tells. As in that paper, the attacker who trains shadow fits holds the target's whole
+record and the data of other users: this attacker is stronger than one with fake accounts alone.
+
 A high score says two things at once: the target is in the data, *and* the attack works on them. So the score also
 tells the attacker which of the hidden ratings that the same fakes recover can be believed, and published.
 """
@@ -16,13 +25,13 @@ tells the attacker which of the hidden ratings that the same fakes recover can b
 from __future__ import annotations
 
 import dataclasses
-import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass
 from typing import Annotated, Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
-from scipy import optimize, stats
+import pyarrow as pa
+from scipy import sparse
 
 from goodfence.arrays import Flags, Floats, Integers, Rows
 from goodfence.attack import DEFAULT_TARGETS
@@ -31,7 +40,8 @@ from goodfence.attack.knn_attack import KNNAttack
 from goodfence.attack.list_attack import LISTED, LONGEST, ListAttack
 from goodfence.attack.refits import listed_columns
 from goodfence.attack.report import LeakReport, as_plain
-from goodfence.attack.scoring import CONFIDENCE, Estimate, first_half, frequency, share
+from goodfence.attack.roc import auc, roc_table, threshold_at, true_positive_bound, true_positives_at
+from goodfence.attack.scoring import Estimate, first_half, frequency, share
 from goodfence.attack.targets import Targets, Wanted, find_targets, with_fakes, world_seed
 from goodfence.attack.worlds import Accounts
 from goodfence.data.columns import Feedback
@@ -46,13 +56,18 @@ from goodfence.selection.mechanism import Mechanism
 from goodfence.settings import Count, at_least, checked
 
 Fits: TypeAlias = Literal["each", "one"]
+Score: TypeAlias = Literal["gap", "lira"]
 
 DEFAULT_LEFT_OUT = 6
 """How many of the known ratings are left out, one at a time."""
 FALSE_POSITIVE_RATES = (0.01, 0.05)
 """The false positive rates at which true positives are reported."""
-LEFT_OUT = 16
-"""A stream below the seed of an attack, beside those of `targets`."""
+ROC_RATES = (0.01, 0.001)
+"""The false positive rates at which the ROC curve is read."""
+LEFT_OUT, SHADOWS = 16, 17
+"""Streams below the seed of an attack, beside those of `targets`."""
+_SHARED = 4  # how many shadow fits the variance of all questions counts for, beside a question's own
+_LEAST_SPREAD = 0.03  # steps: equal answers of a few shadow fits are no proof of equal answers always
 _SAME = 9  # decimals: scores that differ by rounding only are equal
 
 
@@ -111,6 +126,22 @@ class MembershipReport:
     def auc(self) -> Estimate:
         """The probability that a member scores above a user who is not in the data; 0.5 is chance."""
         return auc(self.scores, self.scores_without)
+
+    def roc(self) -> pa.Table:
+        """Return the ROC curve over all targets: `false_positive_rate` and `true_positive_rate`, ascending."""
+        return roc_table(self.scores, self.scores_without)
+
+    @property
+    def low_rates(self) -> dict[float, Estimate]:
+        """The true positive rate of the ROC curve at 1% and at 0.1% false positives; unknown with too few targets."""
+        return {rate: true_positives_at(self.scores, self.scores_without, rate) for rate in ROC_RATES}
+
+    def in_words(self, rate: float) -> str:
+        """Return the true positive rate at one of `low_rates`, or why there is none."""
+        found = self.low_rates[rate]
+        if found.value == found.value:
+            return str(found)
+        return f"cannot be measured with {self.n_targets:,} non-members ({round(1 / rate):,} or more are needed)"
 
     @property
     def points(self) -> tuple[OperatingPoint, ...]:
@@ -174,7 +205,8 @@ class MembershipReport:
             f"published {p.published}, precision {p.precision}"
             for p in self.points
         ]
-        return "\n".join([head, *lines])
+        read = [f"  TPR at {rate:.1%} FPR: {self.in_words(rate)}" for rate in ROC_RATES]
+        return "\n".join([head, *read, *lines])
 
     def to_dict(self) -> dict[str, Any]:
         """Return settings and figures as plain values, without ids."""
@@ -186,6 +218,11 @@ class MembershipReport:
             "targets": self.n_targets,
             "left_out_users": self.recovery.n_left_out,
             "auc": self.auc._asdict(),
+            "true_positive_rates": [
+                {"rate": rate, **found._asdict(), "in_words": self.in_words(rate)}
+                for rate, found in self.low_rates.items()
+            ],
+            "roc": self.roc().to_pydict(),
             "points": [as_plain(point) for point in self.points],
             "precision_of_all": self.precision_of_all._asdict(),
             "bound": self.bound_in_words,
@@ -219,6 +256,10 @@ class MembershipAttack:
     weighs (private models), `each` elsewhere, because the fakes of other questions would crowd the target out."""
     n: Annotated[int, at_least(1, most=LONGEST)] = 5 * LISTED
     """On events: how many items of each list are read."""
+    score: Score = "gap"
+    """How the questions about a target are added up: by their errors, or by likelihood ratios from shadow fits."""
+    shadows: Annotated[int, at_least(2)] = 16
+    """For `lira`: how many shadow fits each question is asked of, with the target and as many without."""
 
     def __post_init__(self) -> None:
         require(self.left_out <= self.known, "left_out", "at most known", self.left_out)
@@ -258,25 +299,19 @@ class MembershipAttack:
         if len(found) < 4:
             raise DataError("there must be at least 4 targets: half of them set the thresholds")
         questions = left_out_questions(found, self.left_out, streams)
-        plain = self._plain(ratings.feedback)
-        n_fakes, n_fits = plain.n_fakes(subject.recommender, ratings.shape[0]), self.left_out
-        if self._resolved(subject) == "one":
-            n_fakes, n_fits = 1, 1
-            asked = _in_one_fit(subject, questions, self.left_out, self.n, streams)
-        else:  # turn 0 is that of the hidden ratings
-            turns = 1 + np.arange(len(questions)) % self.left_out
-            asked = _in_a_fit_each(subject.worlds(n_fakes), questions, turns, self.n, streams)
-        parts = np.empty((2, len(questions)))
-        with bar("membership", len(questions), show=progress) as advance:
-            for some, told in asked:
-                parts[:, some] = told
-                advance(some.stop - some.start)
+        plain, once = self._plain(ratings.feedback), self._resolved(subject) == "one"
+        n_fakes = 1 if once else plain.n_fakes(subject.recommender, ratings.shape[0])
+        n_rounds = 1 + self.shadows * (self.score == "lira")
+        with bar("membership", len(questions) * n_rounds, show=progress) as advance:
+            parts = self._parts(subject, questions, streams, advance)
+            if self.score == "lira":
+                parts = likelihood_ratios(parts, self._shadow_parts(subject, questions, streams, advance))
         scores = [one.reshape(len(found), -1).sum(axis=1) for one in parts]
         return MembershipReport(
             attack=repr(self),
             attacked=subject.traits.title,
             n_fakes=n_fakes,
-            n_fits=n_fits,
+            n_fits=1 if once else self.left_out,
             scores=scores[0].round(_SAME),
             scores_without=scores[1].round(_SAME),
             measured=~first_half(len(found), streams),
@@ -286,16 +321,58 @@ class MembershipAttack:
             settings=self._stated(),
         )
 
+    def _parts(
+        self, subject: Subject, questions: Targets, streams: Streams, advance: Callable[[int], object]
+    ) -> Floats:
+        """Return the part of each question in the score, (worlds, questions): with the target, and without."""
+        if self._resolved(subject) == "one":
+            asked = _in_one_fit(subject, questions, self.left_out, self.n, streams)
+        else:  # turn 0 is that of the hidden ratings
+            turns = 1 + np.arange(len(questions)) % self.left_out
+            n_fakes = self._plain(subject.ratings.feedback).n_fakes(subject.recommender, subject.ratings.shape[0])
+            asked = _in_a_fit_each(subject.worlds(n_fakes), questions, turns, self.n, streams)
+        parts = np.empty((2, len(questions)))
+        for some, told in asked:
+            parts[:, some] = told
+            advance(some.stop - some.start)
+        return parts
+
+    def _shadow_parts(
+        self, subject: Subject, questions: Targets, streams: Streams, advance: Callable[[int], object]
+    ) -> Floats:
+        """Return the same in shadow fits, (shadows, worlds, questions): each on the random half with the target."""
+        parts, ratings = np.empty((self.shadows, 2, len(questions))), subject.ratings
+        for number in range(self.shadows):
+            order = streams.order(ratings.shape[0], SHADOWS, number)
+            for half in np.array_split(order, 2):
+                rows = np.sort(half)
+                inside = np.isin(questions.rows, rows)
+                if not inside.any():
+                    continue
+                held = ratings.replaced(sparse.csr_array(ratings.csr[rows]), users=ratings.users[rows])
+                asked = Targets(
+                    np.searchsorted(rows, questions.rows[inside]),
+                    questions.known_columns[inside],
+                    questions.known_ratings[inside],
+                    np.arange(int(inside.sum()) + 1),
+                    questions.columns[inside],
+                    questions.ratings[inside],
+                )
+                shadow = Subject(held, subject.recommender, threads=subject.threads)
+                parts[number][:, inside] = self._parts(shadow, asked, Streams(streams.key(SHADOWS, number)), advance)
+        return parts
+
     def _resolved(self, subject: Subject) -> Fits:
         """Return how many fits the questions about a target need."""
         asked = "predict" if subject.ratings.feedback == "explicit" else "recommend"
-        able = [callable(getattr(subject.recommender, name, None)) for name in (asked, "perturbed")]
-        if self.fits == "one" and able != [True, False]:
+        attacked = subject.recommender
+        answers = callable(getattr(attacked, asked, None)) and not getattr(attacked, "profiles_only", False)
+        able = answers and not callable(getattr(attacked, "perturbed", None))
+        if self.fits == "one" and not able:
             raise SettingError(
                 f"fits must be 'each': the recommender cannot {asked} for its users, or they send noisy ratings"
             )
-        alone = able == [True, False] and subject.traits.n_neighbours == 0
-        return self.fits or ("one" if alone else "each")
+        return self.fits or ("one" if able and subject.traits.n_neighbours == 0 else "each")
 
     def _stated(self) -> dict[str, Any]:
         stated = {"name": type(self).__name__, **dataclasses.asdict(self)}
@@ -339,7 +416,7 @@ def _in_one_fit(
     for first, last in ranges(len(questions), n):
         asked, parts = questions.part(first, last), []
         row = int(asked.rows[0])
-        seed = None if subject.traits.fresh_noise else world_seed(streams, row, 1)
+        seed = world_seed(streams, row, 1)
         for removed in (None, row):
             accounts = list(asked.known_columns), list(asked.known_ratings)
             world, ids = with_fakes(ratings, removed, *accounts)
@@ -356,6 +433,20 @@ def _in_one_fit(
         yield slice(first, last), parts
 
 
+def likelihood_ratios(parts: Floats, shadows: Floats) -> Floats:
+    """Return log N(part; in) - log N(part; out) for each question and world, (worlds, questions).
+
+    Mean and variance are those of `shadows`, (shadows, worlds, questions). A few fits tell little about a variance, so
+    that each is averaged with the one of all questions in its world.
+    """
+    n = len(shadows)
+    own = shadows.var(axis=0, ddof=1)
+    variances = ((n - 1) * own + _SHARED * own.mean(axis=1, keepdims=True)) / (n - 1 + _SHARED) + _LEAST_SPREAD**2
+    distances = (parts[:, np.newaxis] - shadows.mean(axis=0)) ** 2 / variances
+    logs = -(np.log(variances) + distances) / 2  # (worlds, in or out, questions)
+    return np.asarray(logs[:, 0] - logs[:, 1])
+
+
 def list_scores(lists: Rows, left_out: Integers) -> Floats:
     """Return the part of each question in the score: how high the left-out item is on its list, 1 at the top."""
     there = lists == left_out[:, np.newaxis]
@@ -368,38 +459,3 @@ def scores_of(answers: Floats, questions: Targets, scale: Scale) -> Floats:
     step = (scale.highest - scale.lowest) / 4 if scale.step is None else scale.step
     errors = np.abs(answers - questions.ratings) / (step or 1.0)
     return -np.where(np.isnan(errors), 1.0, np.minimum(errors, 1.0))
-
-
-def threshold_at(scores: Floats, rate: float) -> float:
-    """Return the lowest of the scores that at most this share of them exceeds."""
-    require(0 <= rate < 1, "rate", "at least 0 and below 1", rate)
-    return float(np.sort(scores)[::-1][math.floor(rate * len(scores) + 1e-9)])
-
-
-def auc(members: Floats, others: Floats) -> Estimate:
-    """Return how often a member scores above another user, ties half, with Newcombe's score interval.
-
-    The interval (2006, method 5) solves `|A - theta| = z sqrt(V(theta))`, with Hanley and McNeil's variance V. It takes
-    the two sets of scores as independent, and so is too wide where the same users are in both.
-    """
-    n, m = len(members), len(others)
-    ranks = stats.rankdata(np.concatenate([members, others]))[:n]
-    value = float((ranks.sum() - n * (n + 1) / 2) / (n * m))
-    z, pairs = float(stats.norm.ppf(0.5 + CONFIDENCE / 2)), (n + m) / 2 - 1
-
-    def gap(theta: float) -> float:
-        spread = 1 + pairs * ((1 - theta) / (2 - theta) + theta / (1 + theta))
-        variance = theta * (1 - theta) * spread / (n * m)
-        return abs(value - theta) - z * math.sqrt(max(variance, 0.0))
-
-    ends = [end if value == end else optimize.brentq(gap, end, value + (end - value) * 1e-9) for end in (0.0, 1.0)]
-    return Estimate(value, *map(float, ends))
-
-
-def true_positive_bound(epsilon: float, delta: float, rate: float) -> float:
-    """Return the largest true positive rate at a false positive `rate` under (epsilon, delta)-differential privacy.
-
-    TPR <= min(e^epsilon FPR + delta, 1 - e^-epsilon (1 - delta - FPR)).
-    """
-    grown = math.exp(min(epsilon, 700.0)) * rate + delta
-    return min(1.0, grown, 1.0 - math.exp(-epsilon) * (1.0 - delta - rate))

@@ -2,44 +2,68 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
 from goodfence.arrays import Floats, Integers, Rows
+from goodfence.attack.fakes import AccountPlan, FakeCells
 from goodfence.attack.targets import Asked, Targets, helper_cells, with_fakes
-from goodfence.attack.worlds import Accounts, FakeCells, Shown
+from goodfence.attack.worlds import Accounts, Shown
 from goodfence.data.ratings import Ratings
 from goodfence.errors import BlackBoxProblem, DataError, GoodfenceError, SettingError
 from goodfence.kernels.lists import NO_ITEM
 from goodfence.models.method import traits_of
-from goodfence.models.recommender import fit_received, unfitted_copy
+from goodfence.models.recommender import Recommendations, fit_received, unfitted_copy
 from goodfence.neighbours.similarity import Similarity
+
+_TOGETHER = 100
+"""At most one in so many users is removed at a time, where several targets share a fit."""
+_ACCOUNTS = 200
+"""So many fake accounts may share a fit on data of any size."""
+
+
+class Ranking(NamedTuple):
+    """What one account is shown, by item: arrays of shape (items,)."""
+
+    ranks: Floats
+    """The position from 1; NaN for what is not listed."""
+    scores: Floats
+    """The score; NaN where none is shown."""
 
 
 class RefitWorlds:
     """Worlds of a recommender, of which a copy is fitted in each.
 
-    A copy with an `rng` gets the seed of the target in it, the same in both worlds, unless its guarantee is lost with
-    a seed. Asked is `predict`, or `recommend` for events, as an account in the data; one that has only `answer` or
-    `answer_list` is asked with the profile: then the asking fake is not in the data, and the others are.
-    Where users send noisy ratings (a method `perturbed`), all real users do, with the same noise in both worlds, and
-    the fakes do not: whoever attacks does not volunteer. What was asked once is remembered.
+    A copy with an `rng` gets the seed of the target in it, the same in both worlds: also a private one, because a copy
+    under attack is an experiment and protects nobody. Asked is `predict`, or `recommend` for events, as an account in
+    the data; one that has `profiles_only` is asked with the profile: then the asking fake is not in the data, and the
+    others are. Where users send noisy ratings (a method `perturbed`), all real users do, with the same
+    noise in both worlds, and the fakes do not: whoever attacks does not volunteer. What was asked once is remembered.
     """
 
-    one_by_one = True
+    one_by_one, asking = True, 1
 
-    def __init__(self, ratings: Ratings, recommender: Any, n_fakes: int, *, similarity: Similarity) -> None:
+    def __init__(
+        self,
+        ratings: Ratings,
+        recommender: Any,
+        n_fakes: int,
+        *,
+        similarity: Similarity,
+        memory: dict[Any, Any] | None = None,
+    ) -> None:
         self.ratings, self.recommender, self.n_fakes = ratings, recommender, n_fakes
+        self.memory: dict[Any, Any] = {} if memory is None else memory
+        """What attackers of the same recommender share: answers, and under `wait` the seconds until it has learnt."""
         self.similarity, self.traits = similarity, traits_of(recommender)
-        events = ratings.feedback == "implicit"
-        methods = ("recommend", "answer_list") if events else ("predict", "answer")
-        able = [name for name in methods if callable(getattr(recommender, name, None))]
-        if not able:
-            raise SettingError(f"the attacked recommender must have {' or '.join(methods)}")
-        self.method, self.asks_inside = able[0], able[0] == methods[0]
+        method = "recommend" if ratings.feedback == "implicit" else "predict"
+        if not callable(getattr(recommender, method, None)):
+            raise SettingError(f"the attacked recommender must have {method}")
+        self.asks_inside = not getattr(recommender, "profiles_only", False)
         self._asked: dict[tuple[object, ...], Asked] = {}
         self._shown: dict[tuple[object, ...], tuple[Rows, Floats, Floats]] = {}
         self._together: bool | None = None
@@ -150,12 +174,82 @@ class RefitWorlds:
     ) -> tuple[Any, Any]:
         """Return the recommender fitted in one world, and as whom its first accounts ask: by id, or by profile."""
         inside = accounts if self.asks_inside else accounts[n_asking:]
-        world, ids = with_fakes(sent, removed, [cells for cells, _ in inside], [values for _, values in inside])
-        copied = unfitted_copy(self.recommender, None if self.traits.fresh_noise else seed)
-        with theirs("fit"):
-            fitted = fit_received(copied, world)
+        fitted, ids = self._fitted(sent, inside, removed, seed)
         asking = [self._profile(cells) for cells in accounts[:n_asking]]
         return fitted, ids[:n_asking] if self.asks_inside else asking
+
+    def _fitted(
+        self, sent: Ratings, inside: Sequence[FakeCells], removed: int | Integers | None, seed: int
+    ) -> tuple[Any, Any]:
+        """Return the recommender fitted beside these accounts, once it has learnt, and the ids of the accounts."""
+        world, ids = with_fakes(sent, removed, [cells for cells, _ in inside], [values for _, values in inside])
+        copied = unfitted_copy(self.recommender, seed)
+        with theirs("fit"):
+            fitted = fit_received(copied, world)
+        time.sleep(self.memory.get("wait", 0.0))
+        return fitted, ids
+
+    def together(self, n_accounts: int) -> int:
+        """Return how many targets with so many accounts each share a fit: few enough to leave the data as they are."""
+        n_users = self.ratings.shape[0]
+        return max(1, min(n_users // _TOGETHER, max(_ACCOUNTS, n_users // 2) // max(n_accounts, 1)))
+
+    def told_in(self, plans: Sequence[AccountPlan], seed: int, there: bool) -> list[Floats]:
+        """Return what the askers of each plan are told, (askers, items), in one fit with all targets or without."""
+        return self.told_by(self.fitted_beside(plans, seed, there), plans)
+
+    def told_by(self, beside: tuple[Any, list[Any]], plans: Sequence[AccountPlan]) -> list[Floats]:
+        """Return what the askers of each plan are told by a recommender that is fitted already."""
+        fitted, whom = beside
+        if not self.asks_inside:
+            return [self._told(fitted, each, plan.columns) for each, plan in zip(whom, plans, strict=True)]
+        users = np.concatenate([np.repeat(each, len(plan.columns)) for each, plan in zip(whom, plans, strict=True)])
+        items = [np.tile(self.ratings.items[plan.columns], plan.n_asking) for plan in plans]
+        with theirs("predict"):
+            answers = np.asarray(fitted.predict(users, np.concatenate(items)), dtype=np.float64)
+        parts = np.split(answers, np.cumsum([len(one) for one in items])[:-1])
+        return [part.reshape(plan.n_asking, -1) for part, plan in zip(parts, plans, strict=True)]
+
+    def ranked_in(self, plans: Sequence[AccountPlan], seed: int, there: bool, n: int) -> list[list[Ranking]]:
+        """Return what each asker of each plan is shown: the same for lists of `n` items."""
+        return self.ranked_by(self.fitted_beside(plans, seed, there), plans, n)
+
+    def ranked_by(self, beside: tuple[Any, list[Any]], plans: Sequence[AccountPlan], n: int) -> list[list[Ranking]]:
+        """Return what each asker is shown by a recommender that is fitted already."""
+        (fitted, whom), found = beside, []
+        for each, plan in zip(whom, plans, strict=True):
+            held = [np.asarray(cells) for cells, _ in plan.accounts]
+            found.append([self._ranked(fitted, one, held[at], n) for at, one in enumerate(each)])
+        return found
+
+    def _ranked(self, fitted: Any, whom: Any, held: Integers, n: int) -> Ranking:
+        with theirs("recommend"):
+            answer = fitted.recommend(whom, n)
+        listed = listed_columns(answer, self.ratings, held, n)
+        ranks, scores = np.full((2, self.ratings.shape[1]), np.nan)
+        inside = listed[listed >= 0]
+        ranks[inside] = np.arange(1, len(inside) + 1)
+        shown = shown_scores(answer)
+        if shown is not None:
+            columns = self.ratings.columns(list(_ids_of(answer))[: len(shown)])
+            scores[columns] = shown[: len(columns)]
+        return Ranking(ranks, scores)
+
+    def fitted_beside(self, plans: Sequence[AccountPlan], seed: int, there: bool) -> tuple[Any, list[Any]]:
+        """Return the recommender fitted with the accounts of all plans, and as whom those of each plan ask."""
+        inside: list[FakeCells] = []
+        starts = []
+        for plan in plans:
+            starts.append(len(inside))
+            inside += plan.accounts if self.asks_inside else plan.accounts[plan.n_asking :]
+        if there:
+            inside += [cells for plan in plans for cells in plan.planted]
+        rows = np.unique([plan.row for plan in plans if plan.row >= 0]).astype(np.int64)
+        removed = None if there or len(rows) == 0 else rows
+        fitted, ids = self._fitted(self._sent(seed), inside, removed, seed)
+        if self.asks_inside:
+            return fitted, [ids[at : at + plan.n_asking] for at, plan in zip(starts, plans, strict=True)]
+        return fitted, [[self._profile(cells) for cells in plan.accounts[: plan.n_asking]] for plan in plans]
 
     def _profile(self, cells: FakeCells) -> dict[Any, Any]:
         columns, values = cells
@@ -169,8 +263,8 @@ class RefitWorlds:
             with theirs("predict"):
                 answers = fitted.predict(askers, np.tile(items, len(whom)))
             return np.asarray(answers, dtype=np.float64).reshape(len(whom), -1)
-        with theirs("answer"):
-            told = [fitted.answer(profile, items) for profile in whom]
+        with theirs("predict"):
+            told = [fitted.predict(profile, items) for profile in whom]
         return np.asarray(told, dtype=np.float64)
 
     def shown(self, accounts: Accounts, n_askers: int, n: int, present: Sequence[bool]) -> list[Shown]:
@@ -198,8 +292,8 @@ class RefitWorlds:
 
     def _listed(self, fitted: Any, whom: Any, held: Integers, n: int) -> Rows:
         """Return the columns that one account is shown, (n,)."""
-        with theirs(self.method):
-            answer = getattr(fitted, self.method)(whom, n)
+        with theirs("recommend"):
+            answer = fitted.recommend(whom, n)
         return listed_columns(answer, self.ratings, held, n)
 
     def _near(self, fitted: Any, row: int, n_askers: int) -> tuple[Floats, Floats]:
@@ -235,9 +329,7 @@ def listed_columns(answer: Any, ratings: Ratings, held: Integers, n: int) -> Row
 
     What the account holds itself, and what is listed twice, tells nothing and is left out.
     """
-    items = answer.items if isinstance(getattr(answer, "items", None), np.ndarray) else answer
-    if isinstance(items, tuple) and len(items) == 2 and np.ndim(items[0]) == 1:
-        items = items[0]
+    items = _ids_of(answer)
     if isinstance(items, str | bytes | dict) or np.ndim(items) != 1:
         raise BlackBoxProblem("a list must be item ids, best first, or ids and scores; it is not")
     try:
@@ -250,3 +342,21 @@ def listed_columns(answer: Any, ratings: Ratings, held: Integers, n: int) -> Row
     lists = np.full(n, NO_ITEM, dtype=np.int32)
     lists[: len(new)] = new
     return lists
+
+
+def _ids_of(answer: Any) -> Any:
+    """Return the ids of an answer: ids, or (ids, scores)."""
+    items = answer.items if isinstance(getattr(answer, "items", None), np.ndarray) else answer
+    return items[0] if isinstance(items, tuple) and len(items) == 2 and np.ndim(items[0]) == 1 else items
+
+
+def shown_scores(answer: Any) -> Floats | None:
+    """Return the scores of an answer that is (ids, scores); None where it has none that are numbers."""
+    if isinstance(answer, Recommendations):
+        return answer.scores
+    if not (isinstance(answer, tuple) and len(answer) == 2 and np.ndim(answer[0]) == 1 == np.ndim(answer[1])):
+        return None
+    try:
+        return np.asarray(answer[1], dtype=np.float64)
+    except (TypeError, ValueError):
+        return None

@@ -9,11 +9,13 @@ from abc import ABC, abstractmethod
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
+from functools import cached_property
 from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias, get_args
 
 import numpy as np
 import numpy.typing as npt
 import pyarrow as pa
+from scipy import stats
 
 from goodfence.arrays import Flags, Floats, Integers, Rows
 from goodfence.attack import GUESSING
@@ -39,6 +41,12 @@ from goodfence.markup import html_table
 from goodfence.settings import checked, one_of
 
 Judged: TypeAlias = Literal["value", "high"]
+FEWEST = 30
+"""On fewer judged users there is no verdict."""
+BLUNT = 0.1
+"""An audit that could only have seen more than this advantage finds nothing to be absent."""
+_TWO_SIDED, _POWER, _CLEARLY = 1.96, 1.96 + 1.645, 2.58
+"""Standard errors: of the 95% interval, of what is seen with 95% power, and of an advantage to be called a leak."""
 
 
 class Tried(NamedTuple):
@@ -67,6 +75,18 @@ class NotTried(NamedTuple):
 
     attack: str
     reason: str
+
+
+Verdict: TypeAlias = Literal["leaks", "none found", "cannot tell"]
+
+
+class Finding(NamedTuple):
+    """The verdict on a recommender, why nothing can be told where that is so, and what would have been seen."""
+
+    verdict: Verdict
+    reason: str
+    detectable: float
+    """An advantage of this or more would have been seen with 95% power."""
 
 
 class Counts(NamedTuple):
@@ -116,6 +136,8 @@ class LeakReport(ABC):
     """How many users could not be attacked: they have too little, or nothing of a named item."""
     n_fakes: int = 0
     """How many fakes attacked each target."""
+    n_few: int = 0
+    """Of how many targets the attacker knew less, because they have few ratings: half of them."""
     hidden: Floats
     """(targets,): how many ratings or items of each the attacker does not know, of those asked for."""
     chosen: Floats
@@ -136,16 +158,26 @@ class LeakReport(ABC):
     """All attackers of whom this one was the strongest, on other targets than those of this report; empty for one."""
     not_tried: tuple[NotTried, ...] = ()
     """Attacks of which this report says nothing."""
+    headlines: Mapping[str, Estimate] = field(default_factory=dict)
+    """Estimates of attackers that are better at them than the one of this report."""
+    probe: Any = None
+    """What probing found, a `Probe`; None where nothing was probed."""
+    cut: str = ""
+    """Why less was attacked than was asked for: a time limit, or a recommender that failed. Empty where nothing was."""
     date: str = field(default_factory=lambda: datetime.now(UTC).date().isoformat())
     """When it was made."""
 
     advantage = Value("What is found with the target in the data less what is found without.")
     target_chosen = Value("How often the target is among the neighbours of an asking fake.")
 
-    @property
     @abstractmethod
+    def _estimates(self) -> dict[str, Estimate]:
+        """Return every number of this attacker with its 95% interval over targets."""
+
+    @cached_property
     def estimates(self) -> dict[str, Estimate]:
-        """Every number of the report with its 95% interval over targets."""
+        """Every number of the report with its 95% interval over targets; headlines are those of who is best at them."""
+        return {**self._estimates(), **self.headlines}
 
     @property
     @abstractmethod
@@ -213,15 +245,31 @@ class LeakReport(ABC):
         return self.estimates["fully_recovered"]
 
     @property
-    def leaks(self) -> bool | None:
-        """Whether the attacker surely gains more than `GUESSING`, or fully recovers more users than without their data.
-
-        False where they surely gain no more; None where too few users were attacked to tell.
-        """
+    def detectable(self) -> float:
+        """The advantage that would have been seen with 95% power; where nothing varies, by the rule of three."""
         gained = self.estimates["advantage"]
-        if gained.low > GUESSING or more_often(self.fully, self.fully_without):
-            return True
-        return False if gained.high <= GUESSING else None
+        error = (gained.high - gained.low) / 2 / _TWO_SIDED
+        return max(_POWER * error, 3 / max(self.n_targets, 1)) if error == error else 1.0
+
+    @property
+    def finding(self) -> Finding:
+        """The verdict: the recommender leaks, no leak was found that would have been seen, or nothing can be told."""
+        gained, n, seen = self.estimates["advantage"], self.n_targets, self.detectable
+        if n < FEWEST:
+            return Finding("cannot tell", f"only {n} users were judged, and {FEWEST} are needed", seen)
+        sure = gained.value > max(GUESSING, _CLEARLY * (gained.high - gained.low) / 2 / _TWO_SIDED)
+        if sure or more_often(self.fully, self.fully_without):
+            return Finding("leaks", "", seen)
+        if self.probe is not None and not self.probe.influence:
+            return Finding("cannot tell", "accounts do not influence the answers", seen)
+        if seen > BLUNT:
+            return Finding("cannot tell", f"{n} users are too few to see an advantage below {seen:.2f}", seen)
+        return Finding("none found", "", seen)
+
+    @property
+    def leaks(self) -> bool | None:
+        """Whether the verdict is that it leaks; None where it cannot be told."""
+        return {"leaks": True, "none found": False, "cannot tell": None}[self.finding.verdict]
 
     @checked
     def above(self, limit: float, judged: Judged = "value") -> tuple[str, ...]:
@@ -255,6 +303,17 @@ class LeakReport(ABC):
         arrays = {name: pa.array(column, from_pandas=True) for name, column in columns.items()}
         return pa.table(arrays)
 
+    def risk(self) -> pa.Table:
+        """Return how exposed each target is, with the caller's own ids: personal data.
+
+        Decile 10 holds the tenth with the highest advantage, decile 1 the tenth with the lowest; ties share a decile.
+        """
+        table = self.table(ids=True)
+        deciles = np.ceil(10 * stats.rankdata(table["advantage"]) / self.n_targets).astype(np.int64)
+        names = ["user", "hidden", self.measure, f"{self.measure}_without", "advantage"]
+        fully = table.select(names).append_column("fully_recovered", pa.array(self.fully))
+        return fully.append_column("risk_decile", pa.array(deciles))
+
     def __repr__(self) -> str:
         head = (
             f"{type(self).__name__}({self.attack} on {self.attacked}: {self.n_targets:,} targets, "
@@ -283,6 +342,10 @@ class LeakReport(ABC):
             "left_out": self.n_left_out,
             "hidden": self.n_hidden,
             "leaks": self.leaks,
+            "finding": self.finding._asdict(),
+            "cut": self.cut,
+            "few": self.n_few,
+            "probe": None if self.probe is None else self.probe.to_dict(),
             "guessing": self.rules,
             "estimates": {name: one._asdict() for name, one in self.estimates.items()},
             "tried": [self.tried_as_plain(one) for one in self.tried],
@@ -293,6 +356,40 @@ class LeakReport(ABC):
         """Return one attacker who was tried as plain values, what was found under the name of its measure."""
         names = {"recovery": self.measure, "recovery_without": f"{self.measure}_without"}
         return {names.get(name, name): value for name, value in as_plain(tried).items()}
+
+
+@dataclass(frozen=True, eq=False, kw_only=True, repr=False)
+class SharesReport(ABC):
+    """What a report of shares other than recovered ratings has. It shows and saves no rating, class or id."""
+
+    attack: str
+    """The attack, with its settings."""
+    attacked: str = ""
+    n_fakes: int = 0
+    n_left_out: int = 0
+    """How many users have too few ratings to be attacked."""
+    settings: Mapping[str, Any] = field(default_factory=dict)
+    """The settings of the attack, and the seed."""
+
+    @property
+    @abstractmethod
+    def n_targets(self) -> int:
+        """How many users were attacked."""
+
+    @property
+    @abstractmethod
+    def estimates(self) -> dict[str, Estimate]:
+        """Every share with its 95% interval over targets; `advantage` is the leak."""
+
+    def __repr__(self) -> str:
+        head = f"{type(self).__name__}({self.attack} on {self.attacked}: {self.n_targets:,} targets)"
+        return "\n".join([head, *(f"  {name:<28} {one}" for name, one in self.estimates.items())])
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return settings and figures as plain values."""
+        stated = {name: self.settings[name] for name in ("settings", "seed")}
+        counts = {"fakes": self.n_fakes, "targets": self.n_targets, "left_out": self.n_left_out}
+        return {**stated, **counts, "estimates": {name: one._asdict() for name, one in self.estimates.items()}}
 
 
 def as_plain(found: Any) -> dict[str, Any]:
@@ -342,9 +439,7 @@ class AttackReport(LeakReport):
         """As in `LeakReport`."""
         return {name: list(each) for name, each in self.informed.rules.items()}
 
-    @property
-    def estimates(self) -> dict[str, Estimate]:
-        """As in `LeakReport`."""
+    def _estimates(self) -> dict[str, Estimate]:
         raw, raw_without = self.with_target, self.without_target
         counted = self.informed
         inside, outside, guess = counted.with_target, counted.without_target, counted.guessed
@@ -469,9 +564,7 @@ class ListAttackReport(LeakReport):
         """As in `LeakReport`."""
         return {name: list(each) for name, each in self.beliefs.items()}
 
-    @property
-    def estimates(self) -> dict[str, Estimate]:
-        """Every number of the report with its 95% interval over targets; all but the raw ones are means over these."""
+    def _estimates(self) -> dict[str, Estimate]:
         each = np.ones(self.n_targets)
         raw, raw_without = self.with_target, self.without_target
         found, found_without = self.informed.hits, self.informed_without.hits

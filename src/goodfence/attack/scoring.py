@@ -22,6 +22,7 @@ ON_GRID = 0.01
 """A number this part of a step from a value of the scale is one."""
 CONFIDENCE = 0.95
 _TENTH = 0.1
+_TOLERANCE = 0.025
 _NO_SPREAD = 1e-12
 
 
@@ -109,11 +110,21 @@ class Tally:
 
 
 def is_recovered(answers: Floats, targets: Targets, ratings: Ratings, *, steps: int = 0) -> Flags:
-    """Return for each hidden rating whether the answer rounds to it, or misses it by `steps`; no answer does not."""
+    """Return for each hidden rating whether the answer rounds to it, or misses it by `steps`; no answer does not.
+
+    On a scale without steps an answer within `tolerance` of the rating recovers it.
+    """
     # A value of the scale is a sum of steps, which may miss the rating by the last bit.
     allowed = steps * (ratings.scale.step or 0.0) + EXACT
+    if ratings.scale.step is None:
+        allowed += tolerance(ratings.scale)
     recovered: Flags = np.abs(ratings.scale.round(answers) - targets.ratings) < allowed
     return recovered
+
+
+def tolerance(scale: Scale) -> float:
+    """Return how far an answer may be from a rating to recover it: half a step, or a fortieth of a scale without."""
+    return (scale.highest - scale.lowest) * _TOLERANCE if scale.step is None else scale.step / 2
 
 
 def is_rating(values: Floats, scale: Scale) -> Flags:
@@ -182,23 +193,26 @@ def more_often(first: Flags, second: Flags) -> bool:
 
 
 def worst_tenth_loss(recovered: Floats, without: Floats) -> Estimate:
-    """Return the mean of the highest tenth of `recovered` minus that of the highest tenth of `without`.
+    """Return the mean loss of the tenth of the targets that lose most, `recovered - without`.
 
-    The mean of a tenth is `q + mean(max(x - q, 0)) / 0.1` with q its threshold; the interval is that of its influence
-    function, each target paired with itself. Where all of a tenth are alike, each mean has its own (`_tied_tenth`).
+    Chance alone makes somebody lose most. So the mean of the highest tenth of the losses is taken less that of the
+    highest tenth of the gains, `without - recovered`: without any leak both are alike. The mean of a tenth is `q +
+    mean(max(x - q, 0)) / 0.1` with q its threshold; the interval is that of its influence function, each target paired
+    with itself. Where all of a tenth are alike, each mean has its own (`_tied_tenth`).
     """
     if len(recovered) == 0:
         return UNKNOWN
-    parts = [_highest_tenth(values) for values in (recovered, without)]
+    sides = np.maximum(recovered - without, 0.0), np.maximum(without - recovered, 0.0)
+    parts = [_highest_tenth(values) for values in sides]
     paired = ratio(parts[0] - parts[1], np.ones(len(recovered)), lowest=-1.0, highest=1.0)
     tied = [bool(np.ptp(part) < _NO_SPREAD) for part in parts]
     if not any(tied) or len(recovered) == 1:
         return paired
     one, other = (
         _tied_tenth(values) if alike else share(part, np.ones(len(part)))
-        for values, part, alike in zip((recovered, without), parts, tied, strict=True)
+        for values, part, alike in zip(sides, parts, tied, strict=True)
     )
-    return Estimate(paired.value, one.low - other.high, one.high - other.low)
+    return Estimate(paired.value, max(one.low - other.high, -1.0), min(one.high - other.low, 1.0))
 
 
 def _highest_tenth(values: Floats) -> Floats:
@@ -329,15 +343,13 @@ def _best(
 
 def all_guesses(targets: Targets, ratings: Ratings) -> Floats:
     """Return what each rule guesses, (rules, hidden); an item that nobody else rated counts as the average one."""
-    rows, n_known = targets.rows, targets.known_columns.shape[1]
+    rows, there = targets.rows, targets.known_columns >= 0
     hidden = targets.owners, targets.columns, targets.ratings
     means = _other_means(rows, *hidden, ratings)
-    biases = np.zeros(len(targets))
-    if n_known:
-        owners = np.repeat(np.arange(len(targets)), n_known)
-        known = targets.known_columns.ravel(), targets.known_ratings.ravel()
-        known_means = _other_means(rows, owners, *known, ratings).reshape(-1, n_known)
-        biases = (targets.known_ratings - known_means).mean(axis=1)
+    owners = np.nonzero(there)[0]
+    values = targets.known_ratings[there]
+    apart = values - _other_means(rows, owners, targets.known_columns[there], values, ratings)
+    biases = np.bincount(owners, apart, len(targets)) / np.maximum(targets.n_known, 1)
     return np.stack([means, _modes(targets, ratings, means), means + biases[targets.owners]])
 
 

@@ -2,28 +2,27 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import replace
-from itertools import product
-from typing import Any, get_args
+from typing import Any, NamedTuple
 
 import numpy as np
 
-from goodfence.attack import (
-    ADAPTIVE_ITEMS,
-    DEFAULT_FAKES,
-    DEFAULT_KNOWN,
-    DEFAULT_TARGETS,
-    DEFAULT_TARGETS_REFITTED,
-    FAKES_TRIED,
-)
+from goodfence.arrays import Flags
+from goodfence.attack import DEFAULT_FAKES, DEFAULT_KNOWN, DEFAULT_TARGETS
 from goodfence.attack.attack import Attack, Choose, Subject
-from goodfence.attack.knn_attack import AdaptiveAttack, Combine, CoverAttack, Helpers, KNNAttack
+from goodfence.attack.designed import Decode, DesignedAttack
+from goodfence.attack.designed_lists import DesignedListAttack
+from goodfence.attack.fakes import Design
+from goodfence.attack.knn_attack import AdaptiveAttack, CoverAttack, KNNAttack
 from goodfence.attack.list_attack import ListAttack
+from goodfence.attack.probe import Probe, probe
 from goodfence.attack.report import LeakReport, NotTried, Tried
 from goodfence.attack.scoring import first_half
-from goodfence.attack.targets import Wanted, find_targets
+from goodfence.attack.targets import Targets, Wanted, find_targets
 from goodfence.errors import BlackBoxProblem, SettingError
+from goodfence.kernels.lists import NO_ITEM
 from goodfence.parallel import bar
 from goodfence.registry import find_kind
 from goodfence.rng import RNG, Streams, seed_of
@@ -43,41 +42,91 @@ NEVER_TRIED = {
     "implicit": tuple(map(NotTried._make, [("scores of the listed items", _ONLY_LISTS), *_NEVER_TRIED.items()])),
 }
 """What an attack on ratings, and one on lists, does not try, whatever is attacked."""
-LEAST = 10
-"""So many users are attacked however long it takes."""
-MOST_CHOOSING = 20
-"""On no more users than these the strongest is chosen where every question needs fits."""
+_ITEMS_HELPED = 20
+"""For how many hidden items of each target is asked where each of them needs helpers of its own."""
+_PILOT_STREAM, _MOST_GROWTH = 92, 4.0
+_MOST_READ, _MOST_REFITTED = 2 * 10**9, 3 * 10**7
+"""Ratings that an audit may read, where nothing is fitted and where each target needs fits: about a minute."""
+_HEADLINES = {
+    "advantage": (),
+    "fully_recovered": ("fully_recovered", "fully_recovered_without"),
+    "worst_tenth_loss": ("worst_tenth_loss",),
+}
+"""The headline figures, and the estimates that each replaces: they are of the attackers that are best at them."""
+PRECISION = 0.03
+"""So wide may half of the interval of the advantage be, unless another precision or number of users is asked for."""
+PILOT, PILOT_REFITTED = 400, 60
+"""So many users all attackers attack; the strongest of them attack the rest."""
 
 
 def usual_attackers(subject: Subject, *, known: int = DEFAULT_KNOWN, choose: Choose = "random") -> tuple[Attack, ...]:
     """Return the attackers of a recommender where none is given: all that its traits, and a few questions, allow."""
+    if subject.traits.needs_refits:
+        return _designed(subject, known, choose)
     k = subject.traits.n_neighbours
-    numbers: tuple[int | None, ...] = (None,) if k else FAKES_TRIED
     if subject.ratings.feedback == "implicit":
-        return _list_attackers(subject, numbers, known, choose)
-    plain: list[Attack] = [KNNAttack(known=known, choose=choose, fakes=n) for n in numbers]
+        return _list_attackers(subject, known, choose)
+    plain: list[Attack] = [KNNAttack(known=known, choose=choose)]
     if k != 1:
         plain.append(KNNAttack(known=known, choose=choose, fakes=1))
     if subject.answers_differ and k != 1:
-        combined: tuple[Any, ...] = get_args(Combine) if subject.traits.mechanism is None else ("mode",)
-        plain += [
-            KNNAttack(known=known, choose=choose, fakes=n, ask="all", combine=how)
-            for n, how in product(numbers, combined)
-        ]
+        plain.append(KNNAttack(known=known, choose=choose, ask="all"))
     plain += _covers(subject, known, choose)
+    plain += _made_for(subject, known, choose)
+    if k != 1 and subject.ratings.scale.lowest < subject.ratings.scale.highest:
+        plain.append(AdaptiveAttack(known=known, choose=choose, items=None, centred=False))
+    return tuple(plain)
+
+
+def _designed(subject: Subject, known: int, choose: Choose) -> tuple[Attack, ...]:
+    """Return the attackers of a recommender that is fitted in each world: the designs that probing found, decoded."""
+    found = probed(subject, known)
+    given: dict[str, Any] = {"known": known, "choose": choose}
+    if subject.ratings.feedback == "implicit":
+        lists: list[Attack] = [DesignedListAttack(**given, designs=(one,)) for one in found.designs]
+        return *lists, DesignedListAttack(**given, designs=found.designs, decode="trained")
+    single = found.designs
+    if any(one.helping == "each" for one in single):
+        given["items"] = _ITEMS_HELPED
+    helped: tuple[Decode, ...] = ("solved", "solved_centred", "measured", "measured_centred")
+    alone: tuple[Decode, ...] = ("answer", "unshrunk", "unshifted", "centred")
+    several: tuple[Decode, ...] = (*alone, "mode")
+    small: tuple[Decode, ...] = ("votes", "votes_shifted")
+
+    def decoders(design: Design) -> tuple[Decode, ...]:
+        if design.copied != "all":
+            return small
+        return helped if design.helping != "none" else several if design.askers > 1 else alone
+
+    plain: list[Attack] = [
+        DesignedAttack(**given, designs=(one,), decode=decode) for one in single for decode in decoders(one)
+    ]
+    return *plain, DesignedAttack(**given, designs=single, decode="trained"), *_made_for(subject, known, choose)
+
+
+def _made_for(subject: Subject, known: int, choose: Choose) -> list[Attack]:
+    """Return the attackers that the recommender names in its traits."""
     kinds: list[Any] = [find_kind(name) for name in subject.traits.attackers]
-    plain += [kind(known=known, choose=choose) for kind in kinds]
-    helps = k != 1 and subject.ratings.scale.lowest < subject.ratings.scale.highest
-    return (*plain, *_adaptive(subject, numbers, known, choose)) if helps else tuple(plain)
+    return [kind(known=known, choose=choose) for kind in kinds]
 
 
-def _list_attackers(subject: Subject, numbers: Sequence[int | None], known: int, choose: Choose) -> tuple[Attack, ...]:
+def probed(subject: Subject, known: int, progress: bool | None = None) -> Probe:
+    """Return what probing finds of a recommender that is fitted in each world; it is probed once."""
+    key = "probe", known
+    if key not in subject.memory:
+        worlds: Any = subject.worlds(1)
+        subject.memory[key] = probe(worlds, known, progress=progress)
+    found: Probe = subject.memory[key]
+    return found
+
+
+def _list_attackers(subject: Subject, known: int, choose: Choose) -> tuple[Attack, ...]:
     """Return the attackers of lists: one asks, all ask, all click and ask again, and as many as cover the list."""
     plain = ListAttack(known=known, choose=choose)
-    listed: list[Attack] = [replace(plain, fakes=n) for n in (*numbers, 1)]
+    listed: list[Attack] = [plain, replace(plain, fakes=1)]
     if subject.lists_differ:
-        listed += [replace(plain, fakes=n, ask="all") for n in numbers]
-    listed += [replace(plain, fakes=n, adaptive=True) for n in numbers]
+        listed.append(replace(plain, ask="all"))
+    listed.append(replace(plain, adaptive=True))
     covers = _covers(subject, known, choose)
     listed += [replace(plain, fakes=_n_fakes(one, subject), ask="all") for one in covers]
     return tuple(listed)
@@ -88,16 +137,6 @@ def _covers(subject: Subject, known: int, choose: Choose) -> list[Attack]:
     cover = applied(CoverAttack(known=known, choose=choose), subject)
     more = cover is not None and _n_fakes(cover, subject) > (subject.traits.n_neighbours or 0)
     return [cover] if cover is not None and more else []
-
-
-def _adaptive(subject: Subject, numbers: Sequence[int | None], known: int, choose: Choose) -> list[Attack]:
-    """Return the attackers whose fakes rate the hidden item too: the same questions, and several equations."""
-    if not subject.traits.needs_refits:
-        return [AdaptiveAttack(known=known, choose=choose, items=None, centred=False)]
-    items = ADAPTIVE_ITEMS if subject.shares_fits else 1
-    adaptive = AdaptiveAttack(known=known, choose=choose, items=items)
-    helping = product(numbers, (False, True), get_args(Helpers))
-    return [replace(adaptive, fakes=n, centred=c, helpers=how) for n, c, how in helping]
 
 
 def _n_fakes(attack: Attack, subject: Subject) -> int:
@@ -121,61 +160,261 @@ def applied(attack: Attack, subject: Subject) -> Attack | None:
 
 def strongest(
     subject: Subject,
-    attackers: Sequence[Attack],
+    attackers: Sequence[Attack] | None = None,
     *,
+    known: int = DEFAULT_KNOWN,
     targets: Wanted | None = None,
+    effort: Effort | None = None,
     rng: RNG = None,
     progress: bool | None = None,
 ) -> LeakReport:
-    """Return the report of the attacker who gains most on one half of the targets, about the other half.
+    """Return what the strongest attackers get, each judged on other targets than those it was chosen on.
 
-    So nobody is reported for having been lucky. One attacker attacks all targets, and a single target is for both.
+    All attackers attack a pilot of the targets. Of its two halves each is judged by the attacker who is strongest on
+    the other, and all further targets by who is strongest on the pilot. So nobody is reported for having been lucky.
+    Where `targets` is None, as many are attacked as the `effort` calls for.
     """
-    if targets is None:
-        targets = DEFAULT_TARGETS_REFITTED if subject.traits.needs_refits else DEFAULT_TARGETS
-    missing = (*_others(attackers), *NEVER_TRIED[subject.ratings.feedback])
-    if len(attackers) == 1:
-        report = attackers[0].run_on(subject, targets=targets, rng=rng, progress=progress)
-        return replace(report, not_tried=missing)
-    # The same targets for every attacker.
+    precision, max_seconds = effort or Effort()
+    ends = time.monotonic() + (np.inf if max_seconds is None else max_seconds)
     seed = Streams(rng).key(0) if seed_of(rng) is None else rng
-    streams, most = Streams(seed), max(attackers, key=lambda attack: attack.known)
-    found, _ = find_targets(subject.ratings, targets, most.known, most.choose, streams)
-    ids, first = subject.ratings.users[found.rows], first_half(len(found), streams)
-    if subject.traits.needs_refits:
-        first &= np.cumsum(first) <= MOST_CHOOSING
-    choosing, judging = (ids[first], ids[~first]) if first.any() else (ids, ids)
-    reports, failures = _all_reports(subject, attackers, choosing, seed, progress)
-    best = max(reports, key=lambda attack: reports[attack].gain)
-    try:
-        report = best.run_on(subject, targets=judging, rng=seed, progress=progress)
-    except BlackBoxProblem as problem:  # what was found so far is kept
-        report, failures = reports[best], {**failures, best: str(problem)}
+    if attackers is None:
+        if subject.traits.needs_refits:
+            probed(subject, known, progress)
+        attackers = usual_attackers(subject, known=known)
+    if len({(one.known, one.choose) for one in attackers}) > 1:
+        return _of_unlike(subject, attackers, targets or DEFAULT_TARGETS, seed, progress)
+    contest = Contest(subject, attackers, Streams(seed), ends, progress)
+    wanted = subject.ratings.shape[0] if targets is None else targets
+    given = wanted, attackers[0].known, attackers[0].choose
+    found, n_left_out = find_targets(subject.ratings, *given, contest.streams, few=True)
+    found = min((one._asked_for(found, contest.streams) for one in attackers), key=lambda one: len(one.columns))
+    report = contest.held(found, None if targets is not None else precision)
+    probe_found = subject.memory.get(("probe", attackers[0].known))
     return replace(
         report,
         settings={**report.settings, "seed": seed_of(rng)},
-        n_choosing=int(first.sum()),
-        tried=tuple(_tried(one, reports.get(one), failures.get(one), best) for one in attackers),
-        not_tried=missing,
+        n_left_out=n_left_out,
+        probe=probe_found,
+        not_tried=(*_others(attackers), *NEVER_TRIED[subject.ratings.feedback]),
     )
 
 
-def _all_reports(
-    subject: Subject, attackers: Sequence[Attack], targets: Wanted, seed: RNG, progress: bool | None
-) -> tuple[dict[Attack, LeakReport], dict[Attack, str]]:
-    """Return what each attacker finds, and of which the recommender failed; an error only if of all."""
-    reports: dict[Attack, LeakReport] = {}
-    failures: dict[Attack, str] = {}
-    with bar("attackers", len(attackers), show=progress) as advance:
-        for attack in attackers:
+class Effort(NamedTuple):
+    """How much is attacked where nobody says how many users."""
+
+    precision: float = PRECISION
+    """Half of the width of the interval of the advantage, at most."""
+    max_seconds: float | None = None
+    """When to stop trying; None for never, so that nothing depends on the clock."""
+
+
+class Contest:
+    """Attackers of one recommender, on the same targets."""
+
+    def __init__(
+        self, subject: Subject, attackers: Sequence[Attack], streams: Streams, ends: float, progress: bool | None
+    ) -> None:
+        self.subject, self.attackers, self.streams = subject, attackers, streams
+        self.ends, self.progress = ends, progress
+        self.failures: dict[Attack, str] = {}
+        self.cut = ""
+
+    def held(self, targets: Targets, precision: float | None) -> LeakReport:
+        """Return the report on all of these targets, or on as many as the precision calls for."""
+        refits = self.subject.traits.needs_refits
+        order = self.streams.order(len(targets), _PILOT_STREAM)
+        pilot = targets.some(np.sort(order[: PILOT_REFITTED if refits else PILOT]))
+        told = self._all_told(pilot)
+        best = Ballot(self, told, pilot)
+        if len(self.attackers) == 1:
+            best = best.only(self.attackers[0])
+        done, wanted = len(pilot), len(targets)
+        while not self.cut:
+            if precision is not None:
+                wanted = min(self._called_for(best, done, precision), len(targets))
+            if done >= wanted:
+                break
+            best.add(targets.some(np.sort(order[done:wanted])))
+            done = wanted
+        return best.report()
+
+    def _called_for(self, best: Ballot, n: int, precision: float) -> int:
+        """Return how many targets the precision calls for, if `n` show what they show; no more than the data allow."""
+        most = most_targets(self.subject)
+        if not self.subject.traits.needs_refits:
+            return most
+        gained = best.report().estimates["advantage"]
+        half = (gained.high - gained.low) / 2
+        return min(int(np.ceil(n * min((half / precision) ** 2, _MOST_GROWTH))), most)
+
+    def _all_told(self, targets: Targets) -> dict[Attack, Any]:
+        """Return what each attacker concludes; an error of the recommender only if it fails all of them."""
+        told: dict[Attack, Any] = {}
+        with bar("attackers", len(self.attackers), show=self.progress) as advance:
+            for attack in self.attackers:
+                if told and time.monotonic() > self.ends:
+                    self.cut = (
+                        f"the time limit cut this audit short: {len(told)} of {len(self.attackers)} attackers tried"
+                    )
+                    break
+                try:
+                    told[attack] = self.told(attack, targets)
+                except BlackBoxProblem as problem:
+                    self.failures[attack] = str(problem)
+                    if len(self.failures) == len(self.attackers):
+                        raise
+                advance(1)
+        return told
+
+    def told(self, attack: Attack, targets: Targets, progress: bool | None = False) -> Any:
+        """Return what one attacker concludes about some targets."""
+        worlds = self.subject.worlds(attack.n_fakes(self.subject.recommender, self.subject.ratings.shape[0]))
+        fitting = attack._fitting(self.subject)
+        return fitting.answers(worlds, targets, self.streams, progress=progress)
+
+
+class Ballot:
+    """Who is best at what: the advantage, users fully recovered, and the most exposed tenth."""
+
+    def __init__(self, contest: Contest, told: dict[Attack, Any], targets: Targets) -> None:
+        self.contest, self.told, self.targets = contest, told, targets
+        self.first = first_half(len(targets), contest.streams)
+        self.reports = {one: self._judged(one, each, targets) for one, each in told.items()}
+        self.extra: list[tuple[Targets, dict[str, Any]]] = []
+        self.chosen = {name: tuple(self._best(name, half) for half in self._halves) for name in _HEADLINES}
+
+    def _best(self, name: str, some: Flags) -> Attack:
+        """Return who is best at a headline, on some of the targets."""
+        return max(self.told, key=lambda one: _gain(self.reports[one], name, some))
+
+    @property
+    def _halves(self) -> tuple[Flags, Flags, Flags]:
+        """On whom the attacker is chosen: of the first half, of the second, and of everybody else."""
+        if not self.first.any():
+            return ~self.first, ~self.first, ~self.first
+        return ~self.first, self.first, np.ones(len(self.first), dtype=np.bool_)
+
+    def only(self, attack: Attack) -> Ballot:
+        """Return this ballot with one attacker for everything."""
+        self.chosen = dict.fromkeys(_HEADLINES, (attack,) * 3)
+        return self
+
+    def add(self, targets: Targets) -> None:
+        """Let the strongest of the pilot attack further targets; what is known already stays if that fails."""
+        contest, told = self.contest, {}
+        for attack in dict.fromkeys(each[2] for each in self.chosen.values()):
+            if time.monotonic() > contest.ends:
+                contest.cut = (
+                    "the time limit cut this audit short: fewer users were attacked than the precision calls for"
+                )
+                return
             try:
-                reports[attack] = attack.run_on(subject, targets=targets, rng=seed, progress=False)
+                told[attack] = contest.told(attack, targets, contest.progress)
             except BlackBoxProblem as problem:
-                if len(failures) == len(attackers) - 1:
-                    raise
-                failures[attack] = str(problem)
-            advance(1)
-    return reports, failures
+                contest.cut = f"the recommender failed before all users were attacked: {problem}"
+                return
+        self.extra.append((targets, {name: told[each[2]] for name, each in self.chosen.items()}))
+
+    def report(self) -> LeakReport:
+        """Return the report of the attacker with the greatest advantage, with the other headlines of who is best."""
+        main, contest = self._composed("advantage"), self.contest
+        found = {
+            name: main if each == self.chosen["advantage"] else self._composed(name)
+            for name, each in self.chosen.items()
+        }
+        best = self.chosen["advantage"][2]
+        others = {name: one.estimates for name, one in found.items() if one is not main}
+        headlines = {key: others[name][key] for name, keys in _HEADLINES.items() if name in others for key in keys}
+        tried = [
+            _tried(one, self.reports.get(one), contest.failures.get(one), best)
+            for one in contest.attackers
+            if one in self.reports or one in contest.failures
+        ]
+        several = len(contest.attackers) > 1
+        return replace(
+            main,
+            headlines=headlines,
+            n_choosing=len(self.targets) if several else 0,
+            tried=tuple(tried) if several else (),
+            cut=contest.cut,
+        )
+
+    def _composed(self, name: str) -> LeakReport:
+        """Return the report on everybody, each judged by the attacker of a headline that was chosen on others."""
+        ours, theirs, beyond = self.chosen[name]
+        told = chosen_between(self.told[ours], self.told[theirs], self.first, self.targets)
+        parts, targets = [told], [self.targets]
+        for more, each in self.extra:
+            parts.append(each[name])
+            targets.append(more)
+        every = Targets.joined(targets)
+        joined = type(told)(*(np.concatenate(one) for one in zip(*padded(parts), strict=True)))
+        return self._judged(beyond, joined, every)
+
+    def _judged(self, attack: Attack, told: Any, targets: Targets) -> LeakReport:
+        contest = self.contest
+        return attack.reported(told, targets, contest.subject, contest.streams)
+
+
+def _gain(report: LeakReport, name: str, some: Flags) -> float:
+    """Return how good an attacker is at a headline, on some of the targets."""
+    counts = report.counts
+    gained = (counts.informed - counts.informed_without)[some] / counts.possible[some]
+    if name == "fully_recovered":
+        return float(report.fully[some].mean() - report.fully_without[some].mean())
+    if name == "worst_tenth_loss":
+        return float(np.sort(gained)[-max(1, len(gained) // 10) :].mean())
+    return float(gained.mean())
+
+
+def chosen_between(first: Any, second: Any, in_first: Flags, targets: Targets) -> Any:
+    """Return what one attacker concludes about the targets in the first half, and another about those in the second."""
+    parts = []
+    for one, other in zip(*padded([first, second]), strict=True):
+        mine = in_first if len(one) == len(targets) else in_first[targets.owners]
+        parts.append(np.where(mine.reshape(-1, *[1] * (one.ndim - 1)), one, other))
+    return type(first)(*parts)
+
+
+def padded(parts: Sequence[Any]) -> list[Any]:
+    """Return claims of lists with as many places each: those of shorter lists stay free."""
+    wide = max((one.shape[1] for part in parts for one in part if one.ndim == 2), default=0)
+
+    def widened(one: Any) -> Any:
+        if one.ndim == 1:
+            return one
+        return np.pad(one, ((0, 0), (0, wide - one.shape[1])), constant_values=NO_ITEM)
+
+    return [type(part)(*map(widened, part)) for part in parts]
+
+
+def most_targets(subject: Subject) -> int:
+    """Return how many users to attack at most by default: everybody, or fewer where the data are large.
+
+    The budget counts ratings and not seconds, so the figures are the same on every machine.
+    """
+    n_users, n_ratings = subject.ratings.shape[0], max(subject.ratings.n_ratings, 1)
+    if subject.traits.needs_refits:
+        fewest, most = PILOT_REFITTED, _MOST_REFITTED // n_ratings
+    else:
+        fewest, most = DEFAULT_TARGETS, _MOST_READ // n_ratings
+    return min(n_users, max(fewest, most))
+
+
+def _of_unlike(
+    subject: Subject, attackers: Sequence[Attack], targets: Wanted, seed: RNG, progress: bool | None
+) -> LeakReport:
+    """Return the report on half of the targets of who is strongest on the others: attackers who know other things."""
+    streams, most = Streams(seed), max(attackers, key=lambda attack: attack.known)
+    found, _ = find_targets(subject.ratings, targets, most.known, most.choose, streams)
+    ids, first = subject.ratings.users[found.rows], first_half(len(found), streams)
+    choosing, judging = (ids[first], ids[~first]) if first.any() else (ids, ids)
+    reports = {one: one.run_on(subject, targets=choosing, rng=seed, progress=False) for one in attackers}
+    best = max(reports, key=lambda attack: reports[attack].gain)
+    report = best.run_on(subject, targets=judging, rng=seed, progress=progress)
+    missing = (*_others(attackers), *NEVER_TRIED[subject.ratings.feedback])
+    tried = tuple(_tried(one, each, None, best) for one, each in reports.items())
+    return replace(report, n_choosing=int(first.sum()), tried=tried, not_tried=missing)
 
 
 def _tried(attack: Attack, report: LeakReport | None, failed: str | None, best: Attack) -> Tried:

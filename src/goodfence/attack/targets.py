@@ -4,16 +4,18 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from goodfence.arrays import Flags, Floats, Integers, row_numbers
+from goodfence.arrays import Flags, Floats, Integers, as_csr, row_numbers
 from goodfence.data.ratings import Id, Ratings
 from goodfence.data.splits import sample_targets
 from goodfence.errors import DataError, require
+from goodfence.kernels.moments import paired_cosines
 from goodfence.models.recommender import row_of
 from goodfence.neighbours.candidate_lists import RowsAgainstAll
 from goodfence.neighbours.similarity import Profiles, Similarity
@@ -43,9 +45,9 @@ class Targets:
     rows: Integers
     """(targets,): their rows."""
     known_columns: Integers
-    """(targets, m): what the attacker knows, ascending."""
+    """(targets, m): what the attacker knows, ascending; -1 behind it for a target of whom less is known."""
     known_ratings: Floats
-    """(targets, m): how they rated it."""
+    """(targets, m): how they rated it; NaN behind it."""
     starts: Integers
     """(targets + 1,): where the hidden ratings of each one begin."""
     columns: Integers
@@ -64,12 +66,45 @@ class Targets:
         """(hidden,): whose each hidden rating is, as a position among the targets."""
         return row_numbers(self.starts)
 
+    @property
+    def n_known(self) -> Integers:
+        """(targets,): how many ratings of each the attacker knows."""
+        return np.asarray((self.known_columns >= 0).sum(axis=1))
+
+    def blocks(self, size: int) -> list[tuple[int, int]]:
+        """Cut the targets in blocks of at most `size`, of whom as much is known of each."""
+        edges = [0, *(np.flatnonzero(np.diff(self.n_known)) + 1).tolist(), len(self)]
+        return [
+            (start, min(start + size, last)) for first, last in pairwise(edges) for start in range(first, last, size)
+        ]
+
+    def known_of(self, at: int) -> tuple[Integers, Floats]:
+        """Return the known columns and ratings of one target."""
+        there = self.known_columns[at] >= 0
+        return self.known_columns[at][there], self.known_ratings[at][there]
+
     def part(self, first: int, last: int) -> Targets:
-        """Return the targets from `first` to before `last`."""
+        """Return the targets from `first` to before `last`; of all that is known no more columns than they need."""
         some, cells = slice(first, last), slice(self.starts[first], self.starts[last])
-        known = self.known_columns[some], self.known_ratings[some]
+        width = int(self.n_known[some].max(initial=0))
+        known = self.known_columns[some, :width], self.known_ratings[some, :width]
         starts = self.starts[first : last + 1] - self.starts[first]
         return Targets(self.rows[some], *known, starts, self.columns[cells], self.ratings[cells])
+
+    def some(self, places: Integers) -> Targets:
+        """Return the targets at these positions, ascending."""
+        cells = np.isin(self.owners, places)
+        starts = np.concatenate([[0], np.cumsum(np.diff(self.starts)[places])])
+        known = self.known_columns[places], self.known_ratings[places]
+        return Targets(self.rows[places], *known, starts, self.columns[cells], self.ratings[cells])
+
+    @classmethod
+    def joined(cls, parts: Sequence[Targets]) -> Targets:
+        """Return the targets of several parts, of whom as much is known at most."""
+        starts = np.concatenate([[0], np.cumsum(np.concatenate([np.diff(one.starts) for one in parts]))])
+        names = ("rows", "known_columns", "known_ratings", "columns", "ratings")
+        rows, *known, columns, ratings = (np.concatenate([getattr(one, name) for one in parts]) for name in names)
+        return cls(rows, known[0], known[1], starts, columns, ratings)
 
     def one_by_one(self) -> Targets:
         """Return one entry for each hidden rating: as many targets, each with one thing to find out."""
@@ -91,19 +126,17 @@ class Targets:
 
 
 def find_targets(
-    ratings: Ratings, wanted: Wanted, known: int, choose: str | Sequence[Id], streams: Streams
+    ratings: Ratings, wanted: Wanted, known: int, choose: str | Sequence[Id], streams: Streams, *, few: bool = False
 ) -> tuple[Targets, int]:
     """Return the targets with what is known of each, and how many users were left out.
 
     A number draws that many of the users who can be attacked: those with more than `known` ratings and, where
-    the known items are named, with all of these among them. Named users must all be such.
+    the known items are named, with all of these among them. Named users must all be such. With `few`, half of the
+    ratings are known of users who have no more than `known`, and they come last; only users with one are left out.
     """
     csr, columns = ratings.csr, None if isinstance(choose, str) else ratings.columns(choose)
-    eligible: Flags = np.diff(csr.indptr) > known
-    if columns is not None:
-        owners = row_numbers(csr.indptr)
-        n_named = np.bincount(owners[np.isin(csr.indices, columns)], minlength=csr.shape[0])
-        eligible = eligible & (n_named == len(columns))
+    few = few and columns is None
+    eligible = _eligible(ratings, columns, min(known, 1) if few else known)
     if isinstance(wanted, int | np.integer) or not is_sequence(wanted):
         n = wanted if isinstance(wanted, int | np.integer) and not isinstance(wanted, bool) else 0
         require(n >= 1, "targets", "a positive integer, or ids", wanted)
@@ -117,8 +150,28 @@ def find_targets(
             raise DataError("targets must be different users, at least one")
         if not eligible[rows].all():
             also = "" if columns is None else ", the items named in choose among them"
-            raise DataError(f"every target must have more than known={known} ratings{also}")
+            least = f"known={known}" if not few else "one"
+            raise DataError(f"every target must have more than {least} ratings{also}")
+    if few:
+        rows = rows[np.argsort(-_n_known(np.diff(csr.indptr)[rows], known), kind="stable")]
     return _knowledge(ratings, rows, known, choose, columns, streams), int((~eligible).sum())
+
+
+def _eligible(ratings: Ratings, columns: Integers | None, least: int) -> Flags:
+    """Return which users have more than `least` ratings, and all of these items where they are named."""
+    csr = ratings.csr
+    eligible: Flags = np.diff(csr.indptr) > least
+    if columns is None:
+        return eligible
+    owners = row_numbers(csr.indptr)
+    n_named = np.bincount(owners[np.isin(csr.indices, columns)], minlength=csr.shape[0])
+    named: Flags = eligible & (n_named == len(columns))
+    return named
+
+
+def _n_known(lengths: Integers, known: int) -> Integers:
+    """Return how much is known of users with so many ratings: half of them where there are no more than `known`."""
+    return np.where(lengths > known, known, lengths // 2)
 
 
 def _knowledge(
@@ -127,27 +180,29 @@ def _knowledge(
     csr = ratings.csr
     counts = np.bincount(csr.indices, minlength=csr.shape[1])
     lengths = csr.indptr[rows + 1] - csr.indptr[rows]
-    starts = np.concatenate([[0], np.cumsum(lengths - known)]).astype(np.int64)
-    known_cells = np.empty((len(rows), known), dtype=np.int64)
+    n_known = _n_known(lengths, known)
+    starts = np.concatenate([[0], np.cumsum(lengths - n_known)]).astype(np.int64)
+    known_cells = np.full((len(rows), known), -1, dtype=np.int64)
     hidden_cells = np.empty(starts[-1], dtype=np.int64)
     for position, row in enumerate(rows.tolist()):
-        first, last = int(csr.indptr[row]), int(csr.indptr[row + 1])
+        first, last, n = int(csr.indptr[row]), int(csr.indptr[row + 1]), int(n_known[position])
         rated = csr.indices[first:last]
         if columns is not None:
             places = np.searchsorted(rated, columns)
         elif choose == RANDOM:
-            places = streams.order(last - first, KNOWLEDGE, row)[:known]
+            places = streams.order(last - first, KNOWLEDGE, row)[:n]
         else:
             popularity = counts[rated] if choose == RAREST else -counts[rated]
-            places = np.argsort(popularity, kind="stable")[:known]  # ties by column
+            places = np.argsort(popularity, kind="stable")[:n]  # ties by column
         inside = np.zeros(last - first, dtype=np.bool_)
         inside[places] = True
-        known_cells[position] = first + np.flatnonzero(inside)
+        known_cells[position, :n] = first + np.flatnonzero(inside)
         hidden_cells[starts[position] : starts[position + 1]] = first + np.flatnonzero(~inside)
-    known_parts, hidden_parts = (
-        (csr.indices[cells].astype(np.int64), csr.data[cells]) for cells in (known_cells, hidden_cells)
-    )
-    return Targets(rows, *known_parts, starts, *hidden_parts)
+    there = known_cells >= 0
+    known_columns = np.where(there, csr.indices[known_cells].astype(np.int64), -1)
+    known_ratings = np.where(there, csr.data[known_cells], np.nan)
+    hidden = csr.indices[hidden_cells].astype(np.int64), csr.data[hidden_cells]
+    return Targets(rows, known_columns, known_ratings, starts, *hidden)
 
 
 def fake_profiles(profiles: Profiles, targets: Targets, helper_rating: float | None) -> tuple[Profiles, Profiles]:
@@ -170,16 +225,33 @@ def helper_cells(targets: Targets, helper_rating: float) -> tuple[Integers, Floa
 
 def fake_similarities(askers: Profiles, helpers: Profiles, similarity: Similarity) -> Floats:
     """Return the similarity of each asker to the other fakes of its target, (targets,); mostly 1 for equal profiles."""
-    if askers is helpers and similarity.is_plain_cosine and askers.are_integers:
-        return np.where(askers.squared_norms > 0, 1.0, 0.0)
+    if similarity.is_plain_cosine:
+        found, norms = np.empty(askers.n_rows), (askers.squared_norms, helpers.squared_norms)
+        paired_cosines(as_csr(askers.rows), as_csr(helpers.rows), *norms, found)
+        return found
     engine = RowsAgainstAll(helpers, similarity)
     return np.array([engine.similarities(askers, row)[row] for row in range(askers.n_rows)])
 
 
+def equal_runs(profiles: Profiles) -> tuple[Integers, Integers]:
+    """Return the first row of each run of equal profiles, and in which run each row is."""
+    csr, lengths = profiles.rows, np.diff(profiles.rows.indptr)
+    new = np.ones(len(lengths), dtype=np.bool_)
+    if len(lengths) and (lengths == lengths[0]).all():
+        for part in (csr.indices, csr.data):
+            cells = part.reshape(len(lengths), -1)
+            changed = (cells[1:] != cells[:-1]).any(axis=1)
+            new[1:] = changed if part is csr.indices else new[1:] | changed
+    return np.flatnonzero(new), np.cumsum(new) - 1
+
+
 def with_fakes(
-    ratings: Ratings, removed: int | None, columns: Sequence[npt.NDArray[np.integer]], values: Sequence[Floats]
+    ratings: Ratings,
+    removed: int | Integers | None,
+    columns: Sequence[npt.NDArray[np.integer]],
+    values: Sequence[Floats],
 ) -> tuple[Ratings, npt.NDArray[Any]]:
-    """Return the ratings without row `removed`, followed by one row for each fake, and the fakes' new ids."""
+    """Return the ratings without the rows `removed`, followed by one row for each fake, and the fakes' new ids."""
     csr, n_rows = ratings.csr, ratings.shape[0]
     kept = np.ones(n_rows, dtype=np.bool_)
     if removed is not None:

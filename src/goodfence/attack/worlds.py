@@ -11,13 +11,14 @@ from __future__ import annotations
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from typing import Any, NamedTuple, TypeAlias
+from typing import NamedTuple
 
 import numpy as np
 from scipy import sparse
 
 from goodfence.arrays import Floats, Integers, Rows, Words, as_csr
-from goodfence.attack.targets import Asked, FakeSensitivity, Targets, fake_profiles, fake_similarities
+from goodfence.attack.fakes import FakeCells
+from goodfence.attack.targets import Asked, FakeSensitivity, Targets, equal_runs, fake_profiles, fake_similarities
 from goodfence.data.ratings import Ratings
 from goodfence.kernels.attack import (
     FAKE,
@@ -35,13 +36,10 @@ from goodfence.neighbours.draw import check_similarity
 from goodfence.neighbours.lists import UserVotes
 from goodfence.neighbours.predict import Neighbourhoods
 from goodfence.neighbours.similarity import Profiles
-from goodfence.parallel import ranges, run
-from goodfence.rng import Streams
+from goodfence.parallel import ranges, run, thread_count
+from goodfence.rng import keys_of
 from goodfence.selection.mechanism import Pool, pool_arrays, takes_all
 from goodfence.selection.sensitivity import item_peaks
-
-FakeCells: TypeAlias = "tuple[Any, Any]"
-"""The columns and ratings of one account."""
 
 _CELLS = 2_000_000
 """How many list entries are held at a time."""
@@ -120,6 +118,11 @@ class NeighbourWorlds:
         self.reach = self.mechanism.reach(self.n_rows + n_fakes - 1)
         self.reach_without = self.mechanism.reach(self.n_rows + n_fakes - 2)
 
+    @property
+    def asking(self) -> int:
+        """In how many threads questions may be asked; one that is fitted is asked by one."""
+        return thread_count(self.threads)
+
     @cached_property
     def sensitivity(self) -> FakeSensitivity | None:
         """RS of the fakes, where the mechanism needs it."""
@@ -156,8 +159,9 @@ class NeighbourWorlds:
         """Return the candidate lists of some askers in worlds where the target, in `rows`, is `present` or not."""
         engine = RowsAgainstAll(self.profiles, self.similarity)
         n_nearest = min(self.n_rows, self.reach + 1)
-        every = np.arange(len(rows))
-        nearest = engine.nearest(askers, every, n_nearest, themselves=False, threads=self.threads)
+        new, runs = equal_runs(askers)
+        near, similarities = engine.nearest(askers, new, n_nearest, themselves=False, threads=self.threads)
+        nearest = near[runs], similarities[runs]
         alike = fake_similarities(askers, helpers, self.similarity)
         nobody = np.full(len(rows), -1, dtype=np.int64)
         worlds = []
@@ -268,8 +272,3 @@ class NeighbourWorlds:
         indptr.flags.writeable = False
         shape = (csr.shape[0] + 1, csr.shape[1])
         return sparse.csr_array((csr.data, csr.indices, indptr), shape=shape, copy=False)
-
-
-def keys_of(seeds: Sequence[int]) -> Words:
-    """Return the key of each world's random stream."""
-    return np.array([Streams(seed).key() for seed in seeds], dtype=np.uint64)

@@ -4,13 +4,13 @@ from __future__ import annotations
 
 import secrets
 from dataclasses import asdict, dataclass
-from typing import Any, Literal, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias
 
 import goodfence
-from goodfence.attack import DEFAULT_KNOWN, DEFAULT_TARGETS, DEFAULT_TARGETS_REFITTED
+from goodfence.attack import DEFAULT_KNOWN
 from goodfence.attack.attack import Attack, Subject
 from goodfence.attack.report import LeakReport
-from goodfence.attack.strongest import LEAST, strongest, usual_attackers
+from goodfence.attack.strongest import PRECISION, Effort, strongest
 from goodfence.attack.targets import Wanted
 from goodfence.auditing.lower_bound import LowerBound
 from goodfence.auditing.pairs import Runs, Trials, dense_pair, plain_runs, private_runs, runs_on
@@ -26,14 +26,12 @@ from goodfence.privacy.guarantee import Guarantee
 from goodfence.rng import RNG
 from goodfence.selection.counterexample import Counterexample, settings_counterexample
 from goodfence.selection.mechanism import Mechanism
-from goodfence.settings import checked
+from goodfence.settings import between, checked
 
-Verdict: TypeAlias = Literal["refuted", "broken", "not broken", "no guarantee"]
+Tested: TypeAlias = Literal["refuted", "broken", "not broken", "no guarantee"]
 
 MOST_TRIALS = 10**7
 """More refits than anybody waits for."""
-_MOST_READ, _MOST_REFITTED = 2 * 10**9, 3 * 10**7
-"""Ratings that an audit may read, where nothing is fitted and where each target needs fits: about a minute."""
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -87,7 +85,7 @@ class AuditReport:
     """The two data sets of the runs, in words."""
 
     @property
-    def verdict(self) -> Verdict:
+    def verdict(self) -> Tested:
         """`refuted` by a counterexample, `broken` by the runs, `not broken` by them, or `no guarantee` to break."""
         stated, bound = self.guarantee.epsilon, self.bound
         if stated is None:
@@ -189,6 +187,8 @@ def audit(
     known: int = DEFAULT_KNOWN,
     attack: Attack | None = None,
     targets: Wanted | None = None,
+    precision: Annotated[float, between(0.001, 1)] = PRECISION,
+    max_seconds: float | None = None,
     trials: int | Trials = 1000,
     rng: RNG = None,
     progress: bool | None = None,
@@ -197,20 +197,20 @@ def audit(
 
     Parameters
     ----------
-    ratings, progress
-        As in `KNNAttack.run`.
-    audited
-        A mechanism or a recommender. Copies are fitted, private models always with fresh noise and never with a seed.
+    ratings, audited, progress
+        As in `KNNAttack.run`. Copies are fitted, with seeds below `rng`; the noise of private models too, as a copy
+        under attack protects nobody. The guarantee shown is that of the model without a seed.
     known, attack
         How many ratings of each target the usual attackers know (`usual_attackers`); or one attack instead of them.
-        The attacker that is strongest on one half of the targets attacks the other half.
-    targets
-        How many users to attack, or their ids; None for 200, or 30 where every target needs fits.
+        Each user is judged by the attacker that is strongest on others.
+    targets, precision, max_seconds
+        How many users to attack, or their ids; None for as many as make half of the interval of the advantage at most
+        `precision` wide, as far as the data allow. A report that was cut after `max_seconds` says so first.
     trials
         How often to fit on each of two neighbouring data sets, or 0; `Trials` also sets the confidence of the bound. A
         true guarantee is called broken with probability at most 2 (1 - confidence).
     rng
-        A seed for the targets, the known ratings and the search for the pair; None draws one. Noise has no seed.
+        A seed for everything; None draws one. The same seed gives the same figures on any machine.
 
     Examples
     --------
@@ -220,15 +220,11 @@ def audit(
     >>> report.verdict, report.exhibit.without
     ('refuted', 0.0)
     """
-    repeated = trials if isinstance(trials, Trials) else Trials(trials)
-    holds = repeated.n == 0 or 30 <= repeated.n <= MOST_TRIALS
-    require(holds, "trials", f"0, or from 30 to {MOST_TRIALS:,}", repeated.n)
-    require(0 < repeated.confidence < 1, "confidence", "between 0 and 1", repeated.confidence)
-    seed = secrets.randbelow(2**32) if rng is None else rng
+    repeated, seed = _checked_trials(trials), secrets.randbelow(2**32) if rng is None else rng
     subject = Subject(ratings, audited)
     model = subject.recommender
-    attackers = usual_attackers(subject, known=known) if attack is None else (attack,)
-    leakage = strongest(subject, attackers, targets=targets, rng=seed, progress=progress)
+    how: dict[str, Any] = {"effort": Effort(precision, max_seconds), "rng": seed, "progress": progress}
+    leakage = strongest(subject, None if attack is None else (attack,), known=known, targets=targets, **how)
     exhibit, runs = _tested(model, ratings, repeated, seed, progress)
     return AuditReport(
         audited=traits_of(model).title,
@@ -239,6 +235,14 @@ def audit(
         exhibit=exhibit,
         **runs._asdict(),
     )
+
+
+def _checked_trials(trials: int | Trials) -> Trials:
+    repeated = trials if isinstance(trials, Trials) else Trials(trials)
+    holds = repeated.n == 0 or 30 <= repeated.n <= MOST_TRIALS
+    require(holds, "trials", f"0, or from 30 to {MOST_TRIALS:,}", repeated.n)
+    require(0 < repeated.confidence < 1, "confidence", "between 0 and 1", repeated.confidence)
+    return repeated
 
 
 def neighbourhood(model: Any) -> str:
@@ -296,16 +300,3 @@ def rounded(count: int) -> int:
     """Return a count rounded to two digits, so that one user or rating more rarely shows."""
     unit: int = 10 ** max(len(str(count)) - 2, 0)
     return (count + unit // 2) // unit * unit
-
-
-def affordable_targets(subject: Subject) -> int:
-    """Return how many users to attack by default: everybody, or fewer where the data are large.
-
-    The budget counts ratings and not seconds, so the figures are the same on every machine.
-    """
-    n_users, n_ratings = subject.ratings.shape[0], max(subject.ratings.n_ratings, 1)
-    if subject.traits.needs_refits:
-        fewest, most = LEAST, min(DEFAULT_TARGETS_REFITTED, _MOST_REFITTED // n_ratings)
-    else:
-        fewest, most = DEFAULT_TARGETS, _MOST_READ // n_ratings
-    return min(n_users, max(fewest, most))

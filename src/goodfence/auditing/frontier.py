@@ -15,9 +15,9 @@ from goodfence.arrays import row_numbers
 from goodfence.attack import DEFAULT_KNOWN, FRONTIER_TARGETS, GUESSING
 from goodfence.attack.attack import Attack, Subject
 from goodfence.attack.list_attack import LISTED
-from goodfence.attack.report import LeakReport, NotTried, Tried, as_plain
+from goodfence.attack.report import LeakReport, NotTried, Tried, Verdict, as_plain
 from goodfence.attack.scoring import UNKNOWN, Estimate
-from goodfence.attack.strongest import applied, strongest, usual_attackers
+from goodfence.attack.strongest import applied, strongest
 from goodfence.auditing.audit import rounded
 from goodfence.data.columns import Feedback
 from goodfence.data.ratings import Ratings
@@ -79,6 +79,10 @@ class FrontierPoint:
     fully_recovered_without: Estimate = UNKNOWN
     worst_tenth_loss: Estimate = UNKNOWN
     """What the tenth of the users loses of whom most is recovered."""
+    verdict: Verdict = "cannot tell"
+    """Whether it leaks, as in `LeakReport.finding`."""
+    detectable: float = np.nan
+    """An advantage of this or more would have been seen with 95% power."""
     attack: str
     """The strongest attack of those tried, on other targets than these."""
     n_targets: int
@@ -111,9 +115,9 @@ class FrontierPoint:
         return self.mae if self.feedback == "explicit" else 1.0 - self.ndcg
 
     def no_better_than_guessing(self, bound: float = GUESSING) -> bool:
-        """Return whether the attackers tried gain at most `bound`, or what cannot be told from 0 and is not much."""
+        """Return whether no leak was found, and the attackers tried gain at most `bound` or cannot be told from 0."""
         low, high = self.advantage.low, self.advantage.high
-        return high <= bound or (low <= 0 and high <= 2 * bound)
+        return self.verdict == "none found" and (high <= bound or low <= 0)
 
     def to_dict(self) -> dict[str, Any]:
         """Return the line of the table as plain values: each estimate with the ends of its interval."""
@@ -124,13 +128,14 @@ class FrontierPoint:
         for name, found in estimates.items():
             if isinstance(found, Estimate):
                 line |= {name: found.value, f"{name}_low": found.low, f"{name}_high": found.high}
+        line |= {"verdict": self.verdict, "detectable": self.detectable}
         return {**line, "attack": self.attack, "n_targets": self.n_targets}
 
 
 def _measured(subject: Subject, split: tuple[Ratings, Ratings], report: LeakReport, seed: RNG) -> FrontierPoint:
     """Return one point: fitted on the first part of the split, asked for the second, attacked on all ratings."""
-    fitted, quality = _held_out(subject.recommender, split, seed)
-    guarantee, found, raw = guarantee_of(fitted), report.estimates, f"raw_{report.measure}"
+    quality = _held_out(subject.recommender, split, seed)
+    guarantee, found, raw = guarantee_of(subject.recommender), report.estimates, f"raw_{report.measure}"
     same: dict[str, Any] = {**quality, **{name: found[name] for name in _SAME}}
     return FrontierPoint(
         family=subject.traits.family,
@@ -144,6 +149,8 @@ def _measured(subject: Subject, split: tuple[Ratings, Ratings], report: LeakRepo
         raw_recovery=found[raw],
         raw_recovery_without=found[f"{raw}_without"],
         **same,
+        verdict=report.finding.verdict,
+        detectable=report.detectable,
         attack=report.attack,
         n_targets=report.n_targets,
         tried=report.tried,
@@ -151,13 +158,12 @@ def _measured(subject: Subject, split: tuple[Ratings, Ratings], report: LeakRepo
     )
 
 
-def _held_out(recommender: Any, split: tuple[Ratings, Ratings], seed: RNG) -> tuple[Any, dict[str, float]]:
-    """Return the recommender fitted on the first part, and the quality of its answers on the second."""
+def _held_out(recommender: Any, split: tuple[Ratings, Ratings], seed: RNG) -> dict[str, float]:
+    """Return the quality of the answers on the second part of a recommender fitted on the first."""
     train, test = split
     if callable(getattr(recommender, "perturbed", None)):
         train = recommender.perturbed(train, seed)  # users send noisy ratings
-    fresh = traits_of(recommender).fresh_noise
-    fitted = fit_received(unfitted_copy(recommender, None if fresh else seed), train)
+    fitted = fit_received(unfitted_copy(recommender, seed), train)
     quality = {"mae": np.nan, "coverage": np.nan, "ndcg": np.nan}
     if test.feedback == "explicit":
         rows = row_numbers(test.csr.indptr)
@@ -168,7 +174,7 @@ def _held_out(recommender: Any, split: tuple[Ratings, Ratings], seed: RNG) -> tu
         listed = evaluate(fitted, test, n=LISTED)
         found = {"coverage": listed.catalogue_coverage, "ndcg": listed.ndcg}
         quality |= {name: value for name, value in found.items() if value is not None}
-    return fitted, quality
+    return quality
 
 
 def name_of(compared: object) -> str:
@@ -271,11 +277,9 @@ class Frontier:
         return min(able, key=lambda one: one.loss, default=None)
 
     def cut(self, point: FrontierPoint) -> float:
-        """Return by which factor a recommender leaks less than the leakiest one; infinity for no leak."""
-        largest, own = self._largest, point.advantage.value
-        if not largest > 0:
-            return 1.0
-        return largest / own if own > 0 else float("inf")
+        """Return by which factor a recommender surely leaks less than the leakiest one, by the end of its interval."""
+        largest, most = self._largest, point.advantage.high
+        return max(largest / most, 1.0) if largest > 0 and most > 0 else 1.0
 
     @property
     def _largest(self) -> float:
@@ -312,7 +316,7 @@ def frontier(
     targets
         How many users to attack, the same for all recommenders.
     rng
-        A seed for everything except the noise of private models.
+        A seed for everything, the noise of private models too: what is compared are experiments.
 
     Examples
     --------
@@ -376,9 +380,10 @@ def compare(
 
 def _attacked(subject: Subject, how: Comparison, seed: RNG) -> LeakReport:
     """Return what the strongest attacker finds."""
-    attackers = how.attacks or usual_attackers(subject, known=how.known)
-    able = [one for attack in attackers if (one := applied(attack, subject)) is not None]
-    if not able:
-        raise DataError("attacks must include one that applies to everything compared")
+    able = None
+    if how.attacks is not None:
+        able = [one for attack in how.attacks if (one := applied(attack, subject)) is not None]
+        if not able:
+            raise DataError("attacks must include one that applies to everything compared")
     targets = how.refitted if subject.traits.needs_refits else how.targets
-    return strongest(subject, able, targets=targets, rng=seed, progress=False)
+    return strongest(subject, able, known=how.known, targets=targets, rng=seed, progress=False)

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, get_args
+from typing import Any, Literal, TypeAlias, get_args
 
 from goodfence.attack import DEFAULT_KNOWN
 from goodfence.attack.attack import Attack, Subject
 from goodfence.attack.report import Judged, LeakReport
 from goodfence.attack.scoring import Estimate
-from goodfence.attack.strongest import applied, strongest, usual_attackers
+from goodfence.attack.strongest import applied, strongest
 from goodfence.attack.targets import Wanted
 from goodfence.data.ratings import Ratings
 from goodfence.errors import require
 from goodfence.models.recommender import Recommender
 from goodfence.rng import RNG
 from goodfence.selection.mechanism import Mechanism
-from goodfence.settings import between, checked
+from goodfence.settings import between, checked, one_of
+
+Undecided: TypeAlias = Literal["fail", "pass"]
+_ADVICE = 'Attack more users, or accept this with undecided="pass".'
 
 
 @checked
@@ -29,9 +32,10 @@ def assert_leak_below(
     attack: Attack | Sequence[Attack] | None = None,
     targets: Wanted | None = None,
     judged: Judged = "value",
+    undecided: Undecided = "fail",
     rng: RNG = 0,
 ) -> LeakReport:
-    """Attack a recommender, and fail if it gives away more than `limit` percent.
+    """Attack a recommender, and fail if it gives away more than `limit` percent, or if that cannot be told.
 
     Two figures are compared with the limit: the advantage, and the share of fully recovered users if it is
     significantly larger than without their data. Returns the report of the strongest attacker, as in `audit`.
@@ -45,12 +49,14 @@ def assert_leak_below(
     known, attack
         As in `audit`; several attacks are several attackers.
     targets
-        How many users to attack, or their ids; None for 200, or 30 where every target needs fits.
+        How many users to attack, or their ids; as in `audit`. There is no verdict on fewer than 30.
     judged
         `value` compares the estimates with the limit. `high` compares the upper ends of their 95% intervals, and so
         fails if too few users were attacked to be sure.
+    undecided
+        What becomes of a test whose verdict is "cannot tell": it fails, unless this is "pass".
     rng
-        The seed. It is fixed by default so that a test repeats; only private recommenders draw fresh noise.
+        The seed. It is fixed by default so that a test repeats.
 
     Raises
     ------
@@ -69,20 +75,29 @@ def assert_leak_below(
     """
     limit = between(0, 100)(limit, "limit")
     require(judged in get_args(Judged), "judged", "'value' or 'high'", judged)
+    one_of(undecided, "undecided", get_args(Undecided))
     subject = Subject(ratings, recommender)
-    attackers: Any = (attack,) if isinstance(attack, Attack) else attack
-    if attackers is None:
-        attackers = usual_attackers(subject, known=known)
-    require(attackers and all(isinstance(one, Attack) for one in attackers), "attack", "an attack or several", attack)
-    applicable = [applied(one, subject) or one for one in attackers]
-    report = strongest(subject, applicable, targets=targets, rng=rng, progress=False)
+    report = strongest(subject, _given(attack, subject), known=known, targets=targets, rng=rng, progress=False)
     above = report.above(limit / 100, judged)
-    if above:
+    unclear = undecided == "fail" and report.finding.verdict == "cannot tell"
+    if above or unclear:
         raise AssertionError(_complaint(report, above, limit, judged))
     return report
 
 
+def _given(attack: Attack | Sequence[Attack] | None, subject: Subject) -> list[Attack] | None:
+    """Return the attackers that were given, as they apply to the recommender; None for the usual ones."""
+    if attack is None:
+        return None
+    attackers: Any = (attack,) if isinstance(attack, Attack) else attack
+    given = attackers and all(isinstance(one, Attack) for one in attackers)
+    require(given, "attack", "an attack or several", attack)
+    return [applied(one, subject) or one for one in attackers]
+
+
 def _complaint(report: LeakReport, above: Sequence[str], limit: float, judged: Judged) -> str:
+    if not above:
+        return f"cannot tell whether the leak is below {limit:g}%: {report.finding.reason}. {_ADVICE}"
     found = report.estimates
     over = "above the limit" if judged == "value" else "not surely within the limit"
     names = " and ".join(name.replace("_", " ") for name in above)

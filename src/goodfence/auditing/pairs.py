@@ -186,12 +186,11 @@ def asked_as(recommender: Any, pair: tuple[Ratings, Ratings], asker: int) -> Ask
     def answers(which: int) -> Floats:
         ratings = pair[which]
         fitted = unfitted_copy(recommender, None).fit(ratings)
-        if callable(getattr(fitted, "predict", None)):
-            users = np.repeat(ratings.users[[asker]], len(items))
-            return np.asarray(fitted.predict(users, items), dtype=np.float64)
-        row = ratings.csr[[asker]].tocoo()
-        profile = dict(zip(items[row.coords[1]].tolist(), row.data.tolist(), strict=True))
-        return np.asarray(fitted.answer(profile, items), dtype=np.float64)
+        whom: Any = np.repeat(ratings.users[[asker]], len(items))
+        if getattr(recommender, "profiles_only", False):
+            row = ratings.csr[[asker]].tocoo()
+            whom = dict(zip(items[row.coords[1]].tolist(), row.data.tolist(), strict=True))
+        return np.asarray(fitted.predict(whom, items), dtype=np.float64)
 
     return answers
 

@@ -13,7 +13,7 @@ from goodfence.attack import DEFAULT_FAKES, FRONTIER_TARGETS
 from goodfence.attack.attack import Attack, Subject
 from goodfence.attack.report import LeakReport, as_plain
 from goodfence.attack.scoring import CONFIDENCE, Estimate, Outcomes, combination
-from goodfence.attack.strongest import usual_attackers
+from goodfence.attack.strongest import PILOT_REFITTED, usual_attackers
 from goodfence.attack.targets import RULES
 from goodfence.auditing.audit import AuditReport
 from goodfence.auditing.frontier import Compared, Comparison, Frontier, compare, name_of
@@ -87,7 +87,7 @@ def survey(
 ) -> Survey:
     """Attack again with other knowledge and by other attackers, and compare other recommenders, as `audit_page` says.
 
-    Each further attacker attacks `targets` users: no more than the audit did, and 10 where every target needs fits.
+    Each further attacker attacks `targets` users: no more than the audit did, and 60 where every target needs fits.
     """
     leakage, ratings = audit.leakage, audit.leakage.ratings
     subject, seed = Subject(ratings, audit.recommender), leakage.settings["seed"]
@@ -98,7 +98,7 @@ def survey(
         as_recommender(one, threads=subject.threads) for one in compared if name_of(one) != name_of(subject.recommender)
     ]
     everything = [subject.recommender, *others]
-    fewer = min(SMALLEST, targets)
+    fewer = min(PILOT_REFITTED, targets)
     how = Comparison(leakage.known, None, min(FRONTIER_TARGETS, targets), fewer)
     running: dict[str, Any] = {"rng": seed, "progress": progress}
     n_targets = min(fewer if subject.traits.needs_refits else targets, leakage.n_targets)

@@ -189,7 +189,7 @@ def _python_line(report: AuditReport) -> str:
         attack = f"known={leakage.known}"
     elif not isinstance(leakage.attacker.choose, str):
         attack = f"attack=known={leakage.known}, named items"
-    n_targets, seed = leakage.n_targets + leakage.n_choosing, leakage.settings["seed"]
+    n_targets, seed = leakage.n_targets, leakage.settings["seed"]
     given = f"{report.audited}, {attack}, targets={n_targets}, rng={seed}"
     return f"gf.audit_page(gf.audit(ratings, {given})).save('audit.html')"
 

@@ -15,6 +15,7 @@ if TYPE_CHECKING:
     from goodfence.auditing.survey import Group
     from goodfence.privacy.guarantee import Guarantee
 
+_NEARLY, _LEAST_SHOWN = 0.995, 0.0005
 _SMALL = 0.0995  # what is shown as less than ten percent needs a digit more
 _KNOWS = {"random": "{m}", "rarest": "the {m} rarest", "most_popular": "the {m} most popular"}
 _WHICH = {"random": "drawn at random", "rarest": "the rarest", "most_popular": "the most popular"}
@@ -81,6 +82,10 @@ def of_100(share: float) -> str:
     """Return a share in percent, without the sign and with one digit more where it is small."""
     if share != share:
         return "?"
+    if _NEARLY <= share < 1:  # never all of what is not all
+        return f"{math.floor(1000 * share) / 10:.1f}"
+    if 0 < abs(share) < _LEAST_SHOWN:
+        return "<0.1" if share > 0 else "0"
     return f"{share:.1%}"[:-1] if 0 < abs(share) < _SMALL else f"{share:.0%}"[:-1]
 
 
@@ -136,36 +141,49 @@ def who_attacks(report: LeakReport) -> str:
 
 def verdict(report: LeakReport, name: str) -> str:
     """Return the finding about the recommender called `name`, for the reader who must decide."""
-    found, words = report.estimates, words_of(report)
+    found, words, finding = report.estimates, words_of(report), report.finding
     n_tried = len(report.tried) or 1
-    tried = "the attack tried" if n_tried == 1 else f"the {n_tried} attacks tried"
-    none = "the attack tried did not beat" if n_tried == 1 else f"none of {tried} beat"
+    none = "the attack tried found no leak" if n_tried == 1 else f"none of the {n_tried} attacks tried found a leak"
     heads = {
-        True: f"{name} leaks.",
-        False: f"{name}: {none} guessing.",
-        None: f"{name}: undecided after {tried}; attack more users to narrow the intervals.",
+        "leaks": f"{name} leaks.",
+        "none found": f"{name}: {none}. {would_have_seen(report)}",
+        "cannot tell": f"{name}: cannot tell, because {finding.reason}.",
     }
     gained = found["advantage"]
+    cut = f"Incomplete: {report.cut}. " if report.cut else ""
+    fully = of_100(found["fully_recovered"].value)
     return (
-        f"{heads[report.leaks]} The attacker fully recovers {of_100(found['fully_recovered'].value)}% of the users, "
+        f"{cut}{heads[finding.verdict]} The attacker fully recovers {fully}% of the users, "
         f"{of_100(found['fully_recovered_without'].value)}% without their own data. {of_100(gained.value)}% "
         f"({interval(gained)}) of the {words.unit} are {words.found} only because of the target's data."
     )
+
+
+def would_have_seen(report: LeakReport) -> str:
+    """Return what the audit would have seen, and what became of planted victims."""
+    told = f"An advantage of {of_100(report.detectable)}% or more would have been seen with 95% power"
+    if report.probe is None:
+        return f"{told}."
+    return f"{told}; of planted victims {of_100(report.probe.planted)}% is recovered beyond guessing."
 
 
 def attacked(report: LeakReport, n_users: int) -> str:
     """Return how many users were attacked, of how many, why not all, and on whom the attacker was selected."""
     from goodfence.auditing.audit import rounded  # not before: help is fast
 
-    n_all, words = report.n_targets + report.n_choosing, words_of(report)
+    n_all, words = report.n_targets, words_of(report)
     few = f"{report.n_left_out:,} with too few {words.held}" if report.n_left_out else ""
     if report.n_left_out + n_all == n_users:
         told = f"all users except {few}" if few else f"all {n_all:,} users"
     else:
         told = f"{n_all:,} of about {rounded(n_users):,} users, drawn at random"
-    if report.n_choosing:
-        told += f"; the strongest attacker was selected on {report.n_choosing:,} and evaluated on the other "
-        told += f"{report.n_targets:,}"
+    if report.n_few:
+        told += f"; of {report.n_few:,} with no more than {report.known} {words.held} half are known"
+    if report.tried:
+        told += (
+            f"; {len(report.tried)} attackers were compared on {report.n_choosing:,}, and each user is judged by the "
+        )
+        told += "strongest on others"
     return f"{told}; {report.n_hidden:,} {words.hidden}"
 
 
@@ -220,7 +238,7 @@ def worst_off(report: LeakReport) -> str:
     """Return the loss of the tenth of the users of whom most is recovered."""
     worst, words = report.estimates["worst_tenth_loss"], words_of(report)
     more = "more listed items are their own" if words.lists else "more ratings are recovered"
-    return f"For the 10% most exposed users {_percent(worst)} {more} than without their data."
+    return f"Of the 10% of users who lose most, {_percent(worst)} {more} than without their data."
 
 
 def recovered(report: LeakReport) -> str:
@@ -255,7 +273,7 @@ def beside(report: LeakReport) -> str:
     certain = f"The attacker is certain about {found['confident_coverage']}% of the ratings"
     if found["confident_precision"] != "?":
         certain += f" and right in {found['confident_precision']}% of those"
-    gain, without = (report.estimates[name].value for name in ("mae_gain", "mae_gain_without"))
+    gain, without = (round(report.estimates[name].value, 2) + 0.0 for name in ("mae_gain", "mae_gain_without"))
     return (
         f"{found['within_one_step']}% are at most one step off ({found['within_one_step_without']}% without the "
         f"target's data). {certain}. The answers alone recover {found['raw_recovery']}% "
@@ -319,9 +337,9 @@ def recommendation(found: Frontier, name: str | None, best: FrontierPoint | None
             "settings."
         )
     gained = f"the attacker gains {_percent(best.advantage)} of the {words.unit}"
-    why = f"{gained}, no better than guessing"
+    why = f"{gained}, and more than {of_100(best.detectable)}% would have been seen"
     if not best.no_better_than_guessing():
-        why = f"{gained}, {found.cut(best):.0f} times less than from the leakiest, and the guarantee is proved"
+        why = f"{gained}, at least {found.cut(best):.0f} times less than from the leakiest, and the guarantee is proved"
     return f"{name} has {words.least_loss} of those{bound} that stop the attacks tried: {why}."
 
 

@@ -1,0 +1,164 @@
+"""What answers say of hidden ratings where the recommender does not show them as they are.
+
+Ratings are on a grid, and that is what every decoder here rests on: an unknown factor, or an unknown mean, that a whole
+profile shares is found because only the right one puts all of the profile on the grid.
+"""
+
+from __future__ import annotations
+
+from typing import NamedTuple
+
+import numpy as np
+
+from goodfence.arrays import Floats, Integers
+from goodfence.data.scale import Scale
+
+SAME = 1e-6
+"""Answers this near to each other are the same."""
+_FACTORS = np.geomspace(0.02, 1.0, 4000)
+_FINER = np.linspace(-1.0, 1.0, 201) * 0.0012
+_ON_GRID = 0.06
+"""A factor, or an offset, must put ratings this part of a step from the grid, on average."""
+_LEAST = 4
+"""Fewer answers than these settle no unknown."""
+_CHUNK = 64
+_VOTES, _MOST_VALUES = 0.01, 101
+_CONCENTRATED, _ALONE = 0.9, 0.05
+
+
+def unshrunk(answers: Floats, controls: Floats, owners: Integers, scale: Scale) -> Floats:
+    """Return ratings from `answer = control + factor * (rating - control)`, with one unknown factor for each target.
+
+    `controls` is what accounts are told that are near to nobody. Where both are told the same, nothing is concluded.
+    A target with too few answers is decoded by the factor that serves all targets best.
+    """
+    moved = answers - controls
+    told = np.isfinite(moved) & (np.abs(moved) > SAME)
+    found = np.full(len(answers), np.nan)
+    if scale.step is None or not told.any():
+        return found
+    common, _ = _best_factor(controls[told], moved[told], scale)
+    for owner in np.unique(owners[told]):
+        cells = np.flatnonzero(told & (owners == owner))
+        factor, cost = _best_factor(controls[cells], moved[cells], scale)
+        shared = float(_costs(controls[cells], moved[cells], np.array([common]), scale)[0])
+        if len(cells) < _LEAST or cost > _ON_GRID or shared < _ON_GRID:
+            factor = common
+        found[cells] = controls[cells] + moved[cells] / factor
+    return found
+
+
+def _best_factor(controls: Floats, moved: Floats, scale: Scale) -> tuple[float, float]:
+    """Return the factor that puts the ratings nearest to the grid and inside the scale, and how near."""
+    some = np.linspace(0, len(moved) - 1, min(len(moved), _CHUNK)).astype(np.int64)
+    coarse = _FACTORS[_costs(controls[some], moved[some], _FACTORS, scale).argmin()]
+    fine = np.minimum(coarse * (1 + _FINER), 1.0)
+    costs = _costs(controls[some], moved[some], fine, scale)
+    return float(fine[costs.argmin()]), float(costs.min())
+
+
+def _costs(controls: Floats, moved: Floats, factors: Floats, scale: Scale) -> Floats:
+    values = controls + moved / factors[:, np.newaxis]
+    return np.asarray(off_grid(values, scale).mean(axis=1))
+
+
+def off_grid(values: Floats, scale: Scale) -> Floats:
+    """Return how far values are from the grid of the scale, in steps; 1 for what is outside the scale."""
+    step = scale.step or 1.0
+    places = (values - scale.lowest) / step
+    outside = (values < scale.lowest - step / 2) | (values > scale.highest + step / 2)
+    return np.where(outside, 1.0, np.abs(places - np.round(places)))
+
+
+def unshifted(answers: Floats, guesses: Floats, owners: Integers, n_targets: int, scale: Scale) -> Floats:
+    """Return ratings from `answer = rating + offset`, with one unknown offset for each target: a mean taken away.
+
+    The grid settles the offset up to whole steps; of these the one is taken that agrees best with `guesses`.
+    """
+    if scale.step is None:
+        return np.full(len(answers), np.nan)
+    told = np.isfinite(answers)
+    turns = np.where(told, np.exp(2j * np.pi * (np.where(told, answers, 0.0) - scale.lowest) / scale.step), 0)
+    sums = np.bincount(owners, turns.real, n_targets) + 1j * np.bincount(owners, turns.imag, n_targets)
+    counts = np.bincount(owners, told, n_targets)
+    settled = (counts >= _LEAST) & (np.abs(sums) > _CONCENTRATED * counts)
+    phase = np.angle(sums) / (2 * np.pi) * scale.step
+    rest = np.where(told, answers - phase[owners], 0.0)
+    apart = np.bincount(owners, np.where(told, guesses - rest, 0.0), n_targets) / np.maximum(counts, 1)
+    steps = np.round(apart / scale.step) * scale.step
+    return np.where(told & settled[owners], rest + steps[owners], np.nan)
+
+
+def voted(answers: Floats, weights: Floats, scale: Scale) -> tuple[Floats, Floats]:
+    """Return the rating for which most answers, (accounts, hidden), are, and its share of the weight of all answers.
+
+    An answer that is on the grid is probably one person's rating; one that is not is a mean, and votes for nothing.
+    """
+    missing = np.full(answers.shape[1], np.nan)
+    n_values = 0 if scale.step is None else round((scale.highest - scale.lowest) / scale.step) + 1
+    if not 2 <= n_values <= _MOST_VALUES:
+        return missing, missing
+    near = off_grid(answers, scale) < _VOTES
+    places = np.where(near, np.round((answers - scale.lowest) / (scale.step or 1.0)), 0).astype(np.int64)
+    tally = np.zeros((n_values, answers.shape[1]))
+    for account, weight in enumerate(weights):
+        cells = np.flatnonzero(near[account])
+        tally[np.clip(places[account, cells], 0, n_values - 1), cells] += weight
+    total = np.where(np.isfinite(answers), weights[:, np.newaxis], 0.0).sum(axis=0)
+    best = tally.argmax(axis=0)
+    most = tally.max(axis=0)
+    with np.errstate(divide="ignore", invalid="ignore"):
+        shares = most / total
+    value = scale.lowest + best * (scale.step or 1.0)
+    return np.where(most > 0, value, np.nan), np.where(most > 0, shares, np.nan)
+
+
+class Solved(NamedTuple):
+    """What two answers with different helpers say: arrays of shape (hidden,)."""
+
+    values: Floats
+    """The mean rating of the neighbours who are no helpers; NaN where there are none."""
+    weights: Floats
+    """What these count, where all helpers together count 1."""
+
+
+class Helped(NamedTuple):
+    """One answer, and what the helpers beside it rated and count: arrays of shape (hidden,)."""
+
+    answers: Floats
+    ratings: Floats
+    weights: Floats
+
+
+def solved(first: Helped, second: Helped) -> Solved:
+    """Return rating and weight of the rest from two equations `answer (h + weight) = h helpers' + weight rating`."""
+    missing = [one.weights * (one.ratings - one.answers) for one in (first, second)]
+    with np.errstate(divide="ignore", invalid="ignore"):
+        weights = (missing[0] - missing[1]) / (first.answers - second.answers)
+        values = first.answers - missing[0] / weights
+    told = np.isfinite(values) & (weights > SAME) & (np.abs(first.answers - second.answers) > SAME)
+    return Solved(np.where(told, values, np.nan), np.where(told, weights, np.nan))
+
+
+def agreed_on(values: Floats) -> float:
+    """Return the number on which most of the values agree, or else their median; NaN for none."""
+    found = values[np.isfinite(values)]
+    if len(found) == 0:
+        return np.nan
+    alike = (np.abs(found[:, np.newaxis] - found) < SAME).sum(axis=1)
+    return float(found[alike.argmax()] if alike.max() > 1 else np.median(found))
+
+
+def alone(answers: Floats, helped: Floats, helper: Floats, kernel: Floats, own: int) -> Floats:
+    """Return for each item the rating of the only user who has it and rated the known item in the `own` level.
+
+    Accounts with the known item in each level weigh users by how these rated it, (levels, levels) in `kernel`. With and
+    without a `helper` of the own level, (items,), the `answers`, (levels, items), are two equations for the sum of
+    weights and that of weighted ratings; the kernel is inverted. NaN where there is nobody, or more than one.
+    """
+    with np.errstate(divide="ignore", invalid="ignore"):
+        weights = kernel[:, [own]] * (helped - helper) / (answers - helped)
+    weights = np.where(np.isfinite(weights), weights, 0.0)
+    sums = np.where(weights == 0.0, 0.0, weights * answers)
+    counts, totals = (np.linalg.solve(kernel, one)[own] for one in (weights, sums))
+    return np.where(np.abs(counts - 1) < _ALONE, totals, np.nan)
