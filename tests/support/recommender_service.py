@@ -3,17 +3,16 @@
 from __future__ import annotations
 
 import json
-import threading
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from typing import Any
 
 from scipy import sparse
 
 import goodfence as gf
+from tests.support.web import QuietHandler, running
 
 SECRET = "hidden-5f2c"  # noqa: S105 - it opens nothing
 """What stands in every bad answer and must never be in an error."""
@@ -28,7 +27,7 @@ class Service:
     status: int = 200
     """What is answered instead, if not 200."""
     body: bytes | None = None
-    """What is answered to /predict and /answer instead of predictions."""
+    """What is answered to /predict instead of predictions."""
     fit_body: bytes | None = None
     """What is answered to /fit instead of the name of a model."""
     delay: float = 0.0
@@ -49,21 +48,14 @@ class Service:
         if self.body is not None:
             return self.body
         model = self.models[sent["model"]]
-        if path.endswith(("/recommend", "/answer_list")):
-            return json.dumps({"items": self.listed(model, sent)}).encode()
-        if path.endswith("/predict"):
-            told = model.predict(sent["users"], sent["items"])
-        else:
-            known = sent["profile"]
-            told = model.answer(dict(zip(known["items"], known["ratings"], strict=True)), sent["items"])
+        known = sent.get("profile")
+        profile = known and dict(zip(known["items"], known["ratings"], strict=True))
+        if path.endswith("/recommend"):
+            listed = model.recommend(profile or sent["user"], sent["n"])
+            return json.dumps({"items": listed.items.tolist()}).encode()
+        told = model.predict(profile or sent["users"], sent["items"])
         predictions = [None if one != one else one for one in told.tolist()]
         return json.dumps({"predictions": predictions}).encode()
-
-    def listed(self, model: Any, sent: dict[str, Any]) -> list[Any]:
-        """Return the items that a user, or a profile, is shown."""
-        if "user" in sent:
-            return list(model.recommend(sent["user"], sent["n"]).items.tolist())
-        return list(model.answer_list(sent["profile"]["items"], sent["n"]).items.tolist())
 
     def fit(self, sent: dict[str, Any]) -> str:
         """Learn, and return the name of the model."""
@@ -79,26 +71,18 @@ class Service:
         return name
 
 
-class _Quiet(ThreadingHTTPServer):
-    def handle_error(self, request: object, client_address: object) -> None:
-        """Say nothing when somebody hangs up."""
-
-
 @contextmanager
 def serving(service: Service) -> Iterator[str]:
     """Serve, and return the address."""
 
-    class Handler(BaseHTTPRequestHandler):
-        def do_POST(self) -> None:
-            sent = json.loads(self.rfile.read(int(self.headers["Content-Length"])))
+    class Handler(QuietHandler):
+        def do_POST(self) -> None:  # noqa: N802 - name of the server
+            sent = self.received()
             service.asked.append((self.path, sent, dict(self.headers)))
             time.sleep(service.delay)
             if service.status != 200:
-                self.send_response(service.status, SECRET)
-                self.send_header("Location", f"http://127.0.0.1:1/{SECRET}")
-                self.send_header("Content-Length", str(len(SECRET)))
-                self.end_headers()
-                self.wfile.write(SECRET.encode())
+                moved = {"Location": f"http://127.0.0.1:1/{SECRET}"}
+                self.reply(service.status, SECRET.encode(), moved, SECRET)
                 return
             self._send(service.answer(self.path, sent))
 
@@ -113,15 +97,5 @@ def serving(service: Service) -> Iterator[str]:
                 self.wfile.write(body[place : place + 1])
                 time.sleep(service.drip)
 
-        def log_message(self, format: str, *args: object) -> None:
-            """Say nothing."""
-
-    server = _Quiet(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_address[1]}"
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
+    with running(Handler) as address:
+        yield address

@@ -3,11 +3,9 @@
 from __future__ import annotations
 
 import json
-import threading
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, unquote, urlsplit
@@ -16,6 +14,7 @@ import numpy as np
 from scipy import sparse
 
 import goodfence as gf
+from tests.support.web import QuietHandler, running
 
 MAPPING = """
 settle = 0
@@ -76,7 +75,7 @@ class Shop:
 
     def learnt(self) -> Any:
         """Return the model of all accounts."""
-        users = sorted(self.clicks, key=_place)
+        users = sorted(self.clicks, key=place_of)
         items = sorted({item for held in self.clicks.values() for item in held})
         held = np.zeros((len(users), len(items)))
         for row, user in enumerate(users):
@@ -85,7 +84,7 @@ class Shop:
         return gf.NeighbourCF(gf.KNN(k=self.k), progress=False, threads=1).fit(events)
 
 
-def _place(account: str) -> tuple[bool, int]:
+def place_of(account: str) -> tuple[bool, int]:
     """Return where an account is among the rows: people by their number, then fakes by theirs."""
     return "fake" in account, int(account.rpartition(" ")[2])
 
@@ -94,28 +93,12 @@ def _place(account: str) -> tuple[bool, int]:
 def serving(shop: Shop) -> Iterator[str]:
     """Serve, and return the address."""
 
-    class Handler(BaseHTTPRequestHandler):
+    class Handler(QuietHandler):
         def _do(self) -> None:
-            length = int(self.headers.get("Content-Length") or 0)
-            sent = json.loads(self.rfile.read(length)) if length else None
             shop.asked.append((self.command, self.path))
-            status, body = shop.answer(self.command, self.path, sent)
-            self.send_response(status)
-            self.send_header("Content-Length", str(len(body)))
-            self.end_headers()
-            self.wfile.write(body)
+            self.reply(*shop.answer(self.command, self.path, self.received()))
 
         do_GET = do_POST = do_DELETE = _do  # noqa: N815 - names of the server
 
-        def log_message(self, format: str, *args: object) -> None:
-            """Say nothing."""
-
-    server = ThreadingHTTPServer(("127.0.0.1", 0), Handler)
-    thread = threading.Thread(target=server.serve_forever, kwargs={"poll_interval": 0.01})
-    thread.start()
-    try:
-        yield f"http://127.0.0.1:{server.server_address[1]}"
-    finally:
-        server.shutdown()
-        server.server_close()
-        thread.join()
+    with running(Handler) as address:
+        yield address

@@ -1,0 +1,284 @@
+"""The model that answers: arrays of one released model, and what is computed from them and one profile."""
+
+from __future__ import annotations
+
+import json
+import math
+from dataclasses import dataclass, field
+from functools import cached_property
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+from scipy import sparse
+from scipy.special import ndtr
+
+from goodfence.arrays import AnyIntegers, Csr, Flags, Floats, Integers
+from goodfence.data.scale import Scale
+from goodfence.errors import ModelFileError
+from goodfence.kernels.lists import NO_ITEM
+from goodfence.kernels.private import predict_rows
+from goodfence.models.persistence import load_model
+from goodfence.models.private.item_model import NOISE, PrivatePredictor
+from goodfence.models.private.top_n import PrivateTopN
+from goodfence.models.recommender import FittedRecommender
+from goodfence.neighbours.lists import Ranked, best_of
+from goodfence.privacy.fixed_point import centred, uncentred
+from goodfence.privacy.guarantee import Guarantee
+from goodfence.service.records import NO_PROFILE, Records, StoredProfile
+
+
+class Answering(Protocol):
+    """What a model can be asked, by numbers of its items."""
+
+    scale: Scale | None
+    """Of ratings, which can be given; None for events."""
+
+    def rank(self, columns: AnyIntegers, values: Floats, allowed: Flags, n: int) -> Ranked:
+        """Return the best allowed items that are not in the profile."""
+        ...
+
+    def predict(self, columns: AnyIntegers, values: Floats, wanted: AnyIntegers) -> Floats:
+        """Return a prediction for each wanted item."""
+        ...
+
+    def related(self, column: int) -> Floats:
+        """Return how much each item goes with one."""
+        ...
+
+
+class RatingAnswers:
+    """Answers of a private model of ratings: a function of what was released and of the profile alone."""
+
+    def __init__(self, model: Any) -> None:
+        self.scale: Scale | None = model.ratings_.scale
+        self._model, self._similarities = model.model_, model._similarities
+        self._known, self._every = self._model.known, np.arange(len(self._model.bias))
+        self._row, self._ends = np.zeros(1, dtype=np.int64), np.array([0, len(self._every)])
+        self._spread = 1 / math.sqrt(NOISE)
+        counts = self._model.counts
+        self._counts = np.ones(len(self._every)) if counts is None else counts
+
+    def rank(self, columns: AnyIntegers, values: Floats, allowed: Flags, n: int) -> Ranked:
+        """Return the best allowed items that are not in the profile."""
+        found = np.empty(len(self._every))
+        predict_rows(self._row, self._ends, self._every, self._own(columns, values), self._known, found)
+        liked = found * self._spread
+        ndtr(liked, out=liked)
+        np.sqrt(liked, out=liked)
+        liked *= self._counts
+        best = best_of(liked, columns, allowed, n)
+        return Ranked(best.columns, uncentred(found[best.columns], self._scale))
+
+    def predict(self, columns: AnyIntegers, values: Floats, wanted: AnyIntegers) -> Floats:
+        """Return a prediction for each wanted item."""
+        found = np.empty(len(wanted))
+        own = self._own(columns, values)
+        predict_rows(self._row, np.array([0, len(wanted)]), np.asarray(wanted), own, self._known, found)
+        return uncentred(found, self._scale)
+
+    def related(self, column: int) -> Floats:
+        """Return how similar each item is to one, by what was released."""
+        return _similar(self._similarities(column), len(self._every))
+
+    @property
+    def _scale(self) -> Scale:
+        assert self.scale is not None  # noqa: S101 - ratings have one
+        return self.scale
+
+    def _own(self, columns: AnyIntegers, values: Floats) -> Csr:
+        return Csr(np.array([0, len(columns)], dtype=np.int32), columns, centred(values, self._scale))
+
+
+class ListAnswers:
+    """Answers of a private model of events."""
+
+    scale: Scale | None = None
+
+    def __init__(self, model: PrivateTopN) -> None:
+        self._model, self._similarities = model.model_, model._similarities
+
+    def rank(self, columns: AnyIntegers, values: Floats, allowed: Flags, n: int) -> Ranked:  # noqa: ARG002 - events
+        """Return the best allowed items that are not in the profile."""
+        found = self._model.rank(self._own(columns), allowed, n)
+        return Ranked(found.columns[0], found.scores[0])
+
+    def predict(self, columns: AnyIntegers, values: Floats, wanted: AnyIntegers) -> Floats:  # noqa: ARG002 - events
+        """Return the score of each wanted item."""
+        scores = self._model.scores(self._own(columns))[0]
+        return np.asarray(scores[wanted], dtype=np.float64)
+
+    def related(self, column: int) -> Floats:
+        """Return how similar each item is to one, by what was released."""
+        return _similar(self._similarities(column), len(self._model.popularity))
+
+    def _own(self, columns: AnyIntegers) -> sparse.csr_array:
+        ends = np.array([0, len(columns)], dtype=np.int32)
+        own = (np.ones(len(columns)), columns, ends)
+        return sparse.csr_array(own, shape=(1, len(self._model.popularity)))
+
+
+class UnprovedAnswers:
+    """Answers of any other model, served with --allow-unproved: it knows the users it was trained on."""
+
+    def __init__(self, model: FittedRecommender) -> None:
+        self._model, ratings = model, model.ratings_
+        self.scale: Scale | None = ratings.scale if ratings.feedback == "explicit" else None
+        self.users = {user: row for row, user in enumerate(ratings.users.tolist())}
+        self._items = ratings.items
+
+    def rank(self, columns: AnyIntegers, values: Floats, allowed: Flags, n: int) -> Ranked:
+        """Return the list of an out-of-sample user."""
+        own = self._profile(columns, values)
+        return self._ranked(self._model.recommend(own, n, allowed=self._items[allowed].tolist()))
+
+    def predict(self, columns: AnyIntegers, values: Floats, wanted: AnyIntegers) -> Floats:
+        """Return predictions for an out-of-sample user."""
+        return self._model.predict(self._profile(columns, values), self._items[wanted])
+
+    def rank_user(self, user: str, allowed: Flags, n: int) -> Ranked:
+        """Return the list of a user of the training data."""
+        return self._ranked(self._model.recommend(user, n, allowed=self._items[allowed].tolist()))
+
+    def predict_user(self, user: str, wanted: AnyIntegers) -> Floats:
+        """Return predictions for a user of the training data."""
+        rows = np.full(len(wanted), self.users[user])
+        return self._model.predict_cells(rows, np.asarray(wanted, dtype=np.int64))
+
+    def related(self, column: int) -> Floats:  # noqa: ARG002 - whatever is asked
+        """Return nothing: the similarities of such a model are those of users' own data."""
+        return np.full(len(self._items), np.nan)
+
+    def _profile(self, columns: AnyIntegers, values: Floats) -> dict[Any, float]:
+        return dict(zip(self._items[columns].tolist(), values.tolist(), strict=True))
+
+    def _ranked(self, found: Any) -> Ranked:
+        columns = self._model.ratings_.columns(found.items).astype(np.int32)
+        return Ranked(columns, found.scores)
+
+
+def answering(model: FittedRecommender) -> Answering:
+    """Return how a model is asked."""
+    if isinstance(model, PrivateTopN):
+        return ListAnswers(model)
+    if isinstance(model, PrivatePredictor):
+        return RatingAnswers(model)
+    return UnprovedAnswers(model)
+
+
+def _similar(found: Floats | None, n_items: int) -> Floats:
+    return np.full(n_items, np.nan) if found is None else found
+
+
+@dataclass(eq=False, kw_only=True)
+class ServedModel:
+    """The active model: swapped as a whole, so that a request in flight finishes on the one it began with."""
+
+    id: str
+    method: str
+    guarantee: Guarantee
+    sha256: str
+    answers: Answering
+    items: list[str]
+    """The ids of its items, by column."""
+    records: Records
+    _version: int = field(default=-1, repr=False)
+
+    @classmethod
+    def load(cls, row: tuple[Any, ...], folder: Path, records: Records) -> ServedModel:
+        """Return the model of a row (id, method, file, sha256, guarantee), whose file must be what was recorded."""
+        from goodfence.service.learning import sha256_of
+
+        name, method, file, sha256, guarantee = row
+        if sha256_of(folder / file) != sha256:
+            raise ModelFileError("the file of the model is not the one that was recorded; train again")
+        model = load_model(folder / file)
+        items = [str(item) for item in model.ratings_.items.tolist()]
+        told = {"id": name, "method": method, "sha256": sha256, "guarantee": Guarantee(**json.loads(guarantee))}
+        return cls(**told, answers=answering(model), items=items, records=records)
+
+    @cached_property
+    def fragments(self) -> list[bytes]:
+        """The beginning of each item's entry in an answer, made once."""
+        return [b'{"item":' + json.dumps(item).encode() + b',"score":' for item in self.items]
+
+    @property
+    def column_of(self) -> Integers:
+        """The column of each row of the catalogue, -1 for items that the model does not know."""
+        self._laid_out()
+        return self._columns
+
+    @property
+    def allowed(self) -> Flags:
+        """Which items may be listed: those in the catalogue that are not hidden."""
+        self._laid_out()
+        return self._allowed
+
+    def allow(self, label: str | None, exclude: list[str]) -> Flags:
+        """Return which items may be listed of those with a label, without some."""
+        if label is None and not exclude:
+            return self.allowed
+        found = self.allowed.copy()
+        if label is not None:
+            with_label = np.zeros(len(found), dtype=np.bool_)
+            rows = np.array(sorted(self.records.labelled.get(label, ())), dtype=np.int64)
+            columns = self.column_of[rows]
+            with_label[columns[columns >= 0]] = True
+            found &= with_label
+        known = [self.records.item_rows[item] for item in exclude if item in self.records.item_rows]
+        columns = self.column_of[np.array(known, dtype=np.int64)]
+        found[columns[columns >= 0]] = False
+        return found
+
+    def cells(self, profile: StoredProfile) -> tuple[Integers, Floats]:
+        """Return a profile by the model's columns, ascending."""
+        columns = self.column_of[profile.items]
+        known = columns >= 0
+        order = np.argsort(columns[known], kind="stable")
+        return columns[known][order], profile.values[known][order]
+
+    def rank(self, profile: StoredProfile, uid: str | None, allowed: Flags, n: int) -> Ranked:
+        """Return the best items for a profile; an unproved model knows its users by their random ids."""
+        found = self.answers
+        if isinstance(found, UnprovedAnswers) and uid in found.users:
+            ranked = found.rank_user(str(uid), allowed, n)
+        else:
+            ranked = found.rank(*self.cells(profile), allowed, n)
+        listed = ranked.columns != NO_ITEM
+        return Ranked(ranked.columns[listed], ranked.scores[listed])
+
+    def predict(self, profile: StoredProfile, uid: str | None, items: list[str]) -> list[float | None]:
+        """Return a prediction for each item, None where there is none."""
+        rows = [self.records.item_rows.get(item, 0) for item in items]
+        columns = self.column_of[np.array(rows, dtype=np.int64)]
+        known, found = columns >= 0, np.full(len(items), np.nan)
+        if isinstance(self.answers, UnprovedAnswers) and uid in self.answers.users:
+            found[known] = self.answers.predict_user(str(uid), columns[known])
+        elif known.any():
+            found[known] = self.answers.predict(*self.cells(profile), columns[known])
+        return [None if value != value else value for value in found.tolist()]
+
+    def related(self, item: str, n: int) -> Ranked:
+        """Return the items that go with one, by what was released."""
+        row = self.records.item_rows.get(item, 0)
+        column = int(self.column_of[row])
+        if column < 0:
+            return Ranked(np.empty(0, dtype=np.int32), np.empty(0))
+        return best_of(self.answers.related(column), np.array([column]), self.allowed, n)
+
+    def popular(self, n: int, allowed: Flags) -> Ranked:
+        """Return what the model lists to an empty profile."""
+        return self.rank(NO_PROFILE, None, allowed, n)
+
+    def _laid_out(self) -> None:
+        if self._version == self.records.items_version:
+            return
+        rows = self.records.item_rows
+        columns = np.full(max(rows.values(), default=0) + 1, -1, dtype=np.int64)
+        allowed = np.zeros(len(self.items), dtype=np.bool_)
+        for column, item in enumerate(self.items):
+            row = rows.get(item)
+            if row is not None:
+                columns[row] = column
+                allowed[column] = row not in self.records.hidden
+        self._columns, self._allowed, self._version = columns, allowed, self.records.items_version
