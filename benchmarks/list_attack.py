@@ -25,7 +25,6 @@ from goodfence.attack.scoring import Estimate
 from goodfence.attack.targets import find_targets
 from goodfence.data.files import atomic_write
 from goodfence.data.splits import core
-from goodfence.models.recommender import Traits
 from goodfence.rng import Streams
 
 SEED, K, LIKED, LEAST, N = 7, 50, 4, 5, 10
@@ -39,23 +38,11 @@ DRAWS = {"ml-100k": 3, "ml-1m": 1}
 NOISE = "of a seed, the same in both worlds of a target; on ml-100k each person by the mean of 3 draws"
 
 
-class SameNoise(gf.PrivateTopN):
-    """`PrivateTopN` with the same noise in both worlds of a target, from a seed.
-
-    The advantage's mean is that of fresh noise, and its interval is narrower.
-    """
-
-    @property
-    def traits(self) -> Traits:
-        """What the attack must know: that it may give a seed."""
-        return replace(super().traits, fresh_noise=False)
-
-
 MODELS: dict[str, Any] = {
     "kNN k=50": gf.KNN(k=K),
     "PPNS k=50 beta=7": gf.PPNS(k=K, beta=7),
-    "PrivateTopN, event, epsilon 1": SameNoise(epsilon=1.0, items="from ratings"),
-    "PrivateTopN, user, epsilon 4": SameNoise(epsilon=4.0, unit="user", items="from ratings"),
+    "PrivateTopN, event, epsilon 1": gf.PrivateTopN(epsilon=1.0, items="from ratings"),
+    "PrivateTopN, user, epsilon 4": gf.PrivateTopN(epsilon=4.0, unit="user", items="from ratings"),
     "item-based kNN k=50": gf.NeighbourCF(gf.KNN(k=K), axis="item", threads=1),
     "EASE": gf.EASE(),
     "popularity": gf.Popularity(),
@@ -104,16 +91,16 @@ def likes(data: str) -> gf.Ratings:
     return core(gf.load(data).likes(LIKED), per_user=LEAST, per_item=LEAST)
 
 
-def attacked(question: Question, events: gf.Ratings, folder: Path, until: float) -> Any:
+def attacked(question: Question, events: gf.Ratings, folder: Path, until: float, most: int) -> Any:
     """Return the report about the parts that are there, doing more while there is time, and the targets a second."""
     attack = gf.ListAttack(known=question.known, n=N, fakes=K)
     model = MODELS[question.name]
     subject = Subject(events, model, threads=1)
     fast = not subject.traits.needs_refits
-    found, _ = find_targets(events, question.n, question.known, "random", Streams(SEED))
+    found, _ = find_targets(events, min(question.n, most), question.known, "random", Streams(SEED))
     if fast:  # compiled before it is timed
         attack.answers(subject.worlds(K), found.part(0, 2), Streams(SEED))
-    n_draws = DRAWS[question.data] if isinstance(model, SameNoise) else 1
+    n_draws = DRAWS[question.data] if isinstance(model, gf.PrivateTopN) else 1
     size = len(found) if fast else PART
     done: list[list[dict[str, Any]]] = [[] for _ in range(n_draws)]
     for first in range(0, len(found), size):
@@ -190,6 +177,7 @@ def main() -> None:
     parser.add_argument("--data", default="", help="only the data of this name")
     parser.add_argument("--only", default="", help="attack what has this in its name")
     parser.add_argument("--keep", type=Path, default=None, help="folder of finished parts")
+    parser.add_argument("--people", type=int, default=10_000, help="attack so many at most")
     parser.add_argument("--minutes", type=float, default=np.inf, help="begin nothing after this")
     options = parser.parse_args()
     code = fingerprint("models", "privacy", "kernels", "selection", "neighbours")
@@ -203,7 +191,9 @@ def main() -> None:
             for known in KNOWN:
                 question = Question(data, name, known)
                 wanted = events is not None and options.only in name
-                done = attacked(question, events, folder, until) if wanted and events is not None else None
+                done = (
+                    attacked(question, events, folder, until, options.people) if wanted and events is not None else None
+                )
                 if done is not None:
                     rows.append(line(question, done[0], done[1], code))
                     print(*rows[-1], flush=True)

@@ -21,7 +21,6 @@ from benchmarks.data import CACHE
 from benchmarks.results import write_table
 from documents.tables import measured
 from goodfence.arrays import Flags
-from goodfence.attack import ADAPTIVE_ITEMS
 from goodfence.attack.attack import RatingAttack, Subject
 from goodfence.attack.knn_attack import Helpers
 from goodfence.attack.report import AttackReport
@@ -30,6 +29,8 @@ from goodfence.attack.targets import Targets, find_targets
 from goodfence.data.files import atomic_write
 from goodfence.rng import Streams
 
+ADAPTIVE_ITEMS = 5
+"""For how many hidden items of each target the adaptive attackers ask."""
 DATA, K, BETA, SEED = "ml-100k", 50, 7, 7
 MUST, PARTS = 0.02, 16
 PRIVATE: dict[str, Any] = {

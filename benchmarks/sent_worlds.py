@@ -24,7 +24,7 @@ from goodfence.models.recommender import unfitted_copy
 class SentWorlds:
     """Worlds of `Perturbed(NeighbourCF(KNN(k)), by=...)`: users' noise is drawn from one seed, fakes send none."""
 
-    one_by_one = False
+    one_by_one, asking = False, 1
 
     def __init__(self, ratings: gf.Ratings, model: gf.papers.Perturbed, n_fakes: int, seed: int) -> None:
         self.ratings, self.n_fakes = ratings, n_fakes

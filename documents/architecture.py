@@ -20,8 +20,8 @@ _STEP = re.compile(r"^(\d+)\. (.*(?:\n {3,}.*)*)", re.MULTILINE)
 _SPAN = re.compile(r"`([^`]+)`")
 _NAME = re.compile(r"[A-Za-z_]\w*(\.\w+)?")
 
-_ROW, _TOP, _LEFT, _LINES, _APART, _WIDTH = 44, 72, 16, 486, 106, 904
-_COLOURS = ("#b8420f", "#0b66a8", "#0a7d5a", "#7a3e9d")
+_ROW, _TOP, _LEFT, _LINES, _APART, _WIDTH = 44, 72, 16, 486, 106, 1010
+_COLOURS = ("#b8420f", "#0b66a8", "#0a7d5a", "#7a3e9d", "#8a6d00")
 _FONT = 'font-family="system-ui, -apple-system, Segoe UI, Helvetica, Arial, sans-serif"'
 
 
@@ -111,7 +111,7 @@ def picture(text: str) -> str:
     height = _TOP + _ROW * len(rows) + 16
     parts = [
         f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {_WIDTH} {height}" role="img" {_FONT}>',
-        "<title>The layers of goodfence, and four walks through them</title>",
+        "<title>The layers of goodfence, and five walks through them</title>",
         f'<rect width="{_WIDTH}" height="{height}" fill="#ffffff"/>',
         _text(_LEFT, 30, "imports only go down; numbers are the steps of the walks", 13, fill="#555555"),
         *(_band(row, names, about) for row, (names, about) in enumerate(rows)),

@@ -24,11 +24,13 @@ MIRRORS = ("cli", "kernels", "spark")
 APART = ("papers", "spark", "ledger", "service")
 """Packages with a budget of their own."""
 LIMITS = {
-    "files in src": 170,
-    "lines in src": 34_000,
-    "lines without papers and spark": 27_500,
+    "files in src": 225,
+    "lines in src": 46_070,
+    "lines of the core": 33_300,  # the rooms of 0.3 without papers, spark, ledger and service; it should fall again
+    "lines of the ledger": 1_550,
+    "lines of the service": 4_150,
     "public names in gf": 45,
-    "commands": 14,
+    "commands": 15,
     "options of audit": 25,
     "functions with 8 or more parameters": 10,
     "lines of the longest function": 60,
@@ -73,7 +75,9 @@ def sizes(trees: dict[Path, ast.Module]) -> Found:
     return {
         "files in src": (len(trees), []),
         "lines in src": (sum(lines.values()), [f"{room}: {n:,}" for room, n in rooms.items()]),
-        "lines without papers and spark": (core, []),
+        "lines of the core": (core, []),
+        "lines of the ledger": (rooms["ledger"], []),
+        "lines of the service": (rooms["service"], []),
     }
 
 

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from typing import Any
+
 import numpy as np
 import pytest
 
 from goodfence.errors import SettingError
-from goodfence.rng import Streams
+from goodfence.rng import Streams, keys_of
 
 
 def test_words_are_fixed_for_ever() -> None:
@@ -50,3 +52,17 @@ def test_what_is_no_seed_is_refused(wrong: object) -> None:
 
 def test_repr_shows_no_seed() -> None:
     assert "7131" not in repr(Streams(7131))
+
+
+@pytest.mark.parametrize("seed", [0, 7, 2**40 + 5, 2**127 + 12345, [1, 2, 3], [2**40, 1, 2**70, 9]])
+def test_many_keys_are_those_of_each_stream(seed: Any) -> None:
+    streams, chance = Streams(seed), np.random.default_rng(0)
+    rows, turns = chance.integers(0, 2**32, (2, 50))
+    each = [streams.key(2, row, turn) for row, turn in zip(rows.tolist(), turns.tolist(), strict=True)]
+    assert streams.keys(2, rows, turns).tolist() == each
+    assert streams.keys(2, rows, 0).tolist() == [streams.key(2, row, 0) for row in rows.tolist()]
+
+
+def test_keys_of_many_seeds_are_those_of_their_streams() -> None:
+    seeds = [0, 1, 2**32 - 1, 2**32, 2**64 - 1, 123456789, 2**63 + 11]
+    assert keys_of(seeds).tolist() == [Streams(seed).key() for seed in seeds]

@@ -119,8 +119,8 @@ def test_what_may_be_somebodys_is_told_by_its_type_alone() -> None:
     model = gf.NeighbourCF(gf.KNN(k=2), rng=7, progress=False).fit(films)
     somebody: Any = "ann of the third floor"
     for ask in (
-        lambda: model.predict(somebody, [films.items[0]]),
-        lambda: model.answer(somebody, [films.items[0]]),
+        lambda: model.predict([], somebody),
+        lambda: model.recommend_many(somebody),
         lambda: films.rows(somebody),
     ):
         with pytest.raises(SettingError, match="got a str") as told:

@@ -21,6 +21,8 @@ from goodfence.errors import DataError as DataError
 from goodfence.errors import GoodfenceError as GoodfenceError
 from goodfence.errors import SettingError as SettingError
 from goodfence.evaluation import evaluate as evaluate
+from goodfence.evaluation import tune as tune
+from goodfence.ledger.ledger import Ledger as Ledger
 from goodfence.models.events import EASE as EASE
 from goodfence.models.events import Popularity as Popularity
 from goodfence.models.neighbour_cf import NeighbourCF as NeighbourCF
@@ -31,6 +33,7 @@ from goodfence.models.private.top_n import PrivateTopN as PrivateTopN
 from goodfence.neighbours.candidate_lists import candidate_lists as candidate_lists
 from goodfence.neighbours.similarity import Similarity as Similarity
 from goodfence.privacy.guarantee import Guarantee as Guarantee
+from goodfence.privacy.updates import Lasting as Lasting
 from goodfence.report.pages import audit_page as audit_page
 from goodfence.selection.inclusion import alpha as alpha
 from goodfence.selection.inclusion import inclusion_probabilities as inclusion_probabilities

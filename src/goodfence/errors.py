@@ -15,7 +15,25 @@
      ├── NotFittedError (RuntimeError)      asked before `fit`                                exit 2
      ├── MissingExtra (ImportError)         an optional part is not installed                 exit 4
      ├── SparkProblem (RuntimeError)        a job failed on the cluster                       exit 4
-     └── BlackBoxProblem (RuntimeError)     an audited recommender did not answer as it must  exit 3
+     ├── BlackBoxProblem (RuntimeError)     an audited recommender did not answer as it must  exit 3
+     ├── LedgerProblem (RuntimeError)       the privacy ledger cannot do what was asked       exit 3
+     │    ├── CapExceeded                   the release would exceed a cap
+     │    ├── KeyReused                     the key belongs to another release
+     │    ├── RolledBack                    ledger, anchor or data were put back, or forked
+     │    ├── ReleaseInProgress             another process is making the release
+     │    ├── UnsafeDatabase                the database could lose a charge in a crash
+     │    ├── DamagedLedger                 chain, sums or an artefact are not what was written
+     │    └── LedgerUnavailable             the database or a file could not be read or written
+     └── ServiceProblem (RuntimeError)      `goodfence serve` cannot do what is asked         exit 4
+          ├── StoreProblem                  its database cannot be used
+          ├── NotAllowed                    the key is missing, or has no right to this
+          ├── TooManyRequests               beyond the rate limit
+          ├── BadRequest                    the request is not understood, or too large
+          ├── NotThere                      no such item, job or model
+          ├── Conflict                      it contradicts what was done before
+          ├── WouldLeak                     refused: it shows other users' data
+          ├── NotReady                      no model is active
+          └── BrokenPromise                 the certificate of a service does not hold
 
 `goodfence explain` explains their codes. The command line adds GF100 (not understood), GF130 (interrupted) and GF999
 (a fault of goodfence). No message holds a rating, a similarity, a neighbour or an id: errors end in logs.
@@ -98,6 +116,100 @@ class SparkProblem(GoodfenceError, RuntimeError, code="GF402", exit_code=4):
 
 class BlackBoxProblem(GoodfenceError, RuntimeError, code="GF501", exit_code=3):
     """Somebody's recommender could not be reached, or did not answer as it must."""
+
+
+class LedgerProblem(GoodfenceError, RuntimeError, code="GF600", exit_code=3):
+    """The privacy ledger cannot do what was asked; nothing was released."""
+
+
+class CapExceeded(LedgerProblem, code="GF601"):
+    """The release would exceed a cap."""
+
+
+class KeyReused(LedgerProblem, code="GF602"):
+    """The key belongs to a release of something else."""
+
+
+class RolledBack(LedgerProblem, code="GF603"):
+    """The ledger, its anchor or the data were put back to an older state, or belong to different histories."""
+
+
+class ReleaseInProgress(LedgerProblem, code="GF604"):
+    """Another process is making this release."""
+
+
+class UnsafeDatabase(LedgerProblem, code="GF605"):
+    """The database could lose a charge in a crash."""
+
+
+class DamagedLedger(LedgerProblem, code="GF606"):
+    """The chain, the sums, the schema or an artefact are not what the ledger wrote."""
+
+
+class LedgerUnavailable(LedgerProblem, code="GF607"):
+    """The database or a file of the ledger could not be read or written."""
+
+
+class ServiceProblem(GoodfenceError, RuntimeError, code="GF700", exit_code=4):
+    """`goodfence serve` cannot do what is asked; `status` is that of the answer."""
+
+    status = 500
+
+
+class StoreProblem(ServiceProblem, code="GF701"):
+    """The database of a service cannot be used."""
+
+    status = 503
+
+
+class NotAllowed(ServiceProblem, code="GF702"):
+    """The key is missing or has no right to what is asked."""
+
+    status = 403
+
+
+class TooManyRequests(ServiceProblem, code="GF703"):
+    """More requests than the rate limit allows; `wait` is in seconds."""
+
+    status = 429
+
+    def __init__(self, wait: float = 1.0) -> None:
+        super().__init__("too many requests; wait as long as Retry-After says")
+        self.wait = wait
+
+
+class BadRequest(ServiceProblem, code="GF704"):
+    """The request is not understood, or too large."""
+
+    status = 422
+
+
+class NotThere(ServiceProblem, code="GF705"):
+    """There is no such item, job or model."""
+
+    status = 404
+
+
+class Conflict(ServiceProblem, code="GF706"):
+    """The request contradicts what was done before."""
+
+    status = 409
+
+
+class WouldLeak(ServiceProblem, code="GF707"):
+    """Refused, because the answer would show other users' data."""
+
+    status = 410
+
+
+class NotReady(ServiceProblem, code="GF708"):
+    """No model is active yet."""
+
+    status = 503
+
+
+class BrokenPromise(ServiceProblem, code="GF709", exit_code=1):
+    """The certificate of a service does not hold: a wrong signature, a broken chain, or a roll-back."""
 
 
 class GoodfenceWarning(UserWarning):

@@ -1,20 +1,29 @@
-"""How well a recommender predicts and lists: `evaluate`, on what was held out."""
+"""How well a recommender predicts and lists: `evaluate`, on what was held out, and `tune` and `learning_curve`."""
 
 from __future__ import annotations
 
-from collections.abc import Mapping
-from dataclasses import asdict, dataclass, replace
+import copy
+import math
+import time
+import warnings
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import asdict, dataclass, field, replace
+from itertools import product
 from typing import Any
 
 import numpy as np
 from scipy import stats
 
 from goodfence.arrays import Flags, Floats, Integers, row_numbers
+from goodfence.data import splits
 from goodfence.data.ids import Ids
 from goodfence.data.ratings import Ratings, positions_among
-from goodfence.errors import require
-from goodfence.markup import html_table
-from goodfence.settings import checked, integer
+from goodfence.errors import GoodfenceWarning, SettingError, require
+from goodfence.markup import Backend, data_frame, html_table
+from goodfence.models.method import parsed
+from goodfence.privacy.accounting import FitRecord, total_epsilon, total_mu
+from goodfence.rng import RNG, Streams
+from goodfence.settings import Count, Share, checked, integer, is_number
 
 _USUAL_LENGTH = 10  # of lists of events
 _LIST_FIGURES = ["ndcg", "recall", "precision", "hit_rate", "mrr", "map", "catalogue_coverage", "mean_popularity"]
@@ -59,8 +68,7 @@ class Scores:
     """Of each of these means the interval over users at 95%, by Student's t."""
 
     def _repr_html_(self) -> str:
-        told = {name: value for name, value in asdict(self).items() if name != "intervals"}
-        rows = [(name, f"{value:.4g}") for name, value in told.items() if value is not None]
+        rows = [(name, f"{value:.4g}") for name, value in self.figures().items()]
         return html_table(["figure", "value"], rows, title="Scores")
 
     @classmethod
@@ -83,6 +91,15 @@ class Scores:
     def to_dict(self) -> dict[str, Any]:
         """Return the scores as plain values."""
         return asdict(self)
+
+    def to_frame(self, backend: Backend = "pandas") -> Any:
+        """Return the figures as a data frame of one row: of pandas, polars or pyarrow."""
+        return data_frame([self.figures()], backend)
+
+    def figures(self) -> dict[str, float]:
+        """Return the figures that there are, by name."""
+        told = asdict(self)
+        return {name: told[name] for name in told if told[name] is not None and name != "intervals"}
 
     def __repr__(self) -> str:
         errors = f"mae={self.mae:.4g}, rmse={self.rmse:.4g}, coverage={self.coverage:.4g}, "
@@ -213,3 +230,225 @@ def _interval(values: Floats) -> tuple[float, float]:
     reach = stats.t.ppf(0.975, len(known) - 1) * known.std(ddof=1) / np.sqrt(len(known))
     low, high = np.clip([known.mean() - reach, known.mean() + reach], 0.0, 1.0)
     return float(low), float(high)
+
+
+_ERRORS = ("mae", "rmse")
+"""The figures that are better if they are lower."""
+
+
+@dataclass(kw_only=True, repr=False)
+class TrialTable:
+    """What was tried, with its figures, and what all fits together cost in privacy."""
+
+    figure: str
+    """What is compared."""
+    rows: list[dict[str, Any]] = field(default_factory=list)
+    """Of each trial its settings, the means of its figures over the folds, `spread` (the standard deviation of what is
+    compared; NaN for one fold), and `seconds` to fit and ask once."""
+    settings: list[dict[str, Any]] = field(default_factory=list)
+    """The settings of each."""
+    records: list[FitRecord] = field(default_factory=list)
+    """What the fits of private models asked and released."""
+
+    @property
+    def best(self) -> dict[str, Any]:
+        """The settings with the best mean; of equals the first."""
+        values = np.array([row[self.figure] for row in self.rows], dtype=np.float64)
+        require(not np.isnan(values).all(), "figure", "one that at least one trial has", self.figure)
+        return self.settings[int(np.nanargmin(values) if self.figure in _ERRORS else np.nanargmax(values))]
+
+    @property
+    def spent(self) -> dict[str, Any]:
+        """What all fits of private models cost together: unit, epsilon and delta, unless a seed is known; else nothing.
+
+        Where some protect a rating and others all of a user, a rating is what all of them protect.
+        """
+        fits = self.records
+        if not fits:
+            return {}
+        unit = next((one.unit for one in fits if one.unit != "user"), "user")
+        distance, delta = sum(one.account.distance for one in fits), max(one.delta for one in fits)
+        mus = (max(one.account.mu, total_mu(one.epsilon, one.delta, one.account.distance)) for one in fits)
+        together = total_epsilon(math.sqrt(math.fsum(mu**2 for mu in mus)) * (1 + 1e-12), distance, delta)
+        return {"unit": unit, "epsilon": max([together, *(one.stated_epsilon for one in fits)]), "delta": delta}
+
+    def to_frame(self, backend: Backend = "pandas") -> Any:
+        """Return the rows as a data frame of pandas, polars or pyarrow."""
+        return data_frame(self.rows, backend)
+
+    def __repr__(self) -> str:
+        return f"TrialTable({len(self.rows)} by {self.figure})"
+
+    def _repr_html_(self) -> str:
+        shown = [[f"{one:.4g}" if isinstance(one, float) else one for one in row.values()] for row in self.rows]
+        return html_table(list(self.rows[0]) if self.rows else [], shown, title=repr(self))
+
+    def add(self, settings: Mapping[str, Any], measured: list[dict[str, float]], seconds: float) -> None:
+        """Take down one trial, with its figures in each fold."""
+        means = {name: float(np.mean([one[name] for one in measured])) for name in measured[0]}
+        compared = [one[self.figure] for one in measured]
+        spread = float(np.std(compared, ddof=1)) if len(compared) > 1 else math.nan
+        self.settings.append(dict(settings))
+        self.rows.append({**settings, **means, "spread": spread, "seconds": seconds / len(measured)})
+
+    def warn(self) -> None:
+        """Say what it costs to fit private models so often."""
+        if not self.records:
+            return
+        seeded = "" if all(one.private for one in self.records) else "; a seed voids even that"
+        cost = "epsilon {epsilon:.3g} at delta {delta:g} per {unit}".format(**self.spent)
+        warnings.warn(
+            f"{len(self.records)} private models were fitted to these data: together they cost {cost}{seeded}. The "
+            "scores behind a choice are exact figures of what was held out, which no epsilon covers. Tune on public "
+            "data where data must be protected.",
+            GoodfenceWarning,
+            stacklevel=4,
+        )
+
+
+@checked
+def tune(
+    make: Callable[..., Any] | str,
+    grid: Mapping[str, Sequence[Any]],
+    data: Any,
+    *,
+    folds: Count = 1,
+    tries: Count | None = None,
+    figure: str | None = None,
+    rng: RNG = None,
+) -> TrialTable:
+    """Try settings of a recommender, and return the figures of each and the best.
+
+    A private model that is tuned on the data it protects spends its budget in every fit; a warning states the sum.
+
+    Parameters
+    ----------
+    make : callable or str
+        What makes an unfitted recommender of settings, or a method as on the command line, "ppns k=50", to add them to.
+    grid : mapping of str to sequence
+        The values of each setting; all combinations are tried.
+    data : Ratings or (Ratings, Ratings)
+        Ratings to be split, or train and test: `gf.holdout(ratings, by="time", per_user=1)`.
+    folds : int, default 1
+        How often to split ratings: 1 holds a fifth out, more are cross-validation.
+    tries : int, optional
+        Try only so many combinations, at random.
+    figure : str, optional
+        What to compare: "mae", "rmse", or a figure of lists with their length, "ndcg@10"; None is "mae", and of events
+        "ndcg@10".
+    rng : int, sequence of int, Generator or None, default None
+        Where the chance of splits and of `tries` comes from.
+
+    Returns
+    -------
+    TrialTable
+        `best`, `rows`, `spent`, `to_frame("pandas")`.
+
+    Examples
+    --------
+    >>> import goodfence as gf
+    >>> films = gf.load("movietweetings")
+    >>> found = gf.tune("knn", {"k": [5, 20], "fallback": ["item_mean"]}, films, rng=7)
+    >>> found.best
+    {'k': 20, 'fallback': 'item_mean'}
+    >>> found.to_frame("pyarrow").column_names
+    ['k', 'fallback', 'mae', 'rmse', 'coverage', 'n', 'spread', 'seconds']
+    """
+    require(bool(grid) and all(grid.values()), "grid", "settings with a value each at least", dict(grid))
+    tried = [dict(zip(grid, values, strict=True)) for values in product(*grid.values())]
+    if tries is not None:
+        tried = [tried[at] for at in sorted(Streams(rng).order(len(tried), 1)[:tries])]
+    pairs = list(_pairs(data, folds, rng))
+    trials, length = _begun(figure, pairs[0][1])
+    for settings in tried:
+        started, measured = time.perf_counter(), []
+        for train, test in pairs:
+            measured.append(_measured(_made(make, settings), train, test, length, trials))
+        trials.add(settings, measured, time.perf_counter() - started)
+    trials.warn()
+    return trials
+
+
+@checked
+def learning_curve(
+    recommender: Any,
+    data: Any,
+    *,
+    shares: Sequence[Share] = (0.1, 0.2, 0.5, 1.0),
+    folds: Count = 1,
+    figure: str | None = None,
+    rng: RNG = None,
+) -> TrialTable:
+    """Fit to growing shares of the training part, each within the next, and return the figures of each.
+
+    Parameters
+    ----------
+    recommender : recommender
+        Unfitted; copies are fitted.
+    data, folds, figure, rng
+        As in `tune`.
+    shares : sequence of float, default (0.1, 0.2, 0.5, 1.0)
+        The shares of the training part.
+
+    Examples
+    --------
+    >>> import goodfence as gf
+    >>> from goodfence.evaluation import learning_curve
+    >>> curve = learning_curve(gf.Popularity(), gf.load("movietweetings", likes=8), shares=(0.1, 1.0), rng=7)
+    >>> curve.rows[0]["ndcg"] < curve.rows[1]["ndcg"]
+    True
+    """
+    pairs = list(_pairs(data, folds, rng))
+    trials, length = _begun(figure, pairs[0][1])
+    for share in shares:
+        require(is_number(share) and share > 0, "shares", "more than 0 each", share)
+        started, measured = time.perf_counter(), []
+        for at, (train, test) in enumerate(pairs):
+            order = Streams(rng).order(train.n_ratings, 2, at)
+            part = splits.subset(train, order.argsort() < max(1, round(share * train.n_ratings)))
+            measured.append(_measured(copy.copy(recommender), part, test, length, trials))
+        trials.add({"share": share, "n_train": part.n_ratings}, measured, time.perf_counter() - started)
+    trials.warn()
+    return trials
+
+
+def _pairs(data: Any, folds: int, rng: RNG) -> Iterator[tuple[Ratings, Ratings]]:
+    if isinstance(data, Ratings):
+        yield from [splits.holdout(data, rng=rng)] if folds == 1 else splits.folds(data, n=folds, rng=rng)
+        return
+    parts = isinstance(data, tuple) and len(data) == 2 and all(isinstance(part, Ratings) for part in data)
+    require(parts, "data", "Ratings, or train and test as gf.holdout returns them", type(data))
+    require(folds == 1, "folds", "left out where train and test are given", folds)
+    yield data
+
+
+def _begun(figure: str | None, test: Ratings) -> tuple[TrialTable, int | None]:
+    """Return trials that compare by the figure, and the length of lists; None for no lists."""
+    events = test.feedback == "implicit"
+    name, at, length = (figure or (f"ndcg@{_USUAL_LENGTH}" if events else "mae")).partition("@")
+    listed = name in _LIST_FIGURES
+    good = (listed and length.isdecimal()) or (name in _ERRORS and not at and not events)
+    rule = f"one of {', '.join(_LIST_FIGURES)} with a length, as in ndcg@10, or of ratings mae or rmse"
+    require(good, "figure", rule, figure)
+    return TrialTable(figure=name), min(int(length), test.shape[1]) if listed else None
+
+
+def _made(make: Callable[..., Any] | str, settings: Mapping[str, Any]) -> Any:
+    if not isinstance(make, str):
+        try:
+            return make(**settings)
+        except TypeError as error:
+            raise SettingError("make must take the settings of the grid, by name") from error
+    words = {True: "yes", False: "no"}
+    stated = [f"{name}={words[one] if isinstance(one, bool) else one}" for name, one in settings.items()]
+    return parsed(" ".join([make, *stated]), public={"items": "from ratings"}).recommender
+
+
+def _measured(
+    recommender: Any, train: Ratings, test: Ratings, length: int | None, trials: TrialTable
+) -> dict[str, float]:
+    require(callable(getattr(recommender, "fit", None)), "make", "what makes a recommender", type(recommender))
+    model = recommender.fit(train)
+    record = getattr(model, "record_", None)
+    trials.records += [record] if isinstance(record, FitRecord) else []
+    return evaluate(model, test, n=length).figures()

@@ -6,9 +6,9 @@ import os
 import sys
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from itertools import islice
-from typing import TypeAlias, TypeVar
+from typing import Any, TypeAlias, TypeVar
 
 from goodfence.settings import integer
 
@@ -16,6 +16,8 @@ Piece = TypeVar("Piece")
 
 MOST_THREADS = 1024
 _LOOK_UP = 0.2
+_BARS: list[Any] = []
+"""The display of all bars that are shown now."""
 
 
 def thread_count(threads: int | None) -> int:
@@ -105,6 +107,11 @@ def bar(what: str, steps: int, *, show: bool | None = None) -> Iterator[Advance]
     from rich.progress import BarColumn, Progress, TextColumn, TimeRemainingColumn
 
     columns = (TextColumn("{task.description}"), BarColumn(), TimeRemainingColumn(compact=True))
-    with Progress(*columns, console=Console(stderr=True), transient=True) as progress:
+    with ExitStack() as stack:
+        if not _BARS:
+            _BARS.append(stack.enter_context(Progress(*columns, console=Console(stderr=True), transient=True)))
+            stack.callback(_BARS.clear)
+        progress = _BARS[0]  # a bar within another has a line below it
         task = progress.add_task(what, total=steps)
+        stack.callback(progress.remove_task, task)
         yield lambda done: progress.advance(task, done)

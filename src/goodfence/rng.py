@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import secrets
 from collections.abc import Sequence
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -16,6 +16,8 @@ import numpy.typing as npt
 from goodfence.errors import SettingError
 
 RNG: TypeAlias = int | Sequence[int] | np.random.SeedSequence | np.random.Generator | None
+
+_POOL, _WORD = 4, 0xFFFFFFFF
 
 
 class Streams:
@@ -39,6 +41,13 @@ class Streams:
     def key(self, *path: int) -> int:
         """Return the 64-bit key of the stream at `path`, for counter-based draws in kernels."""
         return int(self._sequence(path).generate_state(1, np.uint64)[0])
+
+    def keys(self, *path: npt.ArrayLike) -> npt.NDArray[np.uint64]:
+        """Return the keys of many streams at once: `key` of each path, of integers below 2**32."""
+        own = [self._entropy] if isinstance(self._entropy, int) else self._entropy
+        words = [word for number in own for word in _words_of(number)]
+        words += [0] * (_POOL - len(words))
+        return _mixed([*words, *path])
 
     def at(self, *path: int) -> np.random.Generator:
         """Return the generator of the stream at `path`."""
@@ -76,6 +85,47 @@ def _seeds(listed: Sequence[int]) -> list[int]:
     if not listed or not integers or min(listed) < 0:
         raise SettingError("rng must be a seed of non-negative integers")
     return [int(seed) for seed in listed]
+
+
+def _words_of(number: int) -> list[int]:
+    return [number >> shift & _WORD for shift in range(0, max(number.bit_length(), 1), 32)]
+
+
+def keys_of(seeds: Sequence[int]) -> npt.NDArray[np.uint64]:
+    """Return `Streams(seed).key()` of each seed below 2**64."""
+    numbers = np.array(seeds, dtype=np.uint64)
+    return _mixed([numbers & np.uint64(_WORD), numbers >> np.uint64(32)])
+
+
+def _mixed(words: Sequence[npt.ArrayLike]) -> npt.NDArray[np.uint64]:
+    """Return the first 64 bits of NumPy's `SeedSequence` for these 32-bit words, each an array or one for all."""
+    shape = np.broadcast_shapes(*map(np.shape, words))
+    entropy = [np.broadcast_to(np.asarray(word, dtype=np.uint32), shape) for word in words]
+    entropy += [np.zeros(shape, dtype=np.uint32)] * (_POOL - len(words))
+    constant, factor = 0x43B0D7E5, 0x931E8875
+
+    def hashed(values: Any) -> Any:
+        nonlocal constant
+        values = values ^ np.uint32(constant)
+        constant = constant * factor & _WORD
+        values = values * np.uint32(constant)
+        return values ^ values >> np.uint32(16)
+
+    def joined(one: Any, other: Any) -> Any:
+        both = np.uint32(0xCA01F9DD) * one - np.uint32(0x4973F715) * hashed(other)
+        return both ^ both >> np.uint32(16)
+
+    pool = [hashed(word) for word in entropy[:_POOL]]
+    for source in range(_POOL):
+        for place in range(_POOL):
+            if place != source:
+                pool[place] = joined(pool[place], pool[source])
+    for word in entropy[_POOL:]:
+        pool = [joined(one, word) for one in pool]
+    constant, factor = 0x8B51F9DD, 0x58F38DED
+    low, high = (hashed(word).astype(np.uint64) for word in pool[:2])
+    keys: npt.NDArray[np.uint64] = low | high << np.uint64(32)
+    return keys
 
 
 def fresh_seed() -> int:

@@ -49,23 +49,19 @@ def is_number(value: Any) -> bool:
     return _is_measure(value) and math.isfinite(float(value))
 
 
-def positive(value: Any, name: str) -> float:
-    """Return `value` as a positive, finite float."""
-    require(is_number(value) and float(value) > 0, name, "a positive, finite number", value)
-    return float(value)
+def _number(rule: str, holds: Callable[[float], bool]) -> Callable[[Any, str], float]:
+    """Declare a finite number for which `holds` is true."""
+
+    def check(value: Any, name: str) -> float:
+        require(is_number(value) and holds(float(value)), name, rule, value)
+        return float(value)
+
+    return check
 
 
-def finite(value: Any, name: str) -> float:
-    """Return `value` as a finite float."""
-    require(is_number(value), name, "a finite number", value)
-    return float(value)
-
-
-def fraction(value: Any, name: str) -> float:
-    """Return `value` as a float strictly between 0 and 1."""
-    holds = is_number(value) and 0 < float(value) < 1
-    require(holds, name, "strictly between 0 and 1", value)
-    return float(value)
+positive = _number("a positive, finite number", lambda number: number > 0)
+finite = _number("a finite number", lambda _: True)
+fraction = _number("strictly between 0 and 1", lambda number: 0 < number < 1)
 
 
 def place(value: Any, name: str) -> Path:
@@ -88,13 +84,7 @@ def at_least(least: int, *, most: int | None = None) -> Check:
 
 def between(least: float, most: float) -> Check:
     """Declare a number from `least` to `most`, both allowed."""
-
-    def check(value: Any, name: str) -> float:
-        holds = is_number(value) and least <= float(value) <= most
-        require(holds, name, f"a number from {least:g} to {most:g}", value)
-        return float(value)
-
-    return check
+    return _number(f"a number from {least:g} to {most:g}", lambda number: least <= number <= most)
 
 
 def each(check: Check) -> Check:

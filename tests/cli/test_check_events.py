@@ -47,6 +47,25 @@ def test_what_was_read_is_printed(clicks: Path) -> None:
     ]
 
 
+def test_only_the_rows_of_one_kind(clicks: Path) -> None:
+    for asked in (["--where", "plays=5"], ["--where=plays=5"], ["--read", "where=plays=5"]):
+        code, stdout, _ = run("check", clicks, "--feedback", "implicit", *asked, "--read", "duplicates=count")
+        assert code == 0
+        assert "  Shape     1 users x 1 items, 1 events\n" in stdout
+    assert run("check", clicks, "--feedback", "implicit", "--where", "plays=a b")[2].endswith("asks for (--where)\n")
+    assert run("explain", "--where", "x")[0] == 2
+
+
+def test_lists_and_tables_are_told_as_they_are_laid_out(tmp_path: Path) -> None:
+    lists, table = tmp_path / "a.txt", tmp_path / "b.csv"
+    lists.write_text("7 1 2\n8 1\n")
+    table.write_text("5,99,4\n99,3,2\n")
+    _, stdout, _ = run("check", lists, "--feedback", "implicit", "--read", "layout=lists")
+    assert stdout.startswith("  Columns   user <- first field   item <- fields behind it\n")
+    _, stdout, _ = run("check", table, "--read", "layout=wide unrated=99", "--scale", "1", "5")
+    assert stdout.startswith("  Columns   user <- row number   item <- columns 1 to 3   rating <- cells\n")
+
+
 def test_weights_and_counts_are_printed(clicks: Path) -> None:
     code, stdout, stderr = run("check", clicks, "--feedback", "implicit", "--read", "weight=plays")
     assert (code, stderr) == (0, "")

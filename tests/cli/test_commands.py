@@ -45,7 +45,7 @@ def test_demo_as_json(monkeypatch: pytest.MonkeyPatch) -> None:
     assert (result["n_ratings"], result["scale"]) == (45_027, "integers 0-10")
     assert len(result["most_rated"]) == 5
     common, _, private = result["tried"]
-    assert (common["targets"], common["choosing"]) == (100, 100)
+    assert (common["targets"], common["choosing"]) == (200, 200)
     assert private["guarantee"]["status"] == "proved"
     report = gf.audit(gf.load(FILMS), gf.KNN(k=50), targets=200, trials=0, rng=7).leakage
     assert common["estimates"]["recovery"] == report.estimates["recovery"]._asdict()
@@ -64,7 +64,7 @@ def test_a_fitted_model_recommends_what_python_does(tmp_path: Path) -> None:
     assert [one["item"] for one in told] == same.items.tolist()
     assert [one["score"] for one in told] == same.scores.tolist()
     code, stdout, stderr = run("recommend", model, 21, "-n", 4)
-    assert (code, stderr) == (0, "")
+    assert (code, stderr) == (0, f"reading {model.name}\n")
     assert len(stdout.splitlines()) == 5
     assert told[0]["title"] in stdout.splitlines()[1]
 
@@ -195,7 +195,7 @@ def test_the_verdict_comes_first_then_people_then_ratings_then_who_was_tried() -
     assert len(chosen) == 1
     strongest = next(one for one in told["tried"] if one["strongest"])
     assert strongest["what"] in chosen[0]
-    assert f"attackers tried on {told['choosing']:,} others (> chosen)" in flat
+    assert f"attackers tried on {told['choosing']:,} users (> strongest)" in flat
     for one in told["not_tried"]:
         assert f"{one['attack']} ({one['reason']})" in flat
     fully = told["estimates"]["fully_recovered"]["value"]
@@ -228,24 +228,35 @@ def test_audit_attacks_everybody(tmp_path: Path) -> None:
     assert written["tested"]["exhibit"]["without"] == 0
 
 
-def test_audit_leaves_out_who_has_too_few_ratings() -> None:
+def test_audit_attacks_who_has_few_ratings_with_half_of_them() -> None:
     options = ("--known", 25, "--targets", "all", "--attack", "knn")
     _, stdout, _ = run("audit", FILMS, *options, "--seed", 7, "--quiet")
     films = gf.load(FILMS)
     n_few = int((np.diff(films.csr.indptr) <= 25).sum())
-    assert f"all users except {n_few:,} with too few ratings" in stdout
+    told = " ".join(stdout.split())
+    assert f"all {films.shape[0]:,} users; of {n_few:,} with no more than 25 ratings half are known" in told
 
 
-def test_audit_samples_where_the_data_are_large(small: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(AUDIT, "affordable_targets", lambda _: 3)
+def test_audit_samples_where_it_is_told_to(small: Path) -> None:
     arguments = ("audit", small, "--method", "knn k=5", "--known", 3, "--seed", 7)
-    code, stdout, stderr = run(*arguments)
+    code, stdout, _ = run(*arguments, "--targets", 3)
     assert code == 0
-    assert "this audit attacks 3 of 40" in stderr
     assert "3 of about 40 users, drawn at random" in " ".join(stdout.split())
-    code, stdout, stderr = run(*arguments, "--targets", "all")
-    assert "this audit attacks" not in stderr
+    assert "cannot tell, because only 3 users were judged, and 30 are needed" in " ".join(stdout.split())
+    code, stdout, _ = run(*arguments, "--targets", "all")
     assert "all 40 users" in stdout
+
+
+def test_an_audit_that_cannot_tell_fails_unless_it_is_allowed_to(small: Path) -> None:
+    arguments = ("audit", small, "--method", "npns k=5", "--known", 3, "--seed", 7, "--targets", 3)
+    assert run(*arguments, "--fail-above", 100)[0] == 1
+    assert run(*arguments, "--fail-above", "100 undecided=pass")[0] == 0
+
+
+def test_a_time_limit_is_named_first(small: Path) -> None:
+    code, stdout, _ = run("audit", small, "--method", "knn k=5", "--known", 3, "--seed", 7, "--max-time", 1e-9)
+    assert code == 0
+    assert stdout.split()[1].startswith("Incomplete")
 
 
 @pytest.mark.slow

@@ -56,6 +56,10 @@ def test_no_other_code_is_anywhere() -> None:
     assert found <= set(ERRORS)
 
 
+def test_a_long_name_stands_apart_from_its_title() -> None:
+    assert run("explain", "private-cf")[1].startswith("  private-cf PrivateCF: ")
+
+
 @pytest.mark.parametrize("code", ERRORS)
 def test_an_error_is_explained(code: str) -> None:
     done, stdout, stderr = run("explain", code.lower())

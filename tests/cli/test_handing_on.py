@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 from pyarrow import csv, parquet
 from typer.testing import CliRunner
@@ -83,8 +84,14 @@ def test_recommendations_for_everybody_are_those_of_each(model: Path, tmp_path: 
 @pytest.mark.parametrize(
     ("arguments", "says"),
     [
-        ((), "either USER or --all"),
-        (("7", "--all"), "either USER or --all"),
+        ((), "either USER, --profile or --all"),
+        (("7", "--profile", "3"), "either USER, --profile or --all"),
+        (("--profile", "3=5 4"), "ITEM=RATING for each item, or ITEM for each"),
+        (("--profile", "3=five"), "ITEM=RATING for each item, or ITEM for each"),
+        (("--profile", "'3"), "ITEM=RATING for each item, or ITEM for each"),
+        (("--profile", " "), "ITEM=RATING for each item, or ITEM for each"),
+        (("--profile", "3=5 3=4"), "profile must name each item once"),
+        (("7", "--all"), "either USER, --profile or --all"),
         (("--all",), "--all needs a file"),
         (("--all", "-o", "a.txt"), r"out must end in .csv or .parquet"),
     ],
@@ -205,12 +212,13 @@ def test_a_result_shows_itself_in_a_notebook() -> None:
 
 
 def test_several_users_at_once_are_told_what_to_call() -> None:
-    films = gf.synthetic(users=30, items=20, ratings=200, rng=7)
-    fitted = gf.NeighbourCF(gf.KNN(k=5), rng=7).fit(films)
-    several: list[Any] = [films.users[:3], films.users[:3].tolist(), (1, 2, 3)]
-    for users in several:
-        with pytest.raises(gf.SettingError, match=r"user must be one id, got a \w+ of 3; ask for each: "):
-            fitted.recommend(users)
+    table = pa.table({"user": ["ann", "bob"], "item": ["x", "y"], "rating": [3, 4]})
+    films = gf.Ratings.from_frame(table, scale=(1, 5))
+    fitted = gf.NeighbourCF(gf.KNN(k=1), rng=7).fit(films)
+    message = r"none of the items of the profile is known \(ids here are text\); for several users call recommend_many"
+    with pytest.raises(gf.DataError, match=message) as told:
+        fitted.recommend(["ann", "bob"])
+    assert "ann" not in str(told.value)
 
 
 def test_too_few_neighbours_are_told_without_a_beta_that_nobody_gave() -> None:

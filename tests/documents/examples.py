@@ -29,7 +29,8 @@ def blocks_of(text: str) -> list[tuple[int, str]]:
 
 
 @pytest.mark.parametrize("document", DOCUMENTS, ids=lambda path: str(path.relative_to(ROOT)))
-def test_every_example_of_the_document_runs(document: Path) -> None:
+def test_every_example_of_the_document_runs(document: Path, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.chdir(tmp_path)  # what an example writes is its own
     text = document.read_text(encoding="utf-8")
     blocks = blocks_of(text)
     n_fenced = sum(len(_PROMPT.findall(block)) for _, block in blocks)

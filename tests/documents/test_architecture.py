@@ -24,8 +24,8 @@ def test_every_file_and_function_of_a_walk_exists(heading: str) -> None:
     assert architecture.missing(steps) == []
 
 
-def test_there_are_four_walks() -> None:
-    assert len(WALKS) == 4
+def test_there_are_five_walks() -> None:
+    assert len(WALKS) == 5
 
 
 @pytest.mark.parametrize(

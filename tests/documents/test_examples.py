@@ -13,7 +13,8 @@ GOOD = "Text\n\n```python\n>>> one = 1\n```\n\nand then\n\n```pycon\n>>> one + 1
 
 def check(folder: Path, text: str) -> None:
     (folder / "page.md").write_text(text, encoding="utf-8")
-    examples.test_every_example_of_the_document_runs(folder / "page.md")
+    with pytest.MonkeyPatch.context() as patch:
+        examples.test_every_example_of_the_document_runs(folder / "page.md", folder, patch)
 
 
 def test_a_good_document_passes_and_its_blocks_share_names(tmp_path: Path) -> None:

@@ -126,7 +126,7 @@ def test_without_noise_correlated_items_predict_each_other() -> None:
     ratings = gf.Ratings(sparse.csr_array(table), list(range(200)), list(range(20)), (1, 5))
     model = gf.papers.McSherryMironovKNN(epsilon=NOISELESS, rank=2, rng=1).fit(ratings)
     profile = {0: 4.0, 1: 4.0, 2: 4.0, 10: 2.0, 11: 2.0, 12: 2.0}
-    told = model.answer(profile, [5, 15])
+    told = model.predict(profile, [5, 15])
     assert told[0] > 3.4
     assert told[1] < 2.6
 
@@ -134,7 +134,7 @@ def test_without_noise_correlated_items_predict_each_other() -> None:
 def test_an_answer_is_average_user_bias_and_what_the_nearest_items_say() -> None:
     model = gf.papers.McSherryMironovKNN(epsilon=50.0, rank=3, k=4, rng=1).fit(SMALL)
     columns, values = np.array([1, 6, 9, 20, 33]), np.array([1.0, 5.0, 2.0, 1.0, 4.0])
-    told = model.answer(dict(zip(SMALL.items[columns].tolist(), values, strict=True)), SMALL.items)
+    told = model.predict(dict(zip(SMALL.items[columns].tolist(), values, strict=True)), SMALL.items)
     left = centred(values, SMALL.scale) - model._averages[columns]
     bias = left.sum() / 25
     residuals = np.clip(left - bias, -1, 1)
@@ -151,7 +151,7 @@ def test_nobody_is_answered_from_others_than_the_release_and_themselves() -> Non
     values = SMALL.csr.data[: SMALL.csr.indptr[1]]
     profile = dict(zip(SMALL.items[columns].tolist(), values.tolist(), strict=True))
     inside = model.predict(np.repeat(SMALL.users[0], 40), SMALL.items)
-    np.testing.assert_array_equal(inside, model.answer(profile, SMALL.items))
+    np.testing.assert_array_equal(inside, model.predict(profile, SMALL.items))
     assert model.traits.released
     assert model.traits.n_neighbours == 0
 

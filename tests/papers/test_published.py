@@ -52,6 +52,8 @@ class TestNoisyAnswers(RecommenderContract):
 
 
 class TestFixedNoisyAnswers(RecommenderContract):
+    from_profiles = False
+
     def made(self) -> Any:
         return gf.papers.NoisyAnswers(KNN, epsilon=2.0, fresh=False, rng=1)
 
@@ -74,6 +76,8 @@ def by(request: pytest.FixtureRequest) -> Any:
 
 
 class TestPerturbed(RecommenderContract):
+    from_profiles = False
+
     @pytest.fixture(autouse=True)
     def _by(self, by: Any) -> None:
         self.by = by
@@ -163,9 +167,9 @@ def test_fixed_noise_is_of_the_profile_and_the_item() -> None:
     model = gf.papers.NoisyAnswers(KNN, fresh=False, rng=1).fit(SMALL)
     profile = {SMALL.items[0]: 4.0, SMALL.items[3]: 2.0}
     turned = dict(reversed(profile.items()))
-    first, again = model.answer(profile, SMALL.items[5:9]), model.answer(turned, SMALL.items[5:9])
+    first, again = model.predict(profile, SMALL.items[5:9]), model.predict(turned, SMALL.items[5:9])
     np.testing.assert_array_equal(first, again)
-    other = model.answer({SMALL.items[0]: 4.0}, SMALL.items[5:9])
+    other = model.predict({SMALL.items[0]: 4.0}, SMALL.items[5:9])
     assert (first != other).any()
 
 
@@ -411,7 +415,7 @@ def test_a_perturbation_is_asked_for() -> None:
 
 def test_slope_one_by_hand() -> None:
     ratings = of_rows([{"x": 4.0, "j": 2.0}, {"x": 5.0}])
-    assert gf.papers.SlopeOne().fit(ratings).answer({"j": 2.0}, ["x"])[0] == 4.0
+    assert gf.papers.SlopeOne().fit(ratings).predict({"j": 2.0}, ["x"])[0] == 4.0
 
 
 def test_differences_are_antisymmetric_and_one_user_moves_only_their_items() -> None:
@@ -430,7 +434,7 @@ def test_a_constant_more_of_the_asker_is_a_constant_more_of_the_answer() -> None
     model = gf.papers.SlopeOne().fit(SMALL)
     low = dict.fromkeys(SMALL.items[:4], 2.0)
     high = dict.fromkeys(SMALL.items[:4], 3.0)
-    first, second = model.answer(low, SMALL.items[5:]), model.answer(high, SMALL.items[5:])
+    first, second = model.predict(low, SMALL.items[5:]), model.predict(high, SMALL.items[5:])
     np.testing.assert_allclose(second - first, np.where(np.isnan(first), np.nan, 1.0))
 
 
@@ -489,7 +493,7 @@ def test_an_audit_of_slope_one_tries_the_pairs() -> None:
 def test_a_threshold_of_nothing_averages_everybody_who_shares_an_item() -> None:
     ratings = of_rows([{"a": 5.0, "b": 1.0}, {"a": 1.0, "b": 2.0}, {"b": 4.0}])
     model = gf.papers.ThresholdNeighbours(threshold=0.0).fit(ratings)
-    assert model.answer({"a": 3.0}, ["b"])[0] == pytest.approx(1.5)
+    assert model.predict({"a": 3.0}, ["b"])[0] == pytest.approx(1.5)
     assert model.predict([2], ["b"])[0] == pytest.approx(1.5)
 
 
@@ -534,7 +538,7 @@ def test_a_user_in_the_data_is_answered_as_a_fold_in() -> None:
     model = gf.papers.MatrixFactorisation(rank=3, sweeps=2).fit(SMALL)
     columns, values = SMALL.csr[[0]].indices, SMALL.csr[[0]].data
     profile = dict(zip(SMALL.items[columns].tolist(), values.tolist(), strict=True))
-    told = model.answer(profile, SMALL.items[:5])
+    told = model.predict(profile, SMALL.items[:5])
     np.testing.assert_allclose(told, model.predict(np.repeat(SMALL.users[0], 5), SMALL.items[:5]))
 
 

@@ -69,6 +69,8 @@ class OwnMean:
 class AnswersOnly:
     """A neighbourhood recommender that can only be asked with a profile."""
 
+    profiles_only = True
+
     def __init__(self, mechanism: Any) -> None:
         self.model = gf.NeighbourCF(mechanism, rng=7)
 
@@ -76,8 +78,8 @@ class AnswersOnly:
         self.model = gf.NeighbourCF(self.model.mechanism, rng=7).fit(ratings)
         return self
 
-    def answer(self, profile: Any, items: Any) -> Floats:
-        return self.model.answer(profile, items)
+    def predict(self, profile: Any, items: Any) -> Floats:
+        return self.model.predict(profile, items)
 
 
 class WithSupport(gf.NeighbourCF):

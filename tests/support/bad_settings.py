@@ -27,7 +27,7 @@ import goodfence as gf
 from goodfence.attack.exposure import rating_exposure
 from goodfence.data.splits import sample_targets
 from goodfence.errors import GoodfenceError, GoodfenceWarning
-from goodfence.evaluation import Scores
+from goodfence.evaluation import Scores, learning_curve
 from goodfence.neighbours.candidate_lists import profile_candidates
 from goodfence.report.pages import save_result
 
@@ -157,7 +157,10 @@ def _films() -> gf.Ratings:
     return gf.synthetic(users=30, items=20, ratings=240, rng=7)
 
 
-FILE_ONLY = (*("user", "item", "rating", "time", "weight"), *("scale", "separator", "decimal", "encoding", "unrated"))
+FILE_ONLY = (
+    *("user", "item", "rating", "time", "weight"),
+    *("scale", "separator", "decimal", "encoding", "unrated", "dates"),
+)
 RNG: Judge = either
 THREADS = integer(1, 8, optional=True, beyond=EITHER)
 AXIS = words("user", "item")
@@ -428,6 +431,33 @@ def callables() -> list[Public]:
             domains={"model": either, "test": ratings, "n": integer(1, 20, optional=True, beyond=EITHER)},
         ),
         Public(
+            name="tune",
+            call=gf.tune,
+            good={"make": "knn", "grid": {"k": [3]}, "data": films, "rng": 7},
+            domains={
+                "make": either,
+                "grid": either,
+                "data": either,
+                "folds": integer(1, 9, beyond=EITHER),
+                "tries": integer(1, 100, optional=True, beyond=EITHER),
+                "figure": either,
+                "rng": RNG,
+            },
+        ),
+        Public(
+            name="learning_curve",
+            call=learning_curve,
+            good={"recommender": gf.NeighbourCF(gf.KNN(k=3)), "data": films, "rng": 7},
+            domains={
+                "recommender": either,
+                "data": either,
+                "shares": either,
+                "folds": integer(1, 9, beyond=EITHER),
+                "figure": either,
+                "rng": RNG,
+            },
+        ),
+        Public(
             name="paper_protocol",
             call=gf.papers.paper_protocol,
             good={"ratings": films, "mechanism": gf.KNN(k=3), "targets": 5, "rng": 7},
@@ -620,6 +650,17 @@ def of_lists(attack: dict[str, Judge]) -> list[Public]:
                 "adaptive": switch(),
             },
         ),
+        Public(
+            name="Lasting",
+            call=gf.Lasting,
+            good={},
+            domains={
+                "updates": integer(1, 1024),
+                "pairs": words("batch", "history"),
+                "half_life": number(1, 1024, ends=True, optional=True),
+                "wait": integer(0, 1024),
+            },
+        ),
     ]
 
 
@@ -756,7 +797,6 @@ def methods() -> list[Public]:
     asked: dict[str, tuple[dict[str, Any], dict[str, Judge]]] = {
         "predict": ({"users": [user], "items": [item]}, {}),
         "recommend": ({"user": user, "n": 3}, {"n": integer(1, 100, beyond=EITHER)}),
-        "answer": ({"profile": {item: 3}, "items": [item]}, {}),
         "fit": ({"ratings": films}, {"ratings": ratings}),
     }
     models: dict[str, Any] = {
@@ -783,7 +823,7 @@ def methods() -> list[Public]:
         found += [
             Public(name=f"{name}.{method}", call=getattr(model, method), good=good, domains=domains)
             for method, (good, domains) in asked.items()
-            if not (name == "BlackBox" and method in ("predict", "recommend", "answer"))
+            if not (name == "BlackBox" and method in ("predict", "recommend"))
         ]
         if name != "BlackBox":
             saving = {"path": "model.gf"}
@@ -899,8 +939,6 @@ def methods_of_lists() -> list[Public]:
         "predict": ({"users": [user], "items": [item]}, {}),
         "recommend": ({"user": user, "n": 3}, {"n": n}),
         "recommend_many": ({"users": [user], "n": 3}, {"n": n}),
-        "answer": ({"profile": [item], "items": [item]}, {}),
-        "answer_list": ({"profile": [item], "n": 3}, {"n": n}),
         "fit": ({"ratings": clicks}, {"ratings": events}),
     }
     models: dict[str, Any] = {

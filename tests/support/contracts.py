@@ -15,12 +15,13 @@ import pytest
 from scipy.stats import chisquare
 
 import goodfence as gf
-from goodfence.errors import DataError, NotFittedError, SettingError
+from goodfence.errors import DataError, GoodfenceWarning, NotFittedError, SettingError
 from goodfence.neighbours.draw import draw_neighbours
 from goodfence.registry import made_of, settings_of
 from goodfence.selection.inclusion import alpha, choice_probability, inclusion_probabilities
 from goodfence.selection.mechanism import pool_arrays
 from tests.support import reference
+from tests.support.running import run_json
 
 Floats: TypeAlias = npt.NDArray[np.float64]
 
@@ -195,6 +196,8 @@ class RecommenderContract:
 
     fresh: ClassVar[bool] = False
     """Whether the same question gets another answer each time."""
+    from_profiles: bool = True
+    """Whether a list rests on the profile that asks alone, beside what was learnt of all users."""
     ratings: ClassVar[gf.Ratings] = gf.synthetic(users=60, items=40, ratings=900, rng=3)
 
     def made(self) -> Any:
@@ -226,7 +229,13 @@ class RecommenderContract:
         rated = ratings.items[csr.indices[csr.indptr[few] : csr.indptr[few + 1]]]
         assert len(found.items) > 0
         assert not set(found.items.tolist()) & set(rated.tolist())
-        assert (np.diff(found.scores) <= 0).all()
+        if not self.fresh:
+            longer = model.recommend(ratings.users[few], n=9)
+            assert longer.items[: len(found.items)].tolist() == found.items.tolist()
+            told = model.predict(ratings.users[few], found.items)
+            np.testing.assert_allclose(found.scores, told, rtol=1e-9)
+        if ratings.feedback == "implicit":
+            assert (np.diff(found.scores) <= 0).all()
 
     def test_the_lists_of_many_are_those_of_each(self) -> None:
         model = self.made().fit(self.ratings)
@@ -246,31 +255,73 @@ class RecommenderContract:
     def test_a_profile_gets_a_list_of_what_is_not_in_it(self) -> None:
         model, items = self.made().fit(self.ratings), self.ratings.items
         profile, allowed = {item: 1.0 + item % 4 for item in items[:30:3].tolist()}, items[:20]
-        assert 0 < len(model.answer_list(profile, n=5).items) <= 5
-        found = model.answer_list(profile, n=5, allowed=allowed)
+        assert 0 < len(model.recommend(profile, n=5).items) <= 5
+        found = model.recommend(profile, n=5, allowed=allowed)
         assert set(found.items.tolist()) <= set(allowed.tolist()) - set(profile)
-        assert (np.diff(found.scores) <= 0).all()
         with pytest.raises(SettingError, match="allowed must be items of the data"):
-            model.answer_list(profile, allowed=[10**9])
+            model.recommend(profile, allowed=[10**9])
         with pytest.raises(SettingError, match="n must be an integer of at least 1"):
-            model.answer_list(profile, n=0)
+            model.recommend(profile, n=0)
 
     def test_a_fold_in_is_answered(self) -> None:
         model, items = self.made().fit(self.ratings), self.ratings.items
-        told = model.answer({items[0]: 4.0, items[3]: 2.0}, items[5:9])
+        told = model.predict({items[0]: 4.0, items[3]: 2.0}, items[5:9])
         assert told.shape == (4,)
         if self.ratings.feedback == "implicit":
-            alike = model.answer({items[0]: 1.0, items[3]: 1.0}, items[5:9])
-            np.testing.assert_array_equal(model.answer([items[3], items[0]], items[5:9]), alike)
-            with pytest.raises(DataError, match="each item once"):
-                model.answer_list([items[0], items[0]])
+            alike = model.predict({items[0]: 1.0, items[3]: 1.0}, items[5:9])
+            np.testing.assert_array_equal(model.predict([[items[3], items[0]]] * 4, items[5:9]), alike)
             with pytest.raises(DataError, match="more than 0"):
-                model.answer_list({items[0]: 0.0})
-        else:
-            with pytest.raises(SettingError, match="profile must be a mapping"):
-                model.answer_list([items[0]])
-        with pytest.raises(DataError):
-            model.answer({"nothing of the kind": 3.0}, items[:1])
+                model.recommend({items[0]: 0.0})
+        with pytest.raises(DataError, match="each item once"):
+            model.recommend([items[0], items[0]])
+        with pytest.raises(DataError, match="none of the items of the profile is known"):
+            model.predict({"nothing of the kind": 3.0}, items[:1])
+
+    def test_a_list_is_the_same_whichever_way_it_is_asked_for(self, tmp_path: Path) -> None:
+        if self.fresh:
+            return
+        model, items = self.made().fit(self.ratings), self.ratings.items
+        best = 1.0 if self.ratings.feedback == "implicit" else self.ratings.scale.highest
+        one = {int(items[at]): value for at, value in ((2, best), (9, 1.0), (4, best))}
+        other, alone = dict.fromkeys(items[[1, 5]].tolist(), best), items[[1, 5]]
+        found, of_other = model.recommend(one, n=5), model.recommend(other, n=5)
+        assert len(found.items) > 0
+        model.save(tmp_path / "model.gf")
+        loaded: Any = gf.load_model(tmp_path / "model.gf")
+        typed = " ".join(f"{item}={value}" for item, value in one.items())
+        told = run_json("recommend", tmp_path / "model.gf", "-n", 5, "--profile", typed, "-q")
+        assert [each["item"] for each in told["items"]] == found.items.tolist()
+        with pytest.warns(GoodfenceWarning, match="does not know 2 of the 5 items of the profile") as warned:
+            with_unknown = model.recommend({**one, 10**8: 1.0, 10**9: 1.0}, n=5)
+        assert len(warned) == 1
+        for alike, wanted in (
+            (model.recommend(dict(reversed(one.items())), n=5), found),
+            ([*model.recommend_many([other, one], n=5)][1], found),
+            (loaded.recommend(one, n=5), found),
+            (with_unknown, found),
+            (model.recommend(alone, n=5), of_other),
+            (model.recommend(alone.tolist(), n=5), of_other),
+            ([*model.recommend_many([one, alone], n=5)][1], of_other),
+        ):
+            np.testing.assert_array_equal(alike.items, wanted.items)
+            np.testing.assert_array_equal(alike.scores, wanted.scores)
+        np.testing.assert_allclose(model.predict(one, found.items), found.scores, rtol=1e-9)
+        pairs = model.predict([one, other, one], items[[6, 7, 8]])
+        for whom, item, value in zip((one, other, one), items[[6, 7, 8]], pairs, strict=True):
+            assert model.predict(whom, [item])[0] == pytest.approx(value, nan_ok=True)
+
+    def test_a_user_gets_the_list_of_their_profile(self) -> None:
+        model = self.made().fit(self.ratings)
+        ratings = model.ratings_
+        if self.fresh or not self.from_profiles:
+            return
+        for row in np.argsort(np.diff(ratings.csr.indptr), kind="stable")[:3]:
+            part = slice(*ratings.csr.indptr[[row, row + 1]])
+            columns, values = ratings.csr.indices[part], ratings.csr.data[part]
+            profile = dict(zip(ratings.items[columns].tolist(), values.tolist(), strict=True))
+            known, guest = model.recommend(ratings.users[row], n=5), model.recommend(profile, n=5)
+            np.testing.assert_array_equal(known.items, guest.items)
+            np.testing.assert_allclose(known.scores, guest.scores, rtol=1e-9)
 
     def test_it_must_be_fitted_first(self) -> None:
         with pytest.raises(NotFittedError):

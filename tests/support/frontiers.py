@@ -19,6 +19,8 @@ def point(family: str, label: str, mae: float, advantage: tuple[float, float, fl
         "guess": Estimate(0.38, 0.36, 0.40),
         "attack": "KNNAttack(known=8)",
         "n_targets": 50,
+        "verdict": "none found" if advantage[0] < 0.02 else "leaks",
+        "detectable": 0.04,
     }
     return FrontierPoint(family=family, label=label, mae=mae, advantage=Estimate(*advantage), **{**plain, **other})
 
@@ -32,6 +34,6 @@ def known_frontier() -> Frontier:
         point("PrivateCF, per rating", "ε=1", 0.73, (0.005, -0.005, 0.015), status="proved"),
         point("PrivateCF, per rating", "ε=4", 0.72, (0.03, 0.01, 0.05), status="proved"),
         point("PrivateCF, per user", "ε=4", 0.75, (0.01, -0.01, 0.03), status="proved"),
-        point("uncertain", "", 0.60, (0.1, -0.2, 0.4)),
+        point("uncertain", "", 0.60, (0.1, -0.2, 0.4), verdict="cannot tell"),
     )
     return Frontier(points=points, guess=points[0].guess, settings={"shape": [943, 1682], "known": [8]})

@@ -284,9 +284,9 @@ def ask(model: Any) -> None:
         lambda: model.predict(np.repeat(users, len(items)), np.tile(items, len(users))),
         lambda: model.predict_cells(np.arange(len(users)), np.zeros(len(users), dtype=int)),
         lambda: model.recommend(users[0], n=5) if len(users) else None,
-        lambda: model.answer(dict.fromkeys(items[:2].tolist(), float(ratings.scale.highest)), items),
-        lambda: model.answer({}, items),
-        lambda: model.answer_list({}, n=5),
+        lambda: model.predict(dict.fromkeys(items[:2].tolist(), float(ratings.scale.highest)), items),
+        lambda: model.predict({}, items),
+        lambda: model.recommend({}, n=5),
         lambda: model.recommend_many(n=3),
     ]
     for question in asked:

@@ -56,12 +56,14 @@ class NaiveLists:
 class MostPopular:
     """Ignores who asks: what most have, asked with a profile, and returned with scores."""
 
+    profiles_only = True
+
     def fit(self, events: gf.Ratings) -> Self:
         self.events_ = events
         self.counts_ = np.diff(events.transposed.csr.indptr).astype(np.float64)
         return self
 
-    def answer_list(self, profile: Any, n: int) -> Any:
+    def recommend(self, profile: Any, n: int) -> Any:
         counts = self.counts_.copy()
         counts[self.events_.columns(list(profile))] = -1.0
         best = np.argsort(-counts, kind="stable")[:n]

@@ -598,14 +598,14 @@ def interpolated(
 def event_weights(
     users: list[list[int]], centre: list[int], unit: int, spare: int, size: float, power: int
 ) -> list[list[int]]:
-    """Return for each user the integers nearest to b, b a and b a², b = size/(n - a² + spare/unit²)^(power/2)."""
+    """Return for each user the integers nearest to b, b a and b a²/64, b = size/(n - a² + spare/unit²)^(power/2)."""
     found = []
     for items in users:
         total = sum(centre[item] for item in items)
         left = (len(items) * unit**2 + spare - total**2) / unit**2
         weight = size / (math.sqrt(left) if power == 1 else left)
         along = total / unit
-        each = (weight, weight * along, weight * along * along)
+        each = (weight, weight * along, weight * along * along / 64)
         found.append([round(one) if items else 0 for one in each])
     return found
 
@@ -667,18 +667,19 @@ def voted_list(lists: Sequence[Sequence[int]], n: int) -> list[int]:
     return sorted(every, key=lambda column: (-on[column], places[column], column))[:n]
 
 
-def factor_weights(
-    profile: Sequence[int], popularity: Sequence[float], factors: Sequence[Sequence[float]]
+def weighted_scores(
+    profile: Sequence[int],
+    popularity: Sequence[float],
+    chosen: Sequence[int],
+    partial: Sequence[Sequence[float]],
+    scale: Sequence[float],
 ) -> list[float]:
-    """Return what popularity and each factor count for a profile: the formulas of `PrivateTopN`'s page."""
-    n_factors = len(factors[0])
-    chosen = [item for item in profile if any(factors[item])]
-    lengths = [sum(row[factor] ** 2 for row in factors) for factor in range(n_factors)]
-    parts = [sum(factors[item][factor] ** 2 for item in chosen) / lengths[factor] for factor in range(n_factors)]
-    weights = [0.001 + sum(max(popularity[item], 0.0) for item in profile)]
-    for factor in range(n_factors):
-        trust, n = min(lengths[factor], 1.0), max(len(chosen), 1)
-        weight = sum(factors[item][factor] for item in chosen) * n / (n + 6 * (1 - trust) / trust)
-        mean = sum(parts) / n_factors
-        weights.append(weight * min(1.0, 2 * mean / parts[factor] if parts[factor] else 1.0) ** 4)
-    return weights
+    """Return the scores of all items for a profile: the formulas of `PrivateTopN`'s page."""
+    places = {item: place for place, item in enumerate(chosen)}
+    held = [places[item] for item in profile if item in places]
+    along = 1e-4 + sum(max(popularity[chosen[place]], 0.0) for place in held)
+    scores = [along * each for each in popularity]
+    for item, place in places.items():
+        weights = sum(partial[one][place] * scale[one] / scale[place] for one in held)
+        scores[item] = 1e-4 * max(popularity[item], 0.0) + weights
+    return scores

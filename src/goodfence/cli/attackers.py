@@ -1,9 +1,11 @@
-"""The attackers of `goodfence audit --attack 'NAME SETTING=VALUE ...'`, and what membership and related-items print."""
+"""The attackers of `goodfence audit --attack 'NAME SETTING=VALUE ...'`, and what those with their own report print."""
 
 from __future__ import annotations
 
 import inspect
+from collections.abc import Callable
 from importlib import import_module
+from pathlib import Path
 from typing import TYPE_CHECKING, Any, NamedTuple
 
 from goodfence.attack import DEFAULT_FAKES, DEFAULT_KNOWN
@@ -12,8 +14,12 @@ from goodfence.errors import SettingError, did_you_mean, require
 from goodfence.report.wording import liked, measured, of_100, words_of
 
 if TYPE_CHECKING:
+    from goodfence.attack.attributes import AttributeReport
+    from goodfence.attack.changes import ChangesReport
     from goodfence.attack.membership import MembershipReport, OperatingPoint
     from goodfence.attack.related_items import RelatedItemsReport
+    from goodfence.attack.report import LeakReport
+    from goodfence.cli.options import Running
     from goodfence.data.ratings import Feedback
 
 _HOMES = {
@@ -23,11 +29,16 @@ _HOMES = {
     "pair": "papers.pair_attack.PairAttack",
     "list": "attack.list_attack.ListAttack",
     "membership": "attack.membership.MembershipAttack",
+    "attribute": "attack.attributes.AttributeAttack",
+    "refits": "attack.changes.ChangesAttack",
     "related-items": "attack.related_items.RelatedItemsAttack",
 }
 """The class of each attack, imported when it is named."""
 _ON_EVENTS = ("list", "cover", "adaptive", "membership", "related-items")
 _ON_RATINGS = tuple(name for name in _HOMES if name != "list")
+_LABELS = ("file", "column", "user")
+"""Where the classes of users are, for the attack on attributes."""
+_OWNER_ONLY = 0o600
 _ADVICE = 0.1
 """The advice on related items keeps the share of right guesses below this."""
 _ANY_NUMBER = 2**31
@@ -56,19 +67,25 @@ class AttackLine(NamedTuple):
         if known is not None or name != "related-items":
             settings.setdefault("known", DEFAULT_KNOWN if known is None else known)
         line = cls(name, settings)
-        of = _kind("list") if events and not line.apart else _kind(name)
-        allowed = {*inspect.signature(of).parameters}
-        allowed |= {"precision"} if name == "related-items" else set()
-        allowed -= {"adaptive"} if name in ("adaptive", "cover") else set()
-        allowed -= {"n"} if name == "membership" and not events else set()
+        allowed = line._allowed(events=events)
         for key in settings.keys() - allowed:
             raise SettingError(f"the attack {name} has no setting {key!r}{did_you_mean(key, allowed)}")
+        if name == "attribute" and not {"file", "column"} <= settings.keys():
+            raise SettingError("the attack attribute needs file=FILE column=NAME: a class for each user")
         return line
+
+    def _allowed(self, *, events: bool) -> set[str]:
+        """Return the settings that the attack has on a line of text."""
+        of = _kind("list") if events and not self.apart else _kind(self.name)
+        allowed = {*inspect.signature(of).parameters}
+        allowed |= {"related-items": {"precision"}, "attribute": {*_LABELS}}.get(self.name, set())
+        gone = {"adaptive": {"adaptive"}, "cover": {"adaptive"}, "attribute": {"labels"}}.get(self.name, set())
+        return allowed - gone - ({"n"} if self.name == "membership" and not events else set())
 
     @property
     def apart(self) -> bool:
         """Whether the attack has a report of its own, and not one of recovered ratings."""
-        return self.name in ("membership", "related-items")
+        return self.name in (*PRINTED, "related-items")
 
     def made(self, recommender: Any, feedback: Feedback) -> Any:
         """Return the attack on this recommender."""
@@ -83,6 +100,11 @@ class AttackLine(NamedTuple):
                 require(good, "every", "integers, as in every=1,20,100", settings["every"])
                 settings["every"] = tuple(int(part) for part in parts)
             return _kind(self.name)(**settings)
+        if self.name == "attribute":
+            from goodfence.data.load import read_labels
+
+            where = {key: str(settings.pop(key)) for key in _LABELS if key in settings}
+            settings["labels"] = read_labels(**where)
         if feedback == "implicit" and not self.apart:
             if self.name == "adaptive":
                 settings["adaptive"] = True
@@ -112,16 +134,23 @@ def print_membership(found: MembershipReport, label: str) -> None:
     answers = "listed items" if words.lists else "answers about hidden ratings"
     between = f"{auc.value:.3f} (95%: {auc.low:.3f}-{auc.high:.3f})"
     known = f"{told['known']} {words.held} of each known, {told['left_out']} left out"
+    shadows = f"; likelihood ratios from {told['shadows']} shadow fits" if told["score"] == "lira" else ""
     lines = [
         ("Method", label),
         ("AUC", f"{between}: probability that a member scores above others; 0.5 is chance"),
+        ("ROC", "; ".join(f"TPR at FPR {rate:.1%}: {_low_rate(found, rate)}" for rate in found.low_rates)),
         *((f"At {point.rate:.0%}", _point(point, words.hidden)) for point in found.points),
         ("All", f"{of_100(found.precision_of_all.value)}% of all {answers} are right."),
-        ("Attacked", f"{found.n_targets:,} users; {known}"),
+        ("Attacked", f"{found.n_targets:,} users; {known}{shadows}"),
         *([] if least is None else [("Events", liked(least))]),
         ("Guarantee", found.bound_in_words),
     ]
     print_paragraphs(lines)
+
+
+def _low_rate(found: MembershipReport, rate: float) -> str:
+    rated = found.low_rates[rate]
+    return f"{measured(rated)}%" if rated.value == rated.value else found.in_words(rate)
 
 
 def _point(point: OperatingPoint, hidden: str) -> str:
@@ -135,6 +164,56 @@ def _point(point: OperatingPoint, hidden: str) -> str:
         f"{rates}. Publishing what these members' answers say reveals {measured(point.published)}% of {hidden}; "
         f"{measured(point.precision)}% of what is published is right."
     )
+
+
+def print_attribute(found: AttributeReport, label: str) -> None:
+    """Print how well the attacker predicts the class of a user."""
+    shares = {name: f"{measured(one)}%" for name, one in found.estimates.items()}
+    told, guess = found.settings["settings"], f"{shares['majority']} by always guessing the most frequent class"
+    lines = [
+        ("Method", label),
+        ("Accuracy", f"{shares['accuracy']} with the target's data, {shares['accuracy_without']} without, {guess}"),
+        ("Advantage", f"{shares['advantage']} of users, predicted only because of their own data"),
+        (
+            "Balanced",
+            f"{shares['balanced_accuracy']} with, {shares['balanced_accuracy_without']} without: mean of classes",
+        ),
+        ("Advantage", f"{shares['balanced_advantage']} of the mean class"),
+        (
+            "Attacked",
+            f"{found.n_targets:,} users; {told['known']} ratings of each known, {told['items']} items asked for",
+        ),
+    ]
+    print_paragraphs(lines)
+
+
+def print_changes(found: ChangesReport, label: str) -> None:
+    """Print what the attacker finds in the difference between two refits."""
+    shares, told = {name: f"{measured(one)}%" for name, one in found.estimates.items()}, found.settings["settings"]
+    alarms = f"something is claimed about {shares['false_alarms']} of users who added nothing"
+    lines = [
+        ("Method", label),
+        ("Found", f"{shares['found']} of new ratings, {shares['found_without']} if the target had added nothing"),
+        ("Advantage", f"{shares['advantage']} of new ratings, found only because the target added them"),
+        (
+            "Precision",
+            "nothing is claimed" if not found.counts[0, 0].any() else f"{shares['precision']} of claims are new",
+        ),
+        (
+            "Ratings",
+            f"{shares['recovery']} of new ratings are recovered, {shares['recovery_without']} without; {alarms}",
+        ),
+        ("Attacked", f"{found.n_targets:,} users; {told['known']} ratings of each known, {told['new']} new"),
+    ]
+    print_paragraphs(lines)
+
+
+PRINTED: dict[str, Callable[[Any, str], None]] = {
+    "membership": print_membership,
+    "attribute": print_attribute,
+    "refits": print_changes,
+}
+"""How the attacks on a recommender are printed that have a report of their own."""
 
 
 def print_related_items(found: RelatedItemsReport, precision: float) -> None:
@@ -152,3 +231,16 @@ def print_related_items(found: RelatedItemsReport, precision: float) -> None:
     level = f"to keep the precision that the target's data adds below {of_100(precision)}%"
     watched = f"{found.n_targets:,} users; {found.settings['known']} items of each known"
     print_paragraphs([("Watched", watched), ("Advice", f"{advice} {level}")])
+
+
+def write_risk(path: Path | None, report: LeakReport, running: Running) -> None:
+    """Write the risk of each attacked user to a file that only its owner can read; say that it is personal data."""
+    if path is None:
+        return
+    from goodfence.data.files import write_table
+
+    if path.exists():
+        path.chmod(_OWNER_ONLY)  # a file that is replaced keeps its permissions
+    write_table(path, report.risk(), mode=_OWNER_ONLY)
+    about = f"{report.n_targets:,} of {report.ratings.shape[0]:,} users"
+    running.say(f"warning: {path} holds ids and risks of {about}. These are personal data; keep them safe")

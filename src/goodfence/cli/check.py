@@ -67,7 +67,7 @@ def _read(path: str | PathLike[str], options: ReadOptions, output: Output) -> Re
 
 def _as_lines(found: ReadReport, duplicates: str, about: Spread) -> list[tuple[str, str]]:
     columns, ratings = found.columns, found.ratings
-    before = "column " if columns.positional else ""
+    before = columns.before
     shown = "   ".join(f"{role} <- {before}{name}" for role, name in columns.by_role.items())
     names = [f"{before}{name}" if name else "one without a name" for name in columns.unused]
     events = ratings.feedback == "implicit"

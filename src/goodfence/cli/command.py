@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import inspect
 import re
+import shlex
 from collections.abc import Callable, Iterator
 from dataclasses import MISSING, dataclass, field, fields, is_dataclass
 from itertools import takewhile
@@ -58,10 +59,10 @@ def argument(metavar: str, text: str, *, default: Any = MISSING) -> Any:
     return field(default=default, metadata={_INFO: typer.Argument(metavar=metavar, help=text)})
 
 
-def command(summary: str) -> Callable[[Callable[..., None]], Callable[..., None]]:
+def command(summary: str, *, name: str | None = None) -> Callable[[Callable[..., None]], Callable[..., None]]:
     """Declare a command whose parameters are groups of options (see `panel`) and plain options.
 
-    `add_commands` adds it to an application; `summary` is its line in the list of commands.
+    `add_commands` adds it to an application, by its `name` or the function's; `summary` is its line in the list.
     """
 
     def declare(body: Callable[..., None]) -> Callable[..., None]:
@@ -81,7 +82,7 @@ def command(summary: str) -> Callable[[Callable[..., None]], Callable[..., None]
         stated: Any = run
         stated.__signature__ = inspect.Signature(parameters)
         stated.summary = summary
-        run.__name__, run.__doc__ = body.__name__, body.__doc__
+        run.__name__, run.__doc__ = name or body.__name__, body.__doc__
         run.__annotations__ = {one.name: one.annotation for one in parameters}
         return run
 
@@ -127,7 +128,8 @@ class Command(TyperCommand):
                 one.hidden = False  # type: ignore[attr-defined]
             typer.echo(ctx.get_help())
             ctx.exit()
-        parsed: list[str] = super().parse_args(ctx, join_scale(args))
+        reads = any("--read" in one.opts for one in self.params)
+        parsed: list[str] = super().parse_args(ctx, join_scale(spell_out_where(args) if reads else args))
         return parsed
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
@@ -167,6 +169,17 @@ class Commands(TyperGroup):
         given = [*getattr(ctx, "_protected_args", ()), *ctx.args]
         with failing_plainly(as_json="--json" in given):
             return super().invoke(ctx)
+
+
+def spell_out_where(arguments: list[str]) -> list[str]:
+    """Return the arguments with `--where COLUMN=VALUE` written as `--read where=COLUMN=VALUE`."""
+    found, rest = [], iter(arguments)
+    for one in rest:
+        name, equals, value = one.partition("=")
+        if name == "--where" and (equals or (value := next(rest, ""))):
+            one = f"--read={shlex.quote(f'where={value}')}"
+        found.append(one)
+    return found
 
 
 def join_scale(arguments: list[str]) -> list[str]:

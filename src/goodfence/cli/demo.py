@@ -33,8 +33,8 @@ _LISTS = typer.Option(
 )
 _HOW = {False: "predict from", True: "list items liked by"}
 _ABOUT = """
-  Results are for the strongest of several attackers, selected on some users and evaluated on others
-  ({at_once}; {private} {refitted}); brackets: 95% interval over users.
+  Each user is judged by the attacker that is strongest on others ({at_once} users; {private} {refitted});
+  brackets: 95% interval over users.
   {measures}
   A proved guarantee holds no matter how many fake accounts are used.
 
@@ -73,7 +73,7 @@ def _tried(line: str, films: Ratings, running: SeededRunning) -> Tried:
     """Attack a recommender, fewer users where each needs fits, and score it on held-out ratings."""
     from goodfence.attack.attack import Subject
     from goodfence.attack.list_attack import LISTED
-    from goodfence.attack.strongest import strongest, usual_attackers
+    from goodfence.attack.strongest import strongest
     from goodfence.data.splits import holdout
     from goodfence.evaluation import evaluate
 
@@ -82,7 +82,7 @@ def _tried(line: str, films: Ratings, running: SeededRunning) -> Tried:
     subject, lists = Subject(films, chosen.recommender), films.feedback == "implicit"
     at_once = not subject.traits.needs_refits
     n_targets = _AT_ONCE if at_once else _REFITTED
-    report = strongest(subject, usual_attackers(subject), targets=n_targets, **running.how)
+    report = strongest(subject, targets=n_targets, **running.how)
     train, test = holdout(films, rng=running.seed)
     answering = Method(method=f"{line} fallback=item_mean" if at_once and not lists else line)
     fitted = answering.configured(running, rng=running.seed).recommender.fit(train)
@@ -114,7 +114,7 @@ def _print(summary: Summary, tried: list[Tried]) -> None:
     private, last, _ = tried[-1]
     numbers: dict[str, str] = {"private": private.label.split()[0], "measures": _MEASURES[words.lists]}
     for name, one in (("at_once", report), ("refitted", last)):
-        numbers[name] = f"{one.n_choosing} and {one.n_targets}"
+        numbers[name] = f"{one.n_targets}"
     typer.echo(_ABOUT.format(**numbers))
 
 

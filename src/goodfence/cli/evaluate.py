@@ -19,6 +19,7 @@ class Evaluation:
 
     fraction: float | None = flag("X", "Share of all ratings to hold out.", shown="0.2")
     per_user: int | None = flag("N", "Ratings of each user to hold out instead.")
+    by: str = flag("chance|time", "Hold out by chance, or the last ones of each user.", default="chance")
     n: int | None = flag("N", "Also score lists of N items.", "--n", "-n", shown="events: 10")
 
 
@@ -30,7 +31,7 @@ def evaluate_command(source: Source, method: Method, evaluation: Evaluation, run
     from goodfence.data.splits import holdout
     from goodfence.evaluation import evaluate
 
-    held_out: dict[str, Any] = {"fraction": evaluation.fraction, "per_user": evaluation.per_user}
+    held_out: dict[str, Any] = {name: getattr(evaluation, name) for name in ("fraction", "per_user", "by")}
     with running.noting():
         train, test = holdout(ratings, **held_out, rng=running.seed)
     held = "ratings" if ratings.feedback == "explicit" else "events"

@@ -125,7 +125,7 @@ class Source:
     scale: str | None = flag("LOW HIGH [STEP]", "Range of possible ratings.", shown="observed")
     feedback: str = flag("explicit|implicit", "Ratings, or events (clicks).", default="explicit")
     likes: float | None = flag("X", "Turn ratings of X or more into events.")
-    read: list[str] | None = flag("'KEY=VALUE ...'", "As in 'decimal=,'; see `explain read`.")
+    read: list[str] | None = flag("'KEY=VALUE ...'", "As in 'decimal=,' or --where; `explain read`.")
     items: Path | None = flag("FILE|from-ratings", "Public list of all items, one id a line.", hidden=True)
 
     @property
@@ -195,12 +195,9 @@ def command_line(name: str, *groups: Any, **others: Any) -> str:
     """Return the command that repeats a result: all options of `groups` and `others`, files without their folders."""
     stated = [(one.name, getattr(group, one.name), one.default) for group in groups for one in fields(group)]
     stated += [(key, value, None) for key, value in others.items()]
-    words = [_as_typed(key, one, default) for key, value, default in stated for one in _each(value)]
+    each = ((key, value if isinstance(value, list) else [value], default) for key, value, default in stated)
+    words = [_as_typed(key, one, default) for key, values, default in each for one in values]
     return " ".join(["goodfence", name, *filter(None, words)])
-
-
-def _each(value: Any) -> list[Any]:
-    return value if isinstance(value, list) else [value]
 
 
 def _as_typed(key: str, value: Any, default: Any) -> str:

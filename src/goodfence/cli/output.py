@@ -44,7 +44,7 @@ def print_lines(lines: Sequence[tuple[str, str]]) -> None:
     """Print pairs of a label and what it labels."""
     for label, text in lines:
         name = typer.style(label, bold=True) if label else ""
-        space = " " * (_WIDTH + 1 - len(label))
+        space = " " * max(1, _WIDTH + 1 - len(label))
         typer.echo(f"  {name}{space}{printable(text.replace(_HARD, ' '))}".rstrip())
 
 
@@ -91,8 +91,8 @@ def out_option(*endings: str, of: str = "") -> Any:
     return typer.Option("--out", "-o", metavar="PATH", rich_help_panel="Output", help=about)
 
 
-def check_out(out: Path | None, *endings: str) -> None:
-    """Raise unless `out` can be written as one of these; tried before anything long begins."""
+def check_out(out: Path | None, *endings: str, name: str = "out") -> None:
+    """Raise unless `out`, called `name`, can be written as one of these; tried before anything long begins."""
     if out is None:
         return
     ending = out.suffix.lower()
@@ -100,32 +100,37 @@ def check_out(out: Path | None, *endings: str) -> None:
     if ending in files or MODEL in endings:  # a model may have any name
         from goodfence.data.files import destination
 
-        _check_writable(destination(out, "out").parent)
+        _check_writable(destination(out, name).parent, name)
         return
     if FOLDER not in endings or (files and ending):
         verb = "be a folder or end" if FOLDER in endings else "end"
-        raise SettingError(f"out must {verb} in {' or '.join(files)}, got {ending or 'no ending'}")
+        raise SettingError(f"{name} must {verb} in {' or '.join(files)}, got {ending or 'no ending'}")
     if out.exists() and not (out / "manifest.json").is_file():
         raise FileProblem("out must be a new folder or one that goodfence wrote")
     _check_writable(next(one for one in (out.parent, *out.parent.parents) if one.exists()))
 
 
-def _check_writable(folder: Path) -> None:
+def _check_writable(folder: Path, name: str = "out") -> None:
     if not folder.is_dir():
-        raise FileProblem("the folder of out does not exist; create it first")
+        raise FileProblem(f"the folder of {name} does not exist; create it first")
     try:
         with TemporaryFile(dir=folder, prefix=".goodfence-") as probe:
             probe.write(_PROBE)
             probe.flush()
             os.fsync(probe.fileno())
     except OSError as problem:
-        raise FileProblem(_unwritten(problem)) from None
+        raise FileProblem(_unwritten(problem, name)) from None
 
 
-def _unwritten(problem: OSError) -> str:
+def _unwritten(problem: OSError, name: str = "out") -> str:
     """Return why a result could not be written, in the system's words and without the path."""
     reason = (problem.strerror or type(problem).__name__).strip()
-    return f"out could not be written: {reason[:1].lower()}{reason[1:]}"
+    return f"{name} could not be written: {reason[:1].lower()}{reason[1:]}"
+
+
+def _noted(sentence: str, problem: BaseException) -> str:
+    """Return the sentence followed by the notes of an exception, such as accounts that could not be closed."""
+    return "; ".join([sentence, *getattr(problem, "__notes__", ())])
 
 
 def is_page(out: Path | None) -> bool:
@@ -140,12 +145,12 @@ def failing_plainly(*, as_json: bool) -> Iterator[None]:
         yield
     except (typer.Exit, typer.Abort, BrokenPipeError):
         raise
-    except KeyboardInterrupt:
-        told = "GF130", "interrupted", INTERRUPTED
+    except KeyboardInterrupt as problem:
+        told = "GF130", _noted("interrupted", problem), INTERRUPTED
     except MemoryError:
         told = "GF205", "the data do not fit in memory", DATA
     except GoodfenceError as problem:
-        told = problem.code, str(problem), problem.exit_code
+        told = problem.code, _noted(str(problem), problem), problem.exit_code
     except _UsageError as problem:
         if type(problem).__name__ == "NoArgsIsHelpError":  # the help is the answer
             raise

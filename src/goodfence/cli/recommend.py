@@ -1,15 +1,19 @@
-"""`goodfence recommend MODEL USER`: the best items for one user, or with `--all` for every user, from a saved model."""
+"""`goodfence recommend MODEL USER`: the best items for a user, a profile or every user, from a saved model."""
 
 from __future__ import annotations
 
+import shlex
 from pathlib import Path
-from typing import Annotated, Any
+from typing import TYPE_CHECKING, Annotated, Any
 
 from goodfence.cli.command import argument, command, flag, panel
 from goodfence.cli.options import Output
 from goodfence.cli.output import CSV, PARQUET, check_out, out_option, print_table
 from goodfence.cli.paper import id_of
-from goodfence.errors import SettingError
+from goodfence.errors import SettingError, require
+
+if TYPE_CHECKING:
+    from goodfence.data.ratings import Id, ProfileLike, Ratings
 
 
 @panel("Recommendations")
@@ -18,46 +22,66 @@ class Request:
 
     model: Path = argument("MODEL", "A model that `goodfence fit` saved.")
     user: str | None = argument("USER", "The user's id.", default=None)
+    profile: str | None = flag("'ITEM=RATING ...'", "Recommend to somebody with these ratings, or items.")
     n: int = flag("N", "Number of items to recommend.", "--n", "-n", default=10)
     everybody: bool = flag(None, "Recommend to every user, into the file -o.", "--all", default=False)
     allowed: Path | None = flag("FILE", "Recommend only these items, one id a line.")
     max_bytes: int | None = flag("N", "Memory limit of the model, in bytes.", shown="2 GiB")
 
+    def whom(self, ratings: Ratings) -> Id | ProfileLike:
+        """Return the user, or the profile, that the command line names."""
+        if self.profile is None:
+            return id_of(self.user or "", ratings.users)
+        return parse_profile(self.profile, ratings)
 
-@command("Recommend items to one user or to all, from a saved model.")
+
+@command("Recommend items to a user, a profile or all users, from a saved model.")
 def recommend_command(
     request: Request, output: Output, out: Annotated[Path | None, out_option(CSV, PARQUET)] = None
 ) -> None:
-    """Print the best items that a user has not rated, with their scores, or write them to a file."""
-    if request.everybody == (request.user is not None):
-        raise SettingError("either USER or --all is required")
+    """Print the best items that a user has not rated, with predicted ratings, or write lists to a file."""
+    if request.everybody + (request.user is not None) + (request.profile is not None) != 1:
+        raise SettingError("either USER, --profile or --all is required, and only one of them")
     if request.everybody and out is None:
         raise SettingError("--all needs a file, as in -o recommendations.parquet")
     check_out(out, CSV, PARQUET)
+    output.say(f"reading {request.model.name}")
     from goodfence.data.files import DEFAULT_MAX_BYTES
     from goodfence.data.load import read_item_list
     from goodfence.models.persistence import load_model
 
     limit = DEFAULT_MAX_BYTES if request.max_bytes is None else request.max_bytes
     model: Any = load_model(request.model, max_bytes=limit)
-    ratings, titles = model.ratings_, model.ratings_.titles
     allowed = None if request.allowed is None else read_item_list(request.allowed, limit).alone()
-    user = None if request.user is None else id_of(request.user, ratings.users)
-    if out is not None:
-        asked = None if user is None else [user]
+    with output.noting():
+        asked = None if request.everybody else [request.whom(model.ratings_)]
         lists = model.recommend_many(asked, request.n, allowed=allowed)
+    if out is not None:
         lists.save(out)
         n_listed = int((lists.columns >= 0).sum())
         text = f"{n_listed:,} recommendations for {len(lists):,} users: user, rank, item, score"
         told = {"out": str(out), "users": len(lists), "recommendations": n_listed}
         output.tell(told, [("Written", f"{out}, {text}")])
         return
-    found = model.recommend(user, request.n, allowed=allowed)
-    pairs = list(zip(found.items.tolist(), found.scores.tolist(), strict=True))
-    listed = [{"item": i, "score": s, "title": ratings.title(i)} for i, s in pairs]
-    rows = [
-        [f"{rank}", f"{score:.2f}", str(item), *([titles.get(item, "")] if titles else [])]
-        for rank, (item, score) in enumerate(pairs, start=1)
-    ]
-    head = ["", "score", "item", *(["title"] if titles else [])]
-    output.tell({"items": listed}, lambda: print_table(head, rows))
+    found = next(iter(lists))
+    pairs = zip(found.items.tolist(), found.scores.tolist(), strict=True)
+    listed = [{"item": item, "score": score, "title": model.ratings_.title(item)} for item, score in pairs]
+    output.tell({"items": listed}, lambda: print_table(*found.shown()))
+
+
+def parse_profile(text: str, ratings: Ratings) -> ProfileLike:
+    """Return the profile that 'ITEM=RATING ...' means, or 'ITEM ...'; an id with spaces is quoted."""
+    rule = "ITEM=RATING for each item, or ITEM for each, as in --profile '31=5 47=3'"
+    try:
+        words = shlex.split(text)
+        rated = [word.rpartition("=") for word in words if "=" in word]
+        values = [float(value) for _, _, value in rated]
+    except ValueError:
+        words, rated, values = [], [], []
+    require(bool(words) and len(rated) in (0, len(words)), "profile", rule, str)
+    if not rated:
+        return [id_of(word, ratings.items) for word in words]
+    items = [id_of(item, ratings.items) for item, _, _ in rated]
+    if len(set(items)) < len(items):
+        raise SettingError("profile must name each item once")
+    return dict(zip(items, values, strict=True))

@@ -77,7 +77,8 @@ def encode(given: Given, config: SparkConfig) -> DataFrame:
     ordered = config.read.rated and config.read.repeated != "error"  # not so for events
     require(not ordered, "duplicates", rule, config.read.duplicates)
     rule = "left out for a data frame, or files that Spark reads; leave such rows out first"
-    require(config.read.unrated is None, "unrated", rule, config.read.unrated)
+    for name in ("unrated", "where", "layout"):
+        require(getattr(config.read, name) is None, name, rule, getattr(config.read, name))
     return shuffle.map_messages(_chosen_columns(frame, config.read), encoder.rows)
 
 
@@ -100,7 +101,7 @@ def _chosen_columns(frame: DataFrame, options: ReadOptions) -> DataFrame:
 def reader_of(path: str, config: SparkConfig) -> WholeFile | PlainFiles | None:
     """Return how tasks read the files of a path; None where Spark has to: parquet of elsewhere, nested folders."""
     files = files_here(path, config)
-    plain = plain_files(files, config.read) if config.read.unrated is None else None
+    plain = plain_files(files, config.read) if config.read.unrated is None and config.read.where is None else None
     if plain is not None and plain.n_rows:
         most = min(config.memory // _BYTES_OF_A_RATING, -(-plain.n_rows // config.n_cores))
         return plain.joined(most)

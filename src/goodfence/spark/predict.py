@@ -90,7 +90,8 @@ def recommend(
     """Return for every user at most n items that they have not rated, best first, ranked as `NeighbourCF` ranks.
 
     `axis` says whose neighbours were chosen; other parameters as in `predict`. For `Ratings` the result is a `Ranked`,
-    otherwise a data frame with `user`, `rank` (from 1), `item` and `score`, which Spark holds.
+    otherwise a data frame with `user`, `rank` (from 1), `item` and `score`, which Spark holds. The
+    score is what ranks the list (`docs/ranking.md`), not the predicted rating.
     """
     require(n >= 1, "n", "at least 1", n)
     require(axis in ("user", "item"), "axis", "'user' or 'item'", axis)

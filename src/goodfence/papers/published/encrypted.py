@@ -38,7 +38,7 @@ class ThresholdNeighbours(PublishedRecommender):
     >>> import goodfence as gf
     >>> films = gf.load("movietweetings")
     >>> everybody, nobody = (gf.papers.ThresholdNeighbours(threshold=t).fit(films) for t in (0.0, 1.1))
-    >>> bool(np.isnan(nobody.answer({films.items[0]: 8.0}, films.items[1:3])).all())
+    >>> bool(np.isnan(nobody.predict({films.items[0]: 8.0}, films.items[1:3])).all())
     True
     """
 

@@ -70,7 +70,7 @@ class IndKNN(PublishedRecommender):
         """B: what each user may spend, as rho of zero-concentrated differential privacy."""
         return total_mu(self.epsilon, self.delta, 0.0) ** 2 / 2
 
-    _own_traits: ClassVar[dict[str, Any]] = {"n_neighbours": 0, "fresh_answers": True, "fresh_noise": True}
+    _own_traits: ClassVar[dict[str, Any]] = {"n_neighbours": 0, "fresh_answers": True}
 
     def _words(self) -> str:
         return f"ε={self.epsilon:g}, {self.questions:,} questions"
@@ -105,7 +105,7 @@ class IndKNN(PublishedRecommender):
         raters, given = raters[able], given[able]
         self.left_[raters] -= counting
         n = max(len(raters) + self._draws.normal(0, math.sqrt(1 / (2 * counting))), 1.0)
-        variance = self.sigma**2 * n
+        variance = self.sigma * self.sigma * n
         each = np.stack([given - centre, np.ones(len(given))])
         lengths = np.sqrt((each**2).sum(axis=0))
         affordable = np.sqrt(2 * self.left_[raters] * variance) / lengths

@@ -87,7 +87,7 @@ class McSherryMironovKNN(PublishedRecommender):
     def __post_init__(self) -> None:
         require(self.clamp <= SPAN, "clamp", f"at most {SPAN:g}", self.clamp)
 
-    _own_traits: ClassVar[dict[str, Any]] = {"n_neighbours": 0, "fresh_noise": True, "released": True}
+    _own_traits: ClassVar[dict[str, Any]] = {"n_neighbours": 0, "released": True}
 
     def _words(self) -> str:
         return f"ε={self.epsilon:g}"

@@ -55,7 +55,7 @@ class NoisyAnswers(Wrapper):
     >>> import goodfence as gf
     >>> films = gf.load("movietweetings")
     >>> model = gf.papers.NoisyAnswers(gf.NeighbourCF(gf.KNN(k=30)), epsilon=4.0, rng=7).fit(films)
-    >>> first, second = (model.answer({films.items[0]: 8.0}, films.items[1:2]) for _ in range(2))
+    >>> first, second = (model.predict({films.items[0]: 8.0}, films.items[1:2]) for _ in range(2))
     >>> bool(first != second), model.guarantee().status
     (True, 'none')
     """

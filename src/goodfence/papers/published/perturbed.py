@@ -178,7 +178,7 @@ class Perturbed(Wrapper):
         asked = (values - values.mean()) / (float(values.std()) or 1.0)
         items = self.ratings_.items
         profile = dict(zip(items[columns].tolist(), asked.tolist(), strict=True))
-        return self._told(self.inner_.answer(profile, items[wanted]), columns, values, wanted, row)
+        return self._told(self.inner_.predict(profile, items[wanted]), columns, values, wanted, row)
 
     def guarantee(self) -> Guarantee:
         """Return what the perturbation guarantees, whatever the server does with what it gets."""

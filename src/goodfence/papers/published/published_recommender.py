@@ -103,6 +103,10 @@ class PublishedRecommender(NoGuarantee, FittedRecommender):
             found[part] = self._answer(*row_of(self.ratings_.csr, user), columns[part], user)
         return found
 
+    @property
+    def _ranked_by_prediction(self) -> bool:
+        return True
+
     def _fold_in(self, columns: AnyIntegers, values: Floats, wanted: AnyIntegers) -> Floats:
         return self._answer(columns, values, wanted, -1)
 
@@ -235,7 +239,7 @@ class Wrapper(PublishedRecommender):
             told = self.inner_.predict(np.repeat(self.ratings_.users[row], len(items)), items)
         else:
             rated = self.ratings_.items[columns].tolist()
-            told = self.inner_.answer(dict(zip(rated, values.tolist(), strict=True)), items)
+            told = self.inner_.predict(dict(zip(rated, values.tolist(), strict=True)), items)
         return self._told(np.asarray(told, dtype=np.float64), columns, values, wanted, row)
 
     @abstractmethod

@@ -27,7 +27,7 @@ from goodfence.data.ratings import Ratings
 from goodfence.data.splits import sample_targets
 from goodfence.models.neighbour_cf import NeighbourCF
 from goodfence.neighbours.candidate_lists import Axis, RowsAgainstAll, rows_along
-from goodfence.neighbours.draw import Draws
+from goodfence.neighbours.draw import check_similarity, choose_from_lists
 from goodfence.neighbours.predict import Neighbourhoods
 from goodfence.neighbours.similarity import Profiles, Similarity
 from goodfence.papers.protocol import CHOICES, TARGETS
@@ -435,12 +435,12 @@ class Unattacked:
         """Return the prediction of each rating that is asked for, NaN where no neighbour rated it."""
         applied, targets = self.interpretation.applied(mechanism), self.targets
         reach = applied.reach(self.profiles.n_rows - 1)
-        similarity = Similarity.of(self.interpretation.similarity)
+        check_similarity(applied, Similarity.of(self.interpretation.similarity))
         listed, bounds = self.similarities[:, :reach], self.sensitivities(applied)
         if bounds is not None and bounds.ndim == 2:
             bounds = bounds[:, :reach]
-        neighbours, _, weights = Draws(self.profiles, applied, similarity, self.key).from_lists(
-            targets.rows, self.indices[:, :reach], listed, bounds
+        neighbours, _, weights = choose_from_lists(
+            applied, self.key, targets.rows, self.indices[:, :reach], listed, bounds
         )
         near = Neighbourhoods(neighbours, weights, self.interpretation.over == "raters")
         csr = self.rows.csr
