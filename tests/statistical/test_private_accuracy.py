@@ -15,7 +15,7 @@ from goodfence.privacy.guarantee import Unit
 
 # The standard deviation of an error over noise is below 0.002; six of them are left between measured and asked.
 MARGIN = 0.012
-# What a budget that is larger still may cost: five standard deviations of the noise that is left at epsilon 4 and more.
+# What a larger budget may cost. A fit at epsilon 1 has a standard deviation of .0015 here, a mean of five .0007.
 SETTLED = 0.006
 
 
@@ -47,8 +47,8 @@ def test_more_budget_never_costs_error() -> None:
     units: tuple[Unit, ...] = ("rating", "user")
     for unit in units:
         errors = [
-            error(PrivateCF(epsilon=epsilon, unit=unit, items="from ratings"), train, test)
-            for epsilon in (0.1, 1.0, 4.0, 16.0, 64.0)
+            np.mean([error(PrivateCF(epsilon=budget, unit=unit, items="from ratings"), train, test) for _ in range(5)])
+            for budget in (0.1, 1.0, 4.0, 16.0, 64.0)
         ]
         least = np.minimum.accumulate(errors)
         assert (np.array(errors) <= least + SETTLED).all(), errors
