@@ -40,8 +40,10 @@ def both(profiles: Profiles, n: int) -> None:
     assert tiles.fits(profiles, COSINE)
     engine = RowsAgainstAll(profiles, COSINE)
     slow = engine.nearest(profiles, np.arange(profiles.n_rows), n, themselves=True)
-    for way in (tiles.nearest_by_tiles, tiles.nearest_by_rows):
-        fast = way(profiles, n, threads=2)
+    for way, in_common in ((tiles.nearest_by_tiles, 3.0), (tiles.nearest_by_rows, 0.0), (tiles.nearest_by_rows, 1e9)):
+        with pytest.MonkeyPatch.context() as patch:
+            patch.setattr(tiles, "IN_COMMON", in_common)
+            fast = way(profiles, n, threads=2)
         assert (fast[0] == slow[0]).all()
         assert (fast[1] == slow[1]).all()
 
@@ -105,6 +107,28 @@ def test_a_threshold_within_ties_loses_nothing(rank: int, monkeypatch: pytest.Mo
         chosen = np.random.default_rng(seed).integers(0, len(kinds), 300)
         scaled = kinds[chosen] * (1 + chosen % 3)[:, np.newaxis]
         both(Profiles.of(sparse.csr_array(scaled)), 40)
+
+
+def test_rows_that_share_few_items_are_the_same_by_every_way() -> None:
+    """Hundreds of columns with an item of the row: the threshold is guessed from a part of them, and ties are many."""
+    for seed, n in ((1, 3), (2, 60)):
+        profiles = random_profiles(seed, 1_400, 300, 0.07, 2)
+        assert tiles.are_apart(profiles)
+        both(profiles, n)
+        few = profiles.rows.toarray()[np.random.default_rng(seed).integers(0, 40, 1_200)]
+        both(Profiles.of(sparse.csr_array(few)), n)
+
+
+def test_a_guess_that_is_too_high_loses_nothing_where_few_items_are_shared() -> None:
+    """Each third of the first 420 rows is near to all, and each third row is looked at for the guess."""
+    rows = np.zeros((1_000, 8_001))
+    for row in range(1_000):
+        rows[row, 0] = shared = 80 if row < 420 and row % 3 == 0 else 10
+        rest, place = 10_000 + row - shared**2, 1 + 8 * row
+        while rest:  # items of nobody else make the norms ascend
+            rows[row, place] = part = int(np.sqrt(rest))
+            rest, place = rest - part**2, place + 1
+    both(Profiles.of(sparse.csr_array(rows)), 300)
 
 
 def test_rows_guessed_too_high_are_compared_again(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -20,12 +20,14 @@ from goodfence.kernels.tiles.layout import ColumnSide, RowSide, Stored, count_ro
 from goodfence.kernels.tiles.lists import drop_hopeless, finish_rows, write_found
 from goodfence.kernels.tiles.strips import UNROLL, WIDTH
 from goodfence.kernels.tiles.tile import (
+    ROW_BITS,
     SMALLEST,
     Bounds,
     Ordered,
     Sample,
     dot_tile,
     key_rows,
+    key_touched,
     list_keyed,
     process_tile,
     sample_thresholds,
@@ -37,6 +39,8 @@ BLOCK = 4096  # the most rows of a block: what a tile reads of its columns stays
 DEPTH = 1024  # rows of a tile whose popular items are added in one go
 SAMPLE = 2048  # rows that give every row its first threshold
 ROWS_AT_ONCE = 512  # what a thread compares with all columns in one go
+IN_COMMON = 3.0  # items that two rows share on average: below it rows may visit only those they share one with
+VISITS = 7e8  # and so many visits in all
 FEW_SAMPLED = 512  # columns that guess a row's threshold
 EXTRA_BYTES = 384 << 20  # the most memory for buffers beyond the result
 DOT_LIMIT = 1 << 32  # dot products are kept in 32 bits
@@ -81,11 +85,11 @@ def nearest_by_tiles(
 def nearest_by_rows(
     profiles: Profiles, n: int, *, threads: int | None = None, advance: Advance | None = None
 ) -> tuple[Rows, Floats]:
-    """Return the same for few rows: all columns of some rows at a time."""
+    """Return the same for few rows, or rows with little in common: all columns of some rows at a time."""
     order = np.argsort(profiles.squared_norms, kind="stable").astype(np.int32)
-    n_rows, norms = len(order), profiles.squared_norms[order]
+    n_rows, norms, apart = len(order), profiles.squared_norms[order], are_apart(profiles)
     padded = -(-n_rows // WIDTH) * WIDTH
-    layout = lay_out_blocks(profiles, order, ItemNumbers.of(profiles), padded, threads=threads)
+    layout = lay_out_blocks(profiles, order, ItemNumbers.of(profiles, dense=not apart), padded, threads=threads)
     inverses, positions = np.zeros(padded, dtype=np.float32), np.empty(n_rows, dtype=np.int32)
     inverses[:n_rows], positions[order] = _inverses(norms), np.arange(n_rows)
     sampled = np.arange(min(FEW_SAMPLED, n_rows)) * n_rows // min(FEW_SAMPLED, n_rows)
@@ -93,33 +97,41 @@ def nearest_by_rows(
     rows = Ordered(inverses, norms, order, positions, sampled, rank)
     lists = np.empty((n_rows, n), dtype=np.int32), np.empty((n_rows, n))
     columns, spaces = layout.columns(0), threading.local()
+    most = min(ROWS_AT_ONCE // 16 if apart else ROWS_AT_ONCE, -(-n_rows // (4 * thread_count(threads))))
 
     def work(piece: tuple[int, int]) -> None:
         first, depth = piece[0], piece[1] - piece[0]
         element = _element(norms[piece[1] - 1], norms[-1])
         held = spaces.__dict__
         if "keys" not in held:
-            held["keys"] = np.empty((ROWS_AT_ONCE, n_rows), dtype=np.uint64), np.empty(ROWS_AT_ONCE, dtype=np.int64)
+            held["keys"] = np.empty((most, n_rows), dtype=np.uint64), np.empty(most, dtype=np.int64)
         if element not in held:
-            held[element] = np.empty((ROWS_AT_ONCE, padded), dtype=element)
+            held[element] = np.zeros((1 if apart else most, padded), dtype=element)
         tile, (keys, counts) = held[element], held["keys"]
-        dot_tile(tile, first, depth, layout.row_side, columns)
-        width = key_rows(first, depth, n, tile, rows, keys, counts)
+        if apart:
+            width = key_touched(first, depth, n, tile[0], layout.row_side, columns, rows, keys, counts)
+        else:
+            dot_tile(tile, first, depth, layout.row_side, columns)
+            width = key_rows(first, depth, n, tile, rows, keys, counts)
         keys[:depth, :width].sort(axis=1)
-        list_keyed(first, depth, tile, rows, keys, counts, lists)
+        list_keyed(first, depth, rows, keys, counts, lists)
+        if advance is not None:
+            advance(depth)
 
-    run(work, row_pieces(n_rows, threads), threads=threads, advance=advance)
+    run(work, ranges(n_rows, most), threads=threads)
     return lists
 
 
-def are_few(n_rows: int, n: int) -> bool:
-    """Return whether rows are compared with all columns in one go: that pays for few rows, and for long lists."""
-    return n_rows <= min(9_000 + 16 * n, 15_000)
+def are_few(profiles: Profiles, n: int) -> bool:
+    """Return whether rows are compared with all columns in one go: few rows, long lists, or little in common."""
+    few = profiles.n_rows <= min(11_000 + 16 * n, 15_000)
+    return few or (profiles.n_rows <= 1 << ROW_BITS and are_apart(profiles))
 
 
-def row_pieces(n_rows: int, threads: int | None) -> list[tuple[int, int]]:
-    """Cut the rows in pieces of which each thread gets several."""
-    return ranges(n_rows, max(1, min(ROWS_AT_ONCE, -(-n_rows // (4 * thread_count(threads))))))
+def are_apart(profiles: Profiles) -> bool:
+    """Return whether rows have so few items in common that each visits only columns it shares an item with."""
+    counts = np.bincount(profiles.rows.indices, minlength=profiles.n_columns).astype(float)
+    return bool(counts @ counts < min(IN_COMMON * float(profiles.n_rows) ** 2, VISITS))
 
 
 class Found(NamedTuple):
@@ -290,12 +302,12 @@ class ItemNumbers(NamedTuple):
     n_popular: int
 
     @classmethod
-    def of(cls, profiles: Profiles) -> ItemNumbers:
+    def of(cls, profiles: Profiles, *, dense: bool = True) -> ItemNumbers:
         """Choose the items whose dense sums (count x rows) cost less than their sparse updates (count squared)."""
         counts = np.bincount(profiles.rows.indices, minlength=profiles.n_columns)
         n_popular = int((counts > POPULAR * profiles.n_rows).sum())
         n_popular = min(n_popular, DENSE_BYTES // max(profiles.n_rows, 1), MOST_POPULAR)
-        if profiles.rows.data.max(initial=0) > LARGEST_DENSE:
+        if not dense or profiles.rows.data.max(initial=0) > LARGEST_DENSE:
             n_popular = 0
         popular = np.argsort(-counts, kind="stable")[:n_popular]
         numbers = np.zeros(profiles.n_columns, dtype=np.int32)

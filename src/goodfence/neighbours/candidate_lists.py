@@ -115,8 +115,8 @@ def nearest_rows(
 ) -> tuple[Rows, Floats]:
     """Return for every row its n nearest other rows, and their similarities."""
     if tiles.fits(profiles, similarity):
-        few = tiles.are_few(profiles.n_rows, n)
-        steps = len(tiles.row_pieces(profiles.n_rows, threads)) if few else tiles.n_tiles(profiles.n_rows, threads)
+        few = tiles.are_few(profiles, n)
+        steps = profiles.n_rows if few else tiles.n_tiles(profiles.n_rows, threads)
         with bar("candidate lists", steps, show=progress) as advance:
             nearest_by = tiles.nearest_by_rows if few else tiles.nearest_by_tiles
             return nearest_by(profiles, n, threads=threads, advance=advance)

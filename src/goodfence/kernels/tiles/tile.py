@@ -17,6 +17,8 @@ from goodfence.kernels.tiles.strips import LANES, WIDTH, add_strips, lowest_bit,
 
 ROW_BITS, OF_ROW, ONE = uint64(16), uint64(0xFFFF), uint64(1 << 47)
 """A key has the row in its lowest bits, and above them how far the similarity is from 1, in parts of 2^47."""
+FEW = 256
+"""Touched columns from which a threshold is guessed."""
 NO_KEY = uint64(0xFFFFFFFFFFFFFFFF)
 SMALLEST = np.float32(1e-30)
 """The threshold of a row that takes any positive similarity."""
@@ -155,6 +157,93 @@ def key_rows(
     return width
 
 
+@kernel
+def key_touched(
+    first_row: int,
+    n_rows: int,
+    n: int,
+    sums: AnyIntegers,
+    own: RowSide,
+    columns: ColumnSide,
+    rows: Ordered,
+    keys: AnyIntegers,
+    counts: AnyIntegers,
+) -> Any:
+    """Do what `dot_tile` and `key_rows` do, visiting only columns that have an item of the row; `sums` is all 0."""
+    touched, hits = np.empty(sums.size + 1, dtype=np.uint32), np.empty(sums.size + 1, dtype=np.uint32)
+    values, sample = np.empty(sums.size, dtype=np.float32), np.empty(2 * FEW, dtype=np.float32)
+    width = ZERO
+    for local in range(n_rows):
+        position = first_row + local
+        low, high = own.tail[position], own.tail[position + 1]
+        size = _touch(sums, own.tail_items[low:high], own.tail_ratings[low:high], columns, touched)
+        sums[position : position + 1] = 0
+        for place in range(uint64(size)):
+            column = touched[place]
+            values[place] = float32(sums[column]) * rows.inverses[column]
+        least = _guess(values[:size], n, sample)
+        count, sure = _key_touched(position, least, sums, rows, touched, values[:size], hits, keys[local])
+        if sure < n and least > SMALLEST:  # guessed too high
+            count, sure = _key_touched(position, SMALLEST, sums, rows, touched, values[:size], hits, keys[local])
+        counts[local] = count
+        width = max(width, count)
+        for place in range(uint64(size)):
+            sums[touched[place]] = 0
+    for local in range(n_rows):
+        keys[local, counts[local] : width] = NO_KEY
+    return width
+
+
+@inner
+def _touch(
+    sums: AnyIntegers, items: AnyIntegers, ratings: AnyIntegers, columns: ColumnSide, touched: AnyIntegers
+) -> Any:
+    """Add one row's items to `sums`, which is all 0; list the columns that get something, and return how many."""
+    element, size = sums.dtype.type, uint64(0)
+    for entry in range(uint64(items.size)):
+        item = items[entry]
+        rating = element(ratings[entry])
+        last = uint64(columns.starts[item + np.uint32(1)])
+        for place in range(uint64(columns.starts[item]), last):
+            column = columns.columns[place]
+            touched[size] = column
+            size += uint64(sums[column] == 0)
+            sums[column] = element(sums[column] + element(rating * element(columns.ratings[place])))
+    return size
+
+
+@inner
+def _guess(values: AnyFloats, n: int, sample: AnyFloats) -> Any:
+    """Return a bound that about n of the values reach, or SMALLEST where there are few."""
+    if values.size < 2 * n or values.size < FEW:
+        return SMALLEST
+    step = values.size // FEW
+    size = values.size // step
+    for place in range(size):
+        sample[place] = values[place * step]
+    expected = size * n / values.size
+    rank = min(size, int(expected + 3.1 * np.sqrt(expected) + 2))
+    return max(SMALLEST, float32(cut_near(sample[:size], rank) * MARGIN))
+
+
+@inner
+def _key_touched(
+    position: int,
+    least: Any,
+    sums: AnyIntegers,
+    rows: Ordered,
+    touched: AnyIntegers,
+    values: AnyFloats,
+    hits: AnyIntegers,
+    keys: AnyIntegers,
+) -> tuple[Any, Any]:
+    count = uint64(0)
+    for place in range(uint64(values.size)):
+        hits[count] = touched[place]
+        count += uint64(values[place] >= least)
+    return _key_hits(position, least, np.int64(count), sums, rows, hits, keys)
+
+
 @inner
 def _keyed(
     position: int, least: Any, sums: AnyIntegers, rows: Ordered, hits: AnyIntegers, keys: AnyIntegers
@@ -167,6 +256,13 @@ def _keyed(
             hits[count] = uint64(start) + lowest_bit(mask)
             mask &= mask - uint64(1)
             count += 1
+    return _key_hits(position, least, count, sums, rows, hits, keys)
+
+
+@inner
+def _key_hits(
+    position: int, least: Any, count: Any, sums: AnyIntegers, rows: Ordered, hits: AnyIntegers, keys: AnyIntegers
+) -> tuple[Any, Any]:
     squared_norm = rows.squared_norms[position]
     sure, bound = ZERO, np.float64(least) / MARGIN / np.sqrt(squared_norm) if count else 0.0
     for place in range(count):
@@ -181,29 +277,31 @@ def _keyed(
 def list_keyed(
     first_row: int,
     n_rows: int,
-    tile: AnyIntegers,
     rows: Ordered,
     keys: AnyIntegers,
     counts: AnyIntegers,
     lists: tuple[AnyIntegers, AnyFloats],
 ) -> None:
-    """Write the lists of some rows from their sorted keys, each at its row number."""
+    """Write the lists of some rows from their sorted keys, each at its row number.
+
+    A key gives the dot product back: it is below 2^32, and a similarity in parts of 2^47 tells it from the next one.
+    """
     indices, similarities = lists
     n = indices.shape[1]
-    near, sizes = np.empty(tile.shape[1], dtype=np.int32), np.empty(tile.shape[1])
+    near, sizes = np.empty(rows.rows.size, dtype=np.int32), np.empty(rows.rows.size)
     seen = np.zeros(n + 1, dtype=np.bool_)
     for local in range(n_rows):
         position, count = first_row + local, counts[local]
         home, own, length = rows.rows[position], keys[local], min(n, count)
+        squared_norm = rows.squared_norms[position]
         end = length
         while 0 < end < count and own[end] >> ROW_BITS == own[length - 1] >> ROW_BITS:
             end += 1
         for place in range(end):
             row = own[place] & OF_ROW
-            column, at = rows.positions[row], place
-            similarity = cosine(
-                np.float64(tile[local, column]), rows.squared_norms[position], rows.squared_norms[column]
-            )
+            other, at = rows.squared_norms[rows.positions[row]], place
+            rounded = np.float64(ONE - (own[place] >> ROW_BITS)) / np.float64(ONE)
+            similarity = cosine(np.rint(rounded * np.sqrt(squared_norm * other)), squared_norm, other)
             # Similarities that are alike when rounded down may differ.
             while at > 0 and similarity > sizes[at - 1]:
                 near[at], sizes[at] = near[at - 1], sizes[at - 1]
