@@ -1,4 +1,7 @@
-"""One library making candidate lists once, in its own process: prints seconds and peak memory as JSON."""
+"""One library making candidate lists in its own process: prints seconds and peak memory as JSON.
+
+A job of less than SHORT seconds runs again, and the best time counts: what the first call loads is not measured here.
+"""
 
 from __future__ import annotations
 
@@ -9,6 +12,8 @@ import time
 
 import numpy as np
 from scipy import sparse
+
+SHORT, CALLS = 1.0, 5
 
 
 def goodfence(csr, n, threads):
@@ -145,6 +150,10 @@ def main() -> None:
     start = time.perf_counter()
     found = job()
     seconds = time.perf_counter() - start
+    for _ in range(CALLS - 1 if seconds < SHORT else 0):
+        start = time.perf_counter()
+        job()
+        seconds = min(seconds, time.perf_counter() - start)
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     if out != "-" and found is not None:
         indices, values = found if isinstance(found, tuple) else dense_lists(found, int(n))

@@ -130,8 +130,9 @@ def are_few(profiles: Profiles, n: int) -> bool:
 
 def are_apart(profiles: Profiles) -> bool:
     """Return whether rows have so few items in common that each visits only columns it shares an item with."""
-    counts = np.bincount(profiles.rows.indices, minlength=profiles.n_columns).astype(float)
-    return bool(counts @ counts < min(IN_COMMON * float(profiles.n_rows) ** 2, VISITS))
+    counts = np.bincount(profiles.rows.indices, minlength=profiles.n_columns)
+    visits = float((counts * counts).sum())  # a product by BLAS would leave its threads spinning
+    return visits < min(IN_COMMON * float(profiles.n_rows) ** 2, VISITS)
 
 
 class Found(NamedTuple):
