@@ -107,14 +107,14 @@ def nearest_by_rows(
             held["keys"] = np.empty((most, n_rows), dtype=np.uint64), np.empty(most, dtype=np.int64)
         if element not in held:
             held[element] = np.zeros((1 if apart else most, padded), dtype=element)
-        tile, (keys, counts) = held[element], held["keys"]
+        tile, keyed = held[element], held["keys"]
         if apart:
-            width = key_touched(first, depth, n, tile[0], layout.row_side, columns, rows, keys, counts)
+            width = key_touched(first, depth, n, tile[0], (layout.row_side, columns), rows, keyed)
         else:
             dot_tile(tile, first, depth, layout.row_side, columns)
-            width = key_rows(first, depth, n, tile, rows, keys, counts)
-        keys[:depth, :width].sort(axis=1)
-        list_keyed(first, depth, rows, keys, counts, lists)
+            width = key_rows(first, depth, n, tile, rows, keyed)
+        keyed[0][:depth, :width].sort(axis=1)
+        list_keyed(first, depth, rows, keyed, lists)
         if advance is not None:
             advance(depth)
 

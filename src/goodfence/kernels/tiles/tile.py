@@ -24,6 +24,11 @@ SMALLEST = np.float32(1e-30)
 """The threshold of a row that takes any positive similarity."""
 
 
+Sides = tuple[RowSide, ColumnSide]
+Keyed = tuple[AnyIntegers, AnyIntegers]
+"""The keys of some rows, and how many each of them has."""
+
+
 class Bounds(NamedTuple):
     """Which pairs a tile compares: positions of rows with a block of columns."""
 
@@ -131,13 +136,12 @@ def dot_tile(tile: AnyIntegers, first_row: int, n_rows: int, rows: RowSide, colu
 
 
 @kernel
-def key_rows(
-    first_row: int, n_rows: int, n: int, tile: AnyIntegers, rows: Ordered, keys: AnyIntegers, counts: AnyIntegers
-) -> Any:
+def key_rows(first_row: int, n_rows: int, n: int, tile: AnyIntegers, rows: Ordered, keyed: Keyed) -> Any:
     """Write a key of each column that may be among the n nearest of a row of the tile; return how wide the keys are.
 
     In ascending order keys are by falling similarity, rounded down, and then by row.
     """
+    keys, counts = keyed
     values, hits = np.empty(rows.sampled.size, dtype=np.float32), np.empty(tile.shape[1] + LANES, dtype=np.uint32)
     width = ZERO
     for local in range(n_rows):
@@ -159,17 +163,10 @@ def key_rows(
 
 @kernel
 def key_touched(
-    first_row: int,
-    n_rows: int,
-    n: int,
-    sums: AnyIntegers,
-    own: RowSide,
-    columns: ColumnSide,
-    rows: Ordered,
-    keys: AnyIntegers,
-    counts: AnyIntegers,
+    first_row: int, n_rows: int, n: int, sums: AnyIntegers, sides: Sides, rows: Ordered, keyed: Keyed
 ) -> Any:
     """Do what `dot_tile` and `key_rows` do, visiting only columns that have an item of the row; `sums` is all 0."""
+    (own, columns), (keys, counts) = sides, keyed
     touched, hits = np.empty(sums.size + 1, dtype=np.uint32), np.empty(sums.size + 1, dtype=np.uint32)
     values, sample = np.empty(sums.size, dtype=np.float32), np.empty(2 * FEW, dtype=np.float32)
     width = ZERO
@@ -182,9 +179,11 @@ def key_touched(
             column = touched[place]
             values[place] = float32(sums[column]) * rows.inverses[column]
         least = _guess(values[:size], n, sample)
-        count, sure = _key_touched(position, least, sums, rows, touched, values[:size], hits, keys[local])
+        n_hits = _hit(values[:size], least, touched, hits)
+        count, sure = _key_hits(position, least, n_hits, sums, rows, hits, keys[local])
         if sure < n and least > SMALLEST:  # guessed too high
-            count, sure = _key_touched(position, SMALLEST, sums, rows, touched, values[:size], hits, keys[local])
+            n_hits = _hit(values[:size], SMALLEST, touched, hits)
+            count, sure = _key_hits(position, SMALLEST, n_hits, sums, rows, hits, keys[local])
         counts[local] = count
         width = max(width, count)
         for place in range(uint64(size)):
@@ -192,6 +191,16 @@ def key_touched(
     for local in range(n_rows):
         keys[local, counts[local] : width] = NO_KEY
     return width
+
+
+@inner
+def _hit(values: AnyFloats, least: Any, touched: AnyIntegers, hits: AnyIntegers) -> Any:
+    """List the touched columns whose value reaches `least`, and return how many they are."""
+    count = uint64(0)
+    for place in range(uint64(values.size)):
+        hits[count] = touched[place]
+        count += uint64(values[place] >= least)
+    return np.int64(count)
 
 
 @inner
@@ -227,24 +236,6 @@ def _guess(values: AnyFloats, n: int, sample: AnyFloats) -> Any:
 
 
 @inner
-def _key_touched(
-    position: int,
-    least: Any,
-    sums: AnyIntegers,
-    rows: Ordered,
-    touched: AnyIntegers,
-    values: AnyFloats,
-    hits: AnyIntegers,
-    keys: AnyIntegers,
-) -> tuple[Any, Any]:
-    count = uint64(0)
-    for place in range(uint64(values.size)):
-        hits[count] = touched[place]
-        count += uint64(values[place] >= least)
-    return _key_hits(position, least, np.int64(count), sums, rows, hits, keys)
-
-
-@inner
 def _keyed(
     position: int, least: Any, sums: AnyIntegers, rows: Ordered, hits: AnyIntegers, keys: AnyIntegers
 ) -> tuple[Any, Any]:
@@ -274,19 +265,12 @@ def _key_hits(
 
 
 @kernel
-def list_keyed(
-    first_row: int,
-    n_rows: int,
-    rows: Ordered,
-    keys: AnyIntegers,
-    counts: AnyIntegers,
-    lists: tuple[AnyIntegers, AnyFloats],
-) -> None:
+def list_keyed(first_row: int, n_rows: int, rows: Ordered, keyed: Keyed, lists: tuple[AnyIntegers, AnyFloats]) -> None:
     """Write the lists of some rows from their sorted keys, each at its row number.
 
     A key gives the dot product back: it is below 2^32, and a similarity in parts of 2^47 tells it from the next one.
     """
-    indices, similarities = lists
+    (keys, counts), (indices, similarities) = keyed, lists
     n = indices.shape[1]
     near, sizes = np.empty(rows.rows.size, dtype=np.int32), np.empty(rows.rows.size)
     seen = np.zeros(n + 1, dtype=np.bool_)
