@@ -240,7 +240,7 @@ def test_forgetting_leaves_the_sums_of_the_others(kind: str, pairs: Any) -> None
     stored = sums_of(model)
     assert all((a == b).all() for a, b in zip(stored, recomputed(model), strict=True))
     model.withdraw(6, [int(model.ratings_.items[model.ratings_.csr.indices[model.ratings_.csr.indptr[6]]])])
-    model.forget([5])
+    model.forget(5)
     assert any((a != b).any() for a, b in zip(stored, sums_of(model), strict=True))
     assert all((a == b).all() for a, b in zip(sums_of(model), recomputed(model), strict=True))
     assert 5 not in model.ratings_.users

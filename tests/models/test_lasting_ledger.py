@@ -148,7 +148,7 @@ def test_forgetting_fails_wholly_or_not_at_all(monkeypatch: pytest.MonkeyPatch) 
     with monkeypatch.context() as patch:
         patch.setattr(gf.PrivateMeans, "_sums", fails)
         with pytest.raises(MemoryError):
-            model.forget([5])
+            model.forget(5)
     assert (model.life_.learnt_cells() == kept).all()
     assert all((a == b).all() for a, b in zip(before, sums_of(model), strict=True))
     model.forget([5])

@@ -71,6 +71,19 @@ def test_the_nearest_items_among_raters() -> None:
     np.testing.assert_allclose(found.scores, np.sort(cosines)[::-1][:10])
 
 
+@pytest.mark.parametrize("among", ["all", "raters"])
+@pytest.mark.parametrize("similarity", ["cosine", "pearson", "jaccard"])
+def test_a_user_based_recommender_compares_items_by_their_raters(among: Any, similarity: Any) -> None:
+    model = gf.NeighbourCF(gf.NPNS(k=5, within=2), among=among, similarity=similarity, rng=1).fit(RATINGS)
+    item = RATINGS.items[4]
+    found = model.similar_items(item, n=10)
+    lists = gf.candidate_lists(RATINGS, n=10, axis="item", similarity=similarity)
+    np.testing.assert_allclose(found.scores, lists.similarities[4])
+    assert item not in found.items
+    again = model.fit(RATINGS.replaced(RATINGS.csr[:100], users=RATINGS.users[:100])).similar_items(item, n=10)
+    assert not np.array_equal(again.scores, found.scores)
+
+
 def test_ease_has_weights_between_items() -> None:
     model = gf.EASE(items=40).fit(EVENTS)
     weights = np.full(60, np.nan)
@@ -87,7 +100,6 @@ def test_ease_has_weights_between_items() -> None:
     "model",
     [
         gf.Popularity(),
-        gf.NeighbourCF(gf.KNN(k=5)),
         gf.NeighbourCF(gf.PPNS(k=5, beta=2), axis="item", among="raters", rng=1),
         gf.PrivateMeans(epsilon=1.0, items="from ratings"),
         gf.papers.SlopeOne(),

@@ -237,6 +237,7 @@ class NeighbourCF(FittedRecommender):
         self.ratings_, self.key_ = ratings, key
         self._center = Baseline.of(ratings, self.center) if self.center else None
         self._fallback = Baseline.of(ratings, self.fallback) if self.fallback else None
+        self._alike: RowsAgainstAll | None = None
         self._raters: RaterNeighbourhoods | None = None
         self._voters: RaterNeighbourhoods | None = None
         self._other_axis: Axis = "item" if self.axis == "user" else "user"
@@ -321,11 +322,15 @@ class NeighbourCF(FittedRecommender):
 
     def _similarities(self, column: int) -> Floats | None:
         """Return the weights of the item's neighbours; where they depend on who asks, of the nearest, if all may be."""
-        if self.axis == "user" or not (self._raters is None or isinstance(self.mechanism, KNN)):
-            return None
+        if (
+            self.axis == "user"
+        ):  # which users are chosen says nothing of items: these are compared by all who rated them
+            if self._alike is None:
+                self._alike = RowsAgainstAll(compared_rows(self.ratings_, "item", self.similarity), self.similarity)
+            return _or_unknown(self._alike.block(np.array([column]))[0])
         if self._raters is not None:
-            every = self._raters.similarities.of(np.array([column]))[0]
-            return np.where(every == 0, np.nan, every)
+            known = isinstance(self.mechanism, KNN)
+            return _or_unknown(self._raters.similarities.of(np.array([column]))[0]) if known else None
         found = np.full(self.ratings_.shape[1], np.nan)
         found[self.neighbours_[column]] = self.weights_[column]
         return found
@@ -399,6 +404,11 @@ class NeighbourCF(FittedRecommender):
         if bounds is not None and bounds.ndim == 2:
             bounds = np.take_along_axis(bounds, lists[0].astype(np.int64), axis=1)
         return Chosen(*choose_from_lists(self.mechanism, key, np.array([n_rows]), *lists, bounds))
+
+
+def _or_unknown(similarities: Floats) -> Floats:
+    """Return the similarities with NaN in place of 0."""
+    return np.where(similarities == 0, np.nan, similarities)
 
 
 def _settings_in_words(mechanism: Any) -> str:

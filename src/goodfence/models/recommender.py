@@ -338,7 +338,8 @@ class FittedRecommender(ABC):
     def similar_items(self, item: Id, n: Count = 10, *, allowed: IdsLike | None = None) -> Recommendations:
         """Return at most n other items, the most similar first, with their similarities.
 
-        Of a private model they follow from what it released: asking is free, and shows nothing of anybody's data.
+        Of a private model they follow from what it released: asking is free, and shows nothing of anybody's data. Of a
+        user-based `NeighbourCF` they are the raw similarities of the items' ratings, which no mechanism protects.
 
         Parameters
         ----------

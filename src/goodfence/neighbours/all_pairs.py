@@ -132,7 +132,7 @@ def are_apart(profiles: Profiles) -> bool:
     """Return whether rows have so few items in common that each visits only columns it shares an item with."""
     counts = np.bincount(profiles.rows.indices, minlength=profiles.n_columns)
     visits = float((counts * counts).sum())  # a product by BLAS would leave its threads spinning
-    return visits < min(IN_COMMON * float(profiles.n_rows) ** 2, VISITS)
+    return bool(visits < min(IN_COMMON * float(profiles.n_rows) ** 2, VISITS))
 
 
 class Found(NamedTuple):

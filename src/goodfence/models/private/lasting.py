@@ -128,15 +128,16 @@ class LastingRecommender(PrivateRecommender):
         self.restore(ratings.replaced(cells_inside(csr, ~gone)), self.model_, self.record_)
 
     @checked
-    def forget(self, users: IdsLike) -> None:
-        """Delete users with all that they ever gave, also from the exact sums of which later updates are made.
+    def forget(self, user: Id | IdsLike) -> None:
+        """Delete a user, or several, with all that they ever gave, also from the exact sums of later updates.
 
         They enter no later update. What was released before stays, and stays covered by the guarantee.
         """
         life, ratings = self._living(), self.ratings_
         life.require_whole()
         life.require_finished()
-        rows = ratings.rows(users)
+        asked: Any = [user] if isinstance(user, str | int | np.integer) else user
+        rows = ratings.rows(asked)
         self.life_ = after = life.copied()
         try:
             for at in after.forget(ratings, rows, self.unit):
@@ -156,7 +157,7 @@ class LastingRecommender(PrivateRecommender):
 
         With `ratings=False` it holds what was released and what is public (settings, scale, the list of items), and may
         be given to anybody; no titles, since those that are known are of items that somebody rated. The model then
-        answers out-of-sample users (`answer`), knows no user, and cannot be updated.
+        answers profiles, knows no user, and cannot be updated.
         """
         if self.lasting is None:
             super().save(path, ratings=ratings)
