@@ -10,7 +10,7 @@ import numpy as np
 import goodfence as gf
 from benchmarks.peers import ROOT
 from benchmarks.results import write_table
-from goodfence.neighbours.all_pairs import Items
+from goodfence.neighbours.all_pairs import ItemNumbers
 from goodfence.neighbours.similarity import Profiles
 
 # Users, items, ratings: each about four times the pair work of the one before.
@@ -35,7 +35,7 @@ def unavoidable(ratings: gf.Ratings, n: int) -> tuple[float, float]:
     is one update, a load and a store, at one a cycle. Bytes: the result is written once.
     """
     profiles = Profiles.of(ratings.csr)
-    items = Items.of(profiles, int(ratings.scale.highest))
+    items = ItemNumbers.of(profiles)
     counts = np.bincount(ratings.csr.indices, minlength=ratings.shape[1]).astype(np.float64)
     popular = counts[items.numbers >= 0].sum() * ratings.shape[0] / 2
     tail = (counts[items.numbers < 0] ** 2).sum() / 2
