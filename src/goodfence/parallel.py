@@ -7,6 +7,7 @@ import sys
 from collections.abc import Callable, Iterable, Iterator
 from concurrent.futures import FIRST_COMPLETED, Future, ThreadPoolExecutor, wait
 from contextlib import ExitStack, contextmanager
+from contextvars import ContextVar
 from itertools import islice
 from typing import Any, TypeAlias, TypeVar
 
@@ -16,16 +17,19 @@ Piece = TypeVar("Piece")
 
 MOST_THREADS = 1024
 _LOOK_UP = 0.2
+THREADS: ContextVar[int | None] = ContextVar("threads", default=None)
+"""How many threads to use where nobody asks for a number; None for as many as this process may run on."""
 _BARS: list[Any] = []
 """The display of all bars that are shown now."""
 
 
 def thread_count(threads: int | None) -> int:
     """Return how many threads to use: as asked, or as many as this process may run on."""
-    if threads is None:
+    asked = THREADS.get() if threads is None else threads
+    if asked is None:
         available = getattr(os, "sched_getaffinity", None)
         return len(available(0)) if available else os.cpu_count() or 1
-    return integer(threads, "threads", least=1, most=MOST_THREADS)
+    return integer(asked, "threads", least=1, most=MOST_THREADS)
 
 
 def run(

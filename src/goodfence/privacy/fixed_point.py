@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import NamedTuple
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -109,8 +109,18 @@ class Arrival(NamedTuple):
     """What it brings into pairs, if it is not new."""
 
 
+class Contributions:
+    """What each user contributes to releases, wherever it is."""
+
+    __slots__ = ()
+
+    def total(self, of: Callable[..., Any], *public: Any) -> Any:
+        """Return `of(profiles, *public)`: integers, which are sums over users, and what follows from `public` alone."""
+        return of(self, *public)
+
+
 @dataclass(frozen=True, slots=True)
-class UserProfiles:
+class UserProfiles(Contributions):
     """All users' ratings, mapped to 1..5 and measured from its centre. Nothing here may be shown to anybody."""
 
     indptr: AnyIntegers

@@ -259,8 +259,6 @@ class Updater(Publisher):
     """The public numbers that this batch's sums are computed with; once set they stay, if the update is resumed."""
     past: list[dict[str, Any]] = field(default_factory=list, init=False)
     """Those of earlier batches."""
-    frozen: Integers | None = field(default=None, init=False)
-    """The residuals of this batch's ratings, which later pairs are made of."""
     spent: int = field(default=0, init=False)
     """The squares of the sensitivities of this update's stages, together."""
     published: int = field(default=0, init=False)

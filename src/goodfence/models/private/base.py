@@ -112,7 +112,10 @@ class PrivateRecommender(FittedRecommender):
         """
         require_feedback(ratings, self.learns_from, type(self).__name__)
         laid = self.laid_out(ratings)
-        profiles = self.profiles_of(laid)
+        return self.fit_profiles(self.profiles_of(laid), laid)
+
+    def fit_profiles(self, profiles: Any, laid: Ratings) -> Self:
+        """Release what the model needs of these profiles, wherever they are; `laid` is what it keeps of the ratings."""
         require(profiles.n_items >= 1, "ratings", "of at least one item", profiles.n_items)
         allowed = total_mu(self.epsilon, self.delta, self._distance(profiles.n_items))
         require(allowed <= MOST_MU, "epsilon", f"smaller (its mu at most {MOST_MU})", self.epsilon)

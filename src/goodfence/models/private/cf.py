@@ -231,9 +231,8 @@ class PrivateCF(PrivatePredictor):
         sums = {releases.SUMS_NAME: releases.sums_of(profiles, settings, unit, of_sums)}
         if shared:
             target = integer_sensitivity(mu * math.sqrt(updated.OVERLAP_SHARE))
-            counted = profiles.counts
             overlap = (
-                history.history_overlap(profiles, target) if online else releases.overlap_totals(counted, unit, target)
+                history.history_overlap(profiles, target) if online else releases.overlap_sum(profiles, unit, target)
             )
             sums[releases.OVERLAP_NAME] = overlap
         clamps = replace(RESIDUALS, history=online)
@@ -244,6 +243,9 @@ class PrivateCF(PrivatePredictor):
             pairs = self._pair_sums(profiles, known, integer_sensitivity(mu * math.sqrt(updated.COVARIANCE_SHARE)))
             sums[releases.COVARIANCE_NAME] = pairs[pairs_in_order(len(known["listed"]))]
         return sums
+
+    def _frozen(self, profiles: UserProfiles, known: Known) -> Integers | None:
+        return history.frozen_residuals(profiles, known["pair biases"], known["listed"]) if "listed" in known else None
 
     def _pair_sums(self, profiles: UserProfiles, known: Known, target: int) -> Integers:
         biases, listed, n_items = known["pair biases"], known["listed"], profiles.most_items

@@ -19,7 +19,7 @@ from goodfence.kernels.co_occurrence import COARSER, add_co_occurrences, subtrac
 from goodfence.kernels.private import add_by_item
 from goodfence.models.private.releases import Noisy, cells_by_item, most_rated
 from goodfence.parallel import ranges, run
-from goodfence.privacy.fixed_point import UP, Arrival, integer_sensitivity
+from goodfence.privacy.fixed_point import UP, Arrival, Contributions, integer_sensitivity
 from goodfence.privacy.guarantee import Unit
 from goodfence.privacy.noise import SIGMA, Publisher
 
@@ -45,7 +45,7 @@ _FEWEST_CHOSEN = 64
 
 
 @dataclass(frozen=True, slots=True)
-class EventProfiles:
+class EventProfiles(Contributions):
     """Which items each user has; how often is not looked at. Nothing here may be shown to anybody."""
 
     indptr: AnyIntegers
@@ -110,7 +110,7 @@ def release_counts(profiles: EventProfiles, unit: Unit, mu: float, publisher: Pu
     """Release how often each item occurs at privacy cost mu; for the unit user each counts as 1/sqrt(their items)."""
     limit = integer_sensitivity(mu)
     require(1 <= limit < 1 << 31, "epsilon", "smaller, or larger, for integers of 64 bits", mu)
-    noisy = publisher.publish(COUNTS_NAME, count_totals(profiles, unit, limit), limit)
+    noisy = publisher.publish(COUNTS_NAME, profiles.total(count_totals, unit, limit), limit)
     return Noisy(noisy / limit, publisher.sd / limit)
 
 
@@ -174,6 +174,15 @@ def co_occurrence_totals(
     profiles: EventProfiles, chosen: AnyIntegers, centre: Integers, unit: Unit, size: float
 ) -> Integers:
     """Return the sum over users of their matrices times `size`, above the diagonal, as integers."""
+    matrix, sums, along = profiles.total(co_occurrence_sums, chosen, centre, unit, size)
+    subtract_centre(matrix, sums, along[0], centre / UNIT)
+    return np.asarray(matrix)
+
+
+def co_occurrence_sums(
+    profiles: EventProfiles, chosen: AnyIntegers, centre: Integers, unit: Unit, size: float
+) -> tuple[Integers, Integers, Integers]:
+    """Return the integers of which the co-occurrence is made: of pairs, of single items, and along the centre."""
     rows = profiles.on(chosen)
     n_users, n_items = rows.shape
     added = np.empty((n_users, 3), dtype=np.int64)
@@ -188,8 +197,7 @@ def co_occurrence_totals(
     run(work, ranges(n_items, _ROWS))
     sums, unused = np.zeros((2, n_items), dtype=np.int64)
     add_by_item(rows.indices, np.repeat(added[:, 1], np.diff(rows.indptr)), 0, sums, unused)
-    subtract_centre(out, sums, added[:, 2].sum(), centre / UNIT)
-    return out
+    return out, sums, added[:, 2].sum(keepdims=True)
 
 
 def require_exact(items: Noisy, unit: Unit, size: float) -> None:

@@ -144,7 +144,7 @@ def _bent(counts: Integers) -> Integers:
 def release_history_overlap(profiles: UserProfiles, mu: float, publisher: Publisher) -> float:
     """Return, with noise, the weights of all pairs, as the overlap of ratings that would weigh them so."""
     target = integer_sensitivity(mu)
-    noisy = publisher.publish(OVERLAP_NAME, history_overlap(profiles, target), target)
+    noisy = publisher.publish(OVERLAP_NAME, profiles.total(history_overlap, target), target)
     each = target // (2 * _TYPICAL)
     # A pair weighs 1/r where n is small, and 1/(RESIDUAL sqrt(n)) in one release.
     return float(noisy[0] / max(each, 1)) * RESIDUAL / math.sqrt(FLAT["rating"])
@@ -156,8 +156,8 @@ def release_history_pairs(
     """Release the covariance of the listed items' residuals by the pairs that a batch completes."""
     target = integer_sensitivity(mu)
     size = pairs_size(profiles.most_items, updater.listed, target)
-    updater.frozen = frozen_residuals(profiles, item_bias, listed)
-    return _published(COVARIANCE_NAME, history_pair_totals(profiles, item_bias, listed, size), target, updater, size)
+    totals = profiles.total(history_pair_totals, item_bias, listed, size)
+    return _published(COVARIANCE_NAME, totals, target, updater, size)
 
 
 def release_history_events(
@@ -166,8 +166,7 @@ def release_history_events(
     """Release which of the listed items go together; the centre is taken out of what was released."""
     target = integer_sensitivity(mu)
     size = events_size(updater.listed, target)
-    updater.frozen = frozen_events(profiles, listed)
-    totals = history_event_totals(profiles, listed, size)
+    totals = profiles.total(history_event_totals, listed, size)
     found = _published(CO_OCCURRENCE_NAME, totals, target, updater, size / COVARIANCE_GRID)
     along = centre / max(float(np.linalg.norm(centre)), 1e-300)
     seen = found.values @ along

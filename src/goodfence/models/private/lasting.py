@@ -54,6 +54,10 @@ class LastingRecommender(PrivateRecommender):
         """Return the integers of every stage of an update again, by the public numbers they were computed with."""
         raise NotImplementedError
 
+    def _frozen(self, profiles: Any, known: Known) -> Integers | None:  # noqa: ARG002 - for others
+        """Return what the cells of a batch bring into pairs with later ones; None for nothing."""
+        return None
+
     @checked
     def fit(self, ratings: Ratings, *, ledger: Ledger | None = None, key: str | None = None) -> Self:
         """Release what the model needs, once. To fit again is to spend again.
@@ -242,7 +246,7 @@ class LastingRecommender(PrivateRecommender):
         updater.past, updater.known = life.known, life.pending
         profiles = self._profiles_in(ratings, life.now)
         model = self._learn(profiles, life.terms.of_batch, updater)
-        frozen = updater.frozen
+        frozen = None if profiles.arrival is None else self._frozen(profiles, updater.known)
         life.finish(updater.known, None if frozen is None else frozen[profiles.arrival.new])
         life.state = None if ledger is None else ledger.state()
         self.catalogue = before.items

@@ -121,7 +121,7 @@ def release_projected(
     """Release the covariance along the directions at privacy cost mu, for the unit rating."""
     target = integer_sensitivity(mu)
     size = projected_size(PROJECTED, profiles.n_items, directions, LONGEST, target)
-    totals = projected_totals(profiles, item_bias, directions, PROJECTED, LONGEST, size)
+    totals = profiles.total(projected_totals, item_bias, directions, PROJECTED, LONGEST, size)
     noisy = publisher.publish("projected covariance", totals, target)
     scale = size * COVARIANCE_GRID
     plain = directions / DIRECTION_GRID

@@ -82,7 +82,8 @@ def release_sums(
 ) -> ItemSums:
     """Release every item's sum of residuals and number of ratings at privacy cost mu; no item bias is known yet."""
     find = rating_totals if unit == "rating" else user_totals
-    totals, sensitivity, (of_sums, of_counts) = find(profiles, np.zeros(profiles.n_items), settings, mu)
+    found = profiles.total(find, np.zeros(profiles.n_items), settings, mu)
+    totals, sensitivity, (of_sums, of_counts) = found
     noisy = publisher.publish(name, totals, sensitivity)
     return ItemSums(noisy[0] / of_sums, noisy[1] / of_counts, publisher.sd / of_sums, publisher.sd / of_counts)
 
@@ -141,7 +142,7 @@ def release_residuals(
     name: str = RESIDUALS_NAME,
 ) -> Noisy:
     """Release the sums of residuals from known item biases at privacy cost mu, for the unit rating."""
-    totals, sensitivity, grid = residual_totals(profiles, item_bias, clamps, mu)
+    totals, sensitivity, grid = profiles.total(residual_totals, item_bias, clamps, mu)
     noisy = publisher.publish(name, totals, sensitivity)
     return Noisy(noisy / grid, publisher.sd / grid)
 
@@ -169,14 +170,19 @@ def residual_bound(clamps: Clamps, n_items: int, grid: int) -> int:
 def release_overlap(profiles: UserProfiles, unit: Unit, mu: float, publisher: Publisher) -> float:
     """Return, with noise, the sum over users of min(c, most)^1.5 (unit rating) or min(c, most) (unit user)."""
     target = integer_sensitivity(mu)
-    total = overlap_totals(profiles.counts, unit, target)
+    total = profiles.total(overlap_sum, unit, target)
     noisy = publisher.publish(OVERLAP_NAME, total, target)
     grid = _overlap_grid(unit, target)
     return float(noisy[0] / grid) if grid > 0 else 0.0
 
 
-def overlap_totals(counts: Integers, unit: Unit, target: int) -> Integers:
+def overlap_sum(profiles: UserProfiles, unit: Unit, target: int) -> Integers:
     """Return the sum over users as one integer."""
+    return overlap_totals(profiles.counts, unit, target)
+
+
+def overlap_totals(counts: Integers, unit: Unit, target: int) -> Integers:
+    """Return the sum over users, by their numbers of ratings, as one integer."""
     counted = np.minimum(counts, MOST_COUNTED[unit]).astype(np.float64)
     # Not `** 1.5`: root and product are correctly rounded, so a user's number does not depend on whose are beside it.
     powers = counted * np.sqrt(counted) if unit == "rating" else counted
@@ -212,7 +218,7 @@ def release_covariance(
     target = integer_sensitivity(mu)
     size = covariance_size(clamps, unit, profiles.most_items, max(len(chosen), publisher.listed), target)
     n = len(chosen)  # the places of all pairs take much memory, and are found twice
-    totals = pair_totals(profiles, item_bias, chosen, clamps, unit, size)[publisher.pairs(n)]
+    totals = profiles.total(pair_totals, item_bias, chosen, clamps, unit, size)[publisher.pairs(n)]
     noisy = publisher.publish(COVARIANCE_NAME, totals, target)
     matrix = np.zeros((n, n), dtype=np.float32)
     scale = size * COVARIANCE_GRID if unit == "rating" else size
@@ -314,7 +320,7 @@ def release_half_step(
     score_limit = integer_sensitivity(mu * math.sqrt(SCORES_SHARE))
     for limit in (item_limit, score_limit):
         require(1 <= limit < 1 << 30, "epsilon", "smaller, or larger, for integers of 64 bits", mu)
-    items, scores = half_step_totals(profiles, model, longest, item_limit, score_limit)
+    items, scores = profiles.total(half_step_totals, model, longest, item_limit, score_limit)
     noisy_items = publisher.publish("half step, items", items, item_limit)
     noisy_scores = publisher.publish("half step, scores", scores, score_limit)
     squared = 1 + longest**2

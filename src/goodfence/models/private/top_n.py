@@ -39,7 +39,7 @@ from goodfence.models.private.co_occurrence import (
     require_exact,
 )
 from goodfence.models.private.estimation import leading_eigenvectors
-from goodfence.models.private.history import events_size, history_event_totals, release_history_events
+from goodfence.models.private.history import events_size, frozen_events, history_event_totals, release_history_events
 from goodfence.models.private.lasting import LastingRecommender
 from goodfence.models.private.life import Known
 from goodfence.models.private.releases import Noisy, most_rated
@@ -363,6 +363,9 @@ class PrivateTopN(LastingRecommender):
             size = co_occurrence_size(unit, most, target)
             pairs = co_occurrence_totals(profiles, listed, known["centre"], unit, size)
         return {COUNTS_NAME: counts, CO_OCCURRENCE_NAME: pairs[pairs_in_order(len(listed))]}
+
+    def _frozen(self, profiles: EventProfiles, known: Known) -> Integers | None:
+        return frozen_events(profiles, known["listed"])
 
     def _list_scores(self, columns: AnyIntegers, values: Floats) -> Floats:
         once = np.ones_like(values)  # however often it happened
