@@ -39,13 +39,15 @@ class Engine:
                     raise SettingError(f"{name} needs --engine spark")
             return
         from goodfence.models.neighbour_cf import NeighbourCF
+        from goodfence.models.private.base import PrivateRecommender
         from goodfence.spark.neighbours import Choice
         from goodfence.spark.session import require_spark
 
-        if not isinstance(chosen.recommender, NeighbourCF):
-            raise SettingError("engine spark fits knn, npns, pncf and ppns only")
         bytes_of(self.memory or "1g")
-        Choice.of(chosen.recommender)
+        if isinstance(chosen.recommender, NeighbourCF):
+            Choice.of(chosen.recommender)
+        elif not isinstance(chosen.recommender, PrivateRecommender):
+            raise SettingError("engine spark fits knn, npns, pncf, ppns and the private models only")
         require_spark()
 
     def fit(self, chosen: Configured, source: Source, running: Running, *, on_items: bool = True) -> Any:
@@ -56,18 +58,18 @@ class Engine:
             running.say(fitting)
             return chosen.recommender.fit(ratings)
         from goodfence.data.load import STDIN, locate
-        from goodfence.spark.neighbours import fit_on_spark
+        from goodfence.spark.private import fit_there
         from goodfence.spark.session import MEMORY, SparkConfig, start
 
         located = locate(source.file, source.options())
         if str(located.path) == STDIN:
             raise SettingError("FILE must be a file on Spark: tasks do not read standard input")
-        listed = source.item_list()
+        listed = source.item_list() if on_items else None
         if listed is not None and chosen.recommender.axis == "item":
             raise SettingError("items must be left out for item-based neighbours on Spark")
 
-        def completed(found: Ratings) -> Ratings:
-            whole = located.completed(found)
+        def completed(found: Ratings, *size: Any) -> Ratings:
+            whole = located.completed(found, *size)
             return whole if listed is None else listed.applied_to(whole)
 
         master = self.master or _MASTER
@@ -79,7 +81,7 @@ class Engine:
             config = SparkConfig(spark=spark, progress=running.progress, **how)
             running.say(fitting)
             with running.noting():
-                return fit_on_spark(chosen.recommender, located.path, config, completed)
+                return fit_there(chosen.recommender, located.path, config, completed)
         finally:
             spark.stop()
 
@@ -125,7 +127,8 @@ def fit_command(
     elif without_ratings:
         raise SettingError("without_ratings must be left out: this model predicts from ratings")
     model = engine.fit(chosen, source, running, on_items=not private)
-    model.save(out, **({"ratings": not without_ratings} if private else {}))
+    bare = private and (without_ratings or engine.engine == "spark")  # Spark brings no ratings here
+    model.save(out, **({"ratings": not bare} if private else {}))
     guarantee, ratings = model.guarantee(), model.ratings_
     kind = "ratings" if ratings.feedback == "explicit" else "events"
     (n_users, n_items), least = ratings.shape, ratings.liked_from
@@ -133,9 +136,9 @@ def fit_command(
     data = {} if private else {"users": n_users, kind: ratings.n_ratings}
     data |= {"items": n_items} | ({} if least is None else {"liked_from": least})
     held = f"with the {kind}: protect the file as you protect them"
-    if without_ratings and guarantee.status == "none":
+    if bare and guarantee.status == "none":
         held = f"without the {kind}; anyone who knows the seed can remove its noise"
-    elif without_ratings:
+    elif bare:
         held = f"without the {kind}: safe to publish"
     counts = f"{n_users:,} users x {n_items:,} items, {ratings.n_ratings:,} {kind}"
     lines = [

@@ -137,14 +137,17 @@ class LocatedRatings:
         counted = replace(self.options, likes=None) if self.dataset else self.options
         return self.completed(read_ratings(self.path, counted))
 
-    def completed(self, ratings: Ratings) -> Ratings:
-        """Return what was read, with titles, after making sure that it is what the catalogue says."""
+    def completed(self, ratings: Ratings, shape: tuple[int, int] | None = None, n_found: int | None = None) -> Ratings:
+        """Return what was read, with titles, after making sure that it is what the catalogue says.
+
+        `shape` and `n_found` are those of the whole, where these ratings are only what is public of it.
+        """
         dataset, least = self.dataset, self.options.likes
         if dataset is None:
             return ratings
         liked = ratings.liked_from is not None
-        n_ratings = dataset.n_ratings if liked else ratings.n_ratings
-        if (ratings.shape, n_ratings) != (dataset.shape, dataset.n_ratings):
+        n_ratings = dataset.n_ratings if liked else ratings.n_ratings if n_found is None else n_found
+        if (shape or ratings.shape, n_ratings) != (dataset.shape, dataset.n_ratings):
             users, items = dataset.shape
             raise FileProblem(
                 f"{self.path} must be {dataset.name} with {users:,} users, {items:,} items and "

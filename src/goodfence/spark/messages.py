@@ -190,6 +190,12 @@ class BlockNeighbours(Message):
     weights: Floats
 
 
+class Totals(Message):
+    """A part of integer sums over the users of one block, or of all; the count is how many blocks are in it."""
+
+    totals: AnyNumbers
+
+
 class GroupNeighbours(Message):
     """The chosen neighbours of a group of rows, for which one task predicts."""
 

@@ -15,6 +15,7 @@ import pyarrow.compute as pc
 from scipy import sparse
 
 from goodfence.arrays import AnyIntegers, Floats, Integers
+from goodfence.data.ratings import Ratings
 from goodfence.errors import DataError, UnknownId, require
 from goodfence.kernels.lists import NO_ITEM
 from goodfence.neighbours.candidate_lists import Axis
@@ -26,6 +27,7 @@ from goodfence.spark import shuffle
 from goodfence.spark.all_pairs import merge, ragged
 from goodfence.spark.id_index import made
 from goodfence.spark.messages import Block, Cells, GroupNeighbours, Message, NumberedLists, NumberedRows, RowRequest
+from goodfence.spark.private import recommend_private
 from goodfence.spark.ratings import BlockLayout, Rated, RatingBlocks, chosen_rows, merged_rows, open_ratings
 from goodfence.spark.session import Batches, SparkConfig, config_of, job
 from goodfence.spark.shuffle import Inbox
@@ -80,7 +82,7 @@ def predict(
 
 def recommend(
     ratings: Rated,
-    chosen: Chosen | DataFrame,
+    chosen: Any,
     *,
     n: int = 10,
     axis: Axis = "user",
@@ -89,6 +91,7 @@ def recommend(
 ) -> Any:
     """Return for every user at most n items that they have not rated, best first, ranked as `NeighbourCF` ranks.
 
+    `chosen` may also be a fitted private model, for ratings on the cluster: the lists are those of `recommend_many`.
     `axis` says whose neighbours were chosen; other parameters as in `predict`. For `Ratings` the result is a `Ranked`,
     otherwise a data frame with `user`, `rank` (from 1), `item` and `score`, which Spark holds. The
     score is what ranks the list (`docs/ranking.md`), not the predicted rating.
@@ -96,6 +99,10 @@ def recommend(
     require(n >= 1, "n", "at least 1", n)
     require(axis in ("user", "item"), "axis", "'user' or 'item'", axis)
     settled = config_of(spark, config)
+    if hasattr(chosen, "recommend_many"):
+        if isinstance(ratings, Ratings):
+            raise DataError("ratings must be of Spark for a private model; of this machine, call model.recommend_many")
+        return recommend_private(ratings, chosen, n, settled)
     with (
         open_ratings(ratings, "user", lambda _: n, settled) as rows,
         job(settled, "recommending", 3 * rows.layout.n_blocks),

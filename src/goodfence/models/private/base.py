@@ -110,7 +110,6 @@ class PrivateRecommender(FittedRecommender):
         The scale of the ratings must be declared. It is public, as is the list of items: the `catalogue`, or that of
         the ratings, where it was declared there or is by `items="from ratings"`.
         """
-        require_feedback(ratings, self.learns_from, type(self).__name__)
         laid = self.laid_out(ratings)
         return self.fit_profiles(self.profiles_of(laid), laid)
 
@@ -144,6 +143,7 @@ class PrivateRecommender(FittedRecommender):
 
     def laid_out(self, ratings: Ratings) -> Ratings:
         """Return the ratings as they are fitted: on the `catalogue`, or as they are where that was chosen."""
+        require_feedback(ratings, self.learns_from, type(self).__name__)
         if self.catalogue is not None:
             return on_catalogue(ratings, Ids.of(self.catalogue, "items"))
         if self.items is None and not ratings.items_declared:

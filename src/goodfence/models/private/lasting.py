@@ -69,7 +69,6 @@ class LastingRecommender(PrivateRecommender):
         if self.lasting is None:
             require(ledger is None, "lasting", "given with a ledger", None)
             return super().fit(ratings)
-        require_feedback(ratings, self.learns_from, type(self).__name__)
         self._require_lasting(self.lasting)
         before = public_part(self.laid_out(ratings))
         again = hasattr(self, "record_") and not self._repeats(self._request(ratings, before), key)

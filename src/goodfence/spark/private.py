@@ -1,0 +1,280 @@
+"""Private models on Spark: tasks sum integers over users, the driver draws the noise once.
+
+A model asks for its sums with `profiles.total(of, *public)`. Here a task calls the very same `of` for each block, which
+holds whole users, and the integers of all blocks are added: the released numbers are those of one machine for the same
+noise. Every block counts once, whatever fails or runs twice: `docs/how-to/spark.md`, "Exactly once".
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from functools import partial
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+import numpy as np
+import pyarrow as pa
+import pyarrow.compute as pc
+from scipy import sparse
+
+from goodfence.arrays import Integers
+from goodfence.data.columns import ROLES, Feedback
+from goodfence.data.ids import Ids, code_ids
+from goodfence.data.matrix import move_columns
+from goodfence.data.ratings import Ratings, positions_among
+from goodfence.data.scale import Scale
+from goodfence.errors import require
+from goodfence.parallel import THREADS, ranges
+from goodfence.privacy.fixed_point import Contributions
+from goodfence.privacy.updates import narrowed
+from goodfence.spark import shuffle
+from goodfence.spark.chunks import Given
+from goodfence.spark.id_index import made, send_to_blocks
+from goodfence.spark.messages import Block, SortedIds, Totals, from_arrow
+from goodfence.spark.neighbours import fit_on_spark
+from goodfence.spark.ratings import Rated, RatingBlocks, merged_rows, open_ratings
+from goodfence.spark.session import Batches, SparkConfig, config_of, job, map_batches
+from goodfence.spark.shuffle import Inbox
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+Completed: TypeAlias = Callable[..., Ratings]
+"""Adds what is known of ratings (titles, whether their items are declared), after a look at their shape and number."""
+_SMALLEST_PART = 1 << 16
+
+
+def _as_they_are(ratings: Ratings, *_: object) -> Ratings:
+    return ratings
+
+
+def spark_fit(
+    model: Any, ratings: Rated, *, spark: SparkSession | None = None, config: SparkConfig | None = None
+) -> Any:
+    """Fit a recommender to ratings on the cluster, and return it: the same model as on one machine.
+
+    Parameters
+    ----------
+    model : PrivateMeans, PrivateCF, PrivateTopN or NeighbourCF
+        What to fit. A private one keeps only what it released, unless the ratings are `Ratings`: it answers profiles,
+        and `recommend` answers everybody. A `NeighbourCF` collects the ratings from which it predicts.
+    ratings, spark, config
+        As in `candidate_lists`.
+    """
+    settled = config_of(spark, config)
+    return fit_there(model, ratings, settled)
+
+
+def fit_there(model: Any, ratings: Rated, config: SparkConfig, completed: Completed = _as_they_are) -> Any:
+    """Fit a recommender; `completed` adds what is known of the ratings."""
+    if not hasattr(model, "fit_profiles"):
+        return fit_on_spark(model, ratings, config, completed)
+    require(config.work is None, "work", "left out for a private model: to resume a fit is to spend again", config.work)
+    with open_profiles(model, ratings, config, completed) as (profiles, laid):
+        return model.fit_profiles(profiles, laid)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Layout:
+    """How the rows of a block become ratings on the model's items: public, and known to every task."""
+
+    model: Any
+    """What makes profiles of ratings."""
+    positions: Integers | None
+    """Where the columns of a block are among the items; None where they are the items."""
+    n_items: int
+    scale: Scale
+    feedback: Feedback
+
+    def ratings_of(self, inbox: Inbox, users: Any = None, items: Any = None) -> Ratings:
+        """Return the ratings of a block, by the numbers of users and items unless their ids are given."""
+        block = inbox.only(Block)
+        csr = merged_rows([block])
+        if self.positions is not None:
+            csr = move_columns(csr, self.positions, self.n_items)
+        events = self.feedback == "implicit"
+        if events:  # each once
+            csr = sparse.csr_array((np.ones(csr.nnz), csr.indices, csr.indptr), shape=csr.shape)
+        ids = block.numbers if users is None else users, np.arange(self.n_items) if items is None else items
+        return Ratings(csr, *ids, None if events else self.scale, feedback=self.feedback)
+
+    def profiles(self, inbox: Inbox) -> Any:
+        """Return what each user of a block contributes to releases."""
+        return self.model.profiles_of(self.ratings_of(inbox))
+
+
+@dataclass(frozen=True, eq=False, repr=False)
+class ProfileBlocks(Contributions):
+    """All users' profiles on a cluster, each user in one block. Nothing leaves it but sums over all users."""
+
+    blocks: DataFrame
+    """The messages of each block, at the partition of its number."""
+    n_blocks: int
+    read: Callable[[Inbox], Any]
+    """Makes profiles of the messages of a block."""
+    nobody: Any
+    """The profiles of no users, with the same items."""
+    config: SparkConfig = field(kw_only=True)
+
+    def __getattr__(self, name: str) -> Any:
+        """Return what is public of profiles: the number of items, for how many bounds hold, whether users return."""
+        if name not in ("n_items", "most_items", "room", "arrival"):
+            raise AttributeError(name)
+        return getattr(self.nobody, name)
+
+    def total(self, of: Callable[..., Any], *public: Any) -> Any:
+        """Return `of(profiles, *public)`: arrays are sums over users, the rest follows from public numbers."""
+        told = of(self.nobody, *public)  # sums over no users are zeros of the right shape
+        parts = told if isinstance(told, tuple) else (told,)
+        shapes = [one.shape for one in parts if isinstance(one, np.ndarray)]
+        size = sum(math.prod(shape) for shape in shapes)
+        flat = self._added(partial(sum_block, self.read, of, public), size)
+        ends = np.cumsum([math.prod(shape) for shape in shapes])[:-1]
+        sums = iter(one.reshape(shape) for one, shape in zip(np.split(flat, ends), shapes, strict=True))
+        found = tuple(next(sums) if isinstance(one, np.ndarray) else one for one in parts)
+        return found if isinstance(told, tuple) else found[0]
+
+    def _added(self, task: Callable[..., Iterator[Totals]], size: int) -> Integers:
+        """Return the sums of the integers that `task` sends from each block, each part added by another task."""
+        most = max(_SMALLEST_PART, self.config.memory // (16 * self.n_blocks))
+        length = min(most, max(_SMALLEST_PART, -(-size // self.config.n_cores)))
+        n_parts = -(-size // length)
+        with job(self.config, "summing", self.n_blocks + n_parts):
+            sent = shuffle.run_tasks(self.blocks, partial(task, length))
+            added = shuffle.shuffle(sent, n_parts, partial(add_blocks, self.n_blocks))
+            found = shuffle.collect(added, Totals)
+        require_once([one.partition for one in found], n_parts)
+        require_once([one.count for one in found], n_parts, each=self.n_blocks)
+        return np.concatenate([one.totals for one in found], dtype=np.int64)
+
+
+def sum_block(
+    read: Callable[[Inbox], Any],
+    of: Callable[..., Any],
+    public: Sequence[Any],
+    length: int,
+    partition: int,
+    inbox: Inbox,
+) -> Iterator[Totals]:
+    """Send the sums over the users of one block, in parts."""
+    THREADS.set(1)  # other tasks have the other cores
+    found = of(read(inbox), *public)
+    sums = [one.ravel() for one in (found if isinstance(found, tuple) else (found,)) if isinstance(one, np.ndarray)]
+    flat = np.concatenate(sums)
+    for part, piece in enumerate(ranges(len(flat), length)):
+        yield Totals(part, partition, narrowed(flat[slice(*piece)]), count=1)
+
+
+def add_blocks(n_blocks: int, partition: int, inbox: Inbox) -> Iterator[Totals]:
+    """Send the sums of one part over all blocks, each of which must be there once."""
+    parts = inbox.every(Totals)
+    require_once([one.sender for one in parts], n_blocks)
+    total = np.zeros(len(parts[0].totals), dtype=np.int64)
+    for one in parts:
+        total += one.totals
+    yield Totals(partition, partition, narrowed(total), count=len(parts))
+
+
+def require_once(found: Sequence[int], n: int, each: int | None = None) -> None:
+    """Raise unless these are 0, ..., n - 1, or n times `each`: a contribution that counts twice breaks the proof."""
+    if list(found) != (list(range(n)) if each is None else [each] * n):
+        raise RuntimeError("every block must be in a sum exactly once; nothing was released")
+
+
+@contextmanager
+def open_profiles(
+    model: Any, ratings: Rated, config: SparkConfig, completed: Completed = _as_they_are
+) -> Iterator[tuple[ProfileBlocks, Ratings]]:
+    """Bring ratings into blocks of whole users; hand out their profiles, and what the model keeps of the ratings."""
+    given = model.laid_out(ratings) if isinstance(ratings, Ratings) else ratings
+    with open_ratings(given, "user", lambda _: 1, config) as rows:
+        laid, positions = (given, None) if isinstance(given, Ratings) else _public(model, rows, config, completed)
+        kind: Any = {"scale": laid.scale, "feedback": laid.feedback}
+        layout = Layout(model=_bare(model), positions=positions, n_items=laid.shape[1], **kind)
+        nobody = model.profiles_of(_of_nobody(laid.items, **kind))
+        yield ProfileBlocks(rows.blocks, rows.layout.n_blocks, layout.profiles, nobody, config=config), laid
+
+
+def _feedback(config: SparkConfig) -> Feedback:
+    return "implicit" if config.read.likes is not None or not config.read.rated else "explicit"
+
+
+def _bare(model: Any) -> Any:
+    """Return a recommender of the same class without anything it holds, for tasks."""
+    return object.__new__(type(model))
+
+
+def _of_nobody(items: Any, scale: Scale, feedback: Feedback, **how: Any) -> Ratings:
+    empty, nobody = sparse.csr_array((0, len(items))), np.empty(0, dtype=np.int64)
+    return Ratings(empty, nobody, items, None if feedback == "implicit" else scale, feedback=feedback, **how)
+
+
+def _public(
+    model: Any, rows: RatingBlocks, config: SparkConfig, completed: Completed
+) -> tuple[Ratings, Integers | None]:
+    """Return what is public of the ratings, as the model lays them out, and where their columns are on its items."""
+    read, layout = config.read, rows.layout
+    found = _item_ids(rows)
+    scale = Scale.observed(np.array([layout.lowest])) if read.scale is None else Scale.of(read.scale)
+    how: dict[str, Any] = {"items_declared": False, "liked_from": read.likes}
+    public = completed(
+        _of_nobody(found, scale, _feedback(config), **how), (layout.n_rows, layout.n_columns), layout.n_ratings
+    )
+    laid = model.laid_out(public)
+    if np.array_equal(laid.items, public.items):
+        return laid, None
+    items = (Ids.of_sorted(one.items, "items") for one in (public, laid))
+    return laid, positions_among(*items)
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class Serving:
+    """What a task needs to answer the users of a block from a fitted private model."""
+
+    layout: Layout
+    released: tuple[Any, Any]
+    """The model and its record."""
+    items: Any
+
+    def model_of(self, inbox: Inbox) -> Any:
+        """Return the model with the ratings of a block, by the numbers of its users."""
+        THREADS.set(1)
+        return _bare(self.layout.model).restore(self.layout.ratings_of(inbox, items=self.items), *self.released)
+
+    def lists(self, n: int, batches: Batches) -> Batches:
+        """Yield the lists of the users of a block, by their ids."""
+        inbox = Inbox(from_arrow(batches))
+        for block in inbox.every(Block):
+            table = self.model_of(inbox).recommend_many(None, n).table()
+            ids = pa.concat_arrays([one.ids for one in inbox.every(SortedIds)])
+            users = ids.take(pc.subtract(table.column("user"), block.first).combine_chunks())
+            yield from table.set_column(0, "user", users).to_batches()
+
+
+def recommend_private(ratings: Given, model: Any, n: int, config: SparkConfig) -> DataFrame:
+    """Return for every user of the ratings the list of a fitted private model: user, rank, item and score."""
+    with open_ratings(ratings, "user", lambda _: n, config) as rows:
+        serving, users = _serving(model, rows, config), rows.ids[0]
+        sent = shuffle.run_tasks(users.sorted_ids, partial(send_to_blocks, users.starts, rows.layout.block_rows))
+        schema = f"user {users.id_type}, rank bigint, item {_id_type(serving.items)}, score double"
+        with job(config, "recommending", rows.layout.n_blocks):
+            blocks = rows.blocks.union(sent).repartitionById(rows.layout.n_blocks, "partition")
+            return made(map_batches(blocks, partial(serving.lists, n), schema))
+
+
+def _serving(model: Any, rows: RatingBlocks, config: SparkConfig) -> Serving:
+    laid: Ratings = model.ratings_
+    items = Ids.of_sorted(_item_ids(rows), "items"), Ids.of_sorted(laid.items, "items")
+    how: dict[str, Any] = {"n_items": laid.shape[1], "scale": laid.scale, "feedback": _feedback(config)}
+    layout = Layout(model=_bare(model), positions=positions_among(*items), **how)
+    return Serving(layout=layout, released=(model.model_, model.record_), items=laid.items)
+
+
+def _item_ids(rows: RatingBlocks) -> Any:
+    return code_ids(pa.chunked_array([rows.ids[1].collect()]), ROLES[1], "items").ids.values
+
+
+def _id_type(ids: Any) -> str:
+    return "string" if ids.dtype == object else "bigint"
