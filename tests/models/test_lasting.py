@@ -18,7 +18,7 @@ from scipy import sparse
 import goodfence as gf
 from goodfence.auditing.lower_bound import lower_bound
 from goodfence.errors import KeyReused, LedgerProblem, SettingError
-from goodfence.models.private import history, releases
+from goodfence.models.private import history, releases, updated
 from goodfence.models.private.life import Life
 from goodfence.models.private.top_n import PrivateTopN
 from goodfence.privacy.fixed_point import Clamps
@@ -110,6 +110,10 @@ TWINS: dict[str, tuple[str, Callable[[pytest.MonkeyPatch], None]]] = {
     "pairs of events without their own part": (
         "lists, event, history",
         lambda patch: patch.setattr(history, "pairs_move", _without_the_own_pairs),
+    ),
+    "residuals of users at the whole budget beside the sums": (
+        "residuals, user",
+        lambda patch: patch.setattr(updated, "RESIDUAL_SHARES", {"rating": {}, "user": {updated.USERS_NAME: 1.0}}),
     ),
     "users are learnt from whenever they come": (
         "lists, user",

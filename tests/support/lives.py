@@ -53,6 +53,8 @@ def models(updates: int) -> dict[str, Callable[[], Any]]:
     return {
         "means, rating": lambda: gf.PrivateMeans(**how, lasting=lasting()),
         "means, rating, history": lambda: gf.PrivateMeans(**how, lasting=lasting("history")),
+        "residuals, rating": lambda: PrivateCF(**how, plan="means", lasting=lasting()),
+        "residuals, user": lambda: PrivateCF(**how, unit="user", plan="means", lasting=lasting(wait=1)),
         "covariance, rating": lambda: PrivateCF(**how, plan="covariance", lasting=lasting()),
         "covariance, rating, history": lambda: PrivateCF(**how, plan="covariance", lasting=lasting("history")),
         "covariance, user": lambda: PrivateCF(**how, unit="user", plan="covariance", lasting=lasting(wait=1)),
@@ -90,6 +92,8 @@ def live(model: Any, steps: list[Step]) -> Life:
         life.add_users(model.ratings_.shape[0])
         life.close(model.ratings_, arrived, model.unit)
         known = public_numbers(step, n_items)
+        if getattr(model, "plan", "") == "means":
+            del known["listed"], known["pair biases"]
         profiles = model._profiles_in(model.ratings_, at)
         publish(model, profiles, known, at)
         frozen = frozen_of(model, profiles, known)

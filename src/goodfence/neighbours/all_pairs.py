@@ -125,7 +125,7 @@ def nearest_by_rows(
 def are_few(profiles: Profiles, n: int) -> bool:
     """Return whether rows are compared with all columns in one go: few rows, long lists, or little in common."""
     few = profiles.n_rows <= min(11_000 + 16 * n, 15_000)
-    return few or (profiles.n_rows <= 1 << ROW_BITS and are_apart(profiles))
+    return bool(few or (profiles.n_rows <= 1 << ROW_BITS and are_apart(profiles)))
 
 
 def are_apart(profiles: Profiles) -> bool:

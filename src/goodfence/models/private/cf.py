@@ -184,9 +184,9 @@ class PrivateCF(PrivatePredictor):
                 overlap = releases.release_overlap(profiles, unit, of_overlap, updater)
             updater.known["overlap"] = np.array([overlap])
         covers = releases.COVARIANCE_NAME in updater.series or self._covers(items, overlap, effective)
-        if unit == "rating":
-            clamps = replace(RESIDUALS, history=online)
-            items = updated.release_update_residuals(profiles, items, clamps, mu, covers, updater)
+        clamps = replace(RESIDUALS, history=online)
+        names = updated.residual_names(unit, covers)
+        items = updated.release_update_residuals(profiles, items, clamps, mu, names, updater)
         public = estimation.public_factors(self.features, profiles.n_items)
         factors = np.concatenate([estimation.free_factors(items), public], axis=1)
         self.stages_ = MEANS[unit]
@@ -236,9 +236,8 @@ class PrivateCF(PrivatePredictor):
             )
             sums[releases.OVERLAP_NAME] = overlap
         clamps = replace(RESIDUALS, history=online)
-        for name, share in updated.RESIDUAL_SHARES.items() if unit == "rating" else ():
-            if not (covers and name != releases.RESIDUALS_NAME):
-                sums[name] = releases.residual_totals(profiles, known["biases"], clamps, mu * math.sqrt(share))[0]
+        for name in updated.residual_names(unit, covers):
+            sums[name] = updated.residual_sums(profiles, name, known["biases"], clamps, mu)
         if covers:
             pairs = self._pair_sums(profiles, known, integer_sensitivity(mu * math.sqrt(updated.COVARIANCE_SHARE)))
             sums[releases.COVARIANCE_NAME] = pairs[pairs_in_order(len(known["listed"]))]

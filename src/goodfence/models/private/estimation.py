@@ -137,10 +137,11 @@ def _prior(blocks: list[_Block], biases: Floats) -> Float32s:
     return prior
 
 
-def update_biases(found: Noisy, items: ItemBiases, wide: float, around: Floats | None = None) -> ItemBiases:
+def update_biases(found: Noisy, items: ItemBiases, wide: float | None, around: Floats | None = None) -> ItemBiases:
     """Return the biases after what the residuals say, each weighed by how sure it is.
 
-    The residuals are from the biases of `items`, or from those `around` which they were taken.
+    The residuals are from the biases of `items`, or from those `around` which they were taken; those of one rating
+    each are clamped at `wide`, those of a user's ratings together are scaled.
     """
     expected, variance = _response(items, found.noise, wide)
     precision = expected**2 / variance + 1 / items.variances
@@ -156,8 +157,11 @@ def expected_variance(items: ItemBiases, clamps: Clamps, mu: float) -> float:
     return items.mean(1 / (expected**2 / variance + 1 / items.variances))
 
 
-def _response(items: ItemBiases, noise: float, wide: float) -> tuple[Floats, Floats]:
+def _response(items: ItemBiases, noise: float, wide: float | None) -> tuple[Floats, Floats]:
     """Return how much an item's sum of residuals moves with its bias, and the sum's variance."""
+    if wide is None:
+        moves = HALF_STEP_WEIGHT * items.counts
+        return moves, noise**2 + _HALF_STEP_SPREAD * _HALF_STEP_SQUARE * moves
     slope = 2 * float(ndtr(wide / _RESIDUAL_SPREAD)) - 1
     return items.counts * slope, noise**2 + items.counts * min(0.75, 0.7 * wide**2)
 

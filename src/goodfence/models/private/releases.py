@@ -19,7 +19,7 @@ from goodfence.arrays import AnyIntegers, Csr, Floats, Integers, as_csr
 from goodfence.errors import require
 from goodfence.kernels.co_occurrence import add_pairs, user_scales
 from goodfence.kernels.private import HalfStepLimits, add_by_item, add_half_steps, add_normalised
-from goodfence.models.private.item_model import ItemModel
+from goodfence.models.private.item_model import ItemBiases, ItemModel
 from goodfence.parallel import ranges, run
 from goodfence.privacy.fixed_point import UP, Clamps, UserProfiles, finest_grid, integer_sensitivity
 from goodfence.privacy.guarantee import Unit
@@ -154,6 +154,14 @@ def residual_totals(profiles: UserProfiles, item_bias: Floats, clamps: Clamps, m
     values = profiles.residuals(clamps, item_bias, grid)
     add_by_item(*profiles.arriving(values), 0, totals, unused)
     return totals, residual_bound(clamps, profiles.most_items, grid), grid
+
+
+def user_residual_totals(profiles: UserProfiles, item_bias: Floats, limit: int) -> Integers:
+    """Return the sums of residuals from known item biases for the unit user, who moves them by at most `limit`."""
+    # The half step of a model without factors: each user's residuals are scaled together.
+    items = ItemBiases(item_bias, np.zeros(profiles.n_items), np.zeros(profiles.n_items))
+    model = ItemModel.of(items, np.zeros((profiles.n_items, 0)))
+    return half_step_totals(profiles, model, 0.0, limit, limit)[0][:, 0]
 
 
 def residual_grid(clamps: Clamps, n_items: int, mu: float) -> int:

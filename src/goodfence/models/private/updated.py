@@ -16,16 +16,18 @@ from goodfence.arrays import Floats, Integers
 from goodfence.models.private import estimation, history, releases
 from goodfence.models.private.item_model import ItemBiases
 from goodfence.models.private.releases import COVARIANCE_NAME, Noisy
-from goodfence.privacy.fixed_point import Clamps, UserProfiles
+from goodfence.privacy.fixed_point import Clamps, UserProfiles, integer_sensitivity
 from goodfence.privacy.guarantee import Unit
 from goodfence.privacy.updates import Updater
 
+USERS_NAME = "item residuals of users"
 AHEAD = 8.0
 """The stages of a batch are chosen for this many times as much data: what a batch leaves out is not made up for."""
-RESIDUAL_SHARES = {releases.RESIDUALS_NAME: 0.1, "more item residuals": 0.7}
-"""Unit rating: parts of the squared mu. The second takes the place of the covariance until that is worth its cost."""
+RESIDUAL_SHARES = {"rating": {releases.RESIDUALS_NAME: 0.1, "more item residuals": 0.7}, "user": {USERS_NAME: 0.5}}
+"""Parts of the squared mu, by unit. Of the unit rating the second takes the place of the covariance until that is worth
+its cost; of the unit user there are residuals where there is no covariance."""
 COVARIANCE_SHARE, OVERLAP_SHARE = 0.7, 0.01
-SUMS_SHARE = {("rating", False): 0.19, ("rating", True): 0.19, ("user", False): 1.0, ("user", True): 0.29}
+SUMS_SHARE = {("rating", False): 0.19, ("rating", True): 0.19, ("user", False): 0.5, ("user", True): 0.29}
 """What the item sums take, by unit and whether there may be a covariance."""
 
 
@@ -39,16 +41,37 @@ def grown(old: Integers, wanted: Integers) -> Integers:
     return np.concatenate([old, wanted[~np.isin(wanted, old)]])
 
 
+def residual_names(unit: Unit, covers: bool) -> list[str]:
+    """Return which sums of residuals a batch enters: fewer where it enters a covariance."""
+    names = [*RESIDUAL_SHARES[unit]]
+    return names if not covers else names[: unit == "rating"]
+
+
+def residual_sums(profiles: UserProfiles, name: str, item_bias: Floats, clamps: Clamps, mu: float) -> Integers:
+    """Return the integers of one sum of residuals; `mu` is that of the whole batch."""
+    if name == USERS_NAME:
+        return releases.user_residual_totals(profiles, item_bias, integer_sensitivity(_cost(name, mu)))
+    return releases.residual_totals(profiles, item_bias, clamps, _cost(name, mu))[0]
+
+
+def _cost(name: str, mu: float) -> float:
+    shares = RESIDUAL_SHARES["user" if name == USERS_NAME else "rating"]
+    return mu * math.sqrt(shares[name])
+
+
 def release_update_residuals(
-    profiles: UserProfiles, items: ItemBiases, clamps: Clamps, mu: float, covers: bool, updater: Updater
+    profiles: UserProfiles, items: ItemBiases, clamps: Clamps, mu: float, names: list[str], updater: Updater
 ) -> ItemBiases:
-    """Publish the item residuals, fewer where there is a covariance, and return the biases after all that were."""
+    """Publish these sums of item residuals, and return the biases after all that were."""
     known = updater.known
     known.setdefault("counted", np.array([float(items.counts.sum())]))
     known.setdefault("biases", _sharpened(profiles, items, clamps, mu, updater, updater.now).biases)
-    for name, share in RESIDUAL_SHARES.items():
-        if not (covers and name != releases.RESIDUALS_NAME):
-            releases.release_residuals(profiles, known["biases"], clamps, mu * math.sqrt(share), updater, name)
+    for name in names:
+        if name == USERS_NAME:
+            totals = profiles.total(residual_sums, name, known["biases"], clamps, mu)
+            updater.publish(name, totals, integer_sensitivity(_cost(name, mu)))
+        else:
+            releases.release_residuals(profiles, known["biases"], clamps, _cost(name, mu), updater, name)
     return _sharpened(profiles, items, clamps, mu, updater)
 
 
@@ -56,14 +79,17 @@ def _sharpened(
     profiles: UserProfiles, items: ItemBiases, clamps: Clamps, mu: float, updater: Updater, until: int | None = None
 ) -> ItemBiases:
     """Return the biases after the totals of all residuals that were published so far, or before an update."""
-    for name in [name for name in RESIDUAL_SHARES if updater.covered(name, until)]:
-        grid = releases.residual_grid(clamps, profiles.most_items, mu * math.sqrt(RESIDUAL_SHARES[name]))
+    every = [name for shares in RESIDUAL_SHARES.values() for name in shares if updater.covered(name, until)]
+    for name in every:
+        of_users, cost = name == USERS_NAME, _cost(name, mu)
+        grid = integer_sensitivity(cost) if of_users else releases.residual_grid(clamps, profiles.most_items, cost)
         around, part = _taken_from(name, len(items.counts), updater, until)
         total = updater.total(name, until)
         values = np.zeros(len(items.counts))
         values[: len(total)] = total / grid
         seen = replace(items, counts=items.counts * part)
-        after = estimation.update_biases(Noisy(values, updater.sd / grid), seen, clamps.wide, around)
+        wide = None if of_users else clamps.wide
+        after = estimation.update_biases(Noisy(values, updater.sd / grid), seen, wide, around)
         items = replace(after, counts=items.counts)
     return items
 
