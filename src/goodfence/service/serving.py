@@ -13,11 +13,11 @@ from weakref import WeakKeyDictionary
 import numpy as np
 from scipy import sparse
 
-from goodfence.arrays import AnyIntegers, Csr, Flags, Floats, Integers
+from goodfence.arrays import AnyIntegers, Flags, Floats, Integers
 from goodfence.data.scale import Scale
 from goodfence.errors import ModelFileError
 from goodfence.kernels.lists import NO_ITEM
-from goodfence.kernels.private import predict_rows, rank_profile
+from goodfence.kernels.private import rank_profile
 from goodfence.models.persistence import load_model
 from goodfence.models.private.item_model import NOISE, PrivatePredictor
 from goodfence.models.private.top_n import PrivateTopN
@@ -58,8 +58,8 @@ class RatingAnswers:
 
     def __init__(self, model: Any) -> None:
         self.scale: Scale | None = model.ratings_.scale
-        self._similarities, self._known = model._similarities, model.model_.known
-        counts = model.model_.counts
+        self._model, self._similarities = model.model_, model._similarities
+        self._known, counts = self._model.known, self._model.counts
         counts = np.ones(len(self._known.bias)) if counts is None else counts
         self._popularity = counts, np.argsort(-counts, kind="stable")
 
@@ -75,10 +75,7 @@ class RatingAnswers:
 
     def predict(self, own: tuple[Integers, Floats], wanted: AnyIntegers) -> Floats:
         """Return a prediction for each wanted item."""
-        found, rows, ends = np.empty(len(wanted)), np.zeros(1, dtype=np.int64), np.array([0, len(wanted)])
-        profile = Csr(np.array([0, len(own[0])], dtype=np.int32), *own)
-        predict_rows(rows, ends, np.asarray(wanted), profile, self._known, found)
-        return uncentred(found, self._scale)
+        return uncentred(self._model.predict_user(*own, wanted), self._scale)
 
     def related(self, column: int) -> Floats:
         """Return how similar each item is to one, by what was released."""
@@ -194,7 +191,9 @@ class ServedModel:
         model = load_model(folder / file)
         items = [str(item) for item in model.ratings_.items.tolist()]
         told = {"id": name, "method": method, "sha256": sha256, "guarantee": Guarantee(**json.loads(guarantee))}
-        return cls(**told, answers=answering(model), items=items, records=records)
+        made = cls(**told, answers=answering(model), items=items, records=records)
+        made.popular(1, made.allowed)  # so that what answers is compiled before the first question
+        return made
 
     @cached_property
     def fragments(self) -> list[bytes]:
