@@ -249,7 +249,10 @@ def writes(share: float) -> list[list[str]]:
 
 def requests(share: float) -> list[list[str]]:
     """Return how many odd requests to every route got a 5xx, or an answer without the right, with each key and none."""
-    with tempfile.TemporaryDirectory() as place, opened(Path(place) / "shop", CAP, self_service=True) as shop:
+    with (
+        tempfile.TemporaryDirectory() as place,
+        opened(Path(place) / "shop", CAP, self_service=True, compat="gorse") as shop,
+    ):
         fill(shop)
         train(shop)
         asked, gave = holes(shop)

@@ -8,6 +8,7 @@ import logging
 import multiprocessing
 import os
 import random
+import re
 import shutil
 import signal
 import sqlite3
@@ -41,6 +42,11 @@ def may(one: Registered, key: str | None) -> bool:
     return "public" in one.scopes or bool(set(scopes) & set(one.scopes))
 
 
+def served(shop: Shop) -> list[Registered]:
+    """Return the routes that a service answers."""
+    return [one for one in REGISTRY.values() if one.compat in (None, shop.service.serving.compat)]
+
+
 # odd requests
 
 
@@ -54,7 +60,7 @@ def odd_requests(shop: Shop, least: int) -> tuple[Counter[str], set[str]]:
     schema = schemathesis.openapi.from_dict(shop.told("GET", "/openapi.json"))
     operations = [found.ok() for found in schema.get_all_operations()]
     asked = {(one.method, one.path) for one in map(_of, operations)}
-    pages = [one for key, one in REGISTRY.items() if one.compat is None and key not in asked]
+    pages = [one for one in served(shop) if (one.method, one.path) not in asked]
     base = str(shop.client.base_url).rstrip("/")
 
     def send(one: Registered, method: str, path: str, **how: Any) -> None:
@@ -127,20 +133,15 @@ def _of(operation: Any) -> Registered:
 def holes(shop: Shop) -> tuple[int, list[str]]:
     """Ask every route as everybody, and return how many answers there were, and which gave what they must not."""
     n, found = 0, []
-    for (method, path), one in REGISTRY.items():
-        if one.compat is not None:
-            continue
+    known = {"user": "u2", "item": "i1", "what": "items"}
+    for one in served(shop):
+        path = re.sub(r"{(\w+)}", lambda part: known.get(part[1], "none"), one.path)
         for key in KEYS:
             if may(one, key):
                 continue
-            asked = path
-            for name, value in (("{user}", "u2"), ("{item}", "i1"), ("{what}", "items")):
-                asked = asked.replace(name, value)
-            for name in ("{model}", "{job}", "{key}", "{name}", "{act}"):
-                asked = asked.replace(name, "none")
-            told, n = shop.ask(method, asked, key, follow_redirects=False), n + 1
+            told, n = shop.ask(one.method, path, key, follow_redirects=False), n + 1
             if told.status_code not in ((303,) if one.page and key is None else (401,) if key is None else (403,)):
-                found.append(f"{method} {path} answers {told.status_code} to {key}")
+                found.append(f"{one.method} {one.path} answers {told.status_code} to {key}")
     return n, found
 
 
@@ -419,7 +420,8 @@ def visit_pages(shop: Shop, program: str, *, picture: Path | None = None) -> lis
                         wrong.append(f"{wide} px wide")
                     found.append([path, theme, width, late, size, foreign, wrong])
                     if picture is not None:
-                        _photograph(browser, picture / f"{path[1:]}-{theme}-{width}.png")
+                        name = path[1:].partition("?")[0].replace("/", "-")
+                        _photograph(browser, picture / f"{name}-{theme}-{width}.png")
     return found
 
 

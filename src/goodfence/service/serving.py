@@ -7,7 +7,7 @@ import math
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
 from weakref import WeakKeyDictionary
 
 import numpy as np
@@ -48,8 +48,8 @@ class Answering(Protocol):
         """Return a prediction for each wanted item."""
         ...
 
-    def related(self, column: int) -> Floats:
-        """Return how much each item goes with one."""
+    def related(self, column: int) -> Floats | None:
+        """Return how much each item goes with one, None if that was not released."""
         ...
 
 
@@ -77,9 +77,9 @@ class RatingAnswers:
         """Return a prediction for each wanted item."""
         return uncentred(self._model.predict_user(*own, wanted), self._scale)
 
-    def related(self, column: int) -> Floats:
+    def related(self, column: int) -> Floats | None:
         """Return how similar each item is to one, by what was released."""
-        return _similar(self._similarities(column), len(self._known.bias))
+        return cast("Floats | None", self._similarities(column))
 
     @property
     def _scale(self) -> Scale:
@@ -109,9 +109,9 @@ class ListAnswers:
         """Return the score of each wanted item."""
         return np.asarray(self._model.scores(own)[0][wanted], dtype=np.float64)
 
-    def related(self, column: int) -> Floats:
+    def related(self, column: int) -> Floats | None:
         """Return how similar each item is to one, by what was released."""
-        return _similar(self._similarities(column), len(self._model.popularity))
+        return self._similarities(column)
 
 
 class UnprovedAnswers:
@@ -144,9 +144,8 @@ class UnprovedAnswers:
         rows = np.full(len(wanted), self.users[user])
         return self._model.predict_cells(rows, np.asarray(wanted, dtype=np.int64))
 
-    def related(self, column: int) -> Floats:  # noqa: ARG002 - whatever is asked
+    def related(self, column: int) -> None:
         """Return nothing: the similarities of such a model are those of users' own data."""
-        return np.full(len(self._items), np.nan)
 
     def _ranked(self, found: Any) -> Ranked:
         columns = self._model.ratings_.columns(found.items).astype(np.int32)
@@ -160,10 +159,6 @@ def answering(model: FittedRecommender) -> Answering:
     if isinstance(model, PrivatePredictor):
         return RatingAnswers(model)
     return UnprovedAnswers(model)
-
-
-def _similar(found: Floats | None, n_items: int) -> Floats:
-    return np.full(n_items, np.nan) if found is None else found
 
 
 @dataclass(eq=False, kw_only=True)
@@ -264,9 +259,9 @@ class ServedModel:
         """Return the items that go with one, by what was released."""
         row = self.records.item_rows.get(item, 0)
         column = int(self.column_of[row])
-        if column < 0:
+        if column < 0 or (found := self.answers.related(column)) is None:
             return Ranked(np.empty(0, dtype=np.int32), np.empty(0))
-        return best_of(self.answers.related(column), np.array([column]), self.allowed, n)
+        return best_of(found, np.array([column]), self.allowed, n)
 
     def popular(self, n: int, allowed: Flags) -> Ranked:
         """Return what the model lists to an empty profile."""
