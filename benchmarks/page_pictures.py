@@ -1,6 +1,6 @@
 """The pictures of the pages in README.md: For you and the Attack lab, of the bundled films.
 
-    .venv/bin/python -m benchmarks.page_pictures     (needs chromium)
+.venv/bin/python -m benchmarks.page_pictures     (needs chromium)
 """
 
 from __future__ import annotations

@@ -13,6 +13,7 @@ import json
 import os
 import random
 import re
+import resource
 import shutil
 import signal
 import subprocess
@@ -46,7 +47,7 @@ from tests.support.service_shop import Shop, fill, listening, opened
 
 _ROUNDS = 10
 CANARY = ServiceSettings(scale=(1.0, 5.0, 0.0625), cap=(30.0, 1e-5))
-PARTS = ("load", "writes", "requests", "kills", "canaries", "timing", "rollbacks", "pages", "door")
+PARTS = ("start", "load", "writes", "requests", "kills", "canaries", "timing", "rollbacks", "pages", "door")
 PEER = """
 import sys, numpy as np, scipy.sparse as sp, uvicorn
 from fastapi import FastAPI
@@ -142,6 +143,22 @@ def corpus(name: str) -> gf.Ratings:
         return gf.load(name)
     except GoodfenceError:
         return gf.load("movietweetings")
+
+
+def start(share: float) -> list[list[str]]:
+    """Return the seconds from the command to the first answer, and how many of them the processor worked."""
+    took = []
+    with tempfile.TemporaryDirectory() as place:
+        for turn in range(max(2, round(5 * share))):
+            begun, before = time.monotonic(), resource.getrusage(resource.RUSAGE_CHILDREN)
+            with process(serve(Path(place) / f"shop-{turn}", 8234), 8234):
+                taken = time.monotonic() - begun
+            after = resource.getrusage(resource.RUSAGE_CHILDREN)
+            took.append((taken, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime))
+    middle = sorted(took)[len(took) // 2]
+    return [
+        ["a new folder, seconds until it answers; of the processor, with its stop", f"{middle[0]:.1f}; {middle[1]:.1f}"]
+    ]
 
 
 def load(share: float) -> list[list[str]]:
