@@ -1,16 +1,19 @@
-"""The service: speed beside FastAPI with implicit, a SIGKILL while writing, odd requests, timing, roll-backs.
+"""The service: speed beside FastAPI with implicit, writes and a SIGKILL, odd requests, kills, canaries, pages, attacks.
 
-    ./scripts/bench serve [load] [writes] [requests] [timing] [rollbacks] [door] [--seconds 20]
+    ./scripts/bench serve [PART ...] [--share 0.1]
 
-`load` needs wrk, and implicit for the comparison. Without a part all are run.
+Without a part all are run, which takes an hour; a part that is not run keeps its rows in the table. `load` needs wrk,
+and implicit for the comparison; `pages` needs chromium, and axe-core-python for violations.
 """
 
 from __future__ import annotations
 
 import argparse
 import json
+import os
 import random
 import re
+import resource
 import shutil
 import signal
 import subprocess
@@ -28,15 +31,23 @@ import numpy as np
 from scipy.stats import rankdata
 
 import goodfence as gf
-from benchmarks.results import write_table
+from benchmarks.results import FOLDER, write_table
+from benchmarks.service_faults import CAP, canaries_in, holes, kill, live_curve, odd_requests, visit_pages
+from goodfence.adapters.deployed import Deployed
+from goodfence.adapters.http import Endpoint
+from goodfence.attack.report import LeakReport
 from goodfence.errors import BrokenPromise, GoodfenceError
+from goodfence.models.method import parsed
 from goodfence.service.application import application
 from goodfence.service.promises import check_promise
+from goodfence.service.running import fill_with_films
 from goodfence.service.state import Service, ServiceSettings
-from tests.support.service_shop import Shop, listening, opened
+from tests.support.browser import find_browser
+from tests.support.service_shop import Shop, fill, listening, opened
 
 _ROUNDS = 10
-PARTS = ("load", "writes", "requests", "timing", "rollbacks", "door")
+CANARY = ServiceSettings(scale=(1.0, 5.0, 0.0625), cap=(30.0, 1e-5))
+PARTS = ("start", "load", "writes", "requests", "kills", "canaries", "timing", "rollbacks", "pages", "door")
 PEER = """
 import sys, numpy as np, scipy.sparse as sp, uvicorn
 from fastapi import FastAPI
@@ -49,6 +60,10 @@ app = FastAPI()
 async def recommend(user: int, n: int = 10):
     items, scores = model.recommend(user, liked[user], N=n, recalculate_user=True)
     return {"items": [{"item": str(i), "score": float(s)} for i, s in zip(items, scores)]}
+@app.get("/stored/{user}")
+async def stored(user: int, n: int = 10):
+    items, scores = model.recommend(user, liked[user], N=n)
+    return {"items": [{"item": str(i), "score": float(s)} for i, s in zip(items, scores)]}
 uvicorn.run(app, port=int(sys.argv[2]), log_level="error", access_log=False, loop="uvloop", http="httptools")
 """
 
@@ -56,12 +71,25 @@ uvicorn.run(app, port=int(sys.argv[2]), log_level="error", access_log=False, loo
 def main() -> None:
     parser = argparse.ArgumentParser(description=(__doc__ or "").partition("\n")[0])
     parser.add_argument("parts", nargs="*", choices=[*PARTS, []])
-    parser.add_argument("--seconds", type=float, default=20, help="of each measurement")
+    parser.add_argument("--share", type=float, default=1.0, help="of the full size: 20,000 requests, 200 kills, ...")
     options = parser.parse_args()
-    rows = []
+    rows = earlier()
     for part in options.parts or PARTS:
-        rows += [[part, *row] for row in globals()[part](options.seconds)]
-    write_table("serve", "The service", ["part", "what", "measured"], rows, seconds=options.seconds)
+        busy = f"{os.getloadavg()[0]:.0f}"
+        rows[part] = [[part, *row, busy] for row in globals()[part](options.share)]
+        table = [row for name in PARTS for row in rows.get(name, [])]
+        write_table("serve", "The service", ["part", "what", "measured", "load average before"], table)
+
+
+def earlier() -> dict[str, list[list[str]]]:
+    """Return the rows of the table by part: what is not measured again is kept."""
+    found: dict[str, list[list[str]]] = {}
+    if (file := FOLDER / "serve.md").exists():
+        for line in file.read_text(encoding="utf-8").splitlines():
+            cells = [cell.strip() for cell in line.strip("|").split("|")]
+            if cells[0] in PARTS and len(cells) == 4:
+                found.setdefault(cells[0], []).append(cells)
+    return found
 
 
 @contextmanager
@@ -117,51 +145,65 @@ def corpus(name: str) -> gf.Ratings:
         return gf.load("movietweetings")
 
 
-def load(seconds: float) -> list[list[str]]:
-    """Return recommendations a second of both, measured in turns, with 16 connections."""
+def start(share: float) -> list[list[str]]:
+    """Return the seconds from the command to the first answer, and how many of them the processor worked."""
+    took = []
+    with tempfile.TemporaryDirectory() as place:
+        for turn in range(max(2, round(5 * share))):
+            begun, before = time.monotonic(), resource.getrusage(resource.RUSAGE_CHILDREN)
+            with process(serve(Path(place) / f"shop-{turn}", 8234), 8234):
+                taken = time.monotonic() - begun
+            after = resource.getrusage(resource.RUSAGE_CHILDREN)
+            took.append((taken, after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime))
+    middle = sorted(took)[len(took) // 2]
+    return [
+        ["a new folder, seconds until it answers; of the processor, with its stop", f"{middle[0]:.1f}; {middle[1]:.1f}"]
+    ]
+
+
+def load(share: float) -> list[list[str]]:
+    """Return recommendations a second of ours and of the peer, measured in turns, with 16 connections."""
     from scipy import sparse
 
-    ratings, found = corpus("ml-1m"), {"ours": [], "peer": []}
+    ratings = corpus("ml-1m")
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
         key = trained(folder / "shop", ratings)["backend"]
         sparse.save_npz(folder / "liked.npz", sparse.csr_matrix(ratings.csr))
         (folder / "peer.py").write_text(PEER)
-        paths = {
-            "ours": [f"/v1/users/{user}/recommendations" for user in ratings.users[:2000].tolist()],
-            "peer": [f"/recommend/{row}" for row in range(2000)],
+        asked = {
+            "ours": (8231, [f"/v1/users/{user}/recommendations" for user in ratings.users[:2000].tolist()]),
+            "peer": (8232, [f"/recommend/{row}" for row in range(2000)]),
+            "peer, stored factors": (8232, [f"/stored/{row}" for row in range(2000)]),
         }
-        for name, asked in paths.items():
-            header = f'["Authorization"]="Bearer {key}"' if name == "ours" else ""
-            listed = ",".join(f'"{path}"' for path in asked)
-            turn = f'i=i%#u+1; return wrk.format("GET",u[i],{{{header}}})'
-            (folder / f"{name}.lua").write_text(f"local u={{{listed}}}\nlocal i=0\nrequest=function() {turn} end")
+        found: dict[str, list[tuple[float, float, int]]] = {name: [] for name in asked}
         peer = [sys.executable, str(folder / "peer.py"), str(folder / "liked.npz"), "8232"]
         with process(serve(folder / "shop", 8231), 8231), process(peer, 8232):
-            for _ in range(3):
-                for name, port in (("ours", 8231), ("peer", 8232)):
-                    wrk = [
-                        "wrk",
-                        "-t1",
-                        "-c16",
-                        f"-d{seconds / 3:.0f}s",
-                        "--latency",
-                        "-s",
-                        str(folder / f"{name}.lua"),
-                    ]
-                    told = subprocess.run([*wrk, f"http://127.0.0.1:{port}"], capture_output=True, text=True).stdout
-                    found[name].append(_of_wrk(told))
+            for turn in range(1 + max(1, round(7 * share))):
+                for name, (port, paths) in asked.items():
+                    told = _of_wrk(_wrk(folder, f"http://127.0.0.1:{port}", paths, key if name == "ours" else None))
+                    if turn:  # the first warms up
+                        found[name].append(told)
     rows = []
     for name, runs in found.items():
-        middle = sorted(runs)[len(runs) // 2]
-        rows.append(
-            [
-                f"{name}: recommendations/s, p99 ms, failed",
-                f"{middle[0]:.0f}, {middle[1]:.1f}, {sum(r[2] for r in runs)}",
-            ]
-        )
-    ratio = np.median([a[0] / b[0] for a, b in zip(found["ours"], found["peer"], strict=True)])
-    return [*rows, ["times FastAPI with implicit", f"{ratio:.1f}"]]
+        rate, late = (float(np.median([run[at] for run in runs])) for at in (0, 1))
+        best, failed = min(run[1] for run in runs), sum(run[2] for run in runs)
+        told = f"{rate:,.0f}; {late:.1f} (best {best:.1f}); {failed}"
+        rows.append([f"{name}: recommendations/s; p99 ms; failed", told])
+    for name, why in (("peer", "which folds users in as we do"), ("peer, stored factors", "which does not")):
+        ratios = [own[0] / their[0] for own, their in zip(found["ours"], found[name], strict=True)]
+        told = f"{np.median(ratios):.1f} ({min(ratios):.1f} to {max(ratios):.1f})"
+        rows.append([f"times FastAPI with implicit, {why}: median of {len(ratios)} rounds (all)", told])
+    return rows
+
+
+def _wrk(folder: Path, address: str, paths: list[str], key: str | None) -> str:
+    header = f'["Authorization"]="Bearer {key}"' if key else ""
+    listed = ",".join(f'"{path}"' for path in paths)
+    turn = f'i=i%#u+1; return wrk.format("GET",u[i],{{{header}}})'
+    (folder / "asked.lua").write_text(f"local u={{{listed}}}\nlocal i=0\nrequest=function() {turn} end")
+    wrk = ["wrk", "-t1", "-c16", "-d5s", "--latency", "-s", str(folder / "asked.lua"), address]
+    return subprocess.run(wrk, capture_output=True, text=True).stdout
 
 
 def _of_wrk(told: str) -> tuple[float, float, int]:
@@ -173,9 +215,9 @@ def _of_wrk(told: str) -> tuple[float, float, int]:
     return float(rate[1]), float(late[1]) * {"us": 1e-3, "ms": 1.0, "s": 1e3}[late[2]], int(failed[1]) if failed else 0
 
 
-def writes(seconds: float) -> list[list[str]]:
+def writes(share: float) -> list[list[str]]:
     """Return how many acknowledged writes were lost: 200 a second while reading, then SIGKILL and a restart."""
-    ratings, lock = gf.load("movietweetings"), threading.Lock()
+    ratings, lock, seconds, n = gf.load("movietweetings"), threading.Lock(), 600 * share, 0
     acknowledged, sent = dict[tuple[str, str], float](), dict[tuple[str, str], float]()
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place) / "shop"
@@ -183,6 +225,7 @@ def writes(seconds: float) -> list[list[str]]:
         items, end = [str(item) for item in ratings.items.tolist()], time.monotonic() + seconds
 
         def write(number: int) -> None:
+            nonlocal n
             generator = random.Random(number)
             with httpx.Client(base_url="http://127.0.0.1:8233", headers={"X-API-Key": key}, trust_env=False) as client:
                 for turn in range(10**9):
@@ -199,7 +242,8 @@ def writes(seconds: float) -> list[list[str]]:
                     if told.status_code == 202:
                         with lock:
                             acknowledged[user, item] = value
-                    time.sleep(0.02)
+                            n += 1
+                    time.sleep(0.01)
 
         threads = [threading.Thread(target=write, args=(number,)) for number in range(8)]
         with process(serve(folder, 8233), 8233) as server:
@@ -216,57 +260,75 @@ def writes(seconds: float) -> list[list[str]]:
         kept = {(user, item): value for user, item, value in service.store.read(sql) if user.startswith("w")}
         service.close()
     lost = sum(kept.get(cell) not in (value, sent[cell]) for cell, value in acknowledged.items())
-    return [["cells acknowledged, lost after SIGKILL", f"{len(acknowledged):,}, {lost}"]]
+    what = f"{seconds:.0f} s of writes while reading, then SIGKILL: acknowledged; a second; lost"
+    return [[what, f"{n:,}; {n / seconds:.0f}; {lost}"]]
 
 
-def requests(seconds: float) -> list[list[str]]:
-    """Return how many odd requests got a 5xx, with each key and without one."""
-    import schemathesis
-    from hypothesis import HealthCheck, Phase, given, settings
-
-    from tests.support.service_shop import fill
-
-    asked, faults = 0, []
-    with tempfile.TemporaryDirectory() as place, opened(Path(place) / "shop") as shop:
+def requests(share: float) -> list[list[str]]:
+    """Return how many odd requests to every route got a 5xx, or an answer without the right, with each key and none."""
+    with (
+        tempfile.TemporaryDirectory() as place,
+        opened(Path(place) / "shop", CAP, self_service=True, compat="gorse") as shop,
+    ):
         fill(shop)
-        schema = schemathesis.openapi.from_dict(shop.told("GET", "/openapi.json"))
-        calm = settings(
-            max_examples=10,
-            deadline=None,
-            database=None,
-            phases=[Phase.generate],
-            suppress_health_check=list(HealthCheck),
-        )
-        begun = time.monotonic()
-        while time.monotonic() < begun + seconds:
-            for found in schema.get_all_operations():
-                operation = found.ok()
-                if operation.path in ("/v1/models", "/v1/audits", "/v1/jobs/{job}/events"):
-                    continue  # each would train
-
-                @calm
-                @given(case=operation.as_strategy())
-                def ask(case: object) -> None:
-                    nonlocal asked
-                    for key in (None, "user", "backend", "all"):
-                        sent = case.as_transport_kwargs(base_url=str(shop.client.base_url))
-                        headers = {**dict(sent.get("headers") or {}), **({"X-API-Key": shop.keys[key]} if key else {})}
-                        body = {name: sent[name] for name in ("json", "data", "params") if sent.get(name) is not None}
-                        if isinstance(body.get("data"), bytes | str):
-                            body["content"] = body.pop("data")
-                        try:
-                            told = shop.client.request(sent["method"], sent["url"], headers=headers, **body)
-                        except (httpx.HTTPError, UnicodeError, ValueError, TypeError):
-                            continue  # what cannot be sent
-                        asked += 1
-                        if told.status_code >= 500 and told.status_code != 503:
-                            faults.append(f"{sent['method']} {case.path} {told.status_code}")
-
-                ask()
-    return [["odd requests, 5xx", f"{asked:,}, {len(faults)}"], *[["fault", one] for one in sorted(set(faults))]]
+        train(shop)
+        asked, gave = holes(shop)
+        statuses, wrong = odd_requests(shop, round(20_000 * share))
+    kinds = ", ".join(f"{n:,} {kind}" for kind, n in sorted(statuses.items()))
+    return [
+        ["routes and identities without the right; holes", f"{asked:,}; {len(gave)}"],
+        ["odd requests; faults (5xx, or answered without the right)", f"{statuses.total():,} ({kinds}); {len(wrong)}"],
+        *[["fault", one] for one in sorted({*gave, *wrong})],
+    ]
 
 
-def timing(seconds: float) -> list[list[str]]:
+def kills(share: float) -> list[list[str]]:
+    """Return how many kills left something half done that was served, or unpaid that was released."""
+    with tempfile.TemporaryDirectory() as place:
+        counts, wrong = kill(Path(place), round(200 * share))
+    kinds = ", ".join(f"{n} in {kind}" for kind, n in counts.items())
+    return [
+        ["kills; faults", f"{counts.total()} ({kinds}); {len(wrong)}"],
+        *[["fault", one] for one in sorted(set(wrong))],
+    ]
+
+
+def canaries(share: float) -> list[list[str]]:
+    """Return how many lines of log, pages, metrics and errors hold an id, a rating or a token of one user."""
+    with tempfile.TemporaryDirectory() as place, opened(Path(place) / "shop", CANARY, self_service=True) as shop:
+        fill(shop)
+        train(shop)
+        lines, texts, wrong = canaries_in(shop, round(10_000 * share))
+    return [["lines of log; other texts; that hold an id, rating or token", f"{lines:,}; {texts}; {len(wrong)}"]]
+
+
+def pages(share: float) -> list[list[str]]:
+    """Return how fast, large and accessible the pages are, and how soon the curve of the lab begins."""
+    program = find_browser()
+    if program is None:
+        raise RuntimeError("install chromium")
+    with tempfile.TemporaryDirectory() as place:
+        settings = ServiceSettings(scale=(0.0, 10.0, 1.0), cap=(1.0, 1e-5))
+        with opened(Path(place) / "shop", settings, self_service=True) as shop:
+            fill_with_films(shop.service)
+            train(shop)
+            cold, warm = live_curve(shop), live_curve(shop)
+            seen = [one for _ in range(max(1, round(3 * share))) for one in visit_pages(shop, program)]
+    late = sorted(one[3] for one in seen)
+    wrong = sorted({f"{one[0]} {one[1]} {one[2]} px: {fault}" for one in seen for fault in one[6]})
+    size, foreign = max(one[4] for one in seen), sum(one[5] for one in seen)
+    curve = f"{warm[0]:.1f}; {warm[1]:.1f} (first attack since the start: {cold[0]:.1f}; {cold[1]:.1f})"
+    return [
+        ["pages in two themes and two widths", f"{len(seen)}"],
+        ["first byte, ms: median; longest", f"{late[len(late) // 2]:.0f}; {late[-1]:.0f}"],
+        ["largest page with all it loads, kB; foreign requests", f"{size / 1000:.0f}; {foreign}"],
+        ["violations of axe, and pages wider than the screen", f"{len(wrong)}"],
+        ["live curve, s: first point; 100 users of kNN", curve],
+        *[["fault", one] for one in wrong],
+    ]
+
+
+def timing(share: float) -> list[list[str]]:
     """Return how well the time of an answer tells whether the target is in the data; who is served where changes."""
     ratings, taken = gf.load("movietweetings"), [list[float](), list[float]()]
     profile = [{"item": str(item), "value": 8} for item in ratings.items[:8].tolist()]
@@ -284,8 +346,7 @@ def timing(seconds: float) -> list[list[str]]:
             with listening(application(services[order[0]])) as one, listening(application(services[order[1]])) as other:
                 addresses = dict(zip(order, (one, other), strict=True))
                 clients = {which: httpx.Client(base_url=addresses[which], trust_env=False) for which in order}
-                end = time.monotonic() + seconds / _ROUNDS
-                while time.monotonic() < end:
+                for _ in range(max(1, round(20_000 * share / _ROUNDS))):
                     for which in random.sample(order, 2):
                         services[which].limiter = type(services[which].limiter)()
                         begun = time.perf_counter()
@@ -299,9 +360,9 @@ def timing(seconds: float) -> list[list[str]]:
     return [["pairs of answers, AUC with and without the target", f"{n:,}, {max(area, 1 - area):.3f}"]]
 
 
-def rollbacks(seconds: float) -> list[list[str]]:
+def rollbacks(share: float) -> list[list[str]]:
     """Return how many services that were put back a client noticed who had seen a later head."""
-    ratings, noticed, tried, end = gf.load("movietweetings"), 0, 0, time.monotonic() + max(seconds, 20)
+    ratings, noticed, tried = gf.load("movietweetings"), 0, 0
     small = gf.Ratings(ratings.csr[:80], ratings.users[:80], ratings.items, ratings.scale)
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
@@ -311,7 +372,7 @@ def rollbacks(seconds: float) -> list[list[str]]:
             train(shop)
             check_promise(str(shop.client.base_url).rstrip("/"), folder / "heads.json")
         [kept] = json.loads((folder / "heads.json").read_text()).values()
-        while time.monotonic() < end and tried < 500:
+        while tried < round(500 * share):
             shutil.copytree(folder / "older", folder / "now")
             with opened(folder / "now", None, self_service=tried % 2 == 0) as shop:
                 address = str(shop.client.base_url).rstrip("/")
@@ -325,15 +386,12 @@ def rollbacks(seconds: float) -> list[list[str]]:
     return [["services put back, noticed", f"{tried}, {noticed}"]]
 
 
-def door(_: float) -> list[list[str]]:
+def door(share: float) -> list[list[str]]:
     """Return what attackers recover through the API and in the laboratory, of 300 users of the bundled films."""
-    from goodfence.adapters.deployed import Deployed
-    from goodfence.adapters.http import Endpoint
-    from goodfence.models.method import parsed
-
     films, rows = gf.load("movietweetings"), []
     small = gf.Ratings(films.csr[:300], films.users[:300], films.items, films.scale)
-    for method, targets in (("knn k=20", 8), ("ppns k=20 beta=3", 8), ("private-cf epsilon=1", 8)):
+    targets = max(4, round(60 * share))
+    for method in ("knn k=20", "ppns k=20 beta=3", "private-cf epsilon=1", "private-means epsilon=1"):
         attack = gf.KNNAttack(known=8, fakes=20)
         settings = ServiceSettings(scale=(0.0, 10.0, 1.0), method=method, cap=(300.0, 1e-5))
         with tempfile.TemporaryDirectory() as place, opened(Path(place) / "s", settings, allow_unproved=True) as shop:
@@ -344,11 +402,16 @@ def door(_: float) -> list[list[str]]:
             with Deployed(Endpoint(url=str(shop.client.base_url).rstrip("/"), headers=headers), "goodfence") as box:
                 told = attack.run(small, gf.BlackBox(box), targets=targets, rng=7)
             taken = time.monotonic() - begun
+            left = shop.service.store.read("SELECT count(*) FROM account WHERE ext LIKE 'goodfence-%'")[0][0]
         alone = attack.run(small, parsed(method, public={"items": "from ratings"}).recommender, targets=targets, rng=7)
-        at_door, inside = (f"{one.recovery:.2f} ({one.advantage:+.2f})" for one in (told, alone))
-        what = f"{method}: recovered (advantage) at the door, in the laboratory"
-        rows.append([what, f"{at_door}, {inside}; {taken:.0f} s"])
+        what = f"{method}, {targets} users: recovered, advantage (95%) at the door; in the laboratory; accounts left"
+        rows.append([what, f"{_leak(told)}; {_leak(alone)}; {left} ({taken:.0f} s)"])
     return rows
+
+
+def _leak(report: LeakReport) -> str:
+    _, low, high = report.estimates["advantage"]
+    return f"{report.recovery:.2f}, {report.advantage:+.2f} ({low:+.2f} to {high:+.2f})"
 
 
 if __name__ == "__main__":

@@ -8,6 +8,7 @@ import numpy as np
 import numpy.typing as npt
 import pytest
 from scipy import sparse
+from scipy.special import ndtr
 
 from goodfence.arrays import Csr
 from goodfence.kernels.co_occurrence import add_projected, user_scales
@@ -19,6 +20,7 @@ from goodfence.kernels.private import (
     add_half_steps,
     add_normalised,
     predict_rows,
+    rank_profile,
     residuals,
 )
 from goodfence.models.private.releases import sum_pairs
@@ -116,6 +118,28 @@ def test_predictions(seed: int, cut: float) -> None:
     for row, user in enumerate(users):
         twin = bias + features @ reference.ridge(user, *of_items)
         assert out[ends[row] : ends[row + 1]] == pytest.approx(twin, abs=1e-9)
+
+
+@pytest.mark.kernel
+@pytest.mark.parametrize("counts", ["alike", "few", "noisy"])
+@pytest.mark.parametrize("n", [1, 4, N_ITEMS])
+def test_ranked_profiles(n: int, counts: str) -> None:
+    kinds = {"alike": np.ones(N_ITEMS), "few": np.r_[90.0, 80.0, np.full(N_ITEMS - 2, 2.0)]}
+    popular = kinds.get(counts, np.random.default_rng(2).normal(0, 9, N_ITEMS))  # noise may leave a count below 0
+    of_items, listable = known(4)._replace(cut=1.2), np.arange(N_ITEMS) != 5
+    order = np.argsort(-popular, kind="stable")
+    for user in some_users(4):
+        own = {item: value / 400 for item, value in user.items()}
+        columns, best = np.empty(n, dtype=np.int32), np.empty(n)
+        pair = np.array(list(own), dtype=np.int64), np.array(list(own.values()), dtype=float)
+        rank_profile(pair, of_items, (popular, order), 0.9, listable, columns, best)
+        predicted = of_items.bias + of_items.features @ reference.ridge(own, *of_items)
+        scores = popular * np.sqrt(ndtr(predicted / 0.9))
+        twin = reference.best_list(scores, list(own), np.flatnonzero(listable).tolist(), n)
+        listed = columns[columns >= 0]
+        assert listed.tolist() == [item for item, _ in twin]
+        assert (columns[len(twin) :] == -1).all()
+        assert best[: len(twin)] == pytest.approx(predicted[listed], abs=1e-9)
 
 
 @pytest.mark.kernel

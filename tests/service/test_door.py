@@ -6,6 +6,7 @@ import json
 import re
 from collections.abc import Iterator
 from contextlib import contextmanager
+from importlib import resources
 from pathlib import Path
 from typing import Any
 
@@ -16,7 +17,7 @@ from scipy import sparse
 import goodfence as gf
 from goodfence.adapters.deployed import SHIPPED, Deployed, ServiceMapping
 from goodfence.adapters.http import Endpoint
-from goodfence.errors import BlackBoxProblem
+from goodfence.errors import BlackBoxProblem, TooManyRequests
 from goodfence.service.state import ServiceSettings
 from tests.support.running import run_json
 from tests.support.service_shop import Shop, opened
@@ -33,8 +34,8 @@ def ratings() -> gf.Ratings:
 
 
 @contextmanager
-def attacked(folder: Path, **settings: Any) -> Iterator[tuple[Shop, Endpoint]]:
-    with opened(folder, ServiceSettings(**settings), allow_unproved=True) as shop:
+def attacked(folder: Path, compat: str | None = None, **settings: Any) -> Iterator[tuple[Shop, Endpoint]]:
+    with opened(folder, ServiceSettings(**settings), allow_unproved=True, compat=compat) as shop:
         lines = "".join(json.dumps({"item": f"i{at}"}) + "\n" for at in range(N_ITEMS))
         how = {"content": lines, "headers": {"Content-Type": "application/x-ndjson"}}
         shop.told("POST", "/v1/import/items", "operator", **how)
@@ -74,6 +75,54 @@ def test_lists_leak_at_the_door(tmp_path: Path) -> None:
         assert accounts(shop) == 0
     alone = gf.ListAttack(known=6, fakes=5, n=5).run(events, gf.NeighbourCF(gf.KNN(k=5)), targets=3, rng=7)
     assert told.precision == alone.precision > 0.5
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("method", "leaks"), [("knn k=5", True), ("private-top-n epsilon=1", False)])
+def test_lists_at_the_paths_of_gorse(method: str, leaks: bool, tmp_path: Path) -> None:
+    text = resources.files("goodfence.adapters").joinpath("mappings/gorse.toml").read_text(encoding="utf-8")
+    trains = text.replace("settle = 60", "settle = 0") + '\n[learn]\npath = "/v1/models?wait=300"\nbody = {}\n'
+    (tmp_path / "gorse.toml").write_text(trains, encoding="utf-8")  # Gorse trains by itself; here it is asked to
+    how: dict[str, Any] = {"feedback": "implicit", "method": method, "cap": (100.0, 1e-5)}
+    attack, events = gf.ListAttack(known=6, fakes=5, n=5), ratings().likes(4)
+    with attacked(tmp_path / "shop", compat="gorse", **how) as (shop, endpoint):
+        with Deployed(endpoint, tmp_path / "gorse.toml") as door:
+            told = attack.run(events, gf.BlackBox(door, asks="lists"), targets=6, rng=7)
+        assert accounts(shop) == 0
+    found, low, high = told.estimates["advantage"]
+    assert low > 0.2 if leaks else low <= 0 <= high, found
+
+
+def test_a_limited_service_is_asked_again_and_left_clean(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    with attacked(tmp_path / "shop", method="knn k=5") as (shop, endpoint):
+        answered = []
+
+        def limited(who: str, rate: float, burst: int) -> None:
+            answered.append(who)
+            if len(answered) % 3 == 0:
+                raise TooManyRequests(0.01)
+
+        monkeypatch.setattr(shop.service.limiter, "admit", limited)
+        with Deployed(endpoint, "goodfence") as door:
+            gf.KNNAttack(known=8, fakes=2).run(ratings(), gf.BlackBox(door), targets=1, rng=7)
+        assert len(answered) > 9
+        assert accounts(shop) == 0
+
+        def closed(*_: object) -> None:
+            raise TooManyRequests(500.0)
+
+        def is_limited() -> None:
+            with Deployed(endpoint, "goodfence") as door:
+                door.fit(ratings())
+                monkeypatch.setattr(shop.service.limiter, "admit", closed)
+                try:
+                    door.predict(ratings().users[:1], ratings().items[:1])
+                finally:  # the limit is over when the accounts are closed
+                    monkeypatch.setattr(shop.service.limiter, "admit", lambda *_: None)
+
+        with pytest.raises(BlackBoxProblem, match="429"):
+            is_limited()
+        assert accounts(shop) == 0
 
 
 def test_accounts_are_closed_after_an_error(tmp_path: Path) -> None:

@@ -58,7 +58,9 @@ def test_the_script_is_the_one_that_was_vendored() -> None:
     assert site.sha256_of_script() == HTMX
 
 
-@pytest.mark.parametrize("path", ["/overview", "/lab", "/ledger", "/ledger?verified=now", "/promise", "/enter"])
+@pytest.mark.parametrize(
+    "path", ["/overview", "/lab", "/frontier", "/ledger", "/ledger?verified=now", "/promise", "/enter"]
+)
 def test_a_page_is_small_sound_and_complete(shop: Shop, path: str) -> None:
     with visitor(shop, "all") as client:
         answer = client.get(path)
@@ -137,6 +139,24 @@ def test_the_lab_draws_a_curve_and_tells_it_in_words(shop: Shop) -> None:
         assert told[1] < 60
         assert "hx-get" not in chart
         assert post(client, "/lab", targets=5000).status_code == 422
+
+
+def test_the_frontier_picks_a_setting_for_an_error(shop: Shop) -> None:
+    with visitor(shop, "all") as client:
+        assert "<table" not in client.get("/frontier").text
+        post(client, "/frontier")
+        found = shop.service.jobs.wait(shop.service.jobs.listed(1)[0]["id"], 300)
+        assert found is not None
+        assert found["state"] == "done", found
+        points = {point["method"]: point for point in found["result"]["points"]}
+        assert points["knn k=50"]["low"] > 0.2 > points["private-cf epsilon=1"]["high"]
+        assert points["private-cf epsilon=1"]["status"] == "proved"
+        least = min(point["error"] for point in points.values())
+        page = client.get(f"/frontier?bear={least + 0.001}").text
+        [best] = [method for method, point in points.items() if point["error"] == least]
+        assert f"goodfence serve FOLDER --method &#39;{best}&#39;" in page or f"--method '{best}'" in page
+        assert "None of them has an error" in client.get("/frontier?bear=0.01").text
+        assert client.get("/frontier?bear=x").status_code == 422
 
 
 def test_odds_follow_the_gaussian_curve() -> None:

@@ -59,10 +59,10 @@ class Browser:
                 return told["result"]
             self._keep(told)
 
-    def go(self, path: Path) -> None:
-        """Open a file, and wait until it is loaded."""
+    def go(self, place: Path | str) -> None:
+        """Open a file or an address, and wait until it is loaded."""
         self._events.clear()
-        self.ask("Page.navigate", url=path.as_uri())
+        self.ask("Page.navigate", url=place if isinstance(place, str) else place.as_uri())
         while not any(event["method"] == "Page.loadEventFired" for event in self._events):
             self._keep(self._read())
 

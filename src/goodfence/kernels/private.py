@@ -6,12 +6,14 @@ Nothing here raises, whatever the numbers: an error would tell something of the 
 
 from __future__ import annotations
 
+import math
 from typing import NamedTuple
 
 import numpy as np
 
-from goodfence.arrays import AnyFloats, AnyIntegers, Csr, Floats
+from goodfence.arrays import AnyFloats, AnyIntegers, Csr, Flags, Floats
 from goodfence.kernels import inner, kernel
+from goodfence.kernels.lists import NO_ITEM, insert
 
 # Far beyond what features within their bounds give; below it the matrix is safely inverted.
 _LARGEST_TRACE = 1e9
@@ -275,10 +277,46 @@ def predict_rows(
         begin, end = profiles.starts[users[turn]], profiles.starts[users[turn] + 1]
         coefficients = solve_user(profiles.columns[begin:end], profiles.values[begin:end], known)
         for at in range(ends[turn], ends[turn + 1]):
-            value = known.bias[columns[at]]
-            for feature in range(len(coefficients)):
-                value += known.features[columns[at], feature] * coefficients[feature]
-            out[at] = value
+            out[at] = _predicted(columns[at], coefficients, known)
+
+
+@kernel
+def rank_profile(
+    own: tuple[AnyIntegers, AnyFloats],
+    known: ItemFeatures,
+    popularity: tuple[AnyFloats, AnyIntegers],
+    spread: float,
+    listable: Flags,
+    columns: AnyIntegers,
+    best: AnyFloats,
+) -> None:
+    """Write the best listable items that are not in a profile of columns and values, and what is predicted of them.
+
+    An item's score is its count times the root of Phi(prediction / `spread`). `popularity` is the counts and the items
+    by falling count. No score exceeds its count, so what comes after a count below the worst listed score is not read.
+    """
+    coefficients = solve_user(own[0], own[1], known)
+    counts, order = popularity
+    mine = listable.copy()
+    mine[own[0]] = False
+    n_listed, n = 0, columns.size
+    for item in order:
+        if n_listed == n and max(counts[item], 0.0) < best[n - 1]:
+            break
+        if mine[item]:
+            liked = math.erfc(-_predicted(item, coefficients, known) / (spread * math.sqrt(2.0))) / 2
+            n_listed = insert(item, counts[item] * math.sqrt(liked), columns, best, n_listed)
+    columns[n_listed:] = NO_ITEM
+    for place in range(n_listed):
+        best[place] = _predicted(columns[place], coefficients, known)
+
+
+@inner
+def _predicted(item: int, coefficients: AnyFloats, known: ItemFeatures) -> float:
+    value = known.bias[item]
+    for feature in range(len(coefficients)):
+        value += known.features[item, feature] * coefficients[feature]
+    return float(value)
 
 
 @kernel

@@ -48,14 +48,14 @@ def require_declared(scale: Scale) -> None:
 def centred(values: Floats, scale: Scale) -> Floats:
     """Return ratings mapped to the scale 1..5 and measured from its `CENTRE`: each by itself."""
     share = (values - scale.lowest) / (scale.highest - scale.lowest)
-    return (1.0 - CENTRE) + SPAN * np.clip(share, 0.0, 1.0)
+    return (1.0 - CENTRE) + SPAN * np.minimum(np.maximum(share, 0.0), 1.0)  # np.clip takes three times as long
 
 
 def uncentred(values: Floats, scale: Scale) -> Floats:
     """Return what `centred` maps to `values`, clipped to the scale."""
-    share = np.clip((values - (1.0 - CENTRE)) / SPAN, 0.0, 1.0)
+    share = np.minimum(np.maximum((values - (1.0 - CENTRE)) / SPAN, 0.0), 1.0)
     told = scale.lowest + share * (scale.highest - scale.lowest)
-    return np.clip(told, scale.lowest, scale.highest)
+    return np.minimum(np.maximum(told, scale.lowest), scale.highest)
 
 
 def to_grid(values: Floats, grid: int) -> Integers:

@@ -7,20 +7,8 @@ from typing import Any
 from goodfence.errors import BrokenPromise
 from goodfence.ledger.chain import START, Entry
 
-_PUBLIC = (
-    "seq",
-    "kind",
-    "idem",
-    "request",
-    "release_id",
-    "cost",
-    "slack",
-    "accounts_hash",
-    "body",
-    "prev_hash",
-    "hash",
-)
 _BYTES = ("request", "release_id", "accounts_hash", "prev_hash", "hash")
+_PUBLIC = ("seq", "kind", "idem", "cost", "slack", "body", *_BYTES)
 
 
 def checked_chain(told: list[dict[str, Any]], ledger_id: str) -> list[Entry]:

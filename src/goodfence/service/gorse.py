@@ -48,13 +48,6 @@ class GorseItem(BaseModel):
     Comment: str = Field(default="", max_length=500)
 
 
-def _insert(ask: Asking, feedback: list[GorseFeedback]) -> dict[str, int]:
-    rows = [(one.UserId, Said(one.ItemId, _value(ask, one), _seconds(one.Timestamp))) for one in feedback]
-    if rows:
-        ask.service.records.save_bulk(rows, ask.service.scale)
-    return {"RowAffected": len(rows)}
-
-
 def _value(ask: Asking, one: GorseFeedback) -> float:
     scale = ask.service.scale
     return 1.0 if scale is None else one.Value
@@ -70,15 +63,13 @@ def _seconds(text: str) -> int | None:
 
 
 @route("POST", "/api/feedback", "backend", compat=GORSE)
-def insert_feedback(ask: Asking, feedback: list[GorseFeedback]) -> dict[str, int]:
-    """Save feedback."""
-    return _insert(ask, feedback)
-
-
 @route("PUT", "/api/feedback", "backend", compat=GORSE)
-def upsert_feedback(ask: Asking, feedback: list[GorseFeedback]) -> dict[str, int]:
+def insert_feedback(ask: Asking, feedback: list[GorseFeedback]) -> dict[str, int]:
     """Save feedback, which replaces what was there."""
-    return _insert(ask, feedback)
+    rows = [(one.UserId, Said(one.ItemId, _value(ask, one), _seconds(one.Timestamp))) for one in feedback]
+    if rows:
+        ask.service.records.save_bulk(rows, ask.service.scale)
+    return {"RowAffected": len(rows)}
 
 
 @route("POST", "/api/user", "backend", compat=GORSE)
@@ -101,7 +92,7 @@ def delete_user(ask: Asking, user: str) -> dict[str, int]:
 def insert_item(ask: Asking, item: GorseItem) -> dict[str, int]:
     """Declare an item."""
     told = {"item": item.ItemId, "title": item.Comment, "labels": item.Categories or [], "hidden": item.IsHidden}
-    return {"RowAffected": ask.service.import_items([told])}
+    return {"RowAffected": ask.service.records.save_items([told])}
 
 
 @route("GET", "/api/recommend/{user}", "backend", compat=GORSE)

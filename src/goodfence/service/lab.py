@@ -25,7 +25,7 @@ LAB_METHODS = (
 _CHUNK = 10
 
 
-def audit_copy(request: dict[str, Any], say: Callable[..., None]) -> dict[str, Any]:
+def audit_copy(_: Path, request: dict[str, Any], say: Callable[..., None]) -> dict[str, Any]:
     """Audit a method on a copy of the data; the result is for operators and auditors."""
     from goodfence.auditing.audit import audit
 
@@ -43,7 +43,7 @@ def audit_copy(request: dict[str, Any], say: Callable[..., None]) -> dict[str, A
     return {**said, "method": chosen.label, "report": told}
 
 
-def attack_films(request: dict[str, Any], say: Callable[..., None]) -> dict[str, Any]:
+def attack_films(_: Path, request: dict[str, Any], say: Callable[..., None]) -> dict[str, Any]:
     """Attack recommenders of the bundled films side by side, and tell after every few users what was recovered."""
     from goodfence.attack.knn_attack import KNNAttack
 
@@ -69,6 +69,23 @@ def attack_films(request: dict[str, Any], say: Callable[..., None]) -> dict[str,
     return {
         method: {"n": n, "recovered": sum(state[method]) / n, "without": sum(without[method]) / n} for method in methods
     }
+
+
+def compare_films(_: Path, request: dict[str, Any], say: Callable[..., None]) -> dict[str, Any]:
+    """Measure error and leak of each recommender on the bundled films, and tell each as it is known."""
+    from goodfence.attack.knn_attack import KNNAttack
+    from goodfence.auditing.frontier import frontier
+
+    films, attack, points = load("movietweetings"), KNNAttack(known=request["known"], fakes=request["fakes"]), []
+    for method in LAB_METHODS:
+        chosen, seeded = (parsed(method, rng=rng, public={"items": "from ratings"}) for rng in (None, request["seed"]))
+        how: dict[str, Any] = {"attacks": [attack], "targets": request["targets"], "rng": request["seed"]}
+        [point] = frontier(films, [seeded.recommender], known=request["known"], progress=False, **how).points
+        low, high = point.advantage.low, point.advantage.high
+        told = {"method": method, "status": chosen.guarantee.status, "error": point.loss}
+        points.append({**told, "advantage": point.advantage.value, "low": low, "high": high})
+        say(progress=(len(points), len(LAB_METHODS)), event=points[-1])
+    return {"points": points}
 
 
 def _drawn(users: list[Any], seed: int) -> list[Any]:

@@ -67,20 +67,20 @@ class AuditRequest(BaseModel):
 @route("PUT", "/v1/items/{item}", "operator", status=204)
 def put_item(ask: Asking, item: str, told: Item) -> None:
     """Declare an item: events of others are refused."""
-    ask.service.import_items([{"item": item, **told.model_dump()}])
+    ask.service.records.save_items([{"item": item, **told.model_dump()}])
 
 
 @route("PATCH", "/v1/items/{item}", "operator", status=204)
 def change_item(ask: Asking, item: str, told: ItemChange) -> None:
     """Change what is said of an item."""
     known = _known_item(ask.service, item)
-    ask.service.import_items([{**known, **told.model_dump(exclude_none=True)}])
+    ask.service.records.save_items([{**known, **told.model_dump(exclude_none=True)}])
 
 
 @route("DELETE", "/v1/items/{item}", "operator", status=204)
 def hide_item(ask: Asking, item: str) -> None:
     """List an item no longer; what was said of it stays with the users who said it."""
-    ask.service.import_items([{**_known_item(ask.service, item), "hidden": True}])
+    ask.service.records.save_items([{**_known_item(ask.service, item), "hidden": True}])
 
 
 @route("GET", "/v1/items/{item}", ("user", "backend", "operator"))

@@ -32,7 +32,7 @@ _SAVE_CELL = (
 _CELLS = "SELECT item_id, value FROM cell WHERE user_id = ? ORDER BY item_id"
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
+@dataclass(frozen=True, slots=True, kw_only=True, eq=False, weakref_slot=True)
 class StoredProfile:
     """What one user rated or did: row numbers of items, ascending, and values. Shown to nobody but that user."""
 

@@ -117,7 +117,7 @@ def fill_with_films(service: Service) -> None:
     """Fill a service with the bundled films: a catalogue with titles, and what users rated."""
     films = load("movietweetings")
     items = [str(item) for item in films.items.tolist()]
-    service.import_items(
+    service.records.save_items(
         [{"item": item, "title": films.title(own)} for item, own in zip(items, films.items.tolist(), strict=True)]
     )
     csr, users = films.csr.tocoo(), films.users.tolist()

@@ -7,17 +7,17 @@ import math
 from dataclasses import dataclass, field
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Protocol
+from typing import Any, Protocol, cast
+from weakref import WeakKeyDictionary
 
 import numpy as np
 from scipy import sparse
-from scipy.special import ndtr
 
-from goodfence.arrays import AnyIntegers, Csr, Flags, Floats, Integers
+from goodfence.arrays import AnyIntegers, Flags, Floats, Integers
 from goodfence.data.scale import Scale
 from goodfence.errors import ModelFileError
 from goodfence.kernels.lists import NO_ITEM
-from goodfence.kernels.private import predict_rows
+from goodfence.kernels.private import rank_profile
 from goodfence.models.persistence import load_model
 from goodfence.models.private.item_model import NOISE, PrivatePredictor
 from goodfence.models.private.top_n import PrivateTopN
@@ -27,6 +27,8 @@ from goodfence.privacy.fixed_point import centred, uncentred
 from goodfence.privacy.guarantee import Guarantee
 from goodfence.service.records import NO_PROFILE, Records, StoredProfile
 
+_SPREAD = math.sqrt(NOISE)
+
 
 class Answering(Protocol):
     """What a model can be asked, by numbers of its items."""
@@ -34,16 +36,20 @@ class Answering(Protocol):
     scale: Scale | None
     """Of ratings, which can be given; None for events."""
 
-    def rank(self, columns: AnyIntegers, values: Floats, allowed: Flags, n: int) -> Ranked:
+    def own(self, columns: Integers, values: Floats) -> Any:
+        """Return a profile as this model takes it."""
+        ...
+
+    def rank(self, own: Any, allowed: Flags, n: int) -> Ranked:
         """Return the best allowed items that are not in the profile."""
         ...
 
-    def predict(self, columns: AnyIntegers, values: Floats, wanted: AnyIntegers) -> Floats:
+    def predict(self, own: Any, wanted: AnyIntegers) -> Floats:
         """Return a prediction for each wanted item."""
         ...
 
-    def related(self, column: int) -> Floats:
-        """Return how much each item goes with one."""
+    def related(self, column: int) -> Floats | None:
+        """Return how much each item goes with one, None if that was not released."""
         ...
 
 
@@ -53,41 +59,32 @@ class RatingAnswers:
     def __init__(self, model: Any) -> None:
         self.scale: Scale | None = model.ratings_.scale
         self._model, self._similarities = model.model_, model._similarities
-        self._known, self._every = self._model.known, np.arange(len(self._model.bias))
-        self._row, self._ends = np.zeros(1, dtype=np.int64), np.array([0, len(self._every)])
-        self._spread = 1 / math.sqrt(NOISE)
-        counts = self._model.counts
-        self._counts = np.ones(len(self._every)) if counts is None else counts
+        self._known, counts = self._model.known, self._model.counts
+        counts = np.ones(len(self._known.bias)) if counts is None else counts
+        self._popularity = counts, np.argsort(-counts, kind="stable")
 
-    def rank(self, columns: AnyIntegers, values: Floats, allowed: Flags, n: int) -> Ranked:
+    def own(self, columns: Integers, values: Floats) -> tuple[Integers, Floats]:
+        """Return columns, and values as the model measures them."""
+        return columns, centred(values, self._scale)
+
+    def rank(self, own: tuple[Integers, Floats], allowed: Flags, n: int) -> Ranked:
         """Return the best allowed items that are not in the profile."""
-        found = np.empty(len(self._every))
-        predict_rows(self._row, self._ends, self._every, self._own(columns, values), self._known, found)
-        liked = found * self._spread
-        ndtr(liked, out=liked)
-        np.sqrt(liked, out=liked)
-        liked *= self._counts
-        best = best_of(liked, columns, allowed, n)
-        return Ranked(best.columns, uncentred(found[best.columns], self._scale))
+        columns, found = np.empty(n, dtype=np.int32), np.empty(n)
+        rank_profile(own, self._known, self._popularity, _SPREAD, allowed, columns, found)
+        return Ranked(columns, uncentred(found, self._scale))
 
-    def predict(self, columns: AnyIntegers, values: Floats, wanted: AnyIntegers) -> Floats:
+    def predict(self, own: tuple[Integers, Floats], wanted: AnyIntegers) -> Floats:
         """Return a prediction for each wanted item."""
-        found = np.empty(len(wanted))
-        own = self._own(columns, values)
-        predict_rows(self._row, np.array([0, len(wanted)]), np.asarray(wanted), own, self._known, found)
-        return uncentred(found, self._scale)
+        return uncentred(self._model.predict_user(*own, wanted), self._scale)
 
-    def related(self, column: int) -> Floats:
+    def related(self, column: int) -> Floats | None:
         """Return how similar each item is to one, by what was released."""
-        return _similar(self._similarities(column), len(self._every))
+        return cast("Floats | None", self._similarities(column))
 
     @property
     def _scale(self) -> Scale:
         assert self.scale is not None  # noqa: S101 - ratings have one
         return self.scale
-
-    def _own(self, columns: AnyIntegers, values: Floats) -> Csr:
-        return Csr(np.array([0, len(columns)], dtype=np.int32), columns, centred(values, self._scale))
 
 
 class ListAnswers:
@@ -98,24 +95,23 @@ class ListAnswers:
     def __init__(self, model: PrivateTopN) -> None:
         self._model, self._similarities = model.model_, model._similarities
 
-    def rank(self, columns: AnyIntegers, values: Floats, allowed: Flags, n: int) -> Ranked:  # noqa: ARG002 - events
+    def own(self, columns: Integers, values: Floats) -> sparse.csr_array:  # noqa: ARG002 - events
+        """Return the profile as a matrix of one row."""
+        cells = (np.ones(len(columns)), columns, np.array([0, len(columns)], dtype=np.int32))
+        return sparse.csr_array(cells, shape=(1, len(self._model.popularity)))
+
+    def rank(self, own: sparse.csr_array, allowed: Flags, n: int) -> Ranked:
         """Return the best allowed items that are not in the profile."""
-        found = self._model.rank(self._own(columns), allowed, n)
+        found = self._model.rank(own, allowed, n)
         return Ranked(found.columns[0], found.scores[0])
 
-    def predict(self, columns: AnyIntegers, values: Floats, wanted: AnyIntegers) -> Floats:  # noqa: ARG002 - events
+    def predict(self, own: sparse.csr_array, wanted: AnyIntegers) -> Floats:
         """Return the score of each wanted item."""
-        scores = self._model.scores(self._own(columns))[0]
-        return np.asarray(scores[wanted], dtype=np.float64)
+        return np.asarray(self._model.scores(own)[0][wanted], dtype=np.float64)
 
-    def related(self, column: int) -> Floats:
+    def related(self, column: int) -> Floats | None:
         """Return how similar each item is to one, by what was released."""
-        return _similar(self._similarities(column), len(self._model.popularity))
-
-    def _own(self, columns: AnyIntegers) -> sparse.csr_array:
-        ends = np.array([0, len(columns)], dtype=np.int32)
-        own = (np.ones(len(columns)), columns, ends)
-        return sparse.csr_array(own, shape=(1, len(self._model.popularity)))
+        return self._similarities(column)
 
 
 class UnprovedAnswers:
@@ -127,14 +123,17 @@ class UnprovedAnswers:
         self.users = {user: row for row, user in enumerate(ratings.users.tolist())}
         self._items = ratings.items
 
-    def rank(self, columns: AnyIntegers, values: Floats, allowed: Flags, n: int) -> Ranked:
+    def own(self, columns: Integers, values: Floats) -> dict[Any, float]:
+        """Return values by item."""
+        return dict(zip(self._items[columns].tolist(), values.tolist(), strict=True))
+
+    def rank(self, own: dict[Any, float], allowed: Flags, n: int) -> Ranked:
         """Return the list of an out-of-sample user."""
-        own = self._profile(columns, values)
         return self._ranked(self._model.recommend(own, n, allowed=self._items[allowed].tolist()))
 
-    def predict(self, columns: AnyIntegers, values: Floats, wanted: AnyIntegers) -> Floats:
+    def predict(self, own: dict[Any, float], wanted: AnyIntegers) -> Floats:
         """Return predictions for an out-of-sample user."""
-        return self._model.predict(self._profile(columns, values), self._items[wanted])
+        return self._model.predict(own, self._items[wanted])
 
     def rank_user(self, user: str, allowed: Flags, n: int) -> Ranked:
         """Return the list of a user of the training data."""
@@ -145,12 +144,8 @@ class UnprovedAnswers:
         rows = np.full(len(wanted), self.users[user])
         return self._model.predict_cells(rows, np.asarray(wanted, dtype=np.int64))
 
-    def related(self, column: int) -> Floats:  # noqa: ARG002 - whatever is asked
+    def related(self, column: int) -> None:
         """Return nothing: the similarities of such a model are those of users' own data."""
-        return np.full(len(self._items), np.nan)
-
-    def _profile(self, columns: AnyIntegers, values: Floats) -> dict[Any, float]:
-        return dict(zip(self._items[columns].tolist(), values.tolist(), strict=True))
 
     def _ranked(self, found: Any) -> Ranked:
         columns = self._model.ratings_.columns(found.items).astype(np.int32)
@@ -164,10 +159,6 @@ def answering(model: FittedRecommender) -> Answering:
     if isinstance(model, PrivatePredictor):
         return RatingAnswers(model)
     return UnprovedAnswers(model)
-
-
-def _similar(found: Floats | None, n_items: int) -> Floats:
-    return np.full(n_items, np.nan) if found is None else found
 
 
 @dataclass(eq=False, kw_only=True)
@@ -195,7 +186,9 @@ class ServedModel:
         model = load_model(folder / file)
         items = [str(item) for item in model.ratings_.items.tolist()]
         told = {"id": name, "method": method, "sha256": sha256, "guarantee": Guarantee(**json.loads(guarantee))}
-        return cls(**told, answers=answering(model), items=items, records=records)
+        made = cls(**told, answers=answering(model), items=items, records=records)
+        made.popular(1, made.allowed)  # so that what answers is compiled before the first question
+        return made
 
     @cached_property
     def fragments(self) -> list[bytes]:
@@ -230,12 +223,16 @@ class ServedModel:
         found[columns[columns >= 0]] = False
         return found
 
-    def cells(self, profile: StoredProfile) -> tuple[Integers, Floats]:
-        """Return a profile by the model's columns, ascending."""
-        columns = self.column_of[profile.items]
-        known = columns >= 0
-        order = np.argsort(columns[known], kind="stable")
-        return columns[known][order], profile.values[known][order]
+    def own(self, profile: StoredProfile) -> Any:
+        """Return a profile as the model takes it, by its columns, ascending; kept for as long as the profile is."""
+        columns_of = self.column_of
+        found = self._own.get(profile)
+        if found is None:
+            columns = columns_of[profile.items]
+            known = columns >= 0
+            order = np.argsort(columns[known], kind="stable")
+            found = self._own[profile] = self.answers.own(columns[known][order], profile.values[known][order])
+        return found
 
     def rank(self, profile: StoredProfile, uid: str | None, allowed: Flags, n: int) -> Ranked:
         """Return the best items for a profile; an unproved model knows its users by their random ids."""
@@ -243,7 +240,7 @@ class ServedModel:
         if isinstance(found, UnprovedAnswers) and uid in found.users:
             ranked = found.rank_user(str(uid), allowed, n)
         else:
-            ranked = found.rank(*self.cells(profile), allowed, n)
+            ranked = found.rank(self.own(profile), allowed, n)
         listed = ranked.columns != NO_ITEM
         return Ranked(ranked.columns[listed], ranked.scores[listed])
 
@@ -255,16 +252,16 @@ class ServedModel:
         if isinstance(self.answers, UnprovedAnswers) and uid in self.answers.users:
             found[known] = self.answers.predict_user(str(uid), columns[known])
         elif known.any():
-            found[known] = self.answers.predict(*self.cells(profile), columns[known])
+            found[known] = self.answers.predict(self.own(profile), columns[known])
         return [None if value != value else value for value in found.tolist()]
 
     def related(self, item: str, n: int) -> Ranked:
         """Return the items that go with one, by what was released."""
         row = self.records.item_rows.get(item, 0)
         column = int(self.column_of[row])
-        if column < 0:
+        if column < 0 or (found := self.answers.related(column)) is None:
             return Ranked(np.empty(0, dtype=np.int32), np.empty(0))
-        return best_of(self.answers.related(column), np.array([column]), self.allowed, n)
+        return best_of(found, np.array([column]), self.allowed, n)
 
     def popular(self, n: int, allowed: Flags) -> Ranked:
         """Return what the model lists to an empty profile."""
@@ -282,3 +279,4 @@ class ServedModel:
                 columns[row] = column
                 allowed[column] = row not in self.records.hidden
         self._columns, self._allowed, self._version = columns, allowed, self.records.items_version
+        self._own = WeakKeyDictionary[StoredProfile, Any]()

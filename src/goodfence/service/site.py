@@ -31,6 +31,7 @@ _TABS = (
     ("/for-you", "For you", "user"),
     ("/overview", "Overview", "operator"),
     ("/lab", "Attack lab", "auditor"),
+    ("/frontier", "Frontier", "auditor"),
     ("/ledger", "Ledger", "auditor"),
     ("/promise", "Promise", "public"),
 )
@@ -226,7 +227,13 @@ def overview(ask: Asking) -> Response:
     service = ask.service
     models = service.models()
     jobs = service.jobs.listed(6)
-    how: dict[str, Any] = {"models": models, "jobs": jobs, "cost": service.cost(), "missing": ready(service)}
+    how: dict[str, Any] = {
+        "models": models,
+        "jobs": jobs,
+        "cost": service.cost(),
+        "missing": ready(service),
+        "audit": service.last_audit(),
+    }
     busy = any(job["state"] not in _OVER for job in jobs)
     return page_of(ask, "overview", model=service.model, busy=busy, anchor=service.books.anchor.name, **how)
 
@@ -291,6 +298,26 @@ def lab_job(ask: Asking, job: str) -> Response:
 def lab_chart(ask: Asking, job: str) -> Response:
     """Return the part of the page that grows."""
     return page_of(ask, "lab-chart", **_lab_told(ask.service, job))
+
+
+@route("GET", "/frontier", "auditor", page=True)
+def frontier_page(ask: Asking, bear: float = 0.0) -> Response:
+    """Show the error of each recommender against what it leaks, and the setting for an error that can be borne."""
+    job = next((job for job in ask.service.jobs.listed(100) if job["kind"] == "frontier"), None)
+    points = ask.service.jobs.events(job["id"]) if job else []
+    within = [point for point in points if point["error"] <= bear]
+    best = min(within, key=lambda point: (point["status"] != "proved", point["high"]), default=None)
+    most = max([1.0, *(point["error"] for point in points)])
+    drawn = [{**one, "x": 50 + 560 * one["error"] / most, "y": 210 - 190 * max(one["advantage"], 0)} for one in points]
+    busy = job is not None and job["state"] not in _OVER
+    return page_of(ask, "frontier", job=job, points=drawn, best=best, bear=bear, busy=busy, most=most)
+
+
+@route("POST", "/frontier", "auditor", page=True)
+def compare(ask: Asking) -> Response:
+    """Begin a comparison on the bundled films."""
+    ask.service.begin_lab({"known": 8, "fakes": 50, "targets": 20, "seed": 7}, "frontier")
+    return RedirectResponse("/frontier", 303)
 
 
 def _chosen(form: Mapping[str, str]) -> dict[str, Any]:

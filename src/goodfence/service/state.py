@@ -5,7 +5,6 @@ from __future__ import annotations
 import json
 import secrets
 import time
-from collections.abc import Iterable
 from contextlib import ExitStack
 from dataclasses import asdict, dataclass
 from pathlib import Path
@@ -189,9 +188,9 @@ class Service:
                 return {**found, "method": self.model.method, "data": "bundled films", "sentence": sentence}
         return None
 
-    def begin_lab(self, asked: dict[str, Any]) -> str:
-        """Begin an attack on the bundled films; return the job."""
-        return self.jobs.begin("lab", asked, lambda found: found)
+    def begin_lab(self, asked: dict[str, Any], kind: str = "lab") -> str:
+        """Begin an attack on the bundled films, or a comparison (frontier) on them; return the job."""
+        return self.jobs.begin(kind, asked, lambda found: found)
 
     def activate(self, model: str) -> None:
         """Serve another model: its file is verified, then one reference is swapped."""
@@ -252,10 +251,6 @@ class Service:
         first = rows[0][0]
         models = [] if first is None else [one for one in self.models() if one["batch"] >= first]
         return [{name: one[name] for name in ("id", "method", "made", "guarantee")} for one in models]
-
-    def import_items(self, items: Iterable[dict[str, Any]]) -> int:
-        """Declare items."""
-        return self.records.save_items(items)
 
 
 def guarantee_header(model: ServedModel) -> str:

@@ -94,7 +94,7 @@ def _save(service: Service, what: str, rows: list[dict[str, Any]]) -> int:
     if not rows:
         return 0
     if what == "items":
-        service.import_items([{**row, "item": _id(row, "item")} for row in rows])
+        service.records.save_items([{**row, "item": _id(row, "item")} for row in rows])
     elif what == "users":
         service.records.save_users([_id(row, "user") for row in rows])
     else:

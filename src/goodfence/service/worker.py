@@ -6,6 +6,7 @@ import json
 import os
 import sys
 from collections.abc import Callable
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -24,32 +25,28 @@ def work() -> None:
     for line in sys.stdin:
         request = json.loads(line)
         try:
-            say(result=_KINDS[request["kind"]](folder, request, say))
+            say(result=_done(folder, request, say))
         except GoodfenceError as problem:
             say(error={"code": problem.code, "message": str(problem)})
         except Exception as fault:  # its message may quote a rating, so only its type is told
             say(error={"code": ServiceProblem.code, "message": f"a fault of goodfence ({type(fault).__name__})"})
 
 
-def _learn(folder: Path, request: dict[str, Any], say: Callable[..., None]) -> dict[str, Any]:
-    from goodfence.service.learning import learn
-
-    return learn(folder, request, say)
-
-
-def _audit(_: Path, request: dict[str, Any], say: Callable[..., None]) -> dict[str, Any]:
-    from goodfence.service.lab import audit_copy
-
-    return audit_copy(request, say)
+_KINDS = {
+    "fit": "learning.learn",
+    "update": "learning.learn",
+    "audit": "lab.audit_copy",
+    "lab": "lab.attack_films",
+    "frontier": "lab.compare_films",
+}
+"""Where each kind of job is done; imported when it is asked for."""
 
 
-def _lab(_: Path, request: dict[str, Any], say: Callable[..., None]) -> dict[str, Any]:
-    from goodfence.service.lab import attack_films
+def _done(folder: Path, request: dict[str, Any], say: Callable[..., None]) -> dict[str, Any]:
+    module, _, name = _KINDS[request["kind"]].partition(".")
+    work: Callable[..., dict[str, Any]] = getattr(import_module(f"goodfence.service.{module}"), name)
+    return work(folder, request, say)
 
-    return attack_films(request, say)
-
-
-_KINDS = {"fit": _learn, "update": _learn, "audit": _audit, "lab": _lab}
 
 if __name__ == "__main__":
     work()
