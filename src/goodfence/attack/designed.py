@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple, TypeAlias, get_args
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -110,7 +110,6 @@ class DesignedAttack(RatingAttack):
 
     def __post_init__(self) -> None:
         RatingAttack.__post_init__(self)
-        require(self.decode in get_args(Decode), "decode", f"one of {', '.join(get_args(Decode))}", self.decode)
         one = len(self.designs) == 1 or (self.decode == "trained" and len(self.designs) > 0)
         require(one, "designs", "one design, or several for a trained attacker", len(self.designs))
 

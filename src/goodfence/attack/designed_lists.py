@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
@@ -46,7 +46,6 @@ class DesignedListAttack(ListAttack):
 
     def __post_init__(self) -> None:
         ListAttack.__post_init__(self)
-        require(self.decode in get_args(DecodeLists), "decode", "'listed' or 'trained'", self.decode)
         one = len(self.designs) == 1 or (self.decode == "trained" and len(self.designs) > 0)
         require(one, "designs", "one design, or several for a trained attacker", len(self.designs))
 

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
-from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias, get_args
+from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -38,7 +38,7 @@ from goodfence.data.columns import Feedback
 from goodfence.data.ratings import Ratings
 from goodfence.kernels.list_attack import find_hidden
 from goodfence.markup import html_table
-from goodfence.settings import checked, one_of
+from goodfence.settings import checked
 
 Judged: TypeAlias = Literal["value", "high"]
 FEWEST = 30
@@ -278,7 +278,6 @@ class LeakReport(ABC):
         The share of users counts where it is more than in the world without the target by more than chance. `high`
         judges the upper ends of the intervals; where there is none (one target) it cannot tell, and says yes.
         """
-        one_of(judged, "judged", get_args(Judged))
         names = ["advantage"]
         if more_often(self.fully, self.fully_without):
             names.append("fully_recovered")
