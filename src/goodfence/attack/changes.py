@@ -12,7 +12,6 @@ import dataclasses
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import sparse
 
 from goodfence.arrays import Floats, Integers
 from goodfence.attack import DEFAULT_TARGETS_REFITTED
@@ -22,6 +21,7 @@ from goodfence.attack.refits import RefitWorlds
 from goodfence.attack.report import SharesReport
 from goodfence.attack.scoring import EXACT, Estimate, difference, frequency, share
 from goodfence.attack.targets import KNOWLEDGE, Wanted, find_targets, world_seed
+from goodfence.data.matrix import cells_inside
 from goodfence.data.ratings import Ratings
 from goodfence.models.recommender import Recommender
 from goodfence.parallel import bar
@@ -111,7 +111,10 @@ class ChangesAttack:
         new = in_time[-self.new :]
         known = np.sort(cells[~np.isin(cells, new)][: self.known])
         profile = csr.indices[known].astype(np.int64), csr.data[known]
-        asked, earlier, told = np.setdiff1d(np.arange(csr.shape[1]), profile[0]), _without(ratings, new), []
+        kept = np.ones(ratings.n_ratings, dtype=np.bool_)
+        kept[new] = False
+        earlier = ratings.replaced(cells_inside(csr, kept))
+        asked, told = np.setdiff1d(np.arange(csr.shape[1]), profile[0]), []
         for data, turn in ((earlier, 0), (ratings, 1), (earlier, 1)):
             worlds = RefitWorlds(data, subject.recommender, n_fakes, similarity=subject.similarity)
             silent = [profile] * (n_fakes - 1)
@@ -138,11 +141,3 @@ def claimed(before: Floats, after: Floats, n: int) -> Integers:
     changes = np.where(np.isnan(before) & ~np.isnan(after), np.inf, np.nan_to_num(np.abs(after - before)))
     largest = np.argsort(-changes, kind="stable")[:n]
     return largest[changes[largest] > EXACT]
-
-
-def _without(ratings: Ratings, cells: Integers) -> Ratings:
-    """Return the ratings without some, given by their positions in the matrix."""
-    csr, kept = ratings.csr, np.ones(ratings.n_ratings, dtype=np.bool_)
-    kept[cells] = False
-    starts = np.concatenate([[0], np.cumsum(kept)])[csr.indptr]
-    return ratings.replaced(sparse.csr_array((csr.data[kept], csr.indices[kept], starts), shape=csr.shape))

@@ -32,7 +32,7 @@ from goodfence.attack.trained import folds_of, most_credible, ridge_predictions
 from goodfence.data.ratings import Ratings
 from goodfence.data.scale import Scale
 from goodfence.errors import SettingError, require
-from goodfence.parallel import bar
+from goodfence.parallel import bar, ranges
 from goodfence.rng import Streams
 from goodfence.settings import Count, checked
 
@@ -163,11 +163,10 @@ def gathered(
         catalogue = Catalogue(worlds.ratings)
         n_accounts = len(_plans(design, targets, 0, catalogue, ())[0].accounts)
         size = worlds.together(n_accounts) if design.helping in ("none", "some") or worlds.traits.released else 1
-        groups = [np.arange(at, min(at + size, len(targets))) for at in range(0, len(targets), size)]
-        parts = []
-        with bar("asking", len(groups), show=progress) as advance:
-            for group in groups:
-                part = targets.part(int(group[0]), int(group[-1]) + 1)
+        pieces, parts = ranges(len(targets), size), []
+        with bar("asking", len(pieces), show=progress) as advance:
+            for piece in pieces:
+                part = targets.part(*piece)
                 seed = world_seed(streams, int(part.rows[0]))
                 parts.append(asked_together(worlds, design, part, catalogue, seed))
                 advance(1)

@@ -8,7 +8,7 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from goodfence.arrays import Floats, Integers, Rows
+from goodfence.arrays import Flags, Floats, Integers, Rows
 from goodfence.attack.attack import Worlds
 from goodfence.attack.fakes import AccountPlan, Catalogue, Design, FakeCells, plans_of
 from goodfence.attack.list_attack import Claims, ListAttack
@@ -18,7 +18,7 @@ from goodfence.attack.trained import folds_of, ranked_by_others
 from goodfence.data.ratings import Ratings
 from goodfence.errors import BlackBoxProblem, SettingError, require
 from goodfence.kernels.lists import NO_ITEM
-from goodfence.parallel import bar
+from goodfence.parallel import bar, ranges
 from goodfence.rng import Streams
 from goodfence.settings import checked
 
@@ -89,10 +89,10 @@ def rankings(
         if design.lifted:
             size = min(size, _LIFTED_TOGETHER)
         found: tuple[list[Any], list[Any]] = ([], [])
-        starts = range(0, len(targets), size)
-        with bar("asking", len(starts), show=progress) as advance:
-            for first in starts:
-                part = targets.part(first, min(first + size, len(targets)))
+        pieces = ranges(len(targets), size)
+        with bar("asking", len(pieces), show=progress) as advance:
+            for piece in pieces:
+                part = targets.part(*piece)
                 seed = world_seed(streams, int(part.rows[0]))
                 for there, kept in zip((True, False), found, strict=True):
                     kept.extend(listed_together(worlds, design, part, catalogue, (seed, there)))
@@ -185,12 +185,8 @@ def _listed(shown: Sequence[Ranking], n: int) -> Rows:
     ranks = np.stack([one.ranks for one in shown])
     worst = ranks.shape[1] + 1.0
     mean = np.where(np.isnan(ranks), worst, ranks).mean(axis=0)
-    return _first(-mean, ~np.isnan(ranks).all(axis=0), n)
-
-
-def _first(scores: Floats, able: Any, n: int) -> Rows:
-    """Return the n items with the highest scores of those that can be claimed."""
-    order = np.argsort(-np.where(able, scores, -np.inf), kind="stable")[:n]
+    able: Flags = ~np.isnan(ranks).all(axis=0)
+    order = np.argsort(np.where(able, mean, np.inf), kind="stable")[:n]
     return np.where(able[order], order, NO_ITEM).astype(np.int32)
 
 
@@ -207,10 +203,10 @@ def _trained(
         own.append(np.isin(able, hidden))
         items.append(able)
     odds = ranked_by_others(features, own, folds_of(len(targets), streams))
-    best = [able[np.argsort(-score, kind="stable")[:n]] for able, score in zip(items, odds, strict=True)]
     claimed = np.full((len(targets), n), NO_ITEM, dtype=np.int32)
-    for at, one in enumerate(best):
-        claimed[at, : len(one)] = one
+    for at, (able, score) in enumerate(zip(items, odds, strict=True)):
+        best = able[np.argsort(-score, kind="stable")[:n]]
+        claimed[at, : len(best)] = best
     return claimed
 
 

@@ -103,18 +103,14 @@ class RefitWorlds:
         n = len(targets)
         alone = [(position, position + 1) for position in range(n)]
         about_one = n > 1 and bool((targets.rows == targets.rows[0]).all())
-        if helper_rating is None or not about_one or not self.among_raters:
+        raters = self.traits.mechanism is None or self.traits.among == "raters"  # as far as that is known
+        if helper_rating is None or not about_one or not raters:
             return alone
         if self.traits.released:
             return [(0, n)]
         if self._together is None:
             self._together = self.undisturbed(targets, seeds, helper_rating)
         return [(0, n)] if self._together else alone
-
-    @property
-    def among_raters(self) -> bool:
-        """Whether neighbours may be chosen among the raters of each item, as far as that is known."""
-        return self.traits.mechanism is None or self.traits.among == "raters"
 
     def undisturbed(self, targets: Targets, seeds: Sequence[int], helper_rating: float) -> bool | None:
         """Return whether the answers are the same with the helpers of all questions in the data; None if none came."""

@@ -331,6 +331,7 @@ class LeakReport(ABC):
         settings = dict(self.settings.get("settings", {}))
         if not isinstance(settings.get("choose", ""), str):
             settings["choose"] = "named items"
+        names = {"recovery": self.measure, "recovery_without": f"{self.measure}_without"}
         return {
             "date": self.date,
             "settings": settings,
@@ -347,14 +348,9 @@ class LeakReport(ABC):
             "probe": None if self.probe is None else self.probe.to_dict(),
             "guessing": self.rules,
             "estimates": {name: one._asdict() for name, one in self.estimates.items()},
-            "tried": [self.tried_as_plain(one) for one in self.tried],
+            "tried": [{names.get(key, key): value for key, value in as_plain(one).items()} for one in self.tried],
             "not_tried": [one._asdict() for one in self.not_tried],
         }
-
-    def tried_as_plain(self, tried: Tried) -> dict[str, Any]:
-        """Return one attacker who was tried as plain values, what was found under the name of its measure."""
-        names = {"recovery": self.measure, "recovery_without": f"{self.measure}_without"}
-        return {names.get(name, name): value for name, value in as_plain(tried).items()}
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
