@@ -8,7 +8,7 @@ from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
-from goodfence.arrays import Flags, Floats, Integers, Rows
+from goodfence.arrays import Floats, Integers, Rows
 from goodfence.attack.attack import Worlds
 from goodfence.attack.fakes import AccountPlan, Catalogue, Design, FakeCells, plans_of
 from goodfence.attack.list_attack import Claims, ListAttack
@@ -185,7 +185,7 @@ def _listed(shown: Sequence[Ranking], n: int) -> Rows:
     ranks = np.stack([one.ranks for one in shown])
     worst = ranks.shape[1] + 1.0
     mean = np.where(np.isnan(ranks), worst, ranks).mean(axis=0)
-    able: Flags = ~np.isnan(ranks).all(axis=0)
+    able = np.asarray(~np.isnan(ranks).all(axis=0))
     order = np.argsort(np.where(able, mean, np.inf), kind="stable")[:n]
     return np.where(able[order], order, NO_ITEM).astype(np.int32)
 
