@@ -85,7 +85,7 @@ def rankings(
     """Return what the accounts of each target are shown, with the targets in the data and without; asked only once."""
     key = "lists", design, *(one.tobytes() for one in (targets.rows, targets.known_columns))
     if key not in worlds.memory:
-        catalogue, size = Catalogue(worlds.ratings), worlds.together(design.fakes)
+        size = worlds.together(design.fakes)
         if design.lifted:
             size = min(size, _LIFTED_TOGETHER)
         found: tuple[list[Any], list[Any]] = ([], [])
@@ -95,7 +95,7 @@ def rankings(
                 part = targets.part(*piece)
                 seed = world_seed(streams, int(part.rows[0]))
                 for there, kept in zip((True, False), found, strict=True):
-                    kept.extend(listed_together(worlds, design, part, catalogue, (seed, there)))
+                    kept.extend(listed_together(worlds, design, part, (seed, there)))
                 advance(1)
         worlds.memory[key] = found
     told: tuple[list[list[Ranking]], list[list[Ranking]]] = worlds.memory[key]
@@ -103,32 +103,26 @@ def rankings(
 
 
 def listed_together(
-    worlds: RefitWorlds,
-    design: Design,
-    targets: Targets,
-    catalogue: Catalogue,
-    world: tuple[int, bool],
-    planted: Sequence[FakeCells] = (),
+    worlds: RefitWorlds, design: Design, targets: Targets, world: tuple[int, bool], planted: Sequence[FakeCells] = ()
 ) -> list[list[Ranking]]:
     """Return what the accounts of some targets are shown in one world, given by its seed and whether they are there."""
     nothing, plans = np.zeros(0, dtype=np.int64), []
     for at in range(len(targets)):
-        given = catalogue, int(targets.rows[at]), planted[at : at + 1]
+        given = worlds.catalogue, int(targets.rows[at]), planted[at : at + 1]
         plans.append(plans_of(design, targets.known_of(at), nothing, *given)[0])
-    if not design.lifted:
-        return whole_rankings(worlds, plans, *world)
-    return _lifted(worlds, design, plans, catalogue, world)
+    return _lifted(worlds, design, plans, world) if design.lifted else whole_rankings(worlds, plans, *world)
 
 
 def _lifted(
-    worlds: RefitWorlds, design: Design, plans: list[AccountPlan], catalogue: Catalogue, world: tuple[int, bool]
+    worlds: RefitWorlds, design: Design, plans: list[AccountPlan], world: tuple[int, bool]
 ) -> list[list[Ranking]]:
     """Return the same where some items are lifted at a time: the position of each among those that are with it."""
     nothing = np.zeros(0, dtype=np.int64)
-    order, n = catalogue.popular[::-1], len(catalogue.popular)
+    popular, n = worlds.catalogue.popular, worlds.ratings.shape[1]
+    order = popular[::-1]
     compared = design.copied == "one"
     if compared:
-        spread = catalogue.popular[np.linspace(0, n - 1, _CONTROLS).astype(np.int64)]
+        spread = popular[np.linspace(0, n - 1, _CONTROLS).astype(np.int64)]
         plans.append(AccountPlan(-1, [events_of(spread[[at]]) for at in range(_CONTROLS)], _CONTROLS, nothing))
     found = [np.full((plan.n_asking, n), np.nan) for plan in plans]
     for start in range(0, n, design.lifted):

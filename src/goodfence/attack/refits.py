@@ -5,12 +5,13 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from goodfence.arrays import Floats, Integers, Rows
-from goodfence.attack.fakes import AccountPlan, FakeCells
+from goodfence.attack.fakes import AccountPlan, Catalogue, FakeCells
 from goodfence.attack.targets import Asked, Targets, helper_cells, with_fakes
 from goodfence.attack.worlds import Accounts, Shown
 from goodfence.data.ratings import Ratings
@@ -67,6 +68,11 @@ class RefitWorlds:
         self._asked: dict[tuple[object, ...], Asked] = {}
         self._shown: dict[tuple[object, ...], tuple[Rows, Floats, Floats]] = {}
         self._together: bool | None = None
+
+    @cached_property
+    def catalogue(self) -> Catalogue:
+        """What everybody may know of the items."""
+        return Catalogue(self.ratings)
 
     def at_once(self, n_askers: int) -> int:  # noqa: ARG002 - protocol
         """Return 1: each target has its own worlds."""
