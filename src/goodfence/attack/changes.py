@@ -16,6 +16,7 @@ import numpy as np
 from goodfence.arrays import Floats, Integers
 from goodfence.attack import DEFAULT_TARGETS_REFITTED
 from goodfence.attack.attack import Subject
+from goodfence.attack.fakes import AccountPlan
 from goodfence.attack.knn_attack import KNNAttack
 from goodfence.attack.refits import RefitWorlds
 from goodfence.attack.report import SharesReport
@@ -117,8 +118,8 @@ class ChangesAttack:
         asked, told = np.setdiff1d(np.arange(csr.shape[1]), profile[0]), []
         for data, turn in ((earlier, 0), (ratings, 1), (earlier, 1)):
             worlds = RefitWorlds(data, subject.recommender, n_fakes, similarity=subject.similarity)
-            silent = [profile] * (n_fakes - 1)
-            told.append(worlds.told([profile], asked, world_seed(streams, row, turn), silent=silent)[0])
+            plan = AccountPlan(-1, [profile] * n_fakes, 1, asked)
+            told.append(worlds.told_in([plan], world_seed(streams, row, turn), True)[0][0])
         truth = np.full(csr.shape[1], np.nan)
         truth[csr.indices[new]] = csr.data[new]
         counts = []

@@ -91,19 +91,6 @@ class RefitWorlds:
         fitted, whom = self._world(self._sent(seed), accounts, len(accounts), None, seed)
         return np.stack([self._told(fitted, [one], columns)[0] for one in (whom[0], *whom)])
 
-    def told(
-        self,
-        accounts: list[FakeCells],
-        columns: Integers,
-        seed: int,
-        *,
-        removed: int | None = None,
-        silent: Sequence[FakeCells] = (),
-    ) -> Floats:
-        """Return what each account is told beside all real users but one, and beside accounts that do not ask."""
-        every, n = [*accounts, *silent], len(accounts)
-        return self._told(*self._world(self._sent(seed), every, n, removed, seed), columns)
-
     def _groups(self, targets: Targets, seeds: Sequence[int], helper_rating: float | None) -> list[tuple[int, int]]:
         """Return which entries share a fit: questions about one target whose helpers do not disturb each other."""
         n = len(targets)
