@@ -226,7 +226,7 @@ def _rows_of(
     if design.copied == "levels":
         return _of_levels(worlds, plans, [one[0] for one in told], base, known)
     if design.copied != "all":
-        return _votes(plans[0], told[0][0], base, known, ratings)
+        return _votes(worlds, plans[0], told[0][0], base, known)
     n_back, turns_each = held_back(design, len(known[0])), len(told)
     n = len(columns) - n_back
     rows = np.full((2 + 2 * len(_SOLVED), len(columns)), np.nan)
@@ -253,7 +253,7 @@ def _rows_of(
     return rows[:, :n]
 
 
-def _votes(plan: AccountPlan, told: Floats, base: Floats, known: FakeCells, ratings: Ratings) -> Floats:
+def _votes(worlds: RefitWorlds, plan: AccountPlan, told: Floats, base: Floats, known: FakeCells) -> Floats:
     """Return the same for accounts with one or two known ratings: mean answer, vote and share, as told and shifted.
 
     What accounts are told of the other known ratings, less their means, shows by how much answers are shifted.
@@ -263,19 +263,16 @@ def _votes(plan: AccountPlan, told: Floats, base: Floats, known: FakeCells, rati
     # Where nobody is near, the answer is what controls are told or, where means are subtracted, the account's own mean.
     answers = np.where(own | (np.abs(told - base) < SAME), np.nan, told)
     centred = np.where(np.abs(told - means) < SAME, np.nan, answers - means)
-    return _ballots(answers, centred, _rarity(plan.accounts, known, ratings), base, known, ratings)
-
-
-def _rarity(accounts: Sequence[FakeCells], known: FakeCells, ratings: Ratings) -> Floats:
-    """Return what the answers of each account weigh: more where fewer users have its known items."""
-    counts = np.bincount(ratings.csr.indices, minlength=ratings.shape[1])
-    return np.array([1 / np.sqrt(1.0 + counts[np.intersect1d(cells, known[0])].prod()) for cells, _ in accounts])
+    return _ballots(worlds, plan.accounts, (answers, centred), base, known)
 
 
 def _ballots(
-    answers: Floats, centred: Floats, weights: Floats, base: Floats, known: FakeCells, ratings: Ratings
+    worlds: RefitWorlds, accounts: Sequence[FakeCells], told: tuple[Floats, Floats], base: Floats, known: FakeCells
 ) -> Floats:
-    n, scale = answers.shape[1] - len(known[0]), ratings.scale
+    """Return what accounts vote, as `told` and less their means; more weighs who has items that fewer users have."""
+    (answers, centred), scale, counts = told, worlds.ratings.scale, worlds.catalogue.counts
+    weights = np.array([1 / np.sqrt(1.0 + counts[np.intersect1d(cells, known[0])].prod()) for cells, _ in accounts])
+    n = answers.shape[1] - len(known[0])
     rows = np.full((2 + 2 * len(_SOLVED), n), np.nan)
     rows[0], rows[1] = combined(answers[:, :n], "mean", scale), base[:n]
     rows[2], rows[3] = voted(answers[:, :n], weights, scale)
@@ -304,7 +301,7 @@ def _of_levels(
             given = np.full(plain.shape[2], levels[0] - mean)
             found[kind, at, asked] = alone(plain[at] - less, helped - less, given, kernel, own)[asked]
     accounts = [(known[0][[at]], known[1][[at]]) for at in range(n_known)]
-    return _ballots(found[0], found[1], _rarity(accounts, known, worlds.ratings), base, known, worlds.ratings)
+    return _ballots(worlds, accounts, (found[0], found[1]), base, known)
 
 
 Kernels: TypeAlias = "tuple[Floats | None, Floats | None]"
