@@ -79,8 +79,6 @@ class Evidence(NamedTuple):
     """What the accounts of one design were told in one world, and what each decoder concludes; (hidden,) each."""
 
     answers: Floats
-    controls: Floats
-    """What accounts are told that are near to nobody; NaN where none asked."""
     values: dict[str, Floats]
     """What each decoder concludes."""
     features: Floats
@@ -419,7 +417,7 @@ def evidence(told: Floats, design: Design, targets: Targets, guesses: Floats, sc
         sure = {name: moved & is_rating(one, scale) for name, one in values.items()}
     grid = off_grid(answers, scale)
     features = np.column_stack([answers, base, answers - base, grid, told[2:].T, np.isfinite(answers)])
-    return Evidence(answers, base, values, features, sure)
+    return Evidence(answers, values, features, sure)
 
 
 def _consistent(answers: Floats, targets: Targets) -> Floats:

@@ -166,12 +166,12 @@ def whole_rankings(worlds: RefitWorlds, plans: Sequence[Any], seed: int, there: 
     """Return rankings of all items, or of as many as the recommender is willing to rank."""
     n = worlds.memory.setdefault("ranked", worlds.ratings.shape[1])
     try:
-        return worlds.ranked_in(plans, seed, there, n)
+        return worlds.ranked_by(worlds.fitted_beside(plans, seed, there), plans, n)
     except BlackBoxProblem:
         if n <= SHORTER:
             raise
         worlds.memory["ranked"] = SHORTER
-        return worlds.ranked_in(plans, seed, there, SHORTER)
+        return whole_rankings(worlds, plans, seed, there)
 
 
 def _listed(shown: Sequence[Ranking], n: int) -> Rows:

@@ -199,12 +199,8 @@ class RefitWorlds:
         parts = np.split(answers, np.cumsum([len(one) for one in items])[:-1])
         return [part.reshape(plan.n_asking, -1) for part, plan in zip(parts, plans, strict=True)]
 
-    def ranked_in(self, plans: Sequence[AccountPlan], seed: int, there: bool, n: int) -> list[list[Ranking]]:
-        """Return what each asker of each plan is shown: the same for lists of `n` items."""
-        return self.ranked_by(self.fitted_beside(plans, seed, there), plans, n)
-
     def ranked_by(self, beside: tuple[Any, list[Any]], plans: Sequence[AccountPlan], n: int) -> list[list[Ranking]]:
-        """Return what each asker is shown by a recommender that is fitted already."""
+        """Return what each asker of each plan is shown: the same for lists of `n` items."""
         (fitted, whom), found = beside, []
         for each, plan in zip(whom, plans, strict=True):
             held = [np.asarray(cells) for cells, _ in plan.accounts]

@@ -223,8 +223,6 @@ class Contest:
         pilot = targets.some(np.sort(order[: PILOT_REFITTED if refits else PILOT]))
         told = self._all_told(pilot)
         best = Ballot(self, told, pilot)
-        if len(self.attackers) == 1:
-            best = best.only(self.attackers[0])
         done, wanted = len(pilot), len(targets)
         while not self.cut:
             if precision is not None:
@@ -285,11 +283,6 @@ class Ballot:
     def _best(self, name: str, some: Flags) -> Attack:
         """Return who is best at a headline, on some of the targets."""
         return max(self.told, key=lambda one: _gain(self.reports[one], name, some))
-
-    def only(self, attack: Attack) -> Ballot:
-        """Return this ballot with one attacker for everything."""
-        self.chosen = dict.fromkeys(_HEADLINES, (attack,) * 3)
-        return self
 
     def add(self, targets: Targets) -> None:
         """Let the strongest of the pilot attack further targets; what is known already stays if that fails."""

@@ -365,10 +365,9 @@ def compare(
             found = _attacked(subject, how, seed) if report is None else report
             points.append(_measured(subject, split, found, seed))
             advance(1)
-    stated: dict[str, Any] = {"attacks": None, "known": [how.known]}
-    if how.attacks is not None:
-        stated = {"attacks": [repr(one) for one in how.attacks]}
-        stated["known"] = [one.known for one in how.attacks]
+    given = how.attacks
+    known = [how.known] if given is None else [one.known for one in given]
+    stated: dict[str, Any] = {"attacks": None if given is None else [repr(one) for one in given], "known": known}
     stated |= {"targets": how.targets, "held_out": _HELD_OUT, "seed": seed_of(rng)}
     stated["shape"] = [rounded(n) for n in ratings.shape]
     if ratings.liked_from is not None:

@@ -29,7 +29,7 @@ def holdout(
     ratings: Ratings,
     *,
     fraction: Fraction | None = None,
-    per_user: int | None = None,
+    per_user: Count | None = None,
     by: SplitBy = "chance",
     rng: RNG = None,
 ) -> tuple[Ratings, Ratings]:
@@ -136,7 +136,6 @@ def _latest(ratings: Ratings, share: float, per_user: int | None) -> Flags:
 
 def _wanted(ratings: Ratings, per_user: int) -> Integers:
     """Return how many ratings of each user are held out; none of those who have no more than `per_user`."""
-    per_user = integer(per_user, "per_user", least=1)
     counts = np.diff(ratings.csr.indptr)
     n_short = int(((counts > 0) & (counts <= per_user)).sum())
     if n_short:
