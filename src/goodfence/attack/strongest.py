@@ -123,7 +123,7 @@ def _list_attackers(subject: Subject, known: int) -> tuple[Attack, ...]:
     """Return the attackers of lists: one asks, all ask, all click and ask again, and as many as cover the list."""
     plain = ListAttack(known=known)
     listed: list[Attack] = [plain, replace(plain, fakes=1)]
-    if subject.lists_differ:
+    if not subject.traits.answers_alike:
         listed.append(replace(plain, ask="all"))
     listed.append(replace(plain, adaptive=True))
     listed += [replace(plain, fakes=_n_fakes(one, subject), ask="all") for one in _covers(subject, known)]
