@@ -42,7 +42,7 @@
 from __future__ import annotations
 
 from difflib import get_close_matches
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from collections.abc import Iterable
@@ -155,57 +155,45 @@ class ServiceProblem(GoodfenceError, RuntimeError, code="GF700", exit_code=4):
 
     status = 500
 
+    def __init_subclass__(cls, *, status: int = 500, **stated: Any) -> None:
+        super().__init_subclass__(**stated)
+        cls.status = status
 
-class StoreProblem(ServiceProblem, code="GF701"):
+
+class StoreProblem(ServiceProblem, code="GF701", status=503):
     """The database of a service cannot be used."""
 
-    status = 503
 
-
-class NotAllowed(ServiceProblem, code="GF702"):
+class NotAllowed(ServiceProblem, code="GF702", status=403):
     """The key is missing or has no right to what is asked."""
 
-    status = 403
 
-
-class TooManyRequests(ServiceProblem, code="GF703"):
+class TooManyRequests(ServiceProblem, code="GF703", status=429):
     """More requests than the rate limit allows; `wait` is in seconds."""
-
-    status = 429
 
     def __init__(self, wait: float = 1.0) -> None:
         super().__init__("too many requests; wait as long as Retry-After says")
         self.wait = wait
 
 
-class BadRequest(ServiceProblem, code="GF704"):
+class BadRequest(ServiceProblem, code="GF704", status=422):
     """The request is not understood, or too large."""
 
-    status = 422
 
-
-class NotThere(ServiceProblem, code="GF705"):
+class NotThere(ServiceProblem, code="GF705", status=404):
     """There is no such item, job or model."""
 
-    status = 404
 
-
-class Conflict(ServiceProblem, code="GF706"):
+class Conflict(ServiceProblem, code="GF706", status=409):
     """The request contradicts what was done before."""
 
-    status = 409
 
-
-class WouldLeak(ServiceProblem, code="GF707"):
+class WouldLeak(ServiceProblem, code="GF707", status=410):
     """Refused, because the answer would show other users' data."""
 
-    status = 410
 
-
-class NotReady(ServiceProblem, code="GF708"):
+class NotReady(ServiceProblem, code="GF708", status=503):
     """No model is active yet."""
-
-    status = 503
 
 
 class BrokenPromise(ServiceProblem, code="GF709", exit_code=1):

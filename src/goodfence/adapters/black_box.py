@@ -5,7 +5,7 @@ from __future__ import annotations
 import copy
 import inspect
 from collections.abc import Callable
-from typing import Any, Literal, Self, TypeAlias, get_args
+from typing import Any, Literal, Self, TypeAlias
 
 import numpy as np
 
@@ -14,7 +14,7 @@ from goodfence.arrays import Floats
 from goodfence.data.ratings import Ratings
 from goodfence.errors import BlackBoxProblem, NotFittedError, SettingError, require
 from goodfence.privacy.guarantee import Guarantee
-from goodfence.settings import checked, one_of
+from goodfence.settings import checked
 
 Asks: TypeAlias = Literal["users", "profile", "lists", "profile_lists"]
 
@@ -56,7 +56,6 @@ class BlackBox:
     """
 
     def __init__(self, box: Callable[..., Any] | object, *, asks: Asks = "users", rng: int | None = None) -> None:
-        one_of(asks, "asks", get_args(Asks))
         self.box = Endpoint(url=box) if isinstance(box, str) else box
         self.asks: Asks = asks
         self.profiles_only = asks.startswith("profile")

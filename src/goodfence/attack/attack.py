@@ -84,12 +84,6 @@ class Subject:
             return False
         return self.probed[0]
 
-    @property
-    def lists_differ(self) -> bool:
-        """Whether several fakes may be shown more than one: not where equal profiles surely get equal lists."""
-        traits = self.traits
-        return not traits.answers_alike or (traits.needs_refits and traits.fresh_answers is not False)
-
     @cached_property
     def centred(self) -> bool:
         """Whether answers move with the asker's mean: profiles that differ by a constant get answers that do."""

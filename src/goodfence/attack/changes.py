@@ -12,16 +12,17 @@ import dataclasses
 from dataclasses import dataclass
 
 import numpy as np
-from scipy import sparse
 
 from goodfence.arrays import Floats, Integers
 from goodfence.attack import DEFAULT_TARGETS_REFITTED
 from goodfence.attack.attack import Subject
+from goodfence.attack.fakes import AccountPlan
 from goodfence.attack.knn_attack import KNNAttack
 from goodfence.attack.refits import RefitWorlds
 from goodfence.attack.report import SharesReport
 from goodfence.attack.scoring import EXACT, Estimate, difference, frequency, share
 from goodfence.attack.targets import KNOWLEDGE, Wanted, find_targets, world_seed
+from goodfence.data.matrix import cells_inside
 from goodfence.data.ratings import Ratings
 from goodfence.models.recommender import Recommender
 from goodfence.parallel import bar
@@ -111,11 +112,14 @@ class ChangesAttack:
         new = in_time[-self.new :]
         known = np.sort(cells[~np.isin(cells, new)][: self.known])
         profile = csr.indices[known].astype(np.int64), csr.data[known]
-        asked, earlier, told = np.setdiff1d(np.arange(csr.shape[1]), profile[0]), _without(ratings, new), []
+        kept = np.ones(ratings.n_ratings, dtype=np.bool_)
+        kept[new] = False
+        earlier = ratings.replaced(cells_inside(csr, kept))
+        asked, told = np.setdiff1d(np.arange(csr.shape[1]), profile[0]), []
         for data, turn in ((earlier, 0), (ratings, 1), (earlier, 1)):
             worlds = RefitWorlds(data, subject.recommender, n_fakes, similarity=subject.similarity)
-            silent = [profile] * (n_fakes - 1)
-            told.append(worlds.told([profile], asked, world_seed(streams, row, turn), silent=silent)[0])
+            plan = AccountPlan(-1, [profile] * n_fakes, 1, asked)
+            told.append(worlds.told_in([plan], world_seed(streams, row, turn), True)[0][0])
         truth = np.full(csr.shape[1], np.nan)
         truth[csr.indices[new]] = csr.data[new]
         counts = []
@@ -138,11 +142,3 @@ def claimed(before: Floats, after: Floats, n: int) -> Integers:
     changes = np.where(np.isnan(before) & ~np.isnan(after), np.inf, np.nan_to_num(np.abs(after - before)))
     largest = np.argsort(-changes, kind="stable")[:n]
     return largest[changes[largest] > EXACT]
-
-
-def _without(ratings: Ratings, cells: Integers) -> Ratings:
-    """Return the ratings without some, given by their positions in the matrix."""
-    csr, kept = ratings.csr, np.ones(ratings.n_ratings, dtype=np.bool_)
-    kept[cells] = False
-    starts = np.concatenate([[0], np.cumsum(kept)])[csr.indptr]
-    return ratings.replaced(sparse.csr_array((csr.data[kept], csr.indices[kept], starts), shape=csr.shape))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, NamedTuple, TypeAlias, get_args
+from typing import Any, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 
@@ -32,7 +32,7 @@ from goodfence.attack.trained import folds_of, most_credible, ridge_predictions
 from goodfence.data.ratings import Ratings
 from goodfence.data.scale import Scale
 from goodfence.errors import SettingError, require
-from goodfence.parallel import bar
+from goodfence.parallel import bar, ranges
 from goodfence.rng import Streams
 from goodfence.settings import Count, checked
 
@@ -79,8 +79,6 @@ class Evidence(NamedTuple):
     """What the accounts of one design were told in one world, and what each decoder concludes; (hidden,) each."""
 
     answers: Floats
-    controls: Floats
-    """What accounts are told that are near to nobody; NaN where none asked."""
     values: dict[str, Floats]
     """What each decoder concludes."""
     features: Floats
@@ -110,7 +108,6 @@ class DesignedAttack(RatingAttack):
 
     def __post_init__(self) -> None:
         RatingAttack.__post_init__(self)
-        require(self.decode in get_args(Decode), "decode", f"one of {', '.join(get_args(Decode))}", self.decode)
         one = len(self.designs) == 1 or (self.decode == "trained" and len(self.designs) > 0)
         require(one, "designs", "one design, or several for a trained attacker", len(self.designs))
 
@@ -161,16 +158,14 @@ def gathered(
     """Return what the accounts of a design are told about all targets, with them and without; asked only once."""
     key = design, *(one.tobytes() for one in (targets.rows, targets.known_columns, targets.columns))
     if key not in worlds.memory:
-        catalogue = Catalogue(worlds.ratings)
-        n_accounts = len(_plans(design, targets, 0, catalogue, ())[0].accounts)
+        n_accounts = len(_plans(worlds, design, targets, 0)[0].accounts)
         size = worlds.together(n_accounts) if design.helping in ("none", "some") or worlds.traits.released else 1
-        groups = [np.arange(at, min(at + size, len(targets))) for at in range(0, len(targets), size)]
-        parts = []
-        with bar("asking", len(groups), show=progress) as advance:
-            for group in groups:
-                part = targets.part(int(group[0]), int(group[-1]) + 1)
+        pieces, parts = ranges(len(targets), size), []
+        with bar("asking", len(pieces), show=progress) as advance:
+            for piece in pieces:
+                part = targets.part(*piece)
                 seed = world_seed(streams, int(part.rows[0]))
-                parts.append(asked_together(worlds, design, part, catalogue, seed))
+                parts.append(asked_together(worlds, design, part, seed))
                 advance(1)
         told = [np.concatenate(each, axis=-1) for each in zip(*parts, strict=True)]
         guesses = all_guesses(targets, worlds.ratings)[-1]
@@ -180,22 +175,18 @@ def gathered(
 
 
 def asked_together(
-    worlds: RefitWorlds,
-    design: Design,
-    targets: Targets,
-    catalogue: Catalogue,
-    seed: int,
-    planted: Sequence[FakeCells] = (),
+    worlds: RefitWorlds, design: Design, targets: Targets, seed: int, planted: Sequence[FakeCells] = ()
 ) -> list[Floats]:
     """Return for each hidden rating of some targets what was told, in the world with them and in that without.
 
     Rows are as in `_rows_of`. Where the targets are `planted`, only the first of these worlds is asked.
     """
-    each = [_plans(design, targets, at, catalogue, planted[at : at + 1]) for at in range(len(targets))]
+    each = [_plans(worlds, design, targets, at, planted[at : at + 1]) for at in range(len(targets))]
     turns_each = n_turns(design)
-    kernels = kernels_of(worlds, catalogue) if design.copied == "levels" else (None, None)
+    if design.copied == "levels":
+        kernels_of(worlds)  # before anything else is asked
     asked = np.unique(np.concatenate([plans[0].columns for plans in each]))
-    control = [controls(design, asked, catalogue)] if turns_each == 1 else []
+    control = [controls(design, asked, worlds.catalogue)] if turns_each == 1 else []
     starts = np.concatenate([[0], np.cumsum([len(plans) // turns_each for plans in each])])
     found = []
     for there in (True,) if len(planted) else (True, False):
@@ -210,36 +201,30 @@ def asked_together(
             if control:
                 everybody = np.where(hides(control[0]), np.nan, turns[0][-1][0])
                 base = everybody[np.searchsorted(asked, plans[0].columns)]
-            parts.append(_rows_of(design, plans, told, base, targets.known_of(at), worlds.ratings, kernels))
+            parts.append(_rows_of(worlds, design, plans, told, base, targets.known_of(at)))
         found.append(np.concatenate(parts, axis=1))
     return found
 
 
 def _plans(
-    design: Design, targets: Targets, at: int, catalogue: Catalogue, planted: Sequence[FakeCells]
+    worlds: RefitWorlds, design: Design, targets: Targets, at: int, planted: Sequence[FakeCells] = ()
 ) -> list[AccountPlan]:
     columns = targets.columns[targets.starts[at] : targets.starts[at + 1]]
-    return plans_of(design, targets.known_of(at), columns, catalogue, int(targets.rows[at]), planted)
+    return plans_of(design, targets.known_of(at), columns, worlds.catalogue, int(targets.rows[at]), planted)
 
 
 def _rows_of(
-    design: Design,
-    plans: Sequence[AccountPlan],
-    told: Sequence[Sequence[Floats]],
-    base: Floats,
-    known: FakeCells,
-    ratings: Ratings,
-    kernels: Kernels,
+    worlds: RefitWorlds, design: Design, plans: Sequence[AccountPlan], told: Any, base: Floats, known: FakeCells
 ) -> Floats:
     """Return of one target, for each hidden rating, the answer, what controls are told, and what more there is.
 
     That is the most frequent of several answers or, with helpers, value and gap of each way in `_SOLVED`.
     """
-    columns = plans[0].columns
+    columns, ratings = plans[0].columns, worlds.ratings
     if design.copied == "levels":
-        return _of_levels(plans, [one[0] for one in told], base, known, Catalogue(ratings), kernels)
+        return _of_levels(worlds, plans, [one[0] for one in told], base, known)
     if design.copied != "all":
-        return _votes(plans[0], told[0][0], base, known, ratings)
+        return _votes(worlds, plans[0], told[0][0], base, known)
     n_back, turns_each = held_back(design, len(known[0])), len(told)
     n = len(columns) - n_back
     rows = np.full((2 + 2 * len(_SOLVED), len(columns)), np.nan)
@@ -266,7 +251,7 @@ def _rows_of(
     return rows[:, :n]
 
 
-def _votes(plan: AccountPlan, told: Floats, base: Floats, known: FakeCells, ratings: Ratings) -> Floats:
+def _votes(worlds: RefitWorlds, plan: AccountPlan, told: Floats, base: Floats, known: FakeCells) -> Floats:
     """Return the same for accounts with one or two known ratings: mean answer, vote and share, as told and shifted.
 
     What accounts are told of the other known ratings, less their means, shows by how much answers are shifted.
@@ -276,19 +261,16 @@ def _votes(plan: AccountPlan, told: Floats, base: Floats, known: FakeCells, rati
     # Where nobody is near, the answer is what controls are told or, where means are subtracted, the account's own mean.
     answers = np.where(own | (np.abs(told - base) < SAME), np.nan, told)
     centred = np.where(np.abs(told - means) < SAME, np.nan, answers - means)
-    return _ballots(answers, centred, _rarity(plan.accounts, known, ratings), base, known, ratings)
-
-
-def _rarity(accounts: Sequence[FakeCells], known: FakeCells, ratings: Ratings) -> Floats:
-    """Return what the answers of each account weigh: more where fewer users have its known items."""
-    counts = np.bincount(ratings.csr.indices, minlength=ratings.shape[1])
-    return np.array([1 / np.sqrt(1.0 + counts[np.intersect1d(cells, known[0])].prod()) for cells, _ in accounts])
+    return _ballots(worlds, plan.accounts, (answers, centred), base, known)
 
 
 def _ballots(
-    answers: Floats, centred: Floats, weights: Floats, base: Floats, known: FakeCells, ratings: Ratings
+    worlds: RefitWorlds, accounts: Sequence[FakeCells], told: tuple[Floats, Floats], base: Floats, known: FakeCells
 ) -> Floats:
-    n, scale = answers.shape[1] - len(known[0]), ratings.scale
+    """Return what accounts vote, as `told` and less their means; more weighs who has items that fewer users have."""
+    (answers, centred), scale, counts = told, worlds.ratings.scale, worlds.catalogue.counts
+    weights = np.array([1 / np.sqrt(1.0 + counts[np.intersect1d(cells, known[0])].prod()) for cells, _ in accounts])
+    n = answers.shape[1] - len(known[0])
     rows = np.full((2 + 2 * len(_SOLVED), n), np.nan)
     rows[0], rows[1] = combined(answers[:, :n], "mean", scale), base[:n]
     rows[2], rows[3] = voted(answers[:, :n], weights, scale)
@@ -298,15 +280,10 @@ def _ballots(
 
 
 def _of_levels(
-    plans: Sequence[AccountPlan],
-    told: Sequence[Floats],
-    base: Floats,
-    known: FakeCells,
-    catalogue: Catalogue,
-    kernels: Kernels,
+    worlds: RefitWorlds, plans: Sequence[AccountPlan], told: Sequence[Floats], base: Floats, known: FakeCells
 ) -> Floats:
     """Return the same for accounts of all levels, each with helpers in one of two turns."""
-    levels, n_known = catalogue.levels, len(known[0])
+    levels, n_known = worlds.catalogue.levels, len(known[0])
     plain = told[0].reshape(n_known, len(levels), -1)
     found = np.full((2, n_known, plain.shape[2]), np.nan)
     for at, rating in enumerate(known[1]):
@@ -315,14 +292,14 @@ def _of_levels(
         helped = told[turn].reshape(plain.shape)[at]
         own = int(np.abs(levels - rating).argmin())
         asked = np.isin(plans[0].columns, np.setdiff1d(cells, known[0][[at]]))
-        for kind, kernel in enumerate(kernels):
+        for kind, kernel in enumerate(kernels_of(worlds)):
             if kernel is None:
                 continue
             less, mean = (levels[:, np.newaxis], values.mean()) if kind else (np.zeros((1, 1)), 0.0)
             given = np.full(plain.shape[2], levels[0] - mean)
             found[kind, at, asked] = alone(plain[at] - less, helped - less, given, kernel, own)[asked]
     accounts = [(known[0][[at]], known[1][[at]]) for at in range(n_known)]
-    return _ballots(found[0], found[1], _rarity(accounts, known, catalogue.ratings), base, known, catalogue.ratings)
+    return _ballots(worlds, accounts, (found[0], found[1]), base, known)
 
 
 Kernels: TypeAlias = "tuple[Floats | None, Floats | None]"
@@ -330,16 +307,16 @@ Kernels: TypeAlias = "tuple[Floats | None, Floats | None]"
 users' means are subtracted; None where the similarity does not depend on it."""
 
 
-def kernels_of(worlds: RefitWorlds, catalogue: Catalogue) -> Kernels:
+def kernels_of(worlds: RefitWorlds) -> Kernels:
     """Return how the similarity depends on ratings, as two helpers of a rare item show it."""
     if "kernels" not in worlds.memory:
-        worlds.memory["kernels"] = _measured(worlds, catalogue)
+        worlds.memory["kernels"] = _measured(worlds)
     found: Kernels = worlds.memory["kernels"]
     return found
 
 
-def _measured(worlds: RefitWorlds, catalogue: Catalogue) -> Kernels:
-    levels, rare = catalogue.levels, catalogue.rare
+def _measured(worlds: RefitWorlds) -> Kernels:
+    levels, rare = worlds.catalogue.levels, worlds.catalogue.rare
     n, seed = len(levels), 0
     if n < 2 or len(rare) < 1 + 4 * n:
         return None, None
@@ -440,7 +417,7 @@ def evidence(told: Floats, design: Design, targets: Targets, guesses: Floats, sc
         sure = {name: moved & is_rating(one, scale) for name, one in values.items()}
     grid = off_grid(answers, scale)
     features = np.column_stack([answers, base, answers - base, grid, told[2:].T, np.isfinite(answers)])
-    return Evidence(answers, base, values, features, sure)
+    return Evidence(answers, values, features, sure)
 
 
 def _consistent(answers: Floats, targets: Targets) -> Floats:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Any, Literal, TypeAlias
 
 import numpy as np
 
@@ -18,7 +18,7 @@ from goodfence.attack.trained import folds_of, ranked_by_others
 from goodfence.data.ratings import Ratings
 from goodfence.errors import BlackBoxProblem, SettingError, require
 from goodfence.kernels.lists import NO_ITEM
-from goodfence.parallel import bar
+from goodfence.parallel import bar, ranges
 from goodfence.rng import Streams
 from goodfence.settings import checked
 
@@ -46,7 +46,6 @@ class DesignedListAttack(ListAttack):
 
     def __post_init__(self) -> None:
         ListAttack.__post_init__(self)
-        require(self.decode in get_args(DecodeLists), "decode", "'listed' or 'trained'", self.decode)
         one = len(self.designs) == 1 or (self.decode == "trained" and len(self.designs) > 0)
         require(one, "designs", "one design, or several for a trained attacker", len(self.designs))
 
@@ -86,17 +85,17 @@ def rankings(
     """Return what the accounts of each target are shown, with the targets in the data and without; asked only once."""
     key = "lists", design, *(one.tobytes() for one in (targets.rows, targets.known_columns))
     if key not in worlds.memory:
-        catalogue, size = Catalogue(worlds.ratings), worlds.together(design.fakes)
+        size = worlds.together(design.fakes)
         if design.lifted:
             size = min(size, _LIFTED_TOGETHER)
         found: tuple[list[Any], list[Any]] = ([], [])
-        starts = range(0, len(targets), size)
-        with bar("asking", len(starts), show=progress) as advance:
-            for first in starts:
-                part = targets.part(first, min(first + size, len(targets)))
+        pieces = ranges(len(targets), size)
+        with bar("asking", len(pieces), show=progress) as advance:
+            for piece in pieces:
+                part = targets.part(*piece)
                 seed = world_seed(streams, int(part.rows[0]))
                 for there, kept in zip((True, False), found, strict=True):
-                    kept.extend(listed_together(worlds, design, part, catalogue, (seed, there)))
+                    kept.extend(listed_together(worlds, design, part, (seed, there)))
                 advance(1)
         worlds.memory[key] = found
     told: tuple[list[list[Ranking]], list[list[Ranking]]] = worlds.memory[key]
@@ -104,32 +103,26 @@ def rankings(
 
 
 def listed_together(
-    worlds: RefitWorlds,
-    design: Design,
-    targets: Targets,
-    catalogue: Catalogue,
-    world: tuple[int, bool],
-    planted: Sequence[FakeCells] = (),
+    worlds: RefitWorlds, design: Design, targets: Targets, world: tuple[int, bool], planted: Sequence[FakeCells] = ()
 ) -> list[list[Ranking]]:
     """Return what the accounts of some targets are shown in one world, given by its seed and whether they are there."""
     nothing, plans = np.zeros(0, dtype=np.int64), []
     for at in range(len(targets)):
-        given = catalogue, int(targets.rows[at]), planted[at : at + 1]
+        given = worlds.catalogue, int(targets.rows[at]), planted[at : at + 1]
         plans.append(plans_of(design, targets.known_of(at), nothing, *given)[0])
-    if not design.lifted:
-        return whole_rankings(worlds, plans, *world)
-    return _lifted(worlds, design, plans, catalogue, world)
+    return _lifted(worlds, design, plans, world) if design.lifted else whole_rankings(worlds, plans, *world)
 
 
 def _lifted(
-    worlds: RefitWorlds, design: Design, plans: list[AccountPlan], catalogue: Catalogue, world: tuple[int, bool]
+    worlds: RefitWorlds, design: Design, plans: list[AccountPlan], world: tuple[int, bool]
 ) -> list[list[Ranking]]:
     """Return the same where some items are lifted at a time: the position of each among those that are with it."""
     nothing = np.zeros(0, dtype=np.int64)
-    order, n = catalogue.popular[::-1], len(catalogue.popular)
+    popular, n = worlds.catalogue.popular, worlds.ratings.shape[1]
+    order = popular[::-1]
     compared = design.copied == "one"
     if compared:
-        spread = catalogue.popular[np.linspace(0, n - 1, _CONTROLS).astype(np.int64)]
+        spread = popular[np.linspace(0, n - 1, _CONTROLS).astype(np.int64)]
         plans.append(AccountPlan(-1, [events_of(spread[[at]]) for at in range(_CONTROLS)], _CONTROLS, nothing))
     found = [np.full((plan.n_asking, n), np.nan) for plan in plans]
     for start in range(0, n, design.lifted):
@@ -173,12 +166,12 @@ def whole_rankings(worlds: RefitWorlds, plans: Sequence[Any], seed: int, there: 
     """Return rankings of all items, or of as many as the recommender is willing to rank."""
     n = worlds.memory.setdefault("ranked", worlds.ratings.shape[1])
     try:
-        return worlds.ranked_in(plans, seed, there, n)
+        return worlds.ranked_by(worlds.fitted_beside(plans, seed, there), plans, n)
     except BlackBoxProblem:
         if n <= SHORTER:
             raise
         worlds.memory["ranked"] = SHORTER
-        return worlds.ranked_in(plans, seed, there, SHORTER)
+        return whole_rankings(worlds, plans, seed, there)
 
 
 def _listed(shown: Sequence[Ranking], n: int) -> Rows:
@@ -186,12 +179,8 @@ def _listed(shown: Sequence[Ranking], n: int) -> Rows:
     ranks = np.stack([one.ranks for one in shown])
     worst = ranks.shape[1] + 1.0
     mean = np.where(np.isnan(ranks), worst, ranks).mean(axis=0)
-    return _first(-mean, ~np.isnan(ranks).all(axis=0), n)
-
-
-def _first(scores: Floats, able: Any, n: int) -> Rows:
-    """Return the n items with the highest scores of those that can be claimed."""
-    order = np.argsort(-np.where(able, scores, -np.inf), kind="stable")[:n]
+    able = np.asarray(~np.isnan(ranks).all(axis=0))
+    order = np.argsort(np.where(able, mean, np.inf), kind="stable")[:n]
     return np.where(able[order], order, NO_ITEM).astype(np.int32)
 
 
@@ -208,10 +197,10 @@ def _trained(
         own.append(np.isin(able, hidden))
         items.append(able)
     odds = ranked_by_others(features, own, folds_of(len(targets), streams))
-    best = [able[np.argsort(-score, kind="stable")[:n]] for able, score in zip(items, odds, strict=True)]
     claimed = np.full((len(targets), n), NO_ITEM, dtype=np.int32)
-    for at, one in enumerate(best):
-        claimed[at, : len(one)] = one
+    for at, (able, score) in enumerate(zip(items, odds, strict=True)):
+        best = able[np.argsort(-score, kind="stable")[:n]]
+        claimed[at, : len(best)] = best
     return claimed
 
 

@@ -39,7 +39,7 @@ from goodfence.models.recommender import Recommender, row_of
 from goodfence.parallel import bar, ranges
 from goodfence.rng import RNG, Streams
 from goodfence.selection.mechanism import Mechanism, pool_arrays
-from goodfence.settings import checked, integer
+from goodfence.settings import Count, checked
 
 _NODES, _NODE_WEIGHTS = np.polynomial.legendre.leggauss(16)
 _EXTREME = 700.0  # beyond e^700 to 1 an order is certain
@@ -170,7 +170,7 @@ def rating_exposure(
     user: Id,
     *,
     attack: Attack,
-    draws: int = 40,
+    draws: Count = 40,
     rng: RNG = None,
     progress: bool | None = None,
 ) -> RatingExposure:
@@ -192,7 +192,6 @@ def rating_exposure(
     """
     if attack.choose != RANDOM:
         raise SettingError("choose must be 'random': the known ratings are drawn anew each time")
-    draws = integer(draws, "draws", least=1)
     streams = Streams(rng)
     # How often each was hidden, recovered, recovered without the user, guessed.
     counts = np.zeros((4, ratings.shape[1]))

@@ -207,24 +207,21 @@ def plans_of(
     about. With helpers each plan is two, one after the other.
     """
     if design.copied == "levels":
-        return _levels(known, columns, catalogue, row, planted)
-    if design.copied != "all":
-        return [_small(design, known, columns, catalogue, row, planted)]
-    back = held_back(design, len(known[0]))
-    copied = known[0][: len(known[0]) - back], known[1][: len(known[0]) - back]
-    asked = np.concatenate([columns, known[0][len(known[0]) - back :]]).astype(np.int64)
-    if not design.contrary:
-        return _family(design, copied, np.zeros(0, dtype=np.int64), asked, catalogue, row, planted)
-    fillers = catalogue.without(catalogue.disputed, known[0], 2 * design.contrary)
-    plans, first = [], np.arange(len(fillers)) % 4 < 2  # both halves rate some items low and some high
-    for part in (fillers[first], fillers[~first]):
-        plans += _family(design, copied, part, asked, catalogue, row, planted)
-    return plans
+        plans = _levels(known, columns, catalogue)
+    elif design.copied != "all":
+        plans = [_small(design, known, columns, catalogue)]
+    else:
+        back = held_back(design, len(known[0]))
+        copied = known[0][: len(known[0]) - back], known[1][: len(known[0]) - back]
+        asked = np.concatenate([columns, known[0][len(known[0]) - back :]]).astype(np.int64)
+        fillers = catalogue.without(catalogue.disputed, known[0], 2 * design.contrary)
+        first = np.arange(len(fillers)) % 4 < 2  # both halves rate some items low and some high
+        parts = (fillers[first], fillers[~first]) if design.contrary else (fillers,)
+        plans = [plan for part in parts for plan in _family(design, copied, part, asked, catalogue)]
+    return [plan._replace(row=row, planted=planted) for plan in plans]
 
 
-def _small(
-    design: Design, known: FakeCells, columns: Integers, catalogue: Catalogue, row: int, planted: Sequence[FakeCells]
-) -> AccountPlan:
+def _small(design: Design, known: FakeCells, columns: Integers, catalogue: Catalogue) -> AccountPlan:
     """Return accounts that copy one or two known ratings each; they ask about the other known ones, too."""
     n = len(known[0])
     groups: list[tuple[int, ...]] = [(at,) for at in range(n)]
@@ -241,7 +238,7 @@ def _small(
     accounts = [merged((known[0][list(one)], known[1][list(one)]), pads) for one in groups]
     if design.copied in ("opposed", "agreeing"):
         accounts = [merged(one, pads) for one in _two_ended(known, padding, design.copied == "agreeing", catalogue)]
-    return AccountPlan(row, accounts, len(accounts), np.concatenate([columns, known[0]]).astype(np.int64), planted)
+    return AccountPlan(-1, accounts, len(accounts), np.concatenate([columns, known[0]]).astype(np.int64))
 
 
 def _two_ended(known: FakeCells, padding: Integers, agreeing: bool, catalogue: Catalogue) -> list[FakeCells]:
@@ -254,9 +251,7 @@ def _two_ended(known: FakeCells, padding: Integers, agreeing: bool, catalogue: C
     return [merged((known[0][[at]], own[[at]]), (rare[[at]], other[[at]])) for at in range(len(rare))]
 
 
-def _levels(
-    known: FakeCells, columns: Integers, catalogue: Catalogue, row: int, planted: Sequence[FakeCells]
-) -> list[AccountPlan]:
+def _levels(known: FakeCells, columns: Integers, catalogue: Catalogue) -> list[AccountPlan]:
     """Return three plans: without helpers, with helpers of every other known item, and with those of the rest.
 
     A helper rates what is asked for, and the known items that have no helper beside it: those say how the target rates.
@@ -264,23 +259,17 @@ def _levels(
     asked = np.concatenate([columns, known[0]]).astype(np.int64)
     levels = catalogue.levels
     accounts = [(known[0][[at]], levels[[level]]) for at in range(len(known[0])) for level in range(len(levels))]
-    plans = [AccountPlan(row, accounts, len(accounts), asked, planted)]
+    plans = [AccountPlan(-1, accounts, len(accounts), asked)]
     for turn in (0, 1):
         helped = np.concatenate([columns, known[0][1 - turn :: 2]])
         rated = helped, np.full(len(helped), float(levels[0]))
         helpers = [merged((known[0][[at]], known[1][[at]]), rated) for at in range(turn, len(known[0]), 2)]
-        plans.append(AccountPlan(row, [*accounts, *helpers], len(accounts), asked, planted))
+        plans.append(AccountPlan(-1, [*accounts, *helpers], len(accounts), asked))
     return plans
 
 
 def _family(
-    design: Design,
-    copied: FakeCells,
-    fillers: Integers,
-    asked: Integers,
-    catalogue: Catalogue,
-    row: int,
-    planted: Sequence[FakeCells],
+    design: Design, copied: FakeCells, fillers: Integers, asked: Integers, catalogue: Catalogue
 ) -> list[AccountPlan]:
     held = np.concatenate([copied[0], fillers])
     n_own = 0 if design.distinct == "no" else design.fakes
@@ -292,13 +281,13 @@ def _family(
     if len(own):
         alone = told_apart(base, own, design, catalogue)
     if design.helping == "none":
-        return [AccountPlan(row, alone, design.askers, asked, planted)]
+        return [AccountPlan(-1, alone, design.askers, asked)]
     plans = []
     for turn in (0, 1):
         helpers = helpers_of(base, asked, turn, design, catalogue)
         n = 1 if design.helping == "some" else design.fakes - 1
         beside = alone[1:] if design.helping == "some" else []
-        plans.append(AccountPlan(row, [base, *beside, *helpers * n], 1, asked, planted))
+        plans.append(AccountPlan(-1, [base, *beside, *helpers * n], 1, asked))
     return plans
 
 

@@ -91,7 +91,6 @@ class ListAttack(Attack):
         informed, believed = _believed(filled, popular, targets, first_half(len(targets), streams))
         return ListAttackReport(
             attack=repr(self),
-            n_fakes=self.fakes or 0,
             hidden=np.diff(targets.starts).astype(np.float64),
             chosen=told.chosen,
             rows=targets.rows,

@@ -350,14 +350,8 @@ class MembershipAttack:
                 if not inside.any():
                     continue
                 held = ratings.replaced(sparse.csr_array(ratings.csr[rows]), users=ratings.users[rows])
-                asked = Targets(
-                    np.searchsorted(rows, questions.rows[inside]),
-                    questions.known_columns[inside],
-                    questions.known_ratings[inside],
-                    np.arange(int(inside.sum()) + 1),
-                    questions.columns[inside],
-                    questions.ratings[inside],
-                )
+                asked = questions.some(np.flatnonzero(inside))
+                asked = dataclasses.replace(asked, rows=np.searchsorted(rows, asked.rows))
                 shadow = Subject(held, subject.recommender, threads=subject.threads)
                 parts[number][:, inside] = self._parts(shadow, asked, Streams(streams.key(SHADOWS, number)), advance)
         return parts

@@ -99,7 +99,7 @@ class Prober:
 
     def __init__(self, worlds: RefitWorlds, known: int, progress: bool | None) -> None:
         self.worlds, self.ratings, self.progress = worlds, worlds.ratings, progress
-        self.catalogue, self.streams = Catalogue(worlds.ratings), Streams(_SEED)
+        self.catalogue, self.streams = worlds.catalogue, Streams(_SEED)
         self.lists = worlds.ratings.feedback == "implicit"
         self.victims = _plant(self.catalogue, known, self.streams)
         self.n_fits, self.shown = 0, 0.0
@@ -131,13 +131,13 @@ class Prober:
     def _recovered(self, design: Design, victims: Targets) -> float:
         planted = _profiles(victims)
         guesses = self.catalogue.means[victims.columns]
-        told = asked_together(self.worlds, design, victims, self.catalogue, _SEED, planted)[0]
+        told = asked_together(self.worlds, design, victims, _SEED, planted)[0]
         seen = evidence(told, design, victims, guesses, self.ratings.scale)
         shares = [_share(value, victims, self.worlds) for value in seen.values.values()]
         return max(shares) - _share(guesses, victims, self.worlds)
 
     def _listed(self, design: Design, victims: Targets) -> float:
-        found = listed_together(self.worlds, design, victims, self.catalogue, (_SEED, True), _profiles(victims))
+        found = listed_together(self.worlds, design, victims, (_SEED, True), _profiles(victims))
         hits, by_chance = [], []
         self.shown = max(self.shown, *(float(np.isfinite(one[0].ranks).mean()) for one in found))
         for at, shown in enumerate(found):
@@ -228,7 +228,7 @@ class Prober:
         one = max((Design(fakes=known, copied="one", padding=n) for n in (0, look.padding)), key=self.few)
         kinds: tuple[Copied, ...] = ("two", "opposed", "agreeing")
         levels = replace(one, copied="levels", helping="each", padding=0)
-        more = [levels] if any(x is not None for x in kernels_of(self.worlds, self.catalogue)) else []
+        more = [levels] if any(x is not None for x in kernels_of(self.worlds)) else []
         return [one, *(replace(one, copied=kind) for kind in kinds), *more]
 
     def lifting(self, look: Design, known: int) -> list[Design]:
@@ -243,7 +243,7 @@ class Prober:
         self.n_fits += 2
         part = self.victims.part(0, 1)
         try:
-            told = asked_together(self.worlds, design, part, self.catalogue, _SEED, _profiles(part))[0]
+            told = asked_together(self.worlds, design, part, _SEED, _profiles(part))[0]
         except BlackBoxProblem:
             return 0.0
         # With helpers alone, one of the two ways to solve the equations finds nothing left.

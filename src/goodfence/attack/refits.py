@@ -5,12 +5,13 @@ from __future__ import annotations
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from functools import cached_property
 from typing import Any, NamedTuple
 
 import numpy as np
 
 from goodfence.arrays import Floats, Integers, Rows
-from goodfence.attack.fakes import AccountPlan, FakeCells
+from goodfence.attack.fakes import AccountPlan, Catalogue, FakeCells
 from goodfence.attack.targets import Asked, Targets, helper_cells, with_fakes
 from goodfence.attack.worlds import Accounts, Shown
 from goodfence.data.ratings import Ratings
@@ -68,6 +69,11 @@ class RefitWorlds:
         self._shown: dict[tuple[object, ...], tuple[Rows, Floats, Floats]] = {}
         self._together: bool | None = None
 
+    @cached_property
+    def catalogue(self) -> Catalogue:
+        """What everybody may know of the items."""
+        return Catalogue(self.ratings)
+
     def at_once(self, n_askers: int) -> int:  # noqa: ARG002 - protocol
         """Return 1: each target has its own worlds."""
         return 1
@@ -85,36 +91,19 @@ class RefitWorlds:
         fitted, whom = self._world(self._sent(seed), accounts, len(accounts), None, seed)
         return np.stack([self._told(fitted, [one], columns)[0] for one in (whom[0], *whom)])
 
-    def told(
-        self,
-        accounts: list[FakeCells],
-        columns: Integers,
-        seed: int,
-        *,
-        removed: int | None = None,
-        silent: Sequence[FakeCells] = (),
-    ) -> Floats:
-        """Return what each account is told beside all real users but one, and beside accounts that do not ask."""
-        every, n = [*accounts, *silent], len(accounts)
-        return self._told(*self._world(self._sent(seed), every, n, removed, seed), columns)
-
     def _groups(self, targets: Targets, seeds: Sequence[int], helper_rating: float | None) -> list[tuple[int, int]]:
         """Return which entries share a fit: questions about one target whose helpers do not disturb each other."""
         n = len(targets)
         alone = [(position, position + 1) for position in range(n)]
         about_one = n > 1 and bool((targets.rows == targets.rows[0]).all())
-        if helper_rating is None or not about_one or not self.among_raters:
+        raters = self.traits.mechanism is None or self.traits.among == "raters"  # as far as that is known
+        if helper_rating is None or not about_one or not raters:
             return alone
         if self.traits.released:
             return [(0, n)]
         if self._together is None:
             self._together = self.undisturbed(targets, seeds, helper_rating)
         return [(0, n)] if self._together else alone
-
-    @property
-    def among_raters(self) -> bool:
-        """Whether neighbours may be chosen among the raters of each item, as far as that is known."""
-        return self.traits.mechanism is None or self.traits.among == "raters"
 
     def undisturbed(self, targets: Targets, seeds: Sequence[int], helper_rating: float) -> bool | None:
         """Return whether the answers are the same with the helpers of all questions in the data; None if none came."""
@@ -210,12 +199,8 @@ class RefitWorlds:
         parts = np.split(answers, np.cumsum([len(one) for one in items])[:-1])
         return [part.reshape(plan.n_asking, -1) for part, plan in zip(parts, plans, strict=True)]
 
-    def ranked_in(self, plans: Sequence[AccountPlan], seed: int, there: bool, n: int) -> list[list[Ranking]]:
-        """Return what each asker of each plan is shown: the same for lists of `n` items."""
-        return self.ranked_by(self.fitted_beside(plans, seed, there), plans, n)
-
     def ranked_by(self, beside: tuple[Any, list[Any]], plans: Sequence[AccountPlan], n: int) -> list[list[Ranking]]:
-        """Return what each asker is shown by a recommender that is fitted already."""
+        """Return what each asker of each plan is shown: the same for lists of `n` items."""
         (fitted, whom), found = beside, []
         for each, plan in zip(whom, plans, strict=True):
             held = [np.asarray(cells) for cells, _ in plan.accounts]

@@ -10,7 +10,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from functools import cached_property
-from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias, get_args
+from typing import Any, ClassVar, Literal, NamedTuple, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -38,7 +38,7 @@ from goodfence.data.columns import Feedback
 from goodfence.data.ratings import Ratings
 from goodfence.kernels.list_attack import find_hidden
 from goodfence.markup import html_table
-from goodfence.settings import checked, one_of
+from goodfence.settings import checked
 
 Judged: TypeAlias = Literal["value", "high"]
 FEWEST = 30
@@ -278,7 +278,6 @@ class LeakReport(ABC):
         The share of users counts where it is more than in the world without the target by more than chance. `high`
         judges the upper ends of the intervals; where there is none (one target) it cannot tell, and says yes.
         """
-        one_of(judged, "judged", get_args(Judged))
         names = ["advantage"]
         if more_often(self.fully, self.fully_without):
             names.append("fully_recovered")
@@ -332,6 +331,7 @@ class LeakReport(ABC):
         settings = dict(self.settings.get("settings", {}))
         if not isinstance(settings.get("choose", ""), str):
             settings["choose"] = "named items"
+        names = {"recovery": self.measure, "recovery_without": f"{self.measure}_without"}
         return {
             "date": self.date,
             "settings": settings,
@@ -348,14 +348,9 @@ class LeakReport(ABC):
             "probe": None if self.probe is None else self.probe.to_dict(),
             "guessing": self.rules,
             "estimates": {name: one._asdict() for name, one in self.estimates.items()},
-            "tried": [self.tried_as_plain(one) for one in self.tried],
+            "tried": [{names.get(key, key): value for key, value in as_plain(one).items()} for one in self.tried],
             "not_tried": [one._asdict() for one in self.not_tried],
         }
-
-    def tried_as_plain(self, tried: Tried) -> dict[str, Any]:
-        """Return one attacker who was tried as plain values, what was found under the name of its measure."""
-        names = {"recovery": self.measure, "recovery_without": f"{self.measure}_without"}
-        return {names.get(name, name): value for name, value in as_plain(tried).items()}
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)

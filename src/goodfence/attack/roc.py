@@ -20,13 +20,10 @@ def roc_table(members: Floats, others: Floats) -> pa.Table:
     """
     scores = np.unique(np.concatenate([members, others]))[::-1]
     curve = {"false_positive_rate": others, "true_positive_rate": members}
-    reached = {name: _share_reaching(scores, values) for name, values in curve.items()}
-    return pa.table({name: np.concatenate([[0.0], values]) for name, values in reached.items()})
-
-
-def _share_reaching(scores: Floats, values: Floats) -> Floats:
-    below = np.searchsorted(np.sort(values), scores, side="left")
-    return np.asarray(1.0 - below / len(values))
+    below = {
+        name: np.searchsorted(np.sort(values), scores, side="left") / len(values) for name, values in curve.items()
+    }
+    return pa.table({name: np.concatenate([[0.0], 1.0 - share]) for name, share in below.items()})
 
 
 def true_positives_at(members: Floats, others: Floats, rate: float) -> Estimate:

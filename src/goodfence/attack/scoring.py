@@ -355,16 +355,22 @@ def all_guesses(targets: Targets, ratings: Ratings) -> Floats:
 
 def _other_means(rows: Integers, owners: Integers, columns: Integers, values: Floats, ratings: Ratings) -> Floats:
     """Return for each cell the mean of the item's other ratings, or else of all others'."""
-    csr = ratings.csr
-    sums = np.bincount(csr.indices, weights=csr.data, minlength=csr.shape[1])[columns] - values
-    counts = np.bincount(csr.indices, minlength=csr.shape[1])[columns] - 1
+    csr, means = ratings.csr, item_means(columns, values, ratings)
     until = np.concatenate([[0.0], np.cumsum(csr.data)])
     own = until[csr.indptr[rows + 1]] - until[csr.indptr[rows]]
     lengths = csr.indptr[rows + 1] - csr.indptr[rows]
     others = np.maximum(csr.nnz - lengths, 1)
     middle = (ratings.scale.lowest + ratings.scale.highest) / 2
     overall = np.where(csr.nnz > lengths, (csr.data.sum() - own) / others, middle)
-    return np.where(counts > 0, sums / np.maximum(counts, 1), overall[owners])
+    return np.where(np.isnan(means), overall[owners], means)
+
+
+def item_means(columns: Integers, values: Floats, ratings: Ratings) -> Floats:
+    """Return for each cell the mean of the item's other ratings, NaN where there is none."""
+    csr = ratings.csr
+    sums = np.bincount(csr.indices, weights=csr.data, minlength=csr.shape[1])[columns] - values
+    counts = np.bincount(csr.indices, minlength=csr.shape[1])[columns] - 1
+    return np.where(counts > 0, sums / np.maximum(counts, 1), np.nan)
 
 
 def _modes(targets: Targets, ratings: Ratings, means: Floats) -> Floats:

@@ -11,7 +11,7 @@ import numpy as np
 
 from goodfence.arrays import Flags
 from goodfence.attack import DEFAULT_FAKES, DEFAULT_KNOWN, DEFAULT_TARGETS
-from goodfence.attack.attack import Attack, Choose, Subject
+from goodfence.attack.attack import Attack, Subject
 from goodfence.attack.designed import Decode, DesignedAttack
 from goodfence.attack.designed_lists import DesignedListAttack
 from goodfence.attack.fakes import Design
@@ -59,29 +59,28 @@ PILOT, PILOT_REFITTED = 400, 60
 """So many users all attackers attack; the strongest of them attack the rest."""
 
 
-def usual_attackers(subject: Subject, *, known: int = DEFAULT_KNOWN, choose: Choose = "random") -> tuple[Attack, ...]:
+def usual_attackers(subject: Subject, *, known: int = DEFAULT_KNOWN) -> tuple[Attack, ...]:
     """Return the attackers of a recommender where none is given: all that its traits, and a few questions, allow."""
     if subject.traits.needs_refits:
-        return _designed(subject, known, choose)
+        return _designed(subject, known)
     k = subject.traits.n_neighbours
     if subject.ratings.feedback == "implicit":
-        return _list_attackers(subject, known, choose)
-    plain: list[Attack] = [KNNAttack(known=known, choose=choose)]
+        return _list_attackers(subject, known)
+    plain: list[Attack] = [KNNAttack(known=known)]
     if k != 1:
-        plain.append(KNNAttack(known=known, choose=choose, fakes=1))
+        plain.append(KNNAttack(known=known, fakes=1))
     if subject.answers_differ and k != 1:
-        plain.append(KNNAttack(known=known, choose=choose, ask="all"))
-    plain += _covers(subject, known, choose)
-    plain += _made_for(subject, known, choose)
+        plain.append(KNNAttack(known=known, ask="all"))
+    plain += [*_covers(subject, known), *_made_for(subject, known)]
     if k != 1 and subject.ratings.scale.lowest < subject.ratings.scale.highest:
-        plain.append(AdaptiveAttack(known=known, choose=choose, items=None, centred=False))
+        plain.append(AdaptiveAttack(known=known, items=None, centred=False))
     return tuple(plain)
 
 
-def _designed(subject: Subject, known: int, choose: Choose) -> tuple[Attack, ...]:
+def _designed(subject: Subject, known: int) -> tuple[Attack, ...]:
     """Return the attackers of a recommender that is fitted in each world: the designs that probing found, decoded."""
     found = probed(subject, known)
-    given: dict[str, Any] = {"known": known, "choose": choose}
+    given: dict[str, Any] = {"known": known}
     if subject.ratings.feedback == "implicit":
         lists: list[Attack] = [DesignedListAttack(**given, designs=(one,)) for one in found.designs]
         return *lists, DesignedListAttack(**given, designs=found.designs, decode="trained")
@@ -101,13 +100,13 @@ def _designed(subject: Subject, known: int, choose: Choose) -> tuple[Attack, ...
     plain: list[Attack] = [
         DesignedAttack(**given, designs=(one,), decode=decode) for one in single for decode in decoders(one)
     ]
-    return *plain, DesignedAttack(**given, designs=single, decode="trained"), *_made_for(subject, known, choose)
+    return *plain, DesignedAttack(**given, designs=single, decode="trained"), *_made_for(subject, known)
 
 
-def _made_for(subject: Subject, known: int, choose: Choose) -> list[Attack]:
+def _made_for(subject: Subject, known: int) -> list[Attack]:
     """Return the attackers that the recommender names in its traits."""
     kinds: list[Any] = [find_kind(name) for name in subject.traits.attackers]
-    return [kind(known=known, choose=choose) for kind in kinds]
+    return [kind(known=known) for kind in kinds]
 
 
 def probed(subject: Subject, known: int, progress: bool | None = None) -> Probe:
@@ -120,23 +119,21 @@ def probed(subject: Subject, known: int, progress: bool | None = None) -> Probe:
     return found
 
 
-def _list_attackers(subject: Subject, known: int, choose: Choose) -> tuple[Attack, ...]:
+def _list_attackers(subject: Subject, known: int) -> tuple[Attack, ...]:
     """Return the attackers of lists: one asks, all ask, all click and ask again, and as many as cover the list."""
-    plain = ListAttack(known=known, choose=choose)
+    plain = ListAttack(known=known)
     listed: list[Attack] = [plain, replace(plain, fakes=1)]
-    if subject.lists_differ:
+    if not subject.traits.answers_alike:
         listed.append(replace(plain, ask="all"))
     listed.append(replace(plain, adaptive=True))
-    covers = _covers(subject, known, choose)
-    listed += [replace(plain, fakes=_n_fakes(one, subject), ask="all") for one in covers]
+    listed += [replace(plain, fakes=_n_fakes(one, subject), ask="all") for one in _covers(subject, known)]
     return tuple(listed)
 
 
-def _covers(subject: Subject, known: int, choose: Choose) -> list[Attack]:
+def _covers(subject: Subject, known: int) -> list[Attack]:
     """Return the attacker who covers the list, if that needs more fakes than there are neighbours."""
-    cover = applied(CoverAttack(known=known, choose=choose), subject)
-    more = cover is not None and _n_fakes(cover, subject) > (subject.traits.n_neighbours or 0)
-    return [cover] if cover is not None and more else []
+    cover = applied(CoverAttack(known=known), subject)
+    return [cover] if cover and _n_fakes(cover, subject) > (subject.traits.n_neighbours or 0) else []
 
 
 def _n_fakes(attack: Attack, subject: Subject) -> int:
@@ -226,8 +223,6 @@ class Contest:
         pilot = targets.some(np.sort(order[: PILOT_REFITTED if refits else PILOT]))
         told = self._all_told(pilot)
         best = Ballot(self, told, pilot)
-        if len(self.attackers) == 1:
-            best = best.only(self.attackers[0])
         done, wanted = len(pilot), len(targets)
         while not self.cut:
             if precision is not None:
@@ -281,23 +276,13 @@ class Ballot:
         self.first = first_half(len(targets), contest.streams)
         self.reports = {one: self._judged(one, each, targets) for one, each in told.items()}
         self.extra: list[tuple[Targets, dict[str, Any]]] = []
-        self.chosen = {name: tuple(self._best(name, half) for half in self._halves) for name in _HEADLINES}
+        # On whom the attacker is chosen: of the first half, of the second, and of everybody else.
+        others = (~self.first, self.first, np.ones_like(self.first)) if self.first.any() else (~self.first,) * 3
+        self.chosen = {name: tuple(self._best(name, half) for half in others) for name in _HEADLINES}
 
     def _best(self, name: str, some: Flags) -> Attack:
         """Return who is best at a headline, on some of the targets."""
         return max(self.told, key=lambda one: _gain(self.reports[one], name, some))
-
-    @property
-    def _halves(self) -> tuple[Flags, Flags, Flags]:
-        """On whom the attacker is chosen: of the first half, of the second, and of everybody else."""
-        if not self.first.any():
-            return ~self.first, ~self.first, ~self.first
-        return ~self.first, self.first, np.ones(len(self.first), dtype=np.bool_)
-
-    def only(self, attack: Attack) -> Ballot:
-        """Return this ballot with one attacker for everything."""
-        self.chosen = dict.fromkeys(_HEADLINES, (attack,) * 3)
-        return self
 
     def add(self, targets: Targets) -> None:
         """Let the strongest of the pilot attack further targets; what is known already stays if that fails."""

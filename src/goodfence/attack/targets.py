@@ -161,12 +161,10 @@ def _eligible(ratings: Ratings, columns: Integers | None, least: int) -> Flags:
     """Return which users have more than `least` ratings, and all of these items where they are named."""
     csr = ratings.csr
     eligible: Flags = np.diff(csr.indptr) > least
-    if columns is None:
-        return eligible
-    owners = row_numbers(csr.indptr)
-    n_named = np.bincount(owners[np.isin(csr.indices, columns)], minlength=csr.shape[0])
-    named: Flags = eligible & (n_named == len(columns))
-    return named
+    if columns is not None:
+        owners = row_numbers(csr.indptr)[np.isin(csr.indices, columns)]
+        eligible &= np.bincount(owners, minlength=csr.shape[0]) == len(columns)
+    return eligible
 
 
 def _n_known(lengths: Integers, known: int) -> Integers:

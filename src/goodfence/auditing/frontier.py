@@ -271,10 +271,15 @@ class Frontier:
     def best_within(self, max_loss: float | None, *, bound: float = GUESSING) -> FrontierPoint | None:
         """Return the same where the `loss` of a point may be at most `max_loss`."""
         require(0 <= bound <= 1, "bound", "between 0 and 1", bound)
-        able = [one for one in self.points if self._stops(one, bound)]
-        if max_loss is not None:
-            able = [one for one in able if one.loss <= max_loss]
-        return min(able, key=lambda one: one.loss, default=None)
+        able = [
+            one
+            for one in self.points
+            # Of the factor at least the worse end of the interval must be sure.
+            if (one.status == "proved" and one.advantage.high * CUT <= self._largest)
+            or one.no_better_than_guessing(bound)
+        ]
+        within = [one for one in able if max_loss is None or one.loss <= max_loss]
+        return min(within, key=lambda one: one.loss, default=None)
 
     def cut(self, point: FrontierPoint) -> float:
         """Return by which factor a recommender surely leaks less than the leakiest one, by the end of its interval."""
@@ -284,11 +289,6 @@ class Frontier:
     @property
     def _largest(self) -> float:
         return max((one.advantage.value for one in self.points), default=0.0)
-
-    def _stops(self, point: FrontierPoint, bound: float) -> bool:
-        # Of the factor at least the worse end of the interval must be sure.
-        cuts = point.status == "proved" and point.advantage.high * CUT <= self._largest
-        return cuts or point.no_better_than_guessing(bound)
 
 
 @checked
@@ -365,10 +365,9 @@ def compare(
             found = _attacked(subject, how, seed) if report is None else report
             points.append(_measured(subject, split, found, seed))
             advance(1)
-    stated: dict[str, Any] = {"attacks": None, "known": [how.known]}
-    if how.attacks is not None:
-        stated = {"attacks": [repr(one) for one in how.attacks]}
-        stated["known"] = [one.known for one in how.attacks]
+    given = how.attacks
+    known = [how.known] if given is None else [one.known for one in given]
+    stated: dict[str, Any] = {"attacks": None if given is None else [repr(one) for one in given], "known": known}
     stated |= {"targets": how.targets, "held_out": _HELD_OUT, "seed": seed_of(rng)}
     stated["shape"] = [rounded(n) for n in ratings.shape]
     if ratings.liked_from is not None:

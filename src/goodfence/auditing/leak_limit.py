@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from typing import Any, Literal, TypeAlias, get_args
+from typing import Annotated, Any, Literal, TypeAlias
 
 from goodfence.attack import DEFAULT_KNOWN
 from goodfence.attack.attack import Attack, Subject
@@ -16,7 +16,7 @@ from goodfence.errors import require
 from goodfence.models.recommender import Recommender
 from goodfence.rng import RNG
 from goodfence.selection.mechanism import Mechanism
-from goodfence.settings import between, checked, one_of
+from goodfence.settings import between, checked
 
 Undecided: TypeAlias = Literal["fail", "pass"]
 _ADVICE = 'Attack more users, or accept this with undecided="pass".'
@@ -26,7 +26,7 @@ _ADVICE = 'Attack more users, or accept this with undecided="pass".'
 def assert_leak_below(
     recommender: Mechanism | Recommender,
     ratings: Ratings,
-    limit: float,
+    limit: Annotated[float, between(0, 100)],
     *,
     known: int = DEFAULT_KNOWN,
     attack: Attack | Sequence[Attack] | None = None,
@@ -73,9 +73,6 @@ def assert_leak_below(
     ...
     AssertionError: advantage ... above the limit of 10%. An attacker who knows 8 ratings ...
     """
-    limit = between(0, 100)(limit, "limit")
-    require(judged in get_args(Judged), "judged", "'value' or 'high'", judged)
-    one_of(undecided, "undecided", get_args(Undecided))
     subject = Subject(ratings, recommender)
     report = strongest(subject, _given(attack, subject), known=known, targets=targets, rng=rng, progress=False)
     above = report.above(limit / 100, judged)

@@ -14,7 +14,7 @@ from typing import Annotated
 import typer
 
 from goodfence import __version__
-from goodfence.cli import data, ledger, paper, promise
+from goodfence.cli import data, ledger, paper
 from goodfence.cli.audit import audit_command
 from goodfence.cli.check import check_command
 from goodfence.cli.command import Commands, add_commands
@@ -26,7 +26,7 @@ from goodfence.cli.explain import explain_command
 from goodfence.cli.fit import fit_command
 from goodfence.cli.frontier import frontier_command
 from goodfence.cli.recommend import recommend_command
-from goodfence.cli.serve import serve_command
+from goodfence.cli.serve import promise, serve_command
 
 app = typer.Typer(
     name="goodfence",
@@ -40,7 +40,7 @@ app = typer.Typer(
 )
 add_commands(app, demo_command, check_command, audit_command, frontier_command, fit_command)
 add_commands(app, recommend_command, evaluate_command, compare_command, serve_command)
-app.add_typer(promise.app, short_help="Check what a service promises.")
+app.add_typer(promise, short_help="Check what a service promises.")
 app.add_typer(data.app, short_help="List, fetch or export the data sets that have a name.")
 add_commands(app, explain_command, doctor_command)
 app.add_typer(ledger.app, short_help="Show, check, restore or export a privacy ledger.")

@@ -1,14 +1,14 @@
-"""`goodfence serve FOLDER`: a recommender service with a web page."""
+"""`goodfence serve FOLDER`: a recommender service with a web page; `goodfence promise check URL` verifies one."""
 
 from __future__ import annotations
 
 import importlib.util
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any
 
 import typer
 
-from goodfence.cli.command import argument, command, flag, panel, parse_scale
+from goodfence.cli.command import Command, argument, command, command_group, flag, panel, parse_scale
 from goodfence.cli.options import Output
 from goodfence.errors import MissingExtra, SettingError, require
 
@@ -89,3 +89,27 @@ def _announced(output: Output) -> Any:
         output.say(f"serving {address}; stop with Ctrl-C")
 
     return announce
+
+
+_ADDRESS = typer.Argument(metavar="URL", help="Address of the service.", rich_help_panel="Service")
+_MEMORY = typer.Option(
+    "--remember", metavar="FILE", rich_help_panel="Service", help="Heads seen before. [default: in the cache folder]"
+)
+
+
+@command("Verify the certificate of a service.")
+def check_promise_command(
+    url: Annotated[str, _ADDRESS], output: Output, remember: Annotated[Path | None, _MEMORY] = None
+) -> None:
+    """Verify signature, ledger and caps, and that nothing was put back since the last check; exit 1 if not."""
+    from goodfence.data.catalogue import cache_folder
+    from goodfence.service.promises import check_promise
+
+    found = check_promise(url.rstrip("/"), remember or cache_folder() / "promises.json")
+    lines = [("Promise", f"{found.sentence}."), ("Spent", f"at most epsilon {found.spent:.4g} by any one account.")]
+    told = {"sentence": found.sentence, "spent_epsilon": found.spent, "certificate": found.told}
+    output.tell(told, lines)
+
+
+promise = command_group("promise", "Check what a service promises.")
+promise.command("check", cls=Command, short_help="Verify the certificate of a service.")(check_promise_command)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import warnings
 from collections.abc import Iterator
-from typing import Any, Literal, TypeAlias
+from typing import Annotated, Any, Literal, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
@@ -18,8 +18,7 @@ from goodfence.data.matrix import cells_inside
 from goodfence.data.ratings import Ratings
 from goodfence.errors import DataError, GoodfenceWarning, SettingError, require
 from goodfence.rng import RNG, Streams
-from goodfence.settings import checked, integer
-from goodfence.settings import fraction as within_one
+from goodfence.settings import Count, Fraction, at_least, checked, integer
 
 DEFAULT_FRACTION = 0.2
 SplitBy: TypeAlias = Literal["chance", "time"]
@@ -29,8 +28,8 @@ SplitBy: TypeAlias = Literal["chance", "time"]
 def holdout(
     ratings: Ratings,
     *,
-    fraction: float | None = None,
-    per_user: int | None = None,
+    fraction: Fraction | None = None,
+    per_user: Count | None = None,
     by: SplitBy = "chance",
     rng: RNG = None,
 ) -> tuple[Ratings, Ratings]:
@@ -66,10 +65,9 @@ def holdout(
     >>> train.n_ratings, test.n_ratings, test.shape
     (16, 4, (4, 5))
     """
-    require(isinstance(ratings, Ratings), "ratings", "Ratings", type(ratings))
     if fraction is not None and per_user is not None:
         raise SettingError("fraction and per_user must not both be given; leave one out")
-    share = DEFAULT_FRACTION if fraction is None else within_one(fraction, "fraction")
+    share = DEFAULT_FRACTION if fraction is None else fraction
     if by == "time":
         held = _latest(ratings, share, per_user)
     elif per_user is not None:
@@ -95,7 +93,6 @@ def folds(ratings: Ratings, *, n: int = 5, rng: RNG = None) -> Iterator[tuple[Ra
     >>> [test.n_ratings for train, test in folds(ratings, n=3, rng=7)]
     [7, 7, 6]
     """
-    require(isinstance(ratings, Ratings), "ratings", "Ratings", type(ratings))
     n = integer(n, "n", least=2, most=max(2, ratings.n_ratings))
     require(n <= ratings.n_ratings, "n", "at most the number of ratings", n)
     fold = np.empty(ratings.n_ratings, dtype=np.int64)
@@ -104,15 +101,14 @@ def folds(ratings: Ratings, *, n: int = 5, rng: RNG = None) -> Iterator[tuple[Ra
 
 
 @checked
-def sample_targets(ratings: Ratings, n: int, *, rng: RNG = None, more_than: int = 0) -> npt.NDArray[Any]:
+def sample_targets(
+    ratings: Ratings, n: Count, *, rng: RNG = None, more_than: Annotated[int, at_least(0)] = 0
+) -> npt.NDArray[Any]:
     """Return the ids of `n` different users who have more than `more_than` ratings, at random.
 
     Fewer such users than `n`: all of them. The order is that of the draw, so that with one seed the first hundred of
     two hundred are the hundred. For items, ask with `ratings.transposed`.
     """
-    require(isinstance(ratings, Ratings), "ratings", "Ratings", type(ratings))
-    n = integer(n, "n", least=1)
-    more_than = integer(more_than, "more_than", least=0)
     order = Streams(rng).order(ratings.shape[0])
     eligible = np.diff(ratings.csr.indptr) > more_than
     targets: npt.NDArray[Any] = ratings.users[order[eligible[order]][:n]]
@@ -140,7 +136,6 @@ def _latest(ratings: Ratings, share: float, per_user: int | None) -> Flags:
 
 def _wanted(ratings: Ratings, per_user: int) -> Integers:
     """Return how many ratings of each user are held out; none of those who have no more than `per_user`."""
-    per_user = integer(per_user, "per_user", least=1)
     counts = np.diff(ratings.csr.indptr)
     n_short = int(((counts > 0) & (counts <= per_user)).sum())
     if n_short:

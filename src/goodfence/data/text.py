@@ -98,7 +98,7 @@ class Lines:
         require(encoding is None or encoding in ENCODINGS, "encoding", rule, encoding)
         self.n_read = self.n_lines = 0
         """How many lines were read, and how many of them are not blank."""
-        self.file, self._max_bytes = file, max_bytes
+        self.file, self.max_bytes = file, max_bytes
         self._encoding = None if encoding == "utf-8" else encoding
         self._chunks = self._checked()
 
@@ -134,8 +134,8 @@ class Lines:
         held, n_bytes = b"", 0
         for number, piece in enumerate(self._text()):
             n_bytes += len(piece)
-            if max(n_bytes, self.n_read * BYTES_OF_A_ROW) > self._max_bytes:
-                raise too_large(self.file.name, self._max_bytes)
+            if max(n_bytes, self.n_read * BYTES_OF_A_ROW) > self.max_bytes:
+                raise too_large(self.file.name, self.max_bytes)
             chunk = held + (piece if number else self._without_mark(piece))
             end = chunk.rfind(b"\n") + 1
             held = chunk[end:]
@@ -197,8 +197,8 @@ class Lines:
             raise self._problem("UTF-8 text", lines[: problem.start], advice) from None
         n_ends = lines.count(b"\n")
         self.n_read += n_ends
-        if n_ends * BYTES_OF_A_ROW > self._max_bytes:  # one chunk of nothing but ends
-            raise too_large(self.file.name, self._max_bytes)
+        if n_ends * BYTES_OF_A_ROW > self.max_bytes:  # one chunk of nothing but ends
+            raise too_large(self.file.name, self.max_bytes)
         blank = b"\n\n" in lines or b"\n\r\n" in lines or lines[:1] in (b"\n", b"\r")
         self.n_lines += n_ends - (len(_BLANK.findall(lines)) if blank else 0)
 
@@ -499,9 +499,9 @@ def read_fields(file: RatingsFile, options: ReadOptions, *, tolerant: bool = Fal
     wanted = [name if dialect.columns.positional else str(dialect.fields.index(name) + 1) for name in by_role.values()]
     kinds = {at: pa.string() if role == "time" else _CODED for role, at in zip(by_role, wanted, strict=True)}
 
-    read = _batches(Feed(_prepared(lines, dialect, sections)), dialect, kinds, ragged, file, tolerant=tolerant)
+    read = _batches(lines, dialect, kinds, ragged, sections, tolerant=tolerant)
     named = partial(pa.RecordBatch.rename_columns, names=list(by_role))
-    table, n_rows = _gathered(read, lambda batch: filtered(named(batch), options), roles, file, options.max_bytes)
+    table, n_rows = _gathered(read, lambda batch: filtered(named(batch), options), roles, lines)
     _release_unused(options.max_bytes)
     table, times = without_times(table)
     return Fields(
@@ -543,8 +543,8 @@ def _laid_out(lines: Lines, head: list[str], options: ReadOptions, *, tolerant: 
         wide = Wide.of(fields, roles)
         dialect = Dialect(separator=used, fields=tuple(fields), columns=wide.columns)
         kinds = dict.fromkeys(wide.wanted, pa.string())
-        read = _batches(Feed(_prepared(lines, dialect, None)), dialect, kinds, ragged, file, tolerant=tolerant)
-        table, n_rows = _gathered(read, wide.ratings, ROLES, file, options.max_bytes)
+        read = _batches(lines, dialect, kinds, ragged, tolerant=tolerant)
+        table, n_rows = _gathered(read, wide.ratings, ROLES, lines)
     else:
         for role in ROLES[:2]:
             require(roles[role] is None, role, f"left out for layout={options.layout}", roles[role])
@@ -552,9 +552,8 @@ def _laid_out(lines: Lines, head: list[str], options: ReadOptions, *, tolerant: 
         user, item = ("first field", "fields behind it") if with_user else ("line number", "fields")
         columns = Columns(user=user, item=item, layout=options.layout, positional=True)
         dialect = Dialect(separator=_between_items(head, file, options), fields=(), columns=columns)
-        pieces = _prepared(lines, dialect, None)
-        read = listed(pieces, dialect.delimiter, file.name, with_user=with_user)
-        table, _ = _gathered(read, lambda batch: batch, ROLES[:2], file, options.max_bytes)
+        read = listed(_prepared(lines, dialect), dialect.delimiter, file.name, with_user=with_user)
+        table, _ = _gathered(read, lambda batch: batch, ROLES[:2], lines)
         n_rows = lines.n_lines
     return Fields(table=table, times=[], dialect=dialect, lines=lines, n_sections=0, n_rows=n_rows, ragged=ragged)
 
@@ -574,11 +573,11 @@ def _between_items(head: list[str], file: RatingsFile, options: ReadOptions) -> 
 
 
 def _batches(
-    feed: Feed,
+    lines: Lines,
     dialect: Dialect,
     kinds: dict[str, pa.DataType],
     ragged: list[tuple[int, int]],
-    file: RatingsFile,
+    sections: Sections | None = None,
     *,
     tolerant: bool,
 ) -> Iterator[pa.RecordBatch]:
@@ -588,6 +587,7 @@ def _batches(
         ragged.append((row.number, row.actual_columns))
         return "skip" if tolerant else "error"
 
+    feed = Feed(_prepared(lines, dialect, sections))
     rows: Iterable[pa.RecordBatch] = ()
     try:
         rows = arrow_csv.open_csv(
@@ -606,7 +606,7 @@ def _batches(
         yield from rows
     except pa.ArrowException:  # which quotes the line
         if not ragged:  # else what is wrong is known, and said by whoever asks
-            raise FileProblem(f"{file.name!r} must be a table of rows and fields, and cannot be parsed") from None
+            raise FileProblem(f"{lines.file.name!r} must be a table of rows and fields, and cannot be parsed") from None
     finally:  # arrow reads ahead in a thread of its own, which must not outlive the interpreter
         feed.stop()
         with suppress(Exception):
@@ -617,8 +617,7 @@ def _gathered(
     batches: Iterable[pa.RecordBatch],
     changed: Callable[[pa.RecordBatch], pa.RecordBatch],
     roles: Iterable[str],
-    file: RatingsFile,
-    max_bytes: int,
+    lines: Lines,
 ) -> tuple[pa.Table, int]:
     """Return what the batches are after `changed`, by role: dictionaries of text, times as text; and their rows."""
     kept, n_read, n_rows, n_bytes = [], 0, 0, 0
@@ -629,8 +628,8 @@ def _gathered(
         for role, part in zip(roles, kept[-1].columns, strict=True):
             text = part.nbytes - kept[-1].num_rows * _BYTES_OF_A_TIME
             n_bytes += max(0, text) if role == "time" else part.dictionary.nbytes
-        if n_rows * BYTES_OF_A_ROW + TIMES_HELD * n_bytes > max_bytes:
-            raise too_large(file.name, max_bytes)
+        if n_rows * BYTES_OF_A_ROW + TIMES_HELD * n_bytes > lines.max_bytes:
+            raise too_large(lines.file.name, lines.max_bytes)
     schema = pa.schema([(role, pa.string() if role == "time" else _CODED) for role in roles])
     return pa.Table.from_batches(kept, schema), n_read
 
@@ -655,7 +654,7 @@ class Feed:
         """Do nothing: the file is closed when its last line was read."""
 
 
-def _prepared(lines: Lines, dialect: Dialect, sections: Sections | None) -> Iterator[bytes]:
+def _prepared(lines: Lines, dialect: Dialect, sections: Sections | None = None) -> Iterator[bytes]:
     """Yield the rows, with one byte for each separator."""
     stray = stray_quotes(dialect.separator) if dialect.quotes else None
     for piece in lines.chunks(without_first=not dialect.columns.positional):

@@ -191,7 +191,10 @@ def read_json(file: RatingsFile, options: ReadOptions, *, timed: bool = True) ->
         return read_json(file, options, timed=False)
     table, chunks = without_times(table)
     times, columns = keep_times(chunks, columns, named=options.time is not None, dates=options.dates)
-    parts = {role: _whole(table[role]) for role in table.column_names}
+    parts = {}
+    for role in table.column_names:  # one chunk: many dictionaries would each repeat the ones before
+        whole = table[role].combine_chunks()
+        parts[role] = pa.chunked_array([whole.dictionary_encode() if is_text(whole.type) else whole])
     return pa.table({**parts, **times}), columns
 
 
@@ -299,9 +302,3 @@ def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(found) != len(pairs):
         raise ValueError("a member is named twice")
     return found
-
-
-def _whole(column: pa.ChunkedArray) -> pa.ChunkedArray:
-    """Return one chunk: many dictionaries would each repeat the ones before."""
-    whole = column.combine_chunks()
-    return pa.chunked_array([whole.dictionary_encode() if is_text(whole.type) else whole])

@@ -8,6 +8,7 @@ import numpy as np
 
 from goodfence.arrays import Flags, Floats
 from goodfence.attack.attack import RatingAttack, Worlds, seeds
+from goodfence.attack.fakes import AccountPlan
 from goodfence.attack.refits import RefitWorlds
 from goodfence.attack.scoring import Answers
 from goodfence.attack.targets import Targets
@@ -66,10 +67,10 @@ class PairAttack(RatingAttack):
         every = np.arange(worlds.ratings.shape[1])
         helper = every, np.where(np.isin(every, known), scale.lowest, scale.highest)
         values, sure = [], []
-        for removed in (None, int(target.rows[0])):
-            told = [
-                worlds.told(accounts, target.columns, seed, removed=removed, silent=silent) for silent in ([], [helper])
-            ]
+        plain = AccountPlan(int(target.rows[0]), accounts, len(accounts), target.columns)
+        plans = plain, plain._replace(accounts=[*accounts, helper])
+        for there in (True, False):
+            told = [worlds.told_in([plan], seed, there)[0] for plan in plans]
             found, certain = single_raters(told[0], told[1], target.known_ratings[0], scale)
             values.append(found)
             sure.append(certain)

@@ -108,14 +108,13 @@ def layer(rows: Sequence[Spec], mark: Spec, **encoding: Spec) -> Spec:
     return {"data": {"values": rows}, "mark": mark, **({"encoding": encoding} if encoding else {})}
 
 
-def as_altair(spec: Spec) -> altair.LayerChart:
-    """Return the chart as altair knows it."""
+def as_altair(spec: Spec, kind: str = "LayerChart") -> Any:
+    """Return the chart as altair knows it: as this class of it."""
     try:
         import altair
     except ImportError:
         raise MissingExtra("a chart needs altair; install altair") from None
-    chart: altair.LayerChart = altair.LayerChart.from_dict(spec)
-    return chart
+    return getattr(altair, kind).from_dict(spec)
 
 
 def chart_files(spec: Spec) -> dict[str, bytes]:
@@ -181,7 +180,8 @@ def recovery_chart(report: LeakReport) -> altair.LayerChart:
             {"mark": {"type": "rule", "strokeWidth": 2}, "encoding": between},
         ],
     }
-    return as_altair(spec)
+    chart: altair.LayerChart = as_altair(spec)
+    return chart
 
 
 _TOLD = {"found": "recovered", "found_without": "without the target in the data", "guessed": "guessed"}

@@ -118,7 +118,8 @@ class _Drawn(NamedTuple):
 
 def frontier_chart(frontier: Frontier) -> altair.LayerChart:
     """Return the chart: loss to the right, advantage upwards, the status of the guarantee as the mark."""
-    return as_altair(frontier_spec(frontier))
+    chart: altair.LayerChart = as_altair(frontier_spec(frontier))
+    return chart
 
 
 def frontier_spec(frontier: Frontier, theme: Theme = FILE, max_loss: float | None = None) -> Spec:

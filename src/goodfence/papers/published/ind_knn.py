@@ -13,7 +13,6 @@ from scipy import sparse
 from goodfence.arrays import Floats, row_numbers
 from goodfence.errors import ModelFileError, require
 from goodfence.models.persistence import Arrays
-from goodfence.models.private.base import SEEDED
 from goodfence.papers.published.published_recommender import Items, PublishedRecommender, dense_profile, middle
 from goodfence.privacy.accounting import total_mu
 from goodfence.privacy.fixed_point import require_declared
@@ -131,16 +130,8 @@ class IndKNN(PublishedRecommender):
 
     def guarantee(self) -> Guarantee:
         """Return what is claimed: individual accounting, with noise in floating point."""
-        if self.seeded:
-            return Guarantee(status="none", reason=SEEDED)
-        return Guarantee(
-            status="claimed",
-            unit="user",
-            adjacency="add/remove",
-            epsilon=self.epsilon,
-            delta=self.delta,
-            reason=(
-                "Every use is charged to the user who is used, and stops when their budget is spent (an individual "
-                "filter, as published); the noise is drawn in floating point, so this is not proved here."
-            ),
+        reason = (
+            "Every use is charged to the user who is used, and stops when their budget is spent (an individual "
+            "filter, as published); the noise is drawn in floating point, so this is not proved here."
         )
+        return self._claimed("user", self.epsilon, self.delta, reason)

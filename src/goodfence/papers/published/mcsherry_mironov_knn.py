@@ -13,7 +13,6 @@ import numpy as np
 from goodfence.arrays import AnyFloats, AnyIntegers, Floats, row_numbers
 from goodfence.errors import require
 from goodfence.kernels import kernel
-from goodfence.models.private.base import SEEDED
 from goodfence.models.private.item_model import bounded
 from goodfence.models.private.releases import (
     COVARIANCE_GRID,
@@ -146,20 +145,12 @@ class McSherryMironovKNN(PublishedRecommender):
 
     def guarantee(self) -> Guarantee:
         """Return what is claimed: the sensitivities are proved, the noise is drawn in floating point."""
-        if self.seeded:
-            return Guarantee(status="none", reason=SEEDED)
-        return Guarantee(
-            status="claimed",
-            unit="rating",
-            adjacency="add/remove",
-            epsilon=self.epsilon,
-            delta=0.0,
-            reason=(
-                "Sums, counts, covariance and weights were released once with Laplace noise for sensitivities that are "
-                "proved; the noise is drawn in floating point, so the whole is not. The scale and the list of items "
-                "in the ratings are public. Each fit spends this again."
-            ),
+        reason = (
+            "Sums, counts, covariance and weights were released once with Laplace noise for sensitivities that are "
+            "proved; the noise is drawn in floating point, so the whole is not. The scale and the list of items "
+            "in the ratings are public. Each fit spends this again."
         )
+        return self._claimed("rating", self.epsilon, 0.0, reason)
 
 
 def pair_sums(profiles: UserProfiles, averages: Floats, chosen: AnyIntegers, clamps: Clamps) -> tuple[Floats, Floats]:

@@ -19,8 +19,9 @@ from goodfence.errors import ModelFileError, require
 from goodfence.models.method import as_recommender, traits_of
 from goodfence.models.neighbour_cf import NeighbourCF
 from goodfence.models.persistence import Arrays, refusing
+from goodfence.models.private.base import SEEDED
 from goodfence.models.recommender import FittedRecommender, Traits, by_user, require_feedback, row_of, unfitted_copy
-from goodfence.privacy.guarantee import Guarantee
+from goodfence.privacy.guarantee import Guarantee, Unit
 from goodfence.registry import find_kind
 from goodfence.rng import RNG, Streams
 from goodfence.selection.knn import KNN
@@ -93,6 +94,13 @@ class PublishedRecommender(NoGuarantee, FittedRecommender):
     def seeded(self) -> bool:
         """Whether what was fitted (before `fit`: what will be) rests on a seed, so that nothing is guaranteed."""
         return getattr(self, "seeded_", self.rng is not None)
+
+    def _claimed(self, unit: Unit, epsilon: float, delta: float, reason: str) -> Guarantee:
+        """Return a guarantee that a paper claims; none where a seed is known."""
+        if self.seeded:
+            return Guarantee(status="none", reason=SEEDED)
+        stated: dict[str, Any] = {"unit": unit, "adjacency": "add/remove", "epsilon": epsilon, "delta": delta}
+        return Guarantee(status="claimed", **stated, reason=reason)
 
     def predict_cells(self, rows: Any, columns: Any) -> Floats:
         """Return predictions for cells given by user row and item column, as `predict` does."""

@@ -17,7 +17,6 @@ from scipy import sparse
 
 from goodfence.arrays import Floats, Integers, Words
 from goodfence.data.ratings import Ratings
-from goodfence.data.scale import Scale
 from goodfence.errors import DataError, SettingError, require
 from goodfence.papers.published.perturbed import Sent, on_wide_scale, words_of_users
 from goodfence.privacy.fixed_point import require_declared
@@ -110,11 +109,13 @@ class LocalChannel(ABC):
     def perturb(self, ratings: Ratings, streams: Streams) -> Sent:
         """Return the ratings with every value sent through the channel, each user's by their own random words."""
         require_declared(ratings.scale)
-        channel, finer = self._channel(len(values_of(ratings.scale)))
         csr, scale = ratings.csr, ratings.scale
-        held = np.rint((csr.data - scale.lowest) / (scale.step or 1.0)).astype(np.int64)
+        if scale.step is None:
+            raise DataError("the scale of the ratings must have steps, so that its values can be listed")
+        channel, finer = self._channel(round((scale.highest - scale.lowest) / scale.step) + 1)
+        held = np.rint((csr.data - scale.lowest) / scale.step).astype(np.int64)
         sent = channel.send(held, words_of_users(ratings, partial(words_for, streams)))
-        data = np.minimum(scale.lowest + sent * ((scale.step or 1.0) / finer), scale.highest)
+        data = np.minimum(scale.lowest + sent * (scale.step / finer), scale.highest)
         changed = sparse.csr_array((data, csr.indices, csr.indptr), csr.shape)
         return Sent(ratings.replaced(changed) if finer == 1 else on_wide_scale(ratings, changed))
 
@@ -173,11 +174,3 @@ class LocalLaplace(LocalChannel):
 
     def _channel(self, n_values: int) -> tuple[Channel, int]:
         return laplace(n_values, _FINER, self.epsilon), _FINER
-
-
-def values_of(scale: Scale) -> Floats:
-    """Return all values of a scale."""
-    if scale.step is None:
-        raise DataError("the scale of the ratings must have steps, so that its values can be listed")
-    n_steps = round((scale.highest - scale.lowest) / scale.step)
-    return np.asarray(scale.lowest + scale.step * np.arange(n_steps + 1))

@@ -20,7 +20,7 @@ import pyarrow.parquet as pq
 
 import goodfence
 from goodfence.data.files import atomic_write
-from goodfence.errors import MissingExtra, require
+from goodfence.errors import require
 from goodfence.neighbours.candidate_lists import Axis
 from goodfence.papers.reproduction.claims import WITHOUT_ATTACK, Claim, Counted, claims_of_figures
 from goodfence.papers.reproduction.definition import COMPARED, LARGEST_RS, ORDER, Definition, Sources
@@ -36,7 +36,7 @@ from goodfence.papers.reproduction.list_claims import (
 )
 from goodfence.papers.reproduction.runs import Experiment, Sums, summary, tidy
 from goodfence.parallel import Advance, bar
-from goodfence.report.charts import FONT, SCHEMA, Spec, chart_files
+from goodfence.report.charts import FONT, SCHEMA, Spec, as_altair, chart_files
 from goodfence.report.serialize import write_json
 from goodfence.settings import checked, place
 
@@ -215,11 +215,8 @@ class Figure(_Judged):
 
     def chart(self) -> altair.VConcatChart:
         """Return the chart."""
-        try:
-            import altair
-        except ImportError:
-            raise MissingExtra("a chart needs altair; install altair") from None
-        return altair.VConcatChart.from_dict(self.chart_spec())
+        chart: altair.VConcatChart = as_altair(self.chart_spec(), "VConcatChart")
+        return chart
 
     def chart_spec(self) -> Spec:
         """Return the chart as a Vega-Lite specification: one panel for each measure, one legend for all."""

@@ -19,7 +19,7 @@ import pyarrow.parquet as pq
 import goodfence
 from goodfence.arrays import Flags, Floats, Integers, Rows
 from goodfence.attack.knn_attack import KNNAttack
-from goodfence.attack.scoring import Estimate, Statistic, Tally, combination
+from goodfence.attack.scoring import Estimate, Statistic, Tally, combination, item_means
 from goodfence.attack.targets import Targets, find_targets
 from goodfence.attack.worlds import NeighbourWorlds
 from goodfence.data.files import atomic_write
@@ -115,17 +115,9 @@ def _counts(told: Predictions, common: Flags, targets: Targets, ratings: Ratings
     if told.without_target is not None and told.chosen is not None:
         counts["recovered_without"] = tally(told.without_target).recovered
         counts["gained"] = counts["recovered"] - counts["recovered_without"]
-        counts["guessed"] = tally(_item_means(targets, ratings)).recovered
+        counts["guessed"] = tally(item_means(targets.columns, targets.ratings, ratings)).recovered
         counts["chosen"] = told.chosen
     return counts
-
-
-def _item_means(targets: Targets, ratings: Ratings) -> Floats:
-    """Return the mean of the other ratings of each hidden item, NaN where there is none."""
-    csr = ratings.csr
-    counts = np.bincount(csr.indices, minlength=csr.shape[1])[targets.columns] - 1
-    sums = np.bincount(csr.indices, weights=csr.data, minlength=csr.shape[1])[targets.columns]
-    return np.where(counts > 0, (sums - targets.ratings) / np.maximum(counts, 1), np.nan)
 
 
 @dataclass(frozen=True, eq=False, repr=False)
