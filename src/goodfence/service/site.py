@@ -314,7 +314,7 @@ def frontier_page(ask: Asking, bear: float = 0.0) -> Response:
 
 
 @route("POST", "/frontier", "auditor", page=True)
-def compare(ask: Asking) -> Response:
+def measure_frontier(ask: Asking) -> Response:
     """Begin a comparison on the bundled films."""
     ask.service.begin_lab({"known": 8, "fakes": 50, "targets": 20, "seed": 7}, "frontier")
     return RedirectResponse("/frontier", 303)
