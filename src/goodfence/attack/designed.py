@@ -78,7 +78,6 @@ _KNOWN_GAP, _SINGULAR = 1e-3, 1e5
 class Evidence(NamedTuple):
     """What the accounts of one design were told in one world, and what each decoder concludes; (hidden,) each."""
 
-    answers: Floats
     values: dict[str, Floats]
     """What each decoder concludes."""
     features: Floats
@@ -87,7 +86,7 @@ class Evidence(NamedTuple):
     """What each decoder is certain about."""
 
     def __repr__(self) -> str:
-        return f"Evidence({len(self.answers):,} hidden ratings)"
+        return f"Evidence({len(self.features):,} hidden ratings)"
 
 
 @checked
@@ -417,7 +416,7 @@ def evidence(told: Floats, design: Design, targets: Targets, guesses: Floats, sc
         sure = {name: moved & is_rating(one, scale) for name, one in values.items()}
     grid = off_grid(answers, scale)
     features = np.column_stack([answers, base, answers - base, grid, told[2:].T, np.isfinite(answers)])
-    return Evidence(answers, values, features, sure)
+    return Evidence(values, features, sure)
 
 
 def _consistent(answers: Floats, targets: Targets) -> Floats:

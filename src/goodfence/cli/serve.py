@@ -8,7 +8,7 @@ from typing import Annotated, Any
 
 import typer
 
-from goodfence.cli.command import Command, argument, command, command_group, flag, panel, parse_scale
+from goodfence.cli.command import argument, command, command_group, flag, panel, parse_scale
 from goodfence.cli.options import Output
 from goodfence.errors import MissingExtra, SettingError, require
 
@@ -97,7 +97,7 @@ _MEMORY = typer.Option(
 )
 
 
-@command("Verify the certificate of a service.")
+@command("Verify the certificate of a service.", name="check")
 def check_promise_command(
     url: Annotated[str, _ADDRESS], output: Output, remember: Annotated[Path | None, _MEMORY] = None
 ) -> None:
@@ -111,5 +111,4 @@ def check_promise_command(
     output.tell(told, lines)
 
 
-promise = command_group("promise", "Check what a service promises.")
-promise.command("check", cls=Command, short_help="Verify the certificate of a service.")(check_promise_command)
+promise = command_group("promise", "Check what a service promises.", check_promise_command)
