@@ -25,7 +25,7 @@ from tests.support.frames import table_of
 from tests.support.running import run
 
 FILMS = gf.load("movietweetings")
-SCALE = (FILMS.scale.lowest, FILMS.scale.highest, FILMS.scale.step)
+SCALE = (0.0, 10.0, 1.0)
 RATED: dict[str, Any] = {"items": "from ratings", "rng": 3}
 MODELS: dict[str, Callable[[], Any]] = {
     "means, rating": lambda: gf.PrivateMeans(epsilon=1.0, **RATED),
@@ -115,7 +115,7 @@ def test_frames_ratings_and_a_catalogue(spark: Any, block_rows: int) -> None:
     made = [gf.PrivateCF(epsilon=4.0, catalogue=catalogue, rng=5) for _ in range(3)]
     table = table_of(films)
     table = table.set_column(0, "user", [[f"u{one}" for one in table["user"].to_pylist()]])
-    read = ReadOptions(scale=(films.scale.lowest, films.scale.highest, films.scale.step))
+    read = ReadOptions(scale=(1, 5, 1))
     config = engine.SparkConfig(spark=spark, read=read, block_rows=block_rows, progress=False)
     here = made[0].fit(films)
     same_release(here, engine.fit(made[1], spark.createDataFrame(table), config=config))

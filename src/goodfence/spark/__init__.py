@@ -4,6 +4,18 @@ from goodfence.spark.neighbours import choose_neighbours
 from goodfence.spark.neighbours import spark_candidate_lists as candidate_lists
 from goodfence.spark.predict import predict, recommend
 from goodfence.spark.private import spark_fit as fit
+from goodfence.spark.private import spark_forget as forget
+from goodfence.spark.private import spark_update as update
 from goodfence.spark.session import SparkConfig, start
 
-__all__ = ["SparkConfig", "candidate_lists", "choose_neighbours", "fit", "predict", "recommend", "start"]
+__all__ = [
+    "SparkConfig",
+    "candidate_lists",
+    "choose_neighbours",
+    "fit",
+    "forget",
+    "predict",
+    "recommend",
+    "start",
+    "update",
+]
