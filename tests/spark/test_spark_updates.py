@@ -118,7 +118,7 @@ def test_a_ledger_counts_the_same(spark: Any, tmp_path: Path, unit: Any) -> None
         ledger = ledger_in(tmp_path / name)
         model = gf.PrivateMeans(epsilon=4.0, unit=unit, catalogue=ITEMS, lasting=gf.Lasting(updates=4))
         for week in range(2):
-            counted = {"ledger": ledger, "key": f"week {week}"}
+            counted: dict[str, Any] = {"ledger": ledger, "key": f"week {week}"}
             if name == "here":
                 (model.update if week else model.fit)(weeks.ratings(week), **counted)
             else:
@@ -177,7 +177,7 @@ def test_what_a_life_on_the_cluster_refuses(spark: Any, tmp_path: Path) -> None:
 
 
 def test_what_is_kept_of_users_survives_the_way() -> None:
-    kept = {"a": np.arange(3), "b": np.empty(0), "c": np.ones((2, 3), dtype=np.uint8)}
+    kept: dict[str, Any] = {"a": np.arange(3), "b": np.empty(0), "c": np.ones((2, 3), dtype=np.uint8)}
     (found,) = from_arrow([to_arrow([UserState(1, 1, pa.array(["ann", "bob"]), kept)])])
     assert isinstance(found, UserState)
     assert found.ids.to_pylist() == ["ann", "bob"]
