@@ -82,7 +82,8 @@ def test_a_life_is_that_of_one_machine(spark: Any, tmp_path: Path, name: str) ->
     assert there.ratings_.shape[0] == 0
     for model, file in ((here, "here"), (there, "there")):
         model.save(tmp_path / file)
-    here, there = (gf.load_model(tmp_path / file) for file in ("here", "there"))
+    loaded: list[Any] = [gf.load_model(tmp_path / file) for file in ("here", "there")]
+    here, there = loaded
     here.forget([12, 30])
     engine.forget(there, [12, 30], config=config)
     same_life(here, there)

@@ -209,6 +209,12 @@ class Totals(Message):
     totals: AnyNumbers
 
 
+class Figures(Message):
+    """What is told of the users of one block."""
+
+    told: dict[str, AnyNumbers]
+
+
 class GroupNeighbours(Message):
     """The chosen neighbours of a group of rows, for which one task predicts."""
 

@@ -32,7 +32,7 @@ from goodfence.privacy.updates import narrowed
 from goodfence.spark import shuffle
 from goodfence.spark.chunks import Given
 from goodfence.spark.id_index import made, send_to_blocks
-from goodfence.spark.messages import Block, SortedIds, Totals, from_arrow
+from goodfence.spark.messages import Block, Figures, SortedIds, Totals, from_arrow
 from goodfence.spark.neighbours import fit_on_spark
 from goodfence.spark.ratings import Rated, RatingBlocks, merged_rows, open_ratings
 from goodfence.spark.session import Batches, SparkConfig, job, map_batches
@@ -43,6 +43,8 @@ if TYPE_CHECKING:
 
 Completed: TypeAlias = Callable[..., Ratings]
 """Adds what is known of ratings (titles, whether their items are declared), after a look at their shape and number."""
+Split: TypeAlias = Callable[[Ratings, int], tuple[Ratings, Ratings]]
+Score: TypeAlias = Callable[[Any, Any], dict[str, Any]]
 _SMALLEST_PART = 1 << 16
 
 
@@ -60,6 +62,20 @@ def fit_there(model: Any, ratings: Rated, config: SparkConfig, completed: Comple
         return model.fit_profiles(profiles, laid)
 
 
+def score_there(
+    model: Any, ratings: Given, split: Split, score: Score, config: SparkConfig, completed: Completed = as_they_are
+) -> list[dict[str, Any]]:
+    """Fit a private model to one part of each block; return what `score` tells of it and the other part."""
+    with open_profiles(model, ratings, config, completed, split) as (profiles, laid):
+        model.fit_profiles(profiles, laid)
+        answers = BlockAnswers(layout=profiles.layout, released=(model.model_, model.record_), items=laid.items)
+        with job(config, "scoring", profiles.n_blocks):
+            told = shuffle.run_tasks(profiles.blocks, partial(answers.figures, score))
+            found = shuffle.collect(told, Figures)
+    require_once([one.sender for one in found], profiles.n_blocks)
+    return [one.told for one in found]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
 class LaidOutBlocks:
     """How the rows of a block become ratings on the model's items: public, and known to every task."""
@@ -71,9 +87,11 @@ class LaidOutBlocks:
     n_items: int
     scale: Scale
     feedback: Feedback
+    split: Split | None = None
+    """What cuts the ratings of a block in those that are fitted and those that are held out."""
 
-    def ratings_of(self, inbox: Inbox, users: Any = None, items: Any = None) -> Ratings:
-        """Return the ratings of a block, by the numbers of users and items unless their ids are given."""
+    def ratings_of(self, inbox: Inbox, items: Any = None) -> Ratings:
+        """Return the ratings of a block, by the numbers of users, and of items unless their ids are given."""
         block = inbox.only(Block)
         csr = merged_rows([block])
         if self.positions is not None:
@@ -81,12 +99,17 @@ class LaidOutBlocks:
         events = self.feedback == "implicit"
         if events:  # each once
             csr = sparse.csr_array((np.ones(csr.nnz), csr.indices, csr.indptr), shape=csr.shape)
-        ids = block.numbers if users is None else users, np.arange(self.n_items) if items is None else items
-        return Ratings(csr, *ids, None if events else self.scale, feedback=self.feedback)
+        columns = np.arange(self.n_items) if items is None else items
+        return Ratings(csr, block.numbers, columns, None if events else self.scale, feedback=self.feedback)
+
+    def parts(self, inbox: Inbox, items: Any = None) -> tuple[Ratings, Ratings | None]:
+        """Return what of a block is fitted, and what is held out."""
+        ratings = self.ratings_of(inbox, items=items)
+        return (ratings, None) if self.split is None else self.split(ratings, inbox.only(Block).partition)
 
     def profiles(self, inbox: Inbox) -> Any:
         """Return what each user of a block contributes to releases."""
-        return self.model.profiles_of(self.ratings_of(inbox))
+        return self.model.profiles_of(self.parts(inbox)[0])
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -101,6 +124,8 @@ class ProfileBlocks(Contributions):
     nobody: Any
     """The profiles of no users, with the same items."""
     config: SparkConfig = field(kw_only=True)
+    layout: Any = field(default=None, kw_only=True)
+    """How their ratings are laid out, where these are blocks of ratings."""
 
     def __getattr__(self, name: str) -> Any:
         """Return what is public of profiles: the number of items, for how many bounds hold, whether users return."""
@@ -169,16 +194,17 @@ def require_once(found: Sequence[int], n: int, each: int | None = None) -> None:
 
 @contextmanager
 def open_profiles(
-    model: Any, ratings: Rated, config: SparkConfig, completed: Completed = as_they_are
+    model: Any, ratings: Rated, config: SparkConfig, completed: Completed = as_they_are, split: Split | None = None
 ) -> Iterator[tuple[ProfileBlocks, Ratings]]:
     """Bring ratings into blocks of whole users; hand out their profiles, and what the model keeps of the ratings."""
     given = model.laid_out(ratings) if isinstance(ratings, Ratings) else ratings
     with open_ratings(given, "user", lambda _: 1, config) as rows:
         laid, positions = (given, None) if isinstance(given, Ratings) else public_of(model, rows, config, completed)
         kind: Any = {"scale": laid.scale, "feedback": laid.feedback}
-        layout = LaidOutBlocks(model=bare_of(model), positions=positions, n_items=laid.shape[1], **kind)
+        layout = LaidOutBlocks(model=bare_of(model), positions=positions, n_items=laid.shape[1], split=split, **kind)
         nobody = model.profiles_of(_of_nobody(laid.items, **kind))
-        yield ProfileBlocks(rows.blocks, rows.layout.n_blocks, layout.profiles, nobody, config=config), laid
+        n_blocks = rows.layout.n_blocks
+        yield ProfileBlocks(rows.blocks, n_blocks, layout.profiles, nobody, config=config, layout=layout), laid
 
 
 def _feedback(config: SparkConfig) -> Feedback:
@@ -222,16 +248,21 @@ class BlockAnswers:
     """The model and its record."""
     items: Any
 
-    def model_of(self, inbox: Inbox) -> Any:
-        """Return the model with the ratings of a block, by the numbers of its users."""
+    def model_of(self, ratings: Ratings) -> Any:
+        """Return the model with the ratings of a block."""
         THREADS.set(1)
-        return bare_of(self.layout.model).restore(self.layout.ratings_of(inbox, items=self.items), *self.released)
+        return bare_of(self.layout.model).restore(ratings, *self.released)
+
+    def figures(self, score: Score, partition: int, inbox: Inbox) -> Iterator[Figures]:
+        """Send what is told of the users of a block."""
+        fitted, held_out = self.layout.parts(inbox, self.items)
+        yield Figures(partition, partition, score(self.model_of(fitted), held_out))
 
     def lists(self, n: int, batches: Batches) -> Batches:
         """Yield the lists of the users of a block, by their ids."""
         inbox = Inbox(from_arrow(batches))
         for block in inbox.every(Block):
-            table = self.model_of(inbox).recommend_many(None, n).table()
+            table = self.model_of(self.layout.parts(inbox, self.items)[0]).recommend_many(None, n).table()
             ids = pa.concat_arrays([one.ids for one in inbox.every(SortedIds)])
             users = ids.take(pc.subtract(table.column("user"), block.first).combine_chunks())
             yield from table.set_column(0, "user", users).to_batches()
