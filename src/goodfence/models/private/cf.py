@@ -235,7 +235,7 @@ class PrivateCF(PrivatePredictor):
             sums[releases.OVERLAP_NAME] = profiles.total(*over, target)
         clamps = replace(RESIDUALS, history=online)
         for name in updated.residual_names(unit, covers):
-            sums[name] = updated.residual_sums(profiles, name, known["biases"], clamps, mu)
+            sums[name] = profiles.total(updated.residual_sums, name, known["biases"], clamps, mu)
         if covers:
             pairs = self._pair_sums(profiles, known, integer_sensitivity(mu * math.sqrt(updated.COVARIANCE_SHARE)))
             sums[releases.COVARIANCE_NAME] = pairs[pairs_in_order(len(known["listed"]))]
