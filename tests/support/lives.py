@@ -92,13 +92,9 @@ def live(model: Any, steps: list[Step]) -> Life:
         life.add_users(model.ratings_.shape[0])
         life.close(model.ratings_, arrived, model.unit)
         known = public_numbers(step, n_items)
-<<<<<<< HEAD
         if getattr(model, "plan", "") == "means":
             del known["listed"], known["pair biases"]
-        profiles = model._profiles_in(model.ratings_, at)
-=======
         profiles = model.profiles_in(model.ratings_, at)
->>>>>>> 3c75de5 (spark: update private models whose users stay on the cluster, in buckets)
         publish(model, profiles, known, at)
         frozen = frozen_of(model, profiles, known)
         life.finish(known, frozen)

@@ -209,7 +209,7 @@ class Totals(Message):
     totals: AnyNumbers
 
 
-class Figures(Message):
+class BlockFigures(Message):
     """What is told of the users of one block."""
 
     told: dict[str, AnyNumbers]

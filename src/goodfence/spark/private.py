@@ -32,7 +32,7 @@ from goodfence.privacy.updates import narrowed
 from goodfence.spark import shuffle
 from goodfence.spark.chunks import Given
 from goodfence.spark.id_index import made, send_to_blocks
-from goodfence.spark.messages import Block, Figures, SortedIds, Totals, from_arrow
+from goodfence.spark.messages import Block, BlockFigures, SortedIds, Totals, from_arrow
 from goodfence.spark.neighbours import fit_on_spark
 from goodfence.spark.ratings import Rated, RatingBlocks, merged_rows, open_ratings
 from goodfence.spark.session import Batches, SparkConfig, job, map_batches
@@ -44,7 +44,7 @@ if TYPE_CHECKING:
 Completed: TypeAlias = Callable[..., Ratings]
 """Adds what is known of ratings (titles, whether their items are declared), after a look at their shape and number."""
 Split: TypeAlias = Callable[[Ratings, int], tuple[Ratings, Ratings]]
-Score: TypeAlias = Callable[[Any, Any], dict[str, Any]]
+ScoreBlock: TypeAlias = Callable[[Any, Any], dict[str, Any]]
 _SMALLEST_PART = 1 << 16
 
 
@@ -63,7 +63,7 @@ def fit_there(model: Any, ratings: Rated, config: SparkConfig, completed: Comple
 
 
 def score_there(
-    model: Any, ratings: Given, split: Split, score: Score, config: SparkConfig, completed: Completed = as_they_are
+    model: Any, ratings: Given, split: Split, score: ScoreBlock, config: SparkConfig, completed: Completed = as_they_are
 ) -> list[dict[str, Any]]:
     """Fit a private model to one part of each block; return what `score` tells of it and the other part."""
     with open_profiles(model, ratings, config, completed, split) as (profiles, laid):
@@ -71,7 +71,7 @@ def score_there(
         answers = BlockAnswers(layout=profiles.layout, released=(model.model_, model.record_), items=laid.items)
         with job(config, "scoring", profiles.n_blocks):
             told = shuffle.run_tasks(profiles.blocks, partial(answers.figures, score))
-            found = shuffle.collect(told, Figures)
+            found = shuffle.collect(told, BlockFigures)
     require_once([one.sender for one in found], profiles.n_blocks)
     return [one.told for one in found]
 
@@ -253,10 +253,10 @@ class BlockAnswers:
         THREADS.set(1)
         return bare_of(self.layout.model).restore(ratings, *self.released)
 
-    def figures(self, score: Score, partition: int, inbox: Inbox) -> Iterator[Figures]:
+    def figures(self, score: ScoreBlock, partition: int, inbox: Inbox) -> Iterator[BlockFigures]:
         """Send what is told of the users of a block."""
         fitted, held_out = self.layout.parts(inbox, self.items)
-        yield Figures(partition, partition, score(self.model_of(fitted), held_out))
+        yield BlockFigures(partition, partition, score(self.model_of(fitted), held_out))
 
     def lists(self, n: int, batches: Batches) -> Batches:
         """Yield the lists of the users of a block, by their ids."""
