@@ -12,6 +12,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from pathlib import Path
+from typing import Any
 
 import pyspark
 
@@ -38,7 +39,7 @@ class Cluster:
         command = [str(home / "bin" / "spark-class"), f"org.apache.spark.deploy.{kind}", *words]
         env = {**os.environ, "SPARK_HOME": str(home), "PYSPARK_PYTHON": sys.executable}
         with log.open("wb") as file:
-            how = {"stdout": file, "stderr": file, "start_new_session": True, "env": env}
+            how: Any = {"stdout": file, "stderr": file, "start_new_session": True, "env": env}
             self.processes[name] = subprocess.Popen(command, **how)
         told = "Successfully registered with master" if kind == "worker.Worker" else "I have been elected leader"
         end = time.monotonic() + _PATIENCE
