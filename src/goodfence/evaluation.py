@@ -214,6 +214,9 @@ def evaluate_there(
     """
     from goodfence.spark.private import score_there
 
+    require(
+        held_out.get("by", "chance") == "chance", "by", "'chance' on Spark, which reads no times", held_out.get("by")
+    )
     events = model.learns_from == "implicit"
     length = _USUAL_LENGTH if n is None and events else n
     split, score = partial(_split, dict(held_out), rng), partial(_moments, events, length)

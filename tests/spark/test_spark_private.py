@@ -271,6 +271,9 @@ def test_the_commands_evaluate_and_list_from_a_path(
     code, _, stderr = run("evaluate", path, *scale, "--method", "knn", *there)
     assert code == 2
     assert "private models only" in stderr
+    code, _, stderr = run("evaluate", path, *scale, *method, "--by", "time", *there)
+    assert code == 2
+    assert "reads no times" in stderr
     model, lists = str(tmp_path / "model.gf"), tmp_path / "lists.parquet"
     code, _, stderr = run("fit", path, *scale, *method, "--items", "from-ratings", *there, "-o", model)
     assert code == 0, stderr
