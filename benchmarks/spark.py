@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import argparse
 import json
+import subprocess
 import sys
 import tempfile
 from pathlib import Path
@@ -13,7 +14,7 @@ import pyarrow as pa
 import pyarrow.parquet as pq
 
 import goodfence as gf
-from benchmarks.peers import run_worker
+from benchmarks.peers import ROOT, run_worker
 from benchmarks.results import write_table
 from goodfence.arrays import row_numbers
 
@@ -78,13 +79,76 @@ def row(way: str, found: Found, local: Found) -> list[str]:
     ]
 
 
+def measure_private(options: argparse.Namespace) -> dict[str, list[dict[str, Found]]]:
+    """Fit private models in each way; return what each said of every round."""
+    found = {}
+    with tempfile.TemporaryDirectory() as folder:
+        path = Path(folder) / "ratings.parquet"
+        ratings = gf.load(options.private)
+        write_parquet(ratings, path)
+        scale = [f"{one:g}" for one in (ratings.scale.lowest, ratings.scale.highest, ratings.scale.step)]
+        for way in ("local", "spark", "cluster"):
+            command = [sys.executable, "-m", "benchmarks.spark_private_worker", way, str(path), *scale]
+            done = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, timeout=3000, check=True)
+            found[way] = json.loads(done.stdout.strip().splitlines()[-1])
+            print(f"{way} {found[way]}", file=sys.stderr)
+    return found
+
+
+def private_rows(found: dict[str, list[dict[str, Found]]]) -> tuple[list[list[str]], list[str]]:
+    """Return the rows of the table, and what took too long or is not the same."""
+    rows, wrong = [], []
+    local, spark, cluster = found["local"][-1], found["spark"][-1], {**found["cluster"][1], **found["cluster"][-1]}
+    for job, there in cluster.items():
+        plain = job.partition(";")[0]
+        here = local[plain]
+        seconds, on_spark = float(here["seconds"]), spark.get(job, {"checksum": here["checksum"]})
+        ratio = float(on_spark.get("seconds", 0.0)) / seconds
+        same = on_spark["checksum"] == there["checksum"] == here["checksum"]
+        wrong += [f"{job}, {ratio:.2f}x"] * (ratio > LIMIT) + [f"{job}: another result"] * (not same)
+        measured = [f"{seconds:.1f}", f"{on_spark['seconds']:.1f}", f"{ratio:.2f}x"] if job in spark else [""] * 3
+        rows.append([job, *measured, f"{float(there['seconds']):.1f}", "yes" if same else "NO"])
+    return rows, wrong
+
+
+def bench_private(options: argparse.Namespace) -> None:
+    """Measure the private models, and write their table."""
+    rows, wrong = private_rows(measure_private(options))
+    head = [
+        "job, ratings from a parquet file",
+        "local s",
+        "Spark s",
+        "ratio",
+        "cluster of two workers s",
+        "same result",
+    ]
+    title = (
+        "Private models on Spark beside the local engine, and on a cluster of two worker processes while these fail."
+    )
+    how = {"data": options.private, "master": "local[2]", "round": "the second of two"}
+    write_table("spark_private", title, head, rows, command="spark --only private", **how)
+    if wrong:
+        print(f"above {LIMIT:g}x or not the same: {'; '.join(wrong)}", file=sys.stderr)
+        sys.exit(1)
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--data", default="netflix-tenth")
+    parser.add_argument("--private", default="ml-1m", help="the data of the private models")
+    parser.add_argument("--only", choices=["lists", "private"])
     parser.add_argument("--n", type=int, default=350)
     parser.add_argument("--threads", type=int, default=2)
     parser.add_argument("--rounds", type=int, default=3)
     options = parser.parse_args()
+    if options.only != "lists":
+        bench_private(options)
+    if options.only != "private":
+        bench_lists(options)
+
+
+def bench_lists(options: argparse.Namespace) -> None:
+    """Measure candidate lists, and write their table."""
     best = measure(options)
     head = ["way", "session s", "small job s", "first job s", "ratio", "second job s", "ratio"]
     head += ["peak MiB of a worker", "same lists"]

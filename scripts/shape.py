@@ -152,8 +152,9 @@ def repeated(trees: dict[Path, ast.Module]) -> Found:
 
 
 def unmirrored(files: list[str]) -> list[str]:
-    """Return the files of one name without those that mirror another of them."""
-    return [file for file in files if file.split("/")[0] not in MIRRORS] or files
+    """Return the files of one name without those that mirror another of them, or a folder (models/private)."""
+    folder = any(one.is_dir() and one.name == Path(files[0]).stem for one in SOURCE.glob("*/*"))
+    return [file for file in files if file.split("/")[0] not in MIRRORS] or ([] if folder else files)
 
 
 def twice(places: dict[str, list[str]]) -> tuple[int, list[str]]:

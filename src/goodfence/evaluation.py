@@ -8,6 +8,7 @@ import time
 import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
+from functools import partial
 from itertools import product
 from typing import Any
 
@@ -175,16 +176,25 @@ def list_figures(listed: Integers, test: Ratings, rows: Integers, fitted: Rating
     `listed` is (users, n) columns of `test`, best first, below 0 for none; `rows` are the users' rows in `test`. What
     the model was `fitted` to says how popular an item is.
     """
-    n, csr = listed.shape[1], test.csr
     if not len(rows):
         return dict.fromkeys(_LIST_FIGURES, float(np.nan))
-    hits = _hits(listed, test, rows)
-    held_out = np.diff(csr.indptr)[rows]
+    by_user = _figures_by_user(listed, test, rows)
+    if fitted is not None:
+        by_user["mean_popularity"] = _popularity(listed, test, fitted)
+    means = {name: float(np.nanmean(each)) for name, each in by_user.items()}
+    distinct = np.unique(listed[listed >= 0])
+    means["catalogue_coverage"] = len(distinct) / test.shape[1]
+    return {**means, "intervals": {name: _interval(each) for name, each in by_user.items()}}
+
+
+def _figures_by_user(listed: Integers, test: Ratings, rows: Integers) -> dict[str, Floats]:
+    n, hits = listed.shape[1], _hits(listed, test, rows)
+    held_out = np.diff(test.csr.indptr)[rows]
     ranks = np.arange(1, n + 1)
     gains = 1.0 / np.log2(ranks + 1)
     ideal = np.cumsum(gains)[np.minimum(held_out, n) - 1]
     precisions, n_hits = np.cumsum(hits, axis=1) / ranks, np.asarray(hits.sum(axis=1))
-    by_user: dict[str, Floats] = {
+    return {
         "ndcg": hits @ gains / ideal,
         "recall": n_hits / held_out,
         "precision": n_hits / n,
@@ -192,12 +202,61 @@ def list_figures(listed: Integers, test: Ratings, rows: Integers, fitted: Rating
         "mrr": np.where(n_hits > 0, 1.0 / (hits.argmax(axis=1) + 1), 0.0),
         "map": (hits * precisions).sum(axis=1) / held_out,
     }
-    if fitted is not None:
-        by_user["mean_popularity"] = _popularity(listed, test, fitted)
-    means = {name: float(np.nanmean(each)) for name, each in by_user.items()}
-    distinct = np.unique(listed[listed >= 0])
-    means["catalogue_coverage"] = len(distinct) / test.shape[1]
-    return {**means, "intervals": {name: _interval(each) for name, each in by_user.items()}}
+
+
+def evaluate_there(
+    model: Any, ratings: Any, config: Any, *, held_out: Mapping[str, Any], n: int | None, rng: int, **how: Any
+) -> Scores:
+    """Fit a private model on a cluster to a part of each block of users, and score it on the rest, as `evaluate` does.
+
+    Of block b the part `holdout(ratings of the block, **held_out, rng=[rng, b])` is held out. No rating comes to the
+    driver, and popularity is not told.
+    """
+    from goodfence.spark.private import score_there
+
+    require(
+        held_out.get("by", "chance") == "chance", "by", "'chance' on Spark, which reads no times", held_out.get("by")
+    )
+    events = model.learns_from == "implicit"
+    length = _USUAL_LENGTH if n is None and events else n
+    split, score = partial(_split, dict(held_out), rng), partial(_moments, events, length)
+    parts = score_there(model, ratings, split, score, config, **how)
+    sums: dict[str, Any] = {
+        name: sum(np.asarray(part[name]) for part in parts) for name in parts[0] if name != "listed"
+    }
+    n_cells, n_made, sizes, squares = sums.pop("cells")
+    made = max(n_made, 1)
+    errors = [np.nan] * 3 if events else [sizes / made, math.sqrt(squares / made), n_made / max(n_cells, 1)]
+    mae, rmse, coverage = map(float, errors)
+    scores = Scores(mae=mae, rmse=rmse, coverage=coverage, n=int(n_cells))
+    if length is None:
+        return scores
+    distinct = np.unique(np.concatenate([part["listed"] for part in parts]))
+    means: dict[str, Any] = {name: float(total / max(count, 1)) for name, (count, total, _) in sums.items()}
+    means["intervals"] = {name: _interval_of(*map(float, each)) for name, each in sums.items()}
+    return replace(scores, top=length, catalogue_coverage=len(distinct) / model.ratings_.shape[1], **means)
+
+
+def _split(held_out: dict[str, Any], seed: int, ratings: Ratings, block: int) -> tuple[Ratings, Ratings]:
+    return splits.holdout(ratings, **held_out, rng=[seed, block])
+
+
+def _moments(events: bool, n: int | None, model: Any, test: Ratings) -> dict[str, Any]:
+    """Return number, sum and sum of squares of each figure over the users of a block, and of the errors over cells."""
+    csr, found = test.csr, {"cells": np.array([test.n_ratings, 0.0, 0.0, 0.0])}
+    if not events:
+        off = model.predict_cells(row_numbers(csr.indptr), csr.indices) - csr.data
+        off = np.abs(off[~np.isnan(off)])
+        found["cells"][1:] = len(off), off.sum(), off @ off
+    if n is not None:
+        rows = np.flatnonzero(np.diff(csr.indptr))
+        listed = model.recommend_many(test.users[rows], n).columns.astype(np.int64)
+        each = _figures_by_user(listed, test, rows) if len(rows) else {}
+        named = set(_LIST_FIGURES) - {"catalogue_coverage", "mean_popularity"}
+        own = ((name, each.get(name, np.empty(0))) for name in sorted(named))
+        found |= {name: np.array([len(values), values.sum(), values @ values]) for name, values in own}
+        found["listed"] = np.unique(listed[listed >= 0])
+    return found
 
 
 def _hits(listed: Integers, test: Ratings, rows: Integers) -> Flags:
@@ -225,10 +284,15 @@ def _popularity(listed: Integers, test: Ratings, fitted: Ratings) -> Floats:
 def _interval(values: Floats) -> tuple[float, float]:
     """Return the 95% interval of a mean over users, within 0 and 1."""
     known = values[~np.isnan(values)]
-    if len(known) < 2:
+    return _interval_of(len(known), float(known.sum()), float(known @ known))
+
+
+def _interval_of(n: float, total: float, squares: float) -> tuple[float, float]:
+    if n < 2:
         return 0.0, 1.0
-    reach = stats.t.ppf(0.975, len(known) - 1) * known.std(ddof=1) / np.sqrt(len(known))
-    low, high = np.clip([known.mean() - reach, known.mean() + reach], 0.0, 1.0)
+    mean = total / n
+    reach = stats.t.ppf(0.975, n - 1) * math.sqrt(max(squares - n * mean**2, 0.0) / (n - 1) / n)
+    low, high = np.clip([mean - reach, mean + reach], 0.0, 1.0)
     return float(low), float(high)
 
 

@@ -260,7 +260,7 @@ def sums_of(model: Any) -> list[Any]:
 
 def recomputed(model: Any) -> list[Any]:
     life = model.life_
-    again = [model._sums(model._profiles_in(model.ratings_, at), life.known[at]) for at in range(life.now)]
+    again = [model._sums(model.profiles_in(model.ratings_, at), life.known[at]) for at in range(life.now)]
     return [
         np.ascontiguousarray(again[at][name].T).ravel()
         for name, one in life.series.items()

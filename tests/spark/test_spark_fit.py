@@ -36,7 +36,7 @@ def test_the_command_says_what_is_missing(tmp_path: Path, monkeypatch: pytest.Mo
         (["--engine", "ray"], "engine"),
         (["--master", "local[2]"], "--engine spark"),
         (["--engine", "spark", "--memory", "lots"], "memory"),
-        (["--engine", "spark", "--method", "private-means epsilon=1"], "engine"),
+        (["--engine", "spark", "--method", "popularity"], "engine"),
         (["--engine", "spark", "--method", "knn similarity=adjusted_cosine"], "similarity"),
     ],
 )

@@ -23,9 +23,12 @@ def test_the_blocks_of_the_page(spark: Any, tmp_path: Path, monkeypatch: pytest.
     assert names["predicted"].columns == ["user", "item", "prediction"]
     assert names["best"].columns == ["user", "rank", "item", "score"]
     assert (tmp_path / "work" / "lists" / "_SUCCESS").exists()
-    for name in ("chosen", "predicted", "best"):
+    assert names["private"].ratings_.n_ratings == 0
+    assert names["everybody"].count() == 60 * 5
+    assert names["lasting"].updates_left_ == 30
+    for name in ("chosen", "predicted", "best", "everybody"):
         names[name].unpersist()
 
 
 def test_there_is_something_to_run() -> None:
-    assert len(BLOCKS) == 3
+    assert len(BLOCKS) == 5

@@ -17,6 +17,7 @@ import goodfence as gf
 from goodfence import spark as engine
 from goodfence.data.frame import ReadOptions
 from goodfence.errors import DataError, SettingError
+from goodfence.evaluation import evaluate_there
 from goodfence.spark import messages, shuffle
 from goodfence.spark.messages import Totals
 from goodfence.spark.private import add_blocks, require_once
@@ -25,7 +26,7 @@ from tests.support.frames import table_of
 from tests.support.running import run
 
 FILMS = gf.load("movietweetings")
-SCALE = (FILMS.scale.lowest, FILMS.scale.highest, FILMS.scale.step)
+SCALE = (0.0, 10.0, 1.0)
 RATED: dict[str, Any] = {"items": "from ratings", "rng": 3}
 MODELS: dict[str, Callable[[], Any]] = {
     "means, rating": lambda: gf.PrivateMeans(epsilon=1.0, **RATED),
@@ -115,7 +116,7 @@ def test_frames_ratings_and_a_catalogue(spark: Any, block_rows: int) -> None:
     made = [gf.PrivateCF(epsilon=4.0, catalogue=catalogue, rng=5) for _ in range(3)]
     table = table_of(films)
     table = table.set_column(0, "user", [[f"u{one}" for one in table["user"].to_pylist()]])
-    read = ReadOptions(scale=(films.scale.lowest, films.scale.highest, films.scale.step))
+    read = ReadOptions(scale=(1, 5, 1))
     config = engine.SparkConfig(spark=spark, read=read, block_rows=block_rows, progress=False)
     here = made[0].fit(films)
     same_release(here, engine.fit(made[1], spark.createDataFrame(table), config=config))
@@ -231,3 +232,55 @@ def test_sums_survive_the_way() -> None:
     (found,) = messages.from_arrow([messages.to_arrow([sent])])
     assert isinstance(found, Totals)
     assert found.totals.tolist() == [-(2**50), 2**40]
+
+
+@pytest.mark.spark
+@pytest.mark.parametrize("name", ["cf, rating, means", "lists, event"])
+def test_scores_are_those_of_one_machine(spark: Any, path: str, name: str) -> None:
+    """With one block the same ratings are held out; with several each block holds out its own."""
+    make = MODELS[name]
+    ratings = FILMS.likes(8) if "lists" in name else FILMS
+    held_out = {"fraction": 0.2, "per_user": None, "by": "chance"}
+    train, test = gf.holdout(ratings, fraction=0.2, rng=[7, 0])
+    here = gf.evaluate(make().fit(train), test, n=5).figures()
+    del here["mean_popularity"]
+    for block_rows in (2000, 300):
+        config = config_for(spark, make(), block_rows=block_rows)
+        there = evaluate_there(make(), path, config, held_out=held_out, n=5, rng=7)
+        found = there.figures()
+        assert found.keys() == here.keys()
+        exact = {"rel": 1e-12} if block_rows == 2000 else {"rel": 0.15, "abs": 0.01}
+        assert found == pytest.approx(here, nan_ok=True, **exact)
+        assert there.intervals is not None
+        low, high = there.intervals["ndcg"]
+        assert low < found["ndcg"] < high
+
+
+@pytest.mark.spark
+def test_the_commands_evaluate_and_list_from_a_path(
+    spark: Any, path: str, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(type(spark), "stop", lambda _: None)
+    scale, method = ["--scale", "0 10 1"], ["--method", "private-means epsilon=4", "--seed", "3"]
+    there = ["--engine", "spark", "--master", "local[2]"]
+    code, stdout, stderr = run("evaluate", path, *scale, *method, "-n", "5", *there, "--json")
+    assert code == 0, stderr
+    told = json.loads(stdout)
+    assert 0 < told["mae"] < 3
+    assert told["n"] == round(0.2 * FILMS.n_ratings)
+    code, _, stderr = run("evaluate", path, *scale, "--method", "knn", *there)
+    assert code == 2
+    assert "private models only" in stderr
+    code, _, stderr = run("evaluate", path, *scale, *method, "--by", "time", *there)
+    assert code == 2
+    assert "reads no times" in stderr
+    model, lists = str(tmp_path / "model.gf"), tmp_path / "lists.parquet"
+    code, _, stderr = run("fit", path, *scale, *method, "--items", "from-ratings", *there, "-o", model)
+    assert code == 0, stderr
+    asked = ["--all", "--ratings", path, "--master", "local[2]", "-n", "5"]
+    code, stdout, stderr = run("recommend", model, *asked, "-o", str(lists), "--json")
+    assert code == 0, stderr
+    assert json.loads(stdout)["recommendations"] == 5 * FILMS.shape[0] == pq.read_table(lists).num_rows
+    code, _, stderr = run("recommend", model, *asked, "-o", str(tmp_path / "lists.csv"))
+    assert code == 2
+    assert "to .parquet" in stderr

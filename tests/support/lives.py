@@ -94,7 +94,7 @@ def live(model: Any, steps: list[Step]) -> Life:
         known = public_numbers(step, n_items)
         if getattr(model, "plan", "") == "means":
             del known["listed"], known["pair biases"]
-        profiles = model._profiles_in(model.ratings_, at)
+        profiles = model.profiles_in(model.ratings_, at)
         publish(model, profiles, known, at)
         frozen = frozen_of(model, profiles, known)
         life.finish(known, frozen)

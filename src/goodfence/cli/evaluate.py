@@ -6,11 +6,14 @@ import math
 from typing import TYPE_CHECKING, Any
 
 from goodfence.cli.command import command, flag, panel
+from goodfence.cli.fit import Engine
 from goodfence.cli.options import Method, Running, Source
+from goodfence.errors import SettingError
 from goodfence.report.wording import liked, of_100
 
 if TYPE_CHECKING:
     from goodfence.evaluation import Scores
+    from goodfence.models.method import Configured
 
 
 @panel("Evaluation")
@@ -24,14 +27,18 @@ class Evaluation:
 
 
 @command("Measure the accuracy of a recommender.")
-def evaluate_command(source: Source, method: Method, evaluation: Evaluation, running: Running) -> None:
+def evaluate_command(source: Source, method: Method, evaluation: Evaluation, engine: Engine, running: Running) -> None:
     """Hold out ratings or events, fit on the rest, and measure the error of predictions and the quality of lists."""
     chosen = method.configured(running, rng=running.seed)
+    engine.check(chosen)
+    held_out: dict[str, Any] = {name: getattr(evaluation, name) for name in ("fraction", "per_user", "by")}
+    if engine.engine == "spark":
+        _evaluate_there(source, chosen, (held_out, evaluation.n), engine, running)
+        return
     ratings = source.load(running)
     from goodfence.data.splits import holdout
     from goodfence.evaluation import evaluate
 
-    held_out: dict[str, Any] = {name: getattr(evaluation, name) for name in ("fraction", "per_user", "by")}
     with running.noting():
         train, test = holdout(ratings, **held_out, rng=running.seed)
     held = "ratings" if ratings.feedback == "explicit" else "events"
@@ -41,6 +48,25 @@ def evaluate_command(source: Source, method: Method, evaluation: Evaluation, run
     made_of = {} if least is None else {"liked_from": least}
     told = {**chosen.stated(running.seed), **made_of, "protocol": "hold-out", **scores.to_dict()}
     running.tell(told, _lines(chosen.label, least, scores))
+
+
+def _evaluate_there(
+    source: Source, chosen: Configured, asked: tuple[dict[str, Any], int | None], engine: Engine, running: Running
+) -> None:
+    """Fit on Spark to a part of each block of users, and score on the rest."""
+    from goodfence.evaluation import evaluate_there
+    from goodfence.rng import fresh_seed
+
+    if not hasattr(chosen.recommender, "fit_profiles"):
+        raise SettingError("engine spark evaluates the private models only")
+    held_out, n = asked
+    seed = fresh_seed() if running.seed is None else running.seed
+    with engine.opened(source.file, source.options(), running) as (located, config), running.noting():
+        how: dict[str, Any] = {"held_out": held_out, "n": n, "rng": seed, "completed": located.completed}
+        scores = evaluate_there(chosen.recommender, located.path, config, **how)
+    made_of = {} if source.likes is None else {"liked_from": source.likes}
+    told = {**chosen.stated(running.seed), **made_of, "protocol": "hold-out by block", **scores.to_dict()}
+    running.tell(told, _lines(chosen.label, source.likes, scores))
 
 
 def _lines(label: str, least: float | None, scores: Scores) -> list[tuple[str, str]]:

@@ -2,20 +2,25 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
 from goodfence.cli.command import command, flag, panel
-from goodfence.cli.options import Method, Running, Source
+from goodfence.cli.options import Method, Output, Running, Source
 from goodfence.cli.output import MODEL, check_out, out_option
 from goodfence.errors import SettingError, require
 from goodfence.report.wording import guarantee_cell, liked
 
 if TYPE_CHECKING:
+    from goodfence.data.frame import ReadOptions
+    from goodfence.data.load import LocatedRatings
     from goodfence.data.ratings import Ratings
     from goodfence.models.method import Configured
+    from goodfence.spark.session import SparkConfig
 
 _MASTER = "local[*]"
 _UNITS = {"k": 2**10, "m": 2**20, "g": 2**30}
@@ -57,31 +62,37 @@ class Engine:
             ratings = source.load(running, on_items=on_items)
             running.say(fitting)
             return chosen.recommender.fit(ratings)
-        from goodfence.data.load import STDIN, locate
         from goodfence.spark.private import fit_there
-        from goodfence.spark.session import MEMORY, SparkConfig, start
 
-        located = locate(source.file, source.options())
-        if str(located.path) == STDIN:
-            raise SettingError("FILE must be a file on Spark: tasks do not read standard input")
         listed = source.item_list() if on_items else None
         if listed is not None and chosen.recommender.axis == "item":
             raise SettingError("items must be left out for item-based neighbours on Spark")
+        with self.opened(source.file, source.options(), running) as (located, config):
 
-        def completed(found: Ratings, *size: Any) -> Ratings:
-            whole = located.completed(found, *size)
-            return whole if listed is None else listed.applied_to(whole)
+            def completed(found: Ratings, *size: Any) -> Ratings:
+                whole = located.completed(found, *size)
+                return whole if listed is None else listed.applied_to(whole)
 
+            running.say(fitting)
+            with running.noting():
+                return fit_there(chosen.recommender, located.path, config, completed)
+
+    @contextmanager
+    def opened(self, file: str, options: ReadOptions, running: Output) -> Iterator[tuple[LocatedRatings, SparkConfig]]:
+        """Start Spark, and hand out where the ratings are and how a job reads them."""
+        from goodfence.data.load import STDIN, locate
+        from goodfence.spark.session import MEMORY, SparkConfig, start
+
+        located = locate(file, options)
+        if str(located.path) == STDIN:
+            raise SettingError("FILE must be a file on Spark: tasks do not read standard input")
         master = self.master or _MASTER
         running.say(f"starting Spark on {master}")
         spark = start(master)
         try:
             memory = bytes_of(self.memory) if self.memory else MEMORY
             how: dict[str, Any] = {"memory": memory, "work": self.work, "read": located.options}
-            config = SparkConfig(spark=spark, progress=running.progress, **how)
-            running.say(fitting)
-            with running.noting():
-                return fit_there(chosen.recommender, located.path, config, completed)
+            yield located, SparkConfig(spark=spark, progress=running.progress, **how)
         finally:
             spark.stop()
 

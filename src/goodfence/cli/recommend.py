@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any
 
 from goodfence.cli.command import argument, command, flag, panel
+from goodfence.cli.fit import Engine
 from goodfence.cli.options import Output
 from goodfence.cli.output import CSV, PARQUET, check_out, out_option, print_table
 from goodfence.cli.paper import id_of
@@ -25,6 +26,9 @@ class Request:
     profile: str | None = flag("'ITEM=RATING ...'", "Recommend to somebody with these ratings, or items.")
     n: int = flag("N", "Number of items to recommend.", "--n", "-n", default=10)
     everybody: bool = flag(None, "Recommend to every user, into the file -o.", "--all", default=False)
+    ratings: str | None = flag("FILE", "--all: recommend to the users of this file, on Spark.", hidden=True)
+    read: list[str] | None = flag("'KEY=VALUE ...'", "--ratings: how the file is read; `explain read`.", hidden=True)
+    master: str | None = flag("URL", "--ratings: the cluster, as in yarn.", shown="local[*]", hidden=True)
     allowed: Path | None = flag("FILE", "Recommend only these items, one id a line.")
     max_bytes: int | None = flag("N", "Memory limit of the model, in bytes.", shown="2 GiB")
 
@@ -52,6 +56,9 @@ def recommend_command(
 
     limit = DEFAULT_MAX_BYTES if request.max_bytes is None else request.max_bytes
     model: Any = load_model(request.model, max_bytes=limit)
+    if request.ratings is not None:
+        _list_there(model, request, output, out)
+        return
     allowed = None if request.allowed is None else read_item_list(request.allowed, limit).alone()
     with output.noting():
         asked = None if request.everybody else [request.whom(model.ratings_)]
@@ -67,6 +74,29 @@ def recommend_command(
     pairs = zip(found.items.tolist(), found.scores.tolist(), strict=True)
     listed = [{"item": item, "score": score, "title": model.ratings_.title(item)} for item, score in pairs]
     output.tell({"items": listed}, lambda: print_table(*found.shown()))
+
+
+def _list_there(model: Any, request: Request, output: Output, out: Path | None) -> None:
+    """Write the lists of everybody in a file of ratings, which tasks read, to a folder of parquet files."""
+    from goodfence.data.frame import ReadOptions
+    from goodfence.spark.private import recommend_private
+
+    fits = hasattr(model, "fit_profiles") and request.everybody and request.allowed is None
+    require(
+        fits and out is not None and out.suffix == PARQUET, "ratings", "for --all of a private model, to .parquet", None
+    )
+    options = ReadOptions.parse(" ".join(request.read or ()))
+    if model.learns_from == "explicit" and options.scale is None:
+        options = options.merged(scale=model.ratings_.scale)
+    with Engine(engine="spark", master=request.master).opened(str(request.ratings), options, output) as (
+        located,
+        config,
+    ):
+        lists = recommend_private(located.path, model, request.n, config)
+        lists.write.mode("overwrite").parquet(str(out))
+        n_listed = lists.count()
+    told = {"out": str(out), "recommendations": n_listed}
+    output.tell(told, [("Written", f"{out}, {n_listed:,} recommendations: user, rank, item, score")])
 
 
 def parse_profile(text: str, ratings: Ratings) -> ProfileLike:

@@ -127,6 +127,19 @@ class NumberedRows(SparseRows):
     numbers: Integers
 
 
+class UserRows(SparseRows):
+    """Rows of some users, by their ids, on their way to the bucket that keeps these users."""
+
+    ids: pa.Array
+
+
+class UserState(Message):
+    """All that is kept of the users of one bucket between updates."""
+
+    ids: pa.Array
+    kept: dict[str, AnyNumbers]
+
+
 class Block(SparseRows):
     """Consecutive rows, by ascending number; the sender is the number of the block."""
 
@@ -196,6 +209,12 @@ class Totals(Message):
     totals: AnyNumbers
 
 
+class BlockFigures(Message):
+    """What is told of the users of one block."""
+
+    told: dict[str, AnyNumbers]
+
+
 class GroupNeighbours(Message):
     """The chosen neighbours of a group of rows, for which one task predicts."""
 
@@ -242,7 +261,7 @@ def unpack(kind: str, payload: Any, partition: int, sender: int, count: int = 0)
         if form == "value":
             values[name] = stated
             continue
-        arrays = []
+        arrays: Any = []
         for dtype, shape in stated:
             size = math.prod(shape)
             array = np.frombuffer(view, dtype=dtype, count=size, offset=position).reshape(shape)
@@ -250,7 +269,10 @@ def unpack(kind: str, payload: Any, partition: int, sender: int, count: int = 0)
             array = array if array.flags.aligned else array.copy()
             array.flags.writeable = False
             arrays.append(array)
-        values[name] = arrays[0] if form == "array" else _ids_of(arrays)
+        if isinstance(form, list):
+            values[name] = dict(zip(form, arrays, strict=True))
+        else:
+            values[name] = arrays[0] if form == "array" else _ids_of(arrays)
     return _KINDS[kind](partition, sender, count=count, **values)
 
 
@@ -274,12 +296,13 @@ def _pieces(one: Message) -> Iterator[Any]:
     head, whole = [], []
     for name in _names(one):
         value = getattr(one, name)
-        arrays = arrays_of_ids(value) if isinstance(value, pa.Array) else [value]
-        if not isinstance(arrays[0], np.ndarray):
+        named = isinstance(value, dict)
+        arrays = arrays_of_ids(value) if isinstance(value, pa.Array) else list(value.values()) if named else [value]
+        if not named and not isinstance(arrays[0], np.ndarray):
             head.append([name, "value", value])
             continue
         arrays = [np.ascontiguousarray(array) for array in arrays]
-        form = "array" if isinstance(value, np.ndarray) else "ids"
+        form = list(value) if named else "array" if isinstance(value, np.ndarray) else "ids"
         head.append([name, form, [[part.dtype.str, part.shape] for part in arrays]])
         whole += arrays
     text = json.dumps(head).encode()

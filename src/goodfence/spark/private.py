@@ -32,42 +32,28 @@ from goodfence.privacy.updates import narrowed
 from goodfence.spark import shuffle
 from goodfence.spark.chunks import Given
 from goodfence.spark.id_index import made, send_to_blocks
-from goodfence.spark.messages import Block, SortedIds, Totals, from_arrow
+from goodfence.spark.messages import Block, BlockFigures, SortedIds, Totals, from_arrow
 from goodfence.spark.neighbours import fit_on_spark
 from goodfence.spark.ratings import Rated, RatingBlocks, merged_rows, open_ratings
-from goodfence.spark.session import Batches, SparkConfig, config_of, job, map_batches
+from goodfence.spark.session import Batches, SparkConfig, job, map_batches
 from goodfence.spark.shuffle import Inbox
 
 if TYPE_CHECKING:
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import DataFrame
 
 Completed: TypeAlias = Callable[..., Ratings]
 """Adds what is known of ratings (titles, whether their items are declared), after a look at their shape and number."""
+Split: TypeAlias = Callable[[Ratings, int], tuple[Ratings, Ratings]]
+ScoreBlock: TypeAlias = Callable[[Any, Any], dict[str, Any]]
 _SMALLEST_PART = 1 << 16
 
 
-def _as_they_are(ratings: Ratings, *_: object) -> Ratings:
+def as_they_are(ratings: Ratings, *_: object) -> Ratings:
+    """Return ratings of which nothing else is known."""
     return ratings
 
 
-def spark_fit(
-    model: Any, ratings: Rated, *, spark: SparkSession | None = None, config: SparkConfig | None = None
-) -> Any:
-    """Fit a recommender to ratings on the cluster, and return it: the same model as on one machine.
-
-    Parameters
-    ----------
-    model : PrivateMeans, PrivateCF, PrivateTopN or NeighbourCF
-        What to fit. A private one keeps only what it released, unless the ratings are `Ratings`: it answers profiles,
-        and `recommend` answers everybody. A `NeighbourCF` collects the ratings from which it predicts.
-    ratings, spark, config
-        As in `candidate_lists`.
-    """
-    settled = config_of(spark, config)
-    return fit_there(model, ratings, settled)
-
-
-def fit_there(model: Any, ratings: Rated, config: SparkConfig, completed: Completed = _as_they_are) -> Any:
+def fit_there(model: Any, ratings: Rated, config: SparkConfig, completed: Completed = as_they_are) -> Any:
     """Fit a recommender; `completed` adds what is known of the ratings."""
     if not hasattr(model, "fit_profiles"):
         return fit_on_spark(model, ratings, config, completed)
@@ -76,8 +62,22 @@ def fit_there(model: Any, ratings: Rated, config: SparkConfig, completed: Comple
         return model.fit_profiles(profiles, laid)
 
 
+def score_there(
+    model: Any, ratings: Given, split: Split, score: ScoreBlock, config: SparkConfig, completed: Completed = as_they_are
+) -> list[dict[str, Any]]:
+    """Fit a private model to one part of each block; return what `score` tells of it and the other part."""
+    with open_profiles(model, ratings, config, completed, split) as (profiles, laid):
+        model.fit_profiles(profiles, laid)
+        answers = BlockAnswers(layout=profiles.layout, released=(model.model_, model.record_), items=laid.items)
+        with job(config, "scoring", profiles.n_blocks):
+            told = shuffle.run_tasks(profiles.blocks, partial(answers.figures, score))
+            found = shuffle.collect(told, BlockFigures)
+    require_once([one.sender for one in found], profiles.n_blocks)
+    return [one.told for one in found]
+
+
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class Layout:
+class LaidOutBlocks:
     """How the rows of a block become ratings on the model's items: public, and known to every task."""
 
     model: Any
@@ -87,9 +87,11 @@ class Layout:
     n_items: int
     scale: Scale
     feedback: Feedback
+    split: Split | None = None
+    """What cuts the ratings of a block in those that are fitted and those that are held out."""
 
-    def ratings_of(self, inbox: Inbox, users: Any = None, items: Any = None) -> Ratings:
-        """Return the ratings of a block, by the numbers of users and items unless their ids are given."""
+    def ratings_of(self, inbox: Inbox, items: Any = None) -> Ratings:
+        """Return the ratings of a block, by the numbers of users, and of items unless their ids are given."""
         block = inbox.only(Block)
         csr = merged_rows([block])
         if self.positions is not None:
@@ -97,12 +99,17 @@ class Layout:
         events = self.feedback == "implicit"
         if events:  # each once
             csr = sparse.csr_array((np.ones(csr.nnz), csr.indices, csr.indptr), shape=csr.shape)
-        ids = block.numbers if users is None else users, np.arange(self.n_items) if items is None else items
-        return Ratings(csr, *ids, None if events else self.scale, feedback=self.feedback)
+        columns = np.arange(self.n_items) if items is None else items
+        return Ratings(csr, block.numbers, columns, None if events else self.scale, feedback=self.feedback)
+
+    def parts(self, inbox: Inbox, items: Any = None) -> tuple[Ratings, Ratings | None]:
+        """Return what of a block is fitted, and what is held out."""
+        ratings = self.ratings_of(inbox, items=items)
+        return (ratings, None) if self.split is None else self.split(ratings, inbox.only(Block).partition)
 
     def profiles(self, inbox: Inbox) -> Any:
         """Return what each user of a block contributes to releases."""
-        return self.model.profiles_of(self.ratings_of(inbox))
+        return self.model.profiles_of(self.parts(inbox)[0])
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -117,6 +124,8 @@ class ProfileBlocks(Contributions):
     nobody: Any
     """The profiles of no users, with the same items."""
     config: SparkConfig = field(kw_only=True)
+    layout: Any = field(default=None, kw_only=True)
+    """How their ratings are laid out, where these are blocks of ratings."""
 
     def __getattr__(self, name: str) -> Any:
         """Return what is public of profiles: the number of items, for how many bounds hold, whether users return."""
@@ -185,23 +194,24 @@ def require_once(found: Sequence[int], n: int, each: int | None = None) -> None:
 
 @contextmanager
 def open_profiles(
-    model: Any, ratings: Rated, config: SparkConfig, completed: Completed = _as_they_are
+    model: Any, ratings: Rated, config: SparkConfig, completed: Completed = as_they_are, split: Split | None = None
 ) -> Iterator[tuple[ProfileBlocks, Ratings]]:
     """Bring ratings into blocks of whole users; hand out their profiles, and what the model keeps of the ratings."""
     given = model.laid_out(ratings) if isinstance(ratings, Ratings) else ratings
     with open_ratings(given, "user", lambda _: 1, config) as rows:
-        laid, positions = (given, None) if isinstance(given, Ratings) else _public(model, rows, config, completed)
+        laid, positions = (given, None) if isinstance(given, Ratings) else public_of(model, rows, config, completed)
         kind: Any = {"scale": laid.scale, "feedback": laid.feedback}
-        layout = Layout(model=_bare(model), positions=positions, n_items=laid.shape[1], **kind)
+        layout = LaidOutBlocks(model=bare_of(model), positions=positions, n_items=laid.shape[1], split=split, **kind)
         nobody = model.profiles_of(_of_nobody(laid.items, **kind))
-        yield ProfileBlocks(rows.blocks, rows.layout.n_blocks, layout.profiles, nobody, config=config), laid
+        n_blocks = rows.layout.n_blocks
+        yield ProfileBlocks(rows.blocks, n_blocks, layout.profiles, nobody, config=config, layout=layout), laid
 
 
 def _feedback(config: SparkConfig) -> Feedback:
     return "implicit" if config.read.likes is not None or not config.read.rated else "explicit"
 
 
-def _bare(model: Any) -> Any:
+def bare_of(model: Any) -> Any:
     """Return a recommender of the same class without anything it holds, for tasks."""
     return object.__new__(type(model))
 
@@ -211,12 +221,12 @@ def _of_nobody(items: Any, scale: Scale, feedback: Feedback, **how: Any) -> Rati
     return Ratings(empty, nobody, items, None if feedback == "implicit" else scale, feedback=feedback, **how)
 
 
-def _public(
+def public_of(
     model: Any, rows: RatingBlocks, config: SparkConfig, completed: Completed
 ) -> tuple[Ratings, Integers | None]:
     """Return what is public of the ratings, as the model lays them out, and where their columns are on its items."""
     read, layout = config.read, rows.layout
-    found = _item_ids(rows)
+    found = item_ids(rows)
     scale = Scale.observed(np.array([layout.lowest])) if read.scale is None else Scale.of(read.scale)
     how: dict[str, Any] = {"items_declared": False, "liked_from": read.likes}
     public = completed(
@@ -230,24 +240,29 @@ def _public(
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
-class Serving:
+class BlockAnswers:
     """What a task needs to answer the users of a block from a fitted private model."""
 
-    layout: Layout
+    layout: LaidOutBlocks
     released: tuple[Any, Any]
     """The model and its record."""
     items: Any
 
-    def model_of(self, inbox: Inbox) -> Any:
-        """Return the model with the ratings of a block, by the numbers of its users."""
+    def model_of(self, ratings: Ratings) -> Any:
+        """Return the model with the ratings of a block."""
         THREADS.set(1)
-        return _bare(self.layout.model).restore(self.layout.ratings_of(inbox, items=self.items), *self.released)
+        return bare_of(self.layout.model).restore(ratings, *self.released)
+
+    def figures(self, score: ScoreBlock, partition: int, inbox: Inbox) -> Iterator[BlockFigures]:
+        """Send what is told of the users of a block."""
+        fitted, held_out = self.layout.parts(inbox, self.items)
+        yield BlockFigures(partition, partition, score(self.model_of(fitted), held_out))
 
     def lists(self, n: int, batches: Batches) -> Batches:
         """Yield the lists of the users of a block, by their ids."""
         inbox = Inbox(from_arrow(batches))
         for block in inbox.every(Block):
-            table = self.model_of(inbox).recommend_many(None, n).table()
+            table = self.model_of(self.layout.parts(inbox, self.items)[0]).recommend_many(None, n).table()
             ids = pa.concat_arrays([one.ids for one in inbox.every(SortedIds)])
             users = ids.take(pc.subtract(table.column("user"), block.first).combine_chunks())
             yield from table.set_column(0, "user", users).to_batches()
@@ -264,15 +279,16 @@ def recommend_private(ratings: Given, model: Any, n: int, config: SparkConfig) -
             return made(map_batches(blocks, partial(serving.lists, n), schema))
 
 
-def _serving(model: Any, rows: RatingBlocks, config: SparkConfig) -> Serving:
+def _serving(model: Any, rows: RatingBlocks, config: SparkConfig) -> BlockAnswers:
     laid: Ratings = model.ratings_
-    items = Ids.of_sorted(_item_ids(rows), "items"), Ids.of_sorted(laid.items, "items")
+    items = Ids.of_sorted(item_ids(rows), "items"), Ids.of_sorted(laid.items, "items")
     how: dict[str, Any] = {"n_items": laid.shape[1], "scale": laid.scale, "feedback": _feedback(config)}
-    layout = Layout(model=_bare(model), positions=positions_among(*items), **how)
-    return Serving(layout=layout, released=(model.model_, model.record_), items=laid.items)
+    layout = LaidOutBlocks(model=bare_of(model), positions=positions_among(*items), **how)
+    return BlockAnswers(layout=layout, released=(model.model_, model.record_), items=laid.items)
 
 
-def _item_ids(rows: RatingBlocks) -> Any:
+def item_ids(rows: RatingBlocks) -> Any:
+    """Return the ids of the items that somebody rated."""
     return code_ids(pa.chunked_array([rows.ids[1].collect()]), ROLES[1], "items").ids.values
 
 

@@ -226,10 +226,26 @@ class Checkpoint:
         elif self.spark.read.text(path).first() != (stated,):
             raise SettingError("work holds parts of a job with other ratings, settings or version; name another folder")
 
+    def remove_others(self, prefix: str, kept: Iterable[str]) -> None:
+        """Remove what the folder holds by names that begin so, but for some."""
+        place = self._at("")
+        files = place.getFileSystem(self._settings)
+        for name in [str(one.getPath().getName()) for one in files.listStatus(place)]:
+            if name.startswith(prefix) and name not in {*kept}:
+                files.delete(self._at(name), True)
+
     def _is_finished(self, path: str) -> bool:
+        place = self._at(f"{path}/_SUCCESS".removeprefix(f"{self.root}/"))  # Spark writes it last
+        return bool(place.getFileSystem(self._settings).exists(place))
+
+    def _at(self, name: str) -> Any:
         spark: Any = self.spark
-        place = spark._jvm.org.apache.hadoop.fs.Path(f"{path}/_SUCCESS")  # Spark writes it last
-        return bool(place.getFileSystem(spark._jsc.hadoopConfiguration()).exists(place))
+        return spark._jvm.org.apache.hadoop.fs.Path(f"{self.root}/{name}")
+
+    @property
+    def _settings(self) -> Any:
+        spark: Any = self.spark
+        return spark._jsc.hadoopConfiguration()
 
 
 if __name__ == "__main__":  # Spark forks its workers from here, with numba and arrow loaded

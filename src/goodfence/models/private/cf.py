@@ -228,31 +228,30 @@ class PrivateCF(PrivatePredictor):
         shared, covers = unit == "rating" or self.plan == "covariance", "listed" in known
         settings = releases.over_history(releases.SUMS[unit], online)
         of_sums = mu * math.sqrt(updated.SUMS_SHARE[unit, shared])
-        sums = {releases.SUMS_NAME: releases.sums_of(profiles, settings, unit, of_sums)}
+        sums = {releases.SUMS_NAME: profiles.total(releases.sums_of, settings, unit, of_sums)}
         if shared:
             target = integer_sensitivity(mu * math.sqrt(updated.OVERLAP_SHARE))
-            overlap = (
-                history.history_overlap(profiles, target) if online else releases.overlap_sum(profiles, unit, target)
-            )
-            sums[releases.OVERLAP_NAME] = overlap
+            over = (history.history_overlap,) if online else (releases.overlap_sum, unit)
+            sums[releases.OVERLAP_NAME] = profiles.total(*over, target)
         clamps = replace(RESIDUALS, history=online)
         for name in updated.residual_names(unit, covers):
-            sums[name] = updated.residual_sums(profiles, name, known["biases"], clamps, mu)
+            sums[name] = profiles.total(updated.residual_sums, name, known["biases"], clamps, mu)
         if covers:
             pairs = self._pair_sums(profiles, known, integer_sensitivity(mu * math.sqrt(updated.COVARIANCE_SHARE)))
             sums[releases.COVARIANCE_NAME] = pairs[pairs_in_order(len(known["listed"]))]
         return sums
 
-    def _frozen(self, profiles: UserProfiles, known: Known) -> Integers | None:
+    def frozen(self, profiles: UserProfiles, known: Known) -> Integers | None:
+        """Return the residuals of the cells that were listed."""
         return history.frozen_residuals(profiles, known["pair biases"], known["listed"]) if "listed" in known else None
 
     def _pair_sums(self, profiles: UserProfiles, known: Known, target: int) -> Integers:
         biases, listed, n_items = known["pair biases"], known["listed"], profiles.most_items
         if profiles.arrival is not None:
             size = history.pairs_size(n_items, _listed(n_items), target)
-            return history.history_pair_totals(profiles, biases, listed, size)
+            return np.asarray(profiles.total(history.history_pair_totals, biases, listed, size))
         size = releases.covariance_size(COVARIANCE, self.unit, n_items, _listed(n_items), target)
-        return releases.pair_totals(profiles, biases, listed, COVARIANCE, self.unit, size)
+        return np.asarray(profiles.total(releases.pair_totals, biases, listed, COVARIANCE, self.unit, size))
 
     def _factors(
         self, profiles: UserProfiles, items: ItemBiases, overlap: float, stages: Stages, mu: float, publisher: Publisher
@@ -309,7 +308,7 @@ class PrivateMeans(PrivatePredictor):
 
     def _sums(self, profiles: UserProfiles, known: Known) -> dict[str, Integers]:  # noqa: ARG002 - none is needed
         settings = releases.over_history(releases.SUMS[self.unit], profiles.arrival is not None)
-        return {releases.SUMS_NAME: releases.sums_of(profiles, settings, self.unit, self.life_.terms.of_batch)}
+        return {releases.SUMS_NAME: profiles.total(releases.sums_of, settings, self.unit, self.life_.terms.of_batch)}
 
 
 def _listed(n_items: int) -> int:

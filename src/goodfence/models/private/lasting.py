@@ -8,11 +8,13 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
-from functools import cache
+from dataclasses import dataclass
+from functools import cache, cached_property
 from os import PathLike
 from typing import Any, Self
 
 import numpy as np
+import numpy.typing as npt
 from scipy import sparse
 
 from goodfence.arrays import Integers, row_numbers
@@ -23,11 +25,23 @@ from goodfence.ledger.costs import Cap, Charge, slack_of
 from goodfence.ledger.ledger import KEY, Ledger
 from goodfence.models.persistence import Arrays, write_model
 from goodfence.models.private.base import PrivateRecommender, public_part
-from goodfence.models.private.life import Known, Life, pack_life, unpack_life, with_items, with_new, without_rows
+from goodfence.models.private.life import (
+    Known,
+    Life,
+    pack_life,
+    pack_users,
+    unpack_life,
+    unpack_users,
+    with_items,
+    with_new,
+    without_rows,
+)
 from goodfence.models.recommender import IdsLike, require_feedback
 from goodfence.privacy.accounting import Account, FitRecord, total_mu
+from goodfence.privacy.fixed_point import Arrival
+from goodfence.privacy.guarantee import Unit
 from goodfence.privacy.noise import MOST_MU, Noise
-from goodfence.privacy.updates import LOST, Draw, Lasting, Terms, Updater, life_release, open_updater
+from goodfence.privacy.updates import LOST, Draw, Lasting, Series, Terms, Updater, life_release, open_updater
 from goodfence.settings import checked
 
 _LONGEST_KEYS = 160
@@ -39,6 +53,134 @@ _RECORDS = {
     "event": ("An event is all that happens between one user and one item", "first arrives"),
     "user": ("A user is all that one account ever does", "enters"),
 }
+
+
+class Arriving:
+    """What one update of a model is given, and the users of its life: here on this machine."""
+
+    def __init__(self, model: Any, given: Ratings, before: Ratings) -> None:
+        self.model, self.given, self.before = model, given, before
+        self.scale, self.n_ratings = given.scale, given.n_ratings
+
+    @cached_property
+    def _joined(self) -> tuple[Ratings, Ratings]:
+        return with_new(self.before, self.model.laid_out_on(self.before, self.given))
+
+    @property
+    def kept(self) -> Ratings:
+        """What the model keeps of all ratings."""
+        return self._joined[0]
+
+    def digest(self) -> bytes:
+        """Return a digest of everything that the update was given."""
+        csr, given = self.given.csr, self.given
+        return self.model.digest_of(self.before, given.users, given.items, csr.indptr, csr.indices, csr.data)  # type: ignore[no-any-return]
+
+    def users(self) -> list[Id]:
+        """Return all users."""
+        return list(self.kept.users.tolist())
+
+    def entered(self, at: int) -> list[Id]:
+        """Return the users of whom a batch holds something."""
+        there = np.flatnonzero(np.diff(self.model.life_.batches[at].indptr))
+        return list(self.kept.users[there].tolist())
+
+    def close(self) -> Any:
+        """Close the batch, and return what each user contributes to its sums."""
+        life, (ratings, arrived) = self.model.life_, self._joined
+        life.add_users(ratings.shape[0])
+        life.close(ratings, arrived, self.model.unit)
+        return self.model.profiles_in(ratings, life.now)
+
+    def finish(self, profiles: Any, known: Known) -> None:
+        """Note that everything was published."""
+        frozen = None if profiles.arrival is None else self.model.frozen(profiles, known)
+        self.model.life_.finish(known, None if frozen is None else frozen[profiles.arrival.new])
+
+
+@dataclass(frozen=True, slots=True, kw_only=True, repr=False)
+class BucketOfUsers:
+    """How a task goes on with the life of some users: what it must know of the model and of the life of all."""
+
+    kind: type[LastingRecommender]
+    unit: Unit
+    before: Ratings
+    """Ratings of nobody, on the items of this update."""
+    life: Life
+    """What all users share."""
+
+    @classmethod
+    def of(cls, model: LastingRecommender, before: Ratings) -> BucketOfUsers:
+        """Return what the tasks of the next update must know."""
+        life = model.life_
+        lost = {"": Series(life.now - 1, [np.ones(1, dtype=np.int64)], [LOST])} if life.lost else {}
+        shared = dataclasses.replace(life, series=lost, noise=None, pending={}, state=None, there=None, keys=[])
+        return cls(kind=type(model), unit=model.unit, before=public_part(before), life=shared)
+
+    def model_of(self, users: npt.NDArray[Any], kept: Arrays) -> LastingRecommender:
+        """Return a model with the life of these users alone."""
+        model = object.__new__(self.kind)
+        model.unit, model.catalogue, model.items = self.unit, None, None
+        own: dict[str, Any] = {
+            "batches": [],
+            "frozen": [],
+            "withdrawn": {},
+            "spent": set(),
+            "arrived": self.life.arrived,
+        }
+        model.life_, model.ratings_ = dataclasses.replace(self.life, **own), self.before
+        if kept:
+            unpack_users(model.life_, kept, self.before)
+            csr = sparse.csr_array(
+                (kept["data"], kept["indices"], kept["indptr"]), shape=(len(users), len(self.before.items))
+            )
+            model.ratings_ = self.before.replaced(csr, users=users)
+        return model
+
+    def opened(self, users: npt.NDArray[Any], kept: Arrays, given: Ratings) -> tuple[npt.NDArray[Any], Arrays]:
+        """Close the batch of these users; return all of them by now, and what is kept of them."""
+        model = self.model_of(users, kept)
+        life, last = model.life_, self.life.now - 1
+        history = life.terms.lasting.pairs == "history"
+        if history and len(life.frozen) < len(
+            life.batches
+        ):  # the public numbers of the last batch were not known before
+            profiles = model.profiles_in(model.ratings_, last)
+            own = model.frozen(profiles, life.known[last])
+            life.freeze(None if own is None else own[profiles.arrival.new])
+        new = Arriving(model, given, model.ratings_)
+        new.close()
+        model.ratings_ = new.kept
+        return model.ratings_.users, _kept_of(model)
+
+    def without(
+        self, users: npt.NDArray[Any], kept: Arrays, gone: set[str]
+    ) -> tuple[npt.NDArray[Any], Arrays, list[int]]:
+        """Forget some users; return the others, what is kept of them, and the batches that lost something."""
+        model = self.model_of(users, kept)
+        lost = np.array([str(user) in gone for user in users.tolist()], dtype=np.bool_)
+        touched = model.life_.forget(model.ratings_, np.flatnonzero(lost), self.unit)
+        model.ratings_ = self.before.replaced(without_rows(model.ratings_.csr, lost), users=users[~lost])
+        return model.ratings_.users, _kept_of(model), touched
+
+    def profiles(self, users: npt.NDArray[Any], kept: Arrays, at: int) -> Any:
+        """Return what these users contribute to the sums of a batch; without them, what nobody does."""
+        model = self.model_of(users, kept)
+        if kept:
+            return model.profiles_in(model.ratings_, at)
+        nothing: Integers = np.empty(0, dtype=np.int64)
+        arrival = Arrival(nothing > 0, nothing > 0, nothing) if self.life.terms.lasting.pairs == "history" else None
+        return dataclasses.replace(model.profiles_of(self.before), room=self.life.room, arrival=arrival)
+
+    def entered(self, users: npt.NDArray[Any], kept: Arrays, at: int) -> npt.NDArray[Any]:
+        """Return those of whom a batch holds something."""
+        batch = self.model_of(users, kept).life_.batches[at]
+        return users[np.flatnonzero(np.diff(batch.indptr))]
+
+
+def _kept_of(model: LastingRecommender) -> Arrays:
+    csr = model.ratings_.csr
+    return {**pack_users(model.life_), "indptr": csr.indptr, "indices": csr.indices, "data": csr.data}
 
 
 class LastingRecommender(PrivateRecommender):
@@ -54,7 +196,7 @@ class LastingRecommender(PrivateRecommender):
         """Return the integers of every stage of an update again, by the public numbers they were computed with."""
         raise NotImplementedError
 
-    def _frozen(self, profiles: Any, known: Known) -> Integers | None:  # noqa: ARG002 - for others
+    def frozen(self, profiles: Any, known: Known) -> Integers | None:  # noqa: ARG002 - for others
         """Return what the cells of a batch bring into pairs with later ones; None for nothing."""
         return None
 
@@ -70,15 +212,19 @@ class LastingRecommender(PrivateRecommender):
             require(ledger is None, "lasting", "given with a ledger", None)
             return super().fit(ratings)
         self._require_lasting(self.lasting)
-        before = public_part(self.laid_out(ratings))
-        again = hasattr(self, "record_") and not self._repeats(self._request(ratings, before), key)
+        return self.begin_life(Arriving(self, ratings, public_part(self.laid_out(ratings))), ledger, key)
+
+    def begin_life(self, new: Arriving, ledger: Ledger | None, key: str | None) -> Self:
+        """Make the first update of a life, wherever the users are."""
+        lasting, n_items = self.lasting or Lasting(), new.before.shape[1]
+        self._require_lasting(lasting)
+        again = hasattr(self, "record_") and not self._repeats(new.digest(), key)
         require(not again, "fit", "called once with lasting; call update with what is new", "a second call")
         if not hasattr(self, "life_"):
-            n_items = before.shape[1]
             require(n_items >= 1, "catalogue", "of at least one item", n_items)
             room = GROWTH * n_items
-            self.life_ = Life(self._terms(self.lasting, room), room, noise=self._noise())
-        return self._advance(ratings, before, ledger, key)
+            self.life_ = Life(self._terms(lasting, room), room, noise=self._noise())
+        return self._advance(new, ledger, key)
 
     @checked
     def update(
@@ -105,11 +251,23 @@ class LastingRecommender(PrivateRecommender):
         """
         life = self._living()
         life.require_whole()
-        before = with_items(self.ratings_, () if add_items is None else add_items, life.room)
+        before = self.on_items_with(add_items)
         given = public_part(before) if new is None else new
         require_feedback(given, self.learns_from, type(self).__name__)
-        repeated = self._repeats(self._request(given, before), key)
-        return self if repeated else self._advance(given, before, ledger, key)
+        return self.continue_life(Arriving(self, given, before), ledger, key)
+
+    def bucket_of(self, before: Ratings) -> BucketOfUsers:
+        """Return how tasks go on with the life of the users of one bucket."""
+        return BucketOfUsers.of(self, before)
+
+    def on_items_with(self, more: IdsLike | None) -> Ratings:
+        """Return the ratings of a catalogue that has grown by some items."""
+        return with_items(self.ratings_, () if more is None else more, self._living().room)
+
+    def continue_life(self, new: Arriving, ledger: Ledger | None, key: str | None) -> Self:
+        """Make the next update of a life, wherever the users are."""
+        self._living()
+        return self if self._repeats(new.digest(), key) else self._advance(new, ledger, key)
 
     @property
     def updates_left_(self) -> int | None:
@@ -144,15 +302,19 @@ class LastingRecommender(PrivateRecommender):
         self.life_ = after = life.copied()
         try:
             for at in after.forget(ratings, rows, self.unit):
-                for name, totals in self._sums(self._profiles_in(ratings, at), after.known[at]).items():
-                    one = after.series[name]
-                    one.sums[at - one.begun] = np.ascontiguousarray(totals.T).ravel()
+                self.sum_again(self.profiles_in(ratings, at), at)
         except BaseException:  # the users are forgotten wholly or not at all
             self.life_ = life
             raise
         gone = np.isin(np.arange(ratings.shape[0]), rows)
         kept = ratings.replaced(without_rows(ratings.csr, gone), users=ratings.users[~gone])
         self.restore(kept, self.model_, self.record_)
+
+    def sum_again(self, profiles: Any, at: int) -> None:
+        """Put the sums of these profiles in the place of those of a batch."""
+        for name, totals in self._sums(profiles, self.life_.known[at]).items():
+            one = self.life_.series[name]
+            one.sums[at - one.begun] = np.ascontiguousarray(totals.T).ravel()
 
     @checked
     def save(self, path: str | PathLike[str], *, ratings: bool = True) -> None:
@@ -217,41 +379,37 @@ class LastingRecommender(PrivateRecommender):
             return True
         raise KeyReused(f"{key!r} is the key of another update of this model; use a new key")
 
-    def _request(self, given: Ratings, before: Ratings) -> bytes:
-        """Return a digest of everything that an update was given: the settings, the catalogue and the ratings."""
-        made, csr = hashlib.sha256(repr(self).encode()), given.csr
-        for part in (before.items, given.users, given.items, csr.indptr, csr.indices, csr.data):
+    def digest_of(self, before: Ratings, *given: npt.NDArray[Any]) -> bytes:
+        """Return a digest of the settings, the catalogue and what else an update was given."""
+        made = hashlib.sha256(repr(self).encode())
+        for part in (before.items, *given):
             content = part.tobytes() if part.dtype.kind != "O" else repr(part.tolist()).encode("utf-8", "surrogatepass")
             made.update(len(content).to_bytes(8, "big") + content)
         return made.digest()
 
-    def _advance(self, given: Ratings, before: Ratings, ledger: Ledger | None, key: str | None) -> Self:
+    def _advance(self, new: Arriving, ledger: Ledger | None, key: str | None) -> Self:
         """Make one update: close the batch, publish, and learn from all that was published so far."""
-        life = self.life_
+        life, before = self.life_, new.before
         noise: Noise = life.noise or self._noise()
-        require(given.scale == before.scale, "scale", "that of the earlier ratings", given.scale)
+        require(new.scale == before.scale, "scale", "that of the earlier ratings", new.scale)
         same = not hasattr(self, "record_") or self.record_.unit == self.unit
         require(same, "unit", "that of the earlier updates", self.unit)
         updater = open_updater(life.terms, noise, unit=self.unit, series=life.series, now=life.now)
-        request = self._request(given, before)
-        ratings, arrived = with_new(before, self._laid_out_on(before, given))
-        require(not life.lost or given.n_ratings == 0, "new", "None after an update whose release was lost", "ratings")
-        self._require_ledger(ledger, noise, key, ratings)
+        request = new.digest()
+        require(not life.lost or new.n_ratings == 0, "new", "None after an update whose release was lost", "ratings")
+        self._require_ledger(ledger, noise, key, new)
         life.open(life.digest(request), key)
         if ledger is not None:
-            updater.draw = self._charged(ledger, updater, ratings, request)
-        life.add_users(ratings.shape[0])
-        life.close(ratings, arrived, self.unit)
+            updater.draw = self._charged(ledger, updater, new, request)
+        profiles = new.close()
         updater.past, updater.known = life.known, life.pending
-        profiles = self._profiles_in(ratings, life.now)
         model = self._learn(profiles, life.terms.of_batch, updater)
-        frozen = None if profiles.arrival is None else self._frozen(profiles, updater.known)
-        life.finish(updater.known, None if frozen is None else frozen[profiles.arrival.new])
+        new.finish(profiles, updater.known)
         life.state = None if ledger is None else ledger.state()
         self.catalogue = before.items
-        return self.restore(ratings, model, self._life_record(noise.private))
+        return self.restore(new.kept, model, self._life_record(noise.private))
 
-    def _require_ledger(self, ledger: Ledger | None, noise: Noise, key: str | None, ratings: Ratings) -> None:
+    def _require_ledger(self, ledger: Ledger | None, noise: Noise, key: str | None, new: Arriving) -> None:
         """Refuse a ledger that did not count all of this life, or knows of a later update than this copy does."""
         life = self.life_
         if ledger is None:
@@ -265,10 +423,10 @@ class LastingRecommender(PrivateRecommender):
             sound = KEY.fullmatch(each) is not None and len(keys[0] + each) <= _LONGEST_KEYS
             require(sound, "key", "given where a ledger is kept, of at most 80 characters without #", each)
         life.state = life.state or ledger.state()
-        names = map(repr, ratings.users.tolist()) if self.unit == "user" else (f"{keys[0]}/{each}" for each in keys)
+        names = map(repr, new.users()) if self.unit == "user" else (f"{keys[0]}/{each}" for each in keys)
         ledger.require_state(life.state, [ledger.account(self.unit, name) for name in names], f"{keys[0]}/")
 
-    def _laid_out_on(self, before: Ratings, given: Ratings) -> Ratings:
+    def laid_out_on(self, before: Ratings, given: Ratings) -> Ratings:
         """Return new ratings on the catalogue of the earlier ones."""
         was, self.catalogue = self.catalogue, before.items
         try:
@@ -276,7 +434,7 @@ class LastingRecommender(PrivateRecommender):
         finally:
             self.catalogue = was
 
-    def _profiles_in(self, ratings: Ratings, at: int) -> Any:
+    def profiles_in(self, ratings: Ratings, at: int) -> Any:
         """Return what each user contributes to the sums of a batch."""
         life, width = self.life_, ratings.shape[1]
         if life.terms.lasting.pairs == "history":
@@ -289,7 +447,7 @@ class LastingRecommender(PrivateRecommender):
         profiles = self.profiles_of(ratings.replaced(wider, users=ratings.users[: batch.shape[0]]))
         return dataclasses.replace(profiles, room=life.room)
 
-    def _charged(self, ledger: Ledger, updater: Updater, ratings: Ratings, request: bytes) -> Draw:
+    def _charged(self, ledger: Ledger, updater: Updater, new: Arriving, request: bytes) -> Draw:
         """Return what draws the noise of this update once the ledger has charged it."""
         life, unit = self.life_, self.unit
         cap = Cap(life.terms.sensitivity**2, life.terms.slack)
@@ -298,8 +456,7 @@ class LastingRecommender(PrivateRecommender):
         def accounts(at: int) -> list[bytes]:
             names = [f"{life.keys[0]}/{life.keys[at]}"]
             if unit == "user":
-                entered = np.flatnonzero(np.diff(life.batches[at].indptr))
-                names = [repr(one) for one in ratings.users[entered].tolist()]
+                names = list(map(repr, new.entered(at)))
             if at == updater.now:
                 return ledger.open_accounts(unit, names, cap)
             return [ledger.account(unit, name) for name in names]

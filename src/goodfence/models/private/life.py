@@ -65,6 +65,8 @@ class Life:
     pending: Known = field(default_factory=dict, repr=False)
     """The public numbers of the unfinished update."""
     noise: Noise | None = field(default=None, repr=False)
+    there: tuple[str, int] | None = None
+    """The folder on a cluster that holds the users after the last update, and in how many buckets; None for here."""
     state: State | None = None
     """The head of the ledger that counts this life, as this copy last saw it."""
 
@@ -100,11 +102,16 @@ class Life:
     def finish(self, known: Known, frozen: Integers | None) -> None:
         """Note that everything of this update was published."""
         self.known.append(known)
+        if self.there is None:
+            self.freeze(frozen)
+        self.now, self.last, self.request, self.pending = self.now + 1, self.request, None, {}
+
+    def freeze(self, frozen: Integers | None) -> None:
+        """Keep what the cells of the next batch bring into later pairs, if they do."""
         if self.terms.lasting.pairs == "history":
-            batch = self.batches[self.now]
+            batch = self.batches[len(self.frozen)]
             own = np.zeros(batch.nnz, dtype=np.int64) if frozen is None else frozen
             self.frozen.append(sparse.csr_array((own, batch.indices, batch.indptr), shape=batch.shape))
-        self.now, self.last, self.request, self.pending = self.now + 1, self.request, None, {}
 
     def add_users(self, n_users: int) -> None:
         """Note when users were seen first."""
@@ -279,19 +286,22 @@ def pack_life(life: Life, *, whole: bool) -> Packed:
     if not whole:
         return stated, {}
     names = sorted({name for known in life.known for name in known})
+    stated |= {} if life.there is None else {"there": list(life.there)}
     stated |= {"keys": life.keys, "series": {name: one.begun for name, one in life.series.items()}, "known": names}
-    arrays: dict[str, npt.NDArray[Any]] = {"life_arrived": life.arrived}
+    arrays: dict[str, npt.NDArray[Any]] = {}
     for at, one in enumerate(life.series.values()):
         arrays |= _joined(f"life_sums{at}", one.sums) | _joined(f"life_noisy{at}", one.noisy)
     for at, name in enumerate(names):
         nothing = next(known[name] for known in life.known if name in known)[:0]
         arrays |= _joined(f"life_known{at}", [known.get(name, nothing) for known in life.known])
-    return stated, arrays | _pack_secrets(life)
+    return stated, arrays | pack_users(life)
 
 
-def _pack_secrets(life: Life) -> dict[str, npt.NDArray[Any]]:
+def pack_users(life: Life) -> dict[str, npt.NDArray[Any]]:
+    """Return the arrays of what a life knows of users."""
     withdrawn = [(*cell, since) for cell, since in sorted(life.withdrawn.items())]
-    arrays: dict[str, npt.NDArray[Any]] = {"life_withdrawn": np.array(withdrawn, dtype=np.int64).reshape(-1, 3)}
+    arrays: dict[str, npt.NDArray[Any]] = {"life_arrived": life.arrived}
+    arrays["life_withdrawn"] = np.array(withdrawn, dtype=np.int64).reshape(-1, 3)
     for part in _BATCH:
         arrays |= _joined(f"life_{part}", [getattr(batch, part) for batch in life.batches])
     arrays |= _joined("life_frozen", [each.data for each in life.frozen])
@@ -334,18 +344,22 @@ def unpack_life(stated: Mapping[str, Any], arrays: Arrays, terms: Terms, of: Rat
     life.known = [{name: each[update] for name, each in kept.items() if len(each[update])} for update in range(now)]
     for listed in kept.get("listed", ()):
         _require(listed.dtype == np.int64 and bool(((listed >= 0) & (listed < of.shape[1])).all()))
-    _unpack_secrets(life, arrays, of)
+    if "there" in stated:
+        name, n_buckets = stated["there"]
+        life.there = str(name), int(n_buckets)
+    unpack_users(life, arrays, of)
     return life
 
 
-def _unpack_secrets(life: Life, arrays: Arrays, of: Ratings) -> None:
+def unpack_users(life: Life, arrays: Arrays, of: Ratings) -> None:
+    """Take over what `pack_users` packed."""
     life.arrived = arrays["life_arrived"]
     for starts, columns, values in zip(*(_parted(f"life_{part}", arrays) for part in _BATCH), strict=True):
         shape = (len(starts) - 1, of.shape[1])
         check_csr(starts, columns, len(values), shape)
         _require(len(starts) - 1 <= len(life.arrived))
         life.batches.append(sparse.csr_array((values, columns, starts), shape=shape))
-    _require(len(life.batches) in (life.now, life.now + 1))
+    _require(len(life.batches) in ((life.now, life.now + 1) if life.there is None else (0,)))
     for batch, own in zip(life.batches, _parted("life_frozen", arrays), strict=False):
         _require(len(own) == batch.nnz)
         life.frozen.append(sparse.csr_array((own, batch.indices, batch.indptr), shape=batch.shape))

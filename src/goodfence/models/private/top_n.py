@@ -354,17 +354,18 @@ class PrivateTopN(LastingRecommender):
 
     def _sums(self, profiles: EventProfiles, known: Known) -> dict[str, Integers]:
         mu, unit, listed = self.life_.terms.of_batch, self.unit, known["listed"]
-        counts = count_totals(profiles, unit, integer_sensitivity(mu * math.sqrt(COUNTS_SHARE)))
+        counts = profiles.total(count_totals, unit, integer_sensitivity(mu * math.sqrt(COUNTS_SHARE)))
         target = integer_sensitivity(mu * math.sqrt(1 - COUNTS_SHARE))
         most = min(MOST_CHOSEN, profiles.room)
         if profiles.arrival is not None:
-            pairs = history_event_totals(profiles, listed, events_size(most, target))
+            pairs = profiles.total(history_event_totals, listed, events_size(most, target))
         else:
             size = co_occurrence_size(unit, most, target)
             pairs = co_occurrence_totals(profiles, listed, known["centre"], unit, size)
         return {COUNTS_NAME: counts, CO_OCCURRENCE_NAME: pairs[pairs_in_order(len(listed))]}
 
-    def _frozen(self, profiles: EventProfiles, known: Known) -> Integers | None:
+    def frozen(self, profiles: EventProfiles, known: Known) -> Integers | None:
+        """Return 1 for each event whose item was listed."""
         return frozen_events(profiles, known["listed"])
 
     def _list_scores(self, columns: AnyIntegers, values: Floats) -> Floats:

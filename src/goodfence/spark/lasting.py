@@ -1,0 +1,336 @@
+"""Private models with a life on Spark: users stay on the cluster, in buckets by their ids.
+
+A task goes on with the life of the users of its bucket by the code of one machine (`BucketOfUsers`). The folder `work`
+keeps them between updates; the driver keeps what was released and the exact sums.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import zlib
+from collections.abc import Callable, Iterator
+from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass, replace
+from functools import cached_property, partial
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+import pyarrow as pa
+
+from goodfence.data.columns import ROLES
+from goodfence.data.ids import Ids, code_ids
+from goodfence.data.ratings import Ratings, positions_among
+from goodfence.data.scale import Scale
+from goodfence.errors import DataError, SettingError, UnknownId, require
+from goodfence.spark import shuffle
+from goodfence.spark.id_index import send_to_blocks
+from goodfence.spark.messages import Message, SortedIds, Totals, UserRows, UserState
+from goodfence.spark.private import LaidOutBlocks, ProfileBlocks, as_they_are, bare_of, fit_there, item_ids, public_of
+from goodfence.spark.ratings import Rated, compact, merged_rows, open_ratings
+from goodfence.spark.session import SparkConfig, config_of, job
+from goodfence.spark.shuffle import Checkpoint, Inbox, checkpoints
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+def spark_fit(
+    model: Any,
+    ratings: Rated,
+    *,
+    ledger: Any = None,
+    key: str | None = None,
+    spark: SparkSession | None = None,
+    config: SparkConfig | None = None,
+) -> Any:
+    """Fit a recommender to ratings on the cluster, and return it: the same model as on one machine.
+
+    Parameters
+    ----------
+    model : PrivateMeans, PrivateCF, PrivateTopN or NeighbourCF
+        What to fit. A private one keeps only what it released, unless the ratings are `Ratings`: it answers profiles,
+        and `recommend` answers everybody. With `lasting` the folder `config.work`, as secret as the ratings, keeps the
+        users for `update`. A `NeighbourCF` collects the ratings from which it predicts.
+    ledger, key
+        As in `PrivateCF.update`, with `lasting`.
+    ratings, spark, config
+        As in `candidate_lists`.
+    """
+    settled = config_of(spark, config)
+    if getattr(model, "lasting", None) is None:
+        require(ledger is None, "lasting", "given with a ledger", None)
+        return fit_there(model, ratings, settled)
+    with _arriving(model, ratings, None, settled) as new:
+        return model.begin_life(new, ledger, key)
+
+
+def spark_update(
+    model: Any,
+    new: Rated | None = None,
+    *,
+    ledger: Any = None,
+    key: str | None = None,
+    add_items: Any = None,
+    spark: SparkSession | None = None,
+    config: SparkConfig | None = None,
+) -> Any:
+    """Let a private model that was fitted with `lasting` on the cluster learn from what is new, and return it.
+
+    Parameters
+    ----------
+    model : PrivateMeans, PrivateCF or PrivateTopN
+        The model. `config.work` names the folder that was given to `fit`: it keeps the users between updates.
+    new : DataFrame or path, optional
+        What arrived since the last update; None for an empty batch.
+    ledger, key, add_items
+        As in `PrivateCF.update`.
+    spark, config
+        As in `candidate_lists`.
+    """
+    settled = config_of(spark, config)
+    with _arriving(model, new, model.on_items_with(add_items), settled) as arrived:
+        return model.continue_life(arrived, ledger, key)
+
+
+def spark_forget(model: Any, user: Any, *, spark: SparkSession | None = None, config: SparkConfig | None = None) -> Any:
+    """Delete a user, or several, with all they ever gave from a life on the cluster; return the model.
+
+    The folder `config.work` has a new version of all users without them; the next update removes the earlier one.
+    """
+    settled = config_of(spark, config)
+    life = model.life_
+    life.require_finished()
+    asked = [user] if isinstance(user, str | int | np.integer) else user
+    gone = {str(one) for one in asked}
+    with _users_of(model, model.ratings_, settled) as there:
+        there.forget(gone)
+    return model
+
+
+@dataclass(eq=False, repr=False)
+class UsersThere:
+    """The users of a life, in buckets by their ids, and what an update gives them: they stay on the cluster."""
+
+    model: Any
+    before: Ratings
+    """Of nobody, on the items of the update."""
+    given: DataFrame
+    """`UserRows` that arrived for each bucket."""
+    n_buckets: int
+    config: SparkConfig
+    stack: ExitStack
+    n_ratings: int = 0
+
+    @property
+    def scale(self) -> Scale:
+        """The scale of what arrived, which was read on that of the model."""
+        return self.before.scale
+
+    @property
+    def kept(self) -> Ratings:
+        """What the model keeps of all ratings."""
+        return self.before
+
+    @cached_property
+    def recipe(self) -> Any:
+        """How a task goes on with the life of the users of a bucket."""
+        return self.model.bucket_of(self.before)
+
+    @cached_property
+    def checkpoint(self) -> Checkpoint:
+        """The folder of this life."""
+        life = self.model.life_
+        return self.stack.enter_context(checkpoints(self.config, {"life": life.digest(b"users").hex()}))
+
+    @cached_property
+    def _digest(self) -> bytes:
+        found = self.given.selectExpr("partition", "sender", "sha2(payload, 256)").collect()
+        return hashlib.sha256(repr(sorted(map(tuple, found))).encode()).digest()
+
+    def digest(self) -> bytes:
+        """Return a digest of everything that the update was given."""
+        return bytes(self.model.digest_of(self.before, np.frombuffer(self._digest, dtype=np.uint8)))
+
+    @property
+    def name(self) -> str:
+        """What the folder calls the users after this update: other ratings give other users."""
+        life = self.model.life_
+        return f"users-{life.now}-{life.digest(self.digest()).hex()[:16]}"
+
+    def last(self) -> DataFrame:
+        """Return the users after the last update."""
+        there = self.model.life_.there
+        if there is None:
+            ids = pa.array([], pa.int64())
+            return shuffle.frame_of(self.config.spark, [UserState(at, -1, ids, {}) for at in range(self.n_buckets)])
+        return self._at_home(self.checkpoint.keep(there[0], _missing))
+
+    def _at_home(self, users: DataFrame) -> DataFrame:
+        return users.repartitionById(self.n_buckets, "partition")
+
+    @cached_property
+    def users_after(self) -> DataFrame:
+        """The users after this update."""
+
+        def make() -> DataFrame:
+            task = partial(open_bucket, self.recipe)
+            return shuffle.shuffle(self.last().union(self.given), self.n_buckets, task)
+
+        with job(self.config, "closing the batch", 2 * self.n_buckets):
+            kept = self.checkpoint.keep(self.name, make)
+            return self.checkpoint.persist(self._at_home(kept))
+
+    def _ids(self, of: Callable[..., Any]) -> list[Any]:
+        """Return ids of users on the driver: a ledger has an account for each."""
+        with job(self.config, "accounts", self.n_buckets):
+            found = shuffle.collect(shuffle.run_tasks(self.users_after, partial(list_ids, of)), SortedIds)
+        ids = [one.ids for one in found if len(one.ids)]
+        return list(code_ids(pa.chunked_array(ids), ROLES[0], "users").ids.values.tolist()) if ids else []
+
+    def users(self) -> list[Any]:
+        """Return all users."""
+        return self._ids(_everybody)
+
+    def entered(self, at: int) -> list[Any]:
+        """Return the users of whom a batch holds something."""
+        return self._ids(partial(self.recipe.entered, at=at))
+
+    def profiles_at(self, users: DataFrame, at: int) -> ProfileBlocks:
+        """Return what each user contributes to the sums of a batch."""
+        nobody = self.recipe.profiles(np.empty(0, dtype=np.int64), {}, at)
+        read = partial(read_bucket, partial(self.recipe.profiles, at=at))
+        return ProfileBlocks(users, self.n_buckets, read, nobody, config=self.config)
+
+    def close(self) -> ProfileBlocks:
+        """Close the batch, and return what each user contributes to its sums."""
+        return self.profiles_at(self.users_after, self.model.life_.now)
+
+    def finish(self, _profiles: Any, known: Any) -> None:
+        """Note that everything was published; of the users before only the last ones stay."""
+        life = self.model.life_
+        kept = {self.name, *life.there[:1]} if life.there else {self.name}
+        life.there = self.name, self.n_buckets
+        life.finish(known, None)
+        self.checkpoint.remove_others("users-", kept)
+
+    def forget(self, gone: set[str]) -> None:
+        """Delete users, and compute the sums of all batches again without them."""
+        model, before = self.model, self.model.life_
+        named = hashlib.blake2b(repr(sorted(gone)).encode("utf-8", "surrogatepass"), key=before.key, digest_size=8)
+        name = f"{before.there[0]}-{named.hexdigest()}"
+        forgotten = shuffle.run_tasks(self.last(), partial(forget_users, self.recipe, gone))
+        with job(self.config, "forgetting", 2 * self.n_buckets):
+            lost = shuffle.collect(shuffle.of_kind(forgotten, Totals), Totals)
+            if sum(one.count for one in lost) != len(gone):
+                raise UnknownId("at least one of the users to be forgotten is not among those of the life")
+            made = self.checkpoint.keep(name, lambda: shuffle.of_kind(forgotten, UserState))
+            users = self.checkpoint.persist(self._at_home(made))
+        model.life_ = before.copied()
+        try:
+            for at in sorted({at for one in lost for at in one.totals.tolist()}):
+                model.sum_again(self.profiles_at(users, at), at)
+        except BaseException:
+            model.life_ = before
+            raise
+        model.life_.there = name, self.n_buckets
+
+
+def _missing() -> DataFrame:
+    raise SettingError("work must be the folder of this model's life, and it does not hold its users")
+
+
+def _everybody(users: Any, _kept: Any) -> Any:
+    return users
+
+
+def _ids_as_array(ids: pa.Array) -> Any:
+    return Ids.of(ids.to_numpy() if pa.types.is_integer(ids.type) else ids.to_pylist(), "users").values
+
+
+def open_bucket(recipe: Any, partition: int, inbox: Inbox) -> Iterator[UserState]:
+    """Close the batch of one bucket, and send what is kept of its users."""
+    state, before = inbox.only(UserState), recipe.before
+    rows = inbox.every(UserRows)
+    given = before
+    if rows:
+        ids = pa.concat_arrays([one.ids for one in rows])
+        csr = merged_rows(rows)
+        how: dict[str, Any] = {"feedback": before.feedback, "liked_from": before.liked_from}
+        given = Ratings(csr, _ids_as_array(ids), before.items, _scale_of(before), **how)
+    users, kept = recipe.opened(_ids_as_array(state.ids), state.kept, given)
+    yield UserState(partition, partition, pa.array(users), kept)
+
+
+def _scale_of(ratings: Ratings) -> Scale | None:
+    return None if ratings.feedback == "implicit" else ratings.scale
+
+
+def forget_users(recipe: Any, gone: set[str], partition: int, inbox: Inbox) -> Iterator[Message]:
+    """Send what is kept of a bucket without some users; how many these are, and which batches lost something."""
+    state = inbox.only(UserState)
+    users, kept, touched = recipe.without(_ids_as_array(state.ids), state.kept, gone)
+    yield UserState(partition, partition, pa.array(users), kept)
+    yield Totals(partition, partition, np.array(touched, dtype=np.int64), count=len(state.ids) - len(users))
+
+
+def list_ids(of: Callable[..., Any], partition: int, inbox: Inbox) -> Iterator[SortedIds]:
+    """Send the ids of some users of a bucket."""
+    state = inbox.only(UserState)
+    yield SortedIds(partition, partition, pa.array(of(_ids_as_array(state.ids), state.kept)))
+
+
+def read_bucket(of: Callable[..., Any], inbox: Inbox) -> Any:
+    """Return the profiles of the users of a bucket."""
+    state = inbox.only(UserState)
+    return of(_ids_as_array(state.ids), state.kept)
+
+
+def send_to_buckets(layout: LaidOutBlocks, n_buckets: int, partition: int, inbox: Inbox) -> Iterator[UserRows]:
+    """Send the rows of a block to the buckets of their users: a bucket depends on the id alone."""
+    csr = layout.ratings_of(inbox).csr
+    ids = pa.concat_arrays([one.ids for one in inbox.every(SortedIds)])
+    own = np.array([zlib.crc32(str(one).encode("utf-8", "surrogatepass")) % n_buckets for one in ids.to_pylist()])
+    for bucket in np.unique(own).tolist():
+        rows = np.flatnonzero(own == bucket)
+        yield UserRows(bucket, partition, *compact(csr[rows]), ids.take(pa.array(rows)))
+
+
+@contextmanager
+def _arriving(model: Any, new: Rated | None, before: Ratings | None, config: SparkConfig) -> Iterator[UsersThere]:
+    """Hand out what an update is given; the first one says what is public of it."""
+    if isinstance(new, Ratings):
+        raise DataError("ratings of a life on the cluster must be a data frame of Spark, or a path")
+    if new is None and before is not None:
+        with _users_of(model, before, config) as there:
+            yield there
+        return
+    scale = _scale_of(before) if before is not None and config.read.scale is None else config.read.scale
+    in_store = replace(config, read=replace(config.read, scale=scale))
+    with open_ratings(new, "user", lambda _: 1, in_store) as rows:  # type: ignore[arg-type]
+        found, positions = public_of(model, rows, in_store, as_they_are) if before is None else (before, None)
+        if before is not None:
+            items = Ids.of_sorted(item_ids(rows), "items"), Ids.of_sorted(before.items, "items")
+            positions = positions_among(*items)
+        kind: Any = {"scale": found.scale, "feedback": found.feedback}
+        layout = LaidOutBlocks(model=bare_of(model), positions=positions, n_items=found.shape[1], **kind)
+        ids = rows.ids[0]
+        sent = shuffle.run_tasks(ids.sorted_ids, partial(send_to_blocks, ids.starts, rows.layout.block_rows))
+        n_buckets = max(rows.layout.n_blocks, 2 * config.n_cores)
+        with _users_of(model, found, config, n_buckets) as there:
+            task = partial(send_to_buckets, layout, there.n_buckets)
+            rows_of_users = shuffle.shuffle(rows.blocks.union(sent), rows.layout.n_blocks, task)
+            there.given = there.stack.enter_context(shuffle.persisting())(rows_of_users)
+            there.n_ratings = rows.layout.n_ratings
+            yield there
+
+
+@contextmanager
+def _users_of(model: Any, before: Ratings, config: SparkConfig, n_buckets: int = 1) -> Iterator[UsersThere]:
+    """Hand out the users of a life, to whom nothing has arrived yet."""
+    require(config.work is not None, "work", "a folder that keeps the users of the life", None)
+    life = getattr(model, "life_", None)
+    if life is not None and life.there is not None:
+        n_buckets = life.there[1]
+    with ExitStack() as stack:
+        nothing = shuffle.frame_of(config.spark, [])
+        yield UsersThere(model, before, nothing, n_buckets, config, stack)
