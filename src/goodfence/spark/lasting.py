@@ -306,7 +306,8 @@ def _arriving(model: Any, new: Rated | None, before: Ratings | None, config: Spa
         return
     scale = _scale_of(before) if before is not None and config.read.scale is None else config.read.scale
     in_store = replace(config, read=replace(config.read, scale=scale))
-    with open_ratings(new, "user", lambda _: 1, in_store) as rows:
+    given: Any = new
+    with open_ratings(given, "user", lambda _: 1, in_store) as rows:
         found, positions = public_of(model, rows, in_store, as_they_are) if before is None else (before, None)
         if before is not None:
             items = Ids.of_sorted(item_ids(rows), "items"), Ids.of_sorted(before.items, "items")

@@ -109,31 +109,16 @@ class BucketOfUsers:
     life: Life
     """What all users share."""
 
-    @classmethod
-    def of(cls, model: LastingRecommender, before: Ratings) -> BucketOfUsers:
-        """Return what the tasks of the next update must know."""
-        life = model.life_
-        lost = {"": Series(life.now - 1, [np.ones(1, dtype=np.int64)], [LOST])} if life.lost else {}
-        shared = dataclasses.replace(life, series=lost, noise=None, pending={}, state=None, there=None, keys=[])
-        return cls(kind=type(model), unit=model.unit, before=public_part(before), life=shared)
-
     def model_of(self, users: npt.NDArray[Any], kept: Arrays) -> LastingRecommender:
         """Return a model with the life of these users alone."""
         model = object.__new__(self.kind)
         model.unit, model.catalogue, model.items = self.unit, None, None
-        own: dict[str, Any] = {
-            "batches": [],
-            "frozen": [],
-            "withdrawn": {},
-            "spent": set(),
-            "arrived": self.life.arrived,
-        }
+        own: dict[str, Any] = {"batches": [], "frozen": [], "withdrawn": {}, "spent": set()}
         model.life_, model.ratings_ = dataclasses.replace(self.life, **own), self.before
         if kept:
             unpack_users(model.life_, kept, self.before)
-            csr = sparse.csr_array(
-                (kept["data"], kept["indices"], kept["indptr"]), shape=(len(users), len(self.before.items))
-            )
+            cells = kept["data"], kept["indices"], kept["indptr"]
+            csr = sparse.csr_array(cells, shape=(len(users), len(self.before.items)))
             model.ratings_ = self.before.replaced(csr, users=users)
         return model
 
@@ -141,10 +126,8 @@ class BucketOfUsers:
         """Close the batch of these users; return all of them by now, and what is kept of them."""
         model = self.model_of(users, kept)
         life, last = model.life_, self.life.now - 1
-        history = life.terms.lasting.pairs == "history"
-        if history and len(life.frozen) < len(
-            life.batches
-        ):  # the public numbers of the last batch were not known before
+        # The public numbers of the last batch were not known when it was closed.
+        if life.terms.lasting.pairs == "history" and len(life.frozen) < len(life.batches):
             profiles = model.profiles_in(model.ratings_, last)
             own = model.frozen(profiles, life.known[last])
             life.freeze(None if own is None else own[profiles.arrival.new])
@@ -258,7 +241,10 @@ class LastingRecommender(PrivateRecommender):
 
     def bucket_of(self, before: Ratings) -> BucketOfUsers:
         """Return how tasks go on with the life of the users of one bucket."""
-        return BucketOfUsers.of(self, before)
+        life = self.life_
+        lost = {"": Series(life.now - 1, [np.ones(1, dtype=np.int64)], [LOST])} if life.lost else {}
+        shared = dataclasses.replace(life, series=lost, noise=None, pending={}, state=None, there=None, keys=[])
+        return BucketOfUsers(kind=type(self), unit=self.unit, before=public_part(before), life=shared)
 
     def on_items_with(self, more: IdsLike | None) -> Ratings:
         """Return the ratings of a catalogue that has grown by some items."""
