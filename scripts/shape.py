@@ -25,8 +25,9 @@ APART = ("papers", "spark", "ledger", "service")
 """Packages with a budget of their own."""
 LIMITS = {
     "files in src": 225,
-    "lines in src": 46_070,
-    "lines of the core": 33_300,  # the rooms of 0.3 without papers, spark, ledger and service; it should fall again
+    "lines in src": 47_400,
+    "lines of the core": 33_720,  # the rooms of 0.3 without papers, spark, ledger and service; it should fall again
+    "lines of spark": 3_430,
     "lines of the ledger": 1_550,
     "lines of the service": 4_150,
     "public names in gf": 45,
@@ -76,6 +77,7 @@ def sizes(trees: dict[Path, ast.Module]) -> Found:
         "files in src": (len(trees), []),
         "lines in src": (sum(lines.values()), [f"{room}: {n:,}" for room, n in rooms.items()]),
         "lines of the core": (core, []),
+        "lines of spark": (rooms["spark"], []),
         "lines of the ledger": (rooms["ledger"], []),
         "lines of the service": (rooms["service"], []),
     }
