@@ -178,8 +178,8 @@ def _said(item: str) -> Any:
 def later_schema() -> Iterator[None]:
     """Let there be one more migration, which rewrites every row: what the next version might do."""
     plain, text = store.migrations, "ALTER TABLE cell ADD COLUMN twice REAL;\nUPDATE cell SET twice = value * 2;\n"
-    number = len(plain()) + 1
-    store.migrations = lambda: [*plain(), (number, text, "later")]
+    number = len(plain("sqlite")) + 1
+    store.migrations = lambda dialect: [*plain(dialect), (number, text, "later")]
     try:
         yield
     finally:
@@ -293,7 +293,7 @@ def kill(place: Path, n: int, rng: int = 7) -> tuple[Counter[str], list[str]]:
         folder = place / "now"
         shutil.copytree({"training": empty, "update": trained, "import": trained, "migration": large}[kind], folder)
         killed(kind, folder, draw.uniform(0, longest[kind]), draw.choice(("both", "service", "worker")))
-        found = faults_after(kind, folder, len(store.migrations()))
+        found = faults_after(kind, folder, len(store.migrations("sqlite")))
         wrong += [f"{kind}: {one}" for one in found]
         counts[kind] += 1
         shutil.rmtree(folder)

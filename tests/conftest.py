@@ -8,13 +8,14 @@ from __future__ import annotations
 
 import os
 from collections import Counter
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from pathlib import Path
 
 import pytest
 from hypothesis import settings
 
 from goodfence.data.catalogue import DATASETS
+from tests.support.postgres import NOT_THERE, Cluster, cluster, programs
 
 REAL_FOLDERS = tuple(dict.fromkeys(data.folder for data in DATASETS.values() if not data.bundled))
 REAL = "real ratings"
@@ -37,6 +38,15 @@ SHARE = 8
 # Slow machines are no bug, and a test that fails today must fail tomorrow.
 settings.register_profile("goodfence", deadline=None, derandomize=True)
 settings.load_profile("goodfence")
+
+
+@pytest.fixture(scope="session")
+def postgres() -> Iterator[Cluster]:
+    """Return a PostgreSQL cluster for all tests of this process."""
+    if programs() is None:
+        pytest.skip(NOT_THERE)
+    with cluster() as running:
+        yield running
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:

@@ -11,17 +11,17 @@ import pytest
 from benchmarks.service_faults import later_schema
 from goodfence.errors import StoreProblem
 from goodfence.service.state import Service
-from goodfence.service.store import SQLiteStore, migrate, migrations
+from goodfence.service.store import SQLiteStore, SQLiteWriter, migrate, migrations
 from tests.support.service_shop import SETTINGS, Shop, fill, opened
 
-NEWEST = len(migrations())
+NEWEST = len(migrations("sqlite"))
 
 
 def at_version(path: Path, version: int) -> None:
     """Make the database that an earlier goodfence left: the first migrations, and rows where there are tables."""
     with sqlite3.connect(path) as connection:
         connection.execute("CREATE TABLE schema_version (version INTEGER PRIMARY KEY, sha256 TEXT NOT NULL)")
-        for number, text, digest in migrations()[:version]:
+        for number, text, digest in migrations("sqlite")[:version]:
             for statement in filter(None, map(str.strip, re.split(r";\n", text))):
                 connection.execute(statement)
             connection.execute("INSERT INTO schema_version VALUES (?, ?)", (number, digest))
@@ -69,11 +69,11 @@ def cells(shop: Shop) -> object:
 def test_a_migration_that_fails_changes_nothing(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     path = tmp_path / "data.db"
     SQLiteStore(path).close()
-    before, known = schema(path), migrations()
+    before, known = schema(path), migrations("sqlite")
     broken = "CREATE TABLE more (one INTEGER);\nINSERT INTO nothing VALUES (1);\n"
-    monkeypatch.setattr("goodfence.service.store.migrations", lambda: [*known, (NEWEST + 1, broken, "later")])
+    monkeypatch.setattr("goodfence.service.store.migrations", lambda _: [*known, (NEWEST + 1, broken, "later")])
     with sqlite3.connect(path, isolation_level=None) as connection, pytest.raises(sqlite3.OperationalError):
-        migrate(connection)
+        migrate(SQLiteWriter(connection), "sqlite")
     assert schema(path) == before
 
 

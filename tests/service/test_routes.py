@@ -13,6 +13,7 @@ from tests.support.service_shop import N_ITEMS, Shop
 
 IDENTITIES = (None, "user", "backend", "operator", "auditor", "metrics")
 FRAMEWORK = {("GET", "/openapi.json")}
+pytestmark = pytest.mark.parametrize("shop", ["sqlite", "postgres"], indirect=True)
 
 
 def test_every_route_is_registered_with_a_scope(shop: Shop) -> None:

@@ -12,6 +12,9 @@ from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import quote
 
+import psycopg
+from psycopg import sql
+
 NOT_THERE = "no PostgreSQL (on Debian: apt-get install postgresql)"
 
 
@@ -43,6 +46,13 @@ class Cluster:
 
     def url(self, database: str = "postgres") -> str:
         return f"postgresql://ledger@/{database}?host={quote(str(self.folder), safe='')}"
+
+    def made(self, database: str, copied_from: str = "template1") -> str:
+        """Make a database, and return its address."""
+        with psycopg.connect(self.url(), autocommit=True) as connection:
+            how = sql.SQL("CREATE DATABASE {} TEMPLATE {}")
+            connection.execute(how.format(sql.Identifier(database), sql.Identifier(copied_from)))
+        return self.url(database)
 
     def _run(self, program: str, *arguments: object) -> None:
         command = [str(self.programs / program), *map(str, arguments)]

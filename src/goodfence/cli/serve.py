@@ -10,7 +10,7 @@ import typer
 
 from goodfence.cli.command import argument, command, command_group, flag, panel, parse_scale
 from goodfence.cli.options import Output
-from goodfence.errors import MissingExtra, SettingError, require
+from goodfence.errors import MissingExtra, require
 
 _NEEDED = ("fastapi", "uvicorn", "msgspec", "prometheus_client")
 
@@ -62,8 +62,6 @@ def _told(served: Served, learning: Learning) -> dict[str, Any]:
     from goodfence.service.running import DEMO, settings_of_service
     from goodfence.service.state import Serving
 
-    if learning.data is not None and "://" in learning.data:
-        raise SettingError("data must be a file: this version keeps the data of a service in SQLite")
     given = {name: getattr(learning, name) for name in ("method", "feedback", "cap")}
     given["scale"] = parse_scale(learning.scale)
     settings = settings_of_service(
@@ -75,7 +73,7 @@ def _told(served: Served, learning: Learning) -> dict[str, Any]:
         compat=served.compat,
         anchor=learning.anchor,
         ledger=learning.ledger,
-        data=None if learning.data is None else Path(learning.data),
+        data=learning.data,
     )
     return {"settings": settings, "serving": serving}
 

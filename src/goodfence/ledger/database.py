@@ -222,6 +222,7 @@ class Postgres(Database):
     )
     begin_reading = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
     tables = "SELECT 1 WHERE to_regclass('goodfence_ledger.meta') IS NOT NULL"
+    schema: ClassVar[str] = "goodfence_ledger"
     settings: ClassVar[dict[str, tuple[str, ...]]] = {
         "fsync": ("on",),
         "full_page_writes": ("on",),
@@ -235,13 +236,13 @@ class Postgres(Database):
         try:
             import psycopg
         except ImportError:
-            raise MissingExtra("a ledger in PostgreSQL needs: pip install 'goodfence[postgres]'") from None
+            raise MissingExtra("PostgreSQL needs: pip install 'goodfence[postgres]'") from None
         self.url, self._driver = url, psycopg
         self.failures, self.refusals = (psycopg.Error, OSError), (psycopg.IntegrityError,)
 
     def connect(self) -> Any:
         """Open a connection."""
-        options = f"-c search_path=goodfence_ledger -c lock_timeout={PATIENCE}s"
+        options = f"-c search_path={self.schema} -c lock_timeout={PATIENCE}s"
         return self._driver.connect(self.url, autocommit=True, options=options, connect_timeout=PATIENCE)
 
     def check(self, connection: Any) -> None:

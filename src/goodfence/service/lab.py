@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable
+from contextlib import closing
 from pathlib import Path
 from typing import Any
 
@@ -11,7 +12,7 @@ from goodfence.data.load import load
 from goodfence.models.method import parsed
 from goodfence.report import wording
 from goodfence.service.learning import learnt_ratings
-from goodfence.service.store import SQLiteStore
+from goodfence.service.store import open_store
 
 LAB_METHODS = (
     "knn k=50",
@@ -29,9 +30,9 @@ def audit_copy(_: Path, request: dict[str, Any], say: Callable[..., None]) -> di
     """Audit a method on a copy of the data; the result is for operators and auditors."""
     from goodfence.auditing.audit import audit
 
-    store = SQLiteStore(Path(request["data"]), read_only=True)
-    items = [row[0] for row in store.read("SELECT ext FROM item ORDER BY id")]
-    ratings = learnt_ratings(store, {**request, "batch": 2**62}, items, current=True)
+    with closing(open_store(request["data"], read_only=True)) as store:
+        items = [row[0] for row in store.read("SELECT ext FROM item ORDER BY id")]
+        ratings = learnt_ratings(store, {**request, "batch": 2**62}, items, current=True)
     ratings = ratings.replaced(ratings.csr, users=[f"user-{at}" for at in range(ratings.shape[0])])
     chosen = parsed(request["method"], public={"items": "from ratings"})
     say(progress=(1, 2))

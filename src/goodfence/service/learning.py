@@ -6,6 +6,7 @@ import hashlib
 import json
 import math
 from collections.abc import Callable
+from contextlib import closing
 from dataclasses import asdict
 from pathlib import Path
 from tempfile import TemporaryDirectory
@@ -22,7 +23,7 @@ from goodfence.ledger.ledger import Ledger
 from goodfence.models.method import parsed
 from goodfence.models.private.base import PrivateRecommender
 from goodfence.models.recommender import guarantee_of
-from goodfence.service.store import SQLiteStore, Store
+from goodfence.service.store import Store, open_store
 
 DATA, LEDGER, ANCHOR, MODELS = "data.db", "privacy.ledger", "anchor.log", "models"
 FITS = 1024
@@ -39,7 +40,11 @@ def sha256_of(path: Path) -> str:
 
 def learn(folder: Path, request: dict[str, Any], say: Callable[..., None]) -> dict[str, Any]:
     """Fit a model to the closed batches and write its file; a private one is charged before anything is drawn."""
-    store = SQLiteStore(Path(request["data"]), read_only=True)
+    with closing(open_store(request["data"], read_only=True)) as store:
+        return _fitted(folder, store, request, say)
+
+
+def _fitted(folder: Path, store: Store, request: dict[str, Any], say: Callable[..., None]) -> dict[str, Any]:
     items = [row[0] for row in store.read("SELECT ext FROM item ORDER BY id")]
     if not items:
         raise ServiceProblem("the catalogue is empty; import items first")

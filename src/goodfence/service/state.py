@@ -21,7 +21,7 @@ from goodfence.service.learning import ANCHOR, DATA, LEDGER
 from goodfence.service.metrics import ServiceMetrics
 from goodfence.service.records import Records, secret_at
 from goodfence.service.serving import ServedModel
-from goodfence.service.store import SQLiteStore
+from goodfence.service.store import open_store
 
 _MODEL = "SELECT id, method, file, sha256, guarantee FROM model"
 
@@ -52,7 +52,7 @@ class Serving:
     compat: str | None = None
     anchor: Path | None = None
     ledger: str | None = None
-    data: Path | None = None
+    data: str | None = None
 
 
 class Service:
@@ -72,8 +72,8 @@ class Service:
         folder.mkdir(mode=0o700, parents=True, exist_ok=True)
         (folder / "keys").mkdir(mode=0o700, exist_ok=True)
         self.folder, self.serving = folder, serving or Serving()
-        self.data = self.serving.data or folder / DATA
-        self.store = SQLiteStore(self.data)
+        self.data = self.serving.data or str(folder / DATA)
+        self.store = open_store(self.data)
         with ExitStack() as undo:
             undo.callback(self.store.close)
             self._open(settings)
@@ -144,7 +144,7 @@ class Service:
         model = secrets.token_hex(6)
         told = asdict(self.settings)
         request = {**told, "method": line, "batch": batch, "model": model, "key": f"{kind} {batch}"}
-        request |= {"anchor": str(self.books.anchor), "ledger": self.books.place, "data": str(self.data)}
+        request |= {"anchor": str(self.books.anchor), "ledger": self.books.place, "data": self.data}
         request["artefacts"] = str(self.books.folder)
         return self.jobs.begin(kind, request, lambda found: self._learnt(found, line, batch, model, activate))
 
@@ -170,7 +170,7 @@ class Service:
     def begin_audit(self, told: dict[str, Any]) -> str:
         """Begin an audit of a copy of the data; return the job."""
         line = told["method"] or self.settings.method
-        request = {**asdict(self.settings), **told, "method": line, "data": str(self.data)}
+        request = {**asdict(self.settings), **told, "method": line, "data": self.data}
         parsed(request["method"], public={"items": FROM_RATINGS})
         return self.jobs.begin("audit", request, lambda found: found)
 
