@@ -5,6 +5,7 @@ from __future__ import annotations
 import shutil
 from collections.abc import Iterator
 from pathlib import Path
+from typing import Any
 
 import pytest
 
@@ -12,7 +13,7 @@ from tests.support.postgres import Cluster
 from tests.support.service_shop import Shop, fill, opened
 
 
-def _trained(folder: Path, **how: str) -> Path:
+def _trained(folder: Path, **how: Any) -> Path:
     with opened(folder, **how) as shop:
         fill(shop)
         told = shop.told("POST", "/v1/models?wait=120", "operator", json={})
@@ -36,7 +37,7 @@ def trained_in_postgres(postgres: Cluster, tmp_path_factory: pytest.TempPathFact
 @pytest.fixture(scope="module")
 def shop(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Shop]:
     """Return a trained service of this file's own, in SQLite unless the test asks for `postgres`."""
-    folder, how = tmp_path_factory.mktemp("copy") / "shop", dict[str, str]()
+    folder, how = tmp_path_factory.mktemp("copy") / "shop", dict[str, Any]()
     if getattr(request, "param", "sqlite") == "sqlite":
         shutil.copytree(request.getfixturevalue("trained"), folder)
     else:

@@ -81,8 +81,9 @@ def test_lists_leak_at_the_door(tmp_path: Path) -> None:
 @pytest.mark.parametrize(("method", "leaks"), [("knn k=5", True), ("private-top-n epsilon=1", False)])
 def test_lists_at_the_paths_of_gorse(method: str, leaks: bool, tmp_path: Path) -> None:
     text = resources.files("goodfence.adapters").joinpath("mappings/gorse.toml").read_text(encoding="utf-8")
-    trains = text.replace("settle = 60", "settle = 0") + '\n[learn]\npath = "/v1/models?wait=300"\nbody = {}\n'
-    (tmp_path / "gorse.toml").write_text(trains, encoding="utf-8")  # Gorse trains by itself; here it is asked to
+    trains, n = re.subn(r"(?m)^# (\[learn\]|path = |body = )", r"\1", text.replace("settle = 60", "settle = 0"))
+    assert n == 3  # Gorse trains by itself; here it is asked to, as the file says
+    (tmp_path / "gorse.toml").write_text(trains, encoding="utf-8")
     how: dict[str, Any] = {"feedback": "implicit", "method": method, "cap": (100.0, 1e-5)}
     attack, events = gf.ListAttack(known=6, fakes=5, n=5), ratings().likes(4)
     with attacked(tmp_path / "shop", compat="gorse", **how) as (shop, endpoint):

@@ -1,4 +1,4 @@
-"""An address that is taken is refused before anything is made that is shown once."""
+"""An address that is taken, and a cap that cannot be, are refused before anything is made."""
 
 from __future__ import annotations
 
@@ -8,8 +8,28 @@ from pathlib import Path
 import pytest
 
 from goodfence.errors import SettingError
-from goodfence.service.running import Listening, serve_until_stopped
+from goodfence.ledger.costs import MOST_COST
+from goodfence.models.method import parsed
+from goodfence.models.private.base import FROM_RATINGS
+from goodfence.service.learning import cap_of
+from goodfence.service.running import Listening, serve_until_stopped, settings_of_service
 from goodfence.service.state import Service
+from tests.support.running import run
+
+
+@pytest.mark.parametrize("cap", ["10000", "inf", "nan", "0", "-1"])
+def test_a_cap_that_no_ledger_counts_is_refused_before_anything_is_made(cap: str, tmp_path: Path) -> None:
+    code, _, stderr = run("serve", tmp_path / "shop", "--cap", cap)
+    assert code == 2
+    assert "cap must be an epsilon above 0 and at most 2351" in " ".join(stderr.split())
+    assert not (tmp_path / "shop").exists()
+
+
+def test_the_largest_cap_is_one_that_a_ledger_counts() -> None:
+    settings = settings_of_service({"cap": 2351})
+    recommender = parsed(settings.method, public={"items": FROM_RATINGS}).recommender
+    for n_items in (1, 2**24):
+        assert cap_of(recommender, n_items, settings.cap).cost <= MOST_COST
 
 
 @pytest.mark.parametrize(("port", "why"), [(None, "in use"), (99_999, "up to 65535")])

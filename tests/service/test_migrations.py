@@ -11,7 +11,7 @@ import pytest
 from benchmarks.service_faults import later_schema
 from goodfence.errors import StoreProblem
 from goodfence.service.state import Service
-from goodfence.service.store import SQLiteStore, SQLiteWriter, migrate, migrations
+from goodfence.service.store import SQLiteStore, Writer, migrate, migrations
 from tests.support.service_shop import SETTINGS, Shop, fill, opened
 
 NEWEST = len(migrations("sqlite"))
@@ -73,7 +73,7 @@ def test_a_migration_that_fails_changes_nothing(tmp_path: Path, monkeypatch: pyt
     broken = "CREATE TABLE more (one INTEGER);\nINSERT INTO nothing VALUES (1);\n"
     monkeypatch.setattr("goodfence.service.store.migrations", lambda _: [*known, (NEWEST + 1, broken, "later")])
     with sqlite3.connect(path, isolation_level=None) as connection, pytest.raises(sqlite3.OperationalError):
-        migrate(SQLiteWriter(connection), "sqlite")
+        migrate(Writer(connection), "sqlite")
     assert schema(path) == before
 
 

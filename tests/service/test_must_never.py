@@ -17,6 +17,7 @@ from goodfence.service.routes import REGISTRY
 from goodfence.service.state import Service, ServiceSettings, Serving
 from tests.support.service_shop import SETTINGS, Shop, fill, opened
 
+BOTH = pytest.mark.parametrize("shop", ["sqlite", "postgres"], indirect=True)
 GUEST = {"profile": [{"item": "i1", "value": 5}], "n": 5}
 
 
@@ -54,6 +55,7 @@ def test_2_budget_is_neither_refunded_nor_reset_nor_renewed(trained: Path, tmp_p
         assert not any(method in ("PUT", "PATCH", "DELETE") for method, _ in methods)
 
 
+@BOTH
 def test_3_a_cell_that_was_released_is_left_out_silently(shop: Shop) -> None:
     item = {"value": 3}
     first = shop.ask("PUT", "/v1/me/ratings/i29", "user", json=item)
@@ -97,6 +99,7 @@ def test_6_events_do_not_create_items(shop: Shop) -> None:
     assert shop.service.records.item_rows == before
 
 
+@BOTH
 def test_7_an_answer_depends_on_the_model_and_on_the_own_profile_alone(shop: Shop) -> None:
     answers = [shop.ask("POST", "/v1/session/recommendations", json=GUEST).content for _ in range(3)]
     others = {"events": [{"item": f"i{item}", "value": 5} for item in range(20)]}
@@ -116,6 +119,7 @@ def test_7_an_answer_depends_on_the_model_and_on_the_own_profile_alone(shop: Sho
     assert np.isfinite(ranked.scores).all()
 
 
+@BOTH
 def test_8_no_id_and_no_token_is_in_logs_metrics_or_errors(shop: Shop, caplog: pytest.LogCaptureFixture) -> None:
     canary = "canary-7f3a"
     caplog.set_level(logging.DEBUG)
@@ -141,6 +145,7 @@ def test_8_no_id_and_no_token_is_in_logs_metrics_or_errors(shop: Shop, caplog: p
     assert canary not in repr(shop.service.records) + repr(shop.service.keys.caller(key)) + repr(shop.service.model)
 
 
+@BOTH
 def test_9_nothing_says_whether_an_account_exists(shop: Shop) -> None:
     shop.told("PUT", "/v1/users/empty", "backend", json={})
     for method, path, body in (
@@ -192,6 +197,7 @@ def test_12_pages_load_nothing_from_another_host(shop: Shop) -> None:
         assert not re.search(r"""(?:src|href|action)=["'](?:https?:)?//""", answer.text)
 
 
+@BOTH
 def test_13_an_audit_runs_on_a_copy_and_spends_nothing(shop: Shop) -> None:
     head, model = shop.service.books.head_text, shop.service.model
     told = shop.told("POST", "/v1/audits?wait=120", "auditor", json={"targets": 4, "method": "private-means epsilon=1"})

@@ -146,14 +146,14 @@ def test_items_are_declared_changed_and_hidden(shop: Shop) -> None:
     assert shop.told("GET", "/v1/popular?n=1", "backend")["items"][0]["item"] == best
 
 
-@pytest.mark.parametrize("form", ["ndjson", "csv"])
+@pytest.mark.parametrize("form", ["ndjson", "csv", "parquet"])
 @pytest.mark.parametrize("what", ["items", "users", "events"])
 def test_an_export_can_be_imported(shop: Shop, what: str, form: str) -> None:
     answer = shop.ask("GET", f"/v1/export/{what}?format={form}", "operator")
     kind = answer.headers["content-type"].partition(";")[0]
     told = shop.told("POST", f"/v1/import/{what}", "operator", content=answer.content, headers={"Content-Type": kind})
     assert told["imported"] > 0
-    assert shop.ask("GET", f"/v1/export/{what}?format={form}", "operator").text == answer.text
+    assert shop.ask("GET", f"/v1/export/{what}?format={form}", "operator").content == answer.content
 
 
 @pytest.mark.parametrize(
@@ -166,6 +166,8 @@ def test_an_export_can_be_imported(shop: Shop, what: str, form: str) -> None:
         ("application/x-ndjson", '{"user": "a/b", "item": "i1", "value": 3}\n'),
         ("application/x-ndjson", '{"user": "ann", "item": "i1", "value": NaN}\n'),
         ("application/json", "[]"),
+        ("application/vnd.apache.parquet", b""),
+        ("application/vnd.apache.parquet", b"PAR1 ann PAR1"),
         ("text/csv", b"user,item\n\xff\xfe,i1\n"),
     ],
 )

@@ -12,7 +12,10 @@ from pathlib import Path
 import httpx
 import pytest
 
+import goodfence as gf
+from goodfence.cli.attackers import AttackLine
 from goodfence.service import odds, site
+from goodfence.service.lab import _pooled
 from goodfence.service.running import entrance
 from tests.support.service_shop import Shop, opened
 
@@ -139,6 +142,39 @@ def test_the_lab_draws_a_curve_and_tells_it_in_words(shop: Shop) -> None:
         assert told[1] < 60
         assert "hx-get" not in chart
         assert post(client, "/lab", targets=5000).status_code == 422
+
+
+def test_the_lab_lets_any_attacker_attack_and_shows_the_command(shop: Shop) -> None:
+    found: dict[str, dict[str, float]] = {}
+    with visitor(shop, "all") as client:
+        for attacker in ("all compare", "adapts", "strongest"):
+            page = post(client, "/lab", method="knn k=50", beside="knn k=50", attacker=attacker, targets=20)
+            assert f'<option value="{attacker}" selected>' in page.text
+            job = shop.service.jobs.wait(page.url.path.rpartition("/")[2], 120)
+            assert job is not None
+            assert job["state"] == "done", job
+            found[attacker] = job["result"]["knn k=50"]
+            commands = re.findall(r"<pre>(.*?)</pre>", page.text, re.DOTALL)[0].splitlines()
+            lines = [
+                AttackLine.parse(re.findall("--attack &#39;(.*?)&#39;", one)[0], None, "explicit") for one in commands
+            ]
+            assert [line.made(gf.NeighbourCF(gf.KNN(k=50)), "explicit").fakes for line in lines] == [50] * (
+                3 if attacker == "strongest" else 1
+            )
+        assert post(client, "/lab", attacker="all").status_code == 422
+        assert post(client, "/lab", attacker="adapts", fakes=1).status_code == 422
+    gains = {name: one["recovered"] - one["without"] for name, one in found.items()}
+    assert gains["strongest"] >= max(gains.values()) - 0.05
+    assert min(gains.values()) > 0.3
+
+
+def test_of_several_attackers_each_user_is_judged_by_who_is_strongest_on_others() -> None:
+    weak, strong = (0.3, 0.3), (0.9, 0.3)
+    assert _pooled([(10, [weak, strong])]) == {"n": 10, "recovered": 0.3, "without": 0.3}  # nobody to choose on
+    told = _pooled([(10, [weak, strong]), (10, [weak, strong])])
+    assert told == pytest.approx({"n": 20, "recovered": 0.9, "without": 0.3})
+    lucky = _pooled([(10, [(0.9, 0.3), weak]), (10, [weak, (0.9, 0.3)])])
+    assert lucky["recovered"] == pytest.approx(0.3)  # whoever was lucky here is judged there
 
 
 def test_the_frontier_picks_a_setting_for_an_error(shop: Shop) -> None:

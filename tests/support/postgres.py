@@ -12,9 +12,6 @@ from contextlib import contextmanager
 from pathlib import Path
 from urllib.parse import quote
 
-import psycopg
-from psycopg import sql
-
 NOT_THERE = "no PostgreSQL (on Debian: apt-get install postgresql)"
 
 
@@ -49,6 +46,9 @@ class Cluster:
 
     def made(self, database: str, copied_from: str = "template1") -> str:
         """Make a database, and return its address."""
+        import psycopg  # a few tests need it, and every test reads this file
+        from psycopg import sql
+
         with psycopg.connect(self.url(), autocommit=True) as connection:
             how = sql.SQL("CREATE DATABASE {} TEMPLATE {}")
             connection.execute(how.format(sql.Identifier(database), sql.Identifier(copied_from)))

@@ -222,7 +222,6 @@ class Postgres(Database):
     )
     begin_reading = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY"
     tables = "SELECT 1 WHERE to_regclass('goodfence_ledger.meta') IS NOT NULL"
-    schema: ClassVar[str] = "goodfence_ledger"
     settings: ClassVar[dict[str, tuple[str, ...]]] = {
         "fsync": ("on",),
         "full_page_writes": ("on",),
@@ -231,13 +230,13 @@ class Postgres(Database):
         "pg_is_in_recovery": ("f",),
     }
 
-    def __init__(self, url: str) -> None:
+    def __init__(self, url: str, schema: str = "goodfence_ledger") -> None:
         super().__init__()
         try:
             import psycopg
         except ImportError:
             raise MissingExtra("PostgreSQL needs: pip install 'goodfence[postgres]'") from None
-        self.url, self._driver = url, psycopg
+        self.url, self.schema, self._driver = url, schema, psycopg
         self.failures, self.refusals = (psycopg.Error, OSError), (psycopg.IntegrityError,)
 
     def connect(self) -> Any:

@@ -107,9 +107,9 @@ async def _body(receive: Receive) -> bytes:
     return b"".join(parts)
 
 
-def body_too_large() -> BadRequest:
+def body_too_large(rule: str = "the body must be at most 1 MiB; import more at /v1/import") -> BadRequest:
     """Return the error for a body beyond the limit."""
-    problem = BadRequest("the body must be at most 1 MiB; import more at /v1/import")
+    problem = BadRequest(rule)
     problem.status = 413
     return problem
 

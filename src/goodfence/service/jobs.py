@@ -23,8 +23,6 @@ After: TypeAlias = Callable[[dict[str, Any]], dict[str, Any]]
 """What the service does with a result before the job counts as done; it returns what is shown of it."""
 _COLUMNS = ("id", "kind", "state", "done", "total", "result", "error", "begun", "ended")
 _MOST_WAITING = 16
-_ADDRESSES = ("data", "ledger")
-"""What is not recorded of a request: the address of a database may hold a password."""
 _OVER = ("done", "failed", "stopped")
 
 
@@ -64,7 +62,7 @@ class Jobs:
         if waiting >= _MOST_WAITING:
             raise Conflict("too many jobs are waiting; stop one, or wait")
         job = secrets.token_hex(6)
-        told = {name: value for name, value in request.items() if name not in _ADDRESSES}
+        told = {name: value for name, value in request.items() if name not in ("data", "ledger")}  # may hold a password
         row = (job, kind, json.dumps(told), int(time.time()))
         sql = "INSERT INTO job (id, kind, state, done, total, request, begun) VALUES (?, ?, 'waiting', 0, 0, ?, ?)"
         self._store.write(lambda writer: writer.run(sql, *row))

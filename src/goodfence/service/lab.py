@@ -6,7 +6,7 @@ import json
 from collections.abc import Callable
 from contextlib import closing
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
 from goodfence.data.load import load
 from goodfence.models.method import parsed
@@ -23,7 +23,12 @@ LAB_METHODS = (
     "private-cf epsilon=1",
     "private-cf epsilon=4",
 )
+_ONE, _ALL, _ADAPTS = ("knn", {"ask": "one"}), ("knn", {"ask": "all"}), ("adaptive", dict[str, str]())
+LAB_ATTACKERS = {"one asks": (_ONE,), "all compare": (_ALL,), "adapts": (_ADAPTS,), "strongest": (_ONE, _ALL, _ADAPTS)}
+"""Kind and settings of who attacks; of several each user is judged by the one who is strongest on other users."""
 _CHUNK = 10
+_Part: TypeAlias = tuple[int, list[tuple[float, float]]]
+"""A number of users, and what each attacker recovered of them, with their data and without."""
 
 
 def audit_copy(_: Path, request: dict[str, Any], say: Callable[..., None]) -> dict[str, Any]:
@@ -46,30 +51,44 @@ def audit_copy(_: Path, request: dict[str, Any], say: Callable[..., None]) -> di
 
 def attack_films(_: Path, request: dict[str, Any], say: Callable[..., None]) -> dict[str, Any]:
     """Attack recommenders of the bundled films side by side, and tell after every few users what was recovered."""
-    from goodfence.attack.knn_attack import KNNAttack
+    from goodfence.attack.knn_attack import AdaptiveAttack, KNNAttack
 
-    films = load("movietweetings")
-    methods, known, fakes = request["methods"], request["known"], request["fakes"]
-    users, done, total = films.users.tolist(), 0, request["targets"] * len(request["methods"])
-    state: dict[str, list[float]] = {method: [] for method in methods}
-    without: dict[str, list[float]] = {method: [] for method in methods}
+    films, methods, seed = load("movietweetings"), request["methods"], request["seed"]
+    kinds: dict[str, Any] = {"knn": KNNAttack, "adaptive": AdaptiveAttack}
+    attackers = [kinds[kind](**settings) for kind, settings in attackers_asked(request)]
+    drawn, done, total = _drawn(films.users.tolist(), seed), 0, request["targets"] * len(methods)
+    outcomes: dict[str, list[_Part]] = {method: [] for method in methods}
+    told: dict[str, dict[str, float]] = {}
     for first in range(0, request["targets"], _CHUNK):
+        targets = drawn[first : min(first + _CHUNK, request["targets"])]
         for method in methods:
-            recommender = parsed(method, rng=request["seed"], public={"items": "from ratings"}).recommender
-            targets = _drawn(users, request["seed"])[first : min(first + _CHUNK, request["targets"])]
-            report = KNNAttack(known=known, fakes=fakes).run(
-                films, recommender, targets=targets, rng=request["seed"], progress=False
-            )
-            state[method] += [float(report.recovery)] * len(targets)
-            without[method] += [float(report.recovery - report.advantage)] * len(targets)
+            recommender = parsed(method, rng=seed, public={"items": "from ratings"}).recommender
+            reports = [one.run(films, recommender, targets=targets, rng=seed, progress=False) for one in attackers]
+            pairs = [(float(one.recovery), float(one.recovery - one.advantage)) for one in reports]
+            outcomes[method].append((len(targets), pairs))
             done += len(targets)
-            n = len(state[method])
-            told = {"method": method, "n": n, "recovered": sum(state[method]) / n, "without": sum(without[method]) / n}
-            say(progress=(done, total), event=told)
-    n = request["targets"]
-    return {
-        method: {"n": n, "recovered": sum(state[method]) / n, "without": sum(without[method]) / n} for method in methods
-    }
+            told[method] = _pooled(outcomes[method])
+            say(progress=(done, total), event={"method": method, **told[method]})
+    return told
+
+
+def attackers_asked(request: dict[str, Any]) -> list[tuple[str, dict[str, Any]]]:
+    """Return kind and settings of each attacker that was asked for, as in --attack."""
+    given = {name: request[name] for name in ("known", "fakes")}
+    return [(kind, {**given, **settings}) for kind, settings in LAB_ATTACKERS[request["attacker"]]]
+
+
+def _pooled(parts: list[_Part]) -> dict[str, float]:
+    """Return what was recovered: each part by the attacker who gains most on the others, the first where none does."""
+    total = sum(n for n, _ in parts)
+    gained = [[n * (found - without) for found, without in pairs] for n, pairs in parts]
+    sums = [sum(of_one) for of_one in zip(*gained, strict=True)]
+    found, without = 0.0, 0.0
+    for (n, pairs), own in zip(parts, gained, strict=True):
+        others = [whole - mine for whole, mine in zip(sums, own, strict=True)]
+        best = pairs[others.index(max(others)) if len(parts) > 1 else 0]
+        found, without = found + n * best[0] / total, without + n * best[1] / total
+    return {"n": total, "recovered": found, "without": without}
 
 
 def compare_films(_: Path, request: dict[str, Any], say: Callable[..., None]) -> dict[str, Any]:

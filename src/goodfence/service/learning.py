@@ -41,27 +41,23 @@ def sha256_of(path: Path) -> str:
 def learn(folder: Path, request: dict[str, Any], say: Callable[..., None]) -> dict[str, Any]:
     """Fit a model to the closed batches and write its file; a private one is charged before anything is drawn."""
     with closing(open_store(request["data"], read_only=True)) as store:
-        return _fitted(folder, store, request, say)
-
-
-def _fitted(folder: Path, store: Store, request: dict[str, Any], say: Callable[..., None]) -> dict[str, Any]:
-    items = [row[0] for row in store.read("SELECT ext FROM item ORDER BY id")]
-    if not items:
-        raise ServiceProblem("the catalogue is empty; import items first")
-    recommender = parsed(request["method"], public={"catalogue": items}).recommender
-    private = isinstance(recommender, PrivateRecommender)
-    say(progress=(1, 3))
-    ratings = learnt_ratings(store, request, items, current=not private)
-    file = folder / MODELS / f"{request['model']}.gf"
-    file.parent.mkdir(mode=0o700, exist_ok=True)
-    say(progress=(2, 3))
-    if private:
-        content = _paid(folder, request, store, recommender, ratings)
-        with atomic_write(file, mode=0o600) as written:
-            written.write(content)
-    else:
-        recommender.fit(ratings).save(file)
-    say(progress=(3, 3))
+        items = [row[0] for row in store.read("SELECT ext FROM item ORDER BY id")]
+        if not items:
+            raise ServiceProblem("the catalogue is empty; import items first")
+        recommender = parsed(request["method"], public={"catalogue": items}).recommender
+        private = isinstance(recommender, PrivateRecommender)
+        say(progress=(1, 3))
+        ratings = learnt_ratings(store, request, items, current=not private)
+        file = folder / MODELS / f"{request['model']}.gf"
+        file.parent.mkdir(mode=0o700, exist_ok=True)
+        say(progress=(2, 3))
+        if private:
+            content = _paid(folder, request, store, recommender, ratings)
+            with atomic_write(file, mode=0o600) as written:
+                written.write(content)
+        else:
+            recommender.fit(ratings).save(file)
+        say(progress=(3, 3))
     guarantee = guarantee_of(recommender)
     stated = {"file": f"{MODELS}/{file.name}", "sha256": sha256_of(file), "guarantee": asdict(guarantee)}
     return {**stated, "kind": type(recommender).__name__}

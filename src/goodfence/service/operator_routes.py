@@ -102,7 +102,7 @@ def _known_item(service: Service, item: str) -> dict[str, Any]:
 
 @route("POST", "/v1/import/{what}", "operator", largest=UNLIMITED)
 async def import_rows(ask: Asking, request: Request, what: str) -> dict[str, Any]:
-    """Import items, users or events (NDJSON, CSV), streaming. Rows before a bad one stay; a repeat is safe."""
+    """Import items, users or events (NDJSON, CSV, Parquet), streaming. Rows before a bad one stay; a repeat is safe."""
     kind = request.headers.get("content-type", "").partition(";")[0].strip().lower()
     return {"imported": await imported(ask.service, what, kind, request.stream())}
 

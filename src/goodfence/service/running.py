@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import secrets
 import socket
 import threading
@@ -13,11 +14,13 @@ from typing import Any
 import uvicorn
 
 from goodfence.data.load import load
-from goodfence.errors import SettingError
+from goodfence.errors import SettingError, require
+from goodfence.ledger.costs import MOST_COST, epsilon_of, slack_of
 from goodfence.models.method import parsed
 from goodfence.models.private.base import FROM_RATINGS
 from goodfence.service.access import OPERATOR
 from goodfence.service.application import application
+from goodfence.service.learning import FITS
 from goodfence.service.records import Said
 from goodfence.service.state import Service, ServiceSettings
 
@@ -45,7 +48,10 @@ def settings_of_service(given: dict[str, Any]) -> ServiceSettings:
     settings = ServiceSettings(**{name: value for name, value in told.items() if name != "cap"})
     recommender = parsed(settings.method, public={"items": FROM_RATINGS}).recommender
     epsilon, delta = getattr(recommender, "epsilon", 1.0), getattr(recommender, "delta", 1e-5)
-    return ServiceSettings(**{**told, "cap": (float(told.get("cap", epsilon)), float(delta))})
+    most = math.floor(epsilon_of(MOST_COST, slack_of(2**24) * FITS, delta))  # with room for so many items
+    cap = float(told.get("cap", epsilon))
+    require(0 < cap <= most, "cap", f"an epsilon above 0 and at most {most}, which is all that a ledger counts", cap)
+    return ServiceSettings(**{**told, "cap": (cap, float(delta))})
 
 
 def serve_until_stopped(

@@ -18,13 +18,14 @@ from goodfence import __version__
 from goodfence.errors import BadRequest, GoodfenceError, NotAllowed, NotReady
 from goodfence.service import odds
 from goodfence.service.hot_path import active
-from goodfence.service.lab import LAB_METHODS
+from goodfence.service.lab import LAB_ATTACKERS, LAB_METHODS, attackers_asked
 from goodfence.service.promises import NOT_COVERED, certificate
 from goodfence.service.records import Said
 from goodfence.service.routes import COOKIE, Asking, Inquiry, missing, route
 from goodfence.service.state import Service, ready
 
 FILES = {"htmx.min.js": "text/javascript", "site.css": "text/css"}
+_LAB_CHOICES: dict[str, Any] = {"methods": LAB_METHODS, "attackers": tuple(LAB_ATTACKERS)}
 _LISTED, _SIGNED_IN = 12, 12 * 3600
 _OVER = ("done", "failed", "stopped")
 _TABS = (
@@ -279,7 +280,7 @@ def promise_page(ask: Asking, request: Request) -> Response:
 def lab(ask: Asking) -> Response:
     """Show what can be attacked, and how."""
     jobs = [job for job in ask.service.jobs.listed(50) if job["kind"] == "lab"][:5]
-    return page_of(ask, "lab", methods=LAB_METHODS, job=None, jobs=jobs, chosen=_chosen({}))
+    return page_of(ask, "lab", job=None, jobs=jobs, chosen=_chosen({}), **_LAB_CHOICES)
 
 
 @route("POST", "/lab", "auditor", page=True)
@@ -291,7 +292,7 @@ def attack(ask: Asking, form: Form) -> Response:
 @route("GET", "/lab/{job}", "auditor", page=True)
 def lab_job(ask: Asking, job: str) -> Response:
     """Show an attack while it goes on."""
-    return page_of(ask, "lab", methods=LAB_METHODS, jobs=[], **_lab_told(ask.service, job))
+    return page_of(ask, "lab", jobs=[], **_lab_told(ask.service, job), **_LAB_CHOICES)
 
 
 @route("GET", "/lab/{job}/chart", "auditor", page=True)
@@ -331,21 +332,28 @@ def _chosen(form: Mapping[str, str]) -> dict[str, Any]:
     beside = [form.get("method", LAB_METHODS[0]), form.get("beside", "private-cf epsilon=1")]
     if not set(beside) <= set(LAB_METHODS):
         raise BadRequest("method must be one of the list")
-    return {**found, "methods": list(dict.fromkeys(beside)), "seed": 7}
+    attacker = form.get("attacker", "one asks")
+    if attacker not in LAB_ATTACKERS:
+        raise BadRequest(f"attacker must be one of {', '.join(LAB_ATTACKERS)}")
+    if attacker != "one asks" and found["fakes"] < 2:
+        raise BadRequest("fakes must be at least 2 for this attacker: one asks, and the others help")
+    return {**found, "methods": list(dict.fromkeys(beside)), "attacker": attacker, "seed": 7}
 
 
 def _lab_told(service: Service, job: str) -> dict[str, Any]:
     found = service.jobs.find(job)
     if found is None or found["kind"] != "lab":
         raise missing("attack")
-    asked = service.jobs.request(job)
+    asked = {"attacker": "one asks", **service.jobs.request(job)}
     curves: dict[str, list[dict[str, Any]]] = {method: [] for method in asked["methods"]}
     for event in service.jobs.events(job):
         curves[event["method"]].append(event)
     drawn = [_curve(method, events, asked["targets"], at) for at, (method, events) in enumerate(curves.items())]
-    command = f"goodfence audit movietweetings --method '{asked['methods'][0]}' --known {asked['known']}"
-    command += f" --attack 'knn fakes={asked['fakes']}' --targets {asked['targets']} --seed {asked['seed']}"
-    return {"job": found, "chosen": asked, "curves": drawn, "over": found["state"] in _OVER, "command": command}
+    command = f"goodfence audit movietweetings --method '{asked['methods'][0]}'"
+    lines = [" ".join([kind, *(f"{k}={v}" for k, v in how.items())]) for kind, how in attackers_asked(asked)]
+    rest = f"--targets {asked['targets']} --seed {asked['seed']}"
+    told = "\n".join(f"{command} --attack '{line}' {rest}" for line in lines)
+    return {"job": found, "chosen": asked, "curves": drawn, "over": found["state"] in _OVER, "command": told}
 
 
 def _curve(method: str, events: list[dict[str, Any]], targets: int, at: int) -> dict[str, Any]:

@@ -1,4 +1,4 @@
-"""Imports and exports: NDJSON and CSV, a part at a time."""
+"""Imports and exports: NDJSON, CSV and Parquet, a part at a time."""
 
 from __future__ import annotations
 
@@ -6,18 +6,24 @@ import csv
 import io
 import json
 from collections.abc import AsyncIterator, Iterator
-from typing import Any
+from itertools import islice
+from tempfile import TemporaryFile
+from typing import IO, Any
 
+import pyarrow as pa
+import pyarrow.compute as pc
+from pyarrow import parquet
 from starlette.concurrency import run_in_threadpool
 
 from goodfence.errors import BadRequest
+from goodfence.service.hot_path import body_too_large
 from goodfence.service.records import Said
 from goodfence.service.routes import missing
 from goodfence.service.state import Service
 
 _PART = 5_000
 _LONGEST_LINE = 2**16
-_CSV, _NDJSON = "text/csv", "application/x-ndjson"
+_CSV, _NDJSON, _PARQUET = "text/csv", "application/x-ndjson", "application/vnd.apache.parquet"
 _FIELDS = {
     "items": ("item", "title", "labels", "hidden"),
     "users": ("user",),
@@ -29,14 +35,26 @@ _ROWS = {
     "events": "SELECT account.ext, item.ext, value, at FROM cell JOIN account ON account.id = user_id "
     "JOIN item ON item.id = item_id ORDER BY user_id, item_id",
 }
+LARGEST_FILE = 2**30
+"""Bytes of a Parquet file: its contents are listed at its end, so it is kept until it is whole."""
+_LARGEST_GROUP, _MOST_ROWS, _LONGEST_TEXT, _MOST_LABELS = 2**28, 2**26, 4_000, 2**20
+_GROUP = 50_000
+_TEXT, _LABELS = pa.string(), pa.list_(pa.string())
+_SCHEMAS = {
+    "items": pa.schema({"item": _TEXT, "title": _TEXT, "labels": _LABELS, "hidden": pa.bool_()}),
+    "users": pa.schema({"user": _TEXT}),
+    "events": pa.schema({"user": _TEXT, "item": _TEXT, "value": pa.float64(), "at": pa.int64()}),
+}
 
 
 async def imported(service: Service, what: str, kind: str, body: AsyncIterator[bytes]) -> int:
     """Save the rows of a body as they come, and return how many there were."""
     if what not in _FIELDS:
         raise missing("import")
+    if kind == _PARQUET:
+        return await _imported_parquet(service, what, body)
     if kind not in (_CSV, _NDJSON):
-        raise BadRequest(f"the content type must be {_CSV} or {_NDJSON}")
+        raise BadRequest(f"the content type must be {_CSV}, {_NDJSON} or {_PARQUET}")
     n, rows, header = 0, list[dict[str, Any]](), None
     async for line in _lines(body):
         if kind == _CSV and header is None:
@@ -47,6 +65,21 @@ async def imported(service: Service, what: str, kind: str, body: AsyncIterator[b
             n += await run_in_threadpool(_save, service, what, rows)
             rows = []
     return n + await run_in_threadpool(_save, service, what, rows)
+
+
+async def _imported_parquet(service: Service, what: str, body: AsyncIterator[bytes]) -> int:
+    n = 0
+    with TemporaryFile() as file:
+        async for part in body:
+            n += len(part)
+            if n > LARGEST_FILE:
+                raise body_too_large(f"a Parquet file must have at most {LARGEST_FILE} bytes; import it in parts")
+            await run_in_threadpool(file.write, part)
+        n, names = 0, (*_FIELDS[what], "rating")
+        parts = parquet_rows(file, names, _PART)
+        while (rows := await run_in_threadpool(next, parts, None)) is not None:
+            n += await run_in_threadpool(_save, service, what, rows)
+    return n
 
 
 async def _lines(body: AsyncIterator[bytes]) -> AsyncIterator[str]:
@@ -120,22 +153,26 @@ def _said(row: dict[str, Any]) -> Said:
     return Said(_id(row, "item"), value, at)
 
 
-def exported(service: Service, what: str, form: str) -> tuple[str, Iterator[str]]:
+def exported(service: Service, what: str, form: str) -> tuple[str, Iterator[str] | Iterator[bytes]]:
     """Return the content type of an export and its parts."""
     if what not in _FIELDS:
         raise missing("export")
-    if form not in ("ndjson", "csv"):
-        raise BadRequest("format must be ndjson or csv")
+    if form not in ("ndjson", "csv", "parquet"):
+        raise BadRequest("format must be ndjson, csv or parquet")
     rows = service.store.stream(_ROWS[what])
-    return (_CSV, _as_csv(what, rows)) if form == "csv" else (_NDJSON, _as_lines(what, rows))
+    if form == "csv":
+        return _CSV, _as_csv(what, rows)
+    named = _named(what, rows)
+    lines = (f"{json.dumps(told)}\n" for told in named)
+    return (_PARQUET, parquet_parts(what, named)) if form == "parquet" else (_NDJSON, lines)
 
 
-def _as_lines(what: str, rows: Iterator[tuple[Any, ...]]) -> Iterator[str]:
+def _named(what: str, rows: Iterator[tuple[Any, ...]]) -> Iterator[dict[str, Any]]:
     for row in rows:
         told = dict(zip(_FIELDS[what], row, strict=True))
         if what == "items":
             told |= {"labels": json.loads(told["labels"]), "hidden": bool(told["hidden"])}
-        yield f"{json.dumps(told)}\n"
+        yield told
 
 
 def _as_csv(what: str, rows: Iterator[tuple[Any, ...]]) -> Iterator[str]:
@@ -145,7 +182,61 @@ def _as_csv(what: str, rows: Iterator[tuple[Any, ...]]) -> Iterator[str]:
     for row in rows:
         told = (*row[:2], "|".join(json.loads(row[2])), row[3]) if what == "items" else row
         writer.writerow(told)
-        yield written.getvalue()
-        written.seek(0)
-        written.truncate()
-    yield written.getvalue()
+        yield _taken(written)
+    yield _taken(written)
+
+
+def _taken(written: Any) -> Any:
+    part = written.getvalue()
+    written.seek(0)
+    written.truncate()
+    return part
+
+
+def parquet_parts(what: str, rows: Iterator[dict[str, Any]]) -> Iterator[bytes]:
+    """Yield a Parquet file of these rows, part by part."""
+    written, schema = io.BytesIO(), _SCHEMAS[what]
+    with parquet.ParquetWriter(written, schema) as writer:
+        while group := list(islice(rows, _GROUP)):
+            writer.write_batch(pa.RecordBatch.from_pylist(group, schema=schema))
+            yield _taken(written)
+    yield _taken(written)
+
+
+def parquet_rows(file: IO[bytes], names: tuple[str, ...], n: int) -> Iterator[list[dict[str, Any]]]:
+    """Yield at most `n` rows at a time of the columns that have these names; what is null is left out."""
+    try:
+        found = parquet.ParquetFile(file)
+        schema = found.schema_arrow
+        kept = [name for name in schema.names if name in names]
+        nested = {name for name in kept if kept.count(name) > 1 or pa.types.is_nested(schema.field(name).type)}
+        if nested - {"labels"} or kept.count("labels") > 1:
+            raise BadRequest("every column must have a name of its own, and only labels may be a list")
+        _require_few(found.metadata)
+        # Text stays a dictionary: one that is on many rows is held once, and its length is known before it is copied.
+        leaves = [found.schema.column(at) for at in range(len(found.schema))]
+        texts = [leaf.path for leaf in leaves if leaf.physical_type == "BYTE_ARRAY"]
+        for batch in parquet.ParquetFile(file, read_dictionary=texts).iter_batches(n, columns=kept, use_threads=False):
+            batch.validate(full=True)  # a damaged page can hold indices beyond its dictionary
+            for column in batch.columns:
+                _require_short(column)
+            yield [{name: value for name, value in row.items() if value is not None} for row in batch.to_pylist()]
+    except (pa.ArrowException, OSError, ValueError, OverflowError, TypeError):  # of many kinds, and they quote values
+        raise BadRequest("the Parquet file is cut short, damaged, or encoded in a way that is not read") from None
+
+
+def _require_few(about: Any) -> None:
+    largest = max((about.row_group(at).total_byte_size for at in range(about.num_row_groups)), default=0)
+    if about.num_rows > _MOST_ROWS or largest > _LARGEST_GROUP:
+        raise BadRequest(f"a row group must be at most {_LARGEST_GROUP} bytes and a file {_MOST_ROWS} rows")
+
+
+def _require_short(column: Any) -> None:
+    while pa.types.is_nested(column.type):
+        if not isinstance(column, pa.ListArray | pa.LargeListArray):
+            raise BadRequest("labels must be a list of text")
+        column = column.flatten()
+    texts = column.dictionary if pa.types.is_dictionary(column.type) else column
+    textual = texts.type in (pa.string(), pa.large_string(), pa.binary())
+    if len(column) > _MOST_LABELS or (textual and (pc.max(pc.binary_length(texts)).as_py() or 0) > _LONGEST_TEXT):
+        raise BadRequest(f"a text must have at most {_LONGEST_TEXT} bytes, and {_PART} items {_MOST_LABELS} labels")
