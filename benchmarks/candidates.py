@@ -21,7 +21,7 @@ LENGTHS = (50, 350, 1000)
 # What a peer cannot do in reasonable time or memory on two cores is not tried, and the table says so.
 TOO_LARGE = {
     "scikit-learn": {"netflix-tenth", "douban-size"},
-    "surprise": {"goodbooks", "douban-movie", "netflix-tenth", "douban-size"},
+    "surprise": {"goodbooks", "ml-1m", "douban-movie", "netflix-tenth", "douban-size"},
 }
 
 LONG = 100.0
@@ -92,7 +92,8 @@ def rows_of(case: Case, best: dict[str, Found]) -> list[list[str]]:
                 str(found.get("same", "")),
             ]
         else:
-            numbers = ["not run: too large", "", "", "", ""]
+            large = data in TOO_LARGE.get(peer, ())
+            numbers = ["not run: too large" if large else "not measured", "", "", "", ""]
         rows.append([data, axis, str(n), peer, *numbers])
     return rows
 
