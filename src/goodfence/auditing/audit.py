@@ -113,7 +113,7 @@ class AuditReport:
         if stated is None:
             least = f"runs show epsilon of {shown:.3f} at least"
             if self._impossible:
-                least = f"and none would hold: an output is possible with one {self._one}, impossible without"
+                least = f"no epsilon can hold, as an output is possible with one {self._one} and impossible without"
             return f"no guarantee: {least}."
         if self.verdict == "refuted":
             return (
