@@ -146,3 +146,9 @@ def respond(ratings: Floats, lowest: float, highest: float, draws: np.random.Gen
     coins = draws.random((2, len(ratings))) < 0.5
     anything = draws.uniform(lowest, highest, len(ratings))
     return np.where(coins.any(axis=0), ratings, anything)
+
+
+def response_probabilities(integers: bool = False, n_values: int = 5) -> tuple[float, float]:
+    """Return how likely a response of 5 is with a rating of 5 and with one of 4: the counterexample."""
+    anything = 0.25 / n_values if integers else 0.0
+    return 0.75 + anything, anything
