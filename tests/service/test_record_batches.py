@@ -72,7 +72,7 @@ def test_a_file_that_is_too_large_is_refused(shop: Shop, monkeypatch: pytest.Mon
 
 
 @pytest.mark.hostile
-@pytest.mark.parametrize("bad", bad_parquet(), ids=str)
+@pytest.mark.parametrize("bad", bad_parquet(), ids=lambda bad: bad.name)
 def test_a_bad_file_is_read_or_refused(bad: BadInput, tmp_path: Path) -> None:
     with bad.make(tmp_path).open("rb") as file:
         try:
