@@ -108,7 +108,14 @@ def write_all(kept: dict[str, dict[str, Found]], threads: int) -> None:
             for n in LENGTHS:
                 if best := kept.get(f"{data} {axis} {n}"):
                     table += rows_of((data, axis, n), best)
-    write_table("candidates", __doc__, [*head, "same lists"], table, threads=threads)
+    write_table(
+        "candidates",
+        __doc__,
+        [*head, "same lists"],
+        table,
+        threads=threads,
+        rows="that were not measured again are of earlier dates and versions",
+    )
 
 
 def main() -> None:

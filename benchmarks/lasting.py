@@ -310,7 +310,11 @@ def main() -> None:
     else:
         rows = [row(case, seeds, keep, asked.arms) for case in chosen]
     about = "Updated private models: error (NDCG@10 of lists) beside one fit, refits and no updates"
-    settings: dict[str, object] = {"splits": "80/20", "delta": "1e-5 (1e-6 for netflix-tenth)"}
+    settings: dict[str, object] = {
+        "splits": "80/20",
+        "delta": "1e-5 (1e-6 for netflix-tenth)",
+        "rows": "that were not measured again are of earlier dates and versions",
+    }
     before = [list(each.values()) for each in table("lasting")]  # what was not measured now is as it was
     every = {each[0]: each for each in [*before, *rows]}
     ordered = [every[case.name] for case in CASES if case.name in every]
