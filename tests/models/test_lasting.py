@@ -18,13 +18,29 @@ from scipy import sparse
 import goodfence as gf
 from goodfence.auditing.lower_bound import lower_bound
 from goodfence.errors import KeyReused, LedgerProblem, SettingError
-from goodfence.models.private import history, releases, updated
+from goodfence.models.private import cf, history, releases, updated
 from goodfence.models.private.life import Life
+from goodfence.models.private.projected import PROJECTED_NAME, projected_totals, sharpen, turned
+from goodfence.models.private.releases import COVARIANCE_GRID
 from goodfence.models.private.top_n import PrivateTopN
+from goodfence.models.private.updated import directions_of
 from goodfence.privacy.fixed_point import Clamps
 from goodfence.privacy.noise import SIGMA, SeededNoise
-from goodfence.privacy.updates import LOST, Terms, Updater, decoded, mix_batches, narrowed, open_updater, total_weights
+from goodfence.privacy.updates import (
+    LEAST_PART,
+    LOST,
+    Terms,
+    Updater,
+    decoded,
+    exact_weights,
+    mix_batches,
+    narrowed,
+    open_updater,
+    quiet_weights,
+    total_weights,
+)
 from goodfence.rng import Streams
+from tests.models.test_projected import Silent
 from tests.support.lives import audited, distances, live, models, random_life, searched
 
 ITEMS = list(range(40))
@@ -115,6 +131,10 @@ TWINS: dict[str, tuple[str, Callable[[pytest.MonkeyPatch], None]]] = {
         "residuals, user",
         lambda patch: patch.setattr(updated, "RESIDUAL_SHARES", {"rating": {}, "user": {updated.USERS_NAME: 1.0}}),
     ),
+    "half steps of three times the integers": (
+        "covariance, rating",
+        lambda patch: patch.setattr(cf, "projected_totals", lambda *args: 3 * projected_totals(*args)),
+    ),
     "users are learnt from whenever they come": (
         "lists, user",
         lambda patch: patch.setattr(Life, "_of_users", _everybody_present),
@@ -169,6 +189,62 @@ def test_what_is_booked_is_what_was_asked(pairs: Any, epsilon: float) -> None:
     spent = math.sqrt(sum(terms.costs(31, math.floor(terms.of_batch * SIGMA), 1))) / SIGMA
     assert 0.98 * terms.mu <= spent <= terms.mu
     assert model.guarantee().epsilon == epsilon
+
+
+@pytest.mark.parametrize("sizes", [[1.0] * 12, [30.0] + [1.0] * 11, list(1.25 ** np.arange(12)), [1.0]])
+@pytest.mark.parametrize("lost", [(), (4,)])
+def test_quiet_weights_count_all_data_with_less_noise(sizes: list[float], lost: tuple[int, ...]) -> None:
+    lasting, held = gf.Lasting(updates=32), np.array(sizes)
+    if lost and len(sizes) > 5:
+        held[5] = 0.0  # a batch after a lost measurement is empty
+    n = len(sizes)
+    lost = tuple(at for at in lost if at < n)
+    found, exact = quiet_weights(lasting, held, lost), exact_weights(lasting, n, lost)
+    counted = np.convolve(found, lasting.coefficients[:n])[:n][::-1]
+    assert counted @ held == pytest.approx(held.sum())
+    assert counted[held > 0].min() >= LEAST_PART - 1e-9
+    assert np.linalg.norm(found) < np.linalg.norm(exact) or n == 1
+    assert all(found[n - 1 - at] == 0 for at in lost)
+
+
+def test_weights_of_a_life_that_forgets_are_exact() -> None:
+    lasting = gf.Lasting(half_life=4)
+    assert (quiet_weights(lasting, np.ones(9), ()) == exact_weights(lasting, 9, ())).all()
+
+
+def test_half_steps_add_up_over_batches(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Without noise their total is the covariance times the mean of the directions, batches counting as they do."""
+    monkeypatch.setattr(cf, "_covariance_items", lambda *_: 10)
+    seen: list[Any] = []
+
+    def watched(*given: Any) -> Any:
+        seen.append(given)
+        return sharpen(*given)
+
+    monkeypatch.setattr(updated, "sharpen", watched)
+    model = gf.PrivateCF(epsilon=8.0, catalogue=ITEMS, lasting=gf.Lasting(updates=4), plan="covariance")
+    monkeypatch.setattr(gf.PrivateCF, "_noise", lambda _: Silent())
+    for t in range(3):
+        model.fit(batch(t)) if t == 0 else model.update(batch(t))
+    (_, (step,), _), life = seen[-1], model.life_
+    updater = open_updater(life.terms, Silent(), series=life.series, now=2, sized=model._sized)
+    updater.past, updater.known = life.known[:2], life.known[2]
+    counted = np.convolve(updater.weights(PROJECTED_NAME), life.terms.lasting.coefficients)[2::-1]
+    scale = float(life.known[2]["projected size"][0]) * COVARIANCE_GRID
+    wanted = sum(g * one for g, one in zip(counted, life.series[PROJECTED_NAME].sums, strict=True)) / scale
+    used = wanted.reshape(len(ITEMS), -1)[:, np.any([directions_of(each).any(axis=0) for each in life.known], axis=0)]
+    assert step.rows == pytest.approx(used, abs=1e-4 * np.abs(used).max())
+
+
+def test_directions_are_turned_towards_earlier_ones() -> None:
+    rng = np.random.default_rng(1)
+    past = np.trunc(rng.normal(0, 1e5, (20, 3))).astype(np.int64)
+    mixed = np.trunc(past @ np.linalg.qr(rng.normal(size=(3, 3)))[0]).astype(np.int64)
+    assert np.abs(turned(mixed, past, 8)[:, :3] - past).max() <= 2
+    more = np.column_stack([past[:, ::-1], np.trunc(rng.normal(0, 1e5, 20)).astype(np.int64)])
+    found = turned(more, past, 8)
+    assert found.any(axis=0).tolist() == [True] * 4 + [False] * 4
+    assert np.linalg.svd(found[:, :4])[1] == pytest.approx(np.linalg.svd(more)[1], rel=1e-4)
 
 
 @pytest.mark.statistical
@@ -230,10 +306,14 @@ def test_an_audit_of_whole_lives_does_not_break_the_claim() -> None:
     assert lower_bound(*scores, delta=1e-5).mu > claimed  # half the noise is found out
 
 
-@pytest.mark.parametrize("pairs", ["batch", "history"])
-@pytest.mark.parametrize("kind", ["cf", "lists"])
-def test_forgetting_leaves_the_sums_of_the_others(kind: str, pairs: Any) -> None:
+@pytest.mark.parametrize(
+    ("kind", "pairs"),
+    [(kind, pairs) for kind in ("cf", "lists") for pairs in ("batch", "history")] + [("half", "batch")],
+)
+def test_forgetting_leaves_the_sums_of_the_others(kind: str, pairs: Any, monkeypatch: pytest.MonkeyPatch) -> None:
     """The kept sums are those of a life in which the user never was, to the last bit; so is a twin's that is not."""
+    if kind == "half":
+        monkeypatch.setattr(cf, "_covariance_items", lambda *_: 10)
     lasting = gf.Lasting(updates=4, pairs=pairs)
     how: Any = {"epsilon": 8.0, "catalogue": ITEMS, "lasting": lasting}
     model: Any = PrivateTopN(**how) if kind == "lists" else gf.PrivateCF(**how, plan="covariance")
@@ -242,6 +322,7 @@ def test_forgetting_leaves_the_sums_of_the_others(kind: str, pairs: Any) -> None
     for t, part in enumerate(parts):
         model.fit(part) if t == 0 else model.update(part)
     stored = sums_of(model)
+    assert (PROJECTED_NAME in model.life_.series) == (kind == "half")
     assert all((a == b).all() for a, b in zip(stored, recomputed(model), strict=True))
     model.withdraw(6, [int(model.ratings_.items[model.ratings_.csr.indices[model.ratings_.csr.indptr[6]]])])
     model.forget(5)

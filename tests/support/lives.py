@@ -19,8 +19,11 @@ import goodfence as gf
 from goodfence.models.private import history
 from goodfence.models.private.cf import PrivateCF
 from goodfence.models.private.co_occurrence import centre_of
-from goodfence.models.private.life import Life, with_items, with_new
+from goodfence.models.private.life import MOST_DIRECTIONS, Life, with_items, with_new
+from goodfence.models.private.projected import LONGEST, PROJECTED, find_directions, projected_size
 from goodfence.models.private.top_n import PrivateTopN
+from goodfence.models.private.updated import HALF_STEP_SHARE
+from goodfence.privacy.fixed_point import integer_sensitivity
 from goodfence.privacy.noise import SIGMA, SeededNoise
 from goodfence.privacy.updates import Series, Terms, mix_batches
 from goodfence.rng import Streams
@@ -95,6 +98,8 @@ def live(model: Any, steps: list[Step]) -> Life:
         if getattr(model, "plan", "") == "means":
             del known["listed"], known["pair biases"]
         profiles = model.profiles_in(model.ratings_, at)
+        if isinstance(model, PrivateCF) and model.unit == "rating" and "listed" in known and profiles.arrival is None:
+            known |= half_step_numbers(model, step, n_items)
         publish(model, profiles, known, at)
         frozen = frozen_of(model, profiles, known)
         life.finish(known, frozen)
@@ -129,6 +134,18 @@ def public_numbers(step: Step, n_items: int) -> dict[str, Any]:
     listed = step.listed[step.listed < n_items]
     centre = centre_of(np.resize(step.counts, len(listed)))
     return {"biases": biases, "pair biases": biases, "listed": listed, "centre": centre}
+
+
+def half_step_numbers(model: Any, step: Step, n_items: int) -> dict[str, Any]:
+    """Return directions of which the victim's ratings, all alike, make the longest scores, or any others."""
+    rng = np.random.default_rng(int(abs(step.counts).sum() * 1e3))
+    alike = np.full((n_items, 2), 0.3)
+    factors = rng.normal(0, 0.3, (n_items, 2)) if rng.random() < 0.5 else alike
+    directions = np.zeros((n_items, MOST_DIRECTIONS), dtype=np.int64)
+    directions[:, :2] = find_directions(factors, np.resize(step.counts, n_items))
+    cost = model.life_.terms.of_batch * math.sqrt(HALF_STEP_SHARE)
+    size = projected_size(PROJECTED, 2 * N_ITEMS, directions, LONGEST, integer_sensitivity(cost))
+    return {"directions": directions.ravel(), "projected size": np.array([size])}
 
 
 def moved(one: Life, other: Life) -> float:

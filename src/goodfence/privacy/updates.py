@@ -10,7 +10,7 @@ many updates there are. Dividing power series gives the running totals back, wit
 from __future__ import annotations
 
 import math
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
 from typing import Annotated, Any, Literal, TypeAlias
@@ -43,6 +43,11 @@ Draw: TypeAlias = Callable[[str, Integers, int], Integers]
 or `LOST`."""
 LOST: Integers = np.empty(0, dtype=np.int64)
 """In the place of a release that was paid for and never seen."""
+LEAST_PART = 0.5
+"""No batch counts less than this in a running total."""
+_STRENGTHS = (0.0, *(np.geomspace(1e-3, 1e9, 200) / SCALE**2).tolist())
+_SMALLEST = 0.05
+"""No batch is taken to be smaller than this part of the mean one."""
 _UNKNOWN = 1e6
 """The noise of a total of which nothing was seen yet, over that of one measurement."""
 _STAGES = 5
@@ -133,17 +138,51 @@ def total_weights(coefficients: Sequence[int], fade: Any, n: int) -> list[Any]:
     return inverse
 
 
-def weights_without(lost: Sequence[int], lasting: Lasting, n: int) -> Floats:
+def exact_weights(lasting: Lasting, n: int, lost: Sequence[int]) -> Floats:
     """Return weights as `Lasting.weights` does where measurements were lost, each followed by an empty batch."""
-    # Every batch must count once; those after the last measurement cannot yet.
-    seen = [at for at in range(n) if at not in lost]
-    batches = [at for at in range(seen[-1] + 1 if seen else 0) if at - 1 not in lost]
-    terms = dict(enumerate(lasting.coefficients))
-    matrix = np.array([[terms.get(at - batch, 0) for at in seen] for batch in batches], dtype=np.float64)
-    weights = np.zeros(n)
-    if batches:
-        weights[seen] = np.linalg.lstsq(matrix, lasting.fade ** (n - 1.0 - np.array(batches)), rcond=None)[0]
-    return weights[::-1]
+    if not lost:
+        return lasting.weights(n)
+    seen, batches, matrix = _seen(lasting, n, lost)
+    return _placed(np.linalg.lstsq(matrix.T, lasting.fade ** (n - 1.0 - batches), rcond=None)[0], seen, n)
+
+
+def quiet_weights(lasting: Lasting, sizes: Floats, lost: Sequence[int]) -> Floats:
+    """Return weights with less noise: batches of these sizes count more or less than once, as much on the whole.
+
+    A mean over users hardly changes if one batch counts a little less than another, but its noise does.
+    """
+    n = len(sizes)
+    seen, batches, matrix = _seen(lasting, n, lost)
+    if lasting.fade < 1 or not len(batches):
+        return exact_weights(lasting, n, lost)
+    # The least |w|² + strength |g - 1|², g being how much batches count, where all count as much as they hold.
+    basis, values, others = np.linalg.svd(matrix, full_matrices=False)
+    own = sizes[batches]
+    once, held = values * others.sum(axis=1), values * (others @ own)  # what the sums of 1 and of the sizes show
+    for strength in _STRENGTHS:
+        left = 1 / (1 + strength * values**2)
+        found = left * strength * once
+        found += left * held * (own.sum() - held @ found) / max(float(held @ (left * held)), 1e-300)
+        if (others.T @ (values * found)).min() >= LEAST_PART:
+            break
+    return _placed(basis @ found, seen, n)
+
+
+def _seen(lasting: Lasting, n: int, lost: Sequence[int]) -> tuple[Integers, Integers, Floats]:
+    """Return which measurements were seen, of which batches, and how often they hold these."""
+    seen = np.array([at for at in range(n) if at not in lost], dtype=np.int64)
+    last = int(seen.max(initial=-1))  # what came after the last measurement is in none
+    batches = np.array([at for at in range(last + 1) if at - 1 not in lost], dtype=np.int64)
+    terms = np.zeros(n)
+    terms[: len(lasting.coefficients)] = lasting.coefficients[:n]
+    ages = seen[:, None] - batches
+    return seen, batches, np.where(ages >= 0, terms[ages], 0.0)
+
+
+def _placed(weights: Floats, seen: Integers, n: int) -> Floats:
+    every = np.zeros(n)
+    every[seen] = weights
+    return every[::-1]
 
 
 @dataclass
@@ -263,6 +302,8 @@ class Updater(Publisher):
     """The squares of the sensitivities of this update's stages, together."""
     published: int = field(default=0, init=False)
     """How many integers they are."""
+    sized: Mapping[str | None, tuple[str, slice]] = field(default_factory=dict, kw_only=True)
+    """Which noisy integers of which stage add up to the size of a batch: for stages by name, None for all others."""
 
     def publish(self, name: str, totals: Integers, sensitivity: int) -> Any:
         """Publish this batch's sums, mixed with those of earlier ones, and return the running total with its noise."""
@@ -294,16 +335,43 @@ class Updater(Publisher):
             return self.draw(name, exact, sensitivity)
         return exact + self.noise.draw(exact.size)
 
-    def total(self, name: str, until: int | None = None) -> Floats:
+    def total(self, name: str, until: int | None = None, *, exact: bool = False) -> Floats:
         """Return the running total of a stage, of what was published before an update; `sd` is that of its noise."""
-        fine, published = 2.0**self.terms.finer, self.series[name].noisy
-        noisy = published[: self.covered(name, until)]
-        weights = self.terms.lasting.weights(len(noisy))
-        lost = [at for at, each in enumerate(noisy) if len(each) == 0]
-        if lost:
-            weights = weights_without(lost, self.terms.lasting, len(noisy))
+        fine, noisy = 2.0**self.terms.finer, self.series[name].noisy[: self.covered(name, until)]
+        weights = self.weights(name, until, exact=exact or len(noisy[-1]) == 1)  # one number is hardly hidden
         self.sd = SIGMA * fine * (float(np.linalg.norm(weights)) or _UNKNOWN)
         return decoded(weights, noisy) * fine
+
+    def weights(self, name: str, until: int | None = None, *, exact: bool = False) -> Floats:
+        """Return what the measurements of a stage count in its total, the last one first."""
+        noisy = self.series[name].noisy[: self.covered(name, until)]
+        lost = [at for at, each in enumerate(noisy) if len(each) == 0]
+        if exact:
+            return exact_weights(self.terms.lasting, len(noisy), lost)
+        return quiet_weights(self.terms.lasting, self._sizes(name)[: len(noisy)], lost)
+
+    def parts(self, name: str, until: int | None = None) -> tuple[Floats, float]:
+        """Return which part of a stage's total is of each batch in it, and which part of all data these batches are."""
+        weights, begun, all_sizes = self.weights(name, until), self.series[name].begun, self._sizes()
+        terms = self.terms.lasting.coefficients[: len(weights)]
+        counted = np.convolve(weights, terms)[: len(weights)][::-1]  # how often each batch counts
+        of_batches = np.maximum(counted, 0.0) * self._sizes(name)[: len(weights)]
+        faded = all_sizes * self.terms.lasting.fade ** np.arange(len(all_sizes))[::-1]
+        part = float(faded[begun : begun + len(weights)].sum() / faded.sum())
+        return of_batches / max(float(of_batches.sum()), 1e-300), part
+
+    def _sizes(self, name: str | None = None) -> Floats:
+        """Return how large the batches are, by noisy sums; those of a stage from its first batch on."""
+        begun = self.series[name].begun if name is not None else 0
+        by, cells = self.sized.get(name if name in self.sized else None, ("", slice(0)))
+        if by not in self.series:
+            return np.ones(self.now + 1 - begun)
+        noisy = self.series[by].noisy
+        seen, batches, matrix = _seen(self.terms.lasting, len(noisy), [at for at, y in enumerate(noisy) if not len(y)])
+        sums = np.array([float(noisy[at][cells].sum()) for at in seen])
+        found = np.zeros(self.now + 1)
+        found[batches] = np.linalg.lstsq(matrix, sums, rcond=None)[0]
+        return np.maximum(found, _SMALLEST * max(float(found.mean()), 1e-300))[begun:]
 
     def covered(self, name: str, until: int | None = None) -> int:
         """Return how many measurements of a stage there are, or were before an update."""
@@ -318,8 +386,8 @@ class Updater(Publisher):
 
     def effective(self, mu: float) -> float:
         """Return the mu of one fit whose noise is that of the running total by now."""
-        n = self.now + 1
-        return mu / (2.0**self.terms.finer * float(np.linalg.norm(self.terms.lasting.weights(n))))
+        weights = quiet_weights(self.terms.lasting, self._sizes(), ())
+        return mu / (2.0**self.terms.finer * float(np.linalg.norm(weights)))
 
 
 def open_updater(terms: Terms, noise: Noise, **how: Any) -> Updater:

@@ -18,8 +18,16 @@ from goodfence.errors import require
 from goodfence.models.private import estimation, history, releases, updated
 from goodfence.models.private.base import FromRatings
 from goodfence.models.private.item_model import ROBUST, ItemBiases, ItemModel, PrivatePredictor, bounded
-from goodfence.models.private.life import Known
-from goodfence.models.private.projected import FactorPosterior, Projected, find_directions, release_projected, sharpen
+from goodfence.models.private.life import MOST_DIRECTIONS, Known
+from goodfence.models.private.projected import (
+    PROJECTED_NAME,
+    FactorPosterior,
+    Projected,
+    find_directions,
+    projected_totals,
+    release_projected,
+    sharpen,
+)
 from goodfence.models.recommender import IdsLike
 from goodfence.privacy.accounting import lattice_distance
 from goodfence.privacy.fixed_point import Clamps, UserProfiles, integer_sensitivity
@@ -110,6 +118,7 @@ class PrivateCF(PrivatePredictor):
 
     name: ClassVar[str] = "private-cf"
     _cut = ROBUST
+    _sized = updated.SIZED
     label: ClassVar[str] = "PrivateCF"
     _saved = ("epsilon", "delta", "unit", "items", "plan")  # public features are in the model
 
@@ -167,12 +176,13 @@ class PrivateCF(PrivatePredictor):
 
     def _numbers(self, room: int) -> int:
         n_pairs = 0 if self.plan == "means" else _listed(room) * (_listed(room) - 1) // 2
-        return 2 * room + 1 + 2 * room + n_pairs
+        n_projected = room * MOST_DIRECTIONS if n_pairs and self.unit == "rating" else 0
+        return 2 * room + 1 + 2 * room + n_pairs + n_projected
 
     def _learn_update(self, profiles: UserProfiles, mu: float, updater: Updater) -> ItemModel:
         """Learn from an update: the stages of its batch, and the running totals of all."""
-        unit, effective = self.unit, updater.effective(mu)
-        shared, online = unit == "rating" or self.plan == "covariance", profiles.arrival is not None
+        unit, online = self.unit, profiles.arrival is not None
+        shared = unit == "rating" or self.plan == "covariance"
         updater.listed = _listed(profiles.most_items)
         sums, items = first_look(profiles, unit, mu * math.sqrt(updated.SUMS_SHARE[unit, shared]), updater)
         overlap = 0.0
@@ -183,7 +193,7 @@ class PrivateCF(PrivatePredictor):
             else:
                 overlap = releases.release_overlap(profiles, unit, of_overlap, updater)
             updater.known["overlap"] = np.array([overlap])
-        covers = releases.COVARIANCE_NAME in updater.series or self._covers(items, overlap, effective)
+        covers = releases.COVARIANCE_NAME in updater.series or self._covers(items, overlap, mu, updater)
         clamps = replace(RESIDUALS, history=online)
         names = updated.residual_names(unit, covers)
         items = updated.release_update_residuals(profiles, items, clamps, mu, names, updater)
@@ -196,32 +206,53 @@ class PrivateCF(PrivatePredictor):
         factors = np.concatenate([factors, estimation.curved_factors(items)], axis=1)
         return ItemModel.of(items, factors, estimation.listed_counts(sums, items))
 
-    def _covers(self, items: ItemBiases, overlap: float, mu: float) -> bool:
+    def _covers(self, items: ItemBiases, overlap: float, mu: float, updater: Updater) -> bool:
         """Return whether the batches from this one on enter a covariance."""
         if self.plan != "auto" or self.unit == "user":
             return self.plan == "covariance"
-        later, growth = updated.ahead(items), updated.AHEAD
-        return choose_stages("auto", self.unit, later, growth * overlap, mu).covariance > 0
+        growth = updated.growth_of(updater)
+        later, effective = updated.ahead(items, growth), updater.effective(mu)
+        return choose_stages("auto", self.unit, later, growth * overlap, effective).covariance > 0
 
     def _update_factors(
         self, profiles: UserProfiles, items: ItemBiases, overlap: float, mu: float, updater: Updater
     ) -> Floats:
         """Return the items' factors from the running total of the covariance."""
-        unit, of_pairs = self.unit, updater.effective(mu) * math.sqrt(updated.COVARIANCE_SHARE)
+        unit, effective = self.unit, updater.effective(mu)
+        halves = self._takes_half_steps(profiles, items, overlap, effective, updater)
+        share = updated.covariance_share(half_steps=halves)
+        of_pairs = effective * math.sqrt(share)
         least = min(_SIZES[0], profiles.n_items)
-        later = np.sort(reach_of(items.counts, updated.AHEAD * overlap, unit))[::-1]
+        later = np.sort(reach_of(items.counts, updated.growth_of(updater) * overlap, unit))[::-1]
         n_listed = max(_covariance_items(unit, later, of_pairs), least)
-        found = updated.release_update_pairs(profiles, items, COVARIANCE, unit, mu, n_listed, updater)
+        found = updated.release_update_pairs(
+            profiles, items, COVARIANCE, unit, mu * math.sqrt(share), n_listed, updater
+        )
         overlap = updated.covered_overlap(overlap, updater)
         reach = reach_of(items.counts, overlap, unit)
         n_chosen = max(_covariance_items(unit, np.sort(reach)[::-1], of_pairs), least)
         covariance, chosen = updated.part_of(found, updater.known["listed"], items.counts, n_chosen)
         chance = chance_of(items.counts, overlap, unit)
-        self.stages_ = Stages(biases=(0.1,), covariance=updated.COVARIANCE_SHARE, n_chosen=len(chosen))
-        means, _, _ = estimation.factorise(covariance, reach[chosen], chance)
+        self.stages_ = Stages(biases=(0.1,), covariance=share, n_chosen=len(chosen))
+        means, spread, variance = estimation.factorise(covariance, reach[chosen], chance)
         factors = np.zeros((profiles.n_items, means.shape[1]))
         factors[chosen] = means
-        return bounded(factors)
+        if not halves:
+            return bounded(factors)
+        posterior = FactorPosterior(factors, chosen, spread, variance)
+        return updated.release_update_half_step(profiles, items, posterior, mu, updater)
+
+    def _takes_half_steps(
+        self, profiles: UserProfiles, items: ItemBiases, overlap: float, effective: float, updater: Updater
+    ) -> bool:
+        """Return whether batches enter projections too: for life, if the first covariance is expected to be clear."""
+        past = updater.past[-1] if updater.past else {}
+        if "listed" in past:
+            return "directions" in past
+        of_pairs = effective * math.sqrt(updated.covariance_share(half_steps=True))
+        reach = np.sort(reach_of(items.counts, overlap, self.unit))[::-1]
+        possible = self.unit == "rating" and profiles.arrival is None
+        return possible and _covariance_items(self.unit, reach, of_pairs) > 0
 
     def _sums(self, profiles: UserProfiles, known: Known) -> dict[str, Integers]:
         mu, unit, online = self.life_.terms.of_batch, self.unit, profiles.arrival is not None
@@ -237,8 +268,12 @@ class PrivateCF(PrivatePredictor):
         for name in updated.residual_names(unit, covers):
             sums[name] = profiles.total(updated.residual_sums, name, known["biases"], clamps, mu)
         if covers:
-            pairs = self._pair_sums(profiles, known, integer_sensitivity(mu * math.sqrt(updated.COVARIANCE_SHARE)))
+            share = updated.covariance_share(half_steps="directions" in known)
+            pairs = self._pair_sums(profiles, known, integer_sensitivity(mu * math.sqrt(share)))
             sums[releases.COVARIANCE_NAME] = pairs[pairs_in_order(len(known["listed"]))]
+        if "directions" in known:
+            along = updated.half_step_of(known)
+            sums[PROJECTED_NAME] = profiles.total(projected_totals, known["pair biases"], *along).T
         return sums
 
     def frozen(self, profiles: UserProfiles, known: Known) -> Integers | None:
@@ -293,6 +328,7 @@ class PrivateMeans(PrivatePredictor):
 
     name: ClassVar[str] = "private-means"
     _cut = ROBUST
+    _sized = updated.SIZED
     label: ClassVar[str] = "PrivateMeans"
 
     def _learn(self, profiles: UserProfiles, mu: float, publisher: Publisher) -> ItemModel:

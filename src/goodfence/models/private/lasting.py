@@ -8,10 +8,11 @@ from __future__ import annotations
 
 import dataclasses
 import hashlib
+from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
 from os import PathLike
-from typing import Any, Self
+from typing import Any, ClassVar, Self
 
 import numpy as np
 import numpy.typing as npt
@@ -170,6 +171,8 @@ class LastingRecommender(PrivateRecommender):
     """A private recommender that can be updated, if `lasting` says how."""
 
     life_: Life
+    _sized: ClassVar[Mapping[str | None, tuple[str, slice]]] = {}
+    """As in `Updater`."""
 
     def _numbers(self, room: int) -> int:  # noqa: ARG002 - for others
         """Return how many integers one update publishes at most; 0 where a model cannot be updated."""
@@ -380,7 +383,8 @@ class LastingRecommender(PrivateRecommender):
         require(new.scale == before.scale, "scale", "that of the earlier ratings", new.scale)
         same = not hasattr(self, "record_") or self.record_.unit == self.unit
         require(same, "unit", "that of the earlier updates", self.unit)
-        updater = open_updater(life.terms, noise, unit=self.unit, series=life.series, now=life.now)
+        of_life: Any = {"series": life.series, "now": life.now, "sized": self._sized}
+        updater = open_updater(life.terms, noise, unit=self.unit, **of_life)
         request = new.digest()
         require(not life.lost or new.n_ratings == 0, "new", "None after an update whose release was lost", "ratings")
         self._require_ledger(ledger, noise, key, new)

@@ -29,6 +29,8 @@ from goodfence.privacy.noise import Noise
 from goodfence.privacy.updates import Series, Terms, narrowed
 
 _DIGEST = 16
+MOST_DIRECTIONS = 40
+"""Along so many directions a life takes half steps; where fewer are found the others are 0."""
 Known = dict[str, npt.NDArray[Any]]
 """The public numbers that the sums of one batch were computed with."""
 
@@ -348,7 +350,19 @@ def unpack_life(stated: Mapping[str, Any], arrays: Arrays, terms: Terms, of: Rat
         name, n_buckets = stated["there"]
         life.there = str(name), int(n_buckets)
     unpack_users(life, arrays, of)
+    for known, batch in zip(life.known, life.batches, strict=False):
+        _require_known(known, int(batch.indices.max(initial=-1)) + 1)
     return life
+
+
+def _require_known(known: Known, n_items: int) -> None:
+    """Refuse public numbers that kernels cannot take for a batch of so many items."""
+    biases = [known[name] for name in ("biases", "pair biases") if name in known]
+    _require(all(each.dtype == np.float64 and each.ndim == 1 and len(each) >= n_items for each in biases))
+    if "directions" in known:
+        directions, (size,) = known["directions"], known["projected size"]
+        _require(directions.dtype == np.int32 and len(directions) == MOST_DIRECTIONS * len(known["pair biases"]))
+        _require(bool((np.abs(directions) <= 1 << 20).all()) and 0 <= size < 1 << 30)
 
 
 def unpack_users(life: Life, arrays: Arrays, of: Ratings) -> None:

@@ -12,6 +12,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -20,11 +21,12 @@ from goodfence.kernels.co_occurrence import add_projected
 from goodfence.models.private.item_model import ItemBiases, bounded
 from goodfence.models.private.releases import COVARIANCE_GRID
 from goodfence.privacy.fixed_point import UP, Clamps, UserProfiles, integer_sensitivity
-from goodfence.privacy.noise import SIGMA, Publisher
+from goodfence.privacy.noise import Publisher
 
 PROJECTED = Clamps(near=0.3, prior=200, wide=0.5)
 """The residuals of a half step. Their user bias is hardly taken off: what is left of it is one direction more, and
 what one rating moves through it would be most of the noise."""
+PROJECTED_NAME = "projected covariance"
 LONGEST = 0.1
 """Scores longer than this are shortened to it."""
 DIRECTION_GRID = 1 << 20
@@ -116,18 +118,37 @@ def projected_totals(
 
 
 def release_projected(
-    profiles: UserProfiles, item_bias: Floats, directions: Integers, mu: float, publisher: Publisher
+    profiles: UserProfiles, item_bias: Floats, directions: AnyIntegers, mu: float, publisher: Publisher
 ) -> Projected:
     """Release the covariance along the directions at privacy cost mu, for the unit rating."""
     target = integer_sensitivity(mu)
     size = projected_size(PROJECTED, profiles.n_items, directions, LONGEST, target)
     totals = profiles.total(projected_totals, item_bias, directions, PROJECTED, LONGEST, size)
-    noisy = publisher.publish("projected covariance", totals, target)
+    noisy = publisher.publish(PROJECTED_NAME, totals, target)
+    return read_projected(noisy, publisher.sd, size, directions / DIRECTION_GRID)
+
+
+def read_projected(noisy: Any, sd: float, size: float, directions: Floats) -> Projected:
+    """Return published rows in the units of residuals and scores."""
     scale = size * COVARIANCE_GRID
-    plain = directions / DIRECTION_GRID
     if scale == 0:
-        return Projected(np.zeros(totals.shape), math.inf, plain)
-    return Projected(noisy / scale, SIGMA / scale, plain)
+        return Projected(np.zeros(noisy.shape), math.inf, directions)
+    return Projected(noisy / scale, sd / scale, directions)
+
+
+def turned(directions: Integers, past: AnyIntegers, n_columns: int) -> AnyIntegers:
+    """Return the directions in so many columns, turned and mirrored so that they are as near as can be to past ones.
+
+    Projections along both then add up. The bound of the turned ones is computed from them, like that of any others.
+    """
+    wide = max(directions.shape[1], int(past.any(axis=0).sum()))
+    now, before = np.zeros((2, len(directions), wide))
+    now[:, : directions.shape[1]] = directions
+    before[: len(past), : past.shape[1]] = past[:, :wide]
+    left, _, right = np.linalg.svd(now.T @ before)
+    found = np.zeros((len(directions), n_columns), dtype=np.int32)
+    found[:, :wide] = np.trunc(now @ (left @ right))
+    return found
 
 
 def sharpen(found: FactorPosterior, steps: Sequence[Projected], items: ItemBiases) -> Floats:

@@ -287,6 +287,7 @@ class PrivateTopN(LastingRecommender):
     label: ClassVar[str] = "PrivateTopN"
     learns_from: ClassVar[Feedback] = "implicit"
     units: ClassVar[tuple[Unit, ...]] = ("event", "user")
+    _sized = {None: (COUNTS_NAME, slice(None))}  # noqa: RUF012 - never changed
     model_: ListModel
 
     def __init__(

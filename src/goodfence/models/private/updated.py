@@ -12,9 +12,24 @@ from dataclasses import replace
 
 import numpy as np
 
-from goodfence.arrays import Floats, Integers
+from goodfence.arrays import AnyIntegers, Floats, Integers
 from goodfence.models.private import estimation, history, releases
 from goodfence.models.private.item_model import ItemBiases
+from goodfence.models.private.life import MOST_DIRECTIONS, Known
+from goodfence.models.private.projected import (
+    DIRECTION_GRID,
+    LONGEST,
+    PROJECTED,
+    PROJECTED_NAME,
+    FactorPosterior,
+    Projected,
+    find_directions,
+    projected_size,
+    projected_totals,
+    read_projected,
+    sharpen,
+    turned,
+)
 from goodfence.models.private.releases import COVARIANCE_NAME, Noisy
 from goodfence.privacy.fixed_point import Clamps, UserProfiles, integer_sensitivity
 from goodfence.privacy.guarantee import Unit
@@ -26,14 +41,25 @@ AHEAD = 8.0
 RESIDUAL_SHARES = {"rating": {releases.RESIDUALS_NAME: 0.1, "more item residuals": 0.7}, "user": {USERS_NAME: 0.5}}
 """Parts of the squared mu, by unit. Of the unit rating the second takes the place of the covariance until that is worth
 its cost; of the unit user there are residuals where there is no covariance."""
-COVARIANCE_SHARE, OVERLAP_SHARE = 0.7, 0.01
+COVARIANCE_SHARE, HALF_STEP_SHARE, OVERLAP_SHARE = 0.7, 0.3, 0.01
+"""What the covariance takes, and the part of that which half steps take where there are any."""
 SUMS_SHARE = {("rating", False): 0.19, ("rating", True): 0.19, ("user", False): 0.5, ("user", True): 0.29}
 """What the item sums take, by unit and whether there may be a covariance."""
 
+SIZED = {None: (releases.SUMS_NAME, slice(1, None, 2)), COVARIANCE_NAME: (releases.OVERLAP_NAME, slice(None))}
+"""Which noisy integers tell how large a batch is: the counts, or for pairs the overlap."""
 
-def ahead(items: ItemBiases) -> ItemBiases:
-    """Return what would be known of the items with `AHEAD` times as much data."""
-    return replace(items, counts=AHEAD * items.counts, variances=items.variances / AHEAD)
+
+def growth_of(updater: Updater) -> float:
+    """Return how many times as much data to expect: as many batches like those so far, up to `AHEAD` times."""
+    lasting = updater.terms.lasting
+    batches = lasting.updates if lasting.half_life is None else 1 / (1 - lasting.fade)
+    return min(AHEAD, max(1.0, batches / (updater.now + 1)))
+
+
+def ahead(items: ItemBiases, growth: float) -> ItemBiases:
+    """Return what would be known of the items with so many times as much data."""
+    return replace(items, counts=growth * items.counts, variances=items.variances / growth)
 
 
 def grown(old: Integers, wanted: Integers) -> Integers:
@@ -64,7 +90,6 @@ def release_update_residuals(
 ) -> ItemBiases:
     """Publish these sums of item residuals, and return the biases after all that were."""
     known = updater.known
-    known.setdefault("counted", np.array([float(items.counts.sum())]))
     known.setdefault("biases", _sharpened(profiles, items, clamps, mu, updater, updater.now).biases)
     for name in names:
         if name == USERS_NAME:
@@ -96,16 +121,60 @@ def _sharpened(
 
 def _taken_from(name: str, n_items: int, updater: Updater, until: int | None) -> tuple[Floats, float]:
     """Return the mean of the biases from which a series took residuals, and the part of all ratings it covers."""
-    fade, begun, every = updater.terms.lasting.fade, updater.series[name].begun, [*updater.past, updater.known]
-    totals = np.array([known["counted"][0] for known in every])
-    before = np.concatenate([[0.0], totals[:-1]])
-    sizes = np.maximum(totals - fade * before, 1e-3 * totals + 1e-12) * fade ** np.arange(len(every))[::-1]
-    covered = slice(begun, begun + updater.covered(name, until))
-    part = sizes[covered] / max(float(sizes[covered].sum()), 1e-12)
+    parts, covered = updater.parts(name, until)
     around = np.zeros(n_items)
-    for share, known in zip(part, every[covered], strict=True):
-        around[: len(known["biases"])] += share * known["biases"]
-    return around, float(sizes[covered].sum() / sizes.sum())
+    for part, known in zip(parts, [*updater.past, updater.known][updater.series[name].begun :], strict=False):
+        around[: len(known["biases"])] += part * known["biases"]
+    return around, covered
+
+
+def covariance_share(*, half_steps: bool) -> float:
+    """Return which part of the squared mu the covariance takes."""
+    return COVARIANCE_SHARE - HALF_STEP_SHARE * half_steps
+
+
+def release_update_half_step(
+    profiles: UserProfiles, items: ItemBiases, found: FactorPosterior, mu: float, updater: Updater
+) -> Floats:
+    """Publish the covariance along the factors known so far, and return the factors after all half steps."""
+    known, past, n_items = updater.known, updater.past[-1] if updater.past else {}, len(items.counts)
+    target = integer_sensitivity(mu * math.sqrt(HALF_STEP_SHARE))
+    if "projected size" not in known:
+        wanted = find_directions(sharpen(found, _half_steps(updater, n_items, updater.now), items), items.counts)
+        directions = turned(wanted, directions_of(past), MOST_DIRECTIONS)
+        known["directions"] = directions.ravel()
+        known["projected size"] = np.array(
+            [projected_size(PROJECTED, profiles.most_items, directions, LONGEST, target)]
+        )
+    totals = profiles.total(projected_totals, known["pair biases"], *half_step_of(known))
+    updater.publish(PROJECTED_NAME, totals.T, target)
+    return sharpen(found, _half_steps(updater, n_items), items)
+
+
+def directions_of(known: Known) -> AnyIntegers:
+    """Return the directions of a batch, one row an item; none where it takes no half step."""
+    return known.get("directions", np.empty(0, dtype=np.int32)).reshape(-1, MOST_DIRECTIONS)
+
+
+def half_step_of(known: Known) -> tuple[AnyIntegers, Clamps, float, float]:
+    """Return the public constants of a batch's half step."""
+    return directions_of(known), PROJECTED, LONGEST, float(known["projected size"][0])
+
+
+def _half_steps(updater: Updater, n_items: int, until: int | None = None) -> list[Projected]:
+    """Return the running total of the projections: along the mean of the directions, as much as batches count."""
+    if not updater.covered(PROJECTED_NAME, until):
+        return []
+    parts, _ = updater.parts(PROJECTED_NAME, until)
+    every = [*updater.past, updater.known][updater.series[PROJECTED_NAME].begun :][: len(parts)]
+    size, mean = half_step_of(every[-1])[-1], np.zeros((n_items, MOST_DIRECTIONS))
+    for part, known in zip(parts, every, strict=True):
+        directions, _, _, own = half_step_of(known)
+        mean[: len(directions)] += part * own / max(size, 1e-300) * directions / DIRECTION_GRID
+    rows, total = np.zeros(mean.size), updater.total(PROJECTED_NAME, until)
+    rows[: len(total)] = total
+    used = mean.any(axis=0)
+    return [read_projected(rows.reshape(mean.shape)[:, used], updater.sd, size, mean[:, used])]
 
 
 def release_update_pairs(
@@ -117,10 +186,9 @@ def release_update_pairs(
     every = grown(past.get("listed", np.empty(0, dtype=np.int64)), wanted)
     listed = known.setdefault("listed", every[: updater.listed])
     biases = known.setdefault("pair biases", items.biases)
-    cost = mu * math.sqrt(COVARIANCE_SHARE)
     if profiles.arrival is not None:
-        return history.release_history_pairs(profiles, biases, listed, cost, updater)
-    return releases.release_covariance(profiles, biases, listed, clamps, unit, cost, updater)
+        return history.release_history_pairs(profiles, biases, listed, mu, updater)
+    return releases.release_covariance(profiles, biases, listed, clamps, unit, mu, updater)
 
 
 def covered_overlap(overlap: float, updater: Updater) -> float:
