@@ -337,11 +337,8 @@ def unpack_life(stated: Mapping[str, Any], arrays: Arrays, terms: Terms, of: Rat
     life.keys = list(stated["keys"])
     _require(len(life.keys) in (now, now + 1))
     for at, (name, begun) in enumerate(stated["series"].items()):
-        sums, noisy = ([*map(narrowed, _parted(f"life_{what}{at}", arrays))] for what in ("sums", "noisy"))
-        one = Series(int(begun), sums, noisy)
-        _require(all(each.dtype in (np.int32, np.int64) and each.ndim == 1 for each in (*sums, *noisy)))
-        _require(0 <= one.begun <= now and len(one.noisy) <= len(one.sums) <= now + 1 - one.begun)
-        life.series[name] = one
+        sums, noisy = (_parted(f"life_{what}{at}", arrays) for what in ("sums", "noisy"))
+        life.series[name] = _sound_series(Series(int(begun), sums, noisy), now)
     kept = {name: _parted(f"life_known{at}", arrays) for at, name in enumerate(stated["known"])}
     life.known = [{name: each[update] for name, each in kept.items() if len(each[update])} for update in range(now)]
     for listed in kept.get("listed", ()):
@@ -353,6 +350,12 @@ def unpack_life(stated: Mapping[str, Any], arrays: Arrays, terms: Terms, of: Rat
     for known, batch in zip(life.known, life.batches, strict=False):
         _require_known(known, int(batch.indices.max(initial=-1)) + 1)
     return life
+
+
+def _sound_series(one: Series, now: int) -> Series:
+    _require(all(each.dtype in (np.int32, np.int64) and each.ndim == 1 for each in (*one.sums, *one.noisy)))
+    _require(0 <= one.begun <= now and len(one.noisy) <= len(one.sums) <= now + 1 - one.begun)
+    return Series(one.begun, [*map(narrowed, one.sums)], [*map(narrowed, one.noisy)])
 
 
 def _require_known(known: Known, n_items: int) -> None:
