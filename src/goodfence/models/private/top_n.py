@@ -16,7 +16,6 @@ from scipy.special import expit
 from goodfence.arrays import AnyFloats, AnyIntegers, Csr, Flags, Float32s, Floats, Integers, as_csr
 from goodfence.data.ratings import Feedback, Ratings
 from goodfence.errors import ModelFileError
-from goodfence.kernels.lists import merge_lists
 from goodfence.kernels.weight_lists import TILE, ItemWeights, add_weights, rank_by_weights
 from goodfence.models.persistence import Arrays
 from goodfence.models.private.base import FromRatings
@@ -45,7 +44,7 @@ from goodfence.models.private.life import Known
 from goodfence.models.private.releases import Noisy, most_rated
 from goodfence.models.private.updated import AHEAD, grown
 from goodfence.models.recommender import IdsLike, rated_rows
-from goodfence.neighbours.lists import Ranked, no_lists, rank_alike
+from goodfence.neighbours.lists import Ranked, no_lists
 from goodfence.parallel import ranges, run
 from goodfence.privacy.accounting import lattice_distance
 from goodfence.privacy.fixed_point import integer_sensitivity
@@ -96,42 +95,52 @@ class ListModel:
     @cached_property
     def tiles(self) -> ItemWeights:
         """The weights as the kernels take them."""
-        n_chosen = len(self.chosen)
+        popular = np.maximum(self.popularity[self.chosen], 0.0)
+        order = np.argsort(-(popular @ self.weights), kind="stable")  # most lists have what suits the mean profile
+        chosen, n_chosen = self.chosen[order], len(order)
         places = np.full(len(self.popularity), -1, dtype=np.int32)
-        places[self.chosen] = np.arange(n_chosen)
-        n_tiles = -(-n_chosen // TILE)
-        popular = np.zeros(n_tiles * TILE, dtype=np.float32)
-        popular[:n_chosen] = np.maximum(self.popularity[self.chosen], 0.0)
-        padded = np.zeros((n_chosen, n_tiles * TILE), dtype=np.float32)
-        padded[:, :n_chosen] = self.weights
-        tiles = padded.reshape(n_chosen, n_tiles, TILE).swapaxes(0, 1)
-        return ItemWeights(places, self.chosen, popular, np.ascontiguousarray(tiles))
+        places[chosen] = np.arange(n_chosen)
+        others = np.argsort(-self.popularity, kind="stable")
+        width = -(-n_chosen // TILE) * TILE
+        weights = np.zeros((n_chosen + 1, width), dtype=np.float32)
+        weights[:n_chosen, :n_chosen] = self.weights[np.ix_(order, order)]
+        shares = np.zeros(width, dtype=np.float32)
+        shares[:n_chosen] = popular[order]
+        sums = np.maximum(np.maximum(weights, 0).sum(axis=0), np.maximum(-weights, 0).sum(axis=0))
+        steps = np.maximum(np.maximum(np.abs(weights).max(axis=0) / 127, sums / 30_000), np.float32(1e-30))
+        turned = np.ascontiguousarray(weights[:, :n_chosen].T)
+        tiles, rough = _in_tiles(weights), _in_tiles(np.rint(weights / steps).astype(np.int8))
+        beside = (others[places[others] < 0], shares.reshape(-1, TILE))
+        return ItemWeights(places, chosen, self.popularity, *beside, tiles, turned, rough, steps.reshape(-1, TILE))
 
     def scores(self, profiles: sparse.csr_array) -> Floats:
         """Return the scores of all items for profiles of ones."""
-        rough = np.empty((profiles.shape[0], len(self.tiles.popular)), dtype=np.float32)
+        rough = np.empty((profiles.shape[0], self.tiles.popular.size), dtype=np.float32)
         along = np.empty(profiles.shape[0])
         add_weights(as_csr(profiles), self.tiles, rough, along)
         found: Floats = along[:, np.newaxis] * self.popularity
-        found[:, self.chosen] = rough[:, : len(self.chosen)]
+        found[:, self.tiles.chosen] = rough[:, : len(self.chosen)]
         return found
 
     def rank(self, profiles: sparse.csr_array, allowed: Flags, n: int) -> Ranked:
-        """Return the lists of some profiles; items that were not chosen are in the same order for everybody."""
-        popularity = self.popularity.copy()
-        popularity[self.chosen] = np.nan
-        others = rank_alike(popularity, profiles, allowed, n)
+        """Return the lists of some profiles."""
         lists = no_lists(profiles.shape[0], n, profiles.shape[1])
 
         def work(piece: tuple[int, int]) -> None:
             first, last = piece
             own = Csr(profiles.indptr[first : last + 1], profiles.indices, profiles.data)
-            out, along = (lists.columns[first:last], lists.scores[first:last]), np.empty(last - first)
-            rank_by_weights(own, self.tiles, allowed, *out, along)
-            merge_lists(others.columns[first:last], along[:, np.newaxis] * others.scores[first:last], *out)
+            rank_by_weights(own, self.tiles, allowed, lists.columns[first:last], lists.scores[first:last])
 
         run(work, ranges(profiles.shape[0], _TOGETHER))
         return lists
+
+
+def _in_tiles(weights: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return the columns in tiles, where no row of a tile is on one cache line more than needed."""
+    room = np.empty(weights.nbytes + TILE, dtype=np.int8)
+    found = room[-room.ctypes.data % TILE :][: weights.nbytes].view(weights.dtype).reshape(-1, len(weights), TILE)
+    found[:] = weights.reshape(len(weights), -1, TILE).swapaxes(0, 1)
+    return found
 
 
 def estimate_lists(released: ReleasedLists) -> ListModel:
@@ -380,9 +389,9 @@ class PrivateTopN(LastingRecommender):
     def _similarities(self, column: int) -> Floats:
         """Return what one event of the item adds to the scores of the others."""
         found = np.full(self.ratings_.shape[1], np.nan)
-        place = self.model_.tiles.places[column]
-        if place >= 0:
-            found[self.model_.chosen] = self.model_.weights[place]
+        place = np.flatnonzero(self.model_.chosen == column)
+        if len(place):
+            found[self.model_.chosen] = self.model_.weights[place[0]]
         return found
 
     def _arrays(self) -> dict[str, npt.NDArray[Any]]:
