@@ -98,20 +98,6 @@ def rank_block(
 
 
 @kernel
-def merge_lists(more: Rows, their_scores: Floats, columns: Rows, scores: Floats) -> None:
-    """Put into each list what is better of other lists of other items."""
-    for row in range(columns.shape[0]):
-        n_listed = 0
-        while n_listed < columns.shape[1] and columns[row, n_listed] != NO_ITEM:
-            n_listed += 1
-        for place in range(more.shape[1]):
-            if more[row, place] == NO_ITEM:
-                break
-            item, score = more[row, place], their_scores[row, place]
-            n_listed = insert(item, score, columns[row], scores[row], n_listed)
-
-
-@kernel
 def rank_in_order(order: AnyIntegers, listable: Flags, seen: Csr, columns: Rows, places: AnyIntegers) -> None:
     """Write for each row of `seen` the first n of `order` that are listable and not seen, and where they are in it."""
     mine = listable.copy()

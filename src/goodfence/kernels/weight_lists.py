@@ -18,18 +18,23 @@ from numba.extending import intrinsic, overload
 from goodfence.arrays import Csr, Flags, Float32s, Floats, Integers, Rows, Words
 from goodfence.kernels import inner, kernel
 from goodfence.kernels.lists import NO_ITEM, insert
-from goodfence.kernels.order import kth_largest
 from goodfence.kernels.tiles.strips import lowest_bit
 
 HEAD_START = np.float32(1e-4)
 """What every profile adds to popularity, so that an empty one is listed what is popular."""
 TILE = 64
 """So many items are scored at a time, one for each bit of a word."""
-HOT = 6
+HOT = 10
 """So many tiles are scored exactly for every profile."""
+_HALVINGS = 10
+"""How often the limits of what n scores reach are halved."""
 _UNROLL = 4
 """Items of a profile added in one turn; profiles are filled up with an item of no weight."""
-_I8, _I16, _I64, _F32 = ir.IntType(8), ir.IntType(16), ir.IntType(64), ir.FloatType()
+ZERO = 128
+"""What stands for no step."""
+_I16, _I64 = ir.IntType(16), ir.IntType(64)
+_FLOATS, _WORDS = ir.VectorType(ir.FloatType(), TILE), ir.VectorType(_I16, TILE // 2)
+_LOWEST = np.finfo(np.float32).min
 
 
 class ItemWeights(NamedTuple):
@@ -47,15 +52,15 @@ class ItemWeights(NamedTuple):
     others: Integers
     """The columns of the items that are not chosen, the most popular first."""
     popular: Float32s
-    """(tiles, TILE): how popular the chosen items are, not less than 0."""
+    """(tiles * TILE,): how popular the chosen items are, not less than 0."""
     weights: Float32s
     """(tiles, chosen + 1, TILE): what each adds to the score of the items of a tile."""
     turned: Float32s
     """(chosen, chosen + 1): the same, by the item that is scored."""
-    rough: npt.NDArray[np.int8]
-    """As `weights`, in steps, none wrong by more than 1/2; no sum of them overflows 16 bits."""
+    rough: npt.NDArray[np.uint8]
+    """As `weights`, in steps and more by ZERO, none wrong by more than 1/2; no sum of steps overflows 16 bits."""
     steps: Float32s
-    """(tiles, TILE): how large the steps of an item's scores are."""
+    """(tiles * TILE,): how large the steps of an item's scores are."""
 
 
 class _Block(NamedTuple):
@@ -77,15 +82,16 @@ def _lay_out(profiles: Csr, model: ItemWeights, barred: Words) -> _Block:
     room = profiles.starts[n_rows] - profiles.starts[0] + _UNROLL * n_rows
     held, starts = np.empty(room, dtype=np.uint16), np.zeros(n_rows + 1, dtype=np.int64)
     along, own = np.empty(n_rows), np.empty((barred.size, n_rows), dtype=np.uint64)
+    for tile in range(barred.size):
+        own[tile] = barred[tile]
     for row in range(n_rows):
-        own[:, row] = barred
         n_held, popular = starts[row], float(HEAD_START)
         for at in range(profiles.starts[row], profiles.starts[row + 1]):
             place = model.places[profiles.columns[at]]
             if place >= 0:
                 held[n_held] = place
                 n_held += 1
-                popular += model.popular[place // TILE, place % TILE]
+                popular += model.popular[place]
                 own[place // TILE, row] |= np.uint64(1) << np.uint64(place % TILE)
         while n_held == starts[row] or (n_held - starts[row]) % _UNROLL > 0:
             held[n_held] = model.chosen.size
@@ -97,7 +103,7 @@ def _lay_out(profiles: Csr, model: ItemWeights, barred: Words) -> _Block:
 @kernel
 def add_weights(profiles: Csr, model: ItemWeights, scores: Float32s, along: Floats) -> None:
     """Write the scores of the chosen items, (profiles, tiles * TILE), and how popular those in the profiles are."""
-    block = _lay_out(profiles, model, np.zeros(model.popular.shape[0], dtype=np.uint64))
+    block = _lay_out(profiles, model, np.zeros(model.weights.shape[0], dtype=np.uint64))
     along[:], block.barred[:] = block.along, np.uint64(0)
     _score_tiles(block, model, scores)
 
@@ -106,7 +112,7 @@ def add_weights(profiles: Csr, model: ItemWeights, scores: Float32s, along: Floa
 def _score_tiles(block: _Block, model: ItemWeights, scores: Float32s) -> None:
     """Write the scores of the items of the first tiles, minus infinity for those not to be listed."""
     for tile in range(scores.shape[1] // TILE):
-        start = HEAD_START * model.popular[tile]
+        start = HEAD_START * model.popular[tile * TILE : (tile + 1) * TILE]
         for row in range(scores.shape[0]):
             sum_rows(model.weights, start, tile, row, block, scores)
 
@@ -114,7 +120,7 @@ def _score_tiles(block: _Block, model: ItemWeights, scores: Float32s) -> None:
 @kernel
 def rank_by_weights(profiles: Csr, model: ItemWeights, allowed: Flags, columns: Rows, scores: Floats) -> None:
     """Write for every profile the best items that are allowed and not in it; those not chosen score by popularity."""
-    n_rows, n_tiles = columns.shape[0], model.popular.shape[0]
+    n_rows, n_tiles = columns.shape[0], model.weights.shape[0]
     barred = np.zeros(n_tiles, dtype=np.uint64)
     for place in range(n_tiles * TILE):
         if place >= model.chosen.size or not allowed[model.chosen[place]]:
@@ -122,12 +128,12 @@ def rank_by_weights(profiles: Csr, model: ItemWeights, allowed: Flags, columns: 
     block = _lay_out(profiles, model, barred)
     hot = np.empty((n_rows, min(HOT, n_tiles) * TILE), dtype=np.float32)
     _score_tiles(block, model, hot)
-    n_best, least = np.empty(n_rows, dtype=np.int64), np.empty(n_rows, dtype=np.float32)
-    for row in range(n_rows):
-        n_best[row] = _rank_hot(hot[row], model.chosen, columns[row], scores[row])
-        least[row] = scores[row, -1] if n_best[row] == columns.shape[1] else -np.inf
+    n_best = _rank_hot(hot, model.chosen, columns, scores)
+    least = np.full(n_rows, _LOWEST, dtype=np.float32)
     for tile in range(HOT, n_tiles):
         for row in range(n_rows):
+            if n_best[row] == columns.shape[1]:
+                least[row] = scores[row, -1]
             mask = may_reach(model, tile, row, block, least[row])
             while mask != 0:
                 place = tile * TILE + lowest_bit(mask)
@@ -142,44 +148,62 @@ def rank_by_weights(profiles: Csr, model: ItemWeights, allowed: Flags, columns: 
 
 
 @inner
-def _rank_hot(found: Float32s, chosen: Integers, columns: Rows, scores: Floats) -> int:
-    """Write the best of the first items, best first; return how many. Each one's place is how many are better."""
-    n, n_likely = columns.size, 0
-    least = _lower_bound(found, n)
-    likely, of_likely = np.empty(found.size, dtype=np.int32), np.empty(found.size, dtype=np.float32)
-    for place in range(found.size):
-        likely[n_likely], of_likely[n_likely] = place, found[place]
-        n_likely += found[place] >= least and found[place] > -np.inf
-    for at in range(n_likely):
-        column, score, before = chosen[likely[at]], of_likely[at], 0
-        for other in range(n_likely):
-            before += of_likely[other] > score
-        for other in range(n_likely):
-            before += of_likely[other] == score and chosen[likely[other]] < column
-        if before < n:
-            columns[before], scores[before] = column, score
-    return min(n, n_likely)
+def _rank_hot(hot: Float32s, chosen: Integers, columns: Rows, scores: Floats) -> Integers:
+    """Write the lists of the first items; return how long they are."""
+    n_rows, n_hot = hot.shape
+    highest = np.empty(TILE, dtype=np.float32)
+    likely, of_likely = np.empty(n_hot + 1, dtype=np.int32), np.empty(n_hot + 1, dtype=np.float32)
+    n_best = np.empty(n_rows, dtype=np.int64)
+    for row in range(n_rows):
+        found, n_likely = hot[row], 0
+        least = _lower_bound(found, columns.shape[1], highest)
+        for item in range(TILE):
+            if highest[item] >= least:
+                for place in range(item, n_hot, TILE):
+                    likely[n_likely], of_likely[n_likely] = chosen[place], found[place]
+                    n_likely += found[place] >= least
+        _sort_into(likely[:n_likely], of_likely[:n_likely], columns[row], scores[row])
+        n_best[row] = min(columns.shape[1], n_likely)
+    return n_best
 
 
 @inner
-def _lower_bound(found: Float32s, n: int) -> float:
-    """Return what at least n scores reach: the n-th of all or of the highest of every so many, or minus infinity."""
-    if n > found.size:
-        return -np.inf
-    if n > TILE:
-        return float(kth_largest(found.copy(), n))
-    highest = np.full(TILE, -np.inf, dtype=np.float32)
+def _lower_bound(found: Float32s, n: int, highest: Float32s) -> Any:
+    """Return what at least n scores reach, and find the highest of every so many; they are not minus infinity."""
+    highest[:] = -np.inf
     for first in range(0, found.size, TILE):
         some = found[first : first + TILE]
         for item in range(TILE):
             highest[item] = max(highest[item], some[item])
-    return float(kth_largest(highest, n))
+    some, low, high, n_scores = highest if n <= TILE else found, np.float32(np.inf), np.float32(-np.inf), 0
+    for score in some:
+        n_scores += score > -np.inf
+        low, high = min(low, score if score > -np.inf else low), max(high, score)
+    if n_scores < n:
+        return _LOWEST
+    for _ in range(_HALVINGS):
+        middle, n_scores = (low + high) * np.float32(0.5), 0
+        for item in range(some.size):
+            n_scores += some[item] >= middle
+        low, high = (middle, high) if n_scores >= n else (low, middle)
+    return low
+
+
+@inner
+def _sort_into(likely: Rows, of_likely: Float32s, columns: Rows, scores: Floats) -> None:
+    """Write the best, best first: the place of each is how many are better."""
+    for at in range(likely.size):
+        column, score, before = likely[at], of_likely[at], 0
+        for other in range(likely.size):
+            before += (of_likely[other] > score) | ((of_likely[other] == score) & (likely[other] < column))
+        if before < columns.size:
+            columns[before], scores[before] = column, score
 
 
 @inner
 def _score(place: int, row: int, block: _Block, model: ItemWeights) -> Any:
     """Return the score of one chosen item for a profile, added up as in a tile."""
-    total, weights, held = HEAD_START * model.popular[place // TILE, place % TILE], model.turned[place], block.held
+    total, weights, held = HEAD_START * model.popular[place], model.turned[place], block.held
     for at in range(block.starts[row], block.starts[row + 1], _UNROLL):
         total += (weights[held[at]] + weights[held[at + 1]]) + (weights[held[at + 2]] + weights[held[at + 3]])
     return total
@@ -212,8 +236,9 @@ def sum_rows(weights: Float32s, start: Float32s, tile: int, row: int, block: _Bl
 def may_reach(model: ItemWeights, tile: int, row: int, block: _Block, least: float) -> Any:
     """Return which items of a tile may have a score of at least `least` for one profile, as the bits of a word."""
     held = block.held[block.starts[row] : block.starts[row + 1]]
-    total = model.rough[tile, held].sum(axis=0, dtype=np.int16) + _slack(held.size)
-    reached = HEAD_START * model.popular[tile] + model.steps[tile] * total.astype(np.float32) >= least
+    total = model.rough[tile, held].sum(axis=0, dtype=np.int64) - ZERO * held.size + _slack(held.size)
+    part = slice(tile * TILE, (tile + 1) * TILE)
+    reached = HEAD_START * model.popular[part] + model.steps[part] * total.astype(np.float32) >= least
     return sum(np.uint64(1 << item) for item in np.flatnonzero(reached & ~_flags(block.barred[tile, row])).tolist())
 
 
@@ -250,7 +275,7 @@ def _sum_rows(_context: Any, weights: Any, start: Any, held: Any, count: Any, ba
 
     def emit(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
         weights, start, held, count, barred, out = arguments
-        total = _emit_sum(builder, weights, _emit_load(builder, start, _F32), held, count)
+        (total,) = _emit_sums(builder, weights, [_emit_load(builder, start, _FLOATS)], held, count)
         lowest = ir.Constant(total.type, [float("-inf")] * TILE)
         total = builder.select(builder.bitcast(barred, ir.VectorType(ir.IntType(1), TILE)), lowest, total)
         builder.store(total, builder.inttoptr(out, total.type.as_pointer())).align = 4
@@ -267,9 +292,9 @@ def _compiled_may_reach(model: Any, tile: Any, row: Any, block: Any, least: Any)
             uintp(model.rough.ctypes.data + tile * model.rough.strides[0]),
             uintp(block.held.ctypes.data + first * block.held.itemsize),
             uintp(count),
-            np.int16(_slack(count)),
-            uintp(model.steps.ctypes.data + tile * model.steps.strides[0]),
-            uintp(model.popular.ctypes.data + tile * model.popular.strides[0]),
+            np.int16(_slack(count) - ZERO * count),
+            uintp(model.steps.ctypes.data + tile * TILE * model.steps.itemsize),
+            uintp(model.popular.ctypes.data + tile * TILE * model.popular.itemsize),
             float32(least),
         )
 
@@ -285,8 +310,13 @@ def _may_reach(
 
     def emit(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
         rough, held, count, slack, steps, popular, least = arguments
-        total = _emit_sum(builder, rough, _spread(builder, slack), held, count)
-        steps, popular = _emit_load(builder, steps, _F32), _emit_load(builder, popular, _F32)
+        # A row is read as 32 words of two bytes each; the sums of the upper bytes tell those of the lower ones.
+        words, upper = _emit_sums(builder, rough, [ir.Constant(_WORDS, None)] * 2, held, count)
+        lower = builder.sub(words, builder.shl(upper, ir.Constant(_WORDS, [8] * (TILE // 2))))
+        in_order = [item // 2 + item % 2 * (TILE // 2) for item in range(TILE)]
+        total = builder.shuffle_vector(lower, upper, ir.Constant(ir.VectorType(ir.IntType(32), TILE), in_order))
+        total = builder.add(total, _spread(builder, slack))
+        steps, popular = _emit_load(builder, steps, _FLOATS), _emit_load(builder, popular, _FLOATS)
         start = builder.fmul(popular, ir.Constant(popular.type, [float(HEAD_START)] * TILE))
         score = builder.fadd(start, builder.fmul(builder.sitofp(total, steps.type), steps))
         return builder.bitcast(builder.fcmp_ordered(">=", score, _spread(builder, least)), _I64)
@@ -301,34 +331,35 @@ def _spread(builder: Any, value: Any) -> Any:
     return builder.shuffle_vector(one, empty, ir.Constant(ir.VectorType(ir.IntType(32), TILE), [0] * TILE))
 
 
-def _emit_load(builder: Any, address: Any, element: Any) -> Any:
+def _emit_load(builder: Any, address: Any, kind: Any) -> Any:
     """Emit the load of a row of a tile."""
-    row = builder.load(builder.inttoptr(address, ir.VectorType(element, TILE).as_pointer()))
-    row.align = 4
+    row = builder.load(builder.inttoptr(address, kind.as_pointer()))
+    row.align = 2
     return row
 
 
-def _emit_sum(builder: Any, weights: Any, start: Any, held: Any, count: Any) -> Any:
-    """Emit a loop over the items held; return the registers with the start and the rows of these added up."""
+def _emit_sums(builder: Any, weights: Any, starts: list[Any], held: Any, count: Any) -> list[Any]:
+    """Emit a loop over the items held; return the starts with their rows added up, and of words also the upper bytes."""
     before, loop = builder.block, builder.function.append_basic_block("sum_rows")
     after = builder.function.append_basic_block("sums")
     builder.branch(loop)
     builder.position_at_end(loop)
-    turn, total = builder.phi(_I64), builder.phi(start.type)
-    turn.add_incoming(ir.Constant(_I64, 0), before)
-    total.add_incoming(start, before)
-    whole = start.type.element == _I16
-    add, element, size = (builder.add, _I8, TILE) if whole else (builder.fadd, _F32, 4 * TILE)
+    kind, size = (_FLOATS, 4 * TILE) if len(starts) == 1 else (_WORDS, TILE)
+    turn, totals = builder.phi(_I64), [builder.phi(kind) for _ in starts]
     numbers = builder.inttoptr(builder.add(held, builder.shl(turn, ir.Constant(_I64, 1))), _I16.as_pointer())
     rows = []
     for step in range(_UNROLL):
         place = builder.zext(builder.load(builder.gep(numbers, [ir.Constant(_I64, step)])), _I64)
-        row = _emit_load(builder, builder.add(weights, builder.mul(place, ir.Constant(_I64, size))), element)
-        rows.append(builder.sext(row, start.type) if whole else row)
-    added = add(total, add(add(rows[0], rows[1]), add(rows[2], rows[3])))
+        rows.append(_emit_load(builder, builder.add(weights, builder.mul(place, ir.Constant(_I64, size))), kind))
+    parts, add = [rows], builder.fadd
+    if kind == _WORDS:
+        eight = ir.Constant(_WORDS, [8] * (TILE // 2))
+        parts, add = [rows, [builder.lshr(row, eight) for row in rows]], builder.add
+    added = [add(total, add(add(a, b), add(c, d))) for total, (a, b, c, d) in zip(totals, parts, strict=True)]
     following = builder.add(turn, ir.Constant(_I64, _UNROLL))
-    turn.add_incoming(following, loop)
-    total.add_incoming(added, loop)
+    for register, start, end in zip([turn, *totals], [ir.Constant(_I64, 0), *starts], [following, *added], strict=True):
+        register.add_incoming(start, before)
+        register.add_incoming(end, loop)
     builder.cbranch(builder.icmp_unsigned("<", following, count), loop, after)
     builder.position_at_end(after)
     return added

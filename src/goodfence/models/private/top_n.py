@@ -16,7 +16,7 @@ from scipy.special import expit
 from goodfence.arrays import AnyFloats, AnyIntegers, Csr, Flags, Float32s, Floats, Integers, as_csr
 from goodfence.data.ratings import Feedback, Ratings
 from goodfence.errors import ModelFileError
-from goodfence.kernels.weight_lists import TILE, ItemWeights, add_weights, rank_by_weights
+from goodfence.kernels.weight_lists import TILE, ZERO, ItemWeights, add_weights, rank_by_weights
 from goodfence.models.persistence import Arrays
 from goodfence.models.private.base import FromRatings
 from goodfence.models.private.co_occurrence import (
@@ -70,7 +70,7 @@ _EVENT_WEIGHT, _WEIGHT_DEVIATION, _WEIGHTS = 0.25, 0.15, (0.03, 0.7)
 """What one event counts in the co-occurrence: expected before the release, by how much wrong, and the limits."""
 _LEARNING_STEPS, _LEARNT_FROM = 60, 100_000
 """How long, and from how many cells at most, the sizes of cells are learnt."""
-_TOGETHER = 1024
+_TOGETHER = 2048
 """How many lists a thread makes at a time."""
 
 
@@ -96,7 +96,7 @@ class ListModel:
     def tiles(self) -> ItemWeights:
         """The weights as the kernels take them."""
         popular = np.maximum(self.popularity[self.chosen], 0.0)
-        order = np.argsort(-(popular @ self.weights), kind="stable")  # most lists have what suits the mean profile
+        order = np.argsort(-(popular @ self.weights**2), kind="stable")  # whose scores are often far from 0
         chosen, n_chosen = self.chosen[order], len(order)
         places = np.full(len(self.popularity), -1, dtype=np.int32)
         places[chosen] = np.arange(n_chosen)
@@ -109,9 +109,9 @@ class ListModel:
         sums = np.maximum(np.maximum(weights, 0).sum(axis=0), np.maximum(-weights, 0).sum(axis=0))
         steps = np.maximum(np.maximum(np.abs(weights).max(axis=0) / 127, sums / 30_000), np.float32(1e-30))
         turned = np.ascontiguousarray(weights[:, :n_chosen].T)
-        tiles, rough = _in_tiles(weights), _in_tiles(np.rint(weights / steps).astype(np.int8))
-        beside = (others[places[others] < 0], shares.reshape(-1, TILE))
-        return ItemWeights(places, chosen, self.popularity, *beside, tiles, turned, rough, steps.reshape(-1, TILE))
+        tiles, rough = _in_tiles(weights), _in_tiles((np.rint(weights / steps) + ZERO).astype(np.uint8))
+        beside = (others[places[others] < 0], shares)
+        return ItemWeights(places, chosen, self.popularity, *beside, tiles, turned, rough, steps)
 
     def scores(self, profiles: sparse.csr_array) -> Floats:
         """Return the scores of all items for profiles of ones."""
