@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -55,7 +56,8 @@ def _add_strips(_context: Any, out: Any, strip: Any, items: Any, count: Any, val
 
     def emit(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
         out, strip, items, count, value = arguments
-        totals = _emit_sums(builder, strip, items, count)
+        kinds = [_BYTES] * (WIDTH // _LANES)
+        totals = emit_sums(builder, kinds, items, count, lambda number: _emit_strip(builder, strip, number))
         _emit_scaled_add(builder, out, totals, value)
         return context.get_dummy_value()
 
@@ -102,7 +104,7 @@ def _reaching(_context: Any, sums: Any, inverses: Any, least: Any, zero: Any) ->
         inverse = builder.load(builder.inttoptr(other, floats.as_pointer()))
         whole.align, inverse.align = zero.type.width // 8, 4
         product = builder.fmul(builder.uitofp(whole, floats), inverse)
-        flags = builder.fcmp_ordered(">=", product, _spread(builder, floats, least))
+        flags = builder.fcmp_ordered(">=", product, spread(builder, floats, least))
         return builder.zext(builder.bitcast(flags, ir.IntType(LANES)), _I64)
 
     return signature, emit
@@ -124,54 +126,54 @@ def _lowest_bit(_context: Any, _mask: Any) -> Any:
     return types.uint64(types.uint64), emit
 
 
-def _spread(builder: Any, wide: Any, value: Any) -> Any:
+def spread(builder: Any, wide: Any, value: Any) -> Any:
     """Emit a vector of one value."""
     one = builder.insert_element(ir.Constant(wide, ir.Undefined), value, ir.Constant(_I32, 0))
     lanes = ir.Constant(ir.VectorType(_I32, wide.count), [0] * wide.count)
     return builder.shuffle_vector(one, ir.Constant(wide, ir.Undefined), lanes)
 
 
-def _emit_sums(builder: Any, strip: Any, items: Any, count: Any) -> list[Any]:
-    """Emit a loop over `count` item numbers; return the registers with the 8-bit sums of their strips."""
+def emit_sums(builder: Any, kinds: list[Any], items: Any, count: Any, emit_row: Callable[[Any], list[Any]]) -> Any:
+    """Emit a loop over `count` item numbers; return registers of these kinds, what `emit_row` emits for each summed."""
     before = builder.block
     loop = builder.function.append_basic_block("sum_items")
-    after = builder.function.append_basic_block("scale_sums")
+    after = builder.function.append_basic_block("use_sums")
     builder.branch(loop)
     builder.position_at_end(loop)
-    turn = builder.phi(_I64)
-    turn.add_incoming(ir.Constant(_I64, 0), before)
-    sums = [builder.phi(_BYTES) for _ in range(WIDTH // _LANES)]
-    for register in sums:
-        register.add_incoming(ir.Constant(_BYTES, [0] * _LANES), before)
-    address = builder.add(items, builder.mul(turn, ir.Constant(_I64, 2)))
-    numbers = builder.inttoptr(address, _I16.as_pointer())
+    turn, sums = builder.phi(_I64), [builder.phi(kind) for kind in kinds]
+    numbers = builder.inttoptr(builder.add(items, builder.mul(turn, ir.Constant(_I64, 2))), _I16.as_pointer())
     totals = list(sums)
     for step in range(UNROLL):
-        _emit_one_item(builder, strip, numbers, step, totals)
+        number = builder.zext(builder.load(builder.gep(numbers, [ir.Constant(_I32, step)])), _I64)
+        for place, part in enumerate(emit_row(number)):
+            add = builder.fadd if isinstance(part.type.element, ir.FloatType) else builder.add
+            totals[place] = add(totals[place], part)
     following = builder.add(turn, ir.Constant(_I64, UNROLL))
-    turn.add_incoming(following, loop)
-    for register, total in zip(sums, totals, strict=True):
+    for register, total in zip([turn, *sums], [following, *totals], strict=True):
+        register.add_incoming(ir.Constant(register.type, None), before)
         register.add_incoming(total, loop)
     builder.cbranch(builder.icmp_unsigned("<", following, count), loop, after)
     builder.position_at_end(after)
     return totals
 
 
-def _emit_one_item(builder: Any, strip: Any, numbers: Any, step: int, totals: list[Any]) -> None:
-    """Emit the addition of one item's strip to the registers in `totals`."""
-    number = builder.zext(builder.load(builder.gep(numbers, [ir.Constant(_I32, step)])), _I64)
+def _emit_strip(builder: Any, strip: Any, number: Any) -> list[Any]:
+    """Emit the loads of one item's strip."""
     start = builder.add(strip, builder.mul(number, ir.Constant(_I64, WIDTH)))
-    columns = builder.inttoptr(start, _BYTES.as_pointer())
-    for register in range(len(totals)):
-        part = builder.load(builder.gep(columns, [ir.Constant(_I32, register)]))
-        part.align = 1
-        totals[register] = builder.add(totals[register], part)
+    return [emit_load(builder, start, _BYTES, register) for register in range(WIDTH // _LANES)]
+
+
+def emit_load(builder: Any, address: Any, kind: Any, register: int = 0) -> Any:
+    """Emit the load of one of the registers that begin at an address."""
+    part = builder.load(builder.gep(builder.inttoptr(address, kind.as_pointer()), [ir.Constant(_I32, register)]))
+    part.align = 1
+    return part
 
 
 def _emit_scaled_add(builder: Any, out: Any, totals: list[Any], value: Any) -> None:
     """Emit out[:WIDTH] += value * totals, in the element type of `value`."""
     wide = ir.VectorType(value.type, _LANES)
-    factor = _spread(builder, wide, value)
+    factor = spread(builder, wide, value)
     target = builder.inttoptr(out, wide.as_pointer())
     for register, total in enumerate(totals):
         place = builder.gep(target, [ir.Constant(_I32, register)])

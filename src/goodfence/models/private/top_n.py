@@ -16,7 +16,7 @@ from scipy.special import expit
 from goodfence.arrays import AnyFloats, AnyIntegers, Csr, Flags, Float32s, Floats, Integers, as_csr
 from goodfence.data.ratings import Feedback, Ratings
 from goodfence.errors import ModelFileError
-from goodfence.kernels.weight_lists import TILE, ZERO, ItemWeights, add_weights, rank_by_weights
+from goodfence.kernels.weight_lists import HEAD_START, TILE, ZERO, ItemWeights, add_weights, rank_by_weights
 from goodfence.models.persistence import Arrays
 from goodfence.models.private.base import FromRatings
 from goodfence.models.private.co_occurrence import (
@@ -97,25 +97,24 @@ class ListModel:
         """The weights as the kernels take them."""
         popular = np.maximum(self.popularity[self.chosen], 0.0)
         order = np.argsort(-(popular @ self.weights**2), kind="stable")  # whose scores are often far from 0
-        chosen, n_chosen = self.chosen[order], len(order)
-        places = np.full(len(self.popularity), -1, dtype=np.int32)
+        chosen, n_chosen, places = self.chosen[order], len(order), np.full(len(self.popularity), -1, dtype=np.int32)
         places[chosen] = np.arange(n_chosen)
         others = np.argsort(-self.popularity, kind="stable")
-        width = -(-n_chosen // TILE) * TILE
-        weights = np.zeros((n_chosen + 1, width), dtype=np.float32)
+        weights = np.zeros((n_chosen + 2, -(-n_chosen // TILE) * TILE), dtype=np.float32)
         weights[:n_chosen, :n_chosen] = self.weights[np.ix_(order, order)]
-        shares = np.zeros(width, dtype=np.float32)
-        shares[:n_chosen] = popular[order]
+        weights[n_chosen, :n_chosen] = HEAD_START * popular[order]
         sums = np.maximum(np.maximum(weights, 0).sum(axis=0), np.maximum(-weights, 0).sum(axis=0))
         steps = np.maximum(np.maximum(np.abs(weights).max(axis=0) / 127, sums / 30_000), np.float32(1e-30))
         turned = np.ascontiguousarray(weights[:, :n_chosen].T)
-        tiles, rough = _in_tiles(weights), _in_tiles((np.rint(weights / steps) + ZERO).astype(np.uint8))
-        beside = (others[places[others] < 0], shares)
-        return ItemWeights(places, chosen, self.popularity, *beside, tiles, turned, rough, steps)
+        rough = _in_tiles((np.rint(weights / steps) + ZERO).astype(np.uint8))
+        rough[:] = rough.reshape(*rough.shape[:2], 2, TILE // 2).swapaxes(2, 3).reshape(rough.shape)
+        weights[np.diag_indices(n_chosen)] = weights[n_chosen, n_chosen:] = -np.inf
+        rest = (_in_tiles(weights), turned, rough, steps.reshape(-1, TILE))
+        return ItemWeights(places, chosen, self.popularity, others[places[others] < 0], *rest)
 
     def scores(self, profiles: sparse.csr_array) -> Floats:
         """Return the scores of all items for profiles of ones."""
-        rough = np.empty((profiles.shape[0], self.tiles.popular.size), dtype=np.float32)
+        rough = np.empty((profiles.shape[0], self.tiles.steps.size), dtype=np.float32)
         along = np.empty(profiles.shape[0])
         add_weights(as_csr(profiles), self.tiles, rough, along)
         found: Floats = along[:, np.newaxis] * self.popularity
