@@ -46,32 +46,23 @@ class ItemWeights(NamedTuple):
     others: Integers
     """The columns of the items that are not chosen, the most popular first."""
     weights: Float32s
-    """(tiles, chosen + 2, TILE): what each adds to the score of a tile's items; minus infinity to its own."""
+    """(tiles, chosen + 2, TILE): what each adds to the scores of a tile."""
     turned: Float32s
-    """(chosen, chosen + 2): the same, by the item that is scored; nothing to its own."""
+    """(chosen, chosen + 2): the same, by the item that is scored."""
     rough: npt.NDArray[np.uint8]
     """As `weights`, in steps from ZERO, wrong by at most 1/2; the halves of a tile alternate."""
     steps: Float32s
-    """(tiles, TILE): how large the steps of an item are: so that no sum overflows 16 bits."""
-
-
-class _Held(NamedTuple):
-    held: npt.NDArray[np.uint16]
-    """The places of the items of some profiles; of each a multiple of UNROLL."""
-    starts: Integers
-    """(profiles + 1,): where the items of each begin."""
-    along: Floats
-    """(profiles,): how popular they are."""
+    """(tiles, TILE): how large an item's steps are: so that no sum overflows 16 bits."""
 
 
 @inner
-def _lay_out(profiles: Csr, model: ItemWeights) -> _Held:
-    n_rows, n_held = profiles.starts.size - 1, 0
+def _lay_out(profiles: Csr, model: ItemWeights, along: Floats) -> Csr:
+    """Return the places that the profiles hold, of each a multiple of UNROLL; write how popular they are."""
+    n_rows, n_held = along.size, 0
     room = profiles.starts[n_rows] - profiles.starts[0] + UNROLL * n_rows
     held, starts = np.empty(room, dtype=np.uint16), np.zeros(n_rows + 1, dtype=np.int64)
-    along = np.full(n_rows, float(HEAD_START))
     for row in range(n_rows):
-        held[n_held] = model.chosen.size
+        held[n_held], along[row] = model.chosen.size, HEAD_START
         n_held += 1
         for column in profiles.columns[profiles.starts[row] : profiles.starts[row + 1]]:
             if model.places[column] >= 0:
@@ -82,85 +73,87 @@ def _lay_out(profiles: Csr, model: ItemWeights) -> _Held:
             held[n_held] = model.chosen.size + 1
             n_held += 1
         starts[row + 1] = n_held
-    return _Held(held, starts, along)
+    return Csr(starts, held, profiles.values)
 
 
 @kernel
-def add_weights(profiles: Csr, model: ItemWeights, scores: Float32s, along: Floats) -> None:
-    """Write the scores of the chosen items, (profiles, tiles * TILE), and how popular those in the profiles are."""
-    block = _lay_out(profiles, model)
-    along[:] = block.along
+def score_by_weights(profiles: Csr, model: ItemWeights, scores: Floats, exact: Float32s) -> None:
+    """Write the scores of all items, (profiles, items), those of the chosen ones by way of `exact`, (tiles * TILE,)."""
+    along = np.empty(scores.shape[0])
+    held = _lay_out(profiles, model, along)
     for row in range(along.size):
         for tile in range(model.steps.shape[0]):
-            sum_rows(model.weights, tile, block, row, scores[row, tile * TILE : (tile + 1) * TILE])
-        for place in block.held[block.starts[row] : block.starts[row + 1]]:
-            if place < model.chosen.size:
-                scores[row, place] = _score(model.turned[place], block, row)
-
-
-@inner
-def _score(weights: Float32s, block: _Held, row: int) -> Any:
-    """Return the score of one item for a profile, added up as in a tile."""
-    total = np.float32(0)
-    for place in block.held[block.starts[row] : block.starts[row + 1]]:
-        total += weights[place]
-    return total
+            sum_rows(model.weights, tile, held, row, exact[tile * TILE : (tile + 1) * TILE])
+        scores[row] = along[row] * model.popularity
+        scores[row, model.chosen] = exact[: model.chosen.size]
 
 
 @kernel
 def rank_by_weights(profiles: Csr, model: ItemWeights, allowed: Flags, columns: Rows, scores: Floats) -> None:
     """Write for every profile the best items that are allowed and not in it; those not chosen score by popularity."""
-    block, (n_rows, n), n_tiles = _lay_out(profiles, model), columns.shape, model.steps.shape[0]
-    hot = np.empty((n_rows, min(HOT, n_tiles) * TILE), dtype=np.float32)
-    for tile in range(hot.shape[1] // TILE):
+    (n_rows, n), along = columns.shape, np.empty(columns.shape[0])
+    held = _lay_out(profiles, model, along)
+    n_best = _rank_hot(held, model, allowed, columns, scores)
+    sums, reach = np.empty(TILE, dtype=np.int16), np.empty(TILE, dtype=np.float32)
+    for tile in range(HOT, model.steps.shape[0]):
         for row in range(n_rows):
-            sum_rows(model.weights, tile, block, row, hot[row, tile * TILE : (tile + 1) * TILE])
-    hot[:, np.flatnonzero(~allowed[model.chosen[: hot.shape[1]]])] = -np.inf
-    n_best = _rank_hot(hot, model.chosen, columns, scores)
-    sums, least = np.empty(TILE, dtype=np.int16), np.full(n_rows, _LOWEST, dtype=np.float32)
-    for tile in range(HOT, n_tiles):
-        for row in range(n_rows):
-            sum_rows(model.rough, tile, block, row, sums)
-            if n_best[row] == n:
-                least[row] = scores[row, -1]
+            sum_rows(model.rough, tile, held, row, sums)
             # Each item held may be wrong by half a step; the rest is for rounding.
-            n_held = block.starts[row + 1] - block.starts[row]
-            slack, n_likely = np.float32(n_held // 2 + n_held // 64 + 2), 0
+            n_held, n_likely = held.starts[row + 1] - held.starts[row], 0
+            slack = np.float32(n_held // 2 + n_held // 64 + 2)
+            least = np.float32(scores[row, -1] if n_best[row] == n else _LOWEST)
             for item in range(TILE):
-                n_likely += (np.float32(sums[item]) + slack) * model.steps[tile, item] >= least[row]
-            for item in range(TILE if n_likely > 0 else 0):
-                place = tile * TILE + item
-                if (np.float32(sums[item]) + slack) * model.steps[tile, item] < least[row]:
-                    continue
-                if place < model.chosen.size and allowed[model.chosen[place]] and not _holds(block, row, place):
-                    score = _score(model.turned[place], block, row)
+                reach[item] = (np.float32(sums[item]) + slack) * model.steps[tile, item]
+                n_likely += reach[item] >= least
+            for place in range(tile * TILE, (tile + 1) * TILE if n_likely > 0 else 0):
+                if reach[place % TILE] >= least and _listable(place, held, row, model, allowed):
+                    score = _score(model.turned[place], held, row)
                     n_best[row] = insert(model.chosen[place], score, columns[row], scores[row], n_best[row])
     for row in range(n_rows):
         own = profiles.columns[profiles.starts[row] : profiles.starts[row + 1]]
         for column in model.others:
-            score = block.along[row] * model.popularity[column]
+            score = along[row] * model.popularity[column]
             if n_best[row] == n and score < scores[row, -1]:
                 break
             if allowed[column] and not (own == column).any():
                 n_best[row] = insert(column, score, columns[row], scores[row], n_best[row])
-        columns[row, n_best[row] :] = NO_ITEM
-        scores[row, n_best[row] :] = np.nan
+        columns[row, n_best[row] :], scores[row, n_best[row] :] = NO_ITEM, np.nan
 
 
 @inner
-def _holds(block: _Held, row: int, place: int) -> bool:
-    return bool((block.held[block.starts[row] : block.starts[row + 1]] == place).any())
+def _listable(place: int, held: Csr, row: int, model: ItemWeights, allowed: Flags) -> bool:
+    if place >= model.chosen.size or not allowed[model.chosen[place]]:
+        return False
+    return not (held.columns[held.starts[row] : held.starts[row + 1]] == place).any()
 
 
 @inner
-def _rank_hot(hot: Float32s, chosen: Integers, columns: Rows, scores: Floats) -> Integers:
+def _score(weights: Float32s, held: Csr, row: int) -> Any:
+    """Return the score of one item for a profile, added up as in a tile."""
+    total, places = np.float32(0), held.columns
+    for at in range(held.starts[row], held.starts[row + 1], UNROLL):
+        total += weights[places[at]] + weights[places[at + 1]] + weights[places[at + 2]] + weights[places[at + 3]]
+    return total
+
+
+@inner
+def _rank_hot(held: Csr, model: ItemWeights, allowed: Flags, columns: Rows, scores: Floats) -> Integers:
     """Write the lists of the first items; return how long they are. The place of each is how many are better."""
-    (n_rows, n_hot), n = hot.shape, columns.shape[1]
-    highest, n_best = np.empty(TILE, dtype=np.float32), np.empty(n_rows, dtype=np.int64)
+    (n_rows, n), chosen, n_tiles = columns.shape, model.chosen, min(HOT, model.steps.shape[0])
+    hot, n_best = np.empty((n_rows, n_tiles * TILE + 1), dtype=np.float32), np.empty(n_rows, dtype=np.int64)
+    highest, n_hot = np.empty(TILE, dtype=np.float32), min(n_tiles * TILE, chosen.size)
     likely, of_likely = np.empty(n_hot + 1, dtype=np.int32), np.empty(n_hot + 1, dtype=np.float32)
+    barred = np.flatnonzero(~allowed[chosen[:n_hot]])
+    for tile in range(n_tiles):
+        for row in range(n_rows):
+            sum_rows(model.weights, tile, held, row, hot[row, tile * TILE : (tile + 1) * TILE])
+    hot[:, n_hot:] = -np.inf
     for row in range(n_rows):
-        least, n_likely = _lower_bound(hot[row], n, highest), 0
-        for place in range(min(n_hot, chosen.size)):
+        hot[row, barred] = -np.inf
+        for place in held.columns[held.starts[row] : held.starts[row + 1]]:
+            hot[row, min(place, n_hot)] = -np.inf
+        least, n_likely = _lower_bound(hot[row, : n_tiles * TILE], n, highest), 0
+        for place in range(n_hot):
             likely[n_likely], of_likely[n_likely] = chosen[place], hot[row, place]
             n_likely += hot[row, place] >= least
         for at in range(n_likely):
@@ -192,22 +185,22 @@ def _lower_bound(found: Float32s, n: int, highest: Float32s) -> Any:
     return least
 
 
-def sum_rows(table: Any, tile: int, block: _Held, row: int, sums: AnyIntegers | Float32s) -> None:
-    """Write the sums of the rows of a tile that a profile holds; of bytes in steps, and the halves one after the other."""
-    rows = table[tile, block.held[block.starts[row] : block.starts[row + 1]]]
+def sum_rows(table: Any, tile: int, held: Csr, row: int, sums: AnyIntegers | Float32s) -> None:
+    """Write the sums of the rows of a tile that a profile holds; of bytes in steps, one half after the other."""
+    rows = table[tile, held.columns[held.starts[row] : held.starts[row + 1]]]
     if table.dtype == np.float32:
-        sums[:] = rows.sum(axis=0)
+        sums[:] = rows.reshape(-1, UNROLL, TILE).sum(axis=1).sum(axis=0)
     else:
         sums[:] = (rows.astype(np.int64) - ZERO).sum(axis=0).reshape(-1, 2).T.ravel()
 
 
 @overload(sum_rows)
-def _compiled_sum_rows(table: Any, tile: Any, block: Any, row: Any, sums: Any) -> Any:
+def _compiled_sum_rows(table: Any, tile: Any, held: Any, row: Any, sums: Any) -> Any:
     zero = as_dtype(table.dtype).type(0)
 
-    def add(table: Any, tile: Any, block: Any, row: Any, sums: Any) -> None:
-        first, count = block.starts[row], block.starts[row + 1] - block.starts[row]
-        rows, items = table.ctypes.data + tile * table.strides[0], block.held.ctypes.data + 2 * first
+    def add(table: Any, tile: Any, held: Any, row: Any, sums: Any) -> None:
+        first, count = held.starts[row], held.starts[row + 1] - held.starts[row]
+        rows, items = table.ctypes.data + tile * table.strides[0], held.columns.ctypes.data + 2 * first
         _sum_rows(uintp(rows), uintp(items), uintp(count), uintp(sums.ctypes.data), zero)  # type: ignore[call-arg]
 
     return add

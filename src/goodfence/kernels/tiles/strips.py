@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -134,7 +135,7 @@ def spread(builder: Any, wide: Any, value: Any) -> Any:
 
 
 def emit_sums(builder: Any, kinds: list[Any], items: Any, count: Any, emit_row: Callable[[Any], list[Any]]) -> Any:
-    """Emit a loop over `count` item numbers; return registers of these kinds, what `emit_row` emits for each summed."""
+    """Emit a loop over `count` item numbers; return registers of these kinds, what `emit_row` emits summed."""
     before = builder.block
     loop = builder.function.append_basic_block("sum_items")
     after = builder.function.append_basic_block("use_sums")
@@ -142,12 +143,12 @@ def emit_sums(builder: Any, kinds: list[Any], items: Any, count: Any, emit_row: 
     builder.position_at_end(loop)
     turn, sums = builder.phi(_I64), [builder.phi(kind) for kind in kinds]
     numbers = builder.inttoptr(builder.add(items, builder.mul(turn, ir.Constant(_I64, 2))), _I16.as_pointer())
-    totals = list(sums)
+    rows = []
     for step in range(UNROLL):
-        number = builder.zext(builder.load(builder.gep(numbers, [ir.Constant(_I32, step)])), _I64)
-        for place, part in enumerate(emit_row(number)):
-            add = builder.fadd if isinstance(part.type.element, ir.FloatType) else builder.add
-            totals[place] = add(totals[place], part)
+        number = builder.load(builder.gep(numbers, [ir.Constant(_I32, step)]))
+        rows.append(emit_row(builder.zext(number, _I64)))
+    adds = [builder.fadd if isinstance(kind.element, ir.FloatType) else builder.add for kind in kinds]
+    totals = [add(total, reduce(add, parts)) for add, total, *parts in zip(adds, sums, *rows, strict=True)]
     following = builder.add(turn, ir.Constant(_I64, UNROLL))
     for register, total in zip([turn, *sums], [following, *totals], strict=True):
         register.add_incoming(ir.Constant(register.type, None), before)

@@ -13,10 +13,10 @@ from scipy import sparse
 from scipy.linalg import LinAlgError, eigh
 from scipy.special import expit
 
-from goodfence.arrays import AnyFloats, AnyIntegers, Csr, Flags, Float32s, Floats, Integers, as_csr
+from goodfence.arrays import AnyFloats, AnyIntegers, Csr, Flags, Float32s, Floats, Integers, Rows, as_csr
 from goodfence.data.ratings import Feedback, Ratings
 from goodfence.errors import ModelFileError
-from goodfence.kernels.weight_lists import HEAD_START, TILE, ZERO, ItemWeights, add_weights, rank_by_weights
+from goodfence.kernels.weight_lists import HEAD_START, TILE, ZERO, ItemWeights, rank_by_weights, score_by_weights
 from goodfence.models.persistence import Arrays
 from goodfence.models.private.base import FromRatings
 from goodfence.models.private.co_occurrence import (
@@ -44,8 +44,7 @@ from goodfence.models.private.life import Known
 from goodfence.models.private.releases import Noisy, most_rated
 from goodfence.models.private.updated import AHEAD, grown
 from goodfence.models.recommender import IdsLike, rated_rows
-from goodfence.neighbours.lists import Ranked, no_lists
-from goodfence.parallel import ranges, run
+from goodfence.neighbours.lists import Ranked, rank_in_pieces
 from goodfence.privacy.accounting import lattice_distance
 from goodfence.privacy.fixed_point import integer_sensitivity
 from goodfence.privacy.guarantee import Unit
@@ -108,30 +107,22 @@ class ListModel:
         turned = np.ascontiguousarray(weights[:, :n_chosen].T)
         rough = _in_tiles((np.rint(weights / steps) + ZERO).astype(np.uint8))
         rough[:] = rough.reshape(*rough.shape[:2], 2, TILE // 2).swapaxes(2, 3).reshape(rough.shape)
-        weights[np.diag_indices(n_chosen)] = weights[n_chosen, n_chosen:] = -np.inf
         rest = (_in_tiles(weights), turned, rough, steps.reshape(-1, TILE))
         return ItemWeights(places, chosen, self.popularity, others[places[others] < 0], *rest)
 
     def scores(self, profiles: sparse.csr_array) -> Floats:
         """Return the scores of all items for profiles of ones."""
-        rough = np.empty((profiles.shape[0], self.tiles.steps.size), dtype=np.float32)
-        along = np.empty(profiles.shape[0])
-        add_weights(as_csr(profiles), self.tiles, rough, along)
-        found: Floats = along[:, np.newaxis] * self.popularity
-        found[:, self.tiles.chosen] = rough[:, : len(self.chosen)]
+        found: Floats = np.empty(profiles.shape)
+        score_by_weights(as_csr(profiles), self.tiles, found, np.empty(self.tiles.steps.size, dtype=np.float32))
         return found
 
     def rank(self, profiles: sparse.csr_array, allowed: Flags, n: int) -> Ranked:
         """Return the lists of some profiles."""
-        lists = no_lists(profiles.shape[0], n, profiles.shape[1])
 
-        def work(piece: tuple[int, int]) -> None:
-            first, last = piece
-            own = Csr(profiles.indptr[first : last + 1], profiles.indices, profiles.data)
-            rank_by_weights(own, self.tiles, allowed, lists.columns[first:last], lists.scores[first:last])
+        def rank(own: Csr, _part: slice, columns: Rows, scores: Floats) -> None:
+            rank_by_weights(own, self.tiles, allowed, columns, scores)
 
-        run(work, ranges(profiles.shape[0], _TOGETHER))
-        return lists
+        return rank_in_pieces(profiles, n, rank, together=_TOGETHER)
 
 
 def _in_tiles(weights: npt.NDArray[Any]) -> npt.NDArray[Any]:
