@@ -37,22 +37,13 @@ class ItemWeights(NamedTuple):
     A profile holds two items more: the head start, which every profile has, and one of no weight to fill profiles up.
     """
 
-    places: Rows
-    """(items,): where an item is among the chosen, -1 if it is not."""
-    chosen: Integers
-    """(chosen,): their columns."""
-    popularity: Floats
-    """(items,): how popular each item is."""
-    others: Integers
-    """The columns of the items that are not chosen, the most popular first."""
-    weights: Float32s
-    """(tiles, chosen + 2, TILE): what each adds to the scores of a tile."""
-    turned: Float32s
-    """(chosen, chosen + 2): the same, by the item that is scored."""
-    rough: npt.NDArray[np.uint8]
-    """As `weights`, in steps from ZERO, wrong by at most 1/2; the halves of a tile alternate."""
-    steps: Float32s
-    """(tiles, TILE): how large an item's steps are: so that no sum overflows 16 bits."""
+    places: Rows  # (items,): where an item is among the chosen, -1 if it is not
+    chosen: Integers  # (chosen,): their columns
+    popularity: Floats  # (items,): how popular each item is
+    others: Integers  # the columns of the items that are not chosen, the most popular first
+    weights: Float32s  # (tiles, chosen + 2, TILE): what each adds to the scores of a tile
+    rough: npt.NDArray[np.uint8]  # the same in steps from ZERO, wrong by at most 1/2; the halves of a tile alternate
+    steps: Float32s  # (tiles, TILE): how large an item's steps are: so that no sum overflows 16 bits
 
 
 @inner
@@ -94,21 +85,7 @@ def rank_by_weights(profiles: Csr, model: ItemWeights, allowed: Flags, columns: 
     (n_rows, n), along = columns.shape, np.empty(columns.shape[0])
     held = _lay_out(profiles, model, along)
     n_best = _rank_hot(held, model, allowed, columns, scores)
-    sums, reach = np.empty(TILE, dtype=np.int16), np.empty(TILE, dtype=np.float32)
-    for tile in range(HOT, model.steps.shape[0]):
-        for row in range(n_rows):
-            sum_rows(model.rough, tile, held, row, sums)
-            # Each item held may be wrong by half a step; the rest is for rounding.
-            n_held, n_likely = held.starts[row + 1] - held.starts[row], 0
-            slack = np.float32(n_held // 2 + n_held // 64 + 2)
-            least = np.float32(scores[row, -1] if n_best[row] == n else _LOWEST)
-            for item in range(TILE):
-                reach[item] = (np.float32(sums[item]) + slack) * model.steps[tile, item]
-                n_likely += reach[item] >= least
-            for place in range(tile * TILE, (tile + 1) * TILE if n_likely > 0 else 0):
-                if reach[place % TILE] >= least and _listable(place, held, row, model, allowed):
-                    score = _score(model.turned[place], held, row)
-                    n_best[row] = insert(model.chosen[place], score, columns[row], scores[row], n_best[row])
+    _add_likely(held, model, allowed, columns, scores, n_best)
     for row in range(n_rows):
         own = profiles.columns[profiles.starts[row] : profiles.starts[row + 1]]
         for column in model.others:
@@ -121,28 +98,11 @@ def rank_by_weights(profiles: Csr, model: ItemWeights, allowed: Flags, columns: 
 
 
 @inner
-def _listable(place: int, held: Csr, row: int, model: ItemWeights, allowed: Flags) -> bool:
-    if place >= model.chosen.size or not allowed[model.chosen[place]]:
-        return False
-    return not (held.columns[held.starts[row] : held.starts[row + 1]] == place).any()
-
-
-@inner
-def _score(weights: Float32s, held: Csr, row: int) -> Any:
-    """Return the score of one item for a profile, added up as in a tile."""
-    total, places = np.float32(0), held.columns
-    for at in range(held.starts[row], held.starts[row + 1], UNROLL):
-        total += weights[places[at]] + weights[places[at + 1]] + weights[places[at + 2]] + weights[places[at + 3]]
-    return total
-
-
-@inner
 def _rank_hot(held: Csr, model: ItemWeights, allowed: Flags, columns: Rows, scores: Floats) -> Integers:
-    """Write the lists of the first items; return how long they are. The place of each is how many are better."""
-    (n_rows, n), chosen, n_tiles = columns.shape, model.chosen, min(HOT, model.steps.shape[0])
+    """Write the lists of the first items; return how long they are."""
+    n_rows, chosen, n_tiles = columns.shape[0], model.chosen, min(HOT, model.steps.shape[0])
     hot, n_best = np.empty((n_rows, n_tiles * TILE + 1), dtype=np.float32), np.empty(n_rows, dtype=np.int64)
     highest, n_hot = np.empty(TILE, dtype=np.float32), min(n_tiles * TILE, chosen.size)
-    likely, of_likely = np.empty(n_hot + 1, dtype=np.int32), np.empty(n_hot + 1, dtype=np.float32)
     barred = np.flatnonzero(~allowed[chosen[:n_hot]])
     for tile in range(n_tiles):
         for row in range(n_rows):
@@ -152,18 +112,35 @@ def _rank_hot(held: Csr, model: ItemWeights, allowed: Flags, columns: Rows, scor
         hot[row, barred] = -np.inf
         for place in held.columns[held.starts[row] : held.starts[row + 1]]:
             hot[row, min(place, n_hot)] = -np.inf
-        least, n_likely = _lower_bound(hot[row, : n_tiles * TILE], n, highest), 0
+        least, n_best[row] = _lower_bound(hot[row, : n_tiles * TILE], columns.shape[1], highest), 0
         for place in range(n_hot):
-            likely[n_likely], of_likely[n_likely] = chosen[place], hot[row, place]
-            n_likely += hot[row, place] >= least
-        for at in range(n_likely):
-            column, score, before = likely[at], of_likely[at], 0
-            for other in range(n_likely):
-                before += (of_likely[other] > score) | ((of_likely[other] == score) & (likely[other] < column))
-            if before < n:
-                columns[row, before], scores[row, before] = column, score
-        n_best[row] = min(n, n_likely)
+            if hot[row, place] >= least:
+                n_best[row] = insert(chosen[place], hot[row, place], columns[row], scores[row], n_best[row])
     return n_best
+
+
+@inner
+def _add_likely(held: Csr, model: ItemWeights, allowed: Flags, columns: Rows, scores: Floats, n_best: Integers) -> None:
+    """Put the better ones of the other items into the lists: those whose rough score may be high are scored."""
+    sums, reach = np.empty(TILE, dtype=np.int16), np.empty(TILE, dtype=np.float32)
+    exact = np.empty(TILE, dtype=np.float32)
+    for tile in range(HOT, model.steps.shape[0]):
+        for row in range(n_best.size):
+            sum_rows(model.rough, tile, held, row, sums)
+            own, n_likely, known = held.columns[held.starts[row] : held.starts[row + 1]], 0, False
+            # Each item held may be wrong by half a step; the rest is for rounding.
+            slack = np.float32(own.size // 2 + own.size // 64 + 2)
+            least = np.float32(scores[row, -1] if n_best[row] == columns.shape[1] else _LOWEST)
+            for item in range(TILE):
+                reach[item] = (np.float32(sums[item]) + slack) * model.steps[tile, item]
+                n_likely += reach[item] >= least
+            for item in range(min(TILE, model.chosen.size - tile * TILE) if n_likely > 0 else 0):
+                column = model.chosen[tile * TILE + item]
+                if reach[item] >= least and allowed[column] and not (own == tile * TILE + item).any():
+                    if not known:
+                        sum_rows(model.weights, tile, held, row, exact)
+                        known = True
+                    n_best[row] = insert(column, exact[item], columns[row], scores[row], n_best[row])
 
 
 @inner

@@ -13,6 +13,7 @@ from numba.extending import intrinsic, overload
 from numba.np.numpy_support import as_dtype
 
 from goodfence.arrays import AnyFloats, AnyIntegers
+from goodfence.kernels import inner
 
 WIDTH = 128
 """Columns of a strip: the bytes of one item that are summed at a time."""
@@ -76,10 +77,11 @@ def reaching(sums: AnyIntegers, inverses: AnyFloats, start: int, least: Any) -> 
     return sum(1 << lane for lane in np.flatnonzero(flags).tolist())
 
 
+@inner
 def lowest_bit(mask: Any) -> int:
-    """Return the place of the lowest bit of a number that is not 0."""
-    number = int(mask)
-    return (number & -number).bit_length() - 1
+    """Return the place of the lowest bit of a number that is not 0: the exponent of that bit."""
+    number = np.uint64(mask)
+    return int((np.float64(number & (~number + np.uint64(1))).view(np.uint64) >> np.uint64(52)) - np.uint64(1023))
 
 
 @overload(reaching)
@@ -109,22 +111,6 @@ def _reaching(_context: Any, sums: Any, inverses: Any, least: Any, zero: Any) ->
         return builder.zext(builder.bitcast(flags, ir.IntType(LANES)), _I64)
 
     return signature, emit
-
-
-@overload(lowest_bit)
-def _compiled_lowest_bit(mask: Any) -> Any:
-    def lowest(mask: Any) -> Any:
-        return _lowest_bit(mask)  # type: ignore[call-arg]
-
-    return lowest
-
-
-@intrinsic
-def _lowest_bit(_context: Any, _mask: Any) -> Any:
-    def emit(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
-        return builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 1))
-
-    return types.uint64(types.uint64), emit
 
 
 def spread(builder: Any, wide: Any, value: Any) -> Any:

@@ -69,8 +69,6 @@ _EVENT_WEIGHT, _WEIGHT_DEVIATION, _WEIGHTS = 0.25, 0.15, (0.03, 0.7)
 """What one event counts in the co-occurrence: expected before the release, by how much wrong, and the limits."""
 _LEARNING_STEPS, _LEARNT_FROM = 60, 100_000
 """How long, and from how many cells at most, the sizes of cells are learnt."""
-_TOGETHER = 2048
-"""How many lists a thread makes at a time."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -104,11 +102,10 @@ class ListModel:
         weights[n_chosen, :n_chosen] = HEAD_START * popular[order]
         sums = np.maximum(np.maximum(weights, 0).sum(axis=0), np.maximum(-weights, 0).sum(axis=0))
         steps = np.maximum(np.maximum(np.abs(weights).max(axis=0) / 127, sums / 30_000), np.float32(1e-30))
-        turned = np.ascontiguousarray(weights[:, :n_chosen].T)
         rough = _in_tiles((np.rint(weights / steps) + ZERO).astype(np.uint8))
         rough[:] = rough.reshape(*rough.shape[:2], 2, TILE // 2).swapaxes(2, 3).reshape(rough.shape)
-        rest = (_in_tiles(weights), turned, rough, steps.reshape(-1, TILE))
-        return ItemWeights(places, chosen, self.popularity, others[places[others] < 0], *rest)
+        tables = (_in_tiles(weights), rough, steps.reshape(-1, TILE))
+        return ItemWeights(places, chosen, self.popularity, others[places[others] < 0], *tables)
 
     def scores(self, profiles: sparse.csr_array) -> Floats:
         """Return the scores of all items for profiles of ones."""
@@ -122,7 +119,7 @@ class ListModel:
         def rank(own: Csr, _part: slice, columns: Rows, scores: Floats) -> None:
             rank_by_weights(own, self.tiles, allowed, columns, scores)
 
-        return rank_in_pieces(profiles, n, rank, together=_TOGETHER)
+        return rank_in_pieces(profiles, n, rank, together=2048)
 
 
 def _in_tiles(weights: npt.NDArray[Any]) -> npt.NDArray[Any]:
