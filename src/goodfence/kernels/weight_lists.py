@@ -101,7 +101,7 @@ def rank_by_weights(profiles: Csr, model: ItemWeights, allowed: Flags, columns: 
 def _rank_hot(held: Csr, model: ItemWeights, allowed: Flags, columns: Rows, scores: Floats) -> Integers:
     """Write the lists of the first items; return how long they are."""
     n_rows, chosen, n_tiles = columns.shape[0], model.chosen, min(HOT, model.steps.shape[0])
-    hot, n_best = np.empty((n_rows, n_tiles * TILE + 1), dtype=np.float32), np.empty(n_rows, dtype=np.int64)
+    hot, n_best = np.empty((n_rows, (n_tiles + 1) * TILE), dtype=np.float32), np.empty(n_rows, dtype=np.int64)
     highest, n_hot = np.empty(TILE, dtype=np.float32), min(n_tiles * TILE, chosen.size)
     barred = np.flatnonzero(~allowed[chosen[:n_hot]])
     for tile in range(n_tiles):
@@ -166,7 +166,7 @@ def sum_rows(table: Any, tile: int, held: Csr, row: int, sums: AnyIntegers | Flo
     """Write the sums of the rows of a tile that a profile holds; of bytes in steps, one half after the other."""
     rows = table[tile, held.columns[held.starts[row] : held.starts[row + 1]]]
     if table.dtype == np.float32:
-        sums[:] = rows.reshape(-1, UNROLL, TILE).sum(axis=1).sum(axis=0)
+        sums[:] = rows.reshape(-1, 2, 2, TILE).sum(axis=2).sum(axis=1).sum(axis=0)
     else:
         sums[:] = (rows.astype(np.int64) - ZERO).sum(axis=0).reshape(-1, 2).T.ravel()
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Callable
-from functools import reduce
 from typing import Any
 
 import numpy as np
@@ -18,7 +17,7 @@ from goodfence.kernels import inner
 WIDTH = 128
 """Columns of a strip: the bytes of one item that are summed at a time."""
 UNROLL = 4
-"""Items summed in one turn of the loop; segments are padded to a multiple of it."""
+"""Items summed in one turn of the loop, in two pairs; segments are padded to a multiple of it."""
 
 _LANES = 32
 _I8, _I16, _I32, _I64 = ir.IntType(8), ir.IntType(16), ir.IntType(32), ir.IntType(64)
@@ -134,7 +133,7 @@ def emit_sums(builder: Any, kinds: list[Any], items: Any, count: Any, emit_row: 
         number = builder.load(builder.gep(numbers, [ir.Constant(_I32, step)]))
         rows.append(emit_row(builder.zext(number, _I64)))
     adds = [builder.fadd if isinstance(kind.element, ir.FloatType) else builder.add for kind in kinds]
-    totals = [add(total, reduce(add, parts)) for add, total, *parts in zip(adds, sums, *rows, strict=True)]
+    totals = [add(total, add(add(a, b), add(c, d))) for add, total, a, b, c, d in zip(adds, sums, *rows, strict=True)]
     following = builder.add(turn, ir.Constant(_I64, UNROLL))
     for register, total in zip([turn, *sums], [following, *totals], strict=True):
         register.add_incoming(ir.Constant(register.type, None), before)
