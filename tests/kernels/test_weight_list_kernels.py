@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 from scipy import sparse
 
-from goodfence.kernels.weight_lists import TILE
+from goodfence.kernels.weight_lists import HOT, TILE
 from goodfence.models.private.top_n import ListModel
 from tests.support import reference
 
@@ -28,7 +28,7 @@ def profiles_of(n_users: int, n_items: int) -> sparse.csr_array:
     return sparse.csr_array(held.astype(float))
 
 
-SHAPES = [(40, 30), (TILE + 90, TILE + 20), (50, 5), (30, 30), (7, 1)]
+SHAPES = [(40, 30), (TILE + 90, TILE + 20), (50, 5), (30, 30), (7, 1), ((HOT + 3) * TILE, (HOT + 2) * TILE + 7)]
 
 
 @pytest.mark.parametrize("shape", SHAPES)
@@ -57,10 +57,27 @@ def test_the_lists_are_all_scores_sorted(shape: tuple[int, int], n: int) -> None
 
 
 def test_a_list_does_not_depend_on_how_many_are_made_together() -> None:
-    model, profiles = made_up(300, 280), profiles_of(333, 300)
-    every = np.ones(300, dtype=np.bool_)
+    model, profiles = made_up(900, 800), profiles_of(333, 900)
+    every = np.ones(900, dtype=np.bool_)
     together = model.rank(profiles, every, 15)
     for row in range(333):
         alone = model.rank(profiles[[row]], every, 15)
         assert (alone.columns[0] == together.columns[row]).all()
         assert (alone.scores[0] == together.scores[row]).all()
+
+
+def test_no_rounding_of_the_rough_scores_hides_an_item() -> None:
+    # The weights of each item are tiny but for one, so that all others round to 0 or to a whole step.
+    n_items = (HOT + 4) * TILE
+    chance = np.random.default_rng(3)
+    partial = np.triu(chance.uniform(0, 0.008, (n_items, n_items)), 1).astype(np.float32)
+    partial[np.arange(0, n_items - 1, 2), np.arange(1, n_items, 2)] = 1.0
+    model = ListModel(np.zeros(n_items), np.arange(n_items), partial + partial.T, np.ones(n_items))
+    held = np.zeros((4, n_items))
+    for row, n_held in enumerate((0, 3, 200, n_items - 30)):
+        held[row, chance.choice(n_items, n_held, replace=False)] = 1.0
+    profiles = sparse.csr_array(held)
+    lists, scores = model.rank(profiles, np.ones(n_items, dtype=np.bool_), 20), model.scores(profiles)
+    for row in range(len(held)):
+        twin = reference.best_list(scores[row], np.flatnonzero(held[row]).tolist(), list(range(n_items)), 20)
+        assert list(zip(lists.columns[row].tolist(), lists.scores[row].tolist(), strict=True)) == twin

@@ -59,17 +59,11 @@ def insert(column: int, score: float, columns: AnyIntegers, scores: AnyFloats, n
 @inner
 def _rank_row(scores: AnyFloats, items: AnyIntegers, listable: Flags, columns: AnyIntegers, best: AnyFloats) -> None:
     """Write the n best of one row of scores of some items, which ascend: a full list takes a better score only."""
-    n, n_listed, place = columns.size, 0, 0
-    while place < scores.size and n_listed < n:
-        if listable[items[place]] and not np.isnan(scores[place]):
+    n, n_listed = columns.size, 0
+    for place in range(scores.size):
+        better = scores[place] > best[n - 1] if n_listed == n else not np.isnan(scores[place])
+        if better and listable[items[place]]:
             n_listed = insert(items[place], scores[place], columns, best, n_listed)
-        place += 1
-    if n_listed == n:
-        worst = best[n - 1]
-        for later in range(place, scores.size):
-            if scores[later] > worst and listable[items[later]]:
-                insert(items[later], scores[later], columns, best, n)
-                worst = best[n - 1]
     columns[n_listed:] = NO_ITEM
     best[n_listed:] = np.nan
 
@@ -95,20 +89,6 @@ def rank_block(
         _rank_row(scores[row], items, listable, columns[row], best[row])
         for entry in range(seen.starts[row], seen.starts[row + 1]):
             listable[seen.columns[entry]] = allowed[seen.columns[entry]]
-
-
-@kernel
-def merge_lists(more: Rows, their_scores: Floats, columns: Rows, scores: Floats) -> None:
-    """Put into each list what is better of other lists of other items."""
-    for row in range(columns.shape[0]):
-        n_listed = 0
-        while n_listed < columns.shape[1] and columns[row, n_listed] != NO_ITEM:
-            n_listed += 1
-        for place in range(more.shape[1]):
-            if more[row, place] == NO_ITEM:
-                break
-            item, score = more[row, place], their_scores[row, place]
-            n_listed = insert(item, score, columns[row], scores[row], n_listed)
 
 
 @kernel

@@ -51,11 +51,11 @@ def best_of(scores: AnyFloats, seen: AnyIntegers, allowed: Flags, n: int) -> Ran
     return Ranked(lists.columns[0][listed], lists.scores[0][listed])
 
 
-def _rank_in_pieces(
+def rank_in_pieces(
     seen: sparse.csr_array,
     n: int,
     rank: Callable[[Csr, slice, Rows, Floats], None],
-    threads: int | None,
+    threads: int | None = None,
     together: int = _TOGETHER,
 ) -> Ranked:
     """Let `rank` write the lists of the rows of `seen`, some rows at a time."""
@@ -93,7 +93,7 @@ def rank_in_blocks(
         found[:] = best
 
     together = max(1, min(_TOGETHER, _CELLS // max(len(scored), 1)))
-    return _rank_in_pieces(seen, n, rank, threads, together)
+    return rank_in_pieces(seen, n, rank, threads, together)
 
 
 def rank_alike(scores: Floats, seen: sparse.csr_array, allowed: Flags, n: int, threads: int | None = None) -> Ranked:
@@ -106,7 +106,7 @@ def rank_alike(scores: Floats, seen: sparse.csr_array, allowed: Flags, n: int, t
         rank_in_order(order, listable, own, columns, places)
         found[:] = np.where(places < 0, np.nan, scores[order[places]])
 
-    return _rank_in_pieces(seen, n, rank, threads)
+    return rank_in_pieces(seen, n, rank, threads)
 
 
 @dataclass(frozen=True, eq=False)
@@ -130,7 +130,7 @@ class UserVotes:
         def rank(own: Csr, part: slice, columns: Rows, scores: Floats) -> None:
             rank_by_neighbours(near[0][part], near[1][part], held, own, allowed, columns, scores)
 
-        return _rank_in_pieces(seen, n, rank, threads)
+        return rank_in_pieces(seen, n, rank, threads)
 
 
 @dataclass(frozen=True, eq=False)
@@ -161,4 +161,4 @@ class ItemVotes:
         def rank(own: Csr, _part: slice, columns: Rows, scores: Floats) -> None:
             rank_by_profiles(own, near, allowed, columns, scores)
 
-        return _rank_in_pieces(profiles, n, rank, threads)
+        return rank_in_pieces(profiles, n, rank, threads)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -11,11 +12,12 @@ from numba.extending import intrinsic, overload
 from numba.np.numpy_support import as_dtype
 
 from goodfence.arrays import AnyFloats, AnyIntegers
+from goodfence.kernels import inner
 
 WIDTH = 128
 """Columns of a strip: the bytes of one item that are summed at a time."""
 UNROLL = 4
-"""Items summed in one turn of the loop; segments are padded to a multiple of it."""
+"""Items summed in one turn of the loop, in two pairs; segments are padded to a multiple of it."""
 
 _LANES = 32
 _I8, _I16, _I32, _I64 = ir.IntType(8), ir.IntType(16), ir.IntType(32), ir.IntType(64)
@@ -55,7 +57,8 @@ def _add_strips(_context: Any, out: Any, strip: Any, items: Any, count: Any, val
 
     def emit(context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
         out, strip, items, count, value = arguments
-        totals = _emit_sums(builder, strip, items, count)
+        kinds = [_BYTES] * (WIDTH // _LANES)
+        totals = emit_sums(builder, kinds, items, count, lambda number: _emit_strip(builder, strip, number))
         _emit_scaled_add(builder, out, totals, value)
         return context.get_dummy_value()
 
@@ -73,10 +76,11 @@ def reaching(sums: AnyIntegers, inverses: AnyFloats, start: int, least: Any) -> 
     return sum(1 << lane for lane in np.flatnonzero(flags).tolist())
 
 
+@inner
 def lowest_bit(mask: Any) -> int:
-    """Return the place of the lowest bit of a number that is not 0."""
-    number = int(mask)
-    return (number & -number).bit_length() - 1
+    """Return the place of the lowest bit of a number that is not 0: the exponent of that bit."""
+    number = np.uint64(mask)
+    return int((np.float64(number & (~number + np.uint64(1))).view(np.uint64) >> np.uint64(52)) - np.uint64(1023))
 
 
 @overload(reaching)
@@ -102,76 +106,60 @@ def _reaching(_context: Any, sums: Any, inverses: Any, least: Any, zero: Any) ->
         inverse = builder.load(builder.inttoptr(other, floats.as_pointer()))
         whole.align, inverse.align = zero.type.width // 8, 4
         product = builder.fmul(builder.uitofp(whole, floats), inverse)
-        flags = builder.fcmp_ordered(">=", product, _spread(builder, floats, least))
+        flags = builder.fcmp_ordered(">=", product, spread(builder, floats, least))
         return builder.zext(builder.bitcast(flags, ir.IntType(LANES)), _I64)
 
     return signature, emit
 
 
-@overload(lowest_bit)
-def _compiled_lowest_bit(mask: Any) -> Any:
-    def lowest(mask: Any) -> Any:
-        return _lowest_bit(mask)  # type: ignore[call-arg]
-
-    return lowest
-
-
-@intrinsic
-def _lowest_bit(_context: Any, _mask: Any) -> Any:
-    def emit(_context: Any, builder: Any, _signature: Any, arguments: Any) -> Any:
-        return builder.cttz(arguments[0], ir.Constant(ir.IntType(1), 1))
-
-    return types.uint64(types.uint64), emit
-
-
-def _spread(builder: Any, wide: Any, value: Any) -> Any:
+def spread(builder: Any, wide: Any, value: Any) -> Any:
     """Emit a vector of one value."""
     one = builder.insert_element(ir.Constant(wide, ir.Undefined), value, ir.Constant(_I32, 0))
     lanes = ir.Constant(ir.VectorType(_I32, wide.count), [0] * wide.count)
     return builder.shuffle_vector(one, ir.Constant(wide, ir.Undefined), lanes)
 
 
-def _emit_sums(builder: Any, strip: Any, items: Any, count: Any) -> list[Any]:
-    """Emit a loop over `count` item numbers; return the registers with the 8-bit sums of their strips."""
+def emit_sums(builder: Any, kinds: list[Any], items: Any, count: Any, emit_row: Callable[[Any], list[Any]]) -> Any:
+    """Emit a loop over `count` item numbers; return registers of these kinds, what `emit_row` emits summed."""
     before = builder.block
     loop = builder.function.append_basic_block("sum_items")
-    after = builder.function.append_basic_block("scale_sums")
+    after = builder.function.append_basic_block("use_sums")
     builder.branch(loop)
     builder.position_at_end(loop)
-    turn = builder.phi(_I64)
-    turn.add_incoming(ir.Constant(_I64, 0), before)
-    sums = [builder.phi(_BYTES) for _ in range(WIDTH // _LANES)]
-    for register in sums:
-        register.add_incoming(ir.Constant(_BYTES, [0] * _LANES), before)
-    address = builder.add(items, builder.mul(turn, ir.Constant(_I64, 2)))
-    numbers = builder.inttoptr(address, _I16.as_pointer())
-    totals = list(sums)
+    turn, sums = builder.phi(_I64), [builder.phi(kind) for kind in kinds]
+    numbers = builder.inttoptr(builder.add(items, builder.mul(turn, ir.Constant(_I64, 2))), _I16.as_pointer())
+    rows = []
     for step in range(UNROLL):
-        _emit_one_item(builder, strip, numbers, step, totals)
+        number = builder.load(builder.gep(numbers, [ir.Constant(_I32, step)]))
+        rows.append(emit_row(builder.zext(number, _I64)))
+    adds = [builder.fadd if isinstance(kind.element, ir.FloatType) else builder.add for kind in kinds]
+    totals = [add(total, add(add(a, b), add(c, d))) for add, total, a, b, c, d in zip(adds, sums, *rows, strict=True)]
     following = builder.add(turn, ir.Constant(_I64, UNROLL))
-    turn.add_incoming(following, loop)
-    for register, total in zip(sums, totals, strict=True):
+    for register, total in zip([turn, *sums], [following, *totals], strict=True):
+        register.add_incoming(ir.Constant(register.type, None), before)
         register.add_incoming(total, loop)
     builder.cbranch(builder.icmp_unsigned("<", following, count), loop, after)
     builder.position_at_end(after)
     return totals
 
 
-def _emit_one_item(builder: Any, strip: Any, numbers: Any, step: int, totals: list[Any]) -> None:
-    """Emit the addition of one item's strip to the registers in `totals`."""
-    number = builder.zext(builder.load(builder.gep(numbers, [ir.Constant(_I32, step)])), _I64)
+def _emit_strip(builder: Any, strip: Any, number: Any) -> list[Any]:
+    """Emit the loads of one item's strip."""
     start = builder.add(strip, builder.mul(number, ir.Constant(_I64, WIDTH)))
-    columns = builder.inttoptr(start, _BYTES.as_pointer())
-    for register in range(len(totals)):
-        part = builder.load(builder.gep(columns, [ir.Constant(_I32, register)]))
-        part.align = 1
-        totals[register] = builder.add(totals[register], part)
+    return [emit_load(builder, start, _BYTES, register) for register in range(WIDTH // _LANES)]
+
+
+def emit_load(builder: Any, address: Any, kind: Any, register: int = 0) -> Any:
+    """Emit the load of one of the registers that begin at an address."""
+    part = builder.load(builder.gep(builder.inttoptr(address, kind.as_pointer()), [ir.Constant(_I32, register)]))
+    part.align = 1
+    return part
 
 
 def _emit_scaled_add(builder: Any, out: Any, totals: list[Any], value: Any) -> None:
     """Emit out[:WIDTH] += value * totals, in the element type of `value`."""
     wide = ir.VectorType(value.type, _LANES)
-    factor = _spread(builder, wide, value)
+    factor = spread(builder, wide, value)
     target = builder.inttoptr(out, wide.as_pointer())
     for register, total in enumerate(totals):
         place = builder.gep(target, [ir.Constant(_I32, register)])

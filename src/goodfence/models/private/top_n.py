@@ -13,11 +13,10 @@ from scipy import sparse
 from scipy.linalg import LinAlgError, eigh
 from scipy.special import expit
 
-from goodfence.arrays import AnyFloats, AnyIntegers, Csr, Flags, Float32s, Floats, Integers, as_csr
+from goodfence.arrays import AnyFloats, AnyIntegers, Csr, Flags, Float32s, Floats, Integers, Rows, as_csr
 from goodfence.data.ratings import Feedback, Ratings
 from goodfence.errors import ModelFileError
-from goodfence.kernels.lists import merge_lists
-from goodfence.kernels.weight_lists import TILE, ItemWeights, add_weights, rank_by_weights
+from goodfence.kernels.weight_lists import HEAD_START, TILE, ZERO, ItemWeights, rank_by_weights, score_by_weights
 from goodfence.models.persistence import Arrays
 from goodfence.models.private.base import FromRatings
 from goodfence.models.private.co_occurrence import (
@@ -45,8 +44,7 @@ from goodfence.models.private.life import Known
 from goodfence.models.private.releases import Noisy, most_rated
 from goodfence.models.private.updated import AHEAD, grown
 from goodfence.models.recommender import IdsLike, rated_rows
-from goodfence.neighbours.lists import Ranked, no_lists, rank_alike
-from goodfence.parallel import ranges, run
+from goodfence.neighbours.lists import Ranked, rank_in_pieces
 from goodfence.privacy.accounting import lattice_distance
 from goodfence.privacy.fixed_point import integer_sensitivity
 from goodfence.privacy.guarantee import Unit
@@ -71,8 +69,6 @@ _EVENT_WEIGHT, _WEIGHT_DEVIATION, _WEIGHTS = 0.25, 0.15, (0.03, 0.7)
 """What one event counts in the co-occurrence: expected before the release, by how much wrong, and the limits."""
 _LEARNING_STEPS, _LEARNT_FROM = 60, 100_000
 """How long, and from how many cells at most, the sizes of cells are learnt."""
-_TOGETHER = 1024
-"""How many lists a thread makes at a time."""
 
 
 @dataclass(frozen=True, eq=False)
@@ -96,42 +92,42 @@ class ListModel:
     @cached_property
     def tiles(self) -> ItemWeights:
         """The weights as the kernels take them."""
-        n_chosen = len(self.chosen)
-        places = np.full(len(self.popularity), -1, dtype=np.int32)
-        places[self.chosen] = np.arange(n_chosen)
-        n_tiles = -(-n_chosen // TILE)
-        popular = np.zeros(n_tiles * TILE, dtype=np.float32)
-        popular[:n_chosen] = np.maximum(self.popularity[self.chosen], 0.0)
-        padded = np.zeros((n_chosen, n_tiles * TILE), dtype=np.float32)
-        padded[:, :n_chosen] = self.weights
-        tiles = padded.reshape(n_chosen, n_tiles, TILE).swapaxes(0, 1)
-        return ItemWeights(places, self.chosen, popular, np.ascontiguousarray(tiles))
+        popular = np.maximum(self.popularity[self.chosen], 0.0)
+        order = np.argsort(-(popular @ self.weights**2), kind="stable")  # whose scores are often far from 0
+        chosen, n_chosen, places = self.chosen[order], len(order), np.full(len(self.popularity), -1, dtype=np.int32)
+        places[chosen] = np.arange(n_chosen)
+        others = np.argsort(-self.popularity, kind="stable")
+        weights = np.zeros((n_chosen + 2, -(-n_chosen // TILE) * TILE), dtype=np.float32)
+        weights[:n_chosen, :n_chosen] = self.weights[np.ix_(order, order)]
+        weights[n_chosen, :n_chosen] = HEAD_START * popular[order]
+        sums = np.maximum(np.maximum(weights, 0).sum(axis=0), np.maximum(-weights, 0).sum(axis=0))
+        steps = np.maximum(np.maximum(np.abs(weights).max(axis=0) / 127, sums / 30_000), np.float32(1e-30))
+        rough = _in_tiles((np.rint(weights / steps) + ZERO).astype(np.uint8))
+        rough[:] = rough.reshape(*rough.shape[:2], 2, TILE // 2).swapaxes(2, 3).reshape(rough.shape)
+        tables = (_in_tiles(weights), rough, steps.reshape(-1, TILE))
+        return ItemWeights(places, chosen, self.popularity, others[places[others] < 0], *tables)
 
     def scores(self, profiles: sparse.csr_array) -> Floats:
         """Return the scores of all items for profiles of ones."""
-        rough = np.empty((profiles.shape[0], len(self.tiles.popular)), dtype=np.float32)
-        along = np.empty(profiles.shape[0])
-        add_weights(as_csr(profiles), self.tiles, rough, along)
-        found: Floats = along[:, np.newaxis] * self.popularity
-        found[:, self.chosen] = rough[:, : len(self.chosen)]
+        found: Floats = np.empty(profiles.shape)
+        score_by_weights(as_csr(profiles), self.tiles, found, np.empty(self.tiles.steps.size, dtype=np.float32))
         return found
 
     def rank(self, profiles: sparse.csr_array, allowed: Flags, n: int) -> Ranked:
-        """Return the lists of some profiles; items that were not chosen are in the same order for everybody."""
-        popularity = self.popularity.copy()
-        popularity[self.chosen] = np.nan
-        others = rank_alike(popularity, profiles, allowed, n)
-        lists = no_lists(profiles.shape[0], n, profiles.shape[1])
+        """Return the lists of some profiles."""
 
-        def work(piece: tuple[int, int]) -> None:
-            first, last = piece
-            own = Csr(profiles.indptr[first : last + 1], profiles.indices, profiles.data)
-            out, along = (lists.columns[first:last], lists.scores[first:last]), np.empty(last - first)
-            rank_by_weights(own, self.tiles, allowed, *out, along)
-            merge_lists(others.columns[first:last], along[:, np.newaxis] * others.scores[first:last], *out)
+        def rank(own: Csr, _part: slice, columns: Rows, scores: Floats) -> None:
+            rank_by_weights(own, self.tiles, allowed, columns, scores)
 
-        run(work, ranges(profiles.shape[0], _TOGETHER))
-        return lists
+        return rank_in_pieces(profiles, n, rank, together=2048)
+
+
+def _in_tiles(weights: npt.NDArray[Any]) -> npt.NDArray[Any]:
+    """Return the columns in tiles, where no row of a tile is on one cache line more than needed."""
+    room = np.empty(weights.nbytes + TILE, dtype=np.int8)
+    found = room[-room.ctypes.data % TILE :][: weights.nbytes].view(weights.dtype).reshape(-1, len(weights), TILE)
+    found[:] = weights.reshape(len(weights), -1, TILE).swapaxes(0, 1)
+    return found
 
 
 def estimate_lists(released: ReleasedLists) -> ListModel:
@@ -381,9 +377,9 @@ class PrivateTopN(LastingRecommender):
     def _similarities(self, column: int) -> Floats:
         """Return what one event of the item adds to the scores of the others."""
         found = np.full(self.ratings_.shape[1], np.nan)
-        place = self.model_.tiles.places[column]
-        if place >= 0:
-            found[self.model_.chosen] = self.model_.weights[place]
+        place = np.flatnonzero(self.model_.chosen == column)
+        if len(place):
+            found[self.model_.chosen] = self.model_.weights[place[0]]
         return found
 
     def _arrays(self) -> dict[str, npt.NDArray[Any]]:
