@@ -35,7 +35,7 @@ from goodfence.spark.id_index import made, send_to_blocks
 from goodfence.spark.messages import Block, BlockFigures, SortedIds, Totals, from_arrow
 from goodfence.spark.neighbours import fit_on_spark
 from goodfence.spark.ratings import Rated, RatingBlocks, merged_rows, open_ratings
-from goodfence.spark.session import Batches, SparkConfig, job, map_batches
+from goodfence.spark.session import Batches, SparkConfig, job, map_batches, planned_once
 from goodfence.spark.shuffle import Inbox
 
 if TYPE_CHECKING:
@@ -150,7 +150,7 @@ class ProfileBlocks(Contributions):
         most = max(_SMALLEST_PART, self.config.memory // (16 * self.n_blocks))
         length = min(most, max(_SMALLEST_PART, -(-size // self.config.n_cores)))
         n_parts = -(-size // length)
-        with job(self.config, "summing", self.n_blocks + n_parts):
+        with job(self.config, "summing", self.n_blocks + n_parts), planned_once(self.config.spark):
             sent = shuffle.run_tasks(self.blocks, partial(task, length))
             added = shuffle.shuffle(sent, n_parts, partial(add_blocks, self.n_blocks))
             found = shuffle.collect(added, Totals)

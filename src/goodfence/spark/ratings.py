@@ -43,7 +43,7 @@ from goodfence.spark.messages import (
     NumberedRows,
     SparseRows,
 )
-from goodfence.spark.session import SparkConfig, failures_in_one_sentence
+from goodfence.spark.session import SparkConfig, failures_in_one_sentence, planned_once
 from goodfence.spark.shuffle import Inbox, Persist
 
 if TYPE_CHECKING:
@@ -111,7 +111,7 @@ def open_ratings(ratings: Rated, axis: Axis, length: ListLength, config: SparkCo
     """Bring ratings of any kind into blocks for lists of `length(rows)`, for as long as they are needed."""
     require(axis in ("user", "item"), "axis", "'user' or 'item'", axis)
     with shuffle.spill_directory(config), shuffle.persisting() as persist:
-        with failures_in_one_sentence():
+        with failures_in_one_sentence(), planned_once(config.spark):
             if isinstance(ratings, Ratings):
                 rows = _of_this_machine(rows_along(ratings, axis).csr, length, config)
             else:
