@@ -97,13 +97,24 @@ def spark_forget(model: Any, user: Any, *, spark: SparkSession | None = None, co
 
     The folder `config.work` has a new version of all users without them; the next update removes the earlier one.
     """
-    settled = config_of(spark, config)
-    life = model.life_
-    life.require_finished()
     asked = [user] if isinstance(user, str | int | np.integer) else user
-    gone = {str(one) for one in asked}
-    with _users_of(model, model.ratings_, settled) as there:
-        there.forget(gone)
+    return _without(model, {str(one) for one in asked}, None, config_of(spark, config))
+
+
+def spark_withdraw(
+    model: Any, user: Any, items: Any, *, spark: SparkSession | None = None, config: SparkConfig | None = None
+) -> Any:
+    """Delete ratings of a user from a life on the cluster, as `PrivateCF.withdraw` does; return the model.
+
+    As after `forget` the folder has a new version of all users.
+    """
+    return _without(model, {str(user)}, model.ratings_.columns(items).tolist(), config_of(spark, config))
+
+
+def _without(model: Any, gone: set[str], items: list[int] | None, config: SparkConfig) -> Any:
+    model.life_.require_finished()
+    with _users_of(model, model.ratings_, config) as there:
+        there.delete(gone, items)
     return model
 
 
@@ -213,17 +224,17 @@ class UsersThere:
         life.finish(known, None)
         self.checkpoint.remove_others("users-", kept)
 
-    def forget(self, gone: set[str]) -> None:
-        """Delete users, and compute the sums of all batches again without them."""
+    def delete(self, gone: set[str], items: list[int] | None) -> None:
+        """Delete users and compute the sums of all batches again without them, or what they said of some items."""
         model, before = self.model, self.model.life_
-        named = hashlib.blake2b(repr(sorted(gone)).encode("utf-8", "surrogatepass"), key=before.key, digest_size=8)
-        name = f"{before.there[0]}-{named.hexdigest()}"
-        forgotten = shuffle.run_tasks(self.last(), partial(forget_users, self.recipe, gone))
-        with job(self.config, "forgetting", 2 * self.n_buckets):
-            lost = shuffle.collect(shuffle.of_kind(forgotten, Totals), Totals)
+        asked = repr((before.there[0], sorted(gone), items)).encode("utf-8", "surrogatepass")
+        name = f"users-{before.now}-{before.digest(asked).hex()[:16]}"
+        changed = shuffle.run_tasks(self.last(), partial(delete_from_bucket, self.recipe, gone, items))
+        with job(self.config, "deleting", 2 * self.n_buckets):
+            lost = shuffle.collect(shuffle.of_kind(changed, Totals), Totals)
             if sum(one.count for one in lost) != len(gone):
-                raise UnknownId("at least one of the users to be forgotten is not among those of the life")
-            made = self.checkpoint.keep(name, lambda: shuffle.of_kind(forgotten, UserState))
+                raise UnknownId("at least one of the users named is not among those of the life")
+            made = self.checkpoint.keep(name, lambda: shuffle.of_kind(changed, UserState))
             users = self.checkpoint.persist(self._at_home(made))
         model.life_ = before.copied()
         try:
@@ -265,12 +276,14 @@ def _scale_of(ratings: Ratings) -> Scale | None:
     return None if ratings.feedback == "implicit" else ratings.scale
 
 
-def forget_users(recipe: Any, gone: set[str], partition: int, inbox: Inbox) -> Iterator[Message]:
-    """Send what is kept of a bucket without some users; how many these are, and which batches lost something."""
+def delete_from_bucket(
+    recipe: Any, gone: set[str], items: Any, partition: int, inbox: Inbox
+) -> Iterator[Message]:
+    """Send what is kept of a bucket after users, or some of their ratings, are deleted; and what that changed."""
     state = inbox.only(UserState)
-    users, kept, touched = recipe.without(_ids_as_array(state.ids), state.kept, gone)
+    users, kept, n_changed, touched = recipe.without(_ids_as_array(state.ids), state.kept, gone, items)
     yield UserState(partition, partition, pa.array(users), kept)
-    yield Totals(partition, partition, np.array(touched, dtype=np.int64), count=len(state.ids) - len(users))
+    yield Totals(partition, partition, np.array(touched, dtype=np.int64), count=n_changed)
 
 
 def list_ids(of: Callable[..., Any], partition: int, inbox: Inbox) -> Iterator[SortedIds]:
