@@ -184,7 +184,7 @@ def test_what_a_life_on_the_cluster_refuses(spark: Any, tmp_path: Path) -> None:
         engine.forget(model, [12, 999], config=weeks.config)
     with pytest.raises(UnknownId, match="users named"):
         engine.withdraw(model, 999, [ITEMS[0]], config=weeks.config)
-    with pytest.raises(UnknownId, match="items asked for|not among"):
+    with pytest.raises(UnknownId, match="item"):
         engine.withdraw(model, 12, [-5], config=weeks.config)
     other = engine.SparkConfig(spark=spark, read=weeks.config.read, work=str(tmp_path / "other"), progress=False)
     with pytest.raises(SettingError, match="does not hold its users"):

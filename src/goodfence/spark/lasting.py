@@ -7,6 +7,7 @@ keeps them between updates; the driver keeps what was released and the exact sum
 from __future__ import annotations
 
 import hashlib
+import os
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -25,6 +26,7 @@ from goodfence.errors import DataError, SettingError, UnknownId, require
 from goodfence.spark import shuffle
 from goodfence.spark.id_index import send_to_blocks
 from goodfence.spark.messages import Message, SortedIds, Totals, UserRows, UserState
+from goodfence.spark.neighbours import leave_neighbours
 from goodfence.spark.private import LaidOutBlocks, ProfileBlocks, as_they_are, bare_of, fit_there, item_ids, public_of
 from goodfence.spark.ratings import Rated, compact, merged_rows, open_ratings
 from goodfence.spark.session import SparkConfig, config_of, job
@@ -40,6 +42,7 @@ def spark_fit(
     *,
     ledger: Any = None,
     key: str | None = None,
+    out: str | os.PathLike[str] | None = None,
     spark: SparkSession | None = None,
     config: SparkConfig | None = None,
 ) -> Any:
@@ -50,13 +53,19 @@ def spark_fit(
     model : PrivateMeans, PrivateCF, PrivateTopN or NeighbourCF
         What to fit. A private one keeps only what it released, unless the ratings are `Ratings`: it answers profiles,
         and `recommend` answers everybody. With `lasting` the folder `config.work`, as secret as the ratings, keeps the
-        users for `update`. A `NeighbourCF` collects the ratings from which it predicts.
+        users for `update`. A `NeighbourCF` collects the ratings from which it predicts, unless `out` is given.
     ledger, key
         As in `PrivateCF.update`, with `lasting`.
+    out : path, optional
+        A folder, on the cluster, in which to leave the neighbours of a `NeighbourCF` as parquet; `predict` and
+        `recommend` take it for `chosen`. The folder is returned, and nothing comes to the driver.
     ratings, spark, config
         As in `candidate_lists`.
     """
     settled = config_of(spark, config)
+    if out is not None:
+        require(not hasattr(model, "fit_profiles"), "out", "left out for a private model, which can be saved", None)
+        return leave_neighbours(model, ratings, out, settled)
     if getattr(model, "lasting", None) is None:
         require(ledger is None, "lasting", "given with a ledger", None)
         return fit_there(model, ratings, settled)
@@ -276,9 +285,7 @@ def _scale_of(ratings: Ratings) -> Scale | None:
     return None if ratings.feedback == "implicit" else ratings.scale
 
 
-def delete_from_bucket(
-    recipe: Any, gone: set[str], items: Any, partition: int, inbox: Inbox
-) -> Iterator[Message]:
+def delete_from_bucket(recipe: Any, gone: set[str], items: Any, partition: int, inbox: Inbox) -> Iterator[Message]:
     """Send what is kept of a bucket after users, or some of their ratings, are deleted; and what that changed."""
     state = inbox.only(UserState)
     users, kept, n_changed, touched = recipe.without(_ids_as_array(state.ids), state.kept, gone, items)

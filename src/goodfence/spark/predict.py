@@ -5,6 +5,7 @@ A task predicts for a group of consecutive rows, and asks every block for the ro
 
 from __future__ import annotations
 
+import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
@@ -27,9 +28,10 @@ from goodfence.spark import shuffle
 from goodfence.spark.all_pairs import merge, ragged
 from goodfence.spark.id_index import made
 from goodfence.spark.messages import Block, Cells, GroupNeighbours, Message, NumberedLists, NumberedRows, RowRequest
+from goodfence.spark.neighbours import Found
 from goodfence.spark.private import recommend_private
 from goodfence.spark.ratings import BlockLayout, Rated, RatingBlocks, chosen_rows, merged_rows, open_ratings
-from goodfence.spark.session import Batches, SparkConfig, config_of, job
+from goodfence.spark.session import Batches, SparkConfig, config_of, failures_in_one_sentence, job
 from goodfence.spark.shuffle import Inbox
 
 if TYPE_CHECKING:
@@ -40,11 +42,11 @@ ArrayCells: TypeAlias = tuple[AnyIntegers, AnyIntegers]
 
 def predict(
     ratings: Rated,
-    chosen: Chosen | DataFrame,
+    chosen: Chosen | DataFrame | str | os.PathLike[str],
     cells: ArrayCells | DataFrame,
     *,
-    axis: Axis = "user",
-    over: Over = "raters",
+    axis: Axis | None = None,
+    over: Over | None = None,
     spark: SparkSession | None = None,
     config: SparkConfig | None = None,
 ) -> Any:
@@ -54,25 +56,30 @@ def predict(
     ----------
     ratings : Ratings, DataFrame or path
         What `chosen` was chosen from.
-    chosen : Chosen or DataFrame
-        What `choose_neighbours` returned for these ratings and this axis.
+    chosen : Chosen, DataFrame or path
+        What `choose_neighbours` returned for these ratings and this axis, or the folder in which `fit` left it.
     cells : tuple of arrays or DataFrame
         For `Ratings` the user rows and the item columns; otherwise a data frame with `user` and `item`.
-    axis, over, spark, config
-        As in `NeighbourCF` and `candidate_lists`.
+    axis, over : str, optional
+        As in `NeighbourCF`; None for those of the folder, else "user" and "raters".
+    spark, config
+        As in `candidate_lists`.
 
     Returns
     -------
     array or DataFrame
         For `Ratings` one prediction for each cell. Otherwise `user`, `item` and `prediction`, held by Spark.
     """
-    require(over in ("raters", "neighbours"), "over", "'raters' or 'neighbours'", over)
+    require(over in (None, "raters", "neighbours"), "over", "'raters' or 'neighbours'", over)
     settled = config_of(spark, config)
+    found = Found.of(chosen, axis, over, settled)
+    chosen, axis = found.chosen, found.axis
     with (
         open_ratings(ratings, axis, lambda _: 1, settled) as rows,
         job(settled, "predicting", 3 * rows.layout.n_blocks),
     ):
-        groups = Groups.of(rows.layout, chosen, over, settled)
+        found.check(rows, axis)
+        groups = Groups.of(rows.layout, chosen, found.over, settled)
         if isinstance(chosen, Chosen) and isinstance(cells, tuple) and not rows.ids:
             return _predict_arrays(rows, groups, chosen, cells if axis == "user" else cells[::-1])
         if isinstance(chosen, Chosen) or isinstance(cells, tuple) or not rows.ids:
@@ -85,7 +92,7 @@ def recommend(
     chosen: Any,
     *,
     n: int = 10,
-    axis: Axis = "user",
+    axis: Axis | None = None,
     spark: SparkSession | None = None,
     config: SparkConfig | None = None,
 ) -> Any:
@@ -97,18 +104,21 @@ def recommend(
     score is what ranks the list (`docs/ranking.md`), not the predicted rating.
     """
     require(n >= 1, "n", "at least 1", n)
-    require(axis in ("user", "item"), "axis", "'user' or 'item'", axis)
+    require(axis in (None, "user", "item"), "axis", "'user' or 'item'", axis)
     settled = config_of(spark, config)
     if hasattr(chosen, "recommend_many"):
         if isinstance(ratings, Ratings):
             raise DataError("ratings must be of Spark for a private model; of this machine, call model.recommend_many")
         return recommend_private(ratings, chosen, n, settled)
+    known = Found.of(chosen, axis, None, settled)
+    chosen, axis = known.chosen, known.axis
     with (
         open_ratings(ratings, "user", lambda _: n, settled) as rows,
         job(settled, "recommending", 3 * rows.layout.n_blocks),
     ):
         if isinstance(chosen, Chosen) == bool(rows.ids):
             raise DataError("ratings and chosen must both be of this machine, or both of Spark")
+        known.check(rows, "user")
         groups = Groups.of(rows.layout, chosen, "raters", settled, n, of_items=axis == "item")
         neighbours = _in_groups(chosen, groups.group_rows, rows)
         if axis == "item":
@@ -126,6 +136,17 @@ def recommend(
         columns[one.numbers[owners], ranks] = one.indices
         scores[one.numbers[owners], ranks] = one.values
     return Ranked(columns, scores)
+
+
+def errors_of(ratings: Rated, chosen: Any, test: DataFrame, config: SparkConfig) -> list[float]:
+    """Return the numbers of ratings and of predictions, and sum and sum of squares of the errors."""
+    predicted, cell = predict(ratings, chosen, test, config=config), ["user", "item"]
+    off = test.join(predicted.dropDuplicates(cell), cell).selectExpr("abs(prediction - rating) as off")
+    parts = ("count(*)", "count_if(not isnan(off))", "sum(nanvl(off, 0D))", "sum(nanvl(off * off, 0D))")
+    with failures_in_one_sentence():
+        (found,) = off.selectExpr(*parts).collect()
+    predicted.unpersist()
+    return [float(one or 0) for one in found]
 
 
 @dataclass(frozen=True, slots=True)
