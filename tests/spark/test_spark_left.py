@@ -10,6 +10,7 @@ from typing import Any
 import numpy as np
 import pyarrow.parquet as pq
 import pytest
+from scipy import sparse
 
 import goodfence as gf
 from goodfence import spark as engine
@@ -24,8 +25,10 @@ from tests.support.running import run
 
 pytestmark = pytest.mark.spark
 
-FILMS = gf.synthetic(users=100, items=40, ratings=2_000, rng=3)
-TRAIN, TEST = gf.holdout(FILMS, per_user=1, rng=7)
+CHANCE = np.random.default_rng(3)
+CELLS = CHANCE.integers(1, 6, (100, 40)) * (CHANCE.random((100, 40)) < 0.4)
+FILMS = gf.Ratings(sparse.csr_array(CELLS.astype(float)), list(range(1, 101)), list(range(1, 41)), (1, 5, 1))
+TRAIN, TEST = gf.holdout(FILMS, fraction=0.1, rng=7)
 
 
 @pytest.fixture(scope="module")
@@ -85,7 +88,7 @@ def test_what_a_folder_refuses(spark: Any, path: str, tmp_path: Path) -> None:
     with pytest.raises(SettingError, match="center must be None"):
         engine.fit(gf.NeighbourCF(gf.KNN(k=5), center="user_mean"), path, out=folder, config=config)
     with pytest.raises(SettingError, match="out must be left out for a private model"):
-        engine.fit(gf.PrivateMeans(items="from ratings"), path, out=folder, config=config)
+        engine.fit(gf.PrivateMeans(epsilon=1.0, items="from ratings"), path, out=folder, config=config)
     with pytest.raises(DataError, match="ratings must be of Spark"):
         engine.fit(gf.NeighbourCF(gf.KNN(k=5)), TRAIN, out=folder, config=config)
     assert not folder.exists()
@@ -99,9 +102,10 @@ def test_what_a_folder_refuses(spark: Any, path: str, tmp_path: Path) -> None:
     with pytest.raises(DataError, match="and are others"):
         engine.recommend(spark.createDataFrame(table_of(FILMS)), folder, config=config)
     shutil.rmtree(folder / "_manifest")  # as after a failure
-    for call in (engine.recommend, lambda *words, **how: engine.predict(*words, asked, **how)):
-        with pytest.raises(DataError, match="no neighbours that a fit left to the end"):
-            call(path, folder, config=config)
+    with pytest.raises(DataError, match="no neighbours that a fit left to the end"):
+        engine.recommend(path, folder, config=config)
+    with pytest.raises(DataError, match="no neighbours that a fit left to the end"):
+        engine.predict(path, folder, asked, config=config)
     with pytest.raises(SettingError, match="out must be a new folder"):
         engine.fit(gf.NeighbourCF(gf.KNN(k=5)), path, out=folder, config=config)
 
@@ -120,7 +124,10 @@ def test_one_changed_rating_makes_other_ratings(spark: Any, path: str) -> None:
     table = table_of(TRAIN)
     values, items = table["rating"].to_pylist(), table["item"].to_pylist()
     values[5] = 6 - values[5] if values[5] != 3 else 1
-    items[9] = next(one for one in TRAIN.items.tolist() if one not in items[:60])
+    own = {
+        item for user, item in zip(table["user"].to_pylist(), items, strict=True) if user == table["user"][9].as_py()
+    }
+    items[9] = next(one for one in TRAIN.items.tolist() if one not in own)
     others = [
         table.set_column(table.schema.get_field_index("rating"), "rating", [values]),
         table.set_column(table.schema.get_field_index("item"), "item", [items]),
@@ -146,7 +153,7 @@ def test_the_commands(spark: Any, path: str, tmp_path: Path, monkeypatch: pytest
     assert json.loads(stdout)["recommendations"] == found.num_rows
     for name in ("user", "rank", "item"):
         assert found[name].to_pylist() == wanted[name].to_pylist()
-    code, _, stderr = run(*asked, str(lists))
+    code, _, stderr = run(*asked, str(tmp_path / "other.parquet"))
     assert code == 2
     assert "ratings must be given" in stderr
     code, _, stderr = run("fit", path, "--method", "private-means", "--engine", "spark", *there, "-o", str(folder))
@@ -156,5 +163,5 @@ def test_the_commands(spark: Any, path: str, tmp_path: Path, monkeypatch: pytest
 
 def test_neighbours_at_hand_keep_their_defaults() -> None:
     config: Any = None
-    found = Found.of(None, None, None, config)
+    found = Found.of(None, None, None, None, config)
     assert (found.axis, found.over, found.checksum) == ("user", "raters", None)

@@ -20,14 +20,22 @@ import pyarrow as pa
 
 from goodfence.data.columns import ROLES
 from goodfence.data.ids import Ids, code_ids
-from goodfence.data.ratings import Ratings, positions_among
+from goodfence.data.ratings import Ratings
 from goodfence.data.scale import Scale
 from goodfence.errors import DataError, SettingError, UnknownId, require
 from goodfence.spark import shuffle
-from goodfence.spark.id_index import send_to_blocks
 from goodfence.spark.messages import Message, SortedIds, Totals, UserRows, UserState
 from goodfence.spark.neighbours import leave_neighbours
-from goodfence.spark.private import LaidOutBlocks, ProfileBlocks, as_they_are, bare_of, fit_there, item_ids, public_of
+from goodfence.spark.private import (
+    LaidOutBlocks,
+    ProfileBlocks,
+    as_they_are,
+    bare_of,
+    fit_there,
+    item_ids,
+    positions_on,
+    public_of,
+)
 from goodfence.spark.ratings import Rated, compact, merged_rows, open_ratings
 from goodfence.spark.session import SparkConfig, config_of, job
 from goodfence.spark.shuffle import Checkpoint, Inbox, checkpoints
@@ -48,19 +56,11 @@ def spark_fit(
 ) -> Any:
     """Fit a recommender to ratings on the cluster, and return it: the same model as on one machine.
 
-    Parameters
-    ----------
-    model : PrivateMeans, PrivateCF, PrivateTopN or NeighbourCF
-        What to fit. A private one keeps only what it released, unless the ratings are `Ratings`: it answers profiles,
-        and `recommend` answers everybody. With `lasting` the folder `config.work`, as secret as the ratings, keeps the
-        users for `update`. A `NeighbourCF` collects the ratings from which it predicts, unless `out` is given.
-    ledger, key
-        As in `PrivateCF.update`, with `lasting`.
-    out : path, optional
-        A folder, on the cluster, in which to leave the neighbours of a `NeighbourCF` as parquet; `predict` and
-        `recommend` take it for `chosen`. The folder is returned, and nothing comes to the driver.
-    ratings, spark, config
-        As in `candidate_lists`.
+    A private one keeps only what it released, unless the ratings are `Ratings`: it answers profiles, and `recommend`
+    answers everybody. With `lasting` the folder `config.work`, as secret as the ratings, keeps the users for `update`;
+    `ledger` and `key` are as in `PrivateCF.update`. A `NeighbourCF` collects the ratings from which it predicts, unless
+    `out` names a folder in which to leave its neighbours as parquet: it is returned, and `predict` and `recommend` take
+    it for `chosen`. The rest is as in `candidate_lists`.
     """
     settled = config_of(spark, config)
     if out is not None:
@@ -85,16 +85,8 @@ def spark_update(
 ) -> Any:
     """Let a private model that was fitted with `lasting` on the cluster learn from what is new, and return it.
 
-    Parameters
-    ----------
-    model : PrivateMeans, PrivateCF or PrivateTopN
-        The model. `config.work` names the folder that was given to `fit`: it keeps the users between updates.
-    new : DataFrame or path, optional
-        What arrived since the last update; None for an empty batch.
-    ledger, key, add_items
-        As in `PrivateCF.update`.
-    spark, config
-        As in `candidate_lists`.
+    `new` is a data frame or a path with what arrived since the last update; None for an empty batch. `config.work`
+    names the folder that was given to `fit`: it keeps the users between updates. The rest is as in `PrivateCF.update`.
     """
     settled = config_of(spark, config)
     with _arriving(model, new, model.on_items_with(add_items), settled) as arrived:
@@ -330,16 +322,14 @@ def _arriving(model: Any, new: Rated | None, before: Ratings | None, config: Spa
     with open_ratings(given, "user", lambda _: 1, in_store) as rows:
         found, positions = public_of(model, rows, in_store, as_they_are) if before is None else (before, None)
         if before is not None:
-            items = Ids.of_sorted(item_ids(rows), "items"), Ids.of_sorted(before.items, "items")
-            positions = positions_among(*items)
+            positions = positions_on(before.items, item_ids(rows))
         kind: Any = {"scale": found.scale, "feedback": found.feedback}
         layout = LaidOutBlocks(model=bare_of(model), positions=positions, n_items=found.shape[1], **kind)
-        ids = rows.ids[0]
-        sent = shuffle.run_tasks(ids.sorted_ids, partial(send_to_blocks, ids.starts, rows.layout.block_rows))
         n_buckets = max(rows.layout.n_blocks, 2 * config.n_cores)
         with _users_of(model, found, config, n_buckets) as there:
             task = partial(send_to_buckets, layout, there.n_buckets)
-            rows_of_users = shuffle.shuffle(rows.blocks.union(sent), rows.layout.n_blocks, task)
+            together = rows.blocks.union(rows.ids[0].of_blocks(rows.layout.block_rows))
+            rows_of_users = shuffle.shuffle(together, rows.layout.n_blocks, task)
             there.given = there.stack.enter_context(shuffle.persisting())(rows_of_users)
             there.n_ratings = rows.layout.n_ratings
             yield there

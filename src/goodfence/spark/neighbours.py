@@ -52,22 +52,10 @@ def spark_candidate_lists(
 ) -> Any:
     """Return for every row the n most similar other rows, exactly.
 
-    Parameters
-    ----------
-    ratings : Ratings, DataFrame or path
-        A path names parquet (a file, or a folder of them) or a text file. Unless these are `Ratings`, no rating comes
-        to the driver.
-    n, axis, similarity, short_lists
-        As in `goodfence.candidate_lists`.
-    spark : SparkSession, optional
-        None for the active session, or a new one on this machine.
-    config : SparkConfig, optional
-        How the job runs: memory, blocks, a work folder. It does not change the lists.
-
-    Returns
-    -------
-    CandidateLists or DataFrame
-        For `Ratings` arrays. Otherwise a complete data frame with `id`, `row`, `indices` and `similarities`.
+    `n`, `axis`, `similarity` and `short_lists` are as in `goodfence.candidate_lists`. `Ratings` give `CandidateLists`;
+    a data frame or a path (parquet: a file or a folder of them; or a text file) gives a complete data frame with `id`,
+    `row`, `indices` and `similarities`, and no rating comes to the driver. `spark` is a session, None for the active
+    one or a new one on this machine. `config` says how the job runs, and does not change the lists.
     """
     settled, measure = config_of(spark, config), Similarity.of(similarity)
     check_comparable(measure)
@@ -125,19 +113,9 @@ def choose_neighbours(
 ) -> Any:
     """Return the chosen neighbours of every row: the same for the same seed as on one machine.
 
-    Parameters
-    ----------
-    ratings, spark, config
-        As in `candidate_lists`.
-    mechanism : Mechanism
-        `KNN`, `NPNS`, `PNCF`, `PPNS`, or your own, if the workers can import it.
-    axis, similarity, rng
-        As in `NeighbourCF`.
-
-    Returns
-    -------
-    Chosen or DataFrame
-        For `Ratings` arrays. Otherwise a complete data frame with `id`, `row`, `neighbours`, `similarities`, `weights`.
+    `mechanism`, `axis`, `similarity` and `rng` as in `NeighbourCF`; workers must be able to import your own mechanism.
+    The rest is as in `candidate_lists`. The result is arrays for `Ratings`, otherwise a complete data frame with `id`,
+    `row`, `neighbours`, `similarities` and `weights`.
     """
     settled = config_of(spark, config)
     measure, key = Similarity.of(similarity), Streams(rng).key()
@@ -179,17 +157,19 @@ def leave_neighbours(model: Any, ratings: Rated, folder: str | os.PathLike[str],
 
 @dataclass(frozen=True, kw_only=True)
 class Found:
-    """Chosen neighbours of this machine, of a data frame, or of a folder in which a fit left them."""
+    """Chosen neighbours in a data frame, or in a folder where a fit left them."""
 
-    chosen: Chosen | DataFrame
+    chosen: DataFrame
     axis: Axis
     over: Over
     checksum: str | None = None
     """Of the ratings among which those in a folder were chosen."""
 
     @classmethod
-    def of(cls, chosen: Any, axis: Axis | None, over: Over | None, config: SparkConfig) -> Found:
+    def of(cls, ratings: Any, chosen: Any, axis: Axis | None, over: Over | None, config: SparkConfig) -> Found:
         """Return neighbours with the settings asked for; a folder has its own, and refuses others."""
+        if isinstance(ratings, Ratings) or isinstance(chosen, Chosen):
+            raise DataError("ratings and chosen must both be of Spark; of this machine, a fitted NeighbourCF answers")
         if not isinstance(chosen, str | os.PathLike):
             return cls(chosen=chosen, axis=axis or "user", over=over or "raters")
         left = Checkpoint(config.spark, root_of(chosen), made)

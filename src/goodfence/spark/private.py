@@ -31,7 +31,7 @@ from goodfence.privacy.fixed_point import Contributions
 from goodfence.privacy.updates import narrowed
 from goodfence.spark import shuffle
 from goodfence.spark.chunks import Given
-from goodfence.spark.id_index import made, send_to_blocks
+from goodfence.spark.id_index import made
 from goodfence.spark.messages import Block, BlockFigures, SortedIds, Totals, from_arrow
 from goodfence.spark.neighbours import fit_on_spark
 from goodfence.spark.ratings import Rated, RatingBlocks, merged_rows, open_ratings
@@ -235,8 +235,7 @@ def public_of(
     laid = model.laid_out(public)
     if np.array_equal(laid.items, public.items):
         return laid, None
-    items = (Ids.of_sorted(one.items, "items") for one in (public, laid))
-    return laid, positions_among(*items)
+    return laid, positions_on(laid.items, public.items)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -272,19 +271,23 @@ def recommend_private(ratings: Given, model: Any, n: int, config: SparkConfig) -
     """Return for every user of the ratings the list of a fitted private model: user, rank, item and score."""
     with open_ratings(ratings, "user", lambda _: n, config) as rows:
         serving, users = _serving(model, rows, config), rows.ids[0]
-        sent = shuffle.run_tasks(users.sorted_ids, partial(send_to_blocks, users.starts, rows.layout.block_rows))
         schema = f"user {users.id_type}, rank bigint, item {_id_type(serving.items)}, score double"
         with job(config, "recommending", rows.layout.n_blocks):
-            blocks = rows.blocks.union(sent).repartitionById(rows.layout.n_blocks, "partition")
+            together = rows.blocks.union(users.of_blocks(rows.layout.block_rows))
+            blocks = together.repartitionById(rows.layout.n_blocks, "partition")
             return made(map_batches(blocks, partial(serving.lists, n), schema))
 
 
 def _serving(model: Any, rows: RatingBlocks, config: SparkConfig) -> BlockAnswers:
     laid: Ratings = model.ratings_
-    items = Ids.of_sorted(item_ids(rows), "items"), Ids.of_sorted(laid.items, "items")
     how: dict[str, Any] = {"n_items": laid.shape[1], "scale": laid.scale, "feedback": _feedback(config)}
-    layout = LaidOutBlocks(model=bare_of(model), positions=positions_among(*items), **how)
+    layout = LaidOutBlocks(model=bare_of(model), positions=positions_on(laid.items, item_ids(rows)), **how)
     return BlockAnswers(layout=layout, released=(model.model_, model.record_), items=laid.items)
+
+
+def positions_on(items: Any, found: Any) -> Integers:
+    """Return where these items are among those of a model."""
+    return positions_among(Ids.of_sorted(found, "items"), Ids.of_sorted(items, "items"))
 
 
 def item_ids(rows: RatingBlocks) -> Any:
