@@ -18,7 +18,7 @@ from goodfence.data.frame import ReadOptions
 from goodfence.errors import DataError, SettingError
 from goodfence.evaluation import evaluate_neighbours
 from goodfence.spark import shuffle
-from goodfence.spark.neighbours import Found
+from goodfence.spark.neighbours import NeighboursThere
 from goodfence.spark.ratings import open_ratings
 from tests.support.frames import table_of
 from tests.support.running import run
@@ -163,5 +163,5 @@ def test_the_commands(spark: Any, path: str, tmp_path: Path, monkeypatch: pytest
 
 def test_neighbours_at_hand_keep_their_defaults() -> None:
     config: Any = None
-    found = Found.of(None, None, None, None, config)
+    found = NeighboursThere.of(None, None, None, None, config)
     assert (found.axis, found.over, found.checksum) == ("user", "raters", None)

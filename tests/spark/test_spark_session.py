@@ -19,7 +19,7 @@ import goodfence as gf
 from goodfence import spark as engine
 from goodfence.errors import MissingExtra, SettingError, SparkProblem
 from goodfence.spark import session
-from goodfence.spark.neighbours import Found
+from goodfence.spark.neighbours import NeighboursThere
 from goodfence.spark.predict import Groups
 from goodfence.spark.session import SparkConfig, balanced_blocks, failures_in_one_sentence, without_pandas_advice
 
@@ -121,7 +121,7 @@ def test_items_are_predicted_in_groups_whose_neighbours_fit() -> None:
     layout: Any = SimpleNamespace(n_rows=1_000, n_ratings=10_000, n_columns=5_000_000)
     k = 400
     frame: Any = SimpleNamespace(first=lambda: {"neighbours": [0] * k})
-    of_users, of_items = (Found(chosen=frame, axis=axis, over="raters") for axis in ("user", "item"))
+    of_users, of_items = (NeighboursThere(chosen=frame, axis=axis, over="raters") for axis in ("user", "item"))
     groups = Groups.of(layout, of_items, config_of(2, 2**30), n=10)
     assert groups.group_rows == 2**30 // (k * k * 32)
     assert groups.n_groups == -(-5_000_000 // groups.group_rows)

@@ -150,11 +150,16 @@ def fit_command(
     elif without_ratings:
         raise SettingError("without_ratings must be left out: this model predicts from ratings")
     model = engine.fit(chosen, source, running, on_items=not private, out=out if stays else None)
-    if stays:
-        told = {"out": str(out), **chosen.stated(running.seed)}
-        running.tell(told, [("Model", chosen.label), ("Written", f"{out}, neighbours: protect them as the ratings")])
+    if not stays:
+        _save(model, chosen, out, running, bare=private and (without_ratings or engine.engine == "spark"))
         return
-    bare = private and (without_ratings or engine.engine == "spark")  # Spark brings no ratings here
+    told = {"out": str(out), **chosen.stated(running.seed)}
+    running.tell(told, [("Model", chosen.label), ("Written", f"{out}, neighbours: protect them as the ratings")])
+
+
+def _save(model: Any, chosen: Configured, out: Path, running: Running, *, bare: bool) -> None:
+    """Save a model, and tell of it; `bare` without its ratings, which Spark does not bring here."""
+    private = hasattr(model, "fit_profiles")
     model.save(out, **({"ratings": not bare} if private else {}))
     guarantee, ratings = model.guarantee(), model.ratings_
     kind = "ratings" if ratings.feedback == "explicit" else "events"

@@ -94,28 +94,19 @@ def spark_update(
 
 
 def spark_forget(model: Any, user: Any, *, spark: SparkSession | None = None, config: SparkConfig | None = None) -> Any:
-    """Delete a user, or several, with all they ever gave from a life on the cluster; return the model.
-
-    The folder `config.work` has a new version of all users without them; the next update removes the earlier one.
-    """
+    """Delete a user, or several, with all they ever gave from a life on the cluster; return the model."""
     asked = [user] if isinstance(user, str | int | np.integer) else user
-    return _without(model, {str(one) for one in asked}, None, config_of(spark, config))
+    with _users_of(model, model.ratings_, config_of(spark, config)) as there:
+        there.delete({str(one) for one in asked}, None)
+    return model
 
 
 def spark_withdraw(
     model: Any, user: Any, items: Any, *, spark: SparkSession | None = None, config: SparkConfig | None = None
 ) -> Any:
-    """Delete ratings of a user from a life on the cluster, as `PrivateCF.withdraw` does; return the model.
-
-    As after `forget` the folder has a new version of all users.
-    """
-    return _without(model, {str(user)}, model.ratings_.columns(items).tolist(), config_of(spark, config))
-
-
-def _without(model: Any, gone: set[str], items: list[int] | None, config: SparkConfig) -> Any:
-    model.life_.require_finished()
-    with _users_of(model, model.ratings_, config) as there:
-        there.delete(gone, items)
+    """Delete ratings of a user from a life on the cluster, as `PrivateCF.withdraw` does; return the model."""
+    with _users_of(model, model.ratings_, config_of(spark, config)) as there:
+        there.delete({str(user)}, model.ratings_.columns(items).tolist())
     return model
 
 
@@ -133,15 +124,8 @@ class UsersThere:
     stack: ExitStack
     n_ratings: int = 0
 
-    @property
-    def scale(self) -> Scale:
-        """The scale of what arrived, which was read on that of the model."""
-        return self.before.scale
-
-    @property
-    def kept(self) -> Ratings:
-        """What the model keeps of all ratings."""
-        return self.before
+    def __post_init__(self) -> None:
+        self.kept, self.scale = self.before, self.before.scale  # what arrives is read on the scale of the model
 
     @cached_property
     def recipe(self) -> Any:
@@ -175,10 +159,7 @@ class UsersThere:
         if there is None:
             ids = pa.array([], pa.int64())
             return shuffle.frame_of(self.config.spark, [UserState(at, -1, ids, {}) for at in range(self.n_buckets)])
-        return self._at_home(self.checkpoint.keep(there[0], _missing))
-
-    def _at_home(self, users: DataFrame) -> DataFrame:
-        return users.repartitionById(self.n_buckets, "partition")
+        return self.checkpoint.keep(there[0], _missing).repartitionById(self.n_buckets, "partition")
 
     @cached_property
     def users_after(self) -> DataFrame:
@@ -190,7 +171,7 @@ class UsersThere:
 
         with job(self.config, "closing the batch", 2 * self.n_buckets):
             kept = self.checkpoint.keep(self.name, make)
-            return self.checkpoint.persist(self._at_home(kept))
+            return self.checkpoint.persist(kept.repartitionById(self.n_buckets, "partition"))
 
     def _ids(self, of: Callable[..., Any]) -> list[Any]:
         """Return ids of users on the driver: a ledger has an account for each."""
@@ -201,7 +182,7 @@ class UsersThere:
 
     def users(self) -> list[Any]:
         """Return all users."""
-        return self._ids(_everybody)
+        return self._ids(lambda users, _: users)
 
     def entered(self, at: int) -> list[Any]:
         """Return the users of whom a batch holds something."""
@@ -228,6 +209,7 @@ class UsersThere:
     def delete(self, gone: set[str], items: list[int] | None) -> None:
         """Delete users and compute the sums of all batches again without them, or what they said of some items."""
         model, before = self.model, self.model.life_
+        before.require_finished()
         asked = repr((before.there[0], sorted(gone), items)).encode("utf-8", "surrogatepass")
         name = f"users-{before.now}-{before.digest(asked).hex()[:16]}"
         changed = shuffle.run_tasks(self.last(), partial(delete_from_bucket, self.recipe, gone, items))
@@ -236,7 +218,7 @@ class UsersThere:
             if sum(one.count for one in lost) != len(gone):
                 raise UnknownId("at least one of the users named is not among those of the life")
             made = self.checkpoint.keep(name, lambda: shuffle.of_kind(changed, UserState))
-            users = self.checkpoint.persist(self._at_home(made))
+            users = self.checkpoint.persist(made.repartitionById(self.n_buckets, "partition"))
         model.life_ = before.copied()
         try:
             for at in sorted({at for one in lost for at in one.totals.tolist()}):
@@ -249,10 +231,6 @@ class UsersThere:
 
 def _missing() -> DataFrame:
     raise SettingError("work must be the folder of this model's life, and it does not hold its users")
-
-
-def _everybody(users: Any, _kept: Any) -> Any:
-    return users
 
 
 def _ids_as_array(ids: pa.Array) -> Any:

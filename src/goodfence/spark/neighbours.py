@@ -156,17 +156,18 @@ def leave_neighbours(model: Any, ratings: Rated, folder: str | os.PathLike[str],
 
 
 @dataclass(frozen=True, kw_only=True)
-class Found:
+class NeighboursThere:
     """Chosen neighbours in a data frame, or in a folder where a fit left them."""
 
     chosen: DataFrame
     axis: Axis
     over: Over
-    checksum: str | None = None
-    """Of the ratings among which those in a folder were chosen."""
+    checksum: str | None = None  # of the ratings among which those in a folder were chosen
 
     @classmethod
-    def of(cls, ratings: Any, chosen: Any, axis: Axis | None, over: Over | None, config: SparkConfig) -> Found:
+    def of(
+        cls, ratings: Any, chosen: Any, axis: Axis | None, over: Over | None, config: SparkConfig
+    ) -> NeighboursThere:
         """Return neighbours with the settings asked for; a folder has its own, and refuses others."""
         if isinstance(ratings, Ratings) or isinstance(chosen, Chosen):
             raise DataError("ratings and chosen must both be of Spark; of this machine, a fitted NeighbourCF answers")
@@ -181,8 +182,7 @@ class Found:
                 raise DataError("the folder holds no neighbours that a fit left to the end; fit again, to a new folder")
             frame = config.spark.read.parquet(str(left.root))
         for name, asked in (("axis", axis), ("over", over)):
-            rule = f"left out or {stated[name]!r}, as these neighbours were chosen"
-            require(asked in (None, stated[name]), name, rule, asked)
+            require(asked in (None, stated[name]), name, f"left out or {stated[name]!r}, as in the fit", asked)
         return cls(chosen=frame, axis=stated["axis"], over=stated["over"], checksum=stated["ratings"])
 
     def check(self, rows: RatingBlocks, axis: Axis) -> None:

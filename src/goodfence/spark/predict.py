@@ -26,7 +26,7 @@ from goodfence.spark.all_pairs import merge, ragged
 from goodfence.spark.chunks import Given
 from goodfence.spark.id_index import made
 from goodfence.spark.messages import Block, Cells, GroupNeighbours, Message, NumberedLists, NumberedRows, RowRequest
-from goodfence.spark.neighbours import Found
+from goodfence.spark.neighbours import NeighboursThere
 from goodfence.spark.private import recommend_private
 from goodfence.spark.ratings import BlockLayout, RatingBlocks, chosen_rows, merged_rows, open_ratings
 from goodfence.spark.session import Batches, SparkConfig, config_of, failures_in_one_sentence, job
@@ -34,6 +34,8 @@ from goodfence.spark.shuffle import Inbox
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
+
+_NEIGHBOURS = "row", "neighbours", "weights"
 
 
 def predict(
@@ -53,7 +55,7 @@ def predict(
     """
     require(over in (None, "raters", "neighbours"), "over", "'raters' or 'neighbours'", over)
     settled = config_of(spark, config)
-    known = Found.of(ratings, chosen, axis, over, settled)
+    known = NeighboursThere.of(ratings, chosen, axis, over, settled)
     with (
         open_ratings(ratings, known.axis, lambda _: 1, settled) as rows,
         job(settled, "predicting", 3 * rows.layout.n_blocks),
@@ -84,14 +86,14 @@ def recommend(
         if isinstance(ratings, Ratings):
             raise DataError("ratings must be of Spark for a private model; of this machine, call model.recommend_many")
         return recommend_private(ratings, chosen, n, settled)
-    known = Found.of(ratings, chosen, axis, None, settled)
+    known = NeighboursThere.of(ratings, chosen, axis, None, settled)
     with (
         open_ratings(ratings, "user", lambda _: n, settled) as rows,
         job(settled, "recommending", 3 * rows.layout.n_blocks),
     ):
         known.check(rows, "user")
         groups = Groups.of(rows.layout, known, settled, n)
-        neighbours = _in_groups(known.chosen, groups.group_rows)
+        neighbours = _gathered(known.chosen, groups.group_rows, _NEIGHBOURS, _group_neighbours)
         if known.axis == "item":
             best = groups.best_of_items(rows.blocks, neighbours)
         else:
@@ -122,7 +124,7 @@ class Groups:
     n: int = 0  # how many columns are recommended to each row; 0 where cells are predicted
 
     @classmethod
-    def of(cls, layout: BlockLayout, known: Found, config: SparkConfig, n: int = 0) -> Groups:
+    def of(cls, layout: BlockLayout, known: NeighboursThere, config: SparkConfig, n: int = 0) -> Groups:
         """Return groups for which what a task needs (ratings, or neighbours of items) fits in its memory."""
         first = known.chosen.first()
         if first is None:
@@ -138,11 +140,6 @@ class Groups:
         requests = shuffle.run_tasks(neighbours, self.request)
         n_blocks = self.layout.n_blocks
         return neighbours.union(shuffle.shuffle(blocks.union(requests), n_blocks, send_rows))
-
-    def predicted(self, blocks: DataFrame, neighbours: DataFrame, cells: DataFrame) -> DataFrame:
-        """Return the cells of the groups with their predictions."""
-        together = self.with_rows(blocks, neighbours).union(cells)
-        return shuffle.shuffle(together, self.n_groups, self.predict)
 
     def request(self, partition: int, inbox: Inbox) -> Iterator[RowRequest]:
         """Ask the blocks for the ratings of the neighbours of a group, and for its own where these matter."""
@@ -211,11 +208,7 @@ def _numbered(partition: int, sender: int, rows: Integers, lists: Ranked) -> Num
     return NumberedLists(partition, sender, *ragged(*lists, lengths), rows)
 
 
-def _in_groups(chosen: DataFrame, group_rows: int) -> DataFrame:
-    return _gathered(chosen, group_rows, ("row", "neighbours", "weights"), _group_neighbours)
-
-
-def _predict_frame(rows: RatingBlocks, groups: Groups, known: Found, cells: DataFrame) -> DataFrame:
+def _predict_frame(rows: RatingBlocks, groups: Groups, known: NeighboursThere, cells: DataFrame) -> DataFrame:
     """Return the predictions for cells (`user`, `item`) of a data frame; an id that nobody knows is an error."""
     if not {"user", "item"} <= {*getattr(cells, "columns", ())}:
         raise DataError("cells must be a data frame with the columns user and item")
@@ -227,9 +220,14 @@ def _predict_frame(rows: RatingBlocks, groups: Groups, known: Found, cells: Data
     if numbered.where("row is null or column is null").limit(1).count():
         raise UnknownId("at least one of the users or items asked for is not in the ratings")
     asking = known.chosen.join(numbered.select("row").distinct(), "row", "left_semi")
-    neighbours = _in_groups(asking, groups.group_rows)
-    asked = _gathered(numbered, groups.group_rows, ("row", "column"), _group_cells)
-    found = groups.predicted(rows.blocks, neighbours, asked)
+    neighbours = _gathered(asking, groups.group_rows, _NEIGHBOURS, _group_neighbours)
+
+    def cells_of(group: int, table: pa.Table) -> Cells:
+        return Cells(group, -1, *(one.to_numpy().astype(np.int64) for one in table.columns[1:]))
+
+    asked = _gathered(numbered, groups.group_rows, ("row", "column"), cells_of)
+    together = groups.with_rows(rows.blocks, neighbours).union(asked)
+    found = shuffle.shuffle(together, groups.n_groups, groups.predict)
 
     def arrays_of(one: Cells) -> list[Any]:
         return [*(pa.array(own, pa.int32()) for own in (one.rows, one.columns)), one.predictions]
@@ -262,10 +260,6 @@ def _group_neighbours(group: int, table: pa.Table) -> GroupNeighbours:
         for name in ("neighbours", "weights")
     )
     return GroupNeighbours(group, -1, table.column("row").to_numpy().astype(np.int64), *matrices)
-
-
-def _group_cells(group: int, table: pa.Table) -> Cells:
-    return Cells(group, -1, *(one.to_numpy().astype(np.int64) for one in table.columns[1:]))
 
 
 def _ranked_frame(best: DataFrame, rows: RatingBlocks) -> DataFrame:

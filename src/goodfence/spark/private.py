@@ -269,20 +269,18 @@ class BlockAnswers:
 
 def recommend_private(ratings: Given, model: Any, n: int, config: SparkConfig) -> DataFrame:
     """Return for every user of the ratings the list of a fitted private model: user, rank, item and score."""
+    laid: Ratings = model.ratings_
+    how: dict[str, Any] = {"n_items": laid.shape[1], "scale": laid.scale, "feedback": _feedback(config)}
     with open_ratings(ratings, "user", lambda _: n, config) as rows:
-        serving, users = _serving(model, rows, config), rows.ids[0]
-        schema = f"user {users.id_type}, rank bigint, item {_id_type(serving.items)}, score double"
+        positions, (users, _) = positions_on(laid.items, item_ids(rows)), rows.ids
+        layout = LaidOutBlocks(model=bare_of(model), positions=positions, **how)
+        serving = BlockAnswers(layout=layout, released=(model.model_, model.record_), items=laid.items)
+        item_type = "string" if laid.items.dtype == object else "bigint"
+        schema = f"user {users.id_type}, rank bigint, item {item_type}, score double"
         with job(config, "recommending", rows.layout.n_blocks):
             together = rows.blocks.union(users.of_blocks(rows.layout.block_rows))
             blocks = together.repartitionById(rows.layout.n_blocks, "partition")
             return made(map_batches(blocks, partial(serving.lists, n), schema))
-
-
-def _serving(model: Any, rows: RatingBlocks, config: SparkConfig) -> BlockAnswers:
-    laid: Ratings = model.ratings_
-    how: dict[str, Any] = {"n_items": laid.shape[1], "scale": laid.scale, "feedback": _feedback(config)}
-    layout = LaidOutBlocks(model=bare_of(model), positions=positions_on(laid.items, item_ids(rows)), **how)
-    return BlockAnswers(layout=layout, released=(model.model_, model.record_), items=laid.items)
 
 
 def positions_on(items: Any, found: Any) -> Integers:
@@ -293,7 +291,3 @@ def positions_on(items: Any, found: Any) -> Integers:
 def item_ids(rows: RatingBlocks) -> Any:
     """Return the ids of the items that somebody rated."""
     return code_ids(pa.chunked_array([rows.ids[1].collect()]), ROLES[1], "items").ids.values
-
-
-def _id_type(ids: Any) -> str:
-    return "string" if ids.dtype == object else "bigint"

@@ -223,8 +223,7 @@ class Checkpoint:
     @failures_in_one_sentence()
     def check(self, fingerprint: Mapping[str, object]) -> None:
         """Raise where the folder holds parts of another job."""
-        stated = json.dumps(fingerprint, sort_keys=True)
-        known = self.text("fingerprint")
+        known, stated = self.text("fingerprint"), json.dumps(fingerprint, sort_keys=True)
         if known is None:
             self.write("fingerprint", stated)
         elif known != stated:
@@ -243,25 +242,20 @@ class Checkpoint:
 
     def remove_others(self, prefix: str, kept: Iterable[str]) -> None:
         """Remove what the folder holds by names that begin so, but for some."""
-        place = self._at("")
-        files = place.getFileSystem(self._settings)
+        place, files = self._at("")
         for name in [str(one.getPath().getName()) for one in files.listStatus(place)]:
             if name.startswith(prefix) and name not in {*kept}:
-                files.delete(self._at(name), True)
+                files.delete(self._at(name)[0], True)
 
     def holds(self, name: str) -> bool:
         """Return whether the folder has a file or a folder of this name; the empty name is the folder itself."""
-        place = self._at(name)
-        return bool(place.getFileSystem(self._settings).exists(place))
+        place, files = self._at(name)
+        return bool(files.exists(place))
 
-    def _at(self, name: str) -> Any:
+    def _at(self, name: str) -> tuple[Any, Any]:
         spark: Any = self.spark
-        return spark._jvm.org.apache.hadoop.fs.Path(f"{self.root}/{name}".rstrip("/"))
-
-    @property
-    def _settings(self) -> Any:
-        spark: Any = self.spark
-        return spark._jsc.hadoopConfiguration()
+        place = spark._jvm.org.apache.hadoop.fs.Path(f"{self.root}/{name}".rstrip("/"))
+        return place, place.getFileSystem(spark._jsc.hadoopConfiguration())
 
 
 if __name__ == "__main__":  # Spark forks its workers from here, with numba and arrow loaded
