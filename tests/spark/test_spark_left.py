@@ -156,7 +156,8 @@ def test_the_commands(spark: Any, path: str, tmp_path: Path, monkeypatch: pytest
     code, _, stderr = run(*asked, str(tmp_path / "other.parquet"))
     assert code == 2
     assert "ratings must be given" in stderr
-    code, _, stderr = run("fit", path, "--method", "private-means", "--engine", "spark", *there, "-o", str(folder))
+    private = ["--method", "private-means epsilon=1"]
+    code, _, stderr = run("fit", path, *private, "--engine", "spark", *there, "-o", str(folder))
     assert code == 2
     assert "out must be name.gf" in stderr
 
