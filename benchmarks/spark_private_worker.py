@@ -189,13 +189,13 @@ def with_faults(cluster, session, path, scale):
 
 def main() -> None:
     way, path, low, high, step = sys.argv[1:6]
-    scale = (float(low), float(high), float(step))
+    scale, rounds = (float(low), float(high), float(step)), 4 if SHORT in sys.argv else 2
     log = Path(tempfile.gettempdir()) / "goodfence-spark-private.log"
     if way == "local":
-        found = [local(path, scale) for _ in range(2)]
+        found = [local(path, scale) for _ in range(rounds)]
     elif way == "spark":
         session = engine.start("local[2]", log=log, conf=_CONF)
-        found = [there(session, path, scale) for _ in range(2)]
+        found = [there(session, path, scale) for _ in range(rounds)]
         session.stop()
     else:
         with tempfile.TemporaryDirectory() as folder, standalone(Path(folder)) as cluster:
