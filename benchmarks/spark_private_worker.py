@@ -4,6 +4,8 @@ local     on this machine
 spark     with a master local[2]
 cluster   with a standalone master and two worker processes; then once more while a task is so slow that it is run
           twice (speculation), and once more while a worker is killed in the middle of a task
+
+With `short` at the end only the means are fitted.
 """
 
 from __future__ import annotations
@@ -24,6 +26,8 @@ from goodfence.data.frame import ReadOptions
 from goodfence.spark import shuffle
 
 SHOWN = "fit PrivateCF, rating"
+SHORT = "short"  # the last word for data where the other jobs take too long
+LISTED = "recommend to everybody" + ", PrivateMeans" * (SHORT in sys.argv)
 N = 10
 _SLOW = 12.0  # seconds: longer than everything else of a stage
 _CONF = {
@@ -44,8 +48,13 @@ _SPECULATING = {
 
 
 def jobs(seed):
-    """Return what is fitted, by name, and the events of which of them need likes."""
+    """Return what is fitted, by name."""
     rated = {"items": "from ratings", "rng": seed}
+    if SHORT in sys.argv:
+        return {
+            "fit PrivateMeans, rating": lambda: gf.PrivateMeans(epsilon=1.0, **rated),
+            "fit PrivateMeans, user": lambda: gf.PrivateMeans(epsilon=1.0, unit="user", **rated),
+        }
     return {
         "fit PrivateMeans, rating": lambda: gf.PrivateMeans(epsilon=1.0, **rated),
         SHOWN: lambda: gf.PrivateCF(epsilon=4.0, **rated),
@@ -80,14 +89,15 @@ def timed(call):
 def local(path, scale):
     found = {}
     for name, make in jobs(1).items():
+        listing = name == (SHOWN if SHORT not in sys.argv else next(iter(jobs(1))))
         options = options_for(make(), scale)
         model, seconds = timed(lambda make=make, options=options: make().fit(gf.load(path, **options)))
         found[name] = {"seconds": seconds, "checksum": checksum(model)}
-        if name == SHOWN:
+        if listing:
             lists, seconds = timed(
                 lambda model=model: model.recommend_many(gf.load(path, scale=scale).users, N).table()
             )
-            found["recommend to everybody"] = {"seconds": seconds, "checksum": sum_of(lists)}
+            found[LISTED] = {"seconds": seconds, "checksum": sum_of(lists)}
     return found
 
 
@@ -102,9 +112,10 @@ def fitted(session, make, path, scale):
 def there(session, path, scale):
     found = {}
     for name, make in jobs(1).items():
+        listing = name == (SHOWN if SHORT not in sys.argv else next(iter(jobs(1))))
         model, seconds = timed(lambda make=make: fitted(session, make, path, scale))
         found[name] = {"seconds": seconds, "checksum": checksum(model)}
-        if name == SHOWN:
+        if listing:
             with tempfile.TemporaryDirectory() as folder:
 
                 def write(model=model, make=make, folder=folder):
@@ -113,7 +124,7 @@ def there(session, path, scale):
                     return lists
 
                 lists, seconds = timed(write)
-                found["recommend to everybody"] = {"seconds": seconds, "checksum": sum_of(lists.toArrow())}
+                found[LISTED] = {"seconds": seconds, "checksum": sum_of(lists.toArrow())}
                 lists.unpersist()
     return found
 
@@ -179,13 +190,13 @@ def with_faults(cluster, session, path, scale):
 
 def main() -> None:
     way, path, low, high, step = sys.argv[1:6]
-    scale = (float(low), float(high), float(step))
+    scale, rounds = (float(low), float(high), float(step)), 4 if SHORT in sys.argv else 2
     log = Path(tempfile.gettempdir()) / "goodfence-spark-private.log"
     if way == "local":
-        found = [local(path, scale) for _ in range(2)]
+        found = [local(path, scale) for _ in range(rounds)]
     elif way == "spark":
         session = engine.start("local[2]", log=log, conf=_CONF)
-        found = [there(session, path, scale) for _ in range(2)]
+        found = [there(session, path, scale) for _ in range(rounds)]
         session.stop()
     else:
         with tempfile.TemporaryDirectory() as folder, standalone(Path(folder)) as cluster:

@@ -224,17 +224,30 @@ def evaluate_there(
     sums: dict[str, Any] = {
         name: sum(np.asarray(part[name]) for part in parts) for name in parts[0] if name != "listed"
     }
-    n_cells, n_made, sizes, squares = sums.pop("cells")
-    made = max(n_made, 1)
-    errors = [np.nan] * 3 if events else [sizes / made, math.sqrt(squares / made), n_made / max(n_cells, 1)]
-    mae, rmse, coverage = map(float, errors)
-    scores = Scores(mae=mae, rmse=rmse, coverage=coverage, n=int(n_cells))
+    scores = _scores_of(*sums.pop("cells"), events=events)
     if length is None:
         return scores
     distinct = np.unique(np.concatenate([part["listed"] for part in parts]))
     means: dict[str, Any] = {name: float(total / max(count, 1)) for name, (count, total, _) in sums.items()}
     means["intervals"] = {name: _interval_of(*map(float, each)) for name, each in sums.items()}
     return replace(scores, top=length, catalogue_coverage=len(distinct) / model.ratings_.shape[1], **means)
+
+
+def evaluate_neighbours(chosen: Any, ratings: Any, test: Any, config: Any) -> Scores:
+    """Return the errors of neighbours on a cluster for held-out ratings (`user`, `item`, `rating`), which stay there.
+
+    `chosen` is what `goodfence.spark.choose_neighbours` returned for `ratings`, or the folder in which `fit` left it.
+    """
+    from goodfence.spark.predict import errors_of
+
+    return _scores_of(*errors_of(ratings, chosen, test, config), events=False)
+
+
+def _scores_of(n_cells: float, n_made: float, sizes: float, squares: float, *, events: bool) -> Scores:
+    made = max(n_made, 1)
+    errors = [np.nan] * 3 if events else [sizes / made, math.sqrt(squares / made), n_made / max(n_cells, 1)]
+    mae, rmse, coverage = map(float, errors)
+    return Scores(mae=mae, rmse=rmse, coverage=coverage, n=int(n_cells))
 
 
 def _split(held_out: dict[str, Any], seed: int, ratings: Ratings, block: int) -> tuple[Ratings, Ratings]:

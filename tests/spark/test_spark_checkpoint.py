@@ -45,7 +45,7 @@ def test_a_job_that_stopped_goes_on_and_another_is_refused(
     after = finished(work)
     assert {"tiles-4-4", "tiles-5-5", "lists"} <= set(after)
     assert {name: after[name] for name in before} == before
-    monkeypatch.setattr(shuffle, "run_tasks", None)  # nothing is left to be done
+    monkeypatch.setattr(shuffle, "shuffle", None)  # nothing is left to be done
     resumed = engine.candidate_lists(FILMS, n=20, config=config)
     assert (resumed.indices == found.indices).all()
     other = gf.synthetic(users=200, items=50, ratings=3_000, rng=3)

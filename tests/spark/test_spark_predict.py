@@ -5,12 +5,12 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+import pyarrow as pa
 import pytest
 
 import goodfence as gf
 from goodfence import spark as engine
 from goodfence.errors import DataError, SettingError, UnknownId
-from goodfence.neighbours.draw import Chosen
 from goodfence.spark import shuffle
 from goodfence.spark.messages import ChunkFacts
 from tests.support.frames import table_of
@@ -30,23 +30,26 @@ def test_predictions_while_tasks_fail(spark: Any, failing: None) -> None:
 
 
 def same_answers(spark: Any, axis: Any, over: Any) -> None:
-    ratings = gf.synthetic(users=300, items=120, ratings=5_000, rng=1)
-    mechanism = gf.PNCF(k=10, epsilon=2.0)
-    model = gf.NeighbourCF(mechanism, axis=axis, over=over, rng=7).fit(ratings)
-    chosen = Chosen(model.neighbours_, model.similarities_, model.weights_)
-    chance = np.random.default_rng(0)
-    cells = chance.integers(0, 300, 2000), chance.integers(0, 120, 2000)
+    ratings = gf.Ratings.from_frame(table_of(gf.synthetic(users=300, items=120, ratings=5_000, rng=1)))
+    n_users, n_items = ratings.shape
+    model = gf.NeighbourCF(gf.PNCF(k=10, epsilon=2.0), axis=axis, over=over, rng=7).fit(ratings)
+    frame, chance = spark.createDataFrame(table_of(ratings)), np.random.default_rng(0)
+    cells = chance.integers(0, n_users, 2000), chance.integers(0, n_items, 2000)
+    table = pa.table({"user": ratings.users[cells[0]], "item": ratings.items[cells[1]]})
     config = engine.SparkConfig(spark=spark, block_rows=110)
-    found = engine.predict(ratings, chosen, cells, axis=axis, over=over, config=config)
-    local = model.predict_cells(*cells)
-    assert np.array_equal(found, local, equal_nan=True)
+    chosen = engine.choose_neighbours(frame, model.mechanism, axis=axis, rng=7, config=config)
+    asked = spark.createDataFrame(table)
+    found = engine.predict(frame, chosen, asked, axis=axis, over=over, config=config).toArrow()
+    local = model.predict(found["user"].to_pylist(), found["item"].to_pylist())
+    assert found.num_rows == 2000
+    assert np.array_equal(found["prediction"].to_numpy(), local, equal_nan=True)
     without = np.isnan(local) if over == "raters" else local == 0  # [PRED] as printed gives 0
     assert 0 < without.mean() < 1
-    many = engine.recommend(ratings, chosen, n=7, axis=axis, config=config)
-    assert many.columns.shape == many.scores.shape == (300, 7)
-    assert np.array_equal(many.columns, model.recommend_many(n=7).columns)
-    ranked = model._rank_rows(np.arange(300), 7, np.ones(120, dtype=np.bool_))
-    assert np.array_equal(many.scores, ranked.scores, equal_nan=True)
+    best = engine.recommend(frame, chosen, n=7, axis=axis, config=config).orderBy("user", "rank").toArrow()
+    wanted = model.recommend_many(n=7).table()
+    assert best["item"].to_pylist() == wanted["item"].to_pylist()
+    ranked = model._rank_rows(np.arange(n_users), 7, np.ones(n_items, dtype=np.bool_))
+    assert np.array_equal(best["score"].to_numpy(), ranked.scores[ranked.columns >= 0])
 
 
 @pytest.mark.parametrize("axis", ["user", "item"])
@@ -90,7 +93,7 @@ def test_what_is_wrong_with_what_is_asked(spark: Any) -> None:
     with pytest.raises(UnknownId) as caught:
         engine.predict(frame, chosen, nobody, spark=spark)
     assert "77" not in str(caught.value)
-    with pytest.raises(DataError, match="all of Spark"):
+    with pytest.raises(DataError, match="both be of Spark"):
         engine.predict(here, chosen, nobody, spark=spark)
     with pytest.raises(DataError, match="got int"):
         engine.candidate_lists(number, n=5, spark=spark)

@@ -156,8 +156,9 @@ def test_everybody_gets_the_lists_of_one_machine(spark: Any, path: str, tmp_path
     here = local(make()).recommend_many(None, 5).table()
     for column in ("user", "rank", "item", "score"):
         assert there[column].to_pylist() == here[column].to_pylist()
+    here_only: Any = FILMS
     with pytest.raises(DataError, match="recommend_many"):
-        engine.recommend(FILMS, model, config=config)
+        engine.recommend(here_only, model, config=config)
 
 
 @pytest.mark.spark

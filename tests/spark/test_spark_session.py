@@ -12,15 +12,14 @@ from contextlib import contextmanager
 from types import SimpleNamespace
 from typing import Any
 
-import numpy as np
 import pyarrow as pa
 import pytest
 
 import goodfence as gf
 from goodfence import spark as engine
 from goodfence.errors import MissingExtra, SettingError, SparkProblem
-from goodfence.neighbours.draw import Chosen
 from goodfence.spark import session
+from goodfence.spark.neighbours import NeighboursThere
 from goodfence.spark.predict import Groups
 from goodfence.spark.session import SparkConfig, balanced_blocks, failures_in_one_sentence, without_pandas_advice
 
@@ -121,11 +120,12 @@ def test_items_are_predicted_in_groups_whose_neighbours_fit() -> None:
     """An item has k neighbours, not ratings: 5,000,000 of them with 400 of 32 bytes each, for each of 400 others."""
     layout: Any = SimpleNamespace(n_rows=1_000, n_ratings=10_000, n_columns=5_000_000)
     k = 400
-    chosen = Chosen(*(np.zeros((1, k)) for _ in range(3)))  # type: ignore[arg-type]
-    groups = Groups.of(layout, chosen, "raters", config_of(2, 2**30), of_items=True)
+    frame: Any = SimpleNamespace(first=lambda: {"neighbours": [0] * k})
+    of_users, of_items = (NeighboursThere(chosen=frame, axis=axis, over="raters") for axis in ("user", "item"))
+    groups = Groups.of(layout, of_items, config_of(2, 2**30), n=10)
     assert groups.group_rows == 2**30 // (k * k * 32)
     assert groups.n_groups == -(-5_000_000 // groups.group_rows)
-    few = Groups.of(layout, chosen, "raters", config_of(2, 2**30))
+    few = Groups.of(layout, of_users, config_of(2, 2**30), n=10)
     assert (few.group_rows, few.n_groups) == (167, 6)  # of users: three for each core
 
 

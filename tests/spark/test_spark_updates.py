@@ -67,6 +67,14 @@ def same_life(here: Any, there: Any) -> None:
         assert np.array_equal(mine, yours)
 
 
+def deleted_of(model: Any) -> dict[int, list[int]]:
+    """Half of the ratings of some users who return, each with an item that they did not rate."""
+    ratings = model.ratings_
+    rated = {user: ratings.items[ratings.csr[[row]].indices].tolist() for row, user in enumerate(ratings.users)}
+    others = {user: [item for item in ITEMS if item not in rated[user]] for user in rated}
+    return {int(user): [*rated[user][::2], *others[user][:1]] for user in list(rated)[20:26] if rated[user]}
+
+
 @pytest.mark.spark
 @pytest.mark.parametrize("name", MODELS)
 def test_a_life_is_that_of_one_machine(spark: Any, tmp_path: Path, name: str) -> None:
@@ -76,6 +84,10 @@ def test_a_life_is_that_of_one_machine(spark: Any, tmp_path: Path, name: str) ->
     here.fit(weeks.ratings(0))
     engine.fit(there, weeks.path(0), config=config)
     same_life(here, there)
+    deleted = deleted_of(here)
+    for user, items in deleted.items():
+        here.withdraw(user, items)
+        engine.withdraw(there, user, items, config=config)
     here.update(weeks.ratings(1), add_items=[100])
     engine.update(there, weeks.path(1), add_items=[100], config=config)
     same_life(here, there)
@@ -168,8 +180,12 @@ def test_what_a_life_on_the_cluster_refuses(spark: Any, tmp_path: Path) -> None:
     with pytest.raises(SettingError, match="lasting must be given with a ledger"):
         engine.fit(gf.PrivateMeans(**HOW), weeks.path(0), ledger=ledger_in(tmp_path), key="1", config=without)
     engine.fit(model, weeks.path(0), config=weeks.config)
-    with pytest.raises(UnknownId, match="to be forgotten"):
+    with pytest.raises(UnknownId, match="users named"):
         engine.forget(model, [12, 999], config=weeks.config)
+    with pytest.raises(UnknownId, match="users named"):
+        engine.withdraw(model, 999, [ITEMS[0]], config=weeks.config)
+    with pytest.raises(UnknownId, match="item"):
+        engine.withdraw(model, 12, [-5], config=weeks.config)
     other = engine.SparkConfig(spark=spark, read=weeks.config.read, work=str(tmp_path / "other"), progress=False)
     with pytest.raises(SettingError, match="does not hold its users"):
         engine.update(model, weeks.path(1), config=other)

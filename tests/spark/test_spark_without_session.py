@@ -16,6 +16,7 @@ import pytest
 
 from goodfence.spark import SparkConfig, id_index
 from goodfence.spark.id_index import IdIndex
+from goodfence.spark.neighbours import NeighboursThere
 
 PREDICT = import_module("goodfence.spark.predict")  # the name in the package is the function
 RATINGS = import_module("goodfence.spark.ratings")
@@ -47,9 +48,9 @@ def test_predictions_of_data_frames_are_a_data_frame_that_spark_holds(monkeypatc
     monkeypatch.setattr(PREDICT.Groups, "of", lambda *_: "groups")
     monkeypatch.setattr(PREDICT, "_predict_frame", lambda *given: given)
     monkeypatch.setattr(PREDICT, "made", lambda frame: ("made", frame))
-    config = SparkConfig(spark=NO_SESSION)
-    found = PREDICT.predict("ratings", "chosen", "cells", axis="item", config=config)
-    assert found == ("made", (rows, "groups", "chosen", "cells", "item"))
+    config, chosen = SparkConfig(spark=NO_SESSION), cast("Any", object())
+    found: Any = PREDICT.predict("ratings", chosen, "cells", axis="item", config=config)
+    assert found == ("made", (rows, "groups", NeighboursThere(chosen=chosen, axis="item", over="raters"), "cells"))
 
 
 class Held:

@@ -11,7 +11,7 @@ import typer
 
 from goodfence.cli.command import command, flag, panel
 from goodfence.cli.options import Method, Output, Running, Source
-from goodfence.cli.output import MODEL, check_out, out_option
+from goodfence.cli.output import MODEL, PARQUET, check_out, out_option
 from goodfence.errors import SettingError, require
 from goodfence.report.wording import guarantee_cell, liked
 
@@ -55,18 +55,25 @@ class Engine:
             raise SettingError("engine spark fits knn, npns, pncf, ppns and the private models only")
         require_spark()
 
-    def fit(self, chosen: Configured, source: Source, running: Running, *, on_items: bool = True) -> Any:
-        """Return the fitted model; Spark's tasks read the file themselves. `on_items` as in `Source.load`."""
+    def fit(
+        self, chosen: Configured, source: Source, running: Running, *, on_items: bool = True, out: Path | None = None
+    ) -> Any:
+        """Return the fitted model; Spark's tasks read the file themselves. `on_items` as in `Source.load`.
+
+        With `out` the neighbours stay in that folder, and there is no model.
+        """
         fitting = f"fitting {chosen.label}"
         if self.engine == "local":
             ratings = source.load(running, on_items=on_items)
             running.say(fitting)
             return chosen.recommender.fit(ratings)
+        from goodfence.spark.neighbours import leave_neighbours
         from goodfence.spark.private import fit_there
 
         listed = source.item_list() if on_items else None
         if listed is not None and chosen.recommender.axis == "item":
             raise SettingError("items must be left out for item-based neighbours on Spark")
+        require(out is None or listed is None, "items", "left out where neighbours stay on the cluster", "a list")
         with self.opened(source.file, source.options(), running) as (located, config):
 
             def completed(found: Ratings, *size: Any) -> Ratings:
@@ -75,6 +82,8 @@ class Engine:
 
             running.say(fitting)
             with running.noting():
+                if out is not None:
+                    return leave_neighbours(chosen.recommender, located.path, out, config)
                 return fit_there(chosen.recommender, located.path, config, completed)
 
     @contextmanager
@@ -126,19 +135,31 @@ def fit_command(
     from goodfence.models.persistence import check_replaceable
     from goodfence.models.private.base import PrivateRecommender
 
-    check_out(out, MODEL)
-    check_replaceable(out)
+    stays = out.suffix == PARQUET and engine.engine == "spark"  # neighbours, in a folder on the cluster
+    if not stays:
+        check_out(out, MODEL)
+        check_replaceable(out)
     chosen = method.configured(running, rng=running.seed, public={})
     engine.check(chosen)
     private = isinstance(chosen.recommender, PrivateRecommender)
+    require(not (private and stays), "out", "name.gf for a private model", None)
     if private:
         with running.noting():
             public = source.public_items()
         chosen = method.configured(running, rng=running.seed, public=public)
     elif without_ratings:
         raise SettingError("without_ratings must be left out: this model predicts from ratings")
-    model = engine.fit(chosen, source, running, on_items=not private)
-    bare = private and (without_ratings or engine.engine == "spark")  # Spark brings no ratings here
+    model = engine.fit(chosen, source, running, on_items=not private, out=out if stays else None)
+    if not stays:
+        _save(model, chosen, out, running, bare=private and (without_ratings or engine.engine == "spark"))
+        return
+    told = {"out": str(out), **chosen.stated(running.seed)}
+    running.tell(told, [("Model", chosen.label), ("Written", f"{out}, neighbours: protect them as the ratings")])
+
+
+def _save(model: Any, chosen: Configured, out: Path, running: Running, *, bare: bool) -> None:
+    """Save a model, and tell of it; `bare` without its ratings, which Spark does not bring here."""
+    private = hasattr(model, "fit_profiles")
     model.save(out, **({"ratings": not bare} if private else {}))
     guarantee, ratings = model.guarantee(), model.ratings_
     kind = "ratings" if ratings.feedback == "explicit" else "events"

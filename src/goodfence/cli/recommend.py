@@ -54,6 +54,9 @@ def recommend_command(
     from goodfence.data.load import read_item_list
     from goodfence.models.persistence import load_model
 
+    if request.model.suffix == PARQUET:  # neighbours that a fit left on the cluster
+        _list_there(str(request.model), request, output, out)
+        return
     limit = DEFAULT_MAX_BYTES if request.max_bytes is None else request.max_bytes
     model: Any = load_model(request.model, max_bytes=limit)
     if request.ratings is not None:
@@ -79,20 +82,21 @@ def recommend_command(
 def _list_there(model: Any, request: Request, output: Output, out: Path | None) -> None:
     """Write the lists of everybody in a file of ratings, which tasks read, to a folder of parquet files."""
     from goodfence.data.frame import ReadOptions
-    from goodfence.spark.private import recommend_private
+    from goodfence.spark.predict import recommend
 
-    fits = hasattr(model, "fit_profiles") and request.everybody and request.allowed is None
-    require(
-        fits and out is not None and out.suffix == PARQUET, "ratings", "for --all of a private model, to .parquet", None
-    )
+    left = isinstance(model, str)
+    fits = (left or hasattr(model, "fit_profiles")) and request.everybody and request.allowed is None
+    rule = "for --all of a private model or of neighbours on a cluster, to .parquet"
+    require(fits and out is not None and out.suffix == PARQUET, "ratings", rule, None)
+    require(request.ratings is not None, "ratings", "given with neighbours on a cluster", None)
     options = ReadOptions.parse(" ".join(request.read or ()))
-    if model.learns_from == "explicit" and options.scale is None:
+    if not left and model.learns_from == "explicit" and options.scale is None:
         options = options.merged(scale=model.ratings_.scale)
     with Engine(engine="spark", master=request.master).opened(str(request.ratings), options, output) as (
         located,
         config,
     ):
-        lists = recommend_private(located.path, model, request.n, config)
+        lists = recommend(located.path, model, n=request.n, config=config)
         lists.write.mode("overwrite").parquet(str(out))
         n_listed = lists.count()
     told = {"out": str(out), "recommendations": n_listed}

@@ -3,6 +3,7 @@
 from goodfence.spark.lasting import spark_fit as fit
 from goodfence.spark.lasting import spark_forget as forget
 from goodfence.spark.lasting import spark_update as update
+from goodfence.spark.lasting import spark_withdraw as withdraw
 from goodfence.spark.neighbours import choose_neighbours
 from goodfence.spark.neighbours import spark_candidate_lists as candidate_lists
 from goodfence.spark.predict import predict, recommend
@@ -18,4 +19,5 @@ __all__ = [
     "recommend",
     "start",
     "update",
+    "withdraw",
 ]

@@ -75,7 +75,7 @@ def lists_of(
 ) -> Iterator[DataFrame]:
     """Run a job that goes on with `BlockLists` of each block."""
     with failures_in_one_sentence():
-        checksum = rows.checksum() if config.work else ""
+        checksum = rows.checksum("user") if config.work else ""
     fingerprint = {"ratings": checksum, **asdict(settings)}
     n_blocks = settings.layout.n_blocks
     tasks = partial(merge_block, settings.n), partial(combine_waiting, settings.n)

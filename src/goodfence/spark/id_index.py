@@ -130,6 +130,10 @@ class IdIndex:
         schema = f"id {self.id_type}, number int"
         return shuffle.rows_of_messages(self.sorted_ids, SortedIds, arrays_of, schema)
 
+    def of_blocks(self, block_rows: int) -> DataFrame:
+        """Return the ids of the rows of each block, on their way to it."""
+        return shuffle.run_tasks(self.sorted_ids, partial(send_to_blocks, self.starts, block_rows))
+
     def collect(self) -> pa.Array:
         """Return all ids, in the order of their numbers, on the driver."""
         return pa.concat_arrays([one.ids for one in shuffle.collect(self.sorted_ids, SortedIds)])
@@ -177,8 +181,7 @@ def with_ids(
     fields = ", ".join(f"{name} array<{element}>" for name, element in columns.items())
     schema = f"id {ids.id_type}, row int, {fields}"
     # The ids come to the messages of their blocks: a join of the rows would move all their arrays.
-    sent = shuffle.run_tasks(ids.sorted_ids, partial(send_to_blocks, ids.starts, block_rows))
-    blocks = lists.union(sent).repartitionById(-(-ids.n // block_rows), "partition")
+    blocks = lists.union(ids.of_blocks(block_rows)).repartitionById(-(-ids.n // block_rows), "partition")
     task = partial(_rows_with_ids, kind, list(columns))
     if shuffle.SPILL.get() is not None:
         return _written(blocks, task, schema)

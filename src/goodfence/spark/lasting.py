@@ -7,6 +7,7 @@ keeps them between updates; the driver keeps what was released and the exact sum
 from __future__ import annotations
 
 import hashlib
+import os
 import zlib
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack, contextmanager
@@ -19,13 +20,22 @@ import pyarrow as pa
 
 from goodfence.data.columns import ROLES
 from goodfence.data.ids import Ids, code_ids
-from goodfence.data.ratings import Ratings, positions_among
+from goodfence.data.ratings import Ratings
 from goodfence.data.scale import Scale
 from goodfence.errors import DataError, SettingError, UnknownId, require
 from goodfence.spark import shuffle
-from goodfence.spark.id_index import send_to_blocks
 from goodfence.spark.messages import Message, SortedIds, Totals, UserRows, UserState
-from goodfence.spark.private import LaidOutBlocks, ProfileBlocks, as_they_are, bare_of, fit_there, item_ids, public_of
+from goodfence.spark.neighbours import leave_neighbours
+from goodfence.spark.private import (
+    LaidOutBlocks,
+    ProfileBlocks,
+    as_they_are,
+    bare_of,
+    fit_there,
+    item_ids,
+    positions_on,
+    public_of,
+)
 from goodfence.spark.ratings import Rated, compact, merged_rows, open_ratings
 from goodfence.spark.session import SparkConfig, config_of, job
 from goodfence.spark.shuffle import Checkpoint, Inbox, checkpoints
@@ -40,23 +50,22 @@ def spark_fit(
     *,
     ledger: Any = None,
     key: str | None = None,
+    out: str | os.PathLike[str] | None = None,
     spark: SparkSession | None = None,
     config: SparkConfig | None = None,
 ) -> Any:
     """Fit a recommender to ratings on the cluster, and return it: the same model as on one machine.
 
-    Parameters
-    ----------
-    model : PrivateMeans, PrivateCF, PrivateTopN or NeighbourCF
-        What to fit. A private one keeps only what it released, unless the ratings are `Ratings`: it answers profiles,
-        and `recommend` answers everybody. With `lasting` the folder `config.work`, as secret as the ratings, keeps the
-        users for `update`. A `NeighbourCF` collects the ratings from which it predicts.
-    ledger, key
-        As in `PrivateCF.update`, with `lasting`.
-    ratings, spark, config
-        As in `candidate_lists`.
+    A private one keeps only what it released, unless the ratings are `Ratings`: it answers profiles, and `recommend`
+    answers everybody. With `lasting` the folder `config.work`, as secret as the ratings, keeps the users for `update`;
+    `ledger` and `key` are as in `PrivateCF.update`. A `NeighbourCF` collects the ratings from which it predicts, unless
+    `out` names a folder in which to leave its neighbours as parquet: it is returned, and `predict` and `recommend` take
+    it for `chosen`. The rest is as in `candidate_lists`.
     """
     settled = config_of(spark, config)
+    if out is not None:
+        require(not hasattr(model, "fit_profiles"), "out", "left out for a private model, which can be saved", None)
+        return leave_neighbours(model, ratings, out, settled)
     if getattr(model, "lasting", None) is None:
         require(ledger is None, "lasting", "given with a ledger", None)
         return fit_there(model, ratings, settled)
@@ -76,16 +85,8 @@ def spark_update(
 ) -> Any:
     """Let a private model that was fitted with `lasting` on the cluster learn from what is new, and return it.
 
-    Parameters
-    ----------
-    model : PrivateMeans, PrivateCF or PrivateTopN
-        The model. `config.work` names the folder that was given to `fit`: it keeps the users between updates.
-    new : DataFrame or path, optional
-        What arrived since the last update; None for an empty batch.
-    ledger, key, add_items
-        As in `PrivateCF.update`.
-    spark, config
-        As in `candidate_lists`.
+    `new` is a data frame or a path with what arrived since the last update; None for an empty batch. `config.work`
+    names the folder that was given to `fit`: it keeps the users between updates. The rest is as in `PrivateCF.update`.
     """
     settled = config_of(spark, config)
     with _arriving(model, new, model.on_items_with(add_items), settled) as arrived:
@@ -93,17 +94,19 @@ def spark_update(
 
 
 def spark_forget(model: Any, user: Any, *, spark: SparkSession | None = None, config: SparkConfig | None = None) -> Any:
-    """Delete a user, or several, with all they ever gave from a life on the cluster; return the model.
-
-    The folder `config.work` has a new version of all users without them; the next update removes the earlier one.
-    """
-    settled = config_of(spark, config)
-    life = model.life_
-    life.require_finished()
+    """Delete a user, or several, with all they ever gave from a life on the cluster; return the model."""
     asked = [user] if isinstance(user, str | int | np.integer) else user
-    gone = {str(one) for one in asked}
-    with _users_of(model, model.ratings_, settled) as there:
-        there.forget(gone)
+    with _users_of(model, model.ratings_, config_of(spark, config)) as there:
+        there.delete({str(one) for one in asked}, None)
+    return model
+
+
+def spark_withdraw(
+    model: Any, user: Any, items: Any, *, spark: SparkSession | None = None, config: SparkConfig | None = None
+) -> Any:
+    """Delete ratings of a user from a life on the cluster, as `PrivateCF.withdraw` does; return the model."""
+    with _users_of(model, model.ratings_, config_of(spark, config)) as there:
+        there.delete({str(user)}, model.ratings_.columns(items).tolist())
     return model
 
 
@@ -121,15 +124,8 @@ class UsersThere:
     stack: ExitStack
     n_ratings: int = 0
 
-    @property
-    def scale(self) -> Scale:
-        """The scale of what arrived, which was read on that of the model."""
-        return self.before.scale
-
-    @property
-    def kept(self) -> Ratings:
-        """What the model keeps of all ratings."""
-        return self.before
+    def __post_init__(self) -> None:
+        self.kept, self.scale = self.before, self.before.scale  # what arrives is read on the scale of the model
 
     @cached_property
     def recipe(self) -> Any:
@@ -163,10 +159,7 @@ class UsersThere:
         if there is None:
             ids = pa.array([], pa.int64())
             return shuffle.frame_of(self.config.spark, [UserState(at, -1, ids, {}) for at in range(self.n_buckets)])
-        return self._at_home(self.checkpoint.keep(there[0], _missing))
-
-    def _at_home(self, users: DataFrame) -> DataFrame:
-        return users.repartitionById(self.n_buckets, "partition")
+        return self.checkpoint.keep(there[0], _missing).repartitionById(self.n_buckets, "partition")
 
     @cached_property
     def users_after(self) -> DataFrame:
@@ -178,7 +171,7 @@ class UsersThere:
 
         with job(self.config, "closing the batch", 2 * self.n_buckets):
             kept = self.checkpoint.keep(self.name, make)
-            return self.checkpoint.persist(self._at_home(kept))
+            return self.checkpoint.persist(kept.repartitionById(self.n_buckets, "partition"))
 
     def _ids(self, of: Callable[..., Any]) -> list[Any]:
         """Return ids of users on the driver: a ledger has an account for each."""
@@ -189,7 +182,7 @@ class UsersThere:
 
     def users(self) -> list[Any]:
         """Return all users."""
-        return self._ids(_everybody)
+        return self._ids(lambda users, _: users)
 
     def entered(self, at: int) -> list[Any]:
         """Return the users of whom a batch holds something."""
@@ -213,18 +206,19 @@ class UsersThere:
         life.finish(known, None)
         self.checkpoint.remove_others("users-", kept)
 
-    def forget(self, gone: set[str]) -> None:
-        """Delete users, and compute the sums of all batches again without them."""
+    def delete(self, gone: set[str], items: list[int] | None) -> None:
+        """Delete users and compute the sums of all batches again without them, or what they said of some items."""
         model, before = self.model, self.model.life_
-        named = hashlib.blake2b(repr(sorted(gone)).encode("utf-8", "surrogatepass"), key=before.key, digest_size=8)
-        name = f"{before.there[0]}-{named.hexdigest()}"
-        forgotten = shuffle.run_tasks(self.last(), partial(forget_users, self.recipe, gone))
-        with job(self.config, "forgetting", 2 * self.n_buckets):
-            lost = shuffle.collect(shuffle.of_kind(forgotten, Totals), Totals)
+        before.require_finished()
+        asked = repr((before.there[0], sorted(gone), items)).encode("utf-8", "surrogatepass")
+        name = f"users-{before.now}-{before.digest(asked).hex()[:16]}"
+        changed = shuffle.run_tasks(self.last(), partial(delete_from_bucket, self.recipe, gone, items))
+        with job(self.config, "deleting", 2 * self.n_buckets):
+            lost = shuffle.collect(shuffle.of_kind(changed, Totals), Totals)
             if sum(one.count for one in lost) != len(gone):
-                raise UnknownId("at least one of the users to be forgotten is not among those of the life")
-            made = self.checkpoint.keep(name, lambda: shuffle.of_kind(forgotten, UserState))
-            users = self.checkpoint.persist(self._at_home(made))
+                raise UnknownId("at least one of the users named is not among those of the life")
+            made = self.checkpoint.keep(name, lambda: shuffle.of_kind(changed, UserState))
+            users = self.checkpoint.persist(made.repartitionById(self.n_buckets, "partition"))
         model.life_ = before.copied()
         try:
             for at in sorted({at for one in lost for at in one.totals.tolist()}):
@@ -237,10 +231,6 @@ class UsersThere:
 
 def _missing() -> DataFrame:
     raise SettingError("work must be the folder of this model's life, and it does not hold its users")
-
-
-def _everybody(users: Any, _kept: Any) -> Any:
-    return users
 
 
 def _ids_as_array(ids: pa.Array) -> Any:
@@ -265,12 +255,12 @@ def _scale_of(ratings: Ratings) -> Scale | None:
     return None if ratings.feedback == "implicit" else ratings.scale
 
 
-def forget_users(recipe: Any, gone: set[str], partition: int, inbox: Inbox) -> Iterator[Message]:
-    """Send what is kept of a bucket without some users; how many these are, and which batches lost something."""
+def delete_from_bucket(recipe: Any, gone: set[str], items: Any, partition: int, inbox: Inbox) -> Iterator[Message]:
+    """Send what is kept of a bucket after users, or some of their ratings, are deleted; and what that changed."""
     state = inbox.only(UserState)
-    users, kept, touched = recipe.without(_ids_as_array(state.ids), state.kept, gone)
+    users, kept, n_changed, touched = recipe.without(_ids_as_array(state.ids), state.kept, gone, items)
     yield UserState(partition, partition, pa.array(users), kept)
-    yield Totals(partition, partition, np.array(touched, dtype=np.int64), count=len(state.ids) - len(users))
+    yield Totals(partition, partition, np.array(touched, dtype=np.int64), count=n_changed)
 
 
 def list_ids(of: Callable[..., Any], partition: int, inbox: Inbox) -> Iterator[SortedIds]:
@@ -310,16 +300,14 @@ def _arriving(model: Any, new: Rated | None, before: Ratings | None, config: Spa
     with open_ratings(given, "user", lambda _: 1, in_store) as rows:
         found, positions = public_of(model, rows, in_store, as_they_are) if before is None else (before, None)
         if before is not None:
-            items = Ids.of_sorted(item_ids(rows), "items"), Ids.of_sorted(before.items, "items")
-            positions = positions_among(*items)
+            positions = positions_on(before.items, item_ids(rows))
         kind: Any = {"scale": found.scale, "feedback": found.feedback}
         layout = LaidOutBlocks(model=bare_of(model), positions=positions, n_items=found.shape[1], **kind)
-        ids = rows.ids[0]
-        sent = shuffle.run_tasks(ids.sorted_ids, partial(send_to_blocks, ids.starts, rows.layout.block_rows))
         n_buckets = max(rows.layout.n_blocks, 2 * config.n_cores)
         with _users_of(model, found, config, n_buckets) as there:
             task = partial(send_to_buckets, layout, there.n_buckets)
-            rows_of_users = shuffle.shuffle(rows.blocks.union(sent), rows.layout.n_blocks, task)
+            together = rows.blocks.union(rows.ids[0].of_blocks(rows.layout.block_rows))
+            rows_of_users = shuffle.shuffle(together, rows.layout.n_blocks, task)
             there.given = there.stack.enter_context(shuffle.persisting())(rows_of_users)
             there.n_ratings = rows.layout.n_ratings
             yield there

@@ -230,11 +230,10 @@ class RowRequest(Message):
 
 
 class Cells(Message):
-    """Cells of a group, their positions in the arrays of the driver if they are there, and what is predicted."""
+    """Cells of a group, and what is predicted."""
 
     rows: Integers
     columns: Integers
-    positions: Integers | None = None
     predictions: Floats | None = None
 
 

@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import json
+import os
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -10,10 +12,12 @@ from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
+import goodfence
 from goodfence.data.ratings import Ratings
 from goodfence.errors import DataError, require
 from goodfence.neighbours.candidate_lists import Axis, CandidateLists, ShortLists, list_length
 from goodfence.neighbours.draw import Chosen, check_similarity, choose_from_lists
+from goodfence.neighbours.predict import Over
 from goodfence.neighbours.similarity import Similarity
 from goodfence.parallel import ranges
 from goodfence.rng import RNG, Streams
@@ -21,17 +25,18 @@ from goodfence.selection.mechanism import Mechanism
 from goodfence.selection.sensitivity import Sensitivity, pair_sensitivities
 from goodfence.spark import shuffle
 from goodfence.spark.all_pairs import ListSettings, lists_of, sent_to_tiles, tile_number
-from goodfence.spark.id_index import with_ids
+from goodfence.spark.id_index import made, with_ids
 from goodfence.spark.messages import Block, BlockLists, BlockNeighbours, ListEntries, Message
 from goodfence.spark.ratings import BlockLayout, Rated, RatingBlocks, open_ratings, profiles_of
-from goodfence.spark.session import SparkConfig, config_of
-from goodfence.spark.shuffle import Inbox
+from goodfence.spark.session import SparkConfig, config_of, failures_in_one_sentence
+from goodfence.spark.shuffle import Checkpoint, Inbox, root_of
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
 _LISTED = {"indices": "int", "similarities": "double"}
 _CHOSEN = {"neighbours": "int", "similarities": "double", "weights": "double"}
+_MANIFEST = "_manifest"  # of neighbours in a folder; readers of parquet pass it over
 _ENTRIES = 2_000_000  # the most list entries that are drawn from at a time
 
 
@@ -47,22 +52,10 @@ def spark_candidate_lists(
 ) -> Any:
     """Return for every row the n most similar other rows, exactly.
 
-    Parameters
-    ----------
-    ratings : Ratings, DataFrame or path
-        A path names parquet (a file, or a folder of them) or a text file. Unless these are `Ratings`, no rating comes
-        to the driver.
-    n, axis, similarity, short_lists
-        As in `goodfence.candidate_lists`.
-    spark : SparkSession, optional
-        None for the active session, or a new one on this machine.
-    config : SparkConfig, optional
-        How the job runs: memory, blocks, a work folder. It does not change the lists.
-
-    Returns
-    -------
-    CandidateLists or DataFrame
-        For `Ratings` arrays. Otherwise a complete data frame with `id`, `row`, `indices` and `similarities`.
+    `n`, `axis`, `similarity` and `short_lists` are as in `goodfence.candidate_lists`. `Ratings` give `CandidateLists`;
+    a data frame or a path (parquet: a file or a folder of them; or a text file) gives a complete data frame with `id`,
+    `row`, `indices` and `similarities`, and no rating comes to the driver. `spark` is a session, None for the active
+    one or a new one on this machine. `config` says how the job runs, and does not change the lists.
     """
     settled, measure = config_of(spark, config), Similarity.of(similarity)
     check_comparable(measure)
@@ -120,19 +113,9 @@ def choose_neighbours(
 ) -> Any:
     """Return the chosen neighbours of every row: the same for the same seed as on one machine.
 
-    Parameters
-    ----------
-    ratings, spark, config
-        As in `candidate_lists`.
-    mechanism : Mechanism
-        `KNN`, `NPNS`, `PNCF`, `PPNS`, or your own, if the workers can import it.
-    axis, similarity, rng
-        As in `NeighbourCF`.
-
-    Returns
-    -------
-    Chosen or DataFrame
-        For `Ratings` arrays. Otherwise a complete data frame with `id`, `row`, `neighbours`, `similarities`, `weights`.
+    `mechanism`, `axis`, `similarity` and `rng` as in `NeighbourCF`; workers must be able to import your own mechanism.
+    The rest is as in `candidate_lists`. The result is arrays for `Ratings`, otherwise a complete data frame with `id`,
+    `row`, `neighbours`, `similarities` and `weights`.
     """
     settled = config_of(spark, config)
     measure, key = Similarity.of(similarity), Streams(rng).key()
@@ -152,6 +135,60 @@ def fit_on_spark(
         found = Chosen(*_collected(chosen, BlockNeighbours, _CHOSEN))
         fitted = ratings if isinstance(ratings, Ratings) else rows.collect(choice.axis, config)
     return model.restore(completed(fitted), choice.key, found)
+
+
+def leave_neighbours(model: Any, ratings: Rated, folder: str | os.PathLike[str], config: SparkConfig) -> str:
+    """Fit a `NeighbourCF` and leave its neighbours in a folder, which is whole when the manifest is there."""
+    choice, left = Choice.of(model), Checkpoint(config.spark, root_of(folder), made)
+    for name, usual in (("center", None), ("fallback", None), ("min_neighbours", 1)):
+        own = getattr(model, name)
+        require(own == usual, name, f"{usual!r} where neighbours stay on the cluster, which averages ratings", own)
+    if isinstance(ratings, Ratings):
+        raise DataError("ratings must be of Spark (a data frame or a path) for neighbours that stay on the cluster")
+    require(not left.holds("") or left.holds(_MANIFEST), "out", "a new folder, or one of neighbours to replace", None)
+    with _chosen(ratings, choice, config) as (rows, chosen), failures_in_one_sentence():
+        found = with_ids(chosen, BlockNeighbours, rows.ids[0], rows.layout.block_rows, _CHOSEN)
+        found.write.mode("overwrite").parquet(str(left.root))
+        found.unpersist()
+        stated = {"goodfence": goodfence.__version__, "ratings": rows.checksum(choice.axis), **model.settings()}
+        left.write(_MANIFEST, json.dumps(stated, sort_keys=True))
+    return str(left.root)
+
+
+@dataclass(frozen=True, kw_only=True)
+class NeighboursThere:
+    """Chosen neighbours in a data frame, or in a folder where a fit left them."""
+
+    chosen: DataFrame
+    axis: Axis
+    over: Over
+    checksum: str | None = None  # of the ratings among which those in a folder were chosen
+
+    @classmethod
+    def of(
+        cls, ratings: Any, chosen: Any, axis: Axis | None, over: Over | None, config: SparkConfig
+    ) -> NeighboursThere:
+        """Return neighbours with the settings asked for; a folder has its own, and refuses others."""
+        if isinstance(ratings, Ratings) or isinstance(chosen, Chosen):
+            raise DataError("ratings and chosen must both be of Spark; of this machine, a fitted NeighbourCF answers")
+        if not isinstance(chosen, str | os.PathLike):
+            return cls(chosen=chosen, axis=axis or "user", over=over or "raters")
+        left = Checkpoint(config.spark, root_of(chosen), made)
+        with failures_in_one_sentence():
+            if not left.holds(""):
+                raise DataError("the folder of neighbours is not there; fit with out= (-o name.parquet)")
+            stated = json.loads(left.text(_MANIFEST) or "{}")
+            if not stated:
+                raise DataError("the folder holds no neighbours that a fit left to the end; fit again, to a new folder")
+            frame = config.spark.read.parquet(str(left.root))
+        for name, asked in (("axis", axis), ("over", over)):
+            require(asked in (None, stated[name]), name, f"left out or {stated[name]!r}, as in the fit", asked)
+        return cls(chosen=frame, axis=stated["axis"], over=stated["over"], checksum=stated["ratings"])
+
+    def check(self, rows: RatingBlocks, axis: Axis) -> None:
+        """Raise where these are known to be neighbours among other ratings."""
+        if self.checksum is not None and rows.checksum(axis) != self.checksum:
+            raise DataError("ratings must be those that the neighbours in the folder were chosen from, and are others")
 
 
 def _collected(frame: DataFrame, kind: type[Message], names: Iterable[str]) -> Iterator[Any]:

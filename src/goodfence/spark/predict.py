@@ -7,125 +7,110 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import pyarrow as pa
 import pyarrow.compute as pc
 from scipy import sparse
 
-from goodfence.arrays import AnyIntegers, Floats, Integers
+from goodfence.arrays import Integers
 from goodfence.data.ratings import Ratings
 from goodfence.errors import DataError, UnknownId, require
 from goodfence.kernels.lists import NO_ITEM
 from goodfence.neighbours.candidate_lists import Axis
-from goodfence.neighbours.draw import Chosen
 from goodfence.neighbours.lists import ItemVotes, Ranked, UserVotes
 from goodfence.neighbours.predict import Neighbourhoods, Over
-from goodfence.parallel import ranges
 from goodfence.spark import shuffle
 from goodfence.spark.all_pairs import merge, ragged
+from goodfence.spark.chunks import Given
 from goodfence.spark.id_index import made
 from goodfence.spark.messages import Block, Cells, GroupNeighbours, Message, NumberedLists, NumberedRows, RowRequest
+from goodfence.spark.neighbours import NeighboursThere
 from goodfence.spark.private import recommend_private
-from goodfence.spark.ratings import BlockLayout, Rated, RatingBlocks, chosen_rows, merged_rows, open_ratings
-from goodfence.spark.session import Batches, SparkConfig, config_of, job
+from goodfence.spark.ratings import BlockLayout, RatingBlocks, chosen_rows, merged_rows, open_ratings
+from goodfence.spark.session import Batches, SparkConfig, config_of, failures_in_one_sentence, job
 from goodfence.spark.shuffle import Inbox
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame, SparkSession
 
-ArrayCells: TypeAlias = tuple[AnyIntegers, AnyIntegers]
+_NEIGHBOURS = "row", "neighbours", "weights"
 
 
 def predict(
-    ratings: Rated,
-    chosen: Chosen | DataFrame,
-    cells: ArrayCells | DataFrame,
+    ratings: Given,
+    chosen: Any,
+    cells: DataFrame,
     *,
-    axis: Axis = "user",
-    over: Over = "raters",
+    axis: Axis | None = None,
+    over: Over | None = None,
     spark: SparkSession | None = None,
     config: SparkConfig | None = None,
-) -> Any:
-    """Return predictions [PRED] for many cells, NaN where no neighbour rated the item.
+) -> DataFrame:
+    """Return predictions [PRED] for many cells, NaN where no neighbour rated the item: `user`, `item`, `prediction`.
 
-    Parameters
-    ----------
-    ratings : Ratings, DataFrame or path
-        What `chosen` was chosen from.
-    chosen : Chosen or DataFrame
-        What `choose_neighbours` returned for these ratings and this axis.
-    cells : tuple of arrays or DataFrame
-        For `Ratings` the user rows and the item columns; otherwise a data frame with `user` and `item`.
-    axis, over, spark, config
-        As in `NeighbourCF` and `candidate_lists`.
-
-    Returns
-    -------
-    array or DataFrame
-        For `Ratings` one prediction for each cell. Otherwise `user`, `item` and `prediction`, held by Spark.
+    `chosen` is what `choose_neighbours` returned for these ratings, or the folder in which `fit` left it; `cells` has
+    `user` and `item`. `axis` and `over` as in `NeighbourCF`; None for those of the folder, else "user" and "raters".
     """
-    require(over in ("raters", "neighbours"), "over", "'raters' or 'neighbours'", over)
+    require(over in (None, "raters", "neighbours"), "over", "'raters' or 'neighbours'", over)
     settled = config_of(spark, config)
+    known = NeighboursThere.of(ratings, chosen, axis, over, settled)
     with (
-        open_ratings(ratings, axis, lambda _: 1, settled) as rows,
+        open_ratings(ratings, known.axis, lambda _: 1, settled) as rows,
         job(settled, "predicting", 3 * rows.layout.n_blocks),
     ):
-        groups = Groups.of(rows.layout, chosen, over, settled)
-        if isinstance(chosen, Chosen) and isinstance(cells, tuple) and not rows.ids:
-            return _predict_arrays(rows, groups, chosen, cells if axis == "user" else cells[::-1])
-        if isinstance(chosen, Chosen) or isinstance(cells, tuple) or not rows.ids:
-            raise DataError("ratings, chosen and cells must all be local, or all of Spark")
-        return made(_predict_frame(rows, groups, chosen, cells, axis))
+        known.check(rows, known.axis)
+        return made(_predict_frame(rows, Groups.of(rows.layout, known, settled), known, cells))
 
 
 def recommend(
-    ratings: Rated,
+    ratings: Given,
     chosen: Any,
     *,
     n: int = 10,
-    axis: Axis = "user",
+    axis: Axis | None = None,
     spark: SparkSession | None = None,
     config: SparkConfig | None = None,
-) -> Any:
+) -> DataFrame:
     """Return for every user at most n items that they have not rated, best first, ranked as `NeighbourCF` ranks.
 
-    `chosen` may also be a fitted private model, for ratings on the cluster: the lists are those of `recommend_many`.
-    `axis` says whose neighbours were chosen; other parameters as in `predict`. For `Ratings` the result is a `Ranked`,
-    otherwise a data frame with `user`, `rank` (from 1), `item` and `score`, which Spark holds. The
-    score is what ranks the list (`docs/ranking.md`), not the predicted rating.
+    `chosen` may also be a fitted private model: the lists are those of `recommend_many`. Other parameters as in
+    `predict`. The result has `user`, `rank` (from 1), `item` and `score`, which ranks the list (`docs/ranking.md`) and
+    is not the predicted rating.
     """
     require(n >= 1, "n", "at least 1", n)
-    require(axis in ("user", "item"), "axis", "'user' or 'item'", axis)
+    require(axis in (None, "user", "item"), "axis", "'user' or 'item'", axis)
     settled = config_of(spark, config)
     if hasattr(chosen, "recommend_many"):
         if isinstance(ratings, Ratings):
             raise DataError("ratings must be of Spark for a private model; of this machine, call model.recommend_many")
         return recommend_private(ratings, chosen, n, settled)
+    known = NeighboursThere.of(ratings, chosen, axis, None, settled)
     with (
         open_ratings(ratings, "user", lambda _: n, settled) as rows,
         job(settled, "recommending", 3 * rows.layout.n_blocks),
     ):
-        if isinstance(chosen, Chosen) == bool(rows.ids):
-            raise DataError("ratings and chosen must both be of this machine, or both of Spark")
-        groups = Groups.of(rows.layout, chosen, "raters", settled, n, of_items=axis == "item")
-        neighbours = _in_groups(chosen, groups.group_rows, rows)
-        if axis == "item":
+        known.check(rows, "user")
+        groups = Groups.of(rows.layout, known, settled, n)
+        neighbours = _gathered(known.chosen, groups.group_rows, _NEIGHBOURS, _group_neighbours)
+        if known.axis == "item":
             best = groups.best_of_items(rows.blocks, neighbours)
         else:
             together = groups.with_rows(rows.blocks, neighbours)
             best = shuffle.shuffle(together, groups.n_groups, groups.recommend)
-        if rows.ids:
-            return made(_ranked_frame(best, rows))
-        found = shuffle.collect(best, NumberedLists)
-    shape = (rows.layout.n_rows, n)
-    columns, scores = np.full(shape, -1, dtype=np.int32), np.full(shape, np.nan)
-    for one in found:
-        owners, ranks = np.nonzero(np.arange(n) < one.lengths[:, np.newaxis])
-        columns[one.numbers[owners], ranks] = one.indices
-        scores[one.numbers[owners], ranks] = one.values
-    return Ranked(columns, scores)
+        return made(_ranked_frame(best, rows))
+
+
+def errors_of(ratings: Given, chosen: Any, test: DataFrame, config: SparkConfig) -> list[float]:
+    """Return the numbers of ratings and of predictions, and sum and sum of squares of the errors."""
+    predicted, cell = predict(ratings, chosen, test, config=config), ["user", "item"]
+    off = test.join(predicted.dropDuplicates(cell), cell).selectExpr("abs(prediction - rating) as off")
+    parts = ("count(*)", "count_if(not isnan(off))", "sum(nanvl(off, 0D))", "sum(nanvl(off * off, 0D))")
+    with failures_in_one_sentence():
+        (found,) = off.selectExpr(*parts).collect()
+    predicted.unpersist()
+    return [float(one or 0) for one in found]
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,37 +124,22 @@ class Groups:
     n: int = 0  # how many columns are recommended to each row; 0 where cells are predicted
 
     @classmethod
-    def of(
-        cls,
-        layout: BlockLayout,
-        chosen: Chosen | DataFrame,
-        over: Over,
-        config: SparkConfig,
-        n: int = 0,
-        *,
-        of_items: bool = False,
-    ) -> Groups:
+    def of(cls, layout: BlockLayout, known: NeighboursThere, config: SparkConfig, n: int = 0) -> Groups:
         """Return groups for which what a task needs (ratings, or neighbours of items) fits in its memory."""
-        found = chosen if isinstance(chosen, Chosen) else chosen.first()
-        if found is None:
+        first = known.chosen.first()
+        if first is None:
             raise DataError("chosen must have a row for each row of the ratings, and it has none")
-        k = found.neighbours.shape[1] if isinstance(found, Chosen) else len(found["neighbours"])
-        n_rows, n_held = layout.n_rows, layout.n_ratings
-        if of_items:
+        k, n_rows, n_held = len(first["neighbours"]), layout.n_rows, layout.n_ratings
+        if n and known.axis == "item":
             n_rows, n_held = layout.n_columns, layout.n_columns * k
         size = config.rows_of_a_group(n_rows, n_held, k)
-        return cls(layout, size, -(-n_rows // size), over == "raters", n)
+        return cls(layout, size, -(-n_rows // size), known.over == "raters", n)
 
     def with_rows(self, blocks: DataFrame, neighbours: DataFrame) -> DataFrame:
         """Return the neighbours of the groups, and the rows that they ask for, on their way to them."""
         requests = shuffle.run_tasks(neighbours, self.request)
         n_blocks = self.layout.n_blocks
         return neighbours.union(shuffle.shuffle(blocks.union(requests), n_blocks, send_rows))
-
-    def predicted(self, blocks: DataFrame, neighbours: DataFrame, cells: DataFrame) -> DataFrame:
-        """Return the cells of the groups with their predictions."""
-        together = self.with_rows(blocks, neighbours).union(cells)
-        return shuffle.shuffle(together, self.n_groups, self.predict)
 
     def request(self, partition: int, inbox: Inbox) -> Iterator[RowRequest]:
         """Ask the blocks for the ratings of the neighbours of a group, and for its own where these matter."""
@@ -238,49 +208,26 @@ def _numbered(partition: int, sender: int, rows: Integers, lists: Ranked) -> Num
     return NumberedLists(partition, sender, *ragged(*lists, lengths), rows)
 
 
-def _in_groups(chosen: Chosen | DataFrame, group_rows: int, rows: RatingBlocks) -> DataFrame:
-    if not isinstance(chosen, Chosen):
-        return _gathered(chosen, group_rows, ("row", "neighbours", "weights"), _group_neighbours)
-    pieces = enumerate(ranges(len(chosen.neighbours), group_rows))
-    groups = [_neighbours(number, np.arange(*piece), chosen) for number, piece in pieces]
-    return shuffle.frame_of(rows.blocks.sparkSession, groups)
-
-
-def _neighbours(group: int, rows: Integers, chosen: Chosen) -> GroupNeighbours:
-    return GroupNeighbours(group, -1, rows, chosen.neighbours[rows], chosen.weights[rows])
-
-
-def _predict_arrays(rows: RatingBlocks, groups: Groups, chosen: Chosen, cells: ArrayCells) -> Floats:
-    own, columns = (np.asarray(one, dtype=np.int64) for one in cells)
-    order = np.argsort(own, kind="stable")
-    numbers = own[order] // groups.group_rows
-    neighbours, asked = [], []
-    for group in np.unique(numbers).tolist():
-        cell = order[numbers == group]
-        neighbours.append(_neighbours(group, np.unique(own[cell]), chosen))
-        asked.append(Cells(group, -1, own[cell], columns[cell], cell))
-    frames = (shuffle.frame_of(rows.blocks.sparkSession, one) for one in (neighbours, asked))
-    predictions = np.full(len(own), np.nan)
-    for one in shuffle.collect(groups.predicted(rows.blocks, *frames), Cells):
-        predictions[one.positions] = one.predictions
-    return predictions
-
-
-def _predict_frame(rows: RatingBlocks, groups: Groups, chosen: DataFrame, cells: DataFrame, axis: Axis) -> DataFrame:
+def _predict_frame(rows: RatingBlocks, groups: Groups, known: NeighboursThere, cells: DataFrame) -> DataFrame:
     """Return the predictions for cells (`user`, `item`) of a data frame; an id that nobody knows is an error."""
-    if not {"user", "item"} <= set(cells.columns):
+    if not {"user", "item"} <= {*getattr(cells, "columns", ())}:
         raise DataError("cells must be a data frame with the columns user and item")
     numbered = cells.select("user", "item")
-    names = ("user", "item") if axis == "user" else ("item", "user")
+    names = ("user", "item") if known.axis == "user" else ("item", "user")
     for index, name, number in zip(rows.ids, names, ("row", "column"), strict=True):
         ids = index.frame.selectExpr(f"id as {name}", f"number as {number}")
         numbered = numbered.join(ids, name, "left")
     if numbered.where("row is null or column is null").limit(1).count():
         raise UnknownId("at least one of the users or items asked for is not in the ratings")
-    asking = chosen.join(numbered.select("row").distinct(), "row", "left_semi")
-    neighbours = _in_groups(asking, groups.group_rows, rows)
-    asked = _gathered(numbered, groups.group_rows, ("row", "column"), _group_cells)
-    found = groups.predicted(rows.blocks, neighbours, asked)
+    asking = known.chosen.join(numbered.select("row").distinct(), "row", "left_semi")
+    neighbours = _gathered(asking, groups.group_rows, _NEIGHBOURS, _group_neighbours)
+
+    def cells_of(group: int, table: pa.Table) -> Cells:
+        return Cells(group, -1, *(one.to_numpy().astype(np.int64) for one in table.columns[1:]))
+
+    asked = _gathered(numbered, groups.group_rows, ("row", "column"), cells_of)
+    together = groups.with_rows(rows.blocks, neighbours).union(asked)
+    found = shuffle.shuffle(together, groups.n_groups, groups.predict)
 
     def arrays_of(one: Cells) -> list[Any]:
         return [*(pa.array(own, pa.int32()) for own in (one.rows, one.columns)), one.predictions]
@@ -313,10 +260,6 @@ def _group_neighbours(group: int, table: pa.Table) -> GroupNeighbours:
         for name in ("neighbours", "weights")
     )
     return GroupNeighbours(group, -1, table.column("row").to_numpy().astype(np.int64), *matrices)
-
-
-def _group_cells(group: int, table: pa.Table) -> Cells:
-    return Cells(group, -1, *(one.to_numpy().astype(np.int64) for one in table.columns[1:]))
 
 
 def _ranked_frame(best: DataFrame, rows: RatingBlocks) -> DataFrame:

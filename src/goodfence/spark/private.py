@@ -31,11 +31,11 @@ from goodfence.privacy.fixed_point import Contributions
 from goodfence.privacy.updates import narrowed
 from goodfence.spark import shuffle
 from goodfence.spark.chunks import Given
-from goodfence.spark.id_index import made, send_to_blocks
+from goodfence.spark.id_index import made
 from goodfence.spark.messages import Block, BlockFigures, SortedIds, Totals, from_arrow
 from goodfence.spark.neighbours import fit_on_spark
 from goodfence.spark.ratings import Rated, RatingBlocks, merged_rows, open_ratings
-from goodfence.spark.session import Batches, SparkConfig, job, map_batches
+from goodfence.spark.session import Batches, SparkConfig, job, map_batches, planned_once
 from goodfence.spark.shuffle import Inbox
 
 if TYPE_CHECKING:
@@ -150,7 +150,7 @@ class ProfileBlocks(Contributions):
         most = max(_SMALLEST_PART, self.config.memory // (16 * self.n_blocks))
         length = min(most, max(_SMALLEST_PART, -(-size // self.config.n_cores)))
         n_parts = -(-size // length)
-        with job(self.config, "summing", self.n_blocks + n_parts):
+        with job(self.config, "summing", self.n_blocks + n_parts), planned_once(self.config.spark):
             sent = shuffle.run_tasks(self.blocks, partial(task, length))
             added = shuffle.shuffle(sent, n_parts, partial(add_blocks, self.n_blocks))
             found = shuffle.collect(added, Totals)
@@ -235,8 +235,7 @@ def public_of(
     laid = model.laid_out(public)
     if np.array_equal(laid.items, public.items):
         return laid, None
-    items = (Ids.of_sorted(one.items, "items") for one in (public, laid))
-    return laid, positions_among(*items)
+    return laid, positions_on(laid.items, public.items)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True, repr=False)
@@ -270,27 +269,25 @@ class BlockAnswers:
 
 def recommend_private(ratings: Given, model: Any, n: int, config: SparkConfig) -> DataFrame:
     """Return for every user of the ratings the list of a fitted private model: user, rank, item and score."""
+    laid: Ratings = model.ratings_
+    how: dict[str, Any] = {"n_items": laid.shape[1], "scale": laid.scale, "feedback": _feedback(config)}
     with open_ratings(ratings, "user", lambda _: n, config) as rows:
-        serving, users = _serving(model, rows, config), rows.ids[0]
-        sent = shuffle.run_tasks(users.sorted_ids, partial(send_to_blocks, users.starts, rows.layout.block_rows))
-        schema = f"user {users.id_type}, rank bigint, item {_id_type(serving.items)}, score double"
+        positions, (users, _) = positions_on(laid.items, item_ids(rows)), rows.ids
+        layout = LaidOutBlocks(model=bare_of(model), positions=positions, **how)
+        serving = BlockAnswers(layout=layout, released=(model.model_, model.record_), items=laid.items)
+        item_type = "string" if laid.items.dtype == object else "bigint"
+        schema = f"user {users.id_type}, rank bigint, item {item_type}, score double"
         with job(config, "recommending", rows.layout.n_blocks):
-            blocks = rows.blocks.union(sent).repartitionById(rows.layout.n_blocks, "partition")
+            together = rows.blocks.union(users.of_blocks(rows.layout.block_rows))
+            blocks = together.repartitionById(rows.layout.n_blocks, "partition")
             return made(map_batches(blocks, partial(serving.lists, n), schema))
 
 
-def _serving(model: Any, rows: RatingBlocks, config: SparkConfig) -> BlockAnswers:
-    laid: Ratings = model.ratings_
-    items = Ids.of_sorted(item_ids(rows), "items"), Ids.of_sorted(laid.items, "items")
-    how: dict[str, Any] = {"n_items": laid.shape[1], "scale": laid.scale, "feedback": _feedback(config)}
-    layout = LaidOutBlocks(model=bare_of(model), positions=positions_among(*items), **how)
-    return BlockAnswers(layout=layout, released=(model.model_, model.record_), items=laid.items)
+def positions_on(items: Any, found: Any) -> Integers:
+    """Return where these items are among those of a model."""
+    return positions_among(Ids.of_sorted(found, "items"), Ids.of_sorted(items, "items"))
 
 
 def item_ids(rows: RatingBlocks) -> Any:
     """Return the ids of the items that somebody rated."""
     return code_ids(pa.chunked_array([rows.ids[1].collect()]), ROLES[1], "items").ids.values
-
-
-def _id_type(ids: Any) -> str:
-    return "string" if ids.dtype == object else "bigint"

@@ -5,7 +5,6 @@ A chunk learns the numbers of its ids and sends to each block what is of its row
 
 from __future__ import annotations
 
-import hashlib
 import os
 import warnings
 from collections.abc import Callable, Iterator, Sequence
@@ -42,8 +41,9 @@ from goodfence.spark.messages import (
     IdPositions,
     NumberedRows,
     SparseRows,
+    Totals,
 )
-from goodfence.spark.session import SparkConfig, failures_in_one_sentence
+from goodfence.spark.session import SparkConfig, failures_in_one_sentence, planned_once
 from goodfence.spark.shuffle import Inbox, Persist
 
 if TYPE_CHECKING:
@@ -100,10 +100,21 @@ class RatingBlocks:
             warn_of_sentinels(csr.data, "rating")
         return Ratings(csr, users, items, read.scale, **how)
 
-    def checksum(self) -> str:
-        """Return what tells these ratings from others, whoever the users and items are; no payload may be in a file."""
-        found = self.blocks.selectExpr("partition", "sha2(payload, 256)").collect()
-        return hashlib.sha256(repr(sorted(map(tuple, found))).encode()).hexdigest()
+    def checksum(self, axis: Axis) -> str:
+        """Return what tells these ratings from others, whoever the users and items are, in whatever blocks."""
+        found = shuffle.collect(shuffle.run_tasks(self.blocks, partial(hash_cells, axis)), Totals)
+        return f"{sum(int(one.totals[0]) for one in found) % 2**64:016x}"
+
+
+def hash_cells(axis: Axis, partition: int, inbox: Inbox) -> Iterator[Totals]:
+    """Send the sum of the hashes of all cells of a block."""
+    block = inbox.only(Block)
+    cells = np.repeat(block.numbers, block.counts), block.columns
+    users, items = (one.astype(np.uint64) for one in (cells if axis == "user" else cells[::-1]))
+    hashed: Any = (users << np.uint64(32)) + items
+    for value in (np.zeros(len(hashed), dtype=np.uint64), block.ratings.astype(np.float64).view(np.uint64)):
+        hashed = (hashed ^ value ^ (hashed >> np.uint64(29))) * np.uint64(0xBF58476D1CE4E5B9)
+    yield Totals(partition, partition, (hashed ^ (hashed >> np.uint64(32))).sum(keepdims=True))
 
 
 @contextmanager
@@ -111,7 +122,7 @@ def open_ratings(ratings: Rated, axis: Axis, length: ListLength, config: SparkCo
     """Bring ratings of any kind into blocks for lists of `length(rows)`, for as long as they are needed."""
     require(axis in ("user", "item"), "axis", "'user' or 'item'", axis)
     with shuffle.spill_directory(config), shuffle.persisting() as persist:
-        with failures_in_one_sentence():
+        with failures_in_one_sentence(), planned_once(config.spark):
             if isinstance(ratings, Ratings):
                 rows = _of_this_machine(rows_along(ratings, axis).csr, length, config)
             else:

@@ -38,6 +38,7 @@ _CONF = {
     "spark.ui.enabled": "false",
     "spark.ui.showConsoleProgress": "false",
     "spark.driver.memory": "2g",  # of which most holds messages on their way
+    "spark.python.unix.domain.socket.enabled": "true",  # by TCP a task waits 40 ms for an acknowledgement
 }
 _NEVER = str(4 << 30)
 # With a master `local`, Java only hands work out, and its compiler would take cores from the kernels. A worker keeps
@@ -254,6 +255,18 @@ def job(config: SparkConfig, what: str, n_tasks: int) -> Iterator[None]:
         unset: Any = None  # what Spark's types do not say
         for name in ("spark.jobGroup.id", "spark.job.description"):
             context.setLocalProperty(name, unset)
+
+
+@contextmanager
+def planned_once(spark: SparkSession) -> Iterator[None]:
+    """Let Spark run all stages as one job: to plan anew after each takes longer than a stage, and changes nothing."""
+    name = "spark.sql.adaptive.enabled"
+    before = spark.conf.get(name)
+    spark.conf.set(name, "false")
+    try:
+        yield
+    finally:
+        spark.conf.set(name, str(before))
 
 
 @contextmanager

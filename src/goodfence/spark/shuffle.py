@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import gc
 import json
+import os
 import shutil
 import sys
 from collections.abc import Callable, Iterable, Iterator, Mapping
@@ -189,14 +190,17 @@ def persisting() -> Iterator[Persist]:
 @contextmanager
 def checkpoints(config: SparkConfig, fingerprint: Mapping[str, object]) -> Iterator[Checkpoint]:
     """Keep the finished parts of a job while it runs, or longer in a work folder, which is of one `fingerprint`."""
-    root = config.work
-    if root is not None and "://" not in root:
-        root = str(Path(root).absolute())
     with persisting() as persist:
-        checkpoint = Checkpoint(config.spark, root, persist)
-        if root is not None:
+        checkpoint = Checkpoint(config.spark, config.work and root_of(config.work), persist)
+        if checkpoint.root is not None:
             checkpoint.check({"goodfence": goodfence.__version__, **fingerprint})
         yield checkpoint
+
+
+def root_of(folder: str | os.PathLike[str]) -> str:
+    """Return a folder as Spark names it: on this machine, unless it says where."""
+    path = os.fspath(folder)
+    return path if "://" in path else str(Path(path).absolute())
 
 
 @dataclass(frozen=True, eq=False, repr=False)
@@ -212,40 +216,46 @@ class Checkpoint:
         if self.root is None:
             return self.persist(make())
         path = f"{self.root}/{name}"
-        if not self._is_finished(path):
+        if not self.holds(f"{name}/_SUCCESS"):
             make().write.mode("overwrite").parquet(path)
         return self.spark.read.schema(SCHEMA).parquet(path)
 
     @failures_in_one_sentence()
     def check(self, fingerprint: Mapping[str, object]) -> None:
         """Raise where the folder holds parts of another job."""
-        path, stated = f"{self.root}/fingerprint", json.dumps(fingerprint, sort_keys=True)
-        if not self._is_finished(path):
-            frame = self.spark.createDataFrame([(stated,)], "value string").coalesce(1)
-            frame.write.mode("overwrite").text(path)
-        elif self.spark.read.text(path).first() != (stated,):
+        known, stated = self.text("fingerprint"), json.dumps(fingerprint, sort_keys=True)
+        if known is None:
+            self.write("fingerprint", stated)
+        elif known != stated:
             raise SettingError("work holds parts of a job with other ratings, settings or version; name another folder")
+
+    def text(self, name: str) -> str | None:
+        """Return the text that `write` left; None unless it was written to the end."""
+        if not self.holds(f"{name}/_SUCCESS"):  # Spark writes it last
+            return None
+        return str(self.spark.read.text(f"{self.root}/{name}").first()[0])  # type: ignore[index]
+
+    def write(self, name: str, text: str) -> None:
+        """Leave one line of text."""
+        frame = self.spark.createDataFrame([(text,)], "value string").coalesce(1)
+        frame.write.mode("overwrite").text(f"{self.root}/{name}")
 
     def remove_others(self, prefix: str, kept: Iterable[str]) -> None:
         """Remove what the folder holds by names that begin so, but for some."""
-        place = self._at("")
-        files = place.getFileSystem(self._settings)
+        place, files = self._at("")
         for name in [str(one.getPath().getName()) for one in files.listStatus(place)]:
             if name.startswith(prefix) and name not in {*kept}:
-                files.delete(self._at(name), True)
+                files.delete(self._at(name)[0], True)
 
-    def _is_finished(self, path: str) -> bool:
-        place = self._at(f"{path}/_SUCCESS".removeprefix(f"{self.root}/"))  # Spark writes it last
-        return bool(place.getFileSystem(self._settings).exists(place))
+    def holds(self, name: str) -> bool:
+        """Return whether the folder has a file or a folder of this name; the empty name is the folder itself."""
+        place, files = self._at(name)
+        return bool(files.exists(place))
 
-    def _at(self, name: str) -> Any:
+    def _at(self, name: str) -> tuple[Any, Any]:
         spark: Any = self.spark
-        return spark._jvm.org.apache.hadoop.fs.Path(f"{self.root}/{name}")
-
-    @property
-    def _settings(self) -> Any:
-        spark: Any = self.spark
-        return spark._jsc.hadoopConfiguration()
+        place = spark._jvm.org.apache.hadoop.fs.Path(f"{self.root}/{name}".rstrip("/"))
+        return place, place.getFileSystem(spark._jsc.hadoopConfiguration())
 
 
 if __name__ == "__main__":  # Spark forks its workers from here, with numba and arrow loaded

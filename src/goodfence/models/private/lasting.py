@@ -12,14 +12,13 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache, cached_property
 from os import PathLike
-from typing import Any, ClassVar, Self
+from typing import Any, ClassVar, Self, TypeAlias
 
 import numpy as np
 import numpy.typing as npt
 from scipy import sparse
 
-from goodfence.arrays import Integers, row_numbers
-from goodfence.data.matrix import cells_inside
+from goodfence.arrays import Integers
 from goodfence.data.ratings import Id, Ratings
 from goodfence.errors import KeyReused, SettingError, require
 from goodfence.ledger.costs import Cap, Charge, slack_of
@@ -54,6 +53,10 @@ _RECORDS = {
     "event": ("An event is all that happens between one user and one item", "first arrives"),
     "user": ("A user is all that one account ever does", "enters"),
 }
+
+
+Changed: TypeAlias = tuple[npt.NDArray[Any], Arrays, int, list[int]]
+"""Users, what is kept of them, how many of them changed, and the batches that lost something."""
 
 
 class Arriving:
@@ -137,15 +140,19 @@ class BucketOfUsers:
         model.ratings_ = new.kept
         return model.ratings_.users, _kept_of(model)
 
-    def without(
-        self, users: npt.NDArray[Any], kept: Arrays, gone: set[str]
-    ) -> tuple[npt.NDArray[Any], Arrays, list[int]]:
-        """Forget some users; return the others, what is kept of them, and the batches that lost something."""
+    def without(self, users: npt.NDArray[Any], kept: Arrays, gone: set[str], items: list[int] | None) -> Changed:
+        """Forget some users, or delete what they said of some items, by column."""
         model = self.model_of(users, kept)
         lost = np.array([str(user) in gone for user in users.tolist()], dtype=np.bool_)
-        touched = model.life_.forget(model.ratings_, np.flatnonzero(lost), self.unit)
-        model.ratings_ = self.before.replaced(without_rows(model.ratings_.csr, lost), users=users[~lost])
-        return model.ratings_.users, _kept_of(model), touched
+        rows, csr, touched = np.flatnonzero(lost), model.ratings_.csr, []
+        if items is None:
+            touched = model.life_.forget(model.ratings_, rows, self.unit)
+            csr, users = without_rows(csr, lost), users[~lost]
+        else:
+            for row in rows.tolist():
+                csr = model.life_.withdraw(csr, row, np.array(items, dtype=np.int64))
+        model.ratings_ = self.before.replaced(csr, users=users)
+        return users, _kept_of(model), len(rows), touched
 
     def profiles(self, users: npt.NDArray[Any], kept: Arrays, at: int) -> Any:
         """Return what these users contribute to the sums of a batch; without them, what nobody does."""
@@ -270,12 +277,8 @@ class LastingRecommender(PrivateRecommender):
         """Delete ratings of a user: they are served no more. What was learnt from them stays until `forget`."""
         life, ratings = self._living(), self.ratings_
         life.require_finished()
-        row, columns = ratings.row(user), ratings.columns(items)
-        csr = ratings.csr
-        gone = (row_numbers(csr.indptr) == row) & np.isin(csr.indices, columns)
-        for column in columns.tolist():
-            life.withdrawn.setdefault((row, column), life.now)
-        self.restore(ratings.replaced(cells_inside(csr, ~gone)), self.model_, self.record_)
+        served = life.withdraw(ratings.csr, ratings.row(user), ratings.columns(items))
+        self.restore(ratings.replaced(served), self.model_, self.record_)
 
     @checked
     def forget(self, user: Id | IdsLike) -> None:

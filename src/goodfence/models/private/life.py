@@ -198,6 +198,12 @@ class Life:
         gone = [row * self.room + column for (row, column), since in self.withdrawn.items() if since <= at]
         return np.isin(rows * self.room + columns, np.array(gone, dtype=np.int64))
 
+    def withdraw(self, csr: sparse.csr_array, row: int, columns: Integers) -> sparse.csr_array:
+        """Note that cells of a user are deleted from now on; return the others."""
+        for column in columns.tolist():
+            self.withdrawn.setdefault((row, column), self.now)
+        return cells_inside(csr, ~((row_numbers(csr.indptr) == row) & np.isin(csr.indices, columns)))
+
     def forget(self, ratings: Ratings, rows: Integers, unit: Unit) -> list[int]:
         """Take users, by their row, out of all batches; return the batches that lost something."""
         gone = np.zeros(len(self.arrived), dtype=np.bool_)
