@@ -233,7 +233,7 @@ class Checkpoint:
         """Return the text that `write` left; None unless it was written to the end."""
         if not self.holds(f"{name}/_SUCCESS"):  # Spark writes it last
             return None
-        return str(self.spark.read.text(f"{self.root}/{name}").first()[0])  # type: ignore[index]
+        return str(self.spark.read.text(f"{self.root}/{name}").collect()[0][0])
 
     def write(self, name: str, text: str) -> None:
         """Leave one line of text."""
