@@ -23,6 +23,8 @@ _LEAST = 4
 """Fewer answers than these settle no unknown."""
 _CHUNK = 64
 _VOTES, _MOST_VALUES = 0.01, 101
+_SLOPES, _ANCHORS, _NEAR, _NEARER, _MOST_ON = np.geomspace(0.02, 2.5, 2400)[:, np.newaxis], 8, 0.05, 0.01, 0.7
+_COARSER, _FEWEST, _MOST_SEARCHED = 0.02, 6, 40
 _CONCENTRATED, _ALONE = 0.9, 0.05
 
 
@@ -87,6 +89,58 @@ def unshifted(answers: Floats, guesses: Floats, owners: Integers, n_targets: int
     apart = np.bincount(owners, np.where(told, guesses - rest, 0.0), n_targets) / np.maximum(counts, 1)
     steps = np.round(apart / scale.step) * scale.step
     return np.where(told & settled[owners], rest + steps[owners], np.nan)
+
+
+class Rescaled(NamedTuple):
+    """Ratings up to whole steps, (hidden,), and those to which an answer of the asker's own mean belongs, (targets,)."""
+
+    values: Floats
+    means: Floats
+
+
+def rescaled(answers: Floats, controls: Floats, owners: Integers, own: Floats, scale: Scale) -> Rescaled:
+    """Return ratings from `answer = factor * rating + offset + part * control`, with factor and offset of each target.
+
+    The part is 0, 1 or 1 - factor, whichever puts more ratings on the grid: standard scores, other scales, mixtures.
+    `own` is the mean rating of who asks for each target.
+    """
+    best, most = Rescaled(np.full(len(answers), np.nan), np.full(len(own), np.nan)), 0
+    if scale.step is None:
+        return best
+    for part, less in ((0.0, 0.0), (1.0, 0.0), (1.0, 1.0)):
+        base = np.where(np.isfinite(controls), controls, np.nan) if part else np.zeros(len(answers))
+        one, total = Rescaled(np.full(len(answers), np.nan), np.full(len(own), np.nan)), 0
+        told = np.isfinite(answers + base)
+        for owner in np.unique(owners[told]):
+            cells = np.flatnonzero(told & (owners == owner))
+            factor, offset, n_on = _line(answers[cells] - base[cells], less * base[cells], scale)
+            one.values[cells] = (answers[cells] - base[cells] - offset) / factor + less * base[cells]
+            one.means[owner], total = (np.nan if part else (own[owner] - offset) / factor), total + n_on
+        best, most = (one, total) if total > most else (best, most)
+    return best
+
+
+def _line(moved: Floats, less: Floats, scale: Scale) -> tuple[float, float, int]:
+    """Return the factor and the offset that put most of `(moved - offset) / factor + less` on the grid; NaN for none."""
+    step, some = scale.step or 1.0, np.linspace(0, len(moved) - 1, min(len(moved), _MOST_SEARCHED)).astype(np.int64)
+    places = (moved[some] / _SLOPES + less[some]) / step
+    scores, anchors = np.zeros(len(_SLOPES)), np.zeros(len(_SLOPES), dtype=np.int64)
+    for anchor in range(0, len(some), max(1, len(some) // _ANCHORS)):
+        apart = places - places[:, [anchor]]
+        on = (np.abs(apart - np.round(apart)) < _NEAR) & (np.abs(apart) * step < scale.highest - scale.lowest + step)
+        better = on.mean(axis=1) > scores
+        scores, anchors = np.where(better, on.mean(axis=1), scores), np.where(better, anchor, anchors)
+    at = int((scores + _COARSER * np.log(_SLOPES[:, 0])).argmax())
+    factor, offset = float(_SLOPES[at, 0]), float(moved[some[anchors[at]]] + _SLOPES[at, 0] * less[some[anchors[at]]])
+    if scores[at] < _MOST_ON or len(moved) < _FEWEST:
+        return np.nan, np.nan, 0
+    for near in (_NEAR, _NEARER):
+        places = ((moved - offset) / factor + less) / step
+        whole, on = np.round(places), np.abs(places - np.round(places)) < near
+        if len(np.unique(whole[on])) < 3:
+            return np.nan, np.nan, 0
+        factor, offset = np.polyfit(step * whole[on] - less[on], moved[on], 1).tolist()
+    return factor, offset, int(on.sum())
 
 
 def voted(answers: Floats, weights: Floats, scale: Scale) -> tuple[Floats, Floats]:

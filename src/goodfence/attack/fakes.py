@@ -50,6 +50,8 @@ class Design:
     distinct: Distinct = "no"
     """Whether each account rates one more rare item of its own, low or high: for recommenders that count equal profiles
     once, or leave out those that are much alike."""
+    calibrated: bool = False
+    """Whether the accounts leave out two known ratings and ask about them: answers whose truth is known."""
     contrary: Annotated[int, at_least(0, most=_MOST)] = 0
     """How many popular items each account rates against their mean, so that few real users are similar to it."""
     copied: Copied = "all"
@@ -73,6 +75,8 @@ class Design:
     def describe(self) -> str:
         """Return in words what the accounts hold, without naming an item."""
         held = [f"hold {_IN_WORDS[self.copied]}"]
+        if self.calibrated:
+            held[0] += " but two, about which they ask"
         if self.padding:
             held.append(f"{self.padding} rare items")
         if self.contrary:
@@ -183,7 +187,8 @@ def merged(*parts: tuple[Any, Any]) -> FakeCells:
 
 def held_back(design: Design, n_known: int) -> int:
     """Return how many known ratings the accounts do not copy, to ask about them: answers whose truth is known."""
-    return max(_HELD_BACK, n_known // 5) if design.helping in ("all", "each") and n_known >= _LEAST_KNOWN else 0
+    n = max(_HELD_BACK, n_known // 5) if design.helping in ("all", "each") else _HELD_BACK * design.calibrated
+    return n if n_known >= _LEAST_KNOWN else 0
 
 
 def n_turns(design: Design) -> int:

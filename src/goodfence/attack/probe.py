@@ -44,6 +44,8 @@ CONTRARY = (30, 100)
 """How many helpers are tried, and how many popular items they rate against their mean."""
 WAITS = (0.0, 0.1, 0.15, 0.75, 1.0, 2.0)
 """Seconds to wait for a change to appear, one after the other."""
+_REFITS = 4
+"""How many fits with the same accounts are compared, to see whether answers are of an earlier one."""
 _PATIENCE = 1.5
 """So many times as long as a change took is waited for the next."""
 _VICTIMS, _NEW, _FEWER, _FIRST_SIZE = 6, 3, 3, 20
@@ -103,6 +105,8 @@ class Prober:
         self.lists = worlds.ratings.feedback == "implicit"
         self.victims = _plant(self.catalogue, known, self.streams)
         self.n_fits, self.shown = 0, 0.0
+        self.indirect: set[Design] = set()
+        """Designs of which answers say less than what is decoded from them."""
         self._scores: dict[tuple[Design, int], float] = {}
 
     def score(self, design: Design, n_victims: int = _VICTIMS) -> float:
@@ -134,6 +138,8 @@ class Prober:
         told = asked_together(self.worlds, design, victims, _SEED, planted)[0]
         seen = evidence(told, design, victims, guesses, self.ratings.scale)
         shares = [_share(value, victims, self.worlds) for value in seen.values.values()]
+        if shares[0] < max(shares) - _STEP:
+            self.indirect.add(design)
         return max(shares) - _share(guesses, victims, self.worlds)
 
     def _listed(self, design: Design, victims: Targets) -> float:
@@ -170,14 +176,19 @@ class Prober:
         """Return the score of a design with few victims: for designs of many accounts."""
         return self.score(design, _FEWER)
 
-    def best_look(self, size: int = _FIRST_SIZE) -> Design:
-        """Return how accounts must look: the plainest design that recovers about as much as any."""
+    def best_look(self, size: int = _FIRST_SIZE, *, calibrated: bool = False) -> Design:
+        """Return how accounts must look: the plainest design that recovers about as much as any.
+
+        They leave out known ratings, to ask about them, where ratings must be decoded.
+        """
         askers = size if self.fresh else 1
-        looks = [Design(fakes=size, askers=askers, padding=one, distinct=distinct) for one, distinct in LOOKS]
+        plain = Design(fakes=size, askers=askers, calibrated=calibrated)
+        looks = [replace(plain, padding=one, distinct=distinct) for one, distinct in LOOKS]
         scores = [self.score(one) for one in looks]
         if max(scores) < _STEP and size > _SMALL_SIZE:  # too many for a small neighbourhood, maybe
             return self.best_look(_SMALL_SIZE)
-        return looks[next(at for at, score in enumerate(scores) if score >= max(scores) - _STEP)]
+        best = looks[next(at for at, score in enumerate(scores) if score >= max(scores) - _STEP)]
+        return self.best_look(size, calibrated=True) if best in self.indirect and not calibrated else best
 
     def best_size(self, looks: Sequence[Design], sizes: Sequence[int] = SIZES) -> Design:
         """Return the design with as many accounts as fill a neighbourhood beside the victim: the most that help."""
@@ -264,7 +275,10 @@ class Prober:
 
     def _influence(self, middle: Integers) -> tuple[bool, float]:
         wait = 0.0 if isinstance(getattr(self.worlds.recommender, "traits", None), Traits) else self._delay(middle)
-        self.worlds.memory["wait"] = wait
+        self.worlds.memory.update(wait=wait, refits=0)
+        told = [self._asked_early(*self._crowd(middle, high=False)) for _ in range(_REFITS)]
+        settled = [at for at in range(_REFITS) if all(_equal(one, told[-1]) for one in told[at:])]
+        self.worlds.memory["refits"] = settled[0] if len(settled) > 1 else 0
         low, high = (self._asked(*self._crowd(middle, high=high)) for high in (False, True))
         return not _equal(low, high), wait
 
@@ -326,7 +340,7 @@ def probe(worlds: RefitWorlds, known: int, *, progress: bool | None = None) -> P
         influence, wait = True, 0.0
         if prober.score(look) < _WORKS or prober.stale(look):
             influence, wait = prober.influence()
-            if wait:
+            if wait or worlds.memory["refits"]:
                 prober._scores.clear()
                 look = prober.best_look()
         advance(1)
@@ -339,6 +353,7 @@ def probe(worlds: RefitWorlds, known: int, *, progress: bool | None = None) -> P
         designs = sorted(designs, key=lambda one: -prober.few(one))[:_MOST_DESIGNS]
         if most < _STEP:
             designs = [prober.sized(look, plain.fakes)]
+        designs += [replace(one, calibrated=False) for one in designs if one.calibrated]
         designs.append(replace(designs[0], fakes=1, askers=1))
         scale = worlds.ratings.scale
         if not prober.lists and most < _WORKS and scale.lowest < scale.highest:

@@ -88,7 +88,7 @@ def _designed(subject: Subject, known: int) -> tuple[Attack, ...]:
     if any(one.helping == "each" for one in single):
         given["items"] = _ITEMS_HELPED
     helped: tuple[Decode, ...] = ("solved", "solved_centred", "measured", "measured_centred")
-    alone: tuple[Decode, ...] = ("answer", "unshrunk", "unshifted", "centred")
+    alone: tuple[Decode, ...] = ("answer", "unshrunk", "unshifted", "centred", "rescaled")
     several: tuple[Decode, ...] = (*alone, "mode")
     small: tuple[Decode, ...] = ("votes", "votes_shifted")
 
