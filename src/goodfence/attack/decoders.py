@@ -137,7 +137,7 @@ def _line(moved: Floats, less: Floats, scale: Scale) -> tuple[float, float, int]
     for near in (_NEAR, _NEARER):
         places = ((moved - offset) / factor + less) / step
         whole, on = np.round(places), np.abs(places - np.round(places)) < near
-        if len(np.unique(whole[on])) < 3:
+        if len(np.unique(whole[on])) < 3 or np.ptp((step * whole - less)[on]) < _NEAR * step:
             return np.nan, np.nan, 0
         factor, offset = np.polyfit(step * whole[on] - less[on], moved[on], 1).tolist()
     return factor, offset, int(on.sum())

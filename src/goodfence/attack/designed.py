@@ -236,7 +236,7 @@ def _plans(
     worlds: RefitWorlds, design: Design, targets: Targets, at: int, planted: Sequence[FakeCells] = ()
 ) -> list[AccountPlan]:
     columns = targets.columns[targets.starts[at] : targets.starts[at + 1]]
-    return plans_of(design, targets.known_of(at), columns, worlds.catalogue, int(targets.rows[at]), planted)
+    return plans_of(design, targets.known_of(at), columns, worlds.catalogue, int(targets.rows[at]), planted, at)
 
 
 def _rows_of(

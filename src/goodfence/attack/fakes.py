@@ -205,8 +205,9 @@ def plans_of(
     catalogue: Catalogue,
     row: int,
     planted: Sequence[FakeCells] = (),
+    place: int = 0,
 ) -> list[AccountPlan]:
-    """Return the plans against one target whose known columns and ratings are these.
+    """Return the plans against one target whose known columns and ratings are these, at a `place` among several.
 
     There are several where fillers would hide an item: what half of the accounts rate themselves the other half asks
     about. With helpers each plan is two, one after the other.
@@ -222,7 +223,7 @@ def plans_of(
         fillers = catalogue.without(catalogue.disputed, known[0], 2 * design.contrary)
         first = np.arange(len(fillers)) % 4 < 2  # both halves rate some items low and some high
         parts = (fillers[first], fillers[~first]) if design.contrary else (fillers,)
-        plans = [plan for part in parts for plan in _family(design, copied, part, asked, catalogue)]
+        plans = [plan for part in parts for plan in _family(design, copied, part, asked, catalogue, place)]
     return [plan._replace(row=row, planted=planted) for plan in plans]
 
 
@@ -274,11 +275,13 @@ def _levels(known: FakeCells, columns: Integers, catalogue: Catalogue) -> list[A
 
 
 def _family(
-    design: Design, copied: FakeCells, fillers: Integers, asked: Integers, catalogue: Catalogue
+    design: Design, copied: FakeCells, fillers: Integers, asked: Integers, catalogue: Catalogue, place: int
 ) -> list[AccountPlan]:
     held = np.concatenate([copied[0], fillers])
     n_own = 0 if design.distinct == "no" else design.fakes
-    rare = catalogue.without(catalogue.rare, held, design.padding + n_own)
+    # Accounts of several targets in one fit would be each other's neighbours if their padding were the same.
+    order = np.roll(catalogue.rare, -place * design.padding)
+    rare = catalogue.without(order, held, design.padding + n_own)
     padding, own = rare[: design.padding], rare[design.padding :]
     low = catalogue.low
     base = merged(copied, (fillers, catalogue.against_mean(fillers)), (padding, np.full(len(padding), low)))

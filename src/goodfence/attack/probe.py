@@ -173,8 +173,9 @@ class Prober:
         return not (_equal(told[0], told[1]) and _equal(told[0][0], told[0][1]))
 
     def few(self, design: Design) -> float:
-        """Return the score of a design with few victims: for designs of many accounts."""
-        return self.score(design, _FEWER)
+        """Return the score of a design, with few victims where it has many accounts."""
+        many = _VICTIMS * design.fakes > self.ratings.shape[0] // 2
+        return self.score(design, _FEWER if many else _VICTIMS)
 
     def best_look(self, size: int = _FIRST_SIZE, *, calibrated: bool = False) -> Design:
         """Return how accounts must look: the plainest design that recovers about as much as any.
@@ -195,14 +196,13 @@ class Prober:
         able = [n for n in sizes if n <= max(4 * self.ratings.shape[0], sizes[0])]
         tried = [self.sized(look, n) for look in looks for n in able]
         best = max(tried, key=self.few)
-        low, high = best.fakes, min((n for n in able if n > best.fakes), default=best.fakes)
-        tried, most = [best], self.few(best)
-        while high - low > 1 and most > _STEP:  # more accounts than there are places crowd the victim out
-            tried.append(self.sized(best, (low + high) // 2))
-            if self.few(tried[-1]) > most / 2:
-                low = tried[-1].fakes
-            else:
-                high = tried[-1].fakes
+        most = self.few(best)
+        heard = max((one.fakes for one in tried if self.few(one) > _STEP), default=best.fakes)
+        for low, least in {best.fakes: most / 2, heard: _STEP}.items() if most > _STEP else ():
+            high = min((n for n in able if n > low), default=low)
+            while high - low > 1:  # more accounts than there are places crowd the victim out
+                tried.append(self.sized(best, (low + high) // 2))
+                low, high = (tried[-1].fakes, high) if self.few(tried[-1]) > least else (low, tried[-1].fakes)
         return max(tried, key=lambda one: (self.few(one), one.fakes))
 
     def sized(self, look: Design, n: int) -> Design:
@@ -299,6 +299,7 @@ class Prober:
         scale, (probed, held) = self.ratings.scale, (middle[:_PROBED], middle[_PROBED:])
         n_crowd = max(_CROWD, self.ratings.shape[0] // 50)
         end = float(scale.highest if high else scale.lowest)
+        held = np.union1d(held, self.catalogue.without(self.catalogue.rare, middle, LOOKS[-1][0]))  # no cold start
         asker = merged((held, np.full(len(held), self.catalogue.low)))
         rated = merged((probed, np.full(len(probed), end)), asker)
         crowd = [rated] * n_crowd if high or not self.lists else [asker] * n_crowd
