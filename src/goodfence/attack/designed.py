@@ -10,7 +10,7 @@ import numpy as np
 
 from goodfence.arrays import Flags, Floats
 from goodfence.attack.attack import RatingAttack, Worlds
-from goodfence.attack.decoders import SAME, Helped, agreed_on, alone, off_grid, rescaled, solved, unshifted, unshrunk, voted
+from goodfence.attack.decoders import SAME, Helped, agreed_on, alone, off_grid, rescaled, solved, voted
 from goodfence.attack.fakes import (
     AccountPlan,
     Catalogue,
@@ -39,9 +39,6 @@ from goodfence.settings import Count, checked
 Decode: TypeAlias = Literal[
     "answer",
     "mode",
-    "unshrunk",
-    "unshifted",
-    "centred",
     "rescaled",
     "solved",
     "solved_centred",
@@ -55,10 +52,7 @@ Decode: TypeAlias = Literal[
 _IN_WORDS = {
     "answer": "the answer counts",
     "mode": "all ask, and the most frequent answer counts",
-    "unshrunk": "compared with control accounts, one unknown factor for each user",
-    "unshifted": "one unknown mean for each user",
-    "centred": "one unknown mean for each user, found from all answers",
-    "rescaled": "one unknown factor and mean for each user",
+    "rescaled": "one unknown factor and one unknown mean for each user",
     "solved": "two equations for what is not the helpers'",
     "solved_centred": "two equations, with user means subtracted",
     "measured": "two equations, with helpers weighted by cosine",
@@ -75,7 +69,7 @@ _SOLVED = {
 }
 """The ways to solve the equations of helpers: whether users' means are taken away, and whether weights are measured."""
 _KNOWN_GAP, _SINGULAR, _WHOLE = 1e-3, 1e5, 0.05
-_ALONE, _DISTURBED = 3, 0.3
+_UNDISTURBED = 0.7
 
 
 class Evidence(NamedTuple):
@@ -162,9 +156,15 @@ def gathered(
     if key not in worlds.memory:
         n_accounts = len(_plans(worlds, design, targets, 0)[0].accounts)
         size = worlds.together(n_accounts) if design.helping in ("none", "some") or worlds.traits.released else 1
-        parts = _in_pieces(worlds, design, targets, streams, size, progress)
-        if size > 1 and _disturbed(worlds, design, targets, streams, parts[0]):
-            parts = _in_pieces(worlds, design, targets, streams, 1, progress)
+        if size > 1 and _disturbed(worlds, design, targets.part(0, min(size, len(targets))), streams):
+            size = 1
+        pieces, parts = ranges(len(targets), size), []
+        with bar("asking", len(pieces), show=progress) as advance:
+            for piece in pieces:
+                part = targets.part(*piece)
+                seed = world_seed(streams, int(part.rows[0]))
+                parts.append(asked_together(worlds, design, part, seed))
+                advance(1)
         told = [np.concatenate(each, axis=-1) for each in zip(*parts, strict=True)]
         guesses = all_guesses(targets, worlds.ratings)[-1]
         worlds.memory[key] = tuple(evidence(one, design, targets, guesses, worlds.ratings.scale) for one in told)
@@ -172,32 +172,12 @@ def gathered(
     return found
 
 
-def _in_pieces(
-    worlds: RefitWorlds, design: Design, targets: Targets, streams: Streams, size: int, progress: bool | None
-) -> list[list[Floats]]:
-    """Return what was told about all targets, of which `size` share a fit."""
-    pieces, parts = ranges(len(targets), size), []
-    with bar("asking", len(pieces), show=progress) as advance:
-        for piece in pieces:
-            part = targets.part(*piece)
-            parts.append(asked_together(worlds, design, part, world_seed(streams, int(part.rows[0]))))
-            advance(1)
-    return parts
-
-
-def _disturbed(
-    worlds: RefitWorlds, design: Design, targets: Targets, streams: Streams, together: Sequence[Floats]
-) -> bool:
-    """Return whether the accounts of some targets disturb each other: alone the first of them are told otherwise."""
-    n, seed = min(_ALONE, len(targets)), world_seed(streams, int(targets.rows[0]))
-    alone = np.concatenate(
-        [asked_together(worlds, design, targets.part(at, at + 1), seed)[0][0] for at in range(n)], axis=-1
-    )
-    n = min(len(alone), together[0].shape[1])
-    alone, beside = alone[:n], together[0][0][:n]
-    apart = np.abs(alone - beside)
-    other = np.where(np.isnan(apart), np.isnan(alone) != np.isnan(beside), apart > tolerance(worlds.ratings.scale))
-    return float(other.mean()) > _DISTURBED
+def _disturbed(worlds: RefitWorlds, design: Design, targets: Targets, streams: Streams) -> bool:
+    """Return whether accounts of several targets disturb each other: the first target's are told otherwise alone."""
+    seed, first = world_seed(streams, int(targets.rows[0])), targets.part(0, 1)
+    alone, beside = (asked_together(worlds, design, one, seed)[0][0, : len(first.columns)] for one in (first, targets))
+    same = (np.abs(alone - beside) <= tolerance(worlds.ratings.scale)) | (np.isnan(alone) & np.isnan(beside))
+    return bool(same.mean() < _UNDISTURBED)
 
 
 def asked_together(
@@ -426,7 +406,6 @@ def evidence(told: Floats, design: Design, targets: Targets, guesses: Floats, sc
     if design.copied == "all":
         told = np.vstack([told[:1], np.where(np.isnan(told[1:2]), guesses, told[1:2]), told[2:]])
     answers, base, most_frequent = told[0], told[1], told[2]
-    owners, n = targets.owners, len(targets)
     moved = ~(np.abs(answers - base) <= SAME)
     values: dict[str, Floats]
     if design.copied != "all":
@@ -440,55 +419,37 @@ def evidence(told: Floats, design: Design, targets: Targets, guesses: Floats, sc
         values = {
             "answer": answers,
             "mode": most_frequent,
-            "unshrunk": unshrunk(answers, base, owners, scale),
-            "unshifted": unshifted(np.where(moved, answers, np.nan), guesses, owners, n, scale),
-            "centred": unshifted(np.where(moved, answers, np.nan), _consistent(answers, targets), owners, n, scale),
+            "rescaled": _rescaled(np.where(moved, told, np.nan), design, targets, guesses, scale),
         }
-        values["rescaled"] = _rescaled(np.where(moved, told, np.nan), design, targets, guesses, scale)
         sure = {name: moved & is_rating(one, scale) for name, one in values.items()}
     grid = off_grid(answers, scale)
     features = np.column_stack([answers, base, answers - base, grid, told[2:].T, np.isfinite(answers)])
     return Evidence(values, features, sure)
 
 
-def _consistent(answers: Floats, targets: Targets) -> Floats:
-    """Return the ratings that a mean over known and answered ratings calls for, where it was taken away.
-
-    With d an answer less the mean of the one who asks, a rating is d + mean, and the mean of all ratings, m known ones
-    and those answered, is the mean itself: it is (sum of known + sum of d) / m.
-    """
-    owners, n, made = targets.owners, len(targets), np.isfinite(answers)
-    known = [targets.known_of(at)[1] for at in range(n)]
-    own = np.array([one.mean() for one in known])
-    apart = np.where(made, answers - own[owners], 0.0)
-    mean = own + np.bincount(owners, apart, n) / np.array([len(one) for one in known])
-    return np.asarray(answers - own[owners] + mean[owners])
-
-
 def _rescaled(told: Floats, design: Design, targets: Targets, guesses: Floats, scale: Scale) -> Floats:
     """Return what `rescaled` concludes: whole steps by known ratings asked about, the mean of all, or the guesses."""
-    n, step = len(targets), scale.step or 1.0
-    known, pairs = [targets.known_of(at)[1] for at in range(n)], np.full((3, 0), np.nan)
-    back = [held_back(design, len(one)) for one in known]
-    sums, counts = (np.array([part(one[: len(one) - m]) for one, m in zip(known, back, strict=True)]) for part in (np.sum, len))
-    low, n_low, n_high = (scale.lowest or step), design.padding + (design.distinct == "low"), design.distinct == "high"
-    own = (sums + n_low * low + n_high * scale.highest) / (counts + n_low + n_high)
-    if any(back):
-        first = told[:, targets.starts[:-1]]
-        truth = np.array([one[-2:] if m else [np.nan, np.nan] for one, m in zip(known, back, strict=True)]).T
-        pairs = np.stack([first[3:5].ravel(), first[5:7].ravel(), truth.ravel()])
-    owners = np.concatenate([targets.owners, np.tile(np.arange(n), pairs.shape[1] // n)])
-    every = np.concatenate([told[:2], pairs[:2]], axis=1)
-    values, means = rescaled(every[0], every[1], owners, own, scale)
-    truth = np.concatenate([np.full(len(guesses), np.nan), pairs[2]])
-    steps = np.array([agreed_on(np.round((truth - values)[owners == at] / step)) for at in range(n)])
-    values, owners = values[: len(guesses)], targets.owners
+    n, step, owners = len(targets), scale.step or 1.0, targets.owners
+    known = [targets.known_of(at)[1] for at in range(n)]
+    back = np.array([held_back(design, len(one)) for one in known])
+    counts = np.array([len(one) for one in known]) - back
+    sums = np.array([one[:m].sum() for one, m in zip(known, counts, strict=True)])
+    n_low, n_high = design.padding + (design.distinct == "low"), int(design.distinct == "high")
+    own = (sums + n_low * (scale.lowest or step) + n_high * scale.highest) / (counts + n_low + n_high)
+    # What is told of the known ratings that are left out stands behind the rest.
+    first, some = told[:, targets.starts[:-1][back > 0]], np.flatnonzero(back)
+    answers, base = (np.concatenate([told[at], *first[3 + 2 * at : 5 + 2 * at]]) for at in (0, 1))
+    truth = np.array([known[at][-2:] for at in some]).reshape(-1, 2).T.ravel()
+    every = np.concatenate([owners, some, some])
+    found, means = rescaled(answers, base, every, own, scale)
+    values, less = found[: len(owners)], truth - found[len(owners) :]
+    told_steps = np.array([agreed_on(np.round(less[every[len(owners) :] == at] / step)) for at in range(n)])
     made = np.isfinite(values)
     totals, n_made = np.bincount(owners, np.where(made, values, 0.0), n), np.bincount(owners, made, n)
     apart = np.bincount(owners, np.where(made, guesses - values, 0.0), n) / np.maximum(n_made, 1) / step
     whole = (sums + totals - (counts + n_made) * means) / counts / step
     whole = np.where(np.abs(whole - np.round(whole)) < _WHOLE, whole, apart)
-    return np.asarray(values + step * np.round(np.where(np.isfinite(steps), steps, whole))[owners])
+    return np.asarray(values + step * np.round(np.where(np.isfinite(told_steps), told_steps, whole))[owners])
 
 
 def believed(seen: Sequence[Evidence], targets: Targets, ratings: Ratings, streams: Streams) -> Floats:

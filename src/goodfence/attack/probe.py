@@ -279,6 +279,8 @@ class Prober:
         told = [self._asked_early(*self._crowd(middle, high=False)) for _ in range(_REFITS)]
         settled = [at for at in range(_REFITS) if all(_equal(one, told[-1]) for one in told[at:])]
         self.worlds.memory["refits"] = settled[0] if len(settled) > 1 else 0
+        if wait or self.worlds.memory["refits"]:
+            self._scores.clear()  # they are answers of earlier fits
         low, high = (self._asked(*self._crowd(middle, high=high)) for high in (False, True))
         return not _equal(low, high), wait
 
@@ -341,8 +343,7 @@ def probe(worlds: RefitWorlds, known: int, *, progress: bool | None = None) -> P
         influence, wait = True, 0.0
         if prober.score(look) < _WORKS or prober.stale(look):
             influence, wait = prober.influence()
-            if wait or worlds.memory["refits"]:
-                prober._scores.clear()
+            if not prober._scores:
                 look = prober.best_look()
         advance(1)
         # What is best for a few accounts may not be so for many: the plainest look is sized as well.
@@ -354,7 +355,6 @@ def probe(worlds: RefitWorlds, known: int, *, progress: bool | None = None) -> P
         designs = sorted(designs, key=lambda one: -prober.few(one))[:_MOST_DESIGNS]
         if most < _STEP:
             designs = [prober.sized(look, plain.fakes)]
-        designs += [replace(one, calibrated=False) for one in designs if one.calibrated]
         designs.append(replace(designs[0], fakes=1, askers=1))
         scale = worlds.ratings.scale
         if not prober.lists and most < _WORKS and scale.lowest < scale.highest:
@@ -377,7 +377,7 @@ def _made(designs: Sequence[Design], prober: Prober, influence: bool, wait: floa
     planted = max(prober.few(one) for one in designs if not (prober.lists and (one.copied != "all" or one.lifted)))
     prober.worlds.memory["wait"] = wait
     return Probe(
-        designs=tuple(dict.fromkeys(designs)),
+        designs=tuple(dict.fromkeys([*designs, *(replace(one, calibrated=False) for one in designs)])),
         planted=max(planted, 0.0),
         influence=influence,
         wait=wait,

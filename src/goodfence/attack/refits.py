@@ -59,7 +59,7 @@ class RefitWorlds:
     ) -> None:
         self.ratings, self.recommender, self.n_fakes = ratings, recommender, n_fakes
         self.memory: dict[Any, Any] = {} if memory is None else memory
-        """What attackers of the same recommender share: answers, `wait` (seconds until it has learnt), `refits` (fits)."""
+        """What attackers share: answers, and `wait` (in seconds) and `refits` until the recommender has learnt."""
         self.similarity, self.traits = similarity, traits_of(recommender)
         method = "recommend" if ratings.feedback == "implicit" else "predict"
         if not callable(getattr(recommender, method, None)):
