@@ -18,7 +18,7 @@ SAME = 1e-6
 _VOTES, _MOST_VALUES = 0.01, 101
 _SLOPES, _ANCHORS, _NEAR, _NEARER, _MOST_ON = np.geomspace(0.02, 2.5, 2400)[:, np.newaxis], 8, 0.05, 0.01, 0.7
 _COARSER, _FEWEST, _MOST_SEARCHED = 0.02, 6, 40
-_ALONE = 0.05
+_CONCENTRATED, _ALONE = 0.9, 0.05
 
 
 def off_grid(values: Floats, scale: Scale) -> Floats:
@@ -47,11 +47,15 @@ def rescaled(answers: Floats, controls: Floats, owners: Integers, own: Floats, s
             values[cells] = (answers[cells] - base[cells] - offset) / factor + less * base[cells]
             means[owner], total = (np.nan if part else (own[owner] - offset) / factor), total + n_on
         found, most = ((values, means), total) if total > most else (found, most)
+        if most > _CONCENTRATED * told.sum():
+            break
     return found
 
 
 def _line(moved: Floats, less: Floats, scale: Scale) -> tuple[float, float, int]:
     """Return the factor and the offset that put most of `(moved - offset) / factor + less` on the grid, or NaN."""
+    if len(moved) < _FEWEST:
+        return np.nan, np.nan, 0
     step, some = scale.step or 1.0, np.linspace(0, len(moved) - 1, min(len(moved), _MOST_SEARCHED)).astype(np.int64)
     places = (moved[some] / _SLOPES + less[some]) / step
     scores, anchors = np.zeros(len(_SLOPES)), np.zeros(len(_SLOPES), dtype=np.int64)
@@ -61,9 +65,8 @@ def _line(moved: Floats, less: Floats, scale: Scale) -> tuple[float, float, int]
         better = on.mean(axis=1) > scores
         scores, anchors = np.where(better, on.mean(axis=1), scores), np.where(better, anchor, anchors)
     at = int((scores + _COARSER * np.log(_SLOPES[:, 0])).argmax())
-    factor, offset = float(_SLOPES[at, 0]), float(moved[some[anchors[at]]] + _SLOPES[at, 0] * less[some[anchors[at]]])
-    if scores[at] < _MOST_ON or len(moved) < _FEWEST:
-        return np.nan, np.nan, 0
+    factor, first = float(_SLOPES[at, 0]), some[anchors[at]]
+    offset = float(moved[first] + factor * less[first]) if scores[at] >= _MOST_ON else np.nan
     for near in (_NEAR, _NEARER):
         places = ((moved - offset) / factor + less) / step
         whole, on = np.round(places), np.abs(places - np.round(places)) < near

@@ -178,10 +178,7 @@ class Prober:
         return self.score(design, _FEWER if many else _VICTIMS)
 
     def best_look(self, size: int = _FIRST_SIZE, *, calibrated: bool = False) -> Design:
-        """Return how accounts must look: the plainest design that recovers about as much as any.
-
-        They leave out known ratings, to ask about them, where ratings must be decoded.
-        """
+        """Return how accounts must look: the plainest design that recovers about as much as any."""
         askers = size if self.fresh else 1
         plain = Design(fakes=size, askers=askers, calibrated=calibrated)
         looks = [replace(plain, padding=one, distinct=distinct) for one, distinct in LOOKS]
@@ -198,7 +195,7 @@ class Prober:
         best = max(tried, key=self.few)
         most = self.few(best)
         heard = max((one.fakes for one in tried if self.few(one) > _STEP), default=best.fakes)
-        for low, least in {best.fakes: most / 2, heard: _STEP}.items() if most > _STEP else ():
+        for low, least in ((best.fakes, most / 2), (heard, _STEP)) if most > _STEP else ():
             high = min((n for n in able if n > low), default=low)
             while high - low > 1:  # more accounts than there are places crowd the victim out
                 tried.append(self.sized(best, (low + high) // 2))
