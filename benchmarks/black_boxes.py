@@ -129,7 +129,13 @@ def supported(matrix: Matrix, row: int) -> Floats:
     return np.where(matrix.common(row) >= 3, cosine(matrix, row), 0.0)
 
 
-SIMILARITIES = {one.__name__: one for one in (cosine, centred_cosine, jaccard, pearson, msd, significant, supported)}
+def pearson_significant(matrix: Matrix, row: int) -> Floats:
+    """Return the correlation, less where users have fewer than fifty items in common."""
+    return np.asarray(pearson(matrix, row) * np.minimum(matrix.common(row), 50) / 50)
+
+
+_ALL = (cosine, centred_cosine, jaccard, pearson, msd, significant, supported, pearson_significant)
+SIMILARITIES = {one.__name__: one for one in _ALL}
 
 
 class Predictor:
@@ -290,6 +296,20 @@ class Finished(UserKNN):
         if self.step:
             told = np.floor(told / self.step + 0.5) * self.step
         return np.clip(told, self.lowest, self.highest)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Moved(UserKNN):
+    """The kNN answer times a factor, an offset, and a part of the asker's own mean."""
+
+    factor: float = 0.5
+    offset: float = 0.0
+    own: float = 0.0
+
+    def answers(self, matrix: Matrix, row: int) -> Floats:
+        """Return what one user is predicted for every item."""
+        told = self.factor * super().answers(matrix, row)
+        return np.asarray(told + self.offset + self.own * matrix.user_means[row])
 
 
 @dataclass(frozen=True, kw_only=True)
@@ -480,3 +500,17 @@ class _Waiting:
         if known.any():
             found[known] = self.previous.predict(np.asarray(users)[known], np.asarray(items)[known])
         return found
+
+
+@dataclass
+class Lagging:
+    """A kNN that answers from the fit before the last `fits`: those who are new know nothing yet."""
+
+    fits: int = 2
+    box: RatingBox = field(default_factory=UserKNN)
+    history: list[Any] = field(default_factory=list)
+
+    def train(self, ratings: gf.Ratings) -> Any:
+        """Return what is asked, after learning from these ratings."""
+        self.history = [*self.history, self.box.train(ratings)][-self.fits - 1 :]
+        return _Waiting(self.history[0], None, np.inf)

@@ -32,13 +32,16 @@ Concluded: TypeAlias = tuple[Floats, Flags]
 class World:
     """The data with one target or without: accounts are opened in it, and ask."""
 
-    def __init__(self, ratings: gf.Ratings, train: Callable[..., Any], removed: int | None, wait: float = 0.0) -> None:
-        self.ratings, self.train, self.removed, self.wait = ratings, train, removed, wait
+    def __init__(
+        self, ratings: gf.Ratings, train: Callable[..., Any], removed: int | None, wait: float = 0.0, fits: int = 1
+    ) -> None:
+        self.ratings, self.train, self.removed, self.wait, self.fits = ratings, train, removed, wait, fits
 
     def _fitted(self, accounts: Sequence[Account]) -> tuple[Any, Any]:
         cells = [columns for columns, _ in accounts], [values for _, values in accounts]
         world, ids = with_fakes(self.ratings, self.removed, *cells)
-        fitted = self.train(world)
+        for _ in range(self.fits):
+            fitted = self.train(world)
         if self.wait:
             time.sleep(self.wait)
         return fitted, ids
@@ -119,6 +122,7 @@ def attacked(
     targets: int | Sequence[Any] = 60,
     items: int | None = None,
     wait: float = 0.0,
+    fits: int = 1,
 ) -> AttackReport:
     """Return what a recipe finds out about some targets."""
     streams = Streams(SEED)
@@ -130,7 +134,7 @@ def attacked(
         one = found.part(place, place + 1)
         target = target_of(one, ratings)
         for world, removed in enumerate((None, int(one.rows[0]))):
-            told[world].append(recipe(World(ratings, train, removed, wait), target))
+            told[world].append(recipe(World(ratings, train, removed, wait, fits), target))
     (values, sure), (values_without, sure_without) = (
         [np.concatenate(part) for part in zip(*w, strict=True)] for w in told
     )
@@ -279,6 +283,22 @@ class Rescaled:
         accounts = self.crowd.accounts(target, self.crowd.fakes)
         told, fallback = with_fallback(world, target, target.asked, accounts)
         return told_ratings(fallback + (told - fallback) / self.share, target.scale)
+
+
+@dataclass(frozen=True, kw_only=True)
+class MovedBack:
+    """A crowd asks a box that multiplies answers by a factor and adds an offset and a part of the asker's mean."""
+
+    factor: float
+    offset: float = 0.0
+    own: float = 0.0
+    crowd: Crowd = Crowd()
+
+    def __call__(self, world: World, target: Target) -> Concluded:
+        """Return what is concluded in one world."""
+        accounts = self.crowd.accounts(target, self.crowd.fakes)
+        told = world.told(accounts[:1], target.asked, accounts[1:])[0]
+        return told_ratings((told - self.offset - self.own * accounts[0][1].mean()) / self.factor, target.scale)
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -25,7 +25,9 @@ from benchmarks.black_boxes import (
     Finished,
     ItemKNN,
     ItemMean,
+    Lagging,
     Mixed,
+    Moved,
     Noisy,
     OnceEach,
     Shrunk,
@@ -41,6 +43,7 @@ from benchmarks.box_attackers import (
     CalibratedShare,
     Crowd,
     FoundShare,
+    MovedBack,
     Rescaled,
     Unclipped,
     Views,
@@ -57,7 +60,20 @@ from benchmarks.list_box_attackers import (
     Lifted,
     attacked_lists,
 )
-from benchmarks.list_boxes import BPR, Because, Diverse, Ease, ImplicitALS, ItemLists, Pool, Popular, TopTen, UserLists
+from benchmarks.list_boxes import (
+    BPR,
+    Because,
+    ColdLists,
+    Diverse,
+    Ease,
+    ImplicitALS,
+    ItemLists,
+    Novel,
+    Pool,
+    Popular,
+    TopTen,
+    UserLists,
+)
 from benchmarks.results import write_table
 from goodfence.adapters.libraries import from_implicit, library
 from goodfence.attack.scoring import Estimate
@@ -80,6 +96,7 @@ class Box:
     lists: bool = False
     """Whether it shows lists, learnt from ratings of 8 and more."""
     wait: float = 0.0
+    fits: int = 1
     targets: int = TARGETS
 
     @property
@@ -92,7 +109,7 @@ class Box:
         """Return the advantage of the recipe over these users."""
         if self.lists:
             return attacked_lists(self.data, self.train, self.recipe, targets=ids).estimates["advantage"]
-        report = attacked(self.data, self.train, self.recipe, targets=ids, wait=self.wait)
+        report = attacked(self.data, self.train, self.recipe, targets=ids, wait=self.wait, fits=self.fits)
         return report.estimates["advantage"]
 
 
@@ -172,6 +189,22 @@ BOXES: dict[str, Box] = {
         train=Noisy().train, recipe=Averaged(), words="20 fakes ask, four times under new names; the mean"
     ),
     "learns 0.02 s later": Box(train=Delayed().train, recipe=Crowd(), words=f"{_again()}; waits", wait=0.021),
+    "answers of two fits ago": Box(train=Lagging().train, recipe=Crowd(), words=f"{_again()}; three fits", fits=3),
+    "answers from 1 to 5, k=25": Box(
+        train=Moved(k=25, factor=0.4, offset=1.0).train,
+        recipe=MovedBack(factor=0.4, offset=1.0, crowd=Crowd(fakes=25)),
+        words=f"{_again(25)}; 2.5 (answer - 1)",
+    ),
+    "half the asker's mean, k=25": Box(
+        train=Moved(k=25, own=0.5).train,
+        recipe=MovedBack(factor=0.5, own=0.5, crowd=Crowd(fakes=25)),
+        words=f"{_again(25)}; twice the answer, less their mean",
+    ),
+    "cold start below 30, Pearson, significance, k=75": Box(
+        train=ColdStart(k=75, similarity="pearson_significant", least=30).train,
+        recipe=Crowd(fakes=75, padding=22),
+        words=f"{_again(75)} and 22 rare items, rated lowest",
+    ),
     "Pearson": Box(
         train=UserKNN(similarity="pearson").train,
         recipe=Pairs(),
@@ -202,6 +235,12 @@ BOXES: dict[str, Box] = {
     "matrix factorisation": Box(train=Factors().train, recipe=Crowd(fakes=1), words=_again(1)),
     "item mean (control)": Box(train=ItemMean().train, recipe=Crowd(), words=_again()),
     "lists, user kNN": Box(train=UserLists().train, recipe=CrowdLists(), words=_again(), lists=True),
+    "lists, cold start below 30 items": Box(
+        train=ColdLists().train, recipe=CrowdLists(padding=22), words=f"{_again()} and 22 rare items", lists=True
+    ),
+    "lists, rare items first, k=30": Box(
+        train=Novel(k=30).train, recipe=CrowdLists(fakes=30), words=_again(30), lists=True
+    ),
     "lists, of the 200 most popular": Box(
         train=Pool().train,
         recipe=Boosted(),

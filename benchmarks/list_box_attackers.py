@@ -47,10 +47,13 @@ class CrowdLists:
     """Fakes with the known items; one asks, and all that it is shown is claimed."""
 
     fakes: int = 20
+    padding: int = 0
+    """How many rare items all fakes have as well."""
 
     def __call__(self, world: World, target: Target) -> Integers:
         """Return what is claimed in one world."""
-        return world.listed([target.known], LISTED, [target.known] * (self.fakes - 1))[0]
+        held = account(target.known, ones(target.rarest(self.padding)))
+        return world.listed([held], LISTED, [held] * (self.fakes - 1))[0]
 
 
 @dataclass(frozen=True, kw_only=True)

@@ -73,6 +73,31 @@ class UserLists(ListBox):
 
 
 @dataclass(frozen=True, kw_only=True)
+class ColdLists(UserLists):
+    """What most have, for users with too few items."""
+
+    least: int = 30
+
+    def scores(self, matrix: Matrix, learnt: Any, row: int) -> Floats:
+        """As in `ListBox`."""
+        cold = matrix.lengths[row] < self.least
+        return matrix.counts.astype(np.float64) if cold else super().scores(matrix, learnt, row)
+
+
+@dataclass(frozen=True, kw_only=True)
+class Novel(UserLists):
+    """Rare items before popular ones, and never more than ten."""
+
+    def scores(self, matrix: Matrix, learnt: Any, row: int) -> Floats:
+        """As in `ListBox`."""
+        return np.asarray(super().scores(matrix, learnt, row) / np.sqrt(np.maximum(matrix.counts, 1)))
+
+    def shown(self, matrix: Matrix, order: Integers, n: int) -> Integers:  # noqa: ARG002 - ten at most
+        """As in `ListBox`."""
+        return order[:10]
+
+
+@dataclass(frozen=True, kw_only=True)
 class Pool(UserLists):
     """Of these only the most popular items."""
 

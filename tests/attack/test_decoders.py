@@ -7,7 +7,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from goodfence.attack.decoders import Helped, agreed_on, alone, off_grid, solved, unshifted, unshrunk, voted
+from goodfence.attack.decoders import Helped, agreed_on, alone, off_grid, rescaled, solved, voted
 from goodfence.attack.trained import logistic, without_each
 from goodfence.data.scale import Scale
 
@@ -26,23 +26,29 @@ def people(seed: int, n_targets: int = 6, n_each: int = 12) -> tuple[np.ndarray,
 def test_one_unknown_factor_for_each_target_is_found(seed: int) -> None:
     ratings, controls, owners = people(seed)
     factors = np.random.default_rng(seed + 1).uniform(0.15, 0.95, size=6)[owners]
-    found = unshrunk(controls + factors * (ratings - controls), controls, owners, SCALE)
-    assert (np.round(found) == ratings).mean() > 0.95
+    found, _ = rescaled(controls + factors * (ratings - controls), controls, owners, np.zeros(6), SCALE)
+    steps = np.array([np.median((found - ratings)[owners == at]) for at in range(6)])[owners]
+    assert (np.round(found - steps) == ratings).mean() > 0.95
 
 
 def test_nothing_is_concluded_where_controls_are_told_the_same() -> None:
     _, controls, owners = people(1)
-    assert np.isnan(unshrunk(controls, controls, owners, SCALE)).all()
-    assert np.isnan(unshrunk(controls + 0.1, controls, owners, Scale(1, 5, step=None))).all()
+    alike = np.full(len(controls), 3.3), np.full(len(controls), 3.3), owners, np.zeros(6)
+    assert np.isnan(rescaled(*alike, SCALE)[0]).all()
+    assert np.isnan(rescaled(controls + 0.1, controls, owners, np.zeros(6), Scale(1, 5, step=None))[0]).all()
 
 
-def test_an_unknown_mean_is_found_up_to_whole_steps_and_settled_by_the_guesses() -> None:
-    ratings, _, owners = people(2)
-    offsets = np.array([0.3, -0.41, 0.07, 1.26, -0.9, 0.5])[owners]
-    near = ratings + 0.2
-    found = unshifted(ratings + offsets, near, owners, 6, SCALE)
-    assert np.allclose(found, ratings)
-    few = unshifted(ratings[:3] + 0.3, near[:3], np.zeros(3, dtype=int), 1, SCALE)
+def test_an_unknown_factor_and_mean_are_found_up_to_whole_steps() -> None:
+    ratings, controls, owners = people(2)
+    factors = np.array([0.3, 1.0, 1.6, 0.72, 0.11, 0.9])
+    offsets = np.array([0.3, -0.41, 0.07, 1.26, -0.9, 0.5])
+    for part in (0.0, 1.0):
+        answers = factors[owners] * ratings + offsets[owners] + part * controls
+        found, means = rescaled(answers, controls, owners, 2.5 * factors + offsets, SCALE)
+        steps = np.array([np.median((found - ratings)[owners == at]) for at in range(6)])
+        assert (np.abs(found - steps[owners] - ratings) < 0.02).mean() > 0.9
+        assert np.isnan(means).all() if part else np.median(np.abs(means - steps - 2.5)) < 0.02
+    few, _ = rescaled(ratings[:3] + 0.3, controls[:3], np.zeros(3, dtype=int), np.zeros(1), SCALE)
     assert np.isnan(few).all()  # three answers settle nothing
 
 

@@ -15,51 +15,10 @@ from goodfence.data.scale import Scale
 
 SAME = 1e-6
 """Answers this near to each other are the same."""
-_FACTORS = np.geomspace(0.02, 1.0, 4000)
-_FINER = np.linspace(-1.0, 1.0, 201) * 0.0012
-_ON_GRID = 0.06
-"""A factor, or an offset, must put ratings this part of a step from the grid, on average."""
-_LEAST = 4
-"""Fewer answers than these settle no unknown."""
-_CHUNK = 64
 _VOTES, _MOST_VALUES = 0.01, 101
+_SLOPES, _ANCHORS, _NEAR, _NEARER, _MOST_ON = np.geomspace(0.02, 2.5, 2400)[:, np.newaxis], 8, 0.05, 0.01, 0.7
+_COARSER, _FEWEST, _MOST_SEARCHED = 0.02, 6, 40
 _CONCENTRATED, _ALONE = 0.9, 0.05
-
-
-def unshrunk(answers: Floats, controls: Floats, owners: Integers, scale: Scale) -> Floats:
-    """Return ratings from `answer = control + factor * (rating - control)`, with one unknown factor for each target.
-
-    `controls` is what accounts are told that are near to nobody. Where both are told the same, nothing is concluded.
-    A target with too few answers is decoded by the factor that serves all targets best.
-    """
-    moved = answers - controls
-    told = np.isfinite(moved) & (np.abs(moved) > SAME)
-    found = np.full(len(answers), np.nan)
-    if scale.step is None or not told.any():
-        return found
-    common, _ = _best_factor(controls[told], moved[told], scale)
-    for owner in np.unique(owners[told]):
-        cells = np.flatnonzero(told & (owners == owner))
-        factor, cost = _best_factor(controls[cells], moved[cells], scale)
-        shared = float(_costs(controls[cells], moved[cells], np.array([common]), scale)[0])
-        if len(cells) < _LEAST or cost > _ON_GRID or shared < _ON_GRID:
-            factor = common
-        found[cells] = controls[cells] + moved[cells] / factor
-    return found
-
-
-def _best_factor(controls: Floats, moved: Floats, scale: Scale) -> tuple[float, float]:
-    """Return the factor that puts the ratings nearest to the grid and inside the scale, and how near."""
-    some = np.linspace(0, len(moved) - 1, min(len(moved), _CHUNK)).astype(np.int64)
-    coarse = _FACTORS[_costs(controls[some], moved[some], _FACTORS, scale).argmin()]
-    fine = np.minimum(coarse * (1 + _FINER), 1.0)
-    costs = _costs(controls[some], moved[some], fine, scale)
-    return float(fine[costs.argmin()]), float(costs.min())
-
-
-def _costs(controls: Floats, moved: Floats, factors: Floats, scale: Scale) -> Floats:
-    values = controls + moved / factors[:, np.newaxis]
-    return np.asarray(off_grid(values, scale).mean(axis=1))
 
 
 def off_grid(values: Floats, scale: Scale) -> Floats:
@@ -70,23 +29,51 @@ def off_grid(values: Floats, scale: Scale) -> Floats:
     return np.where(outside, 1.0, np.abs(places - np.round(places)))
 
 
-def unshifted(answers: Floats, guesses: Floats, owners: Integers, n_targets: int, scale: Scale) -> Floats:
-    """Return ratings from `answer = rating + offset`, with one unknown offset for each target: a mean taken away.
+def rescaled(answers: Floats, controls: Floats, owners: Integers, own: Floats, scale: Scale) -> tuple[Floats, Floats]:
+    """Return ratings from `answer = factor * rating + offset + part * control`, with factor and offset of each target.
 
-    The grid settles the offset up to whole steps; of these the one is taken that agrees best with `guesses`.
+    The part is 0, 1 or 1 - factor, whichever puts more ratings on the grid: standard scores, other scales, mixtures.
+    Ratings are right up to whole steps for each target; also told is to which rating an answer of `own`, (targets,),
+    belongs: the mean rating of who asks.
     """
-    if scale.step is None:
-        return np.full(len(answers), np.nan)
-    told = np.isfinite(answers)
-    turns = np.where(told, np.exp(2j * np.pi * (np.where(told, answers, 0.0) - scale.lowest) / scale.step), 0)
-    sums = np.bincount(owners, turns.real, n_targets) + 1j * np.bincount(owners, turns.imag, n_targets)
-    counts = np.bincount(owners, told, n_targets)
-    settled = (counts >= _LEAST) & (np.abs(sums) > _CONCENTRATED * counts)
-    phase = np.angle(sums) / (2 * np.pi) * scale.step
-    rest = np.where(told, answers - phase[owners], 0.0)
-    apart = np.bincount(owners, np.where(told, guesses - rest, 0.0), n_targets) / np.maximum(counts, 1)
-    steps = np.round(apart / scale.step) * scale.step
-    return np.where(told & settled[owners], rest + steps[owners], np.nan)
+    found, most = (np.full(len(answers), np.nan), np.full(len(own), np.nan)), 0
+    for part, less in ((0.0, 0.0), (1.0, 0.0), (1.0, 1.0)) if scale.step else ():
+        base = part * controls if part else np.zeros(len(answers))
+        values, means, total = np.full(len(answers), np.nan), np.full(len(own), np.nan), 0
+        told = np.isfinite(answers + base)
+        for owner in np.unique(owners[told]):
+            cells = np.flatnonzero(told & (owners == owner))
+            factor, offset, n_on = _line(answers[cells] - base[cells], less * base[cells], scale)
+            values[cells] = (answers[cells] - base[cells] - offset) / factor + less * base[cells]
+            means[owner], total = (np.nan if part else (own[owner] - offset) / factor), total + n_on
+        found, most = ((values, means), total) if total > most else (found, most)
+        if most > _CONCENTRATED * told.sum():
+            break
+    return found
+
+
+def _line(moved: Floats, less: Floats, scale: Scale) -> tuple[float, float, int]:
+    """Return the factor and the offset that put most of `(moved - offset) / factor + less` on the grid, or NaN."""
+    if len(moved) < _FEWEST:
+        return np.nan, np.nan, 0
+    step, some = scale.step or 1.0, np.linspace(0, len(moved) - 1, min(len(moved), _MOST_SEARCHED)).astype(np.int64)
+    places = (moved[some] / _SLOPES + less[some]) / step
+    scores, anchors = np.zeros(len(_SLOPES)), np.zeros(len(_SLOPES), dtype=np.int64)
+    for anchor in range(0, len(some), max(1, len(some) // _ANCHORS)):
+        apart = places - places[:, [anchor]]
+        on = (np.abs(apart - np.round(apart)) < _NEAR) & (np.abs(apart) * step < scale.highest - scale.lowest + step)
+        better = on.mean(axis=1) > scores
+        scores, anchors = np.where(better, on.mean(axis=1), scores), np.where(better, anchor, anchors)
+    at = int((scores + _COARSER * np.log(_SLOPES[:, 0])).argmax())
+    factor, first = float(_SLOPES[at, 0]), some[anchors[at]]
+    offset = float(moved[first] + factor * less[first]) if scores[at] >= _MOST_ON else np.nan
+    for near in (_NEAR, _NEARER):
+        places = ((moved - offset) / factor + less) / step
+        whole, on = np.round(places), np.abs(places - np.round(places)) < near
+        if len(np.unique(whole[on])) < 3 or np.ptp((step * whole - less)[on]) < _NEAR * step:
+            return np.nan, np.nan, 0
+        factor, offset = np.polyfit(step * whole[on] - less[on], moved[on], 1).tolist()
+    return factor, offset, int(on.sum())
 
 
 def voted(answers: Floats, weights: Floats, scale: Scale) -> tuple[Floats, Floats]:

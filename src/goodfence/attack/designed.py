@@ -10,7 +10,7 @@ import numpy as np
 
 from goodfence.arrays import Flags, Floats
 from goodfence.attack.attack import RatingAttack, Worlds
-from goodfence.attack.decoders import SAME, Helped, agreed_on, alone, off_grid, solved, unshifted, unshrunk, voted
+from goodfence.attack.decoders import SAME, Helped, agreed_on, alone, off_grid, rescaled, solved, voted
 from goodfence.attack.fakes import (
     AccountPlan,
     Catalogue,
@@ -39,9 +39,7 @@ from goodfence.settings import Count, checked
 Decode: TypeAlias = Literal[
     "answer",
     "mode",
-    "unshrunk",
-    "unshifted",
-    "centred",
+    "rescaled",
     "solved",
     "solved_centred",
     "measured",
@@ -54,9 +52,7 @@ Decode: TypeAlias = Literal[
 _IN_WORDS = {
     "answer": "the answer counts",
     "mode": "all ask, and the most frequent answer counts",
-    "unshrunk": "compared with control accounts, one unknown factor for each user",
-    "unshifted": "one unknown mean for each user",
-    "centred": "one unknown mean for each user, found from all answers",
+    "rescaled": "one unknown factor and one unknown mean for each user",
     "solved": "two equations for what is not the helpers'",
     "solved_centred": "two equations, with user means subtracted",
     "measured": "two equations, with helpers weighted by cosine",
@@ -72,7 +68,8 @@ _SOLVED = {
     "measured_centred": (True, True),
 }
 """The ways to solve the equations of helpers: whether users' means are taken away, and whether weights are measured."""
-_KNOWN_GAP, _SINGULAR = 1e-3, 1e5
+_KNOWN_GAP, _SINGULAR, _WHOLE = 1e-3, 1e5, 0.05
+_UNDISTURBED = 0.7
 
 
 class Evidence(NamedTuple):
@@ -159,6 +156,8 @@ def gathered(
     if key not in worlds.memory:
         n_accounts = len(_plans(worlds, design, targets, 0)[0].accounts)
         size = worlds.together(n_accounts) if design.helping in ("none", "some") or worlds.traits.released else 1
+        if size > 1 and _disturbed(worlds, design, targets.part(0, min(size, len(targets))), streams):
+            size = 1
         pieces, parts = ranges(len(targets), size), []
         with bar("asking", len(pieces), show=progress) as advance:
             for piece in pieces:
@@ -171,6 +170,14 @@ def gathered(
         worlds.memory[key] = tuple(evidence(one, design, targets, guesses, worlds.ratings.scale) for one in told)
     found: tuple[Evidence, Evidence] = worlds.memory[key]
     return found
+
+
+def _disturbed(worlds: RefitWorlds, design: Design, targets: Targets, streams: Streams) -> bool:
+    """Return whether accounts of several targets disturb each other: the first target's are told otherwise alone."""
+    seed, first = world_seed(streams, int(targets.rows[0])), targets.part(0, 1)
+    alone, beside = (asked_together(worlds, design, one, seed)[0][0, : len(first.columns)] for one in (first, targets))
+    same = (np.abs(alone - beside) <= tolerance(worlds.ratings.scale)) | (np.isnan(alone) & np.isnan(beside))
+    return bool(same.mean() < _UNDISTURBED)
 
 
 def asked_together(
@@ -209,7 +216,7 @@ def _plans(
     worlds: RefitWorlds, design: Design, targets: Targets, at: int, planted: Sequence[FakeCells] = ()
 ) -> list[AccountPlan]:
     columns = targets.columns[targets.starts[at] : targets.starts[at + 1]]
-    return plans_of(design, targets.known_of(at), columns, worlds.catalogue, int(targets.rows[at]), planted)
+    return plans_of(design, targets.known_of(at), columns, worlds.catalogue, int(targets.rows[at]), planted, at)
 
 
 def _rows_of(
@@ -247,6 +254,8 @@ def _rows_of(
             rows[3 + 2 * at] = np.where(free, found.weights, rows[3 + 2 * at])
     if turns_each > 1:
         _calibrate(rows, known, n)
+    elif n_back:  # what is told of known ratings goes with every hidden one
+        rows[3 : 3 + n_back], rows[3 + n_back : 3 + 2 * n_back] = rows[0, n:, np.newaxis], rows[1, n:, np.newaxis]
     return rows[:, :n]
 
 
@@ -394,8 +403,9 @@ def _mean_of(values: Floats, *, default: float) -> float:
 
 def evidence(told: Floats, design: Design, targets: Targets, guesses: Floats, scale: Scale) -> Evidence:
     """Decode what was told about all targets in one world."""
+    if design.copied == "all":
+        told = np.vstack([told[:1], np.where(np.isnan(told[1:2]), guesses, told[1:2]), told[2:]])
     answers, base, most_frequent = told[0], told[1], told[2]
-    owners, n = targets.owners, len(targets)
     moved = ~(np.abs(answers - base) <= SAME)
     values: dict[str, Floats]
     if design.copied != "all":
@@ -409,9 +419,7 @@ def evidence(told: Floats, design: Design, targets: Targets, guesses: Floats, sc
         values = {
             "answer": answers,
             "mode": most_frequent,
-            "unshrunk": unshrunk(answers, base, owners, scale),
-            "unshifted": unshifted(np.where(moved, answers, np.nan), guesses, owners, n, scale),
-            "centred": unshifted(np.where(moved, answers, np.nan), _consistent(answers, targets), owners, n, scale),
+            "rescaled": _rescaled(np.where(moved, told, np.nan), design, targets, guesses, scale),
         }
         sure = {name: moved & is_rating(one, scale) for name, one in values.items()}
     grid = off_grid(answers, scale)
@@ -419,18 +427,29 @@ def evidence(told: Floats, design: Design, targets: Targets, guesses: Floats, sc
     return Evidence(values, features, sure)
 
 
-def _consistent(answers: Floats, targets: Targets) -> Floats:
-    """Return the ratings that a mean over known and answered ratings calls for, where it was taken away.
-
-    With d an answer less the mean of the one who asks, a rating is d + mean, and the mean of all ratings, m known ones
-    and those answered, is the mean itself: it is (sum of known + sum of d) / m.
-    """
-    owners, n, made = targets.owners, len(targets), np.isfinite(answers)
+def _rescaled(told: Floats, design: Design, targets: Targets, guesses: Floats, scale: Scale) -> Floats:
+    """Return what `rescaled` concludes: whole steps by known ratings asked about, the mean of all, or the guesses."""
+    n, step, owners = len(targets), scale.step or 1.0, targets.owners
     known = [targets.known_of(at)[1] for at in range(n)]
-    own = np.array([one.mean() for one in known])
-    apart = np.where(made, answers - own[owners], 0.0)
-    mean = own + np.bincount(owners, apart, n) / np.array([len(one) for one in known])
-    return np.asarray(answers - own[owners] + mean[owners])
+    back = np.array([held_back(design, len(one)) for one in known])
+    counts = np.array([len(one) for one in known]) - back
+    sums = np.array([one[:m].sum() for one, m in zip(known, counts, strict=True)])
+    n_low, n_high = design.padding + (design.distinct == "low"), int(design.distinct == "high")
+    own = (sums + n_low * (scale.lowest or step) + n_high * scale.highest) / (counts + n_low + n_high)
+    # What is told of the known ratings that are left out stands behind the rest.
+    first, some = told[:, targets.starts[:-1][back > 0]], np.flatnonzero(back)
+    answers, base = (np.concatenate([told[at], *first[3 + 2 * at : 5 + 2 * at]]) for at in (0, 1))
+    truth = np.array([known[at][-2:] for at in some]).reshape(-1, 2).T.ravel()
+    every = np.concatenate([owners, some, some])
+    found, means = rescaled(answers, base, every, own, scale)
+    values, less = found[: len(owners)], truth - found[len(owners) :]
+    told_steps = np.array([agreed_on(np.round(less[every[len(owners) :] == at] / step)) for at in range(n)])
+    made = np.isfinite(values)
+    totals, n_made = np.bincount(owners, np.where(made, values, 0.0), n), np.bincount(owners, made, n)
+    apart = np.bincount(owners, np.where(made, guesses - values, 0.0), n) / np.maximum(n_made, 1) / step
+    whole = (sums + totals - (counts + n_made) * means) / counts / step
+    whole = np.where(np.abs(whole - np.round(whole)) < _WHOLE, whole, apart)
+    return np.asarray(values + step * np.round(np.where(np.isfinite(told_steps), told_steps, whole))[owners])
 
 
 def believed(seen: Sequence[Evidence], targets: Targets, ratings: Ratings, streams: Streams) -> Floats:

@@ -108,7 +108,7 @@ def listed_together(
     """Return what the accounts of some targets are shown in one world, given by its seed and whether they are there."""
     nothing, plans = np.zeros(0, dtype=np.int64), []
     for at in range(len(targets)):
-        given = worlds.catalogue, int(targets.rows[at]), planted[at : at + 1]
+        given = worlds.catalogue, int(targets.rows[at]), planted[at : at + 1], at
         plans.append(plans_of(design, targets.known_of(at), nothing, *given)[0])
     return _lifted(worlds, design, plans, world) if design.lifted else whole_rankings(worlds, plans, *world)
 

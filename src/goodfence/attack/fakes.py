@@ -50,6 +50,8 @@ class Design:
     distinct: Distinct = "no"
     """Whether each account rates one more rare item of its own, low or high: for recommenders that count equal profiles
     once, or leave out those that are much alike."""
+    calibrated: bool = False
+    """Whether the accounts leave out two known ratings and ask about them: answers whose truth is known."""
     contrary: Annotated[int, at_least(0, most=_MOST)] = 0
     """How many popular items each account rates against their mean, so that few real users are similar to it."""
     copied: Copied = "all"
@@ -73,6 +75,8 @@ class Design:
     def describe(self) -> str:
         """Return in words what the accounts hold, without naming an item."""
         held = [f"hold {_IN_WORDS[self.copied]}"]
+        if self.calibrated:
+            held[0] += " but two, about which they ask"
         if self.padding:
             held.append(f"{self.padding} rare items")
         if self.contrary:
@@ -183,7 +187,8 @@ def merged(*parts: tuple[Any, Any]) -> FakeCells:
 
 def held_back(design: Design, n_known: int) -> int:
     """Return how many known ratings the accounts do not copy, to ask about them: answers whose truth is known."""
-    return max(_HELD_BACK, n_known // 5) if design.helping in ("all", "each") and n_known >= _LEAST_KNOWN else 0
+    n = max(_HELD_BACK, n_known // 5) if design.helping in ("all", "each") else _HELD_BACK * design.calibrated
+    return n if n_known >= _LEAST_KNOWN else 0
 
 
 def n_turns(design: Design) -> int:
@@ -200,8 +205,9 @@ def plans_of(
     catalogue: Catalogue,
     row: int,
     planted: Sequence[FakeCells] = (),
+    place: int = 0,
 ) -> list[AccountPlan]:
-    """Return the plans against one target whose known columns and ratings are these.
+    """Return the plans against one target whose known columns and ratings are these, at a `place` among several.
 
     There are several where fillers would hide an item: what half of the accounts rate themselves the other half asks
     about. With helpers each plan is two, one after the other.
@@ -217,7 +223,7 @@ def plans_of(
         fillers = catalogue.without(catalogue.disputed, known[0], 2 * design.contrary)
         first = np.arange(len(fillers)) % 4 < 2  # both halves rate some items low and some high
         parts = (fillers[first], fillers[~first]) if design.contrary else (fillers,)
-        plans = [plan for part in parts for plan in _family(design, copied, part, asked, catalogue)]
+        plans = [plan for part in parts for plan in _family(design, copied, part, asked, catalogue, place)]
     return [plan._replace(row=row, planted=planted) for plan in plans]
 
 
@@ -269,11 +275,13 @@ def _levels(known: FakeCells, columns: Integers, catalogue: Catalogue) -> list[A
 
 
 def _family(
-    design: Design, copied: FakeCells, fillers: Integers, asked: Integers, catalogue: Catalogue
+    design: Design, copied: FakeCells, fillers: Integers, asked: Integers, catalogue: Catalogue, place: int
 ) -> list[AccountPlan]:
     held = np.concatenate([copied[0], fillers])
     n_own = 0 if design.distinct == "no" else design.fakes
-    rare = catalogue.without(catalogue.rare, held, design.padding + n_own)
+    # Accounts of several targets in one fit would be each other's neighbours if their padding were the same.
+    order = np.roll(catalogue.rare, -place * design.padding)
+    rare = catalogue.without(order, held, design.padding + n_own)
     padding, own = rare[: design.padding], rare[design.padding :]
     low = catalogue.low
     base = merged(copied, (fillers, catalogue.against_mean(fillers)), (padding, np.full(len(padding), low)))

@@ -44,6 +44,8 @@ CONTRARY = (30, 100)
 """How many helpers are tried, and how many popular items they rate against their mean."""
 WAITS = (0.0, 0.1, 0.15, 0.75, 1.0, 2.0)
 """Seconds to wait for a change to appear, one after the other."""
+_REFITS = 4
+"""How many fits with the same accounts are compared, to see whether answers are of an earlier one."""
 _PATIENCE = 1.5
 """So many times as long as a change took is waited for the next."""
 _VICTIMS, _NEW, _FEWER, _FIRST_SIZE = 6, 3, 3, 20
@@ -103,6 +105,8 @@ class Prober:
         self.lists = worlds.ratings.feedback == "implicit"
         self.victims = _plant(self.catalogue, known, self.streams)
         self.n_fits, self.shown = 0, 0.0
+        self.indirect: set[Design] = set()
+        """Designs of which answers say less than what is decoded from them."""
         self._scores: dict[tuple[Design, int], float] = {}
 
     def score(self, design: Design, n_victims: int = _VICTIMS) -> float:
@@ -134,6 +138,8 @@ class Prober:
         told = asked_together(self.worlds, design, victims, _SEED, planted)[0]
         seen = evidence(told, design, victims, guesses, self.ratings.scale)
         shares = [_share(value, victims, self.worlds) for value in seen.values.values()]
+        if shares[0] < max(shares) - _STEP:
+            self.indirect.add(design)
         return max(shares) - _share(guesses, victims, self.worlds)
 
     def _listed(self, design: Design, victims: Targets) -> float:
@@ -167,31 +173,33 @@ class Prober:
         return not (_equal(told[0], told[1]) and _equal(told[0][0], told[0][1]))
 
     def few(self, design: Design) -> float:
-        """Return the score of a design with few victims: for designs of many accounts."""
-        return self.score(design, _FEWER)
+        """Return the score of a design, with few victims where it has many accounts."""
+        many = _VICTIMS * design.fakes > self.ratings.shape[0] // 2
+        return self.score(design, _FEWER if many else _VICTIMS)
 
-    def best_look(self, size: int = _FIRST_SIZE) -> Design:
+    def best_look(self, size: int = _FIRST_SIZE, *, calibrated: bool = False) -> Design:
         """Return how accounts must look: the plainest design that recovers about as much as any."""
         askers = size if self.fresh else 1
-        looks = [Design(fakes=size, askers=askers, padding=one, distinct=distinct) for one, distinct in LOOKS]
+        plain = Design(fakes=size, askers=askers, calibrated=calibrated)
+        looks = [replace(plain, padding=one, distinct=distinct) for one, distinct in LOOKS]
         scores = [self.score(one) for one in looks]
         if max(scores) < _STEP and size > _SMALL_SIZE:  # too many for a small neighbourhood, maybe
             return self.best_look(_SMALL_SIZE)
-        return looks[next(at for at, score in enumerate(scores) if score >= max(scores) - _STEP)]
+        best = looks[next(at for at, score in enumerate(scores) if score >= max(scores) - _STEP)]
+        return self.best_look(size, calibrated=True) if best in self.indirect and not calibrated else best
 
     def best_size(self, looks: Sequence[Design], sizes: Sequence[int] = SIZES) -> Design:
         """Return the design with as many accounts as fill a neighbourhood beside the victim: the most that help."""
         able = [n for n in sizes if n <= max(4 * self.ratings.shape[0], sizes[0])]
         tried = [self.sized(look, n) for look in looks for n in able]
         best = max(tried, key=self.few)
-        low, high = best.fakes, min((n for n in able if n > best.fakes), default=best.fakes)
-        tried, most = [best], self.few(best)
-        while high - low > 1 and most > _STEP:  # more accounts than there are places crowd the victim out
-            tried.append(self.sized(best, (low + high) // 2))
-            if self.few(tried[-1]) > most / 2:
-                low = tried[-1].fakes
-            else:
-                high = tried[-1].fakes
+        most = self.few(best)
+        heard = max((one.fakes for one in tried if self.few(one) > _STEP), default=best.fakes)
+        for low, least in ((best.fakes, most / 2), (heard, _STEP)) if most > _STEP else ():
+            high = min((n for n in able if n > low), default=low)
+            while high - low > 1:  # more accounts than there are places crowd the victim out
+                tried.append(self.sized(best, (low + high) // 2))
+                low, high = (tried[-1].fakes, high) if self.few(tried[-1]) > least else (low, tried[-1].fakes)
         return max(tried, key=lambda one: (self.few(one), one.fakes))
 
     def sized(self, look: Design, n: int) -> Design:
@@ -264,7 +272,12 @@ class Prober:
 
     def _influence(self, middle: Integers) -> tuple[bool, float]:
         wait = 0.0 if isinstance(getattr(self.worlds.recommender, "traits", None), Traits) else self._delay(middle)
-        self.worlds.memory["wait"] = wait
+        self.worlds.memory.update(wait=wait, refits=0)
+        told = [self._asked_early(*self._crowd(middle, high=False)) for _ in range(_REFITS)]
+        settled = [at for at in range(_REFITS) if all(_equal(one, told[-1]) for one in told[at:])]
+        self.worlds.memory["refits"] = settled[0] if len(settled) > 1 else 0
+        if wait or self.worlds.memory["refits"]:
+            self._scores.clear()  # they are answers of earlier fits
         low, high = (self._asked(*self._crowd(middle, high=high)) for high in (False, True))
         return not _equal(low, high), wait
 
@@ -285,6 +298,7 @@ class Prober:
         scale, (probed, held) = self.ratings.scale, (middle[:_PROBED], middle[_PROBED:])
         n_crowd = max(_CROWD, self.ratings.shape[0] // 50)
         end = float(scale.highest if high else scale.lowest)
+        held = np.union1d(held, self.catalogue.without(self.catalogue.rare, middle, LOOKS[-1][0]))  # no cold start
         asker = merged((held, np.full(len(held), self.catalogue.low)))
         rated = merged((probed, np.full(len(probed), end)), asker)
         crowd = [rated] * n_crowd if high or not self.lists else [asker] * n_crowd
@@ -326,8 +340,7 @@ def probe(worlds: RefitWorlds, known: int, *, progress: bool | None = None) -> P
         influence, wait = True, 0.0
         if prober.score(look) < _WORKS or prober.stale(look):
             influence, wait = prober.influence()
-            if wait:
-                prober._scores.clear()
+            if not prober._scores:
                 look = prober.best_look()
         advance(1)
         # What is best for a few accounts may not be so for many: the plainest look is sized as well.
@@ -361,7 +374,7 @@ def _made(designs: Sequence[Design], prober: Prober, influence: bool, wait: floa
     planted = max(prober.few(one) for one in designs if not (prober.lists and (one.copied != "all" or one.lifted)))
     prober.worlds.memory["wait"] = wait
     return Probe(
-        designs=tuple(dict.fromkeys(designs)),
+        designs=tuple(dict.fromkeys([*designs, *(replace(one, calibrated=False) for one in designs)])),
         planted=max(planted, 0.0),
         influence=influence,
         wait=wait,

@@ -59,7 +59,7 @@ class RefitWorlds:
     ) -> None:
         self.ratings, self.recommender, self.n_fakes = ratings, recommender, n_fakes
         self.memory: dict[Any, Any] = {} if memory is None else memory
-        """What attackers of the same recommender share: answers, and under `wait` the seconds until it has learnt."""
+        """What attackers share: answers, and `wait` (in seconds) and `refits` until the recommender has learnt."""
         self.similarity, self.traits = similarity, traits_of(recommender)
         method = "recommend" if ratings.feedback == "implicit" else "predict"
         if not callable(getattr(recommender, method, None)):
@@ -174,7 +174,8 @@ class RefitWorlds:
         world, ids = with_fakes(sent, removed, [cells for cells, _ in inside], [values for _, values in inside])
         copied = unfitted_copy(self.recommender, seed)
         with theirs("fit"):
-            fitted = fit_received(copied, world)
+            for _ in range(1 + self.memory.get("refits", 0)):
+                fitted = fit_received(copied, world)
         time.sleep(self.memory.get("wait", 0.0))
         return fitted, ids
 

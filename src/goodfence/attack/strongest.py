@@ -19,7 +19,7 @@ from goodfence.attack.knn_attack import AdaptiveAttack, CoverAttack, KNNAttack
 from goodfence.attack.list_attack import ListAttack
 from goodfence.attack.probe import Probe, probe
 from goodfence.attack.report import LeakReport, NotTried, Tried
-from goodfence.attack.scoring import first_half
+from goodfence.attack.scoring import Answers, first_half
 from goodfence.attack.targets import Targets, Wanted, find_targets
 from goodfence.errors import BlackBoxProblem, SettingError
 from goodfence.kernels.lists import NO_ITEM
@@ -88,7 +88,7 @@ def _designed(subject: Subject, known: int) -> tuple[Attack, ...]:
     if any(one.helping == "each" for one in single):
         given["items"] = _ITEMS_HELPED
     helped: tuple[Decode, ...] = ("solved", "solved_centred", "measured", "measured_centred")
-    alone: tuple[Decode, ...] = ("answer", "unshrunk", "unshifted", "centred")
+    alone: tuple[Decode, ...] = ("answer", "rescaled")
     several: tuple[Decode, ...] = (*alone, "mode")
     small: tuple[Decode, ...] = ("votes", "votes_shifted")
 
@@ -327,13 +327,14 @@ class Ballot:
     def _composed(self, name: str) -> LeakReport:
         """Return the report on everybody, each judged by the attacker of a headline that was chosen on others."""
         ours, theirs, beyond = self.chosen[name]
-        told = chosen_between(self.told[ours], self.told[theirs], self.first, self.targets)
-        parts, targets = [told], [self.targets]
+        alike = ours == theirs == beyond
+        first, second = (self.told[one] if alike else standing_by(self.told[one]) for one in (ours, theirs))
+        parts, targets = [chosen_between(first, second, self.first, self.targets)], [self.targets]
         for more, each in self.extra:
-            parts.append(each[name])
+            parts.append(each[name] if alike else standing_by(each[name]))
             targets.append(more)
         every = Targets.joined(targets)
-        joined = type(told)(*(np.concatenate(one) for one in zip(*padded(parts), strict=True)))
+        joined = type(first)(*(np.concatenate(one) for one in zip(*padded(parts), strict=True)))
         return self._judged(beyond, joined, every)
 
     def _judged(self, attack: Attack, told: Any, targets: Targets) -> LeakReport:
@@ -350,6 +351,13 @@ def _gain(report: LeakReport, name: str, some: Flags) -> float:
     if name == "worst_tenth_loss":
         return float(np.sort(gained)[-max(1, len(gained) // 10) :].mean())
     return float(gained.mean())
+
+
+def standing_by(told: Any) -> Any:
+    """Return what an attacker concludes, all of it sure if nothing is: beside one who is, it would not be believed."""
+    if not isinstance(told, Answers) or told.sure.any() or told.sure_without.any():
+        return told
+    return told._replace(sure=np.isfinite(told.with_target), sure_without=np.isfinite(told.without_target))
 
 
 def chosen_between(first: Any, second: Any, in_first: Flags, targets: Targets) -> Any:
