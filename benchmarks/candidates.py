@@ -114,7 +114,7 @@ def write_all(kept: dict[str, dict[str, Found]], threads: int) -> None:
         [*head, "same lists"],
         table,
         threads=threads,
-        rows="that were not measured again are of earlier dates and versions",
+        older="rows that were not measured again are of earlier dates and versions",
     )
 
 

@@ -313,7 +313,7 @@ def main() -> None:
     settings: dict[str, object] = {
         "splits": "80/20",
         "delta": "1e-5 (1e-6 for netflix-tenth)",
-        "rows": "that were not measured again are of earlier dates and versions",
+        "older": "rows that were not measured again are of earlier dates and versions",
     }
     before = [list(each.values()) for each in table("lasting")]  # what was not measured now is as it was
     every = {each[0]: each for each in [*before, *rows]}

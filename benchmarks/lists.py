@@ -176,7 +176,7 @@ def main() -> None:
         splits=f"80/20, {len(SEEDS)} seeds",
         delta=DELTA,
         noise="from the operating system",
-        rows="that were not measured again are of earlier dates and versions",
+        older="rows that were not measured again are of earlier dates and versions",
     )
 
 

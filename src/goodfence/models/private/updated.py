@@ -51,10 +51,10 @@ SIZED = {None: (releases.SUMS_NAME, slice(1, None, 2)), COVARIANCE_NAME: (releas
 
 
 def growth_of(updater: Updater) -> float:
-    """Return how many times as much data to expect: as many batches like those so far, up to `AHEAD` times."""
+    """Return how many times as much data will enter a stage that begins now: batches like those so far, at most `AHEAD`."""
     lasting = updater.terms.lasting
-    batches = lasting.updates if lasting.half_life is None else 1 / (1 - lasting.fade)
-    return min(AHEAD, max(1.0, batches / (updater.now + 1)))
+    left = lasting.updates - updater.now if lasting.half_life is None else 1 / (1 - lasting.fade)
+    return min(AHEAD, max(1.0, left / (updater.now + 1)))
 
 
 def ahead(items: ItemBiases, growth: float) -> ItemBiases:
