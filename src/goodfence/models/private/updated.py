@@ -51,7 +51,7 @@ SIZED = {None: (releases.SUMS_NAME, slice(1, None, 2)), COVARIANCE_NAME: (releas
 
 
 def growth_of(updater: Updater) -> float:
-    """Return how many times as much data will enter a stage that begins now: batches like those so far, at most `AHEAD`."""
+    """Return how many times the data so far will enter a stage that begins now, in batches like those so far."""
     lasting = updater.terms.lasting
     left = lasting.updates - updater.now if lasting.half_life is None else 1 / (1 - lasting.fade)
     return min(AHEAD, max(1.0, left / (updater.now + 1)))
