@@ -23,7 +23,6 @@ import ssl
 import sys
 import threading
 import time
-import warnings
 from collections.abc import Mapping
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
@@ -39,7 +38,7 @@ import numpy as np
 from goodfence.arrays import Floats, row_numbers
 from goodfence.data.files import check_limit, readable
 from goodfence.data.ratings import Id, Profile, Ratings
-from goodfence.errors import BlackBoxProblem, GoodfenceWarning, SettingError, require
+from goodfence.errors import BlackBoxProblem, SettingError, require, warn
 from goodfence.models.recommender import IdsLike
 from goodfence.settings import Positive, checked
 
@@ -277,8 +276,7 @@ def _check_url(url: str) -> None:
     with suppress(ValueError):
         here |= ip_address(parts.hostname or "").is_loopback
     if parts.scheme == "http" and not here:
-        plain = "the ratings are sent to another machine without encryption; use https where you can"
-        warnings.warn(plain, GoodfenceWarning, stacklevel=4)
+        warn("the ratings are sent to another machine without encryption; use https where you can")
 
 
 @dataclass

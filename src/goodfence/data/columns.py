@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import re
 import unicodedata
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Literal, TypeAlias
 
-from goodfence.errors import ColumnProblem, GoodfenceWarning, did_you_mean
+from goodfence.errors import ColumnProblem, did_you_mean, warn
 
 Feedback: TypeAlias = Literal["explicit", "implicit"]
 """Ratings that people gave, or events that happened: clicks, purchases, plays, likes."""
@@ -196,8 +195,7 @@ def find_columns(names: Sequence[str], roles: Roles = RATED) -> Columns:
     if guessed:
         found = " and ".join(f"{role} in {quote_name(name)}" for role, name in guessed.items())
         asked = ", ".join(f"{role}= (--{role})" for role in guessed)
-        message = f"the columns are read in their order, {found}; if that is wrong, say which with {asked}"
-        warnings.warn(message, GoodfenceWarning, stacklevel=3)
+        warn(f"the columns are read in their order, {found}; if that is wrong, say which with {asked}")
     if "rating" not in roles:
         _check_events(columns)
     return columns
@@ -231,7 +229,7 @@ def _check_events(columns: Columns) -> None:
             f"{quote_name(count)} sounds like a count and is not used: each row is one event; if it is how much "
             "an event counts, name it with read='weight=...' (--read)"
         )
-        warnings.warn(message, GoodfenceWarning, stacklevel=3)
+        warn(message)
 
 
 def find_positions(n_columns: int, roles: Roles = RATED) -> Columns:

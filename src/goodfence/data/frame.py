@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-import warnings
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -28,11 +27,11 @@ from goodfence.errors import (
     ColumnProblem,
     DataError,
     DuplicateProblem,
-    GoodfenceWarning,
     SettingError,
     ValueProblem,
     did_you_mean,
     require,
+    warn,
 )
 from goodfence.settings import Finite, checked
 
@@ -308,8 +307,7 @@ def _settled(values: Floats, repeats: Repeats, rule: Duplicates, scale: Scale | 
             "between its steps; choose duplicates last or first, or declare a scale without steps"
         )
     if rated:
-        message = f"{repeats.n_repeated:,} ratings repeat a pair of user and item; kept the {rule}"
-        warnings.warn(message, GoodfenceWarning, stacklevel=3)
+        warn(f"{repeats.n_repeated:,} ratings repeat a pair of user and item; kept the {rule}")
     return settled
 
 
@@ -379,8 +377,7 @@ class Repeats:
         """Return the least of each pair's values."""
         if self.in_order:
             return values
-        smallest: Integers = np.minimum.reduceat(values[self.order], self.starts)
-        return smallest
+        return np.minimum.reduceat(values[self.order], self.starts)
 
     def earliest(self) -> tuple[int, int]:
         """Return the first row that repeats a pair and the row it repeats, both counted from 1."""

@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import sys
-import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -37,12 +36,12 @@ from goodfence.data.typed import is_json, read_json, read_parquet
 from goodfence.errors import (
     ColumnProblem,
     FileProblem,
-    GoodfenceWarning,
     SettingError,
     UnknownDataset,
     ValueProblem,
     did_you_mean,
     require,
+    warn,
 )
 from goodfence.settings import checked
 
@@ -105,10 +104,6 @@ def load(
     read : ReadOptions or str, optional
         The rarer options of a file, as in "encoding=latin-1 where=event_type=view": where, layout, weight, duplicates,
         separator, decimal, encoding, unrated, dates, max_bytes.
-
-    Returns
-    -------
-    Ratings
 
     Examples
     --------
@@ -359,8 +354,7 @@ def read_item_list(path: Path, max_bytes: int) -> ItemList:
         if one and first.setdefault(one, number) != number:
             raise ValueProblem(f"{file.name!r} must list each item once, line {number} repeats line {first[one]}")
     if trimmed:
-        message = f"{file.name!r} has ids with spaces around them; the spaces were left out"
-        warnings.warn(message, GoodfenceWarning, stacklevel=2)
+        warn(f"{file.name!r} has ids with spaces around them; the spaces were left out")
     if not first:
         raise FileProblem(f"{file.name!r} is empty; it must {purpose}")
     return ItemList(file=file.name, lines=first)

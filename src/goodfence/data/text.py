@@ -8,7 +8,6 @@ import csv
 import gzip
 import re
 import sys
-import warnings
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -40,7 +39,7 @@ from goodfence.data.ids import parse_ids
 from goodfence.data.layouts import STAND_IN, Wide, listed
 from goodfence.data.scale import drops_missing, parse_ratings
 from goodfence.data.times import found_among, keep_times, without_times
-from goodfence.errors import ColumnProblem, FileProblem, GoodfenceWarning, require
+from goodfence.errors import ColumnProblem, FileProblem, require, warn
 
 LONGEST_LINE = 2**20
 """The longest line of a text file, in bytes: 1 MiB. A rating needs a hundred."""
@@ -401,8 +400,7 @@ def read_text(file: RatingsFile, options: ReadOptions) -> tuple[pa.Table, Column
         roles = [role for role in ("user", "item", "rating") if role in columns.by_role]
         found = ", ".join(f"{role} in column {columns.by_role[role]}" for role in roles)
         asked = f"{', '.join(f'{role}=' for role in roles)} ({', '.join(f'--{role}' for role in roles)})"
-        message = f"the file has no header line: it is read with {found}; if that is wrong, say which with {asked}"
-        warnings.warn(message, GoodfenceWarning, stacklevel=2)
+        warn(f"the file has no header line: it is read with {found}; if that is wrong, say which with {asked}")
     return pa.table({**parts, **times}), columns
 
 
