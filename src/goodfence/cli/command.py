@@ -129,8 +129,7 @@ class Command(TyperCommand):
             typer.echo(ctx.get_help())
             ctx.exit()
         reads = any("--read" in one.opts for one in self.params)
-        parsed: list[str] = super().parse_args(ctx, join_scale(spell_out_where(args) if reads else args))
-        return parsed
+        return super().parse_args(ctx, join_scale(spell_out_where(args) if reads else args))
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
         """Return the words of the usage line: a required argument by its bare name."""

@@ -165,7 +165,6 @@ class Recommender(Protocol):
 
     def fit(self, ratings: Ratings, /) -> Any:
         """Learn, and return what can be asked."""
-        ...
 
 
 Among: TypeAlias = Literal["all", "raters"]
@@ -527,8 +526,7 @@ def fit_received(recommender: Any, received: Ratings) -> Any:
 def guarantee_of(recommender: Any) -> Guarantee:
     """Return the guarantee; a recommender that states none has the status `none`."""
     silent = Guarantee(status="none", reason="The recommender states no guarantee.")
-    stated: Guarantee = getattr(recommender, "guarantee", lambda: silent)()
-    return stated
+    return getattr(recommender, "guarantee", lambda: silent)()
 
 
 def rated_rows(csr: Any, rows: AnyIntegers) -> Any:

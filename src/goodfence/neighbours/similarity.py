@@ -172,14 +172,12 @@ class Profiles:
     @cached_property
     def counts(self) -> Floats:
         """The number of ratings of each row."""
-        counts: Floats = np.diff(self.rows.indptr).astype(np.float64)
-        return counts
+        return np.asarray(np.diff(self.rows.indptr).astype(np.float64))
 
     def sums(self, values: Floats) -> Floats:
         """Return the sum over each row of `values`, one per stored rating, left to right."""
         weights = sparse.csr_array((values, self.rows.indices, self.rows.indptr), self.rows.shape)
-        sums: Floats = weights @ np.ones(self.n_columns)
-        return sums
+        return np.asarray(weights @ np.ones(self.n_columns))
 
     def lay_out(self, columns: Sequence[npt.NDArray[np.integer]], values: Sequence[Floats]) -> Profiles:
         """Return other rows (their columns and ratings), laid out in the same units as these."""
