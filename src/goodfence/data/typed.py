@@ -286,7 +286,7 @@ def _is_id(value: Any) -> bool:
 
 def _object(line: bytes, number: int, file: RatingsFile) -> dict[str, Any]:
     try:
-        found = json.loads(line, object_pairs_hook=_once, parse_constant=str)
+        found = json.loads(line, object_pairs_hook=each_once, parse_constant=str)
     except (ValueError, RecursionError):
         found = None
     if not isinstance(found, dict):
@@ -296,7 +296,8 @@ def _object(line: bytes, number: int, file: RatingsFile) -> dict[str, Any]:
     return found
 
 
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return the members of a JSON object; raise where one is named twice."""
     found = dict(pairs)
     if len(found) != len(pairs):
         raise ValueError("a member is named twice")
