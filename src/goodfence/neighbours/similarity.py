@@ -148,11 +148,6 @@ class Profiles:
         """The number of columns."""
         return int(self.rows.shape[1])
 
-    @property
-    def are_integers(self) -> bool:
-        """Whether every value is an integer, so that dot products are exact."""
-        return self.factor > 0
-
     @cached_property
     def columns(self) -> sparse.csr_array:
         """The same, columns x rows: for each column who rated it."""
@@ -196,7 +191,7 @@ class Profiles:
         else:
             scaled = csr.data * max(self.factor, 1)
             rounded = np.rint(scaled)
-            exact = self.are_integers & (np.abs(scaled - rounded) < ON_GRID)
+            exact = (self.factor > 0) & (np.abs(scaled - rounded) < ON_GRID)
             units = np.where(exact, rounded, scaled)
         laid = read_only((units, csr.indices, csr.indptr), csr.shape)
         return Profiles(laid, self.factor, self.baseline)
