@@ -294,8 +294,7 @@ def _interval_of(n: float, total: float, squares: float) -> tuple[float, float]:
     return float(low), float(high)
 
 
-_ERRORS = ("mae", "rmse")
-"""The figures that are better if they are lower."""
+_ERRORS = ("mae", "rmse")  # the figures that are better if they are lower
 
 
 @dataclass(kw_only=True, repr=False)

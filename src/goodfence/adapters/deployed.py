@@ -49,10 +49,8 @@ _TABLES = {
     "predict": {"predictions"},
 }
 """What each table may have besides path, method and body."""
-_IN_BULK = 500
-"""Accounts in one call of `open_all`."""
-_MANY = 20
-"""Accounts whose opening or closing has a bar."""
+_IN_BULK = 500  # accounts in one call of `open_all`
+_MANY = 20  # accounts whose opening or closing has a bar
 _HOPELESS = 10
 """Failures in a row after which no more accounts are closed: a service that is down would take a timeout for each."""
 

@@ -49,12 +49,10 @@ _CHUNK = 2**16
 _HUGE = sys.float_info.max
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _BUSY = (429, 503)
-_TRIES = 6
-"""How often a busy service is asked one question."""
+_TRIES = 6  # how often a busy service is asked one question
 _FIRST_WAIT = 1.0
 """Seconds before the second try where no Retry-After is given; each further wait is twice as long."""
-_LONGEST_WAIT = 120.0
-"""Seconds that all waits for one answer may take."""
+_LONGEST_WAIT = 120.0  # seconds that all waits for one answer may take
 
 
 def _plain_headers(value: Mapping[Any, Any], name: str) -> dict[str, str]:

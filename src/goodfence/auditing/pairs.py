@@ -30,8 +30,7 @@ from goodfence.rng import RNG, Streams
 N_ITEMS, N_OTHERS = 60, 20
 _COUNTS = (0, 1, 3, 8, 15, 21, 30, 45, N_ITEMS)
 _CLIMBS = 40
-_SIZES = (20, 60, 200, 600)
-"""Users in the plain data sets: the next number where one is too few."""
+_SIZES = (20, 60, 200, 600)  # users in the plain data sets: the next number where one is too few
 _TINY = 1e-12
 _ALIKE = (5.0, 4.0, 0.0, 0.0)
 _OTHERS = np.array([[4.0, 5.0, 0.0, 2.0], [0.0, 3.0, 0.0, 5.0], [3.0, 0.0, 0.0, 4.0]])

@@ -36,13 +36,10 @@ _HOMES = {
 """The class of each attack, imported when it is named."""
 _ON_EVENTS = ("list", "cover", "adaptive", "membership", "related-items")
 _ON_RATINGS = tuple(name for name in _HOMES if name != "list")
-_LABELS = ("file", "column", "user")
-"""Where the classes of users are, for the attack on attributes."""
+_LABELS = ("file", "column", "user")  # where the classes of users are, for the attack on attributes
 _OWNER_ONLY = 0o600
-_ADVICE = 0.1
-"""The advice on related items keeps the share of right guesses below this."""
-_ANY_NUMBER = 2**31
-"""More users than any mechanism looks at, to count the fakes that cover its candidates."""
+_ADVICE = 0.1  # the advice on related items keeps the share of right guesses below this
+_ANY_NUMBER = 2**31  # more users than any mechanism looks at, to count the fakes that cover its candidates
 
 
 class AttackLine(NamedTuple):

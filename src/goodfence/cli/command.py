@@ -19,8 +19,7 @@ from goodfence.errors import require
 _INFO = "option"
 _HELP_ALL = "--help-all"
 _FIRST_COLUMN = 30
-_LAST = "Running Output"
-"""The last panels, in this order."""
+_LAST = "Running Output"  # the last panels, in this order
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)")
 _MOST = 3
 _WORDS_AS_DEFAULT = re.compile(r"\[default: \((.*)\)\]")

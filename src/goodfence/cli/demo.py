@@ -24,8 +24,7 @@ if TYPE_CHECKING:
     Tried = tuple[Configured, LeakReport, Scores]
 
 DATASET = "movietweetings"
-_LIKED = 8
-"""The lowest rating that counts as a like."""
+_LIKED = 8  # the lowest rating that counts as a like
 _AT_ONCE, _REFITTED = 200, 60
 """How many users are attacked, and how many where each needs two fits, so that it takes seconds."""
 _LISTS = typer.Option(

@@ -26,8 +26,7 @@ BYTES_OF_AN_ID = 80
 """What a different id takes that was read as text, its letters apart."""
 TIMES_HELD = 4
 """How often the text of ids is held at once while it is made into ids."""
-_STALE = 3600
-"""Seconds after which a hidden file beside a target must be what a killed process left."""
+_STALE = 3600  # seconds after which a hidden file beside a target must be what a killed process left
 _NO_FILE = "is a pipe, a socket or a device"
 _UNITS = ((2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB"))
 _BEGINNINGS = (

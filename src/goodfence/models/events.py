@@ -28,8 +28,7 @@ MOST_ITEMS = 20_000
 """With this many items the weights take 1.6 GB."""
 MOST_IN_DOUBLE = 12_000
 """Of more items the weights are in single precision: they take half the memory and time."""
-_TOGETHER = 256
-"""How many items' products with all others are added up at a time."""
+_TOGETHER = 256  # how many items' products with all others are added up at a time
 
 
 class EventModel(FittedRecommender):

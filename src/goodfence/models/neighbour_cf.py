@@ -39,8 +39,7 @@ _PLAIN_SETTINGS = ("axis", "among", *_ON_EVENTS, "threads", "progress")
 """The settings that are saved as they are."""
 _CHOSEN = ("neighbours", "similarities", "weights")
 """The arrays of a saved model, beside its ratings; a fitted model has them with an underscore."""
-_OF_EVENTS = ("cosine", "jaccard")
-"""The similarities that say something of events, which are all alike."""
+_OF_EVENTS = ("cosine", "jaccard")  # the similarities that say something of events, which are all alike
 
 
 @checked

@@ -40,8 +40,7 @@ Whom: TypeAlias = Id | ProfileLike
 """Who asks: a user of the data by id, or anybody by a profile."""
 Measure: TypeAlias = Literal["rating", "rank", "similarity"]
 R = TypeVar("R")
-_SHOWN = 5
-"""How many lists a notebook shows."""
+_SHOWN = 5  # how many lists a notebook shows
 
 
 @dataclass(frozen=True, eq=False)

@@ -24,8 +24,7 @@ COLOUR: Spec = {"field": "colour", "type": "nominal", "scale": None}
 SCHEMA = "https://vega.github.io/schema/vega-lite/v5.json"
 FONT = "Helvetica, Arial, DejaVu Sans, sans-serif"
 _PNG_SCALE = 2.0
-_ANGLE = "\ue03c"
-"""Stands for `<` until the chart is inside a page's script, where it is written as an escape."""
+_ANGLE = "\ue03c"  # stands for `<` until the chart is inside a page's script, where it is written as an escape
 _LIGHT = {
     "ink": "#222222",
     "soft": "#444444",

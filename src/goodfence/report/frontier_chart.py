@@ -37,10 +37,8 @@ STATUSES = {
 _COLOURS = {"proved": "good", "claimed": "guess-ink", "refuted": "read", "none": "read"}
 _MARK, _RING, _FONT = 11, 17, 13
 """The radius of a mark and of the ring around the recommended one, and the size of a letter."""
-_STRIP = 84.0
-"""Width of the strip for marks that are not to scale."""
-_NEAR = 0.5
-"""A gap of less than this part of the least error makes nothing an outlier."""
+_STRIP = 84.0  # width of the strip for marks that are not to scale
+_NEAR = 0.5  # a gap of less than this part of the least error makes nothing an outlier
 
 
 class Plane:
