@@ -236,19 +236,16 @@ class Dialect:
         return self.delimiter == self.separator
 
     def single(self, lines: bytes) -> bytes:
-        """Return whole lines with one byte for every separator."""
+        """Return whole lines with one byte for every separator; blanks at the ends of a line separate nothing."""
         if self.separator == "::":
             return lines.replace(b"::", STAND_IN.encode())
-        return _joined(lines) if self.separator == BLANKS else lines
-
-
-def _joined(lines: bytes) -> bytes:
-    """Return the lines with one character for each run of blanks, and none at their ends."""
-    single = b"  " not in lines and b"\t" not in lines
-    marked = lines.replace(b" ", b"\x1f") if single else _RUN.sub(b"\x1f", lines)
-    edges = (b"\x1f\n", b"\x1f\r", b"\n\x1f")
-    edged = marked[:1] == b"\x1f" or any(edge in marked for edge in edges)
-    return _EDGE.sub(b"", marked) if edged else marked
+        if self.separator != BLANKS:
+            return lines
+        plain = b"  " not in lines and b"\t" not in lines
+        marked = lines.replace(b" ", b"\x1f") if plain else _RUN.sub(b"\x1f", lines)
+        edges = (b"\x1f\n", b"\x1f\r", b"\n\x1f")
+        edged = marked[:1] == b"\x1f" or any(edge in marked for edge in edges)
+        return _EDGE.sub(b"", marked) if edged else marked
 
 
 def recognise(lines: Sequence[str], file: RatingsFile, separator: str | None, roles: Roles) -> Dialect:
@@ -438,14 +435,11 @@ class Fields:
 
     table: pa.Table
     """The user, item and rating of each row as dictionaries of text, null where a field is empty."""
-    times: list[pa.Array]
-    """The times as text, in chunks; taken out of it as they are read."""
+    times: list[pa.Array]  # the times as text, in chunks; taken out of it as they are read
     dialect: Dialect
     lines: Lines
-    n_sections: int
-    """How many lines begin a section of the Netflix Prize's layout."""
-    n_rows: int
-    """How many rows were read, before `where` and `layout`."""
+    n_sections: int  # how many lines begin a section of the Netflix Prize's layout
+    n_rows: int  # how many rows were read, before `where` and `layout`
     ragged: list[tuple[int, int]]
     """The rows, counted from 1, that have another number of fields than the first line, and how many."""
 

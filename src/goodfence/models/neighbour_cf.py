@@ -321,9 +321,8 @@ class NeighbourCF(FittedRecommender):
 
     def _similarities(self, column: int) -> Floats | None:
         """Return the weights of the item's neighbours; where they depend on who asks, of the nearest, if all may be."""
-        if (
-            self.axis == "user"
-        ):  # which users are chosen says nothing of items: these are compared by all who rated them
+        if self.axis == "user":
+            # Which users are chosen says nothing of items: these are compared by all who rated them.
             if self._alike is None:
                 self._alike = RowsAgainstAll(compared_rows(self.ratings_, "item", self.similarity), self.similarity)
             return _or_unknown(self._alike.block(np.array([column]))[0])
