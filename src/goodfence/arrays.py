@@ -22,8 +22,7 @@ Words: TypeAlias = npt.NDArray[np.uint64]
 class Csr(NamedTuple):
     """A sparse matrix as kernels take it."""
 
-    starts: AnyIntegers
-    """(rows + 1,): where each row begins."""
+    starts: AnyIntegers  # (rows + 1,): where each row begins
     columns: AnyIntegers
     values: npt.NDArray[Any]
 

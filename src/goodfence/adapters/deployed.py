@@ -65,16 +65,12 @@ class Call:
     path: str
     method: str = "POST"
     body: Any = None
-    each: bool = False
-    """Whether there is one call for each item of an account."""
-    account: Any = None
-    """One entry of `$accounts`."""
+    each: bool = False  # whether there is one call for each item of an account
+    account: Any = None  # one entry of `$accounts`
     items: str = ""
     """Where the ids are in the answer: names and `*` for every entry, between dots; empty for all of it."""
-    scores: str | None = None
-    """Where the scores are, one for each id."""
-    predictions: str = ""
-    """Where the predictions are, one for each item that was asked for."""
+    scores: str | None = None  # where the scores are, one for each id
+    predictions: str = ""  # where the predictions are, one for each item that was asked for
 
     def __post_init__(self) -> None:
         one_of(self.method, "method", _METHODS)
@@ -108,8 +104,7 @@ class Call:
 class ServiceMapping:
     """How a service is asked: the content of the file."""
 
-    open: Call
-    """One with `account` opens in bulk."""
+    open: Call  # one with `account` opens in bulk
     close: Call | None = None
     learn: Call | None = None
     list: Call | None = None
@@ -175,8 +170,7 @@ class _Accounts(dict[Any, Held]):
     """What is open at the service: one for all copies of a recommender, as the service is one."""
 
     settle = 0.0
-    changed = False
-    """Whether the service has yet to learn."""
+    changed = False  # whether the service has yet to learn
 
     def __deepcopy__(self, _: object) -> Self:
         return self

@@ -341,8 +341,7 @@ class Comparison(NamedTuple):
     known: int
     attacks: Sequence[Attack] | None
     targets: int
-    refitted: int
-    """How many users where every target needs fits."""
+    refitted: int  # how many users where every target needs fits
 
 
 def compare(

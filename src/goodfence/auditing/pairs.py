@@ -49,8 +49,7 @@ class Trials(NamedTuple):
 class Runs(NamedTuple):
     """What repeated runs on two neighbouring data sets gave."""
 
-    pair: str
-    """The two data sets, in words."""
+    pair: str  # the two data sets, in words
     bound: LowerBound | None = None
     claimed_mu: float | None = None
     moved: float | None = None

@@ -169,8 +169,7 @@ class Group(NamedTuple):
     The intervals of all groups of a table hold together: each is that much wider (Bonferroni).
     """
 
-    least: int
-    """The fewest ratings of a member, a round number."""
+    least: int  # the fewest ratings of a member, a round number
     below: int | None
     """Members have fewer ratings than this round number; None for the last group, so that the largest is not told."""
     n_users: int

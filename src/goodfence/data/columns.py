@@ -100,17 +100,12 @@ class Columns:
 
     user: str
     item: str
-    rating: str | None = None
-    """None for events."""
-    weight: str | None = None
-    """How much an event counts, where a column says so."""
-    time: str | None = None
-    """When it happened, where that is known."""
-    where: str | None = None
-    """What says which rows are read."""
+    rating: str | None = None  # None for events
+    weight: str | None = None  # how much an event counts, where a column says so
+    time: str | None = None  # when it happened, where that is known
+    where: str | None = None  # what says which rows are read
     unused: tuple[str, ...] = ()
-    layout: str | None = None
-    """How a file is laid out that has not a row for each rating."""
+    layout: str | None = None  # how a file is laid out that has not a row for each rating
     positional: bool = False
     """Whether the names are positions, counted from 1, of a file without a header line."""
 

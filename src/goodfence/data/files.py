@@ -48,8 +48,7 @@ class RatingsFile:
     """An ordinary file that can be opened."""
 
     path: Path
-    name: str
-    """The name for errors: without folders, which may be somebody's."""
+    name: str  # the name for errors: without folders, which may be somebody's
     beginning: bytes
 
     @property

@@ -181,10 +181,8 @@ class Triplets:
     rows: Rows
     columns: Rows
     values: Floats
-    n_repeated: int = 0
-    """How many ratings of the source were for a pair that had one already."""
-    times: Integers | None = None
-    """When each was given, where that is known."""
+    n_repeated: int = 0  # how many ratings of the source were for a pair that had one already
+    times: Integers | None = None  # when each was given, where that is known
 
     def __repr__(self) -> str:
         shape = f"{len(self.users):,} users x {len(self.items):,} items"
@@ -341,12 +339,9 @@ def _arrow(frame: nw.DataFrame[Any], name: str, label: str) -> pa.ChunkedArray:
 class Repeats:
     """The rows of a table, grouped by their pair, in the order of the pairs."""
 
-    order: Integers
-    """The rows by pair, and by their position in the table within a pair."""
-    starts: Integers
-    """Where each pair begins in `order`."""
-    in_order: bool = False
-    """Whether the table is in the order of its pairs already, each of them once."""
+    order: Integers  # the rows by pair, and by their position in the table within a pair
+    starts: Integers  # where each pair begins in `order`
+    in_order: bool = False  # whether the table is in the order of its pairs already, each of them once
 
     @property
     def n_repeated(self) -> int:

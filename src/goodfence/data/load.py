@@ -315,10 +315,8 @@ def _bytes_of_ids(column: pa.ChunkedArray) -> int:
 class ItemList:
     """The lines of a list of items, as text: only the ratings say whether ids are numbers."""
 
-    file: str
-    """The name of the file, for errors."""
-    lines: dict[str, int]
-    """The ids in the order of the lines, each with the number of its line."""
+    file: str  # the name of the file, for errors
+    lines: dict[str, int]  # the ids in the order of the lines, each with the number of its line
 
     def applied_to(self, ratings: Ratings) -> Ratings:
         """Return the ratings with these items as columns; all that were rated must be listed."""

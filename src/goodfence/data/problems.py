@@ -141,10 +141,8 @@ class Spread:
     grades: tuple[tuple[str, int], ...]
     """Each rating that occurs, or each of ten ranges where they are many, and how often it was given."""
     per_user: tuple[int, int, int]
-    per_item: tuple[int, int, int]
-    """The smallest, the median and the largest number of ratings."""
-    span: tuple[str, str] | None = None
-    """When the first and the last were given."""
+    per_item: tuple[int, int, int]  # as `per_user` the smallest, the median and the largest number of ratings
+    span: tuple[str, str] | None = None  # when the first and the last were given
 
 
 def measure_spread(ratings: Ratings) -> Spread:

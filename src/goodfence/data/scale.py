@@ -290,8 +290,7 @@ class Written:
     infinite: Flags
     textual: Flags
     inexact: Flags
-    comma: bool
-    """Whether a decimal comma was found without being stated."""
+    comma: bool  # whether a decimal comma was found without being stated
     advice: str
 
     @classmethod

@@ -36,8 +36,7 @@ class EventModel(FittedRecommender):
 
     label: ClassVar[str]
     learns_from: ClassVar[Feedback] = "implicit"
-    _reason: ClassVar[str]
-    """Why there is no guarantee."""
+    _reason: ClassVar[str]  # why there is no guarantee
 
     def guarantee(self) -> Guarantee:
         """Return that there is none."""

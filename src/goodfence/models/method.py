@@ -94,14 +94,10 @@ def traits_of(thing: object) -> Traits:
 class Configured:
     """A recommender that is not fitted yet, with what it was made of."""
 
-    label: str
-    """Its name with its main settings, for tables."""
-    settings: dict[str, Any]
-    """The settings as they were given, for JSON."""
-    recommender: Any
-    """What can be fitted."""
-    guarantee: Guarantee
-    """What it guarantees where no seed is used."""
+    label: str  # its name with its main settings, for tables
+    settings: dict[str, Any]  # the settings as they were given, for JSON
+    recommender: Any  # what can be fitted
+    guarantee: Guarantee  # what it guarantees where no seed is used
 
     def stated(self, seed: int | None) -> dict[str, Any]:
         """Return label, settings and seed, for JSON."""

@@ -42,15 +42,11 @@ _LIGHT = {
 class Theme:
     """Size and colours: a chart is drawn alike in all of them."""
 
-    name: str
-    """`file`, or the class of the picture in a page: `wide` or `narrow`."""
-    width: int
-    """Of the plane, without axes."""
+    name: str  # `file`, or the class of the picture in a page: `wide` or `narrow`
+    width: int  # of the plane, without axes
     height: int
-    padding: Mapping[str, int] | int
-    """The room around it."""
-    font: int = 14
-    """The size of the axes' letters."""
+    padding: Mapping[str, int] | int  # the room around it
+    font: int = 14  # the size of the axes' letters
 
     @property
     def in_page(self) -> bool:

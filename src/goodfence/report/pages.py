@@ -338,8 +338,7 @@ class Waffle(NamedTuple):
     interval: str
     without: str
     interval_without: str
-    n_anyway: int
-    """How many squares are full in both worlds."""
+    n_anyway: int  # how many squares are full in both worlds
     n_full: int
 
     @classmethod
