@@ -34,8 +34,7 @@ from goodfence.settings import checked
 
 Compared: TypeAlias = Mechanism | Recommender
 
-CUT = 5.0
-"""A proved recommender that leaks so many times less than the leakiest one is worth recommending."""
+CUT = 5.0  # a proved recommender that leaks so many times less than the leakiest one is worth recommending
 QUALITY: dict[Feedback, str] = {"explicit": "MAE", "implicit": "NDCG@10"}
 """The measure of how good recommendations are."""
 _HELD_OUT = 0.2

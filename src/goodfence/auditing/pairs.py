@@ -55,7 +55,7 @@ class Runs(NamedTuple):
     moved: float | None = None
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Pair:
     """Two data sets: with one rating, or one user, and without."""
 
@@ -63,9 +63,6 @@ class Pair:
     with_it: Ratings
     values: Floats
     """The ratings of the user in whom they differ, at the first items; the last is the rating in question."""
-
-    def __repr__(self) -> str:
-        return "Pair({} users, {} items)".format(*self.with_it.shape)
 
 
 def made_pair(values: Floats, unit: Unit, scale: Scale | None, n_items: int = N_ITEMS) -> Pair:

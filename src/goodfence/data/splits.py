@@ -36,8 +36,6 @@ def holdout(
 
     Parameters
     ----------
-    ratings : Ratings
-        What to split.
     fraction : float, optional
         The part of all ratings that is held out, between 0 and 1, rounded to an integer number; 0.2 where neither
         `fraction` nor `per_user` is given.
@@ -121,9 +119,9 @@ def _latest(ratings: Ratings, share: float, per_user: int | None) -> Flags:
     else:
         n_held = _wanted(ratings, per_user)
     # Later first, and of the same time the later column first, which comes later in the order of the cells.
-    places = np.arange(ratings.n_ratings)
-    later = np.empty(ratings.n_ratings, dtype=np.int64)
-    later[np.lexsort((places, ratings.times))[::-1]] = places
+    order = np.argsort(ratings.times, kind="stable")[::-1]
+    later = np.empty_like(order)
+    later[order] = np.arange(len(order))
     return _first_ranks(ratings, later, n_held)
 
 

@@ -23,8 +23,7 @@ from goodfence.selection.mechanism import is_mechanism
 
 _RUNNING = ("mechanism", "rng", "threads", "progress")
 Which: TypeAlias = Literal["demo", "usual", "page", "full"]
-DEFAULT_K = 50
-"""How many neighbours, if `k` is not given: those of the paper's attacks."""
+DEFAULT_K = 50  # how many neighbours, if `k` is not given: those of the paper's attacks
 _OF_NEIGHBOUR_CF = tuple(name for name in inspect.signature(NeighbourCF).parameters if name not in _RUNNING)
 _ABLE = ("fit", "predict", "recommend")
 _DEFAULTS = (

@@ -42,10 +42,8 @@ from goodfence.settings import place
 if TYPE_CHECKING:
     from goodfence.models.recommender import FittedRecommender
 
-FORMAT = 3
-"""The version of the layout; a reader refuses any other."""
-LARGEST_MANIFEST = 2**20
-"""The manifest holds settings only: a few thousand bytes."""
+FORMAT = 3  # the version of the layout; a reader refuses any other
+LARGEST_MANIFEST = 2**20  # the manifest holds settings only: a few thousand bytes
 
 Arrays: TypeAlias = Mapping[str, npt.NDArray[Any]]
 _MANIFEST = "manifest.json"
