@@ -91,8 +91,7 @@ def ranges(n: int, size: int) -> list[tuple[int, int]]:
     return [(start, min(start + size, n)) for start in range(0, n, size)]
 
 
-Advance: TypeAlias = Callable[[int], None]
-"""Tells that n steps more are done."""
+Advance: TypeAlias = Callable[[int], None]  # tells that n steps more are done
 
 
 def shown(show: bool | None) -> bool:

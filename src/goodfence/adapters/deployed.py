@@ -33,8 +33,7 @@ from goodfence.parallel import Advance, bar, ranges
 from goodfence.privacy.guarantee import Guarantee
 from goodfence.settings import checked, is_number, one_of
 
-SHIPPED = ("goodfence", "gorse")
-"""Mappings that come with goodfence, by their names."""
+SHIPPED = ("goodfence", "gorse")  # mappings that come with goodfence, by their names
 _SHIPPED = Path(__file__).parent / "mappings"
 _METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
 _LARGEST = 2**20
@@ -54,8 +53,7 @@ _MANY = 20  # accounts whose opening or closing has a bar
 _HOPELESS = 10
 """Failures in a row after which no more accounts are closed: a service that is down would take a timeout for each."""
 
-Held: TypeAlias = tuple[list[Any], list[float]]
-"""The items and ratings of an account."""
+Held: TypeAlias = tuple[list[Any], list[float]]  # the items and ratings of an account
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

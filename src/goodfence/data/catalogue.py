@@ -27,14 +27,11 @@ from goodfence.errors import DownloadProblem, FileProblem, SizeProblem, require
 from goodfence.parallel import bar
 from goodfence.settings import positive
 
-BUNDLED = Path(__file__).parent / "bundled"
-"""The data that comes with goodfence."""
-FOLDER_VARIABLE = "GOODFENCE_DATA"
-"""The environment variable that names a folder with data sets."""
+BUNDLED = Path(__file__).parent / "bundled"  # the data that comes with goodfence
+FOLDER_VARIABLE = "GOODFENCE_DATA"  # the environment variable that names a folder with data sets
 _CATALOGUE = Path(__file__).with_name("catalogue.toml")
 _CHUNK = 2**16
-MAX_FILE_BYTES = 256 * 2**20
-"""No file in an archive of the catalogue is larger than this when unpacked."""
+MAX_FILE_BYTES = 256 * 2**20  # no file in an archive of the catalogue is larger than this when unpacked
 _ENCRYPTED = 0x1
 
 

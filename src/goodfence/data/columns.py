@@ -83,14 +83,11 @@ _EXAMPLES = {
     "item": "item, itemId, movie_id, book_id",
     "rating": "rating, score, stars",
 }
-POSITIONAL = (3, 4)
-"""How many columns a file of ratings without a header line has."""
+POSITIONAL = (3, 4)  # how many columns a file of ratings without a header line has
 FEWEST: Mapping[Feedback, int] = MappingProxyType({"explicit": 3, "implicit": 2})
 """How many fields a line has at least."""
-DECLARE = "say so with feedback='implicit' (--feedback implicit)"
-"""What to do about a file of events."""
-MOST_COLUMNS = 10_000
-"""A table has no more columns than this; one of users x items has."""
+DECLARE = "say so with feedback='implicit' (--feedback implicit)"  # what to do about a file of events
+MOST_COLUMNS = 10_000  # a table has no more columns than this; one of users x items has
 _LONGEST_SHOWN = 40
 
 

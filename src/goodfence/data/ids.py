@@ -17,8 +17,7 @@ from goodfence.arrays import Flags, Integers, Rows
 from goodfence.errors import ColumnProblem, DataError, UnknownId, ValueProblem, given, warn
 
 _LARGEST = np.iinfo(np.int64).max
-SPACE = " \t"
-"""What may stand around a field."""
+SPACE = " \t"  # what may stand around a field
 _INTEGER = r"^(0|-?[1-9][0-9]{0,18})$"  # as an id: 7, and not 007
 _MISSING_WORDS = ("NA", "N/A", "NaN", "nan", "NULL", "Null", "null", "None", "\\N", "<NA>")
 

@@ -46,8 +46,7 @@ from goodfence.errors import (
 from goodfence.settings import checked
 
 PARQUET = (".parquet", ".pq")
-STDIN = "-"
-"""What stands for standard input in the place of a path."""
+STDIN = "-"  # what stands for standard input in the place of a path
 _NO_TEXT = (
     *(".npz", ".npy", ".pkl", ".pickle", ".joblib", ".xls", ".xlsx", ".ods", ".feather", ".arrow"),
     *(".orc", ".avro", ".h5", ".hdf5", ".mat", ".rdata", ".rds", ".sav", ".db", ".sqlite"),

@@ -24,8 +24,7 @@ from goodfence.settings import checked, finite, is_number, is_sequence, one_of
 
 Id: TypeAlias = str | int
 IdSequence: TypeAlias = Sequence[Id] | npt.NDArray[Any]
-Profile: TypeAlias = Mapping[Any, float]
-"""What one user rated, by item id; or who rated one item, by user id."""
+Profile: TypeAlias = Mapping[Any, float]  # what one user rated, by item id; or who rated one item, by user id
 ProfileLike: TypeAlias = Profile | IdSequence
 """The same, or the items alone: each counts as the best rating, or as one event."""
 

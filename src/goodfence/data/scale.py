@@ -153,8 +153,7 @@ def all_multiples(values: AnyFloats, step: float) -> bool:
     return all(_multiples(values[start : start + _BLOCK], 0.0, step).all() for start in blocks)
 
 
-ScaleLike: TypeAlias = Scale | tuple[float, ...]
-"""A scale, or (lowest, highest) or (lowest, highest, step)."""
+ScaleLike: TypeAlias = Scale | tuple[float, ...]  # a scale, or (lowest, highest) or (lowest, highest, step)
 
 
 def rating_values(column: pa.ChunkedArray, label: str) -> Floats:

@@ -43,8 +43,7 @@ from goodfence.errors import ColumnProblem, FileProblem, require, warn
 
 LONGEST_LINE = 2**20
 """The longest line of a text file, in bytes: 1 MiB. A rating needs a hundred."""
-CHUNK = 2 * LONGEST_LINE
-"""How many bytes are read at a time; several lines must fit."""
+CHUNK = 2 * LONGEST_LINE  # how many bytes are read at a time; several lines must fit
 ENCODINGS = ("utf-8", "latin-1", "cp1252", "cp1251", "utf-16", "utf-32", "gb18030", "shift_jis")
 """How the text of a file may be written."""
 BYTE_ORDER_MARK = codecs.BOM_UTF8
@@ -66,8 +65,7 @@ _LOOKED_AT = 20  # lines that tell how a file is laid out
 _BYTES_OF_A_TIME = 24  # as text; it is made into 8 bytes before anything else
 _CODED = pa.dictionary(pa.int32(), pa.string())
 
-BLANKS = " "
-"""The separator that stands for any run of spaces and tabs."""
+BLANKS = " "  # the separator that stands for any run of spaces and tabs
 _ANY = (",", "\t", "::", ";", "|", BLANKS)
 _ENDINGS = {
     ".csv": (",",),
@@ -80,8 +78,7 @@ _NUMBER = re.compile(r"[+-]?(\d+[.,]?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 _SEPARATOR = re.compile(r'::|[^"\r\n\0\x1f\x80-\U0010ffff]')
 _RUN = re.compile(rb"[ \t]+")
 _EDGE = re.compile(rb"(?m)^\x1f|\x1f(?=\r?$)")
-SECTION = re.compile(rb"(?m)^(\d{1,18}):\r?\n")
-"""The line that begins a section of the Netflix Prize's files."""
+SECTION = re.compile(rb"(?m)^(\d{1,18}):\r?\n")  # the line that begins a section of the Netflix Prize's files
 SECTIONED: dict[str, str | None] = {"user": "1", "item": "4", "rating": "2"}
 """Which positions hold what in the Netflix Prize's files, after the item was put at the end of each line."""
 

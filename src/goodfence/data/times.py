@@ -52,8 +52,7 @@ _WHICH = (
     "does not tell day from month, as in 03/04/2019; say read='dates=day-first' or read='dates=month-first' (--read)"
 )
 TOO_MANY_TIMES = "times are left out: they would take more memory than read='max_bytes=...' (--read) allows"
-BYTES_OF_A_TIME = 16
-"""What a time takes in memory while a file is read, beside its row."""
+BYTES_OF_A_TIME = 16  # what a time takes in memory while a file is read, beside its row
 
 
 def found_among(columns: Columns, texts: Mapping[str, Sequence[str]]) -> Columns:

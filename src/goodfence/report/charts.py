@@ -19,8 +19,7 @@ if TYPE_CHECKING:
     from goodfence.attack.report import LeakReport
 
 Spec: TypeAlias = dict[str, Any]
-COLOUR: Spec = {"field": "colour", "type": "nominal", "scale": None}
-"""A colour that is in the data as it is."""
+COLOUR: Spec = {"field": "colour", "type": "nominal", "scale": None}  # a colour that is in the data as it is
 SCHEMA = "https://vega.github.io/schema/vega-lite/v5.json"
 FONT = "Helvetica, Arial, DejaVu Sans, sans-serif"
 _PNG_SCALE = 2.0

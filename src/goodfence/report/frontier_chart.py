@@ -19,8 +19,7 @@ if TYPE_CHECKING:
 
     from goodfence.auditing.frontier import Frontier, FrontierPoint
 
-LETTERS = ascii_letters.swapcase()
-"""The letters of the points, in their order."""
+LETTERS = ascii_letters.swapcase()  # the letters of the points, in their order
 SHAPES = {
     "proved": "M1,0A1,1,0,1,1,-1,0A1,1,0,1,1,1,0Z",
     "claimed": "M0,-1.35L1.3,.9H-1.3Z",
