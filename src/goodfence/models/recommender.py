@@ -311,7 +311,7 @@ class FittedRecommender(ABC):
     def recommend_many(
         self, users: Sequence[Whom] | npt.NDArray[Any] | None = None, n: Count = 10, *, allowed: IdsLike | None = None
     ) -> RecommendedLists:
-        """Return the list that `recommend` returns for each of several users or profiles; None is all users."""
+        """Return what `recommend` lists, `n` and `allowed` as there, for several users or profiles; None is all."""
         self._require_fitted()
         ratings, may, several = self.ratings_, self._allowed(allowed), users
         if several is not None and _are_profiles(several):
