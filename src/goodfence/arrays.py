@@ -12,18 +12,15 @@ Float32s: TypeAlias = npt.NDArray[np.float32]
 AnyFloats: TypeAlias = npt.NDArray[np.floating[Any]]
 Integers: TypeAlias = npt.NDArray[np.int64]
 AnyIntegers: TypeAlias = npt.NDArray[np.integer[Any]]
-Rows: TypeAlias = npt.NDArray[np.int32]
-"""Row or column numbers."""
+Rows: TypeAlias = npt.NDArray[np.int32]  # row or column numbers
 Flags: TypeAlias = npt.NDArray[np.bool_]
-Words: TypeAlias = npt.NDArray[np.uint64]
-"""Random bits, 64 at a time."""
+Words: TypeAlias = npt.NDArray[np.uint64]  # random bits, 64 at a time
 
 
 class Csr(NamedTuple):
     """A sparse matrix as kernels take it."""
 
-    starts: AnyIntegers
-    """(rows + 1,): where each row begins."""
+    starts: AnyIntegers  # (rows + 1,): where each row begins
     columns: AnyIntegers
     values: npt.NDArray[Any]
 

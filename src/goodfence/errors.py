@@ -41,6 +41,7 @@
 
 from __future__ import annotations
 
+import warnings
 from difflib import get_close_matches
 from typing import TYPE_CHECKING, Any
 
@@ -202,6 +203,11 @@ class BrokenPromise(ServiceProblem, code="GF709", exit_code=1):
 
 class GoodfenceWarning(UserWarning):
     """Something odd but harmless was read; the message says what was done about it."""
+
+
+def warn(message: str) -> None:
+    """Give a `GoodfenceWarning`, attributed to the caller of the function that noticed."""
+    warnings.warn(message, GoodfenceWarning, stacklevel=3)
 
 
 def require(holds: bool, name: str, rule: str, got: object, hint: str = "") -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import copy
 import math
 import time
-import warnings
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import partial
@@ -19,7 +18,7 @@ from goodfence.arrays import Flags, Floats, Integers, row_numbers
 from goodfence.data import splits
 from goodfence.data.ids import Ids
 from goodfence.data.ratings import Ratings, positions_among
-from goodfence.errors import GoodfenceWarning, SettingError, require
+from goodfence.errors import SettingError, require, warn
 from goodfence.markup import Backend, data_frame, html_table
 from goodfence.models.method import parsed
 from goodfence.privacy.accounting import FitRecord, total_epsilon, total_mu
@@ -278,8 +277,7 @@ def _hits(listed: Integers, test: Ratings, rows: Integers) -> Flags:
     held_out = row_numbers(csr.indptr) * n_items + csr.indices  # ascending
     asked = np.where(listed >= 0, rows[:, np.newaxis] * n_items + listed, -1)
     places = np.minimum(np.searchsorted(held_out, asked), len(held_out) - 1)
-    found: Flags = held_out[places] == asked
-    return found
+    return np.asarray(held_out[places] == asked)
 
 
 def _popularity(listed: Integers, test: Ratings, fitted: Ratings) -> Floats:
@@ -309,8 +307,7 @@ def _interval_of(n: float, total: float, squares: float) -> tuple[float, float]:
     return float(low), float(high)
 
 
-_ERRORS = ("mae", "rmse")
-"""The figures that are better if they are lower."""
+_ERRORS = ("mae", "rmse")  # the figures that are better if they are lower
 
 
 @dataclass(kw_only=True, repr=False)
@@ -374,12 +371,10 @@ class TrialTable:
             return
         seeded = "" if all(one.private for one in self.records) else "; a seed voids even that"
         cost = "epsilon {epsilon:.3g} at delta {delta:g} per {unit}".format(**self.spent)
-        warnings.warn(
+        warn(
             f"{len(self.records)} private models were fitted to these data: together they cost {cost}{seeded}. The "
             "scores behind a choice are exact figures of what was held out, which no epsilon covers. Tune on public "
-            "data where data must be protected.",
-            GoodfenceWarning,
-            stacklevel=4,
+            "data where data must be protected."
         )
 
 
@@ -394,7 +389,7 @@ def tune(
     figure: str | None = None,
     rng: RNG = None,
 ) -> TrialTable:
-    """Try settings of a recommender, and return the figures of each and the best.
+    """Try settings of a recommender, and return the figures of each, the `best`, and what was `spent`.
 
     A private model that is tuned on the data it protects spends its budget in every fit; a warning states the sum.
 
@@ -415,11 +410,6 @@ def tune(
         "ndcg@10".
     rng : int, sequence of int, Generator or None, default None
         Where the chance of splits and of `tries` comes from.
-
-    Returns
-    -------
-    TrialTable
-        `best`, `rows`, `spent`, `to_frame("pandas")`.
 
     Examples
     --------

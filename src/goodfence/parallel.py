@@ -19,8 +19,7 @@ MOST_THREADS = 1024
 _LOOK_UP = 0.2
 THREADS: ContextVar[int | None] = ContextVar("threads", default=None)
 """How many threads to use where nobody asks for a number; None for as many as this process may run on."""
-_BARS: list[Any] = []
-"""The display of all bars that are shown now."""
+_BARS: list[Any] = []  # the display of all bars that are shown now
 
 
 def thread_count(threads: int | None) -> int:
@@ -92,8 +91,7 @@ def ranges(n: int, size: int) -> list[tuple[int, int]]:
     return [(start, min(start + size, n)) for start in range(0, n, size)]
 
 
-Advance: TypeAlias = Callable[[int], None]
-"""Tells that n steps more are done."""
+Advance: TypeAlias = Callable[[int], None]  # tells that n steps more are done
 
 
 def shown(show: bool | None) -> bool:

@@ -55,8 +55,7 @@ class Streams:
 
     def words(self, n: int, *path: int) -> npt.NDArray[np.uint64]:
         """Return `n` raw 64-bit words of the stream at `path`: the same on every machine and NumPy version."""
-        words: npt.NDArray[np.uint64] = np.random.Philox(self._sequence(path)).random_raw(n)
-        return words
+        return np.random.Philox(self._sequence(path)).random_raw(n)
 
     def order(self, n: int, *path: int) -> npt.NDArray[np.int64]:
         """Return a random order of 0..n-1, the same on every machine."""
@@ -124,8 +123,7 @@ def _mixed(words: Sequence[npt.ArrayLike]) -> npt.NDArray[np.uint64]:
         pool = [joined(one, word) for one in pool]
     constant, factor = 0x8B51F9DD, 0x58F38DED
     low, high = (hashed(word).astype(np.uint64) for word in pool[:2])
-    keys: npt.NDArray[np.uint64] = low | high << np.uint64(32)
-    return keys
+    return np.asarray(low | high << np.uint64(32))
 
 
 def fresh_seed() -> int:

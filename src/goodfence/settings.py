@@ -97,8 +97,7 @@ Length: TypeAlias = Annotated[int, at_least(1, most=2**31 - 1)]
 """How many candidates, neighbours or items: no list is longer."""
 Positive: TypeAlias = Annotated[float, positive]
 Finite: TypeAlias = Annotated[float, finite]
-Fraction: TypeAlias = Annotated[float, fraction]
-"""Strictly between 0 and 1."""
+Fraction: TypeAlias = Annotated[float, fraction]  # strictly between 0 and 1
 Share: TypeAlias = Annotated[float, between(0, 1)]
 
 F = TypeVar("F", bound=Callable[..., Any])

@@ -134,9 +134,9 @@ def test_titles(ratings: Ratings) -> None:
 
 def test_summary(ratings: Ratings) -> None:
     summary = summarise(ratings, n_titles=1)
-    assert summary.density == 0.75
-    assert summary.per_user == (1.25, 1.5, 1.75)
-    assert summary.most_rated == (("2", 2),)
+    assert summary["density"] == 0.75
+    assert summary["per_user"] == (1.25, 1.5, 1.75)
+    assert summary["most_rated"] == (("2", 2),)
 
 
 def broken(form: str, part: str, value: Any) -> Any:

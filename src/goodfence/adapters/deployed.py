@@ -33,8 +33,7 @@ from goodfence.parallel import Advance, bar, ranges
 from goodfence.privacy.guarantee import Guarantee
 from goodfence.settings import checked, is_number, one_of
 
-SHIPPED = ("goodfence", "gorse")
-"""Mappings that come with goodfence, by their names."""
+SHIPPED = ("goodfence", "gorse")  # mappings that come with goodfence, by their names
 _SHIPPED = Path(__file__).parent / "mappings"
 _METHODS = ("GET", "POST", "PUT", "PATCH", "DELETE")
 _LARGEST = 2**20
@@ -49,15 +48,12 @@ _TABLES = {
     "predict": {"predictions"},
 }
 """What each table may have besides path, method and body."""
-_IN_BULK = 500
-"""Accounts in one call of `open_all`."""
-_MANY = 20
-"""Accounts whose opening or closing has a bar."""
+_IN_BULK = 500  # accounts in one call of `open_all`
+_MANY = 20  # accounts whose opening or closing has a bar
 _HOPELESS = 10
 """Failures in a row after which no more accounts are closed: a service that is down would take a timeout for each."""
 
-Held: TypeAlias = tuple[list[Any], list[float]]
-"""The items and ratings of an account."""
+Held: TypeAlias = tuple[list[Any], list[float]]  # the items and ratings of an account
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)
@@ -67,16 +63,12 @@ class Call:
     path: str
     method: str = "POST"
     body: Any = None
-    each: bool = False
-    """Whether there is one call for each item of an account."""
-    account: Any = None
-    """One entry of `$accounts`."""
+    each: bool = False  # whether there is one call for each item of an account
+    account: Any = None  # one entry of `$accounts`
     items: str = ""
     """Where the ids are in the answer: names and `*` for every entry, between dots; empty for all of it."""
-    scores: str | None = None
-    """Where the scores are, one for each id."""
-    predictions: str = ""
-    """Where the predictions are, one for each item that was asked for."""
+    scores: str | None = None  # where the scores are, one for each id
+    predictions: str = ""  # where the predictions are, one for each item that was asked for
 
     def __post_init__(self) -> None:
         one_of(self.method, "method", _METHODS)
@@ -110,8 +102,7 @@ class Call:
 class ServiceMapping:
     """How a service is asked: the content of the file."""
 
-    open: Call
-    """One with `account` opens in bulk."""
+    open: Call  # one with `account` opens in bulk
     close: Call | None = None
     learn: Call | None = None
     list: Call | None = None
@@ -177,8 +168,7 @@ class _Accounts(dict[Any, Held]):
     """What is open at the service: one for all copies of a recommender, as the service is one."""
 
     settle = 0.0
-    changed = False
-    """Whether the service has yet to learn."""
+    changed = False  # whether the service has yet to learn
 
     def __deepcopy__(self, _: object) -> Self:
         return self

@@ -23,7 +23,6 @@ import ssl
 import sys
 import threading
 import time
-import warnings
 from collections.abc import Mapping
 from contextlib import closing, suppress
 from dataclasses import dataclass, field
@@ -39,7 +38,7 @@ import numpy as np
 from goodfence.arrays import Floats, row_numbers
 from goodfence.data.files import check_limit, readable
 from goodfence.data.ratings import Id, Profile, Ratings
-from goodfence.errors import BlackBoxProblem, GoodfenceWarning, SettingError, require
+from goodfence.errors import BlackBoxProblem, SettingError, require, warn
 from goodfence.models.recommender import IdsLike
 from goodfence.settings import Positive, checked
 
@@ -50,12 +49,10 @@ _CHUNK = 2**16
 _HUGE = sys.float_info.max
 _HEADER_NAME = re.compile(r"[!#$%&'*+.^_`|~0-9A-Za-z-]+")
 _BUSY = (429, 503)
-_TRIES = 6
-"""How often a busy service is asked one question."""
+_TRIES = 6  # how often a busy service is asked one question
 _FIRST_WAIT = 1.0
 """Seconds before the second try where no Retry-After is given; each further wait is twice as long."""
-_LONGEST_WAIT = 120.0
-"""Seconds that all waits for one answer may take."""
+_LONGEST_WAIT = 120.0  # seconds that all waits for one answer may take
 
 
 def _plain_headers(value: Mapping[Any, Any], name: str) -> dict[str, str]:
@@ -277,8 +274,7 @@ def _check_url(url: str) -> None:
     with suppress(ValueError):
         here |= ip_address(parts.hostname or "").is_loopback
     if parts.scheme == "http" and not here:
-        plain = "the ratings are sent to another machine without encryption; use https where you can"
-        warnings.warn(plain, GoodfenceWarning, stacklevel=4)
+        warn("the ratings are sent to another machine without encryption; use https where you can")
 
 
 @dataclass

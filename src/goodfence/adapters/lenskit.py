@@ -150,7 +150,16 @@ def from_lenskit(pipeline: Any, *, asks: Literal["users", "lists"] = "users") ->
         model.train(data.from_interactions_df(frame), training.TrainingOptions(rng=rng))
         if asks == "lists":
             return lambda user, n: lenskit.recommend(model, user, n).ids()
-        return lambda users, items: _predictions(lenskit, model, users, items)
+
+        def predict(users: IdsLike, items: IdsLike) -> Floats:
+            askers, wanted = np.asarray(users), np.asarray(items)
+            predictions = np.full(len(askers), np.nan)
+            for user in dict.fromkeys(askers.tolist()):  # the pipeline is asked once for each user
+                places = np.flatnonzero(askers == user)
+                predictions[places] = lenskit.predict(model, user, wanted[places].tolist()).scores()
+            return predictions
+
+        return predict
 
     return BlackBox(train, asks=asks)
 
@@ -165,13 +174,3 @@ def ratings_from_lenskit(dataset: Any, *, scale: ScaleLike | None = None, feedba
         return Ratings.from_frame(events, feedback="implicit")
     table = dataset.interactions().arrow(attributes=["rating"], ids=True)
     return Ratings.from_frame(table, user="user_id", item="item_id", rating="rating", scale=scale)
-
-
-def _predictions(lenskit: Any, model: Any, users: IdsLike, items: IdsLike) -> Floats:
-    """Return predictions pair by pair, asking the pipeline once for each user."""
-    askers, wanted = np.asarray(users), np.asarray(items)
-    predictions = np.full(len(askers), np.nan)
-    for user in dict.fromkeys(askers.tolist()):
-        places = np.flatnonzero(askers == user)
-        predictions[places] = lenskit.predict(model, user, wanted[places].tolist()).scores()
-    return predictions

@@ -78,7 +78,10 @@ def from_surprise(algo: Any) -> BlackBox:
     surprise = library("surprise")
 
     def train(ratings: Ratings, rng: int | None = None) -> Any:
-        model = seeded_copy(algo, rng).fit(_trainset(surprise, ratings))
+        reader = surprise.Reader(rating_scale=(ratings.scale.lowest, ratings.scale.highest))
+        columns = (column.tolist() for column in flatten(ratings))
+        raw = [(user, item, value, None) for user, item, value in zip(*columns, strict=True)]
+        model = seeded_copy(algo, rng).fit(surprise.Dataset(reader).construct_trainset(raw))
 
         def predict(users: IdsLike, items: IdsLike) -> list[float]:
             pairs = zip(np.asarray(users).tolist(), np.asarray(items).tolist(), strict=True)
@@ -110,10 +113,3 @@ def observed_within(values: Floats, ends: tuple[float, float]) -> Scale:
     lowest, highest = float(ends[0]), float(ends[1])
     seen = Scale.observed(np.append(values, (lowest, highest)))
     return Scale(lowest, highest, seen.step, declared=False)
-
-
-def _trainset(surprise: Any, ratings: Ratings) -> Any:
-    reader = surprise.Reader(rating_scale=(ratings.scale.lowest, ratings.scale.highest))
-    columns = (column.tolist() for column in flatten(ratings))
-    raw = [(user, item, value, None) for user, item, value in zip(*columns, strict=True)]
-    return surprise.Dataset(reader).construct_trainset(raw)

@@ -30,8 +30,7 @@ from goodfence.settings import between, checked
 
 Tested: TypeAlias = Literal["refuted", "broken", "not broken", "no guarantee"]
 
-MOST_TRIALS = 10**7
-"""More refits than anybody waits for."""
+MOST_TRIALS = 10**7  # more refits than anybody waits for
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

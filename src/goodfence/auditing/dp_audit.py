@@ -25,15 +25,12 @@ from goodfence.privacy.noise import SIGMA, Noise, Publisher, SystemNoise
 _RULE = "the stages of a private model must depend on what was released only"
 
 
-@dataclass
+@dataclass(repr=False)
 class Recorder(Publisher):
     """A publisher that keeps what went in and what came out."""
 
     totals: list[Integers] = field(default_factory=list)
     noisy: list[Integers] = field(default_factory=list)
-
-    def __repr__(self) -> str:
-        return f"Recorder({len(self.noisy)} releases)"
 
     def publish(self, name: str, totals: Integers, sensitivity: int) -> Integers:
         """Publish, and keep both."""
@@ -43,15 +40,12 @@ class Recorder(Publisher):
         return released
 
 
-@dataclass
+@dataclass(repr=False)
 class Replayer(Publisher):
     """A publisher that hands out what another run released, whatever goes in, and keeps what went in."""
 
     released: list[Integers] = field(default_factory=list)
     totals: list[Integers] = field(default_factory=list)
-
-    def __repr__(self) -> str:
-        return f"Replayer({len(self.released)} releases)"
 
     def publish(self, name: str, totals: Integers, sensitivity: int) -> Integers:  # noqa: ARG002 - nothing is charged
         """Return the next release of the other run."""
@@ -101,9 +95,6 @@ class Transcripts:
         """What the last fit has spent."""
         self.largest_ratio = 0.0
         """How far any release was from its neighbour's, over its stated sensitivity: above 1 is a violation."""
-
-    def __repr__(self) -> str:
-        return f"Transcripts({self.model!r})"
 
     def scores(self, which: int, trials: int, progress: bool | None = False) -> Floats:
         """Return log P(released | with it) - log P(released | without) of fits on data set 0 or 1."""

@@ -34,8 +34,7 @@ from goodfence.settings import checked
 
 Compared: TypeAlias = Mechanism | Recommender
 
-CUT = 5.0
-"""A proved recommender that leaks so many times less than the leakiest one is worth recommending."""
+CUT = 5.0  # a proved recommender that leaks so many times less than the leakiest one is worth recommending
 QUALITY: dict[Feedback, str] = {"explicit": "MAE", "implicit": "NDCG@10"}
 """The measure of how good recommendations are."""
 _HELD_OUT = 0.2
@@ -341,8 +340,7 @@ class Comparison(NamedTuple):
     known: int
     attacks: Sequence[Attack] | None
     targets: int
-    refitted: int
-    """How many users where every target needs fits."""
+    refitted: int  # how many users where every target needs fits
 
 
 def compare(

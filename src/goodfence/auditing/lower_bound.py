@@ -74,8 +74,7 @@ def lower_bound(without: Floats, with_it: Floats, *, delta: float = 0.0, confide
             return np.log(gained) - np.log(highest_rate(rare, n, risk))
 
     def of_mu(rare: Floats, frequent: Floats, n: int, risk: float) -> Floats:
-        shift: Floats = ndtri(lowest_rate(frequent, n, risk)) - ndtri(highest_rate(rare, n, risk))
-        return shift
+        return np.asarray(ndtri(lowest_rate(frequent, n, risk)) - ndtri(highest_rate(rare, n, risk)))
 
     epsilon, rare, frequent = _best(of_epsilon, choosing, measuring, risk)
     mu, _, _ = _best(of_mu, choosing, measuring, risk)
@@ -124,8 +123,7 @@ def _thresholds(scores: Floats) -> Floats:
         return middles
     side = np.geomspace(1, len(middles) / 2, _THRESHOLDS // 2).astype(np.int64)
     places = np.unique(np.concatenate([side - 1, len(middles) - side]))
-    chosen: Floats = middles[places]
-    return chosen
+    return np.asarray(middles[places])
 
 
 def _above(scores: Floats, thresholds: Floats) -> Floats:

@@ -30,8 +30,7 @@ from goodfence.rng import RNG, Streams
 N_ITEMS, N_OTHERS = 60, 20
 _COUNTS = (0, 1, 3, 8, 15, 21, 30, 45, N_ITEMS)
 _CLIMBS = 40
-_SIZES = (20, 60, 200, 600)
-"""Users in the plain data sets: the next number where one is too few."""
+_SIZES = (20, 60, 200, 600)  # users in the plain data sets: the next number where one is too few
 _TINY = 1e-12
 _ALIKE = (5.0, 4.0, 0.0, 0.0)
 _OTHERS = np.array([[4.0, 5.0, 0.0, 2.0], [0.0, 3.0, 0.0, 5.0], [3.0, 0.0, 0.0, 4.0]])
@@ -50,14 +49,13 @@ class Trials(NamedTuple):
 class Runs(NamedTuple):
     """What repeated runs on two neighbouring data sets gave."""
 
-    pair: str
-    """The two data sets, in words."""
+    pair: str  # the two data sets, in words
     bound: LowerBound | None = None
     claimed_mu: float | None = None
     moved: float | None = None
 
 
-@dataclass(frozen=True, eq=False)
+@dataclass(frozen=True, eq=False, repr=False)
 class Pair:
     """Two data sets: with one rating, or one user, and without."""
 
@@ -65,9 +63,6 @@ class Pair:
     with_it: Ratings
     values: Floats
     """The ratings of the user in whom they differ, at the first items; the last is the rating in question."""
-
-    def __repr__(self) -> str:
-        return "Pair({} users, {} items)".format(*self.with_it.shape)
 
 
 def made_pair(values: Floats, unit: Unit, scale: Scale | None, n_items: int = N_ITEMS) -> Pair:

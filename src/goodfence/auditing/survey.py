@@ -27,8 +27,7 @@ from goodfence.privacy.guarantee import Guarantee
 KNOWN = (1, 2, 4, 8, 16, 32, 64)
 _TELLING = ["known", "choose", "ask", "combine", "rounds", "centred", "helpers", "n", "pages", "adaptive"]
 """The settings that tell attackers apart."""
-TARGETS = 1000
-"""How many users other attackers attack."""
+TARGETS = 1000  # how many users other attackers attack
 
 
 @dataclass(frozen=True, eq=False, kw_only=True, repr=False)
@@ -158,8 +157,7 @@ def _declared(ratings: Ratings) -> Ratings:
     return Ratings(ratings.csr, ratings.users, ratings.items, replace(scale, declared=True), ratings.titles)
 
 
-SMALLEST = 10
-"""A group of fewer users is merged with the next: its figures would be about somebody."""
+SMALLEST = 10  # a group of fewer users is merged with the next: its figures would be about somebody
 _STEPS = (1, 2, 5)
 
 
@@ -169,8 +167,7 @@ class Group(NamedTuple):
     The intervals of all groups of a table hold together: each is that much wider (Bonferroni).
     """
 
-    least: int
-    """The fewest ratings of a member, a round number."""
+    least: int  # the fewest ratings of a member, a round number
     below: int | None
     """Members have fewer ratings than this round number; None for the last group, so that the largest is not told."""
     n_users: int

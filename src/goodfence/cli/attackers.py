@@ -36,13 +36,10 @@ _HOMES = {
 """The class of each attack, imported when it is named."""
 _ON_EVENTS = ("list", "cover", "adaptive", "membership", "related-items")
 _ON_RATINGS = tuple(name for name in _HOMES if name != "list")
-_LABELS = ("file", "column", "user")
-"""Where the classes of users are, for the attack on attributes."""
+_LABELS = ("file", "column", "user")  # where the classes of users are, for the attack on attributes
 _OWNER_ONLY = 0o600
-_ADVICE = 0.1
-"""The advice on related items keeps the share of right guesses below this."""
-_ANY_NUMBER = 2**31
-"""More users than any mechanism looks at, to count the fakes that cover its candidates."""
+_ADVICE = 0.1  # the advice on related items keeps the share of right guesses below this
+_ANY_NUMBER = 2**31  # more users than any mechanism looks at, to count the fakes that cover its candidates
 
 
 class AttackLine(NamedTuple):
@@ -170,19 +167,15 @@ def print_attribute(found: AttributeReport, label: str) -> None:
     """Print how well the attacker predicts the class of a user."""
     shares = {name: f"{measured(one)}%" for name, one in found.estimates.items()}
     told, guess = found.settings["settings"], f"{shares['majority']} by always guessing the most frequent class"
+    balanced = f"{shares['balanced_accuracy']} with, {shares['balanced_accuracy_without']} without"
+    known = f"{told['known']} ratings of each known"
     lines = [
         ("Method", label),
         ("Accuracy", f"{shares['accuracy']} with the target's data, {shares['accuracy_without']} without, {guess}"),
         ("Advantage", f"{shares['advantage']} of users, predicted only because of their own data"),
-        (
-            "Balanced",
-            f"{shares['balanced_accuracy']} with, {shares['balanced_accuracy_without']} without: mean of classes",
-        ),
+        ("Balanced", f"{balanced}: mean of classes"),
         ("Advantage", f"{shares['balanced_advantage']} of the mean class"),
-        (
-            "Attacked",
-            f"{found.n_targets:,} users; {told['known']} ratings of each known, {told['items']} items asked for",
-        ),
+        ("Attacked", f"{found.n_targets:,} users; {known}, {told['items']} items asked for"),
     ]
     print_paragraphs(lines)
 
@@ -191,18 +184,14 @@ def print_changes(found: ChangesReport, label: str) -> None:
     """Print what the attacker finds in the difference between two refits."""
     shares, told = {name: f"{measured(one)}%" for name, one in found.estimates.items()}, found.settings["settings"]
     alarms = f"something is claimed about {shares['false_alarms']} of users who added nothing"
+    recovered = f"{shares['recovery']} of new ratings are recovered, {shares['recovery_without']} without"
+    claimed = found.counts[0, 0].any()
     lines = [
         ("Method", label),
         ("Found", f"{shares['found']} of new ratings, {shares['found_without']} if the target had added nothing"),
         ("Advantage", f"{shares['advantage']} of new ratings, found only because the target added them"),
-        (
-            "Precision",
-            "nothing is claimed" if not found.counts[0, 0].any() else f"{shares['precision']} of claims are new",
-        ),
-        (
-            "Ratings",
-            f"{shares['recovery']} of new ratings are recovered, {shares['recovery_without']} without; {alarms}",
-        ),
+        ("Precision", f"{shares['precision']} of claims are new" if claimed else "nothing is claimed"),
+        ("Ratings", f"{recovered}; {alarms}"),
         ("Attacked", f"{found.n_targets:,} users; {told['known']} ratings of each known, {told['new']} new"),
     ]
     print_paragraphs(lines)

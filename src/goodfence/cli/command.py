@@ -19,8 +19,7 @@ from goodfence.errors import require
 _INFO = "option"
 _HELP_ALL = "--help-all"
 _FIRST_COLUMN = 30
-_LAST = "Running Output"
-"""The last panels, in this order."""
+_LAST = "Running Output"  # the last panels, in this order
 _NUMBER = re.compile(r"[+-]?(\d+\.?\d*|\.\d+)")
 _MOST = 3
 _WORDS_AS_DEFAULT = re.compile(r"\[default: \((.*)\)\]")
@@ -129,8 +128,7 @@ class Command(TyperCommand):
             typer.echo(ctx.get_help())
             ctx.exit()
         reads = any("--read" in one.opts for one in self.params)
-        parsed: list[str] = super().parse_args(ctx, join_scale(spell_out_where(args) if reads else args))
-        return parsed
+        return super().parse_args(ctx, join_scale(spell_out_where(args) if reads else args))
 
     def collect_usage_pieces(self, ctx: Any) -> list[str]:
         """Return the words of the usage line: a required argument by its bare name."""

@@ -16,8 +16,7 @@ _COLUMNS = (
     "shares with 95% intervals: 0.25 is 25 of 100; mae and mae gain are in the unit of the ratings. without: the "
     "target is not in the data. exact and raw: from the answers alone; a missing answer recovers nothing."
 )
-_LARGEST = 16 * 2**20
-"""How many bytes the JSON of an audit may have."""
+_LARGEST = 16 * 2**20  # how many bytes the JSON of an audit may have
 _FIRST = ("advantage", "recovery", "precision", "exact", "fully_recovered", "guess", "popularity")
 _ABOUT = ("recommender", "attack", "data", "guarantee", "seed", "fakes", "targets", "hidden")
 _NOT_COMPARED = ("checksum", "digest", "reason", "date")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
@@ -16,7 +15,6 @@ from goodfence.report import wording
 
 if TYPE_CHECKING:
     from goodfence.attack.report import LeakReport
-    from goodfence.data.problems import Summary
     from goodfence.data.ratings import Ratings
     from goodfence.evaluation import Scores
     from goodfence.models.method import Configured
@@ -24,8 +22,7 @@ if TYPE_CHECKING:
     Tried = tuple[Configured, LeakReport, Scores]
 
 DATASET = "movietweetings"
-_LIKED = 8
-"""The lowest rating that counts as a like."""
+_LIKED = 8  # the lowest rating that counts as a like
 _AT_ONCE, _REFITTED = 200, 60
 """How many users are attacked, and how many where each needs two fits, so that it takes seconds."""
 _LISTS = typer.Option(
@@ -60,13 +57,12 @@ def demo_command(running: SeededRunning, lists: Annotated[bool, _LISTS] = False)
     if compiled_kernels()["compiled"] == 0:
         running.say("compiling kernels; this takes about a minute, once")
     films = load(DATASET, likes=_LIKED if lists else None)
-    summary = summarise(films)
     tried = [_tried(line, films, running) for line in default_methods("demo", films.feedback)]
-    told: dict[str, Any] = {"dataset": DATASET, **asdict(summary)}
+    told: dict[str, Any] = {"dataset": DATASET, **summarise(films)}
     told["tried"] = [
         {**finding_as_json(report, chosen), "scores": scores.to_dict()} for chosen, report, scores in tried
     ]
-    running.tell(told, lambda: _print(summary, tried))
+    running.tell(told, lambda: _print(films, tried))
 
 
 def _tried(line: str, films: Ratings, running: SeededRunning) -> Tried:
@@ -89,12 +85,12 @@ def _tried(line: str, films: Ratings, running: SeededRunning) -> Tried:
     return chosen, report, evaluate(fitted, test, n=LISTED if lists else None)
 
 
-def _print(summary: Summary, tried: list[Tried]) -> None:
+def _print(films: Ratings, tried: list[Tried]) -> None:
     _heading("MovieTweetings: film ratings that people posted in public, bundled with goodfence")
     chosen, report, _ = tried[0]
     words = wording.words_of(report)
-    shape = f"{summary.n_users:,} users x {summary.n_items:,} films, {summary.n_ratings:,} "
-    kind = f"ratings of {_LIKED} or more, as likes" if words.lists else f"ratings, {summary.scale}"
+    shape = "{:,} users x {:,} films, {:,} ".format(*films.shape, films.n_ratings)
+    kind = f"ratings of {_LIKED} or more, as likes" if words.lists else f"ratings, {films.scale}"
     print_paragraphs([("Data", shape + kind)])
     _heading('What "people like you also liked" leaks')
     print_paragraphs(

@@ -16,10 +16,8 @@ from goodfence.errors import FileProblem, GoodfenceError, SettingError
 
 _WIDTH = 9
 _HARD = "\N{NO-BREAK SPACE}"
-LINE = 100
-"""How long a printed line may be."""
-FOUND, USAGE, DATA, BUG, INTERRUPTED = 1, 2, 3, 70, 130
-"""Exit codes."""
+LINE = 100  # how long a printed line may be
+FOUND, USAGE, DATA, BUG, INTERRUPTED = 1, 2, 3, 70, 130  # exit codes
 JSON, HTML, FOLDER, MODEL = ".json", ".html", "", ".gf"
 """What `--out` can be, by its ending; a folder has none that is known."""
 CSV, PARQUET = ".csv", ".parquet"

@@ -27,14 +27,11 @@ from goodfence.errors import DownloadProblem, FileProblem, SizeProblem, require
 from goodfence.parallel import bar
 from goodfence.settings import positive
 
-BUNDLED = Path(__file__).parent / "bundled"
-"""The data that comes with goodfence."""
-FOLDER_VARIABLE = "GOODFENCE_DATA"
-"""The environment variable that names a folder with data sets."""
+BUNDLED = Path(__file__).parent / "bundled"  # the data that comes with goodfence
+FOLDER_VARIABLE = "GOODFENCE_DATA"  # the environment variable that names a folder with data sets
 _CATALOGUE = Path(__file__).with_name("catalogue.toml")
 _CHUNK = 2**16
-MAX_FILE_BYTES = 256 * 2**20
-"""No file in an archive of the catalogue is larger than this when unpacked."""
+MAX_FILE_BYTES = 256 * 2**20  # no file in an archive of the catalogue is larger than this when unpacked
 _ENCRYPTED = 0x1
 
 
@@ -44,14 +41,10 @@ class Archive:
 
     url: str
     sha256: str
-    n_bytes: int
-    """Its size; more than that is never written."""
-    folder: str = ""
-    """The folder in the archive that holds all files."""
-    wanted: Sequence[str] = ()
-    """The files to take out of it, the ratings last."""
-    others: Sequence[str] = ()
-    """What else it holds."""
+    n_bytes: int  # its size; more than that is never written
+    folder: str = ""  # the folder in the archive that holds all files
+    wanted: Sequence[str] = ()  # the files to take out of it, the ratings last
+    others: Sequence[str] = ()  # what else it holds
 
     def __post_init__(self) -> None:
         web = self.url.startswith(("https://", "http://"))
@@ -69,8 +62,7 @@ class TitleFile:
     """A text file of which the first field is an item's id and the second its title."""
 
     name: str
-    separator: str
-    """A comma means csv, with quotes and a header."""
+    separator: str  # a comma means csv, with quotes and a header
     encoding: str = "utf-8"
 
     def read(self, folder: Path, items: Collection[str | int]) -> dict[str | int, str]:
@@ -95,24 +87,18 @@ class Dataset:
 
     name: str
     about: str
-    folder: str
-    """The folder it lies in, below `GOODFENCE_DATA` or the cache."""
-    files: tuple[str, ...]
-    """Names its ratings may have; the first that exists is read."""
+    folder: str  # the folder it lies in, below `GOODFENCE_DATA` or the cache
+    files: tuple[str, ...]  # names its ratings may have; the first that exists is read
     scale: Scale
     shape: tuple[int, int]
     n_ratings: int
     licence: str
-    source: str
-    """Who publishes it."""
+    source: str  # who publishes it
     titles: TitleFile | None = None
     duplicates: Duplicates = "error"
-    sha256: str | None = None
-    """The checksum of the first of `files`, where the original is known."""
-    archive: Archive | None = None
-    """Where it can be fetched; None where it has to be put in place by hand."""
-    bundled: bool = False
-    """Whether it comes with goodfence."""
+    sha256: str | None = None  # the checksum of the first of `files`, where the original is known
+    archive: Archive | None = None  # where it can be fetched; None where it has to be put in place by hand
+    bundled: bool = False  # whether it comes with goodfence
 
     def file(self, folder: Path) -> Path | None:
         """Return the file in the folder that holds its ratings; None where there is none."""

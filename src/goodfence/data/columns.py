@@ -4,13 +4,12 @@ from __future__ import annotations
 
 import re
 import unicodedata
-import warnings
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from types import MappingProxyType
 from typing import Literal, TypeAlias
 
-from goodfence.errors import ColumnProblem, GoodfenceWarning, did_you_mean
+from goodfence.errors import ColumnProblem, did_you_mean, warn
 
 Feedback: TypeAlias = Literal["explicit", "implicit"]
 """Ratings that people gave, or events that happened: clicks, purchases, plays, likes."""
@@ -84,14 +83,11 @@ _EXAMPLES = {
     "item": "item, itemId, movie_id, book_id",
     "rating": "rating, score, stars",
 }
-POSITIONAL = (3, 4)
-"""How many columns a file of ratings without a header line has."""
+POSITIONAL = (3, 4)  # how many columns a file of ratings without a header line has
 FEWEST: Mapping[Feedback, int] = MappingProxyType({"explicit": 3, "implicit": 2})
 """How many fields a line has at least."""
-DECLARE = "say so with feedback='implicit' (--feedback implicit)"
-"""What to do about a file of events."""
-MOST_COLUMNS = 10_000
-"""A table has no more columns than this; one of users x items has."""
+DECLARE = "say so with feedback='implicit' (--feedback implicit)"  # what to do about a file of events
+MOST_COLUMNS = 10_000  # a table has no more columns than this; one of users x items has
 _LONGEST_SHOWN = 40
 
 
@@ -101,17 +97,12 @@ class Columns:
 
     user: str
     item: str
-    rating: str | None = None
-    """None for events."""
-    weight: str | None = None
-    """How much an event counts, where a column says so."""
-    time: str | None = None
-    """When it happened, where that is known."""
-    where: str | None = None
-    """What says which rows are read."""
+    rating: str | None = None  # None for events
+    weight: str | None = None  # how much an event counts, where a column says so
+    time: str | None = None  # when it happened, where that is known
+    where: str | None = None  # what says which rows are read
     unused: tuple[str, ...] = ()
-    layout: str | None = None
-    """How a file is laid out that has not a row for each rating."""
+    layout: str | None = None  # how a file is laid out that has not a row for each rating
     positional: bool = False
     """Whether the names are positions, counted from 1, of a file without a header line."""
 
@@ -196,8 +187,7 @@ def find_columns(names: Sequence[str], roles: Roles = RATED) -> Columns:
     if guessed:
         found = " and ".join(f"{role} in {quote_name(name)}" for role, name in guessed.items())
         asked = ", ".join(f"{role}= (--{role})" for role in guessed)
-        message = f"the columns are read in their order, {found}; if that is wrong, say which with {asked}"
-        warnings.warn(message, GoodfenceWarning, stacklevel=3)
+        warn(f"the columns are read in their order, {found}; if that is wrong, say which with {asked}")
     if "rating" not in roles:
         _check_events(columns)
     return columns
@@ -231,7 +221,7 @@ def _check_events(columns: Columns) -> None:
             f"{quote_name(count)} sounds like a count and is not used: each row is one event; if it is how much "
             "an event counts, name it with read='weight=...' (--read)"
         )
-        warnings.warn(message, GoodfenceWarning, stacklevel=3)
+        warn(message)
 
 
 def find_positions(n_columns: int, roles: Roles = RATED) -> Columns:

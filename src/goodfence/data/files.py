@@ -18,16 +18,12 @@ from pyarrow import csv, parquet
 
 from goodfence.errors import FileProblem, GoodfenceError, SizeProblem, require
 
-DEFAULT_MAX_BYTES = 2 * 2**30
-"""The largest file, counted as it lies in memory once it is inflated: 2 GiB."""
+DEFAULT_MAX_BYTES = 2 * 2**30  # the largest file, counted as it lies in memory once it is inflated: 2 GiB
 BYTES_OF_A_ROW = 64
 """What a rating takes in memory while a file is read, its ids apart: `max_bytes` allows so many rows."""
-BYTES_OF_AN_ID = 80
-"""What a different id takes that was read as text, its letters apart."""
-TIMES_HELD = 4
-"""How often the text of ids is held at once while it is made into ids."""
-_STALE = 3600
-"""Seconds after which a hidden file beside a target must be what a killed process left."""
+BYTES_OF_AN_ID = 80  # what a different id takes that was read as text, its letters apart
+TIMES_HELD = 4  # how often the text of ids is held at once while it is made into ids
+_STALE = 3600  # seconds after which a hidden file beside a target must be what a killed process left
 _NO_FILE = "is a pipe, a socket or a device"
 _UNITS = ((2**30, "GiB"), (2**20, "MiB"), (2**10, "KiB"))
 _BEGINNINGS = (
@@ -49,8 +45,7 @@ class RatingsFile:
     """An ordinary file that can be opened."""
 
     path: Path
-    name: str
-    """The name for errors: without folders, which may be somebody's."""
+    name: str  # the name for errors: without folders, which may be somebody's
     beginning: bytes
 
     @property

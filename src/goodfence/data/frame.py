@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import shlex
-import warnings
 from collections.abc import Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
@@ -28,11 +27,11 @@ from goodfence.errors import (
     ColumnProblem,
     DataError,
     DuplicateProblem,
-    GoodfenceWarning,
     SettingError,
     ValueProblem,
     did_you_mean,
     require,
+    warn,
 )
 from goodfence.settings import Finite, checked
 
@@ -182,10 +181,8 @@ class Triplets:
     rows: Rows
     columns: Rows
     values: Floats
-    n_repeated: int = 0
-    """How many ratings of the source were for a pair that had one already."""
-    times: Integers | None = None
-    """When each was given, where that is known."""
+    n_repeated: int = 0  # how many ratings of the source were for a pair that had one already
+    times: Integers | None = None  # when each was given, where that is known
 
     def __repr__(self) -> str:
         shape = f"{len(self.users):,} users x {len(self.items):,} items"
@@ -308,8 +305,7 @@ def _settled(values: Floats, repeats: Repeats, rule: Duplicates, scale: Scale | 
             "between its steps; choose duplicates last or first, or declare a scale without steps"
         )
     if rated:
-        message = f"{repeats.n_repeated:,} ratings repeat a pair of user and item; kept the {rule}"
-        warnings.warn(message, GoodfenceWarning, stacklevel=3)
+        warn(f"{repeats.n_repeated:,} ratings repeat a pair of user and item; kept the {rule}")
     return settled
 
 
@@ -343,12 +339,9 @@ def _arrow(frame: nw.DataFrame[Any], name: str, label: str) -> pa.ChunkedArray:
 class Repeats:
     """The rows of a table, grouped by their pair, in the order of the pairs."""
 
-    order: Integers
-    """The rows by pair, and by their position in the table within a pair."""
-    starts: Integers
-    """Where each pair begins in `order`."""
-    in_order: bool = False
-    """Whether the table is in the order of its pairs already, each of them once."""
+    order: Integers  # the rows by pair, and by their position in the table within a pair
+    starts: Integers  # where each pair begins in `order`
+    in_order: bool = False  # whether the table is in the order of its pairs already, each of them once
 
     @property
     def n_repeated(self) -> int:
@@ -379,8 +372,7 @@ class Repeats:
         """Return the least of each pair's values."""
         if self.in_order:
             return values
-        smallest: Integers = np.minimum.reduceat(values[self.order], self.starts)
-        return smallest
+        return np.minimum.reduceat(values[self.order], self.starts)
 
     def earliest(self) -> tuple[int, int]:
         """Return the first row that repeats a pair and the row it repeats, both counted from 1."""

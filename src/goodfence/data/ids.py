@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import unicodedata
-import warnings
 from collections.abc import Iterable, Sequence
 from contextlib import suppress
 from functools import cached_property
@@ -15,11 +14,10 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from goodfence.arrays import Flags, Integers, Rows
-from goodfence.errors import ColumnProblem, DataError, GoodfenceWarning, UnknownId, ValueProblem, given
+from goodfence.errors import ColumnProblem, DataError, UnknownId, ValueProblem, given, warn
 
 _LARGEST = np.iinfo(np.int64).max
-SPACE = " \t"
-"""What may stand around a field."""
+SPACE = " \t"  # what may stand around a field
 _INTEGER = r"^(0|-?[1-9][0-9]{0,18})$"  # as an id: 7, and not 007
 _MISSING_WORDS = ("NA", "N/A", "NaN", "nan", "NULL", "Null", "null", "None", "\\N", "<NA>")
 
@@ -246,7 +244,7 @@ def _warn_about_text(values: pa.Array, label: str) -> None:
     if missing_words(values).any():
         said.append("read like a missing value (NA, null, NaN); they are kept as ids")
     for what in said:
-        warnings.warn(f"{label} has ids that {what}", GoodfenceWarning, stacklevel=2)
+        warn(f"{label} has ids that {what}")
 
 
 def parse_ids(column: pa.ChunkedArray, label: str) -> pa.ChunkedArray:
@@ -254,8 +252,7 @@ def parse_ids(column: pa.ChunkedArray, label: str) -> pa.ChunkedArray:
     coded = one_dictionary(column)
     values = pc.utf8_trim(coded.dictionary, SPACE)
     if not values.equals(coded.dictionary):
-        message = f"{label} has ids with spaces around them; the spaces were left out"
-        warnings.warn(message, GoodfenceWarning, stacklevel=2)
+        warn(f"{label} has ids with spaces around them; the spaces were left out")
     integers = _as_integers(values)
     if integers is None:
         spelled = missing_among_integers(values)

@@ -40,10 +40,8 @@ def is_user(field: str) -> bool:
 class Wide:
     """Where a table of users x items has what, and how its rows become ratings."""
 
-    user: int | None
-    """The place of the users; None numbers the rows from 1."""
-    places: range
-    """The places of the items."""
+    user: int | None  # the place of the users; None numbers the rows from 1
+    places: range  # the places of the items
     names: list[str]
     headed: bool
     n_rows: int = 0

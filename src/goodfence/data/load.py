@@ -5,7 +5,6 @@ from __future__ import annotations
 import os
 import re
 import sys
-import warnings
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
@@ -37,18 +36,17 @@ from goodfence.data.typed import is_json, read_json, read_parquet
 from goodfence.errors import (
     ColumnProblem,
     FileProblem,
-    GoodfenceWarning,
     SettingError,
     UnknownDataset,
     ValueProblem,
     did_you_mean,
     require,
+    warn,
 )
 from goodfence.settings import checked
 
 PARQUET = (".parquet", ".pq")
-STDIN = "-"
-"""What stands for standard input in the place of a path."""
+STDIN = "-"  # what stands for standard input in the place of a path
 _NO_TEXT = (
     *(".npz", ".npy", ".pkl", ".pickle", ".joblib", ".xls", ".xlsx", ".ods", ".feather", ".arrow"),
     *(".orc", ".avro", ".h5", ".hdf5", ".mat", ".rdata", ".rds", ".sav", ".db", ".sqlite"),
@@ -105,10 +103,6 @@ def load(
     read : ReadOptions or str, optional
         The rarer options of a file, as in "encoding=latin-1 where=event_type=view": where, layout, weight, duplicates,
         separator, decimal, encoding, unrated, dates, max_bytes.
-
-    Returns
-    -------
-    Ratings
 
     Examples
     --------
@@ -320,10 +314,8 @@ def _bytes_of_ids(column: pa.ChunkedArray) -> int:
 class ItemList:
     """The lines of a list of items, as text: only the ratings say whether ids are numbers."""
 
-    file: str
-    """The name of the file, for errors."""
-    lines: dict[str, int]
-    """The ids in the order of the lines, each with the number of its line."""
+    file: str  # the name of the file, for errors
+    lines: dict[str, int]  # the ids in the order of the lines, each with the number of its line
 
     def applied_to(self, ratings: Ratings) -> Ratings:
         """Return the ratings with these items as columns; all that were rated must be listed."""
@@ -359,8 +351,7 @@ def read_item_list(path: Path, max_bytes: int) -> ItemList:
         if one and first.setdefault(one, number) != number:
             raise ValueProblem(f"{file.name!r} must list each item once, line {number} repeats line {first[one]}")
     if trimmed:
-        message = f"{file.name!r} has ids with spaces around them; the spaces were left out"
-        warnings.warn(message, GoodfenceWarning, stacklevel=2)
+        warn(f"{file.name!r} has ids with spaces around them; the spaces were left out")
     if not first:
         raise FileProblem(f"{file.name!r} is empty; it must {purpose}")
     return ItemList(file=file.name, lines=first)

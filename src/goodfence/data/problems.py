@@ -9,6 +9,7 @@ import os
 from collections.abc import Iterator
 from dataclasses import dataclass
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pyarrow as pa
@@ -140,10 +141,8 @@ class Spread:
     grades: tuple[tuple[str, int], ...]
     """Each rating that occurs, or each of ten ranges where they are many, and how often it was given."""
     per_user: tuple[int, int, int]
-    per_item: tuple[int, int, int]
-    """The smallest, the median and the largest number of ratings."""
-    span: tuple[str, str] | None = None
-    """When the first and the last were given."""
+    per_item: tuple[int, int, int]  # as `per_user` the smallest, the median and the largest number of ratings
+    span: tuple[str, str] | None = None  # when the first and the last were given
 
 
 def measure_spread(ratings: Ratings) -> Spread:
@@ -167,34 +166,22 @@ def measure_spread(ratings: Ratings) -> Spread:
     )
 
 
-@dataclass(frozen=True, slots=True, kw_only=True)
-class Summary:
-    """A few numbers about ratings; about everybody together and about nobody alone."""
+def summarise(ratings: Ratings, *, n_titles: int = 5) -> dict[str, Any]:
+    """Return a few numbers about everybody together, as plain values.
 
-    n_users: int
-    n_items: int
-    n_ratings: int
-    scale: str
-    density: float
-    """The share of all pairs of user and item that are rated."""
-    per_user: tuple[float, ...]
-    """The quartiles of how many ratings a user gave."""
-    most_rated: tuple[tuple[str, int], ...]
-    """The titles of the items with the most ratings, and how many each has."""
-
-
-def summarise(ratings: Ratings, *, n_titles: int = 5) -> Summary:
-    """Return a summary of `ratings` with the `n_titles` items that are rated most."""
+    `density` is the share of all cells that are rated, `per_user` the quartiles of a user's number of ratings,
+    `most_rated` the titles of the `n_titles` items that are rated most, with their numbers of ratings.
+    """
     n_users, n_items = ratings.shape
     per_item = np.bincount(ratings.csr.indices, minlength=n_items)
     most = np.argsort(-per_item, kind="stable")[:n_titles].tolist()
     ids = ratings.items.tolist()
-    return Summary(
-        n_users=n_users,
-        n_items=n_items,
-        n_ratings=ratings.n_ratings,
-        scale=str(ratings.scale),
-        density=ratings.n_ratings / (n_users * n_items),
-        per_user=tuple(np.quantile(np.diff(ratings.csr.indptr), [0.25, 0.5, 0.75]).tolist()),
-        most_rated=tuple((ratings.title(ids[place]), int(per_item[place])) for place in most),
-    )
+    return {
+        "n_users": n_users,
+        "n_items": n_items,
+        "n_ratings": ratings.n_ratings,
+        "scale": str(ratings.scale),
+        "density": ratings.n_ratings / (n_users * n_items),
+        "per_user": tuple(np.quantile(np.diff(ratings.csr.indptr), [0.25, 0.5, 0.75]).tolist()),
+        "most_rated": tuple((ratings.title(ids[place]), int(per_item[place])) for place in most),
+    }

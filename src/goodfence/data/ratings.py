@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Callable, Mapping, Sequence
 from functools import cached_property
 from types import MappingProxyType
@@ -19,14 +18,13 @@ from goodfence.data.frame import ReadOptions, Triplets, read_triplets
 from goodfence.data.ids import Ids
 from goodfence.data.matrix import frozen, liked_cells, move_columns
 from goodfence.data.scale import Scale, ScaleLike
-from goodfence.errors import DataError, GoodfenceWarning, SettingError, ValueProblem, given, require
+from goodfence.errors import DataError, SettingError, ValueProblem, given, require, warn
 from goodfence.markup import html_table
 from goodfence.settings import checked, finite, is_number, is_sequence, one_of
 
 Id: TypeAlias = str | int
 IdSequence: TypeAlias = Sequence[Id] | npt.NDArray[Any]
-Profile: TypeAlias = Mapping[Any, float]
-"""What one user rated, by item id; or who rated one item, by user id."""
+Profile: TypeAlias = Mapping[Any, float]  # what one user rated, by item id; or who rated one item, by user id
 ProfileLike: TypeAlias = Profile | IdSequence
 """The same, or the items alone: each counts as the best rating, or as one event."""
 
@@ -269,7 +267,7 @@ class Ratings:
                 hint = "" if mapped else "; for several users call recommend_many"
                 raise self._item_ids.unknown("none of the items of the profile is known", hint)
             unknown = f"{len(columns) - len(known):,} of the {len(columns):,} items of the profile"
-            warnings.warn(f"the model does not know {unknown}, and ignored them", GoodfenceWarning, stacklevel=2)
+            warn(f"the model does not know {unknown}, and ignored them")
         order = known[np.argsort(columns[known])]
         if (np.diff(columns[order]) == 0).any():
             raise ValueProblem("a profile must name each item once")

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from decimal import Decimal, InvalidOperation
@@ -15,7 +14,7 @@ import pyarrow.compute as pc
 from goodfence.arrays import AnyFloats, Flags, Floats
 from goodfence.data.columns import Columns
 from goodfence.data.ids import SPACE, one_dictionary, refuse_rows, type_in_words
-from goodfence.errors import ColumnProblem, DataError, GoodfenceWarning, ValueProblem, require
+from goodfence.errors import ColumnProblem, DataError, ValueProblem, require, warn
 from goodfence.settings import Finite, Positive, checked, finite
 
 _STEPS = (1.0, 0.5, 0.25, 0.1)
@@ -126,8 +125,7 @@ class Scale:
         if self.step is None:
             return clipped
         steps = np.floor((clipped - self.lowest) / self.step + 0.5)
-        rounded: Floats = np.minimum(self.lowest + steps * self.step, self.highest)
-        return rounded
+        return np.minimum(self.lowest + steps * self.step, self.highest)
 
     def __str__(self) -> str:
         between = "-" if self.lowest >= 0 else " to "
@@ -155,8 +153,7 @@ def all_multiples(values: AnyFloats, step: float) -> bool:
     return all(_multiples(values[start : start + _BLOCK], 0.0, step).all() for start in blocks)
 
 
-ScaleLike: TypeAlias = Scale | tuple[float, ...]
-"""A scale, or (lowest, highest) or (lowest, highest, step)."""
+ScaleLike: TypeAlias = Scale | tuple[float, ...]  # a scale, or (lowest, highest) or (lowest, highest, step)
 
 
 def rating_values(column: pa.ChunkedArray, label: str) -> Floats:
@@ -217,8 +214,7 @@ def without_unrated(table: pa.Table, unrated: float | Sequence[float] | None, la
     if out.all():
         raise DataError(f"{label} must hold a rating, and every row says that there is none")
     if out.any():
-        message = f"{int(out.sum()):,} rows say that there is no rating (unrated=); left out"
-        warnings.warn(message, GoodfenceWarning, stacklevel=2)
+        warn(f"{int(out.sum()):,} rows say that there is no rating (unrated=); left out")
     return table.filter(pa.array(~out))
 
 
@@ -232,7 +228,7 @@ def warn_of_sentinels(values: Floats, label: str) -> None:
     for value, share, why in find_sentinels(values):
         odd = f'{value:g} ({100 * share:.2g} of 100 ratings) may mean "not rated": {why}'
         advice = f"leave it out with read='unrated={value:g}' (--read), or declare the scale"
-        warnings.warn(f"{label} holds {odd}; {advice}", GoodfenceWarning, stacklevel=3)
+        warn(f"{label} holds {odd}; {advice}")
 
 
 def find_sentinels(values: Floats) -> list[tuple[float, float, str]]:
@@ -280,8 +276,7 @@ def parse_ratings(
             at = np.asarray(coded.indices.fill_null(0))
             refuse_rows(broken[at] & known, f"{label} {rule}", verdict)
     if written.comma:
-        message = f"{label} is written with a decimal comma, and was read so"
-        warnings.warn(message, GoodfenceWarning, stacklevel=2)
+        warn(f"{label} is written with a decimal comma, and was read so")
     return pa.chunked_array([values.take(coded.indices)])
 
 
@@ -294,8 +289,7 @@ class Written:
     infinite: Flags
     textual: Flags
     inexact: Flags
-    comma: bool
-    """Whether a decimal comma was found without being stated."""
+    comma: bool  # whether a decimal comma was found without being stated
     advice: str
 
     @classmethod

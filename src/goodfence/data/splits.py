@@ -6,7 +6,6 @@ with every version of NumPy. All parts keep the ids and the shape of all ratings
 
 from __future__ import annotations
 
-import warnings
 from collections.abc import Iterator
 from typing import Annotated, Any, Literal, TypeAlias
 
@@ -16,7 +15,7 @@ import numpy.typing as npt
 from goodfence.arrays import Flags, Integers, row_numbers
 from goodfence.data.matrix import cells_inside
 from goodfence.data.ratings import Ratings
-from goodfence.errors import DataError, GoodfenceWarning, SettingError, require
+from goodfence.errors import DataError, SettingError, require, warn
 from goodfence.rng import RNG, Streams
 from goodfence.settings import Count, Fraction, at_least, checked, integer
 
@@ -37,8 +36,6 @@ def holdout(
 
     Parameters
     ----------
-    ratings : Ratings
-        What to split.
     fraction : float, optional
         The part of all ratings that is held out, between 0 and 1, rounded to an integer number; 0.2 where neither
         `fraction` nor `per_user` is given.
@@ -51,11 +48,6 @@ def holdout(
         least; who has only one keeps it.
     rng : int, sequence of int, Generator or None, default None
         Where chance comes from; None takes fresh entropy. By time nothing is drawn.
-
-    Returns
-    -------
-    (Ratings, Ratings)
-        Train and test.
 
     Examples
     --------
@@ -111,8 +103,7 @@ def sample_targets(
     """
     order = Streams(rng).order(ratings.shape[0])
     eligible = np.diff(ratings.csr.indptr) > more_than
-    targets: npt.NDArray[Any] = ratings.users[order[eligible[order]][:n]]
-    return targets
+    return np.asarray(ratings.users[order[eligible[order]][:n]])
 
 
 def _latest(ratings: Ratings, share: float, per_user: int | None) -> Flags:
@@ -128,9 +119,9 @@ def _latest(ratings: Ratings, share: float, per_user: int | None) -> Flags:
     else:
         n_held = _wanted(ratings, per_user)
     # Later first, and of the same time the later column first, which comes later in the order of the cells.
-    places = np.arange(ratings.n_ratings)
-    later = np.empty(ratings.n_ratings, dtype=np.int64)
-    later[np.lexsort((places, ratings.times))[::-1]] = places
+    order = np.argsort(ratings.times, kind="stable")[::-1]
+    later = np.empty_like(order)
+    later[order] = np.arange(len(order))
     return _first_ranks(ratings, later, n_held)
 
 
@@ -139,8 +130,7 @@ def _wanted(ratings: Ratings, per_user: int) -> Integers:
     counts = np.diff(ratings.csr.indptr)
     n_short = int(((counts > 0) & (counts <= per_user)).sum())
     if n_short:
-        message = f"{n_short:,} users have no more than {per_user:,} ratings; none of theirs is held out"
-        warnings.warn(message, GoodfenceWarning, stacklevel=3)
+        warn(f"{n_short:,} users have no more than {per_user:,} ratings; none of theirs is held out")
     return np.where(counts > per_user, min(per_user, int(counts.max(initial=0))), 0)
 
 

@@ -195,5 +195,4 @@ def _in_parts(indptr: Integers, work: Callable[[int, int], None]) -> None:
 def _normals(streams: Streams, n: int, path: int) -> Floats:
     """Return standard normals made of raw words, which no version of NumPy changes."""
     words = streams.words(n, path) >> np.uint64(11)
-    normals: Floats = ndtri((words.astype(np.float64) + 0.5) * 2.0**-53)
-    return normals
+    return np.asarray(ndtri((words.astype(np.float64) + 0.5) * 2.0**-53))

@@ -8,7 +8,6 @@ import csv
 import gzip
 import re
 import sys
-import warnings
 import zlib
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
@@ -40,12 +39,11 @@ from goodfence.data.ids import parse_ids
 from goodfence.data.layouts import STAND_IN, Wide, listed
 from goodfence.data.scale import drops_missing, parse_ratings
 from goodfence.data.times import found_among, keep_times, without_times
-from goodfence.errors import ColumnProblem, FileProblem, GoodfenceWarning, require
+from goodfence.errors import ColumnProblem, FileProblem, require, warn
 
 LONGEST_LINE = 2**20
 """The longest line of a text file, in bytes: 1 MiB. A rating needs a hundred."""
-CHUNK = 2 * LONGEST_LINE
-"""How many bytes are read at a time; several lines must fit."""
+CHUNK = 2 * LONGEST_LINE  # how many bytes are read at a time; several lines must fit
 ENCODINGS = ("utf-8", "latin-1", "cp1252", "cp1251", "utf-16", "utf-32", "gb18030", "shift_jis")
 """How the text of a file may be written."""
 BYTE_ORDER_MARK = codecs.BOM_UTF8
@@ -67,8 +65,7 @@ _LOOKED_AT = 20  # lines that tell how a file is laid out
 _BYTES_OF_A_TIME = 24  # as text; it is made into 8 bytes before anything else
 _CODED = pa.dictionary(pa.int32(), pa.string())
 
-BLANKS = " "
-"""The separator that stands for any run of spaces and tabs."""
+BLANKS = " "  # the separator that stands for any run of spaces and tabs
 _ANY = (",", "\t", "::", ";", "|", BLANKS)
 _ENDINGS = {
     ".csv": (",",),
@@ -81,8 +78,7 @@ _NUMBER = re.compile(r"[+-]?(\d+[.,]?\d*|\.\d+)([eE][+-]?\d+)?", re.ASCII)
 _SEPARATOR = re.compile(r'::|[^"\r\n\0\x1f\x80-\U0010ffff]')
 _RUN = re.compile(rb"[ \t]+")
 _EDGE = re.compile(rb"(?m)^\x1f|\x1f(?=\r?$)")
-SECTION = re.compile(rb"(?m)^(\d{1,18}):\r?\n")
-"""The line that begins a section of the Netflix Prize's files."""
+SECTION = re.compile(rb"(?m)^(\d{1,18}):\r?\n")  # the line that begins a section of the Netflix Prize's files
 SECTIONED: dict[str, str | None] = {"user": "1", "item": "4", "rating": "2"}
 """Which positions hold what in the Netflix Prize's files, after the item was put at the end of each line."""
 
@@ -237,19 +233,16 @@ class Dialect:
         return self.delimiter == self.separator
 
     def single(self, lines: bytes) -> bytes:
-        """Return whole lines with one byte for every separator."""
+        """Return whole lines with one byte for every separator; blanks at the ends of a line separate nothing."""
         if self.separator == "::":
             return lines.replace(b"::", STAND_IN.encode())
-        return _joined(lines) if self.separator == BLANKS else lines
-
-
-def _joined(lines: bytes) -> bytes:
-    """Return the lines with one character for each run of blanks, and none at their ends."""
-    single = b"  " not in lines and b"\t" not in lines
-    marked = lines.replace(b" ", b"\x1f") if single else _RUN.sub(b"\x1f", lines)
-    edges = (b"\x1f\n", b"\x1f\r", b"\n\x1f")
-    edged = marked[:1] == b"\x1f" or any(edge in marked for edge in edges)
-    return _EDGE.sub(b"", marked) if edged else marked
+        if self.separator != BLANKS:
+            return lines
+        plain = b"  " not in lines and b"\t" not in lines
+        marked = lines.replace(b" ", b"\x1f") if plain else _RUN.sub(b"\x1f", lines)
+        edges = (b"\x1f\n", b"\x1f\r", b"\n\x1f")
+        edged = marked[:1] == b"\x1f" or any(edge in marked for edge in edges)
+        return _EDGE.sub(b"", marked) if edged else marked
 
 
 def recognise(lines: Sequence[str], file: RatingsFile, separator: str | None, roles: Roles) -> Dialect:
@@ -401,8 +394,7 @@ def read_text(file: RatingsFile, options: ReadOptions) -> tuple[pa.Table, Column
         roles = [role for role in ("user", "item", "rating") if role in columns.by_role]
         found = ", ".join(f"{role} in column {columns.by_role[role]}" for role in roles)
         asked = f"{', '.join(f'{role}=' for role in roles)} ({', '.join(f'--{role}' for role in roles)})"
-        message = f"the file has no header line: it is read with {found}; if that is wrong, say which with {asked}"
-        warnings.warn(message, GoodfenceWarning, stacklevel=2)
+        warn(f"the file has no header line: it is read with {found}; if that is wrong, say which with {asked}")
     return pa.table({**parts, **times}), columns
 
 
@@ -440,14 +432,11 @@ class Fields:
 
     table: pa.Table
     """The user, item and rating of each row as dictionaries of text, null where a field is empty."""
-    times: list[pa.Array]
-    """The times as text, in chunks; taken out of it as they are read."""
+    times: list[pa.Array]  # the times as text, in chunks; taken out of it as they are read
     dialect: Dialect
     lines: Lines
-    n_sections: int
-    """How many lines begin a section of the Netflix Prize's layout."""
-    n_rows: int
-    """How many rows were read, before `where` and `layout`."""
+    n_sections: int  # how many lines begin a section of the Netflix Prize's layout
+    n_rows: int  # how many rows were read, before `where` and `layout`
     ragged: list[tuple[int, int]]
     """The rows, counted from 1, that have another number of fields than the first line, and how many."""
 

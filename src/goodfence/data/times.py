@@ -8,7 +8,6 @@ the caller must say.
 from __future__ import annotations
 
 import re
-import warnings
 from bisect import bisect_left
 from collections.abc import Mapping, Sequence
 from contextlib import suppress
@@ -22,7 +21,7 @@ import pyarrow.compute as pc
 from goodfence.arrays import Integers
 from goodfence.data.columns import TIMES, Columns, fold_name
 from goodfence.data.ids import SPACE, is_text, plain_type, refuse_rows, signed_integers, type_in_words
-from goodfence.errors import GoodfenceWarning, ValueProblem
+from goodfence.errors import ValueProblem, warn
 
 DateOrder: TypeAlias = Literal["day-first", "month-first"]
 """What 03/04/2019 means: the 3rd of April, or the 4th of March."""
@@ -53,8 +52,7 @@ _WHICH = (
     "does not tell day from month, as in 03/04/2019; say read='dates=day-first' or read='dates=month-first' (--read)"
 )
 TOO_MANY_TIMES = "times are left out: they would take more memory than read='max_bytes=...' (--read) allows"
-BYTES_OF_A_TIME = 16
-"""What a time takes in memory while a file is read, beside its row."""
+BYTES_OF_A_TIME = 16  # what a time takes in memory while a file is read, beside its row
 
 
 def found_among(columns: Columns, texts: Mapping[str, Sequence[str]]) -> Columns:
@@ -115,7 +113,7 @@ def affordable(columns: Columns, n_bytes: int, n_timed: int, max_bytes: int, *, 
     """Return the columns without the time, where `n_timed` bytes more are too many and it was not `named`."""
     if columns.time is None or named or not n_bytes <= max_bytes < n_bytes + n_timed:
         return columns
-    warnings.warn(TOO_MANY_TIMES, GoodfenceWarning, stacklevel=3)
+    warn(TOO_MANY_TIMES)
     return columns.without_time()
 
 
@@ -144,8 +142,7 @@ def keep_times(
         if named:
             raise
         if not unlike:  # else nothing is lost
-            message = f"times are left out: {problem}"
-            warnings.warn(message, GoodfenceWarning, stacklevel=3)
+            warn(f"times are left out: {problem}")
         return {}, columns.without_time()
     return {"time": pa.chunked_array([times])}, columns
 

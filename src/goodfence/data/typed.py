@@ -5,7 +5,6 @@ from __future__ import annotations
 import gzip
 import json
 import re
-import warnings
 import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -30,7 +29,7 @@ from goodfence.data.times import (
     named_times,
     without_times,
 )
-from goodfence.errors import ColumnProblem, FileProblem, GoodfenceError, GoodfenceWarning, SizeProblem, ValueProblem
+from goodfence.errors import ColumnProblem, FileProblem, GoodfenceError, SizeProblem, ValueProblem, warn
 
 _ROWS = 2**16
 _FEW = 64  # rows of delta-encoded text, each of which may be as long as its whole page
@@ -61,7 +60,7 @@ def read_parquet(file: RatingsFile, options: ReadOptions) -> tuple[pa.Table, Col
             raise
         columns = columns.without_time()
         table = _read(file, columns, n_rows, options)
-        warnings.warn(TOO_MANY_TIMES, GoodfenceWarning, stacklevel=2)
+        warn(TOO_MANY_TIMES)
     table, chunks = without_times(table)
     times, columns = keep_times(chunks, columns, named=named, dates=options.dates)
     for role, column in times.items():
@@ -187,7 +186,7 @@ def read_json(file: RatingsFile, options: ReadOptions, *, timed: bool = True) ->
         role, problem = _first_problem(file, options, columns, members)
         if role != "time" or options.time is not None:
             raise problem from None
-        warnings.warn(f"times are left out: {problem}", GoodfenceWarning, stacklevel=2)
+        warn(f"times are left out: {problem}")
         return read_json(file, options, timed=False)
     table, chunks = without_times(table)
     times, columns = keep_times(chunks, columns, named=options.time is not None, dates=options.dates)
@@ -287,7 +286,7 @@ def _is_id(value: Any) -> bool:
 
 def _object(line: bytes, number: int, file: RatingsFile) -> dict[str, Any]:
     try:
-        found = json.loads(line, object_pairs_hook=_once, parse_constant=str)
+        found = json.loads(line, object_pairs_hook=each_once, parse_constant=str)
     except (ValueError, RecursionError):
         found = None
     if not isinstance(found, dict):
@@ -297,7 +296,8 @@ def _object(line: bytes, number: int, file: RatingsFile) -> dict[str, Any]:
     return found
 
 
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+def each_once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
+    """Return the members of a JSON object; raise where one is named twice."""
     found = dict(pairs)
     if len(found) != len(pairs):
         raise ValueError("a member is named twice")

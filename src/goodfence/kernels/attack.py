@@ -15,19 +15,15 @@ from goodfence.kernels import kernel
 from goodfence.kernels.draw import PoolArrays, draw, fill_laplace
 from goodfence.kernels.predict import divided, search, sum_sizes
 
-FAKE = -1
-"""The number of every fake in a list of real rows."""
+FAKE = -1  # the number of every fake in a list of real rows
 
 
 class AttackedData(NamedTuple):
     """The data that each target's fakes are in."""
 
-    keys: Words
-    """(targets,): the key of the random stream."""
-    removed: AnyIntegers
-    """(targets,): the row that is not there, -1 for none."""
-    n_rows: int
-    """How many real rows there are with the target's."""
+    keys: Words  # (targets,): the key of the random stream
+    removed: AnyIntegers  # (targets,): the row that is not there, -1 for none
+    n_rows: int  # how many real rows there are with the target's
 
 
 @kernel
@@ -132,16 +128,11 @@ def predict_beside_helpers(
 class RatedSoFar(NamedTuple):
     """The ratings up to a moment, and the counts that follow; the kernels write to all of it."""
 
-    starts: Integers
-    """(users,): where the items of each user begin in `items`."""
-    lengths: Integers
-    """(users,): how many each has rated so far."""
-    items: Rows
-    """(ratings,): what each user rated, in the order of time."""
-    n_raters: Integers
-    """(items,): how many rated each item."""
-    co_counts: Rows
-    """(watched, items): how many rated both."""
+    starts: Integers  # (users,): where the items of each user begin in `items`
+    lengths: Integers  # (users,): how many each has rated so far
+    items: Rows  # (ratings,): what each user rated, in the order of time
+    n_raters: Integers  # (items,): how many rated each item
+    co_counts: Rows  # (watched, items): how many rated both
 
 
 @kernel

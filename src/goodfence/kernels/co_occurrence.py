@@ -13,8 +13,7 @@ from goodfence.kernels import inner, kernel
 
 COARSER = 64.0
 """What users add along the centre twice is in units so many times as large as what they add to pairs."""
-_SPLIT = 134217729.0
-"""2^27 + 1: cuts a float into two of half as many bits."""
+_SPLIT = 134217729.0  # 2^27 + 1: cuts a float into two of half as many bits
 
 
 @kernel

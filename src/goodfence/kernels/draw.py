@@ -22,12 +22,9 @@ from goodfence.kernels.order import sort_ascending
 Word: TypeAlias = np.uint64
 Counter: TypeAlias = tuple[Word, Word, Word, Word]
 
-DRAW = Word(0)
-"""The purpose of the numbers that choose neighbours."""
-NOISE = Word(1)
-"""The purpose of the numbers that become Laplace noise."""
-N_VALUES = 2.0**52
-"""How many different uniforms there are."""
+DRAW = Word(0)  # the purpose of the numbers that choose neighbours
+NOISE = Word(1)  # the purpose of the numbers that become Laplace noise
+N_VALUES = 2.0**52  # how many different uniforms there are
 
 _ROUNDS = 10
 _ZERO = Word(0)

@@ -14,21 +14,17 @@ from goodfence.arrays import AnyFloats, AnyIntegers, Csr
 from goodfence.kernels import inner, kernel
 from goodfence.kernels.order import descending_order, kth_largest
 
-LOOK_UP_COST = 30
-"""What looking one column up in one row costs, in steps of walking through a row."""
-MIN_SIMILARITY = 1e-6
-"""Who is less similar than this is no candidate among the raters of an item."""
+LOOK_UP_COST = 30  # what looking one column up in one row costs, in steps of walking through a row
+MIN_SIMILARITY = 1e-6  # who is less similar than this is no candidate among the raters of an item
 GUESSES = 20
 """How often the similarity of the k-th nearest is guessed before it is selected. Only time depends on it."""
-NOBODY = -1
-"""The entry of a place in a list that no rater takes."""
+NOBODY = -1  # the entry of a place in a list that no rater takes
 
 
 class CellGroups(NamedTuple):
     """The cells to predict, grouped by row."""
 
-    groups: AnyIntegers
-    """(rows + 1,): where each row's cells begin in `columns`."""
+    groups: AnyIntegers  # (rows + 1,): where each row's cells begin in `columns`
     rows: AnyIntegers
     columns: AnyIntegers
 
@@ -36,12 +32,9 @@ class CellGroups(NamedTuple):
 class RaterCandidates(NamedTuple):
     """How similar some rows are to some candidates, and who of these rated each column."""
 
-    similarities: AnyFloats
-    """(rows, candidates)."""
-    own: AnyIntegers
-    """(rows,): where a row itself is among the candidates, or -1."""
-    raters: Csr
-    """For each column the candidates that rated it, ascending, with what is averaged."""
+    similarities: AnyFloats  # (rows, candidates)
+    own: AnyIntegers  # (rows,): where a row itself is among the candidates, or -1
+    raters: Csr  # for each column the candidates that rated it, ascending, with what is averaged
 
 
 @inner
@@ -225,10 +218,8 @@ class Nearest(NamedTuple):
     """How a cell is predicted from the nearest raters of its column."""
 
     k: int
-    least: int
-    """With fewer raters there is no prediction."""
-    summed: bool
-    """Whether what they have is added up by their similarities, and not averaged."""
+    least: int  # with fewer raters there is no prediction
+    summed: bool  # whether what they have is added up by their similarities, and not averaged
 
 
 @kernel

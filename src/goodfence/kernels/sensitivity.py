@@ -9,35 +9,29 @@ import numpy as np
 from goodfence.arrays import AnyFloats, AnyIntegers, Csr
 from goodfence.kernels import inner, kernel
 
-N_PEAKS = 3
-"""How many an item keeps: enough when the asker and one deleted row do not count."""
+N_PEAKS = 3  # how many an item keeps: enough when the asker and one deleted row do not count
 
 
 class Peaks(NamedTuple):
     """The strongest ratings of each item."""
 
-    values: AnyFloats
-    """(items, N_PEAKS): the largest strengths, 0 where there are fewer."""
-    rows: AnyIntegers
-    """(items, N_PEAKS): whose they are, -1 where there are fewer."""
+    values: AnyFloats  # (items, N_PEAKS): the largest strengths, 0 where there are fewer
+    rows: AnyIntegers  # (items, N_PEAKS): whose they are, -1 where there are fewer
 
 
 class RatedRows(NamedTuple):
     """Rows of ratings, and their norms without one of them: N' of a pair [RS] is the product of two such rests."""
 
     ratings: Csr
-    rests: AnyFloats
-    """For each rating the norm of its row without it."""
-    norms: AnyFloats
-    """(rows,): the norm of each row."""
+    rests: AnyFloats  # for each rating the norm of its row without it
+    norms: AnyFloats  # (rows,): the norm of each row
 
 
 class OwnRatings(NamedTuple):
     """One profile, over all items."""
 
     ratings: AnyFloats
-    rests: AnyFloats
-    """The norm without this rating, below 0 where there is no rating."""
+    rests: AnyFloats  # the norm without this rating, below 0 where there is no rating
     norm: float
 
 

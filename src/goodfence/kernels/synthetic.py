@@ -15,23 +15,18 @@ _MIDDLE = 2.0 * 65535.0
 _ZERO, _LOW16, _LOW32 = Word(0), Word(0xFFFF), Word(0xFFFFFFFF)
 _S12, _S16, _S32 = Word(12), Word(16), Word(32)
 
-DENSE = 8
-"""Who rates more than one item in this many gets a key for every item instead of repeated tries."""
+DENSE = 8  # who rates more than one item in this many gets a key for every item instead of repeated tries
 
 
 class Tastes(NamedTuple):
     """Which items are popular with whom."""
 
-    user_groups: Integers
-    """(users,): the group of taste of each user."""
+    user_groups: Integers  # (users,): the group of taste of each user
     group_starts: Integers
     """(groups + 1,): where the items of each group begin; items are in the order of their groups."""
-    cumulative: Floats
-    """(items + 1,): the running sum of the items' weights, starting at 0."""
-    columns: Rows
-    """(items,): which column each item is."""
-    own_share: float
-    """How many tries go to the user's own group."""
+    cumulative: Floats  # (items + 1,): the running sum of the items' weights, starting at 0
+    columns: Rows  # (items,): which column each item is
+    own_share: float  # how many tries go to the user's own group
 
 
 class Levels(NamedTuple):
@@ -41,8 +36,7 @@ class Levels(NamedTuple):
     user_groups: Integers
     items: Floats
     item_groups: Integers
-    tastes: Floats
-    """(groups, groups): what a group of users thinks of a group of items."""
+    tastes: Floats  # (groups, groups): what a group of users thinks of a group of items
     noise: float
 
 

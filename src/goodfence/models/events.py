@@ -24,12 +24,10 @@ from goodfence.privacy.guarantee import Guarantee
 from goodfence.registry import register
 from goodfence.settings import checked, integer, positive
 
-MOST_ITEMS = 20_000
-"""With this many items the weights take 1.6 GB."""
+MOST_ITEMS = 20_000  # with this many items the weights take 1.6 GB
 MOST_IN_DOUBLE = 12_000
 """Of more items the weights are in single precision: they take half the memory and time."""
-_TOGETHER = 256
-"""How many items' products with all others are added up at a time."""
+_TOGETHER = 256  # how many items' products with all others are added up at a time
 
 
 class EventModel(FittedRecommender):
@@ -37,8 +35,7 @@ class EventModel(FittedRecommender):
 
     label: ClassVar[str]
     learns_from: ClassVar[Feedback] = "implicit"
-    _reason: ClassVar[str]
-    """Why there is no guarantee."""
+    _reason: ClassVar[str]  # why there is no guarantee
 
     def guarantee(self) -> Guarantee:
         """Return that there is none."""

@@ -23,8 +23,7 @@ from goodfence.selection.mechanism import is_mechanism
 
 _RUNNING = ("mechanism", "rng", "threads", "progress")
 Which: TypeAlias = Literal["demo", "usual", "page", "full"]
-DEFAULT_K = 50
-"""How many neighbours, if `k` is not given: those of the paper's attacks."""
+DEFAULT_K = 50  # how many neighbours, if `k` is not given: those of the paper's attacks
 _OF_NEIGHBOUR_CF = tuple(name for name in inspect.signature(NeighbourCF).parameters if name not in _RUNNING)
 _ABLE = ("fit", "predict", "recommend")
 _DEFAULTS = (
@@ -94,14 +93,10 @@ def traits_of(thing: object) -> Traits:
 class Configured:
     """A recommender that is not fitted yet, with what it was made of."""
 
-    label: str
-    """Its name with its main settings, for tables."""
-    settings: dict[str, Any]
-    """The settings as they were given, for JSON."""
-    recommender: Any
-    """What can be fitted."""
-    guarantee: Guarantee
-    """What it guarantees where no seed is used."""
+    label: str  # its name with its main settings, for tables
+    settings: dict[str, Any]  # the settings as they were given, for JSON
+    recommender: Any  # what can be fitted
+    guarantee: Guarantee  # what it guarantees where no seed is used
 
     def stated(self, seed: int | None) -> dict[str, Any]:
         """Return label, settings and seed, for JSON."""

@@ -39,8 +39,7 @@ _PLAIN_SETTINGS = ("axis", "among", *_ON_EVENTS, "threads", "progress")
 """The settings that are saved as they are."""
 _CHOSEN = ("neighbours", "similarities", "weights")
 """The arrays of a saved model, beside its ratings; a fitted model has them with an underscore."""
-_OF_EVENTS = ("cosine", "jaccard")
-"""The similarities that say something of events, which are all alike."""
+_OF_EVENTS = ("cosine", "jaccard")  # the similarities that say something of events, which are all alike
 
 
 @checked
@@ -322,9 +321,8 @@ class NeighbourCF(FittedRecommender):
 
     def _similarities(self, column: int) -> Floats | None:
         """Return the weights of the item's neighbours; where they depend on who asks, of the nearest, if all may be."""
-        if (
-            self.axis == "user"
-        ):  # which users are chosen says nothing of items: these are compared by all who rated them
+        if self.axis == "user":
+            # Which users are chosen says nothing of items: these are compared by all who rated them.
             if self._alike is None:
                 self._alike = RowsAgainstAll(compared_rows(self.ratings_, "item", self.similarity), self.similarity)
             return _or_unknown(self._alike.block(np.array([column]))[0])

@@ -34,6 +34,7 @@ from goodfence.data.files import DEFAULT_MAX_BYTES, atomic_write, check_limit, r
 from goodfence.data.matrix import check_csr, check_starts
 from goodfence.data.ratings import Ratings
 from goodfence.data.scale import Scale
+from goodfence.data.typed import each_once
 from goodfence.errors import ModelFileError
 from goodfence.registry import find_kind
 from goodfence.settings import place
@@ -41,17 +42,14 @@ from goodfence.settings import place
 if TYPE_CHECKING:
     from goodfence.models.recommender import FittedRecommender
 
-FORMAT = 3
-"""The version of the layout; a reader refuses any other."""
-LARGEST_MANIFEST = 2**20
-"""The manifest holds settings only: a few thousand bytes."""
+FORMAT = 3  # the version of the layout; a reader refuses any other
+LARGEST_MANIFEST = 2**20  # the manifest holds settings only: a few thousand bytes
 
 Arrays: TypeAlias = Mapping[str, npt.NDArray[Any]]
 _MANIFEST = "manifest.json"
 _BEGINNING = b'manifest.json{\n  "format": '
 """How each saved model goes on after the 30 bytes of its first member's header."""
-_BOUND = "settings_sha256"
-"""The array that says which settings the others were fitted with."""
+_BOUND = "settings_sha256"  # the array that says which settings the others were fitted with
 _KINDS = {"<f8": np.float64, "<f4": np.float32, "<i8": np.int64, "<i4": np.int32, "|u1": np.uint8}
 """The only kinds of numbers in a saved model, as the format spells them."""
 _HEADER = re.compile(
@@ -237,7 +235,7 @@ def _parsed(written: bytes) -> dict[str, Any]:
     """Return the manifest, of this format and with its own checksum."""
     with refusing("the manifest of the model cannot be read; save the model again"):
         # int("NaN") raises: JSON has no such number.
-        manifest: dict[str, Any] = json.loads(written.decode("utf-8"), parse_constant=int, object_pairs_hook=_once)
+        manifest: dict[str, Any] = json.loads(written.decode("utf-8"), parse_constant=int, object_pairs_hook=each_once)
         version, checksum = manifest.get("format"), manifest_checksum(manifest)
     if type(version) is not int or version != FORMAT:
         older = type(version) is int and version < FORMAT
@@ -246,12 +244,6 @@ def _parsed(written: bytes) -> dict[str, Any]:
     if checksum != manifest.get("sha256"):
         raise ModelFileError("the manifest of the model was changed; save the model again")
     return manifest
-
-
-def _once(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    found = dict(pairs)
-    _require(len(found) == len(pairs))
-    return found
 
 
 def unpack_model(packed: bytes) -> tuple[bytes, dict[str, npt.NDArray[Any]]]:

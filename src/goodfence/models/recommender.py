@@ -36,12 +36,10 @@ from goodfence.selection.mechanism import Mechanism
 from goodfence.settings import Count, checked, is_sequence
 
 IdsLike: TypeAlias = Sequence[Id] | npt.NDArray[Any]
-Whom: TypeAlias = Id | ProfileLike
-"""Who asks: a user of the data by id, or anybody by a profile."""
+Whom: TypeAlias = Id | ProfileLike  # who asks: a user of the data by id, or anybody by a profile
 Measure: TypeAlias = Literal["rating", "rank", "similarity"]
 R = TypeVar("R")
-_SHOWN = 5
-"""How many lists a notebook shows."""
+_SHOWN = 5  # how many lists a notebook shows
 
 
 @dataclass(frozen=True, eq=False)
@@ -165,7 +163,6 @@ class Recommender(Protocol):
 
     def fit(self, ratings: Ratings, /) -> Any:
         """Learn, and return what can be asked."""
-        ...
 
 
 Among: TypeAlias = Literal["all", "raters"]
@@ -314,15 +311,7 @@ class FittedRecommender(ABC):
     def recommend_many(
         self, users: Sequence[Whom] | npt.NDArray[Any] | None = None, n: Count = 10, *, allowed: IdsLike | None = None
     ) -> RecommendedLists:
-        """Return for each of these users or profiles, or for all users, the list that `recommend` returns.
-
-        Parameters
-        ----------
-        users : sequence of ids or of profiles, optional
-            Users of the data, or profiles; None for all users of the data.
-        n, allowed
-            As in `recommend`.
-        """
+        """Return what `recommend` lists, `n` and `allowed` as there, for several users or profiles; None is all."""
         self._require_fitted()
         ratings, may, several = self.ratings_, self._allowed(allowed), users
         if several is not None and _are_profiles(several):
@@ -340,13 +329,6 @@ class FittedRecommender(ABC):
 
         Of a private model they follow from what it released: asking is free, and shows nothing of anybody's data. Of a
         user-based `NeighbourCF` they are the raw similarities of the items' ratings, which no mechanism protects.
-
-        Parameters
-        ----------
-        item : id
-            An item of the data.
-        n, allowed
-            As in `recommend`.
         """
         self._require_fitted()
         column = self.ratings_.columns([item])
@@ -527,8 +509,7 @@ def fit_received(recommender: Any, received: Ratings) -> Any:
 def guarantee_of(recommender: Any) -> Guarantee:
     """Return the guarantee; a recommender that states none has the status `none`."""
     silent = Guarantee(status="none", reason="The recommender states no guarantee.")
-    stated: Guarantee = getattr(recommender, "guarantee", lambda: silent)()
-    return stated
+    return getattr(recommender, "guarantee", lambda: silent)()
 
 
 def rated_rows(csr: Any, rows: AnyIntegers) -> Any:

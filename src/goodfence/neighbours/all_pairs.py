@@ -52,7 +52,7 @@ MOST_POPULAR = 65_000  # they are numbered with 16 bits
 
 def fits(profiles: Profiles, similarity: Similarity) -> bool:
     """Return whether the tiles can compare these rows: cosine, non-negative integer ratings, dots in 32 bits."""
-    if not similarity.is_plain_cosine or not profiles.are_integers or profiles.n_rows < 2:
+    if not similarity.is_plain_cosine or not profiles.factor or profiles.n_rows < 2:
         return False
     lowest = profiles.rows.data.min(initial=0.0)
     return bool(lowest >= 0 and profiles.squared_norms.max(initial=0.0) < DOT_LIMIT)

@@ -56,8 +56,7 @@ class Baseline:
 
     def at(self, rows: AnyIntegers, columns: AnyIntegers) -> Floats:
         """Return what is expected in each cell (row, column)."""
-        expected: Floats = self.overall + self.rows[rows] + self.columns[columns]
-        return expected
+        return self.overall + self.rows[rows] + self.columns[columns]
 
     def own(self, columns: AnyIntegers, values: Floats) -> float:
         """Return the term of a row with these ratings, which need not be in the data (fold-in)."""
@@ -72,8 +71,7 @@ class Baseline:
 
     def for_own(self, own: float, columns: AnyIntegers) -> Floats:
         """Return what is expected of a row with the term `own` in each of `columns`."""
-        expected: Floats = self.overall + own + self.columns[columns]
-        return expected
+        return self.overall + own + self.columns[columns]
 
     def deviations(self, csr: sparse.csr_array) -> sparse.csr_array:
         """Return by how much each rating of `csr` (rows x columns) differs from what is expected."""

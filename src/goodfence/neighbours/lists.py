@@ -28,10 +28,8 @@ _CELLS = 1 << 22  # how many scores a thread holds at a time, unless one row has
 class Ranked(NamedTuple):
     """The best items of one row or of several, best first."""
 
-    columns: Rows
-    """Item columns; of several rows (rows, n), -1 where there are fewer."""
-    scores: Floats
-    """What they are ranked by, NaN where there is no item."""
+    columns: Rows  # item columns; of several rows (rows, n), -1 where there are fewer
+    scores: Floats  # what they are ranked by, NaN where there is no item
 
     def __repr__(self) -> str:
         return f"Ranked({' x '.join(f'{size:,}' for size in self.columns.shape)})"

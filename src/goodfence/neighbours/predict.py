@@ -53,8 +53,7 @@ class Neighbourhoods:
     def _too_few(self, shares: Floats, rows: AnyIntegers) -> Flags:
         """Return where fewer neighbours rated the item than are needed."""
         counts = np.nan_to_num(shares) * (self.weights != 0).sum(axis=1)[rows]
-        too_few: Flags = counts < self.least - 0.5
-        return too_few
+        return np.asarray(counts < self.least - 0.5)
 
     def _predict_column(self, rated: AnyIntegers, values: Floats, rows: AnyIntegers) -> Floats:
         profile = np.full(len(self.neighbours), np.nan)

@@ -148,11 +148,6 @@ class Profiles:
         """The number of columns."""
         return int(self.rows.shape[1])
 
-    @property
-    def are_integers(self) -> bool:
-        """Whether every value is an integer, so that dot products are exact."""
-        return self.factor > 0
-
     @cached_property
     def columns(self) -> sparse.csr_array:
         """The same, columns x rows: for each column who rated it."""
@@ -172,14 +167,12 @@ class Profiles:
     @cached_property
     def counts(self) -> Floats:
         """The number of ratings of each row."""
-        counts: Floats = np.diff(self.rows.indptr).astype(np.float64)
-        return counts
+        return np.asarray(np.diff(self.rows.indptr).astype(np.float64))
 
     def sums(self, values: Floats) -> Floats:
         """Return the sum over each row of `values`, one per stored rating, left to right."""
         weights = sparse.csr_array((values, self.rows.indices, self.rows.indptr), self.rows.shape)
-        sums: Floats = weights @ np.ones(self.n_columns)
-        return sums
+        return np.asarray(weights @ np.ones(self.n_columns))
 
     def lay_out(self, columns: Sequence[npt.NDArray[np.integer]], values: Sequence[Floats]) -> Profiles:
         """Return other rows (their columns and ratings), laid out in the same units as these."""
@@ -198,7 +191,7 @@ class Profiles:
         else:
             scaled = csr.data * max(self.factor, 1)
             rounded = np.rint(scaled)
-            exact = self.are_integers & (np.abs(scaled - rounded) < ON_GRID)
+            exact = (self.factor > 0) & (np.abs(scaled - rounded) < ON_GRID)
             units = np.where(exact, rounded, scaled)
         laid = read_only((units, csr.indices, csr.indptr), csr.shape)
         return Profiles(laid, self.factor, self.baseline)

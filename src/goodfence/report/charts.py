@@ -19,13 +19,11 @@ if TYPE_CHECKING:
     from goodfence.attack.report import LeakReport
 
 Spec: TypeAlias = dict[str, Any]
-COLOUR: Spec = {"field": "colour", "type": "nominal", "scale": None}
-"""A colour that is in the data as it is."""
+COLOUR: Spec = {"field": "colour", "type": "nominal", "scale": None}  # a colour that is in the data as it is
 SCHEMA = "https://vega.github.io/schema/vega-lite/v5.json"
 FONT = "Helvetica, Arial, DejaVu Sans, sans-serif"
 _PNG_SCALE = 2.0
-_ANGLE = "\ue03c"
-"""Stands for `<` until the chart is inside a page's script, where it is written as an escape."""
+_ANGLE = "\ue03c"  # stands for `<` until the chart is inside a page's script, where it is written as an escape
 _LIGHT = {
     "ink": "#222222",
     "soft": "#444444",
@@ -43,15 +41,11 @@ _LIGHT = {
 class Theme:
     """Size and colours: a chart is drawn alike in all of them."""
 
-    name: str
-    """`file`, or the class of the picture in a page: `wide` or `narrow`."""
-    width: int
-    """Of the plane, without axes."""
+    name: str  # `file`, or the class of the picture in a page: `wide` or `narrow`
+    width: int  # of the plane, without axes
     height: int
-    padding: Mapping[str, int] | int
-    """The room around it."""
-    font: int = 14
-    """The size of the axes' letters."""
+    padding: Mapping[str, int] | int  # the room around it
+    font: int = 14  # the size of the axes' letters
 
     @property
     def in_page(self) -> bool:

@@ -19,8 +19,7 @@ if TYPE_CHECKING:
 
     from goodfence.auditing.frontier import Frontier, FrontierPoint
 
-LETTERS = ascii_letters.swapcase()
-"""The letters of the points, in their order."""
+LETTERS = ascii_letters.swapcase()  # the letters of the points, in their order
 SHAPES = {
     "proved": "M1,0A1,1,0,1,1,-1,0A1,1,0,1,1,1,0Z",
     "claimed": "M0,-1.35L1.3,.9H-1.3Z",
@@ -37,10 +36,8 @@ STATUSES = {
 _COLOURS = {"proved": "good", "claimed": "guess-ink", "refuted": "read", "none": "read"}
 _MARK, _RING, _FONT = 11, 17, 13
 """The radius of a mark and of the ring around the recommended one, and the size of a letter."""
-_STRIP = 84.0
-"""Width of the strip for marks that are not to scale."""
-_NEAR = 0.5
-"""A gap of less than this part of the least error makes nothing an outlier."""
+_STRIP = 84.0  # width of the strip for marks that are not to scale
+_NEAR = 0.5  # a gap of less than this part of the least error makes nothing an outlier
 
 
 class Plane:

@@ -34,8 +34,7 @@ if TYPE_CHECKING:
 
 _TEMPLATES = Path(__file__).parent / "templates"
 _TABLE = "targets.parquet"
-_THIN = 0.8
-"""The narrowest visible interval, on a track of 100."""
+_THIN = 0.8  # the narrowest visible interval, on a track of 100
 _KINDS = {"random": "any", "rarest": "the rarest", "most_popular": "the most popular"}
 
 
@@ -339,8 +338,7 @@ class Waffle(NamedTuple):
     interval: str
     without: str
     interval_without: str
-    n_anyway: int
-    """How many squares are full in both worlds."""
+    n_anyway: int  # how many squares are full in both worlds
     n_full: int
 
     @classmethod

@@ -50,12 +50,9 @@ class Counterexample:
     """Two data sets that differ in one rating, and an event of one asker."""
 
     mechanism: Mechanism
-    ratings: Floats
-    """Users x items, with the rating; row 0 asks."""
-    rating: tuple[int, int]
-    """The row and the column of the rating that the other data set does not have."""
-    event: str
-    """What is seen, in words."""
+    ratings: Floats  # users x items, with the rating; row 0 asks
+    rating: tuple[int, int]  # the row and the column of the rating that the other data set does not have
+    event: str  # what is seen, in words
     chosen: frozenset[int] | None
     """The rows that are chosen; `None` if the event is an answer for the rating's item."""
 

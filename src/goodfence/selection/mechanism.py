@@ -29,32 +29,25 @@ class Mechanism(Protocol):
     @property
     def k(self) -> int:
         """How many neighbours are chosen."""
-        ...
 
     @property
     def sensitivity(self) -> Sensitivity | None:
         """Which sensitivity the mechanism needs, or `None`."""
-        ...
 
     def reach(self, n_candidates: int) -> int:
         """Return how many of the nearest it may look at; a list too short is an error."""
-        ...
 
     def pools(self, similarities: Floats, sensitivity: RS = None) -> tuple[Pool, ...]:
         """Return the pools; their takes sum to `k`."""
-        ...
 
     def log_weights(self, similarities: Floats, sensitivity: RS = None) -> Floats:
         """Return the log-weights, finite or -inf, of the shape of `similarities`."""
-        ...
 
     def noise_scale(self, sensitivity: RS = None) -> RS:
         """Return the scale of the Laplace noise on the similarities in prediction, or `None`."""
-        ...
 
     def guarantee(self) -> Guarantee:
         """Return what the mechanism guarantees, and whether that holds."""
-        ...
 
 
 class Plain:

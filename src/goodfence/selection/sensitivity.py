@@ -186,8 +186,7 @@ def _squared_norm(values: Floats) -> float:
 
 
 def _profile_rests(values: Floats) -> Floats:
-    rests: Floats = np.sqrt(_squared_norm(values) - values**2)
-    return rests
+    return np.sqrt(_squared_norm(values) - values**2)
 
 
 def _row_strengths(rated: RatedRows, options: Sensitivity) -> Csr:

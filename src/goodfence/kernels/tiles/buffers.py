@@ -22,48 +22,35 @@ from goodfence.kernels.order import sort_candidates
 
 MARGIN = 1 - 2e-6
 """A float32 similarity (three roundings, of norms that were rounded too) is within 4e-7 of the truth."""
-STEPS = 10
-"""Halvings of the range of similarities: a cut is within a thousandth of it."""
-CHUNK = 4096
-"""Columns looked at in one go: calls cost more than a threshold that is raised a little later."""
-LOG = 1 << 17
-"""Entries of a log."""
+STEPS = 10  # halvings of the range of similarities: a cut is within a thousandth of it
+CHUNK = 4096  # columns looked at in one go: calls cost more than a threshold that is raised a little later
+LOG = 1 << 17  # entries of a log
 
 
 class Buffers(NamedTuple):
     """The candidates of all rows."""
 
-    kept: npt.NDArray[np.uint64]
-    """(rows, n)."""
-    extra: npt.NDArray[np.uint64]
-    """(rows, some more)."""
+    kept: npt.NDArray[np.uint64]  # (rows, n)
+    extra: npt.NDArray[np.uint64]  # (rows, some more)
     counts: npt.NDArray[np.int32]
     """(rows,): how many entries each row has. This and the two above go by row number."""
-    thresholds: npt.NDArray[np.float32]
-    """(positions,): the least similarity that may still enter a list."""
-    inverses: npt.NDArray[np.float32]
-    """(positions,): one over the norm, 0 where that is 0."""
-    squared_norms: npt.NDArray[np.float64]
-    """(positions,)."""
-    rows: npt.NDArray[np.int32]
-    """(positions,): which row is there."""
+    thresholds: npt.NDArray[np.float32]  # (positions,): the least similarity that may still enter a list
+    inverses: npt.NDArray[np.float32]  # (positions,): one over the norm, 0 where that is 0
+    squared_norms: npt.NDArray[np.float64]  # (positions,)
+    rows: npt.NDArray[np.int32]  # (positions,): which row is there
 
 
 class Space(NamedTuple):
     """What one thread needs for its tiles."""
 
     entries: npt.NDArray[np.uint64]
-    values: npt.NDArray[np.float32]
-    """The candidates of one row."""
+    values: npt.NDArray[np.float32]  # with `entries` the candidates of one row
     flags: npt.NDArray[np.uint8]
-    words: npt.NDArray[np.uint64]
-    """What one chunk of a row offers, and the same flags eight at a time."""
+    words: npt.NDArray[np.uint64]  # eight at a time the flags, which say what one chunk of a row offers
     hits: npt.NDArray[np.uint32]
-    offered: npt.NDArray[np.uint64]
-    """Its columns and entries."""
+    offered: npt.NDArray[np.uint64]  # with `hits` the entries and columns of what it offers
     log_columns: npt.NDArray[np.uint32]
-    log_entries: npt.NDArray[np.uint64]
-    """What is offered to columns and not yet served."""
+    log_entries: npt.NDArray[np.uint64]  # with `log_columns` what is offered to columns and not yet served
     starts: npt.NDArray[np.int64]
     grouped: npt.NDArray[np.uint64]
     """(columns of the tile + 1,): where each column's part begins in the log, grouped by column."""

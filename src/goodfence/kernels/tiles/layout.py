@@ -19,33 +19,23 @@ from goodfence.kernels.tiles.strips import UNROLL, WIDTH
 class Stored(NamedTuple):
     """The ratings as they are stored, and how they are to be laid out."""
 
-    rows: npt.NDArray[np.int32]
-    """(positions,): which row is there."""
+    rows: npt.NDArray[np.int32]  # (positions,): which row is there
     starts: AnyIntegers
     indices: AnyIntegers
-    ratings: AnyIntegers
-    """A sparse matrix, by row: where each begins, its items, its ratings."""
-    numbers: npt.NDArray[np.int32]
-    """(items,): 0, 1, ... for popular items, -1, -2, ... for those of the tail."""
-    longest: int
-    """The most items of a segment."""
-    largest: int
-    """The largest rating."""
+    ratings: AnyIntegers  # with `starts` and `indices` a sparse matrix, by row
+    numbers: npt.NDArray[np.int32]  # (items,): 0, 1, ... for popular items, -1, -2, ... for those of the tail
+    longest: int  # the most items of a segment
+    largest: int  # the largest rating
 
 
 class RowSide(NamedTuple):
     """What each row brings to a tile."""
 
-    segments: npt.NDArray[np.int64]
-    """(rows + 1,): where each row's segments begin."""
-    starts: npt.NDArray[np.int64]
-    """(segments + 1,): where each segment's items begin."""
-    values: npt.NDArray[np.uint8]
-    """(segments,): the one rating of each segment."""
-    items: npt.NDArray[np.uint16]
-    """The items of the segments, padded with an item nobody rated."""
-    tail: npt.NDArray[np.int64]
-    """(rows + 1,): where each row's tail begins."""
+    segments: npt.NDArray[np.int64]  # (rows + 1,): where each row's segments begin
+    starts: npt.NDArray[np.int64]  # (segments + 1,): where each segment's items begin
+    values: npt.NDArray[np.uint8]  # (segments,): the one rating of each segment
+    items: npt.NDArray[np.uint16]  # the items of the segments, padded with an item nobody rated
+    tail: npt.NDArray[np.int64]  # (rows + 1,): where each row's tail begins
     tail_items: npt.NDArray[np.uint32]
     tail_ratings: AnyIntegers
 
@@ -55,10 +45,8 @@ class ColumnSide(NamedTuple):
 
     strips: npt.NDArray[np.uint8]
     """(strips, popular items + 1, WIDTH): one byte a rating; the last item is rated by nobody."""
-    starts: npt.NDArray[np.uint32]
-    """(tail items + 1,): where each tail item's list begins."""
-    columns: npt.NDArray[np.uint16]
-    """Who rated it, as columns of the block, ascending."""
+    starts: npt.NDArray[np.uint32]  # (tail items + 1,): where each tail item's list begins
+    columns: npt.NDArray[np.uint16]  # who rated it, as columns of the block, ascending
     ratings: AnyIntegers
 
 

@@ -14,10 +14,8 @@ from numba.np.numpy_support import as_dtype
 from goodfence.arrays import AnyFloats, AnyIntegers
 from goodfence.kernels import inner
 
-WIDTH = 128
-"""Columns of a strip: the bytes of one item that are summed at a time."""
-UNROLL = 4
-"""Items summed in one turn of the loop, in two pairs; segments are padded to a multiple of it."""
+WIDTH = 128  # columns of a strip: the bytes of one item that are summed at a time
+UNROLL = 4  # items summed in one turn of the loop, in two pairs; segments are padded to a multiple of it
 
 _LANES = 32
 _I8, _I16, _I32, _I64 = ir.IntType(8), ir.IntType(16), ir.IntType(32), ir.IntType(64)
@@ -65,8 +63,7 @@ def _add_strips(_context: Any, out: Any, strip: Any, items: Any, count: Any, val
     return signature, emit
 
 
-LANES = 32
-"""Columns whose similarities are compared at a time."""
+LANES = 32  # columns whose similarities are compared at a time
 
 
 def reaching(sums: AnyIntegers, inverses: AnyFloats, start: int, least: Any) -> int:

@@ -17,16 +17,13 @@ from goodfence.kernels.tiles.strips import LANES, WIDTH, add_strips, lowest_bit,
 
 ROW_BITS, OF_ROW, ONE = uint64(16), uint64(0xFFFF), uint64(1 << 47)
 """A key has the row in its lowest bits, and above them how far the similarity is from 1, in parts of 2^47."""
-FEW = 256
-"""Touched columns from which a threshold is guessed."""
+FEW = 256  # touched columns from which a threshold is guessed
 NO_KEY = uint64(0xFFFFFFFFFFFFFFFF)
-SMALLEST = np.float32(1e-30)
-"""The threshold of a row that takes any positive similarity."""
+SMALLEST = np.float32(1e-30)  # the threshold of a row that takes any positive similarity
 
 
 Sides = tuple[RowSide, ColumnSide]
-Keyed = tuple[AnyIntegers, AnyIntegers]
-"""The keys of some rows, and how many each of them has."""
+Keyed = tuple[AnyIntegers, AnyIntegers]  # the keys of some rows, and how many each of them has
 
 
 class Bounds(NamedTuple):
@@ -43,17 +40,12 @@ class Bounds(NamedTuple):
 class Ordered(NamedTuple):
     """All rows by position, for lists that are made row by row."""
 
-    inverses: AnyFloats
-    """(positions,): one over the norm as float32, 0 where that is 0."""
+    inverses: AnyFloats  # (positions,): one over the norm as float32, 0 where that is 0
     squared_norms: AnyFloats
-    rows: AnyIntegers
-    """(positions,): which row is there."""
-    positions: AnyIntegers
-    """(rows,): where each row is."""
-    sampled: AnyIntegers
-    """Columns from which a row's threshold is guessed."""
-    rank: int
-    """About which of the sampled columns has it."""
+    rows: AnyIntegers  # (positions,): which row is there
+    positions: AnyIntegers  # (rows,): where each row is
+    sampled: AnyIntegers  # columns from which a row's threshold is guessed
+    rank: int  # about which of the sampled columns has it
 
 
 class Sample(NamedTuple):
