@@ -262,6 +262,8 @@ class LeakReport(ABC):
             return Finding("leaks", "", seen)
         if self.probe is not None and not self.probe.influence:
             return Finding("cannot tell", "accounts do not influence the answers", seen)
+        if self.probe is not None and self.probe.unread:
+            return Finding("cannot tell", "single ratings show in the answers, but no attacker tried reads them", seen)
         if seen > BLUNT:
             return Finding("cannot tell", f"{n} users are too few to see an advantage below {seen:.2f}", seen)
         return Finding("none found", "", seen)

@@ -87,15 +87,13 @@ def _designed(subject: Subject, known: int) -> tuple[Attack, ...]:
     single = found.designs
     if any(one.helping == "each" for one in single):
         given["items"] = _ITEMS_HELPED
-    helped: tuple[Decode, ...] = ("solved", "solved_centred", "measured", "measured_centred")
-    alone: tuple[Decode, ...] = ("answer", "rescaled")
-    several: tuple[Decode, ...] = (*alone, "mode")
-    small: tuple[Decode, ...] = ("votes", "votes_shifted")
 
     def decoders(design: Design) -> tuple[Decode, ...]:
         if design.copied != "all":
-            return small
-        return helped if design.helping != "none" else several if design.askers > 1 else alone
+            return "votes", "votes_shifted"
+        if design.helping != "none":
+            return "solved", "solved_centred", "measured", "measured_centred"
+        return ("answer", "rescaled", "mode") if design.askers > 1 else ("answer", "rescaled")
 
     plain: list[Attack] = [
         DesignedAttack(**given, designs=(one,), decode=decode) for one in single for decode in decoders(one)
