@@ -103,8 +103,8 @@ class Probe:
 class Prober:
     """Asks one recommender about victims that it plants."""
 
-    def __init__(self, worlds: RefitWorlds, known: int, progress: bool | None) -> None:
-        self.worlds, self.ratings, self.progress = worlds, worlds.ratings, progress
+    def __init__(self, worlds: RefitWorlds, known: int) -> None:
+        self.worlds, self.ratings = worlds, worlds.ratings
         self.catalogue, self.streams = worlds.catalogue, Streams(_SEED)
         self.lists = worlds.ratings.feedback == "implicit"
         self.victims = _plant(self.catalogue, known, self.streams)
@@ -343,11 +343,12 @@ def probe(worlds: RefitWorlds, known: int, *, progress: bool | None = None) -> P
 
     Where the recommender says that no answer rests on a few users alone, one design is enough to see that.
     """
-    prober = Prober(worlds, known, progress)
+    prober = Prober(worlds, known)
     plain = Design(fakes=50, askers=50 if prober.fresh else 1)
     if worlds.traits.released:
         influence, wait = prober.influence()
-        designs: list[Design] = [plain, replace(plain, fakes=1, askers=1), *small(known, 0, prober.lists)]
+        kinds: tuple[Copied, ...] = ("one",) if prober.lists else ("one", "two")
+        designs = [plain, replace(plain, fakes=1, askers=1), *(Design(fakes=known, copied=one) for one in kinds)]
         return _made(designs, prober, influence, wait)
     with bar("probing", 4, show=progress) as advance:
         look = prober.best_look()
@@ -372,17 +373,11 @@ def probe(worlds: RefitWorlds, known: int, *, progress: bool | None = None) -> P
         if not prober.lists and most < _WORKS and scale.lowest < scale.highest:
             designs += [*prober.best_helping(look), *prober.smallest(look, known)]
         if prober.lists:
-            designs += small(known, look.padding, prober.lists)
+            designs.append(Design(fakes=known, copied="one", padding=look.padding))
             if most < _WELL and prober.shown < _WHOLE:
                 designs += prober.lifting(look, known)
         advance(1)
     return _made(designs, prober, influence, wait)
-
-
-def small(known: int, padding: int, lists: bool) -> list[Design]:
-    """Return designs of accounts with one known rating each, or with two."""
-    kinds: tuple[Copied, ...] = ("one",) if lists else ("one", "two")
-    return [Design(fakes=known, copied=one, padding=padding) for one in kinds]
 
 
 def _made(designs: Sequence[Design], prober: Prober, influence: bool, wait: float) -> Probe:

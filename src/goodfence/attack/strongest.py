@@ -44,6 +44,7 @@ NEVER_TRIED = {
 """What an attack on ratings, and one on lists, does not try, whatever is attacked."""
 _ITEMS_HELPED = 20
 """For how many hidden items of each target is asked where each of them needs helpers of its own."""
+_CUT = "the time limit cut this audit short"
 _PILOT_STREAM, _MOST_GROWTH = 92, 4.0
 _MOST_READ, _MOST_REFITTED = 2 * 10**9, 3 * 10**7
 """Ratings that an audit may read, where nothing is fitted and where each target needs fits: about a minute."""
@@ -246,9 +247,7 @@ class Contest:
         with bar("attackers", len(self.attackers), show=self.progress) as advance:
             for attack in self.attackers:
                 if told and time.monotonic() > self.ends:
-                    self.cut = (
-                        f"the time limit cut this audit short: {len(told)} of {len(self.attackers)} attackers tried"
-                    )
+                    self.cut = f"{_CUT}: {len(told)} of {len(self.attackers)} attackers tried"
                     break
                 try:
                     told[attack] = self.told(attack, targets)
@@ -287,9 +286,7 @@ class Ballot:
         contest, told = self.contest, {}
         for attack in dict.fromkeys(each[2] for each in self.chosen.values()):
             if time.monotonic() > contest.ends:
-                contest.cut = (
-                    "the time limit cut this audit short: fewer users were attacked than the precision calls for"
-                )
+                contest.cut = f"{_CUT}: fewer users were attacked than the precision calls for"
                 return
             try:
                 told[attack] = contest.told(attack, targets, contest.progress)
