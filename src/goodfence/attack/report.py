@@ -34,6 +34,7 @@ from goodfence.attack.scoring import (
     worst_tenth_loss,
 )
 from goodfence.attack.targets import Targets
+from goodfence.attack.trained import wider
 from goodfence.data.columns import Feedback
 from goodfence.data.ratings import Ratings
 from goodfence.kernels.list_attack import find_hidden
@@ -177,7 +178,10 @@ class LeakReport(ABC):
     @cached_property
     def estimates(self) -> dict[str, Estimate]:
         """Every number of the report with its 95% interval over targets; headlines are those of who is best at them."""
-        return {**self._estimates(), **self.headlines}
+        found = {**self._estimates(), **self.headlines}
+        if getattr(self.attacker, "decode", "") == "trained":
+            found["advantage"] = wider(found["advantage"], -1.0)
+        return found
 
     @property
     @abstractmethod

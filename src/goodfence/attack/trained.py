@@ -10,6 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from goodfence.arrays import Flags, Floats, Integers
+from goodfence.attack.scoring import Estimate
 from goodfence.rng import Streams
 
 FOLDS = 5
@@ -24,6 +25,13 @@ def folds_of(n_targets: int, streams: Streams) -> Integers:
     folds = np.empty(n_targets, dtype=np.int64)
     folds[order] = np.arange(n_targets) % min(FOLDS, max(n_targets, 1))
     return folds
+
+
+def wider(one: Estimate, lowest: float) -> Estimate:
+    """Return an interval for folds that share training data, by Nadeau and Bengio's factor, the root of 1 + K/(K-1)."""
+    by = float(np.sqrt(1 + FOLDS / (FOLDS - 1)))
+    low, high = one.value - by * (one.value - one.low), one.value + by * (one.high - one.value)
+    return Estimate(one.value, max(low, lowest), min(high, 1.0))
 
 
 def logistic(features: Floats, happened: Flags) -> Floats:
