@@ -55,6 +55,7 @@ _STEP = 0.05
 """An account design must recover so much more of the planted victims to be preferred to a simpler one."""
 _WORKS, _WELL, _WHOLE = 0.3, 0.5, 0.5
 _SOME = (1, 4)
+_SECOND: tuple[Copied, Copied] = ("two", "one")
 _LIFTED, _LIFTERS, _MOST_LIFTERS = (100, 40), 5, 5_000
 _MOST_DESIGNS = 3
 _HEARD, _TRACE, _CLEARLY = 0.2, 0.02, 3.0
@@ -347,8 +348,8 @@ def probe(worlds: RefitWorlds, known: int, *, progress: bool | None = None) -> P
     plain = Design(fakes=50, askers=50 if prober.fresh else 1)
     if worlds.traits.released:
         influence, wait = prober.influence()
-        kinds: tuple[Copied, ...] = ("one",) if prober.lists else ("one", "two")
-        designs = [plain, replace(plain, fakes=1, askers=1), *(Design(fakes=known, copied=one) for one in kinds)]
+        small = Design(fakes=known, copied="one")
+        designs = [plain, replace(plain, fakes=1, askers=1), small, replace(small, copied=_SECOND[prober.lists])]
         return _made(designs, prober, influence, wait)
     with bar("probing", 4, show=progress) as advance:
         look = prober.best_look()
