@@ -20,6 +20,7 @@ from goodfence.attack.attack import Attack, Subject, Worlds, seeds
 from goodfence.attack.report import SharesReport
 from goodfence.attack.scoring import Estimate, combination, difference, frequency
 from goodfence.attack.targets import Targets, Wanted, find_targets
+from goodfence.attack.trained import wider
 from goodfence.data.ratings import Id, Ratings
 from goodfence.errors import DataError
 from goodfence.rng import RNG, Streams
@@ -67,7 +68,7 @@ class AttributeReport(SharesReport):
             "balanced_accuracy_without": self._balanced(evenly_without, 0.0),
             "balanced_advantage": self._balanced(evenly - evenly_without, -1.0),
         }
-        return {name: _wider(one, -1.0 if "advantage" in name else 0.0) for name, one in found.items()}
+        return {name: wider(one, -1.0 if "advantage" in name else 0.0) for name, one in found.items()}
 
     def _balanced(self, values: Floats, lowest: float) -> Estimate:
         """Return the mean over classes of the mean over their users."""
@@ -124,13 +125,6 @@ class AttributeAttack(Attack):
             right.append([rule.argmax(axis=1) == classes for rule in rules])
         guessed = priors.argmax(axis=1) == classes
         return AttributeReport(attack=repr(self), classes=classes, right=np.array(right), majority=guessed)
-
-
-def _wider(one: Estimate, lowest: float) -> Estimate:
-    """Return an interval for folds that share training data, by Nadeau and Bengio's factor, the root of 1 + K/(K-1)."""
-    by = float(np.sqrt(1 + N_FOLDS / (N_FOLDS - 1)))
-    low, high = one.value - by * (one.value - one.low), one.value + by * (one.high - one.value)
-    return Estimate(one.value, max(low, lowest), min(high, 1.0))
 
 
 def _codes(labels: list[Any]) -> Integers:

@@ -122,8 +122,7 @@ class DesignedAttack(RatingAttack):
 
     def stated(self) -> dict[str, Any]:
         """Return the settings, for a manifest."""
-        told: dict[str, Any] = RatingAttack.stated(self)
-        return told | {"designs": [one.describe() for one in self.designs]}
+        return RatingAttack.stated(self) | {"designs": [one.describe() for one in self.designs]}
 
     def answers(self, worlds: Worlds, targets: Targets, streams: Streams, *, progress: bool | None = None) -> Answers:
         """Return what is concluded about all targets, those that share a fit at a time."""

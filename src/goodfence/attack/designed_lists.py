@@ -132,7 +132,9 @@ def _lifted(
         else:
             beside = [*plans, AccountPlan(-1, [events_of(group)] * design.lifters, 0, nothing)]
         for ranks, shown in zip(found, whole_rankings(worlds, beside, *world), strict=False):
-            ranks[:, group] = _within(np.stack([one.ranks for one in shown])[:, group])
+            among = np.stack([one.ranks for one in shown])[:, group]
+            order_within = np.argsort(np.where(np.isnan(among), np.inf, among), axis=1, kind="stable")
+            ranks[:, group] = np.where(np.isnan(among), np.nan, np.argsort(order_within, axis=1) + 1.0)
     if compared:
         *found, controls = found
         lowest = np.where(np.isnan(controls), np.inf, controls)
@@ -149,12 +151,6 @@ def _beside(plan: AccountPlan, group: Integers, n: int) -> AccountPlan:
     """Return a plan with more accounts that hold all its items and those of a group."""
     held = np.unique(np.concatenate([group, *(columns for columns, _ in plan.accounts)]))
     return plan._replace(accounts=[*plan.accounts, *[events_of(held)] * n])
-
-
-def _within(ranks: Floats) -> Floats:
-    """Return the positions, (accounts, items), among these items."""
-    places = np.argsort(np.argsort(np.where(np.isnan(ranks), np.inf, ranks), axis=1, kind="stable"), axis=1) + 1.0
-    return np.where(np.isnan(ranks), np.nan, places)
 
 
 def _above(ranks: Floats, controls: Floats) -> Floats:

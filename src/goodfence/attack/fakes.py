@@ -193,9 +193,7 @@ def held_back(design: Design, n_known: int) -> int:
 
 def n_turns(design: Design) -> int:
     """Return how often the accounts of a design are fitted: once, or with different helpers."""
-    if design.copied == "levels":
-        return 3
-    return 1 if design.helping == "none" else 2
+    return 3 if design.copied == "levels" else 1 if design.helping == "none" else 2
 
 
 def plans_of(

@@ -149,14 +149,9 @@ class AdaptiveAttack(RatingAttack):
     """All fakes but the one who asks also rate the hidden item, and what they did is subtracted from the answer.
 
     So any rule of minimum support is met, and where neighbours are chosen among the raters of an item, these fakes take
-    the places of everybody but the target. For each hidden item the attacker asks twice, after the helpers rated it
-    with the lowest value of the scale and after they rated it with the next. The attacker knows how similar the helpers
-    are to the one who asks (together H) and assumes that all of them and the target are the neighbours. With x what was
-    answered and d what the helpers rated, each less the mean of whose it is where the recommender takes means away,
-    the two answers are two equations, `x (H + s) = H d + s c` and `x' (H' + s) = H' d' + s c`, for the target's
-    similarity s and (centred) rating c. The solution is right whenever a fixed share of the helpers is chosen both
-    times, and the other neighbours who rated the item agree with the target. Of the target's mean the attacker knows
-    that of the known ratings.
+    the places of everybody but the target. Each hidden item is asked about twice; docs/attacks.md has the equations.
+    The solution is right whenever a fixed share of the helpers is chosen both times, and the other neighbours who rated
+    the item agree with the target. Of the target's mean the attacker knows that of the known ratings.
     """
 
     items: Count | None = 10

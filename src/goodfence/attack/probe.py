@@ -55,9 +55,12 @@ _STEP = 0.05
 """An account design must recover so much more of the planted victims to be preferred to a simpler one."""
 _WORKS, _WELL, _WHOLE = 0.3, 0.5, 0.5
 _SOME = (1, 4)
+_SECOND: tuple[Copied, Copied] = ("two", "one")
 _LIFTED, _LIFTERS, _MOST_LIFTERS = (100, 40), 5, 5_000
 _MOST_DESIGNS = 3
-_HEARD = 0.2
+_HEARD, _TRACE, _CLEARLY = 0.2, 0.02, 3.0
+_TRACED = [Design(fakes=n, padding=padding, distinct=own) for padding, own in LOOKS[::7] for n in (20, 5, 1)]
+"""Accounts in whose answers planted ratings are looked for."""
 _CROWD = 50
 _PROBED = 5
 _LISTED = 10
@@ -75,6 +78,8 @@ class Probe:
     what guessing recovers."""
     influence: bool
     """Whether accounts change what others are told."""
+    unread: bool
+    """Whether planted ratings show in what their copies are told, and no design reads them."""
     wait: float
     """Seconds until a change appears."""
     n_fits: int
@@ -92,15 +97,15 @@ class Probe:
 
     def to_dict(self) -> dict[str, Any]:
         """Return what was found as plain values."""
-        told = {name: getattr(self, name) for name in ("planted", "influence", "wait", "n_fits")}
+        told = {name: getattr(self, name) for name in ("planted", "influence", "unread", "wait", "n_fits")}
         return {"designs": [asdict(one) for one in self.designs], **told}
 
 
 class Prober:
     """Asks one recommender about victims that it plants."""
 
-    def __init__(self, worlds: RefitWorlds, known: int, progress: bool | None) -> None:
-        self.worlds, self.ratings, self.progress = worlds, worlds.ratings, progress
+    def __init__(self, worlds: RefitWorlds, known: int) -> None:
+        self.worlds, self.ratings = worlds, worlds.ratings
         self.catalogue, self.streams = worlds.catalogue, Streams(_SEED)
         self.lists = worlds.ratings.feedback == "implicit"
         self.victims = _plant(self.catalogue, known, self.streams)
@@ -113,24 +118,21 @@ class Prober:
         """Return what a design recovers of some victims, less what guessing does; 0 where the recommender fails."""
         key = design, n_victims
         if key not in self._scores:
-            self.n_fits += 1 if design.helping == "none" else 2
             # Helpers of several victims would disturb each other.
             part = self.victims.part(0, n_victims if design.helping in ("none", "some") else 1)
-            try:
-                self._scores[key] = self._listed(design, part) if self.lists else self._recovered(design, part)
-            except BlackBoxProblem:
-                self._scores[key] = 0.0
+            self._scores[key] = self._found(design, part)
         return self._scores[key]
 
     def stale(self, design: Design) -> bool:
         """Return whether a design that works for victims of earlier fits fails for new ones: learning takes time."""
-        part = self.victims.part(_VICTIMS, len(self.victims))
-        self.n_fits += 1
+        return self._found(design, self.victims.part(_VICTIMS, len(self.victims))) < self.score(design) / 2
+
+    def _found(self, design: Design, victims: Targets) -> float:
+        self.n_fits += 1 if design.helping == "none" else 2
         try:
-            found = self._listed(design, part) if self.lists else self._recovered(design, part)
+            return self._listed(design, victims) if self.lists else self._recovered(design, victims)
         except BlackBoxProblem:
-            return True
-        return found < self.score(design) / 2
+            return 0.0
 
     def _recovered(self, design: Design, victims: Targets) -> float:
         planted = _profiles(victims)
@@ -225,10 +227,7 @@ class Prober:
         high = min((n for n in HELPING if n > low), default=low)
         while high - low > 1:
             middle = (low + high) // 2
-            if self.heard(replace(design, fakes=middle)) > most / 2:
-                low = middle
-            else:
-                high = middle
+            low, high = (middle, high) if self.heard(replace(design, fakes=middle)) > most / 2 else (low, middle)
         return low
 
     def smallest(self, look: Design, known: int) -> list[Design]:
@@ -257,6 +256,26 @@ class Prober:
         # With helpers alone, one of the two ways to solve the equations finds nothing left.
         return float((np.isfinite(told[2]) & np.isfinite(told[4])).mean())
 
+    def trace(self, design: Design) -> float:
+        """Return which part of planted ratings shows in the answers to copies and in no stranger's; 0 if unclear.
+
+        The hidden ratings are at the ends of the scale, and then each at the other end.
+        """
+        part, scale, told = self.victims.part(0, _VICTIMS), self.ratings.scale, []
+        signs = np.where(np.arange(len(part.columns)) % 2, -1.0, 1.0)
+        self.n_fits += 2
+        for turned in (signs, -signs):
+            planted = _profiles(replace(part, ratings=np.where(turned > 0, scale.highest, scale.lowest)))
+            try:
+                rows = asked_together(self.worlds, design, part, _SEED, planted)[0]
+            except BlackBoxProblem:
+                return 0.0
+            told.append(rows[0] - rows[1])
+        moved = signs * (told[0] - told[1]) / (scale.highest - scale.lowest)
+        moved = moved[np.isfinite(moved)]
+        clear = len(moved) > 1 and moved.mean() > _CLEARLY * moved.std() / np.sqrt(len(moved))
+        return float(moved.mean()) if clear else 0.0
+
     def influence(self) -> tuple[bool, float]:
         """Return whether a crowd of accounts changes what a stranger is told, and after how many seconds.
 
@@ -273,7 +292,7 @@ class Prober:
     def _influence(self, middle: Integers) -> tuple[bool, float]:
         wait = 0.0 if isinstance(getattr(self.worlds.recommender, "traits", None), Traits) else self._delay(middle)
         self.worlds.memory.update(wait=wait, refits=0)
-        told = [self._asked_early(*self._crowd(middle, high=False)) for _ in range(_REFITS)]
+        told = [self._asked(*self._crowd(middle, high=False)) for _ in range(_REFITS)]
         settled = [at for at in range(_REFITS) if all(_equal(one, told[-1]) for one in told[at:])]
         self.worlds.memory["refits"] = settled[0] if len(settled) > 1 else 0
         if wait or self.worlds.memory["refits"]:
@@ -284,13 +303,13 @@ class Prober:
     def _delay(self, middle: Integers) -> float:
         """Return how many seconds after a fit the answers still change; 0 where equal questions get other answers."""
         fitted, plan = self._crowd(middle, high=True)
-        began, last, first = time.monotonic(), 0.0, self._asked_early(fitted, plan)
+        began, last, first = time.monotonic(), 0.0, self._asked(fitted, plan)
         for seconds in WAITS:
             time.sleep(seconds)
-            now = self._asked_early(fitted, plan)
+            now = self._asked(fitted, plan)
             if not _equal(first, now):
                 first, last = now, time.monotonic() - began
-        noisy = not _equal(first, self._asked_early(fitted, plan))
+        noisy = not _equal(first, self._asked(fitted, plan))
         return 0.0 if noisy else _PATIENCE * last
 
     def _crowd(self, middle: Integers, *, high: bool) -> tuple[Any, AccountPlan]:
@@ -306,17 +325,14 @@ class Prober:
         self.n_fits += 1
         return self.worlds.fitted_beside([plan], _SEED, True), plan
 
-    def _asked_early(self, fitted: Any, plan: AccountPlan) -> Floats:
+    def _asked(self, fitted: Any, plan: AccountPlan) -> Floats:
         """Return what a stranger is told; nothing where the recommender fails because it has not learnt yet."""
         try:
-            return self._asked(fitted, plan)
+            if self.lists:
+                return self.worlds.ranked_by(fitted, [plan], min(SHORTER, self.ratings.shape[1]))[0][0].ranks
+            return np.asarray(self.worlds.told_by(fitted, [plan])[0][0])
         except BlackBoxProblem:
             return np.full(len(plan.columns), np.nan)
-
-    def _asked(self, fitted: Any, plan: AccountPlan) -> Floats:
-        if self.lists:
-            return self.worlds.ranked_by(fitted, [plan], min(SHORTER, self.ratings.shape[1]))[0][0].ranks
-        return np.asarray(self.worlds.told_by(fitted, [plan])[0][0])
 
 
 def _equal(one: Floats, other: Floats) -> bool:
@@ -328,11 +344,12 @@ def probe(worlds: RefitWorlds, known: int, *, progress: bool | None = None) -> P
 
     Where the recommender says that no answer rests on a few users alone, one design is enough to see that.
     """
-    prober = Prober(worlds, known, progress)
+    prober = Prober(worlds, known)
     plain = Design(fakes=50, askers=50 if prober.fresh else 1)
     if worlds.traits.released:
         influence, wait = prober.influence()
-        designs: list[Design] = [plain, replace(plain, fakes=1, askers=1), *small(known, 0, prober.lists)]
+        small = Design(fakes=known, copied="one")
+        designs = [plain, replace(plain, fakes=1, askers=1), small, replace(small, copied=_SECOND[prober.lists])]
         return _made(designs, prober, influence, wait)
     with bar("probing", 4, show=progress) as advance:
         look = prober.best_look()
@@ -357,26 +374,23 @@ def probe(worlds: RefitWorlds, known: int, *, progress: bool | None = None) -> P
         if not prober.lists and most < _WORKS and scale.lowest < scale.highest:
             designs += [*prober.best_helping(look), *prober.smallest(look, known)]
         if prober.lists:
-            designs += small(known, look.padding, prober.lists)
+            designs.append(Design(fakes=known, copied="one", padding=look.padding))
             if most < _WELL and prober.shown < _WHOLE:
                 designs += prober.lifting(look, known)
         advance(1)
     return _made(designs, prober, influence, wait)
 
 
-def small(known: int, padding: int, lists: bool) -> list[Design]:
-    """Return designs of accounts with one known rating each, or with two."""
-    kinds: tuple[Copied, ...] = ("one",) if lists else ("one", "two")
-    return [Design(fakes=known, copied=one, padding=padding) for one in kinds]
-
-
 def _made(designs: Sequence[Design], prober: Prober, influence: bool, wait: float) -> Probe:
     planted = max(prober.few(one) for one in designs if not (prober.lists and (one.copied != "all" or one.lifted)))
     prober.worlds.memory["wait"] = wait
+    scale = prober.ratings.scale
+    able = not (prober.lists or prober.worlds.traits.released or planted > _WORKS) and scale.lowest < scale.highest
     return Probe(
         designs=tuple(dict.fromkeys([*designs, *(replace(one, calibrated=False) for one in designs)])),
         planted=max(planted, 0.0),
         influence=influence,
+        unread=able and any(prober.trace(one) > _TRACE for one in _TRACED),
         wait=wait,
         n_fits=prober.n_fits,
     )

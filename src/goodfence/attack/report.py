@@ -34,6 +34,7 @@ from goodfence.attack.scoring import (
     worst_tenth_loss,
 )
 from goodfence.attack.targets import Targets
+from goodfence.attack.trained import wider
 from goodfence.data.columns import Feedback
 from goodfence.data.ratings import Ratings
 from goodfence.kernels.list_attack import find_hidden
@@ -177,7 +178,10 @@ class LeakReport(ABC):
     @cached_property
     def estimates(self) -> dict[str, Estimate]:
         """Every number of the report with its 95% interval over targets; headlines are those of who is best at them."""
-        return {**self._estimates(), **self.headlines}
+        found = {**self._estimates(), **self.headlines}
+        if getattr(self.attacker, "decode", "") == "trained":
+            found["advantage"] = wider(found["advantage"], -1.0)
+        return found
 
     @property
     @abstractmethod
@@ -262,6 +266,8 @@ class LeakReport(ABC):
             return Finding("leaks", "", seen)
         if self.probe is not None and not self.probe.influence:
             return Finding("cannot tell", "accounts do not influence the answers", seen)
+        if self.probe is not None and self.probe.unread:
+            return Finding("cannot tell", "single ratings show in the answers, but no attacker tried reads them", seen)
         if seen > BLUNT:
             return Finding("cannot tell", f"{n} users are too few to see an advantage below {seen:.2f}", seen)
         return Finding("none found", "", seen)

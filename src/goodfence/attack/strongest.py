@@ -44,6 +44,7 @@ NEVER_TRIED = {
 """What an attack on ratings, and one on lists, does not try, whatever is attacked."""
 _ITEMS_HELPED = 20
 """For how many hidden items of each target is asked where each of them needs helpers of its own."""
+_CUT = "the time limit cut this audit short"
 _PILOT_STREAM, _MOST_GROWTH = 92, 4.0
 _MOST_READ, _MOST_REFITTED = 2 * 10**9, 3 * 10**7
 """Ratings that an audit may read, where nothing is fitted and where each target needs fits: about a minute."""
@@ -87,15 +88,13 @@ def _designed(subject: Subject, known: int) -> tuple[Attack, ...]:
     single = found.designs
     if any(one.helping == "each" for one in single):
         given["items"] = _ITEMS_HELPED
-    helped: tuple[Decode, ...] = ("solved", "solved_centred", "measured", "measured_centred")
-    alone: tuple[Decode, ...] = ("answer", "rescaled")
-    several: tuple[Decode, ...] = (*alone, "mode")
-    small: tuple[Decode, ...] = ("votes", "votes_shifted")
 
     def decoders(design: Design) -> tuple[Decode, ...]:
         if design.copied != "all":
-            return small
-        return helped if design.helping != "none" else several if design.askers > 1 else alone
+            return "votes", "votes_shifted"
+        if design.helping != "none":
+            return "solved", "solved_centred", "measured", "measured_centred"
+        return ("answer", "rescaled", "mode") if design.askers > 1 else ("answer", "rescaled")
 
     plain: list[Attack] = [
         DesignedAttack(**given, designs=(one,), decode=decode) for one in single for decode in decoders(one)
@@ -248,9 +247,7 @@ class Contest:
         with bar("attackers", len(self.attackers), show=self.progress) as advance:
             for attack in self.attackers:
                 if told and time.monotonic() > self.ends:
-                    self.cut = (
-                        f"the time limit cut this audit short: {len(told)} of {len(self.attackers)} attackers tried"
-                    )
+                    self.cut = f"{_CUT}: {len(told)} of {len(self.attackers)} attackers tried"
                     break
                 try:
                     told[attack] = self.told(attack, targets)
@@ -289,9 +286,7 @@ class Ballot:
         contest, told = self.contest, {}
         for attack in dict.fromkeys(each[2] for each in self.chosen.values()):
             if time.monotonic() > contest.ends:
-                contest.cut = (
-                    "the time limit cut this audit short: fewer users were attacked than the precision calls for"
-                )
+                contest.cut = f"{_CUT}: fewer users were attacked than the precision calls for"
                 return
             try:
                 told[attack] = contest.told(attack, targets, contest.progress)

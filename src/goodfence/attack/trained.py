@@ -10,6 +10,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from goodfence.arrays import Flags, Floats, Integers
+from goodfence.attack.scoring import Estimate
 from goodfence.rng import Streams
 
 FOLDS = 5
@@ -24,6 +25,13 @@ def folds_of(n_targets: int, streams: Streams) -> Integers:
     folds = np.empty(n_targets, dtype=np.int64)
     folds[order] = np.arange(n_targets) % min(FOLDS, max(n_targets, 1))
     return folds
+
+
+def wider(one: Estimate, lowest: float) -> Estimate:
+    """Return an interval for folds that share training data, by Nadeau and Bengio's factor, the root of 1 + K/(K-1)."""
+    by = float(np.sqrt(1 + FOLDS / (FOLDS - 1)))
+    low, high = one.value - by * (one.value - one.low), one.value + by * (one.high - one.value)
+    return Estimate(one.value, max(low, lowest), min(high, 1.0))
 
 
 def logistic(features: Floats, happened: Flags) -> Floats:
@@ -91,11 +99,6 @@ def _loss(design: Floats, target: Floats, weights: Floats, penalty: Floats) -> f
     return float((np.logaddexp(0.0, odds) - target * odds).sum() + (penalty * weights**2).sum() / 2)
 
 
-def scored(features: Floats, weights: Floats) -> Floats:
-    """Return the log-odds of each row."""
-    return np.asarray(weights[0] + features @ weights[1:])
-
-
 def standardised(features: Floats) -> Floats:
     """Return features with mean 0 and spread 1; one that never varies is 0, and what is missing is the mean."""
     made = np.isfinite(features)
@@ -110,7 +113,7 @@ def standardised(features: Floats) -> Floats:
 def ridge_predictions(features: Floats, ratings: Floats, groups: Integers) -> Floats:
     """Return for each row what a linear regression on the other groups predicts."""
     scaled, found = standardised(features), np.full(len(ratings), np.nan)
-    design = np.column_stack([np.ones(len(scaled)), scaled])
+    design = _with_intercept(scaled)
     penalty = 1e-3 * np.eye(design.shape[1])
     for group in np.unique(groups):
         inside = groups == group
@@ -143,7 +146,7 @@ def most_credible(candidates: Floats, right: Flags, features: Floats, groups: In
         for group, weights in learnt.items():
             train, apply = made & (groups != group), made & (groups == group)
             enough = train.sum() >= _FEWEST
-            odds[place, apply] = scored(inputs[apply], weights) if enough else -20.0 - place
+            odds[place, apply] = _with_intercept(inputs[apply]) @ weights if enough else -20.0 - place
     return np.asarray(odds.argmax(axis=0))
 
 
@@ -170,5 +173,5 @@ def ranked_by_others(features: Sequence[Floats], own: Sequence[Flags], folds: In
             inputs, labels = inputs[kept], labels[kept]
         weights = logistic(inputs, labels)
         for at in np.flatnonzero(folds == fold).tolist():
-            found[at] = scored(parts[at], weights)
+            found[at] = _with_intercept(parts[at]) @ weights
     return found
