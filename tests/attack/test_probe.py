@@ -87,6 +87,21 @@ def test_nothing_is_found_where_there_is_nothing_and_the_report_says_what_would_
     assert report.probe.influence
 
 
+class ShrunkAndRounded(Shrunk):
+    """Shrunk towards the item mean, then rounded to half a step."""
+
+    def answers(self, matrix: Any, row: int) -> Any:
+        return np.floor(super().answers(matrix, row) * 2 + 0.5) / 2
+
+
+@pytest.mark.slow
+def test_planted_ratings_that_show_and_that_no_attacker_reads_are_cannot_tell() -> None:
+    """Somebody who moves the item means reads this box, so it is not one in which nothing was found."""
+    assert found(ShrunkAndRounded(constant=10.0).train).unread
+    assert not found(ItemMean().train).unread
+    assert not found(UserKNN().train).unread
+
+
 @pytest.mark.slow
 def test_accounts_without_influence_are_cannot_tell() -> None:
     """A service that never learns answers as if nobody had opened an account."""

@@ -212,6 +212,16 @@ def test_weights_of_a_life_that_forgets_are_exact() -> None:
     assert (quiet_weights(lasting, np.ones(9), ()) == exact_weights(lasting, 9, ())).all()
 
 
+@pytest.mark.parametrize("unit", ["rating", "user"])
+@pytest.mark.parametrize("plan", ["means", "covariance"])
+def test_users_are_forgotten_after_the_catalogue_has_grown(unit: Any, plan: Any) -> None:
+    how: Any = {"epsilon": 8.0, "catalogue": ITEMS, "lasting": gf.Lasting(updates=4)}
+    model = gf.PrivateCF(**how, unit=unit, plan=plan).fit(batch(0)).update(batch(1), add_items=[100, 101])
+    model.forget(5)
+    assert all((a == b).all() for a, b in zip(sums_of(model), recomputed(model), strict=True))
+    assert model.update(batch(2)).updates_left_ == 1
+
+
 def test_half_steps_add_up_over_batches(monkeypatch: pytest.MonkeyPatch) -> None:
     """Without noise their total is the covariance times the mean of the directions, batches counting as they do."""
     monkeypatch.setattr(cf, "_covariance_items", lambda *_: 10)

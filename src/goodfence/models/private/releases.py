@@ -159,8 +159,9 @@ def residual_totals(profiles: UserProfiles, item_bias: Floats, clamps: Clamps, m
 def user_residual_totals(profiles: UserProfiles, item_bias: Floats, limit: int) -> Integers:
     """Return the sums of residuals from known item biases for the unit user, who moves them by at most `limit`."""
     # The half step of a model without factors: each user's residuals are scaled together.
-    items = ItemBiases(item_bias, np.zeros(profiles.n_items), np.zeros(profiles.n_items))
-    model = ItemModel.of(items, np.zeros((profiles.n_items, 0)))
+    n_items = len(item_bias)  # fewer than now where the catalogue has grown since the batch came
+    items = ItemBiases(item_bias, np.zeros(n_items), np.zeros(n_items))
+    model = ItemModel.of(items, np.zeros((n_items, 0)))
     return half_step_totals(profiles, model, 0.0, limit, limit)[0][:, 0]
 
 
