@@ -17,7 +17,7 @@ from scipy import sparse
 
 import goodfence as gf
 from goodfence.auditing.lower_bound import lower_bound
-from goodfence.errors import KeyReused, LedgerProblem, SettingError
+from goodfence.errors import KeyReused, LedgerProblem, ModelFileError, SettingError
 from goodfence.models.private import cf, history, releases, updated
 from goodfence.models.private.life import Life
 from goodfence.models.private.projected import PROJECTED_NAME, projected_totals, sharpen, turned
@@ -244,6 +244,26 @@ def test_half_steps_add_up_over_batches(monkeypatch: pytest.MonkeyPatch) -> None
     wanted = sum(g * one for g, one in zip(counted, life.series[PROJECTED_NAME].sums, strict=True)) / scale
     used = wanted.reshape(len(ITEMS), -1)[:, np.any([directions_of(each).any(axis=0) for each in life.known], axis=0)]
     assert step.rows == pytest.approx(used, abs=1e-4 * np.abs(used).max())
+
+
+@pytest.mark.parametrize(
+    ("name", "value"),
+    [
+        ("directions", np.zeros(39 * 40, dtype=np.int32)),
+        ("directions", np.zeros(1600)),
+        ("projected size", np.array([np.nan])),
+        ("pair biases", np.zeros(3)),
+    ],
+)
+def test_unsound_half_steps_of_a_file_are_refused(
+    name: str, value: Any, tmp_path: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(cf, "_covariance_items", lambda *_: 10)
+    model = gf.PrivateCF(epsilon=8.0, catalogue=ITEMS, lasting=gf.Lasting(updates=4), plan="covariance").fit(batch(0))
+    model.life_.known[0][name] = value
+    model.save(tmp_path / "unsound.gf")
+    with pytest.raises(ModelFileError, match="not sound"):
+        gf.load_model(tmp_path / "unsound.gf")
 
 
 def test_directions_are_turned_towards_earlier_ones() -> None:
